@@ -1,0 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Gathers load and cache contents of hosts and pushes them to sidecars.
+
+fn main() {}

@@ -1,0 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Every developer command of the project.
+
+fn main() {}

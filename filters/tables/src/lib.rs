@@ -1,0 +1,2 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The weir.v1 tables and reports: encoding, decoding and validation.
