@@ -1,4 +1,63 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Every developer command of the project.
+//! Every developer command of the project, as `cargo xtask COMMAND`; CI runs the same ones.
+//!
+//! ```text
+//!  tools ──> build-filter ──> test    fmt, clippy, tests, licences
+//!    │             └────────> demo    five ways over one workload, on real Envoys
+//!  deploy/tools/pins.toml     bench   the per-request path
+//! ```
 
-fn main() {}
+mod bench;
+mod build_filter;
+mod command;
+mod test;
+mod tools;
+mod workspace;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+use crate::workspace::Workspace;
+
+/// Developer commands of Weir.
+#[derive(Parser)]
+#[command(bin_name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Format, lint and test everything, after installing what that needs
+    Test(test::Args),
+    /// Run the benchmarks of the per-request path
+    Bench(bench::Args),
+    /// Install the pinned external programs into .weir/tools (WEIR_TOOLS_DIR for elsewhere)
+    Tools(tools::Args),
+    /// Build weir_filter.wasm and check its size
+    BuildFilter,
+}
+
+fn main() -> ExitCode {
+    let Err(error) = run(Cli::parse().command) else {
+        return ExitCode::SUCCESS;
+    };
+    eprintln!("error: {error}");
+    for cause in error.chain().skip(1) {
+        eprintln!("because: {cause}");
+    }
+    ExitCode::FAILURE
+}
+
+fn run(command: Command) -> Result<()> {
+    let workspace = Workspace::find()?;
+    match command {
+        Command::Test(args) => test::run(&workspace, &args),
+        Command::Bench(args) => bench::run(&workspace, &args),
+        Command::Tools(args) => tools::run(&workspace, &args),
+        Command::BuildFilter => build_filter::run(&workspace).map(drop),
+    }
+}

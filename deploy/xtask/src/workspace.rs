@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Where things are: the repository, Cargo's target directory, the cache of tools.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+
+use crate::command::{Run, describe};
+
+/// The checkout that the commands work on. All paths are absolute.
+pub(crate) struct Workspace {
+    pub(crate) root: PathBuf,
+    pub(crate) target: PathBuf,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    workspace_root: PathBuf,
+    target_directory: PathBuf,
+}
+
+impl Workspace {
+    /// Asks Cargo, because the target directory may be set by environment, configuration or flag.
+    pub(crate) fn find() -> Result<Self> {
+        let mut command = Command::new(cargo());
+        command.args(["metadata", "--no-deps", "--format-version", "1"]);
+        if let Some(folder) = env::var_os("CARGO_MANIFEST_DIR") {
+            command.current_dir(folder);
+        }
+        let what = describe(&command);
+        let output = command.captured()?;
+        let metadata: Metadata =
+            serde_json::from_str(&output).with_context(|| format!("output of `{what}`"))?;
+        Ok(Self {
+            root: metadata.workspace_root,
+            target: metadata.target_directory,
+        })
+    }
+
+    /// `cargo` at the root of the workspace.
+    pub(crate) fn cargo(&self) -> Command {
+        let mut command = Command::new(cargo());
+        command.current_dir(&self.root);
+        command
+    }
+
+    /// The git-ignored folder of everything the commands keep.
+    pub(crate) fn cache(&self) -> PathBuf {
+        self.root.join(".weir")
+    }
+
+    /// Where external programs are installed.
+    pub(crate) fn tools(&self) -> PathBuf {
+        match env::var_os("WEIR_TOOLS_DIR") {
+            Some(folder) => self.root.join(folder),
+            None => self.cache().join("tools"),
+        }
+    }
+
+    /// The list of external programs.
+    pub(crate) fn pins(&self) -> PathBuf {
+        self.root.join("deploy/tools/pins.toml")
+    }
+
+    /// The path as a person at the root of the workspace would type it.
+    pub(crate) fn shown<'a>(&self, path: &'a Path) -> std::path::Display<'a> {
+        path.strip_prefix(&self.root).unwrap_or(path).display()
+    }
+}
+
+/// The `cargo` that runs this program, so that nested calls use the same toolchain.
+fn cargo() -> PathBuf {
+    env::var_os("CARGO").map_or_else(|| "cargo".into(), PathBuf::from)
+}
