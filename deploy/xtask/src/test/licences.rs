@@ -23,7 +23,7 @@ pub(super) fn check(workspace: &Workspace) -> Result<Outcome> {
     }
     if workspace
         .cargo()
-        .args(["deny", "check"])
+        .args(["deny", "--log-level", "error", "check"])
         .args(CHECKS)
         .shown()
         .is_err()
