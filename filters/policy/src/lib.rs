@@ -1,2 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which host gets a request: tables in memory and the pure decision over them.
+#![deny(clippy::disallowed_methods)]
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+//! Which host gets a request.
+//!
+//! ```text
+//!  Table  (hosts, levels) ──┐
+//!  CacheIndex (key → hosts) ├──> Cluster ── decide(request, now, rng) ──> Decision { outcome, reason }
+//!  Feedback (what we sent, ─┘                 │            │
+//!   what hosts answered)            overload/ │            │ selection/
+//!                              level of a host: which    of the hosts that admit the
+//!                              requests it admits        request, the best few
+//! ```
+//!
+//! Everything is pure: time and randomness are arguments, so the filter, the simulator, the benchmarks
+//! and `explain` run the same code. Times are [`std::time::Duration`]s since any origin that the caller
+//! keeps to (the filter uses the proxy's monotonic clock).
+//!
+//! A new selection policy is a file in `selection/`, a variant of [`Selection`] and an arm in
+//! `selection.rs`: it gets the hosts that admit the request and returns some of them, best first. A new
+//! overload policy is a file in `overload/`, a variant of [`Overload`] and an arm in `overload.rs`: it gets
+//! a host and returns its [`Level`].
+
+mod admission;
+mod cache;
+mod cluster;
+mod decision;
+mod feedback;
+mod host;
+mod key;
+mod level;
+pub mod overload;
+mod ranked;
+mod selection;
+mod table;
+
+pub use cache::{CacheIndex, CacheShard, Holder, ShardError, shard_of};
+pub use cluster::Cluster;
+pub use decision::{Decision, Outcome, Reason, Request};
+pub use feedback::Assignment;
+pub use host::{Host, HostState, Load};
+pub use key::{HostId, KeyHash, user_priority};
+pub use level::{CLASSES, Level, RANKS, Rank, USERS};
+pub use overload::{Overload, dagor};
+pub use ranked::{MAX_RANKED, Ranked};
+pub use selection::Selection;
+pub use table::{MAX_CACHE_SHARDS, MAX_HOSTS, Policy, Table, TableError};

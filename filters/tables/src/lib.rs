@@ -1,14 +1,101 @@
 // SPDX-License-Identifier: Apache-2.0
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
 //! The weir.v1 tables and reports: encoding, decoding and validation.
+//!
+//! ```text
+//!  bytes ── prost ──> v1::HostTable  ── host_table.rs ───> (Meta, weir_policy::Table)      or Refusal
+//!                     v1::CacheShard ── cache_shard.rs ──> (Meta, weir_policy::CacheShard) or Refusal
+//! ```
+//!
+//! A [`Refusal`] names the field and the reason in a line: it is what a NACK carries. The folder's README
+//! is the specification for other languages.
+
+mod cache_shard;
+mod host_table;
+mod load;
+mod name;
+
+pub use cache_shard::{ShardBuilder, decode_cache_shard};
+pub use host_table::{decode_host_table, encode_policy};
+pub use load::{decode_load, encode_load};
+pub use name::{CACHE_SHARD_TYPE, HOST_TABLE_TYPE, cache_shard_name, parse_cache_shard_name};
 
 /// Generated from `proto/weir/v1`.
-#[allow(missing_docs, clippy::all)]
+#[allow(
+    missing_docs,
+    unreachable_pub,
+    clippy::all,
+    clippy::expect_used,
+    clippy::indexing_slicing
+)]
 pub mod v1 {
     include!(concat!(env!("OUT_DIR"), "/weir.v1.rs"));
 }
 
 /// Generated from `proto/envoy/service/discovery/v3`: the part of delta xDS that the filter speaks.
-#[allow(missing_docs, clippy::all)]
+#[allow(missing_docs, unreachable_pub, clippy::all)]
 pub mod discovery {
     include!(concat!(env!("OUT_DIR"), "/envoy.service.discovery.v3.rs"));
+}
+
+/// Which build of a resource it is. Versions are comparable within one epoch only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Meta {
+    /// Drawn by each weir-control process.
+    pub epoch: u64,
+    /// Grows with every build of the resource in that process.
+    pub version: u64,
+}
+
+impl Meta {
+    /// Whether it was built before `other` by the same process.
+    pub fn is_older_than(self, other: Self) -> bool {
+        self.epoch == other.epoch && self.version < other.version
+    }
+}
+
+/// Its form as the version of an xDS resource: `<epoch in hex>.<version>`.
+impl std::fmt::Display for Meta {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:x}.{}", self.epoch, self.version)
+    }
+}
+
+/// Why a resource was refused, in one line that names the field.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum Refusal {
+    #[error("not a {message}: {source}")]
+    NotProtobuf {
+        message: &'static str,
+        source: prost::DecodeError,
+    },
+    #[error("{field}: {value} is not one that this version knows; known are {known}")]
+    UnknownValue {
+        field: &'static str,
+        value: i32,
+        known: &'static str,
+    },
+    #[error("cluster: the resource {name:?} carries the table of {cluster:?}")]
+    WrongCluster { name: String, cluster: String },
+    #[error("hosts[{index}].{field}: {value} is not in {range}")]
+    HostOutOfRange {
+        index: usize,
+        field: &'static str,
+        value: u64,
+        range: &'static str,
+    },
+    #[error(transparent)]
+    Table(#[from] weir_policy::TableError),
+    #[error(transparent)]
+    Shard(#[from] weir_policy::ShardError),
+    #[error("name: {name:?} is not <cluster>/<shards>/<shard>")]
+    BadName { name: String },
+    #[error("version: {offered} is older than {current}, which is in use")]
+    Older { offered: Meta, current: Meta },
 }

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+use std::ops::Range;
+
+use crate::{HostId, KeyHash};
+
+/// The shard of `shards` (a power of two) that a key belongs to: the top bits of its hash.
+pub fn shard_of(key: KeyHash, shards: u32) -> u32 {
+    let bits = shards.checked_ilog2().unwrap_or(0);
+    key.0.checked_shr(64 - bits).unwrap_or(0) as u32
+}
+
+/// A host that has a key, or is only assumed to have it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// The host.
+    pub host: HostId,
+    /// Whether nobody but the sender of a recent request says so.
+    pub assumed: bool,
+}
+
+/// Why a shard was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum ShardError {
+    #[error("keys[{index}]: not above its predecessor")]
+    UnsortedKeys { index: usize },
+    #[error("keys[{index}]: belongs to shard {belongs_to}, not to {shard} of {shards}")]
+    ForeignKey {
+        index: usize,
+        belongs_to: u32,
+        shard: u32,
+        shards: u32,
+    },
+    #[error("holders_end: {ends} entries for {keys} keys")]
+    EndsDoNotMatchKeys { ends: usize, keys: usize },
+    #[error("holders_end[{index}]: below its predecessor or beyond the {holders} holders")]
+    BadEnd { index: usize, holders: usize },
+    #[error("holders: {unused} entries belong to no key")]
+    UnusedHolders { unused: usize },
+    #[error("holders[{index}]: host {host} of {hosts}")]
+    UnknownHost {
+        index: usize,
+        host: u32,
+        hosts: usize,
+    },
+}
+
+/// The holders of the keys of one shard.
+///
+/// Each holder is an index into `hosts` times two, plus one where it is only assumed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CacheShard {
+    hosts: Vec<HostId>,
+    keys: Vec<u64>,
+    ends: Vec<u32>,
+    holders: Vec<u32>,
+}
+
+impl CacheShard {
+    /// Checks the columns of shard `shard` of `shards`: keys strictly ascending and of this shard, holders
+    /// of key i between `ends[i - 1]` and `ends[i]`, all of them in `hosts`.
+    pub fn new(
+        shard: u32,
+        shards: u32,
+        hosts: Vec<HostId>,
+        keys: Vec<u64>,
+        ends: Vec<u32>,
+        holders: Vec<u32>,
+    ) -> Result<Self, ShardError> {
+        if ends.len() != keys.len() {
+            return Err(ShardError::EndsDoNotMatchKeys {
+                ends: ends.len(),
+                keys: keys.len(),
+            });
+        }
+        let mut previous = None;
+        for (index, key) in keys.iter().enumerate() {
+            if previous.is_some_and(|previous| previous >= *key) {
+                return Err(ShardError::UnsortedKeys { index });
+            }
+            let belongs_to = shard_of(KeyHash(*key), shards);
+            if belongs_to != shard {
+                return Err(ShardError::ForeignKey {
+                    index,
+                    belongs_to,
+                    shard,
+                    shards,
+                });
+            }
+            previous = Some(*key);
+        }
+        let mut previous = 0;
+        for (index, end) in ends.iter().enumerate() {
+            if *end < previous || *end as usize > holders.len() {
+                return Err(ShardError::BadEnd {
+                    index,
+                    holders: holders.len(),
+                });
+            }
+            previous = *end;
+        }
+        if holders.len() > previous as usize {
+            return Err(ShardError::UnusedHolders {
+                unused: holders.len() - previous as usize,
+            });
+        }
+        let unknown = holders
+            .iter()
+            .position(|holder| *holder as usize / 2 >= hosts.len());
+        if let Some((index, holder)) = unknown.and_then(|index| Some((index, holders.get(index)?)))
+        {
+            return Err(ShardError::UnknownHost {
+                index,
+                host: holder / 2,
+                hosts: hosts.len(),
+            });
+        }
+        Ok(Self {
+            hosts,
+            keys,
+            ends,
+            holders,
+        })
+    }
+
+    /// How many keys it has.
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Whether it has no key.
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    fn entries(&self, key: KeyHash) -> Range<usize> {
+        let Ok(found) = self.keys.binary_search(&key.0) else {
+            return 0..0;
+        };
+        let end = |index: usize| self.ends.get(index).map_or(0, |end| *end as usize);
+        let start = found.checked_sub(1).map_or(0, end);
+        start..end(found)
+    }
+
+    fn holder(&self, entry: u32) -> Option<Holder> {
+        let host = *self.hosts.get(entry as usize / 2)?;
+        Some(Holder {
+            host,
+            assumed: entry % 2 == 1,
+        })
+    }
+}
+
+/// Which hosts hold which keys, by shard.
+#[derive(Clone, Debug, Default)]
+pub struct CacheIndex {
+    shards: Vec<CacheShard>,
+}
+
+impl CacheIndex {
+    /// Prepares for `shards` shards; what was known is dropped where that number differs.
+    pub fn resize(&mut self, shards: u32) {
+        if self.shards.len() != shards as usize {
+            self.shards = vec![CacheShard::default(); shards as usize];
+        }
+    }
+
+    /// Replaces a shard; ignored where there is no such shard.
+    pub fn set(&mut self, shard: u32, contents: CacheShard) {
+        if let Some(place) = self.shards.get_mut(shard as usize) {
+            *place = contents;
+        }
+    }
+
+    /// How many keys are known.
+    pub fn len(&self) -> usize {
+        self.shards.iter().map(CacheShard::len).sum()
+    }
+
+    /// Whether no key is known.
+    pub fn is_empty(&self) -> bool {
+        self.shards.iter().all(CacheShard::is_empty)
+    }
+
+    /// At most `limit` holders of the key. Where it has more, they start at the one that `random` points
+    /// at, so that all of them get their turn.
+    pub(crate) fn holders(
+        &self,
+        key: KeyHash,
+        limit: usize,
+        random: u64,
+    ) -> impl Iterator<Item = Holder> + '_ {
+        let shard = self
+            .shards
+            .get(shard_of(key, self.shards.len() as u32) as usize);
+        let entries = shard
+            .and_then(|shard| shard.holders.get(shard.entries(key)))
+            .unwrap_or_default();
+        let start = if entries.len() > limit {
+            crate::key::scale(random, entries.len())
+        } else {
+            0
+        };
+        let (tail, head) = entries.split_at_checked(start).unwrap_or_default();
+        head.iter()
+            .chain(tail)
+            .take(limit)
+            .filter_map(move |entry| shard?.holder(*entry))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shard(keys: &[u64], ends: &[u32], holders: &[u32]) -> Result<CacheShard, ShardError> {
+        let hosts = vec![HostId(1), HostId(2)];
+        CacheShard::new(0, 2, hosts, keys.to_vec(), ends.to_vec(), holders.to_vec())
+    }
+
+    #[test]
+    fn holders_of_a_key_are_those_between_its_ends() {
+        let mut index = CacheIndex::default();
+        index.resize(2);
+        index.set(0, shard(&[5, 9], &[1, 3], &[2, 0, 3]).unwrap());
+        let holders = |key| index.holders(KeyHash(key), 16, 0).collect::<Vec<_>>();
+        let known = |host| Holder {
+            host: HostId(host),
+            assumed: false,
+        };
+        assert_eq!(holders(5), [known(2)]);
+        assert_eq!(
+            holders(9),
+            [
+                known(1),
+                Holder {
+                    host: HostId(2),
+                    assumed: true
+                }
+            ]
+        );
+        assert_eq!(holders(7), []);
+        assert_eq!(holders(u64::MAX), []);
+        assert_eq!(
+            index.holders(KeyHash(9), 1, u64::MAX).next().unwrap().host,
+            HostId(2)
+        );
+    }
+
+    #[test]
+    fn a_malformed_shard_is_refused_with_the_place() {
+        let errors = [
+            (
+                shard(&[9, 5], &[1, 2], &[0, 0]),
+                "keys[1]: not above its predecessor",
+            ),
+            (
+                shard(&[5, 5], &[1, 2], &[0, 0]),
+                "keys[1]: not above its predecessor",
+            ),
+            (
+                shard(&[1 << 63], &[1], &[0]),
+                "keys[0]: belongs to shard 1, not to 0 of 2",
+            ),
+            (shard(&[5], &[], &[]), "holders_end: 0 entries for 1 keys"),
+            (
+                shard(&[5, 6], &[2, 1], &[0, 2]),
+                "holders_end[1]: below its predecessor or beyond the 2 holders",
+            ),
+            (
+                shard(&[5], &[3], &[0]),
+                "holders_end[0]: below its predecessor or beyond the 1 holders",
+            ),
+            (
+                shard(&[5], &[1], &[0, 0]),
+                "holders: 1 entries belong to no key",
+            ),
+            (shard(&[5], &[1], &[4]), "holders[0]: host 2 of 2"),
+        ];
+        for (result, expected) in errors {
+            assert_eq!(result.unwrap_err().to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn the_top_bits_of_the_hash_select_the_shard() {
+        assert_eq!(shard_of(KeyHash(u64::MAX), 16), 15);
+        assert_eq!(shard_of(KeyHash(1 << 60), 16), 1);
+        assert_eq!(shard_of(KeyHash(u64::MAX), 1), 0);
+        assert_eq!(shard_of(KeyHash(u64::MAX), 0), 0);
+    }
+}

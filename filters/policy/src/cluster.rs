@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+use std::time::Duration;
+
+use rand::Rng;
+
+use crate::admission::AdmissionIndex;
+use crate::feedback::{AssumedKeys, Feedback};
+use crate::key::scale;
+use crate::selection::{Candidates, Ring};
+use crate::{
+    Assignment, CacheIndex, CacheShard, Decision, HostId, HostState, KeyHash, Level, Load, Outcome,
+    Reason, Request, Table,
+};
+
+/// For how long a host that did not take a request comes after the others. One poll of its health at
+/// weir-control's default interval says more.
+const SUSPECT_FOR: Duration = Duration::from_secs(1);
+
+/// One cluster as a proxy (or the simulator, or `explain`) knows it.
+#[derive(Clone, Debug, Default)]
+pub struct Cluster {
+    table: Option<Received>,
+    pub(crate) admission: AdmissionIndex,
+    pub(crate) ring: Ring,
+    pub(crate) cache: CacheIndex,
+    pub(crate) feedback: Feedback,
+}
+
+#[derive(Clone, Debug)]
+struct Received {
+    table: Table,
+    at: Duration,
+    ids: Vec<HostId>,
+}
+
+impl Cluster {
+    /// Takes a new table, received at `at` on the clock of `now`.
+    pub fn set_table(&mut self, table: Table, at: Duration, now: Duration) {
+        let ids: Vec<_> = table.hosts().iter().map(|host| host.id()).collect();
+        let old = self
+            .table
+            .as_ref()
+            .map(|received| received.ids.as_slice())
+            .unwrap_or_default();
+        if old != ids {
+            self.feedback.relay(old, &ids);
+        }
+        for (row, host) in self.feedback.rows_mut().zip(table.hosts()) {
+            if let Some(load) = &host.load {
+                row.observe(load.clone());
+            }
+        }
+        self.cache.resize(table.cache_shards());
+        let up = |host: &u32| {
+            table
+                .host(*host)
+                .is_some_and(|row| row.state == HostState::Up)
+        };
+        let hosts = (0..ids.len() as u32).filter(up);
+        self.ring = Ring::new(hosts.filter_map(|host| Some((*ids.get(host as usize)?, host))));
+        let levels = (0..ids.len() as u32)
+            .map(|host| self.level_now(&table, host, now))
+            .collect();
+        self.admission = AdmissionIndex::new(levels);
+        self.table = Some(Received { table, at, ids });
+    }
+
+    /// Forgets the table and the cache contents; what is in flight still counts.
+    pub fn remove_table(&mut self) {
+        if let Some(received) = self.table.take() {
+            self.feedback.relay(&received.ids, &[]);
+        }
+        self.admission = AdmissionIndex::default();
+        self.ring = Ring::default();
+        self.cache.resize(0);
+    }
+
+    /// Takes a shard of the cache contents; ignored where the table has no such shard.
+    pub fn set_cache_shard(&mut self, shard: u32, contents: CacheShard) {
+        self.cache.set(shard, contents);
+    }
+
+    /// The present table.
+    pub fn table(&self) -> Option<&Table> {
+        self.table.as_ref().map(|received| &received.table)
+    }
+
+    /// What is known of the hosts' caches.
+    pub fn cache(&self) -> &CacheIndex {
+        &self.cache
+    }
+
+    /// A request was sent to the host.
+    pub fn assigned(&mut self, host: HostId, key: Option<KeyHash>, now: Duration) {
+        let Some(received) = &self.table else { return };
+        let lifetime = received.table.policy().assumed_cached;
+        let index = received.table.index_of(host);
+        if let Some(row) = index.and_then(|index| self.feedback.row_mut(index)) {
+            row.assigned(now);
+            if let Some(key) = key {
+                self.feedback
+                    .assumed
+                    .insert(Assignment { key, host, at: now }, lifetime);
+            }
+        }
+    }
+
+    /// A request that was sent to the host has ended, however.
+    pub fn finished(&mut self, host: HostId) {
+        match self
+            .index_of(host)
+            .and_then(|index| self.feedback.row_mut(index))
+        {
+            Some(row) => row.in_flight = row.in_flight.saturating_sub(1),
+            None => self.feedback.departed_finished(host),
+        }
+    }
+
+    /// The host's load came from elsewhere than the table; ignored where something newer is known.
+    pub fn observed(&mut self, host: HostId, load: Load, now: Duration) {
+        let Some(index) = self.index_of(host) else {
+            return;
+        };
+        let newer = self
+            .feedback
+            .row_mut(index)
+            .is_some_and(|row| row.observe(load));
+        if newer
+            && let Some(received) = &self.table
+            && let Some(level) = self.level_now(&received.table, index, now)
+        {
+            self.admission.set_level(index, level);
+        }
+    }
+
+    /// The host did not take a request: others come first for a moment.
+    pub fn failed(&mut self, host: HostId, now: Duration) {
+        if let Some(row) = self
+            .index_of(host)
+            .and_then(|index| self.feedback.row_mut(index))
+        {
+            row.suspect_until = now + SUSPECT_FOR;
+        }
+    }
+
+    /// The host answered, so it takes requests.
+    pub fn answered(&mut self, host: HostId) {
+        if let Some(row) = self
+            .index_of(host)
+            .and_then(|index| self.feedback.row_mut(index))
+        {
+            row.suspect_until = Duration::ZERO;
+        }
+    }
+
+    /// Requests in flight from the proxy's other VMs, all of them.
+    pub fn set_peers_in_flight(&mut self, peers: impl Iterator<Item = (HostId, u32)>) {
+        for row in self.feedback.rows_mut() {
+            row.peers_in_flight = 0;
+        }
+        for (host, in_flight) in peers {
+            if let Some(row) = self
+                .index_of(host)
+                .and_then(|index| self.feedback.row_mut(index))
+            {
+                row.peers_in_flight = row.peers_in_flight.saturating_add(in_flight);
+            }
+        }
+    }
+
+    /// A key was sent to a host by another VM of the proxy.
+    pub fn assigned_by_peer(&mut self, assignment: Assignment) {
+        if let Some(received) = &self.table {
+            self.feedback
+                .assumed
+                .insert(assignment, received.table.policy().assumed_cached);
+        }
+    }
+
+    /// Requests of this VM that are in flight at the host.
+    pub fn in_flight(&self, host: HostId) -> u32 {
+        let row = self
+            .index_of(host)
+            .and_then(|index| self.feedback.row(index));
+        row.or_else(|| self.feedback.departed(host))
+            .map_or(0, |feedback| feedback.in_flight)
+    }
+
+    /// The newest load known of the host with this table index.
+    pub fn load(&self, host: u32) -> Option<&Load> {
+        self.feedback.row(host)?.load.as_ref()
+    }
+
+    /// Jobs that are probably running or queued at the host with this table index.
+    pub fn in_progress(&self, host: u32, now: Duration) -> Option<u32> {
+        let stale_after = self.table()?.policy().stale_after;
+        Some(self.feedback.row(host)?.in_progress(now, stale_after))
+    }
+
+    /// The level in force for the host with this table index; none where it is not up.
+    pub fn level(&self, host: u32) -> Option<Level> {
+        self.admission.level(host)
+    }
+
+    /// The newest assignments known here, newest first.
+    pub fn recent_assignments(&self) -> impl Iterator<Item = Assignment> + '_ {
+        AssumedKeys::recent(&self.feedback.assumed)
+    }
+
+    /// Whether no table has come for longer than load figures are believed.
+    pub fn is_stale(&self, now: Duration) -> bool {
+        self.table.as_ref().is_none_or(|received| {
+            now.saturating_sub(received.at) > received.table.policy().stale_after
+        })
+    }
+
+    /// What to do with a request.
+    pub fn decide(&self, request: &Request, now: Duration, rng: &mut impl Rng) -> Decision {
+        let Some(Received { table, .. }) = &self.table else {
+            return Decision {
+                outcome: Outcome::Fallback,
+                reason: Reason::NoTable,
+            };
+        };
+        let stale = self.is_stale(now);
+        if self.admission.up().is_empty() {
+            return match stale {
+                true => Decision {
+                    outcome: Outcome::Fallback,
+                    reason: Reason::StaleTable,
+                },
+                false => Decision {
+                    outcome: Outcome::NoHost,
+                    reason: Reason::NoHost,
+                },
+            };
+        }
+        // Levels of a table that nobody renews relax: nothing is refused because weir-control is gone.
+        let eligible = if stale {
+            self.admission.up()
+        } else {
+            self.admission.admitting(request.rank)
+        };
+        if eligible.is_empty() {
+            let retry_after = jittered(table.policy().retry_after, rng);
+            return Decision {
+                outcome: Outcome::Shed { retry_after },
+                reason: Reason::Overloaded,
+            };
+        }
+        let candidates = Candidates {
+            cluster: self,
+            table,
+            eligible,
+            request,
+            now,
+        };
+        let (ranked, reason) = table.policy().selection.select(&candidates, rng);
+        let suspect = |host| {
+            self.feedback
+                .row(host)
+                .is_some_and(|row| row.suspect_until > now)
+        };
+        Decision {
+            outcome: Outcome::Send(ranked.demote(suspect)),
+            reason,
+        }
+    }
+
+    fn index_of(&self, host: HostId) -> Option<u32> {
+        self.table()?.index_of(host)
+    }
+
+    /// The level that the overload policy gives the host; none where it is not up.
+    fn level_now(&self, table: &Table, index: u32, now: Duration) -> Option<Level> {
+        let host = table
+            .host(index)
+            .filter(|host| host.state == HostState::Up)?;
+        let policy = table.policy();
+        Some(
+            policy
+                .overload
+                .level(host, self.load(index), now, policy.stale_after),
+        )
+    }
+}
+
+/// Half to one and a half times `mean`, so that those shed together do not come back together.
+fn jittered(mean: Duration, rng: &mut impl Rng) -> Duration {
+    let span = usize::try_from(mean.as_millis()).unwrap_or(usize::MAX);
+    mean / 2 + Duration::from_millis(scale(rng.next_u64(), span) as u64)
+}

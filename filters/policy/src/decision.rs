@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+use std::time::Duration;
+
+use crate::{KeyHash, Rank, Ranked};
+
+/// What is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// What the host should have in its cache; none where the caller does not say.
+    pub key: Option<KeyHash>,
+    /// How important it is.
+    pub rank: Rank,
+}
+
+/// What to do with the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Send it to the first of these hosts that takes it (indexes into the table).
+    Send(Ranked),
+    /// Answer that the caller should come back after this time, already jittered.
+    Shed {
+        /// Half to one and a half times the policy's `retry_after`.
+        retry_after: Duration,
+    },
+    /// Answer that nobody is there.
+    NoHost,
+    /// Leave the choice to the proxy.
+    Fallback,
+}
+
+/// A decision and why it was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// What to do.
+    pub outcome: Outcome,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// Why a decision was taken: about its first host where it names hosts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reason {
+    /// The host said that it has the key.
+    KnownCached,
+    /// The key was sent there a moment ago.
+    AssumedCached,
+    /// Nobody who admits the request has the key.
+    NotCached,
+    /// The request has no key to choose by.
+    NoKey,
+    /// The key's place in the shuffled list.
+    Baseline,
+    /// Drawn.
+    Random,
+    /// The key's place by consistent hashing.
+    Rendezvous,
+    /// Every host that is up refuses requests of this rank.
+    Overloaded,
+    /// No host of the cluster is up.
+    NoHost,
+    /// No table has come yet.
+    NoTable,
+    /// The table is old and names no host that is up.
+    StaleTable,
+}
+
+impl Reason {
+    /// Every reason.
+    pub const ALL: [Self; 11] = [
+        Self::KnownCached,
+        Self::AssumedCached,
+        Self::NotCached,
+        Self::NoKey,
+        Self::Baseline,
+        Self::Random,
+        Self::Rendezvous,
+        Self::Overloaded,
+        Self::NoHost,
+        Self::NoTable,
+        Self::StaleTable,
+    ];
+
+    /// Its name in metrics, headers and logs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::KnownCached => "known_cached",
+            Self::AssumedCached => "assumed_cached",
+            Self::NotCached => "not_cached",
+            Self::NoKey => "no_key",
+            Self::Baseline => "baseline",
+            Self::Random => "random",
+            Self::Rendezvous => "rendezvous",
+            Self::Overloaded => "overloaded",
+            Self::NoHost => "no_host",
+            Self::NoTable => "no_table",
+            Self::StaleTable => "stale_table",
+        }
+    }
+}

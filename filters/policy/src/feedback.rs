@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What one proxy knows before weir-control does: what it sent where, and what hosts said on their answers.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use crate::{HostId, KeyHash, Load};
+
+/// Assignments remembered per host between two observations of its load. Beyond them a host is so much
+/// more loaded than its peers that the exact number does not matter.
+const MAX_ASSIGNED_SINCE: usize = 1024;
+/// Keys that are assumed cached somewhere, at most: 10 s of 800 requests a second for different keys.
+const MAX_ASSUMED_KEYS: usize = 8192;
+/// Hosts that one key is assumed cached at, the newest ones.
+const MAX_ASSUMED_HOSTS: usize = 4;
+/// Hosts that left the table with requests still in flight.
+const MAX_DEPARTED: usize = 1024;
+
+/// What is known of one host here.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct HostFeedback {
+    /// The newest of table and answers.
+    pub(crate) load: Option<Load>,
+    /// When requests were sent that `load` cannot include yet, oldest first.
+    assigned: VecDeque<Duration>,
+    /// Requests of this VM without an answer so far.
+    pub(crate) in_flight: u32,
+    /// The same of the proxy's other VMs.
+    pub(crate) peers_in_flight: u32,
+    /// The host did not take a request; others come first until then.
+    pub(crate) suspect_until: Duration,
+}
+
+impl HostFeedback {
+    /// Jobs that are probably running or queued at the host: what it said last and what was sent since
+    /// (document 001, section 9.2.3), or what is in flight from here where that is more.
+    pub(crate) fn in_progress(&self, now: Duration, stale_after: Duration) -> u32 {
+        let in_flight = self.in_flight.saturating_add(self.peers_in_flight);
+        match &self.load {
+            Some(load) if !load.is_stale(now, stale_after) => {
+                let since = self.assigned.partition_point(|sent| *sent <= load.observed);
+                let sent = (self.assigned.len() - since) as u32;
+                in_flight.max(load.in_progress.saturating_add(sent))
+            }
+            _ => in_flight,
+        }
+    }
+
+    pub(crate) fn assigned(&mut self, now: Duration) {
+        self.in_flight = self.in_flight.saturating_add(1);
+        if self.assigned.len() == MAX_ASSIGNED_SINCE {
+            self.assigned.pop_front();
+        }
+        self.assigned.push_back(now);
+    }
+
+    /// Takes the load if it is newer; says whether it was.
+    pub(crate) fn observe(&mut self, load: Load) -> bool {
+        if self
+            .load
+            .as_ref()
+            .is_some_and(|known| known.observed >= load.observed)
+        {
+            return false;
+        }
+        let covered = self.assigned.partition_point(|sent| *sent <= load.observed);
+        self.assigned.drain(..covered);
+        self.load = Some(load);
+        true
+    }
+}
+
+/// Feedback of the hosts in the table, by table index, and of those that left it with work in flight.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Feedback {
+    rows: Vec<HostFeedback>,
+    departed: HashMap<HostId, HostFeedback>,
+    pub(crate) assumed: AssumedKeys,
+}
+
+impl Feedback {
+    /// Lays the rows out for a new table: `old` and `new` are the identities by index.
+    pub(crate) fn relay(&mut self, old: &[HostId], new: &[HostId]) {
+        let rows = std::mem::take(&mut self.rows);
+        let mut known: HashMap<HostId, HostFeedback> = old.iter().copied().zip(rows).collect();
+        self.rows = new
+            .iter()
+            .map(|host| {
+                known
+                    .remove(host)
+                    .or_else(|| self.departed.remove(host))
+                    .unwrap_or_default()
+            })
+            .collect();
+        known.retain(|_, feedback| feedback.in_flight > 0);
+        let room = MAX_DEPARTED.saturating_sub(self.departed.len());
+        self.departed.extend(known.into_iter().take(room));
+    }
+
+    pub(crate) fn row(&self, index: u32) -> Option<&HostFeedback> {
+        self.rows.get(index as usize)
+    }
+
+    pub(crate) fn row_mut(&mut self, index: u32) -> Option<&mut HostFeedback> {
+        self.rows.get_mut(index as usize)
+    }
+
+    pub(crate) fn rows_mut(&mut self) -> impl Iterator<Item = &mut HostFeedback> {
+        self.rows.iter_mut()
+    }
+
+    pub(crate) fn departed(&self, host: HostId) -> Option<&HostFeedback> {
+        self.departed.get(&host)
+    }
+
+    /// One request of a host that is not in the table has ended.
+    pub(crate) fn departed_finished(&mut self, host: HostId) {
+        if let Some(feedback) = self.departed.get_mut(&host) {
+            feedback.in_flight = feedback.in_flight.saturating_sub(1);
+            if feedback.in_flight == 0 {
+                self.departed.remove(&host);
+            }
+        }
+    }
+}
+
+/// A key that was sent to a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Assignment {
+    /// The key.
+    pub key: KeyHash,
+    /// The host.
+    pub host: HostId,
+    /// When.
+    pub at: Duration,
+}
+
+/// Keys assumed cached where they were sent, until that is too long ago.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct AssumedKeys {
+    /// By key, the newest assignments; the oldest is overwritten.
+    hosts: HashMap<KeyHash, [Option<Assignment>; MAX_ASSUMED_HOSTS]>,
+    /// Every insertion, oldest first, so that forgetting is cheap.
+    order: VecDeque<Assignment>,
+}
+
+impl AssumedKeys {
+    pub(crate) fn insert(&mut self, assignment: Assignment, lifetime: Duration) {
+        while let Some(oldest) = self.order.front() {
+            let expired = assignment.at.saturating_sub(oldest.at) > lifetime;
+            if !expired && self.order.len() < MAX_ASSUMED_KEYS {
+                break;
+            }
+            if let Some(oldest) = self.order.pop_front() {
+                self.forget(oldest);
+            }
+        }
+        self.order.push_back(assignment);
+        let hosts = self.hosts.entry(assignment.key).or_default();
+        let same = hosts
+            .iter()
+            .position(|slot| slot.is_some_and(|old| old.host == assignment.host));
+        let oldest = || {
+            hosts
+                .iter()
+                .enumerate()
+                .min_by_key(|(_, slot)| slot.map(|old| old.at))
+        };
+        let place = same.or_else(|| oldest().map(|(place, _)| place));
+        if let Some(slot) = place.and_then(|place| hosts.get_mut(place)) {
+            *slot = Some(assignment);
+        }
+    }
+
+    /// Drops what the queue entry put in, unless a newer entry has taken its place.
+    fn forget(&mut self, entry: Assignment) {
+        let Some(hosts) = self.hosts.get_mut(&entry.key) else {
+            return;
+        };
+        for slot in hosts.iter_mut().filter(|slot| **slot == Some(entry)) {
+            *slot = None;
+        }
+        if hosts.iter().all(Option::is_none) {
+            self.hosts.remove(&entry.key);
+        }
+    }
+
+    /// Hosts that the key was sent to at most `lifetime` ago.
+    pub(crate) fn hosts(
+        &self,
+        key: KeyHash,
+        now: Duration,
+        lifetime: Duration,
+    ) -> impl Iterator<Item = HostId> + '_ {
+        let recent = move |assignment: &&Assignment| now.saturating_sub(assignment.at) <= lifetime;
+        let hosts = self
+            .hosts
+            .get(&key)
+            .map(|hosts| hosts.as_slice())
+            .unwrap_or_default();
+        hosts
+            .iter()
+            .flatten()
+            .filter(recent)
+            .map(|assignment| assignment.host)
+    }
+
+    /// The newest assignments, newest first.
+    pub(crate) fn recent(&self) -> impl Iterator<Item = Assignment> + '_ {
+        self.order.iter().rev().copied()
+    }
+
+    #[cfg(test)]
+    fn keys(&self) -> usize {
+        self.hosts.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    fn load(observed: u64, in_progress: u32) -> Load {
+        Load {
+            observed: seconds(observed),
+            in_progress,
+            queued: 0,
+            queuing_delay: None,
+        }
+    }
+
+    #[test]
+    fn what_was_sent_after_the_observation_is_added_to_it() {
+        let mut host = HostFeedback::default();
+        host.observe(load(10, 4));
+        host.assigned(seconds(9));
+        host.assigned(seconds(11));
+        host.assigned(seconds(12));
+        assert_eq!(host.in_progress(seconds(12), seconds(5)), 6);
+        assert!(host.observe(load(12, 1)));
+        assert_eq!(
+            host.in_progress(seconds(12), seconds(5)),
+            3,
+            "three are in flight from here"
+        );
+        assert!(
+            !host.observe(load(11, 9)),
+            "an older observation is ignored"
+        );
+    }
+
+    #[test]
+    fn a_stale_load_counts_for_nothing_but_what_is_in_flight_does() {
+        let mut host = HostFeedback::default();
+        host.observe(load(0, 50));
+        host.assigned(seconds(8));
+        assert_eq!(host.in_progress(seconds(9), seconds(5)), 1);
+    }
+
+    #[test]
+    fn requests_in_flight_survive_a_host_leaving_and_coming_back() {
+        let (a, b) = (HostId(1), HostId(2));
+        let mut feedback = Feedback::default();
+        feedback.relay(&[], &[a, b]);
+        feedback.row_mut(1).unwrap().assigned(seconds(1));
+        feedback.relay(&[a, b], &[a]);
+        assert_eq!(feedback.departed(b).unwrap().in_flight, 1);
+        feedback.relay(&[a], &[a, b]);
+        assert_eq!(feedback.row(1).unwrap().in_flight, 1);
+        feedback.relay(&[a, b], &[a]);
+        feedback.departed_finished(b);
+        assert!(feedback.departed(b).is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn assumed_keys_are_those_sent_within_the_lifetime_and_never_many(
+            sent in prop::collection::vec((0u64..6, 0u64..8, 0u64..4), 0..200),
+        ) {
+            let lifetime = seconds(10);
+            let mut assumed = AssumedKeys::default();
+            let mut log: Vec<Assignment> = Vec::new();
+            let mut now = seconds(0);
+            for (key, host, pause) in sent {
+                now += seconds(pause);
+                let assignment = Assignment { key: KeyHash(key), host: HostId(host), at: now };
+                assumed.insert(assignment, lifetime);
+                log.push(assignment);
+            }
+            for key in (0..6).map(KeyHash) {
+                let mut expected: Vec<HostId> = Vec::new();
+                for old in log.iter().rev().filter(|old| old.key == key && now - old.at <= lifetime) {
+                    if !expected.contains(&old.host) {
+                        expected.push(old.host);
+                    }
+                }
+                let found: Vec<_> = assumed.hosts(key, now, lifetime).collect();
+                prop_assert!(found.iter().all(|host| expected.contains(host)));
+                prop_assert_eq!(found.len(), expected.len().min(MAX_ASSUMED_HOSTS));
+            }
+            prop_assert!(assumed.keys() <= MAX_ASSUMED_KEYS && assumed.order.len() <= MAX_ASSUMED_KEYS);
+        }
+    }
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+use std::time::Duration;
+
+use crate::{HostId, Level};
+
+/// Whether a host takes requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostState {
+    /// Takes requests.
+    Up,
+    /// Finishes what it has and gets nothing new.
+    Draining,
+    /// Does not answer.
+    Down,
+}
+
+/// A host's figures at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// When they were true.
+    pub observed: Duration,
+    /// Jobs running or queued.
+    pub in_progress: u32,
+    /// Jobs queued, all classes together.
+    pub queued: u32,
+    /// Mean wait of jobs in the queue over the host's last window.
+    pub queuing_delay: Option<Duration>,
+}
+
+impl Load {
+    /// Whether the figures are older than `limit`.
+    pub fn is_stale(&self, now: Duration, limit: Duration) -> bool {
+        now.saturating_sub(self.observed) > limit
+    }
+}
+
+/// A row of the host table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Host {
+    /// `ip:port` or `[ip6]:port`.
+    pub address: String,
+    /// Whether it takes requests.
+    pub state: HostState,
+    /// Its figures; none where it has not been heard of.
+    pub load: Option<Load>,
+    /// The admission level that weir-control gave it.
+    pub level: Level,
+    /// Thousandths of a core at nominal speed; 0 where unknown.
+    pub capacity_millicores: u32,
+    /// When it goes away by itself; 0 where it does not.
+    pub preempt_at_unix_ms: u64,
+}
+
+impl Host {
+    /// Its identity.
+    pub fn id(&self) -> HostId {
+        HostId::of(&self.address)
+    }
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which requests a host admits.
+
+pub mod breaker;
+pub mod dagor;
+
+use std::time::Duration;
+
+use crate::{Host, Level, Load};
+
+/// The overload policies (document 001, *Scheduling data feed processing jobs*, section 9.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overload {
+    /// Every host that is up admits everything.
+    None,
+    /// A host with more than this many queued jobs admits nothing.
+    Breaker {
+        /// Jobs queued, all classes together.
+        queued_jobs: u32,
+    },
+    /// A host admits what its level says, which weir-control adjusts with [`dagor::LevelController`].
+    Dagor,
+}
+
+impl Overload {
+    /// The level of a host that is up, from its row and its newest load. Load older than `stale_after`
+    /// never closes a host: not to know is not to be overloaded.
+    pub(crate) fn level(
+        self,
+        host: &Host,
+        load: Option<&Load>,
+        now: Duration,
+        stale_after: Duration,
+    ) -> Level {
+        let load = load.filter(|load| !load.is_stale(now, stale_after));
+        match self {
+            Self::None => Level::ALL,
+            Self::Breaker { queued_jobs } => breaker::level(load, queued_jobs),
+            // weir-control opens the level of a host whose figures it has lost, so the row is believed.
+            Self::Dagor => host.level,
+        }
+    }
+}

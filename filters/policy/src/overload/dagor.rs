@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The admission level of a host, adjusted window by window (DAGOR: Zhou et al., *Overload Control for
+//! Scaling WeChat Microservices*, SoCC 2018, section 4.2 and algorithm 1).
+//!
+//! What differs from the paper, and why: the histogram of ranks decays instead of starting empty with
+//! each window, because a host that takes a few jobs a second leaves windows of 1 s nearly empty; and it
+//! keeps the ranks that were refused, because the level rises into those.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::{Level, Rank};
+
+/// Weights below this are forgotten: half a request, thirty half-lives ago, is nobody's demand.
+const FORGOTTEN: f64 = 1e-9;
+
+/// How the level moves.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Params {
+    /// Mean queuing time over a window above which a host counts as overloaded.
+    pub threshold: Duration,
+    /// Share of the admitted requests that one overloaded window sheds.
+    pub alpha: f64,
+    /// Share of the admitted requests that one other window adds.
+    pub beta: f64,
+    /// Time in which the weight of past requests halves.
+    pub half_life: Duration,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            // 20 ms, 5 % and 1 %: the paper's own (sections 4.1 and 4.2.3), for tasks of 500 ms.
+            threshold: Duration::from_millis(20),
+            alpha: 0.05,
+            beta: 0.01,
+            // Ten windows of the paper's 1 s.
+            half_life: Duration::from_secs(10),
+        }
+    }
+}
+
+impl Params {
+    /// Whether a window with this mean queuing time was one of overload.
+    pub fn is_overloaded(&self, queuing_delay: Duration) -> bool {
+        queuing_delay > self.threshold
+    }
+}
+
+/// What happened at one host since the last step.
+#[derive(Clone, Debug, Default)]
+pub struct Window {
+    /// How long it was.
+    pub length: Duration,
+    /// Requests by rank that wanted the host: those it got, and its share of those that no host got.
+    /// Fractions are fine.
+    pub demand: Vec<(Rank, f64)>,
+    /// Whether the host counts as overloaded; none where nothing was measured.
+    pub overloaded: Option<bool>,
+}
+
+/// The level of one host.
+#[derive(Clone, Debug)]
+pub struct LevelController {
+    params: Params,
+    level: Level,
+    demand: BTreeMap<Rank, f64>,
+}
+
+impl LevelController {
+    /// A host that admits everything.
+    pub fn new(params: Params) -> Self {
+        Self {
+            params,
+            level: Level::ALL,
+            demand: BTreeMap::new(),
+        }
+    }
+
+    /// Changes how the level moves from the next step on.
+    pub fn set_params(&mut self, params: Params) {
+        self.params = params;
+    }
+
+    /// The present level.
+    pub fn level(&self) -> Level {
+        self.level
+    }
+
+    /// Takes in one window and returns the level for the next.
+    ///
+    /// One step sheds (or adds) at most `alpha` (`beta`) of the admitted weight and the rank that crosses
+    /// that share, and at least one rank for which there is demand. A window without demand or without a
+    /// measurement changes nothing.
+    pub fn step(&mut self, window: &Window) -> Level {
+        let Some(overloaded) = window.overloaded else {
+            return self.level;
+        };
+        if window.demand.iter().all(|(_, count)| *count <= 0.0) {
+            return self.level;
+        }
+        self.remember(window);
+        let admitted: f64 = self.admitted().sum();
+        self.level = if overloaded {
+            self.lower(admitted)
+        } else {
+            self.raise(admitted)
+        };
+        self.level
+    }
+
+    fn remember(&mut self, window: &Window) {
+        let half_lives =
+            window.length.as_secs_f64() / self.params.half_life.as_secs_f64().max(1e-3);
+        let kept = 0.5f64.powf(half_lives);
+        self.demand.retain(|_, weight| {
+            *weight *= kept;
+            *weight > FORGOTTEN
+        });
+        for (rank, count) in &window.demand {
+            if *count > 0.0 {
+                *self.demand.entry(*rank).or_default() += count;
+            }
+        }
+    }
+
+    fn admitted(&self) -> impl DoubleEndedIterator<Item = f64> + '_ {
+        self.demand
+            .iter()
+            .filter(|(rank, _)| self.level.admits(**rank))
+            .map(|(_, weight)| *weight)
+    }
+
+    fn lower(&self, admitted: f64) -> Level {
+        let target = self.params.alpha * admitted;
+        let mut shed = 0.0;
+        let mut level = self.level;
+        for (rank, weight) in self.demand.iter().rev() {
+            if shed >= target && level != self.level {
+                break;
+            }
+            if level.admits(*rank) {
+                shed += weight;
+                level = Level::just_refusing(*rank);
+            }
+        }
+        level
+    }
+
+    fn raise(&self, admitted: f64) -> Level {
+        let target = self.params.beta * admitted;
+        let mut added = 0.0;
+        let mut level = self.level;
+        for (rank, weight) in &self.demand {
+            if level.admits(*rank) {
+                continue;
+            }
+            if added >= target && level != self.level {
+                return level;
+            }
+            added += weight;
+            level = Level::just_admitting(*rank);
+        }
+        // Nobody is refused any more.
+        Level::ALL
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::RANKS;
+
+    fn window(demand: &[(u16, u32)], overloaded: Option<bool>) -> Window {
+        Window {
+            length: Duration::from_secs(1),
+            demand: demand
+                .iter()
+                .map(|(rank, count)| {
+                    (
+                        Rank::from_number((*rank).into()).unwrap(),
+                        f64::from(*count),
+                    )
+                })
+                .collect(),
+            overloaded,
+        }
+    }
+
+    fn windows() -> impl Strategy<Value = Vec<Window>> {
+        let demand = prop::collection::vec((0..RANKS, 0u32..50), 0..30);
+        let window = (demand, prop::option::of(any::<bool>()))
+            .prop_map(|(demand, overloaded)| window(&demand, overloaded));
+        prop::collection::vec(window, 1..40)
+    }
+
+    proptest! {
+        #[test]
+        fn a_step_moves_at_most_its_share_of_the_admitted_weight_and_one_rank(windows in windows()) {
+            let params = Params::default();
+            let mut controller = LevelController::new(params);
+            for window in windows {
+                let before = controller.level();
+                let after = controller.step(&window);
+                let between = |low: Level, high: Level| -> Vec<f64> {
+                    let moved = |rank: &Rank| high.admits(*rank) && !low.admits(*rank);
+                    controller.demand.iter().filter(|(rank, _)| moved(rank)).map(|(_, w)| *w).collect()
+                };
+                let admitted: f64 = between(Level::NONE, before).iter().sum();
+                let (moved, share) = if after < before {
+                    (between(after, before).into_iter().collect::<Vec<_>>(), params.alpha)
+                } else {
+                    (between(before, after).into_iter().rev().collect(), params.beta)
+                };
+                // Without the rank at the far end, less than the share has moved.
+                let without_last: f64 = moved.iter().skip(1).sum();
+                prop_assert!(without_last <= share * admitted + 1e-6, "{without_last} of {admitted}");
+                match window.overloaded {
+                    Some(true) => prop_assert!(after <= before),
+                    Some(false) => prop_assert!(after >= before),
+                    None => prop_assert_eq!(after, before),
+                }
+            }
+        }
+
+        #[test]
+        fn an_empty_window_changes_nothing(windows in windows(), overloaded in prop::option::of(any::<bool>())) {
+            let mut controller = LevelController::new(Params::default());
+            for window in windows {
+                controller.step(&window);
+            }
+            let before = controller.level();
+            prop_assert_eq!(controller.step(&window(&[], overloaded)), before);
+            prop_assert_eq!(controller.step(&window(&[(7, 0)], overloaded)), before);
+        }
+
+        #[test]
+        fn what_is_admitted_at_a_rank_is_admitted_at_every_more_important_one(
+            windows in windows(), class in 0u8..32, user in 0u8..128,
+        ) {
+            let mut controller = LevelController::new(Params::default());
+            for window in windows {
+                let level = controller.step(&window);
+                if level.admits(Rank::new(class, user)) {
+                    prop_assert!(level.admits(Rank::new(class, user.saturating_sub(1))));
+                    prop_assert!(level.admits(Rank::new(class.saturating_sub(1), user)));
+                    prop_assert!(level.admits(Rank::new(class.saturating_sub(1), 127)) || class == 0);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn overload_sheds_the_least_important_first_and_calm_lets_them_back() {
+        let mut controller = LevelController::new(Params::default());
+        let demand: Vec<_> = (0..100).map(|rank| (rank * 40, 10)).collect();
+        let mut levels = Vec::new();
+        for _ in 0..10 {
+            levels.push(controller.step(&window(&demand, Some(true))).ranks());
+        }
+        assert!(levels.is_sorted_by(|a, b| a > b), "{levels:?}");
+        // Ten steps of 5 % of what was left.
+        assert!(
+            (50 * 40..70 * 40).contains(levels.last().unwrap()),
+            "{levels:?}"
+        );
+        for _ in 0..60 {
+            controller.step(&window(&demand, Some(false)));
+        }
+        assert_eq!(controller.level(), Level::ALL);
+    }
+
+    #[test]
+    fn a_host_that_admits_nothing_opens_again_when_its_queue_is_gone() {
+        let mut controller = LevelController::new(Params::default());
+        for _ in 0..5 {
+            controller.step(&window(&[(2048, 3)], Some(true)));
+        }
+        assert_eq!(controller.level().ranks(), 2048);
+        controller.step(&window(&[(2048, 3)], Some(false)));
+        assert!(controller.level().admits(Rank::from_number(2048).unwrap()));
+    }
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::ranked::MAX_RANKED;
+use crate::{Host, HostId, Overload, Selection};
+
+/// The most hosts in one table: four times the largest fleet that is tried, to bound memory.
+pub const MAX_HOSTS: usize = 40_000;
+/// The most shards that a cluster's cache contents are split into.
+pub const MAX_CACHE_SHARDS: u32 = 1024;
+
+/// How one cluster's hosts are chosen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// Which hosts a request may go to.
+    pub overload: Overload,
+    /// Which of those it goes to.
+    pub selection: Selection,
+    /// For how long a key is assumed cached at the host it was last sent to.
+    pub assumed_cached: Duration,
+    /// Load figures older than this are ignored.
+    pub stale_after: Duration,
+    /// How many hosts a decision names, best first: 1 to [`MAX_RANKED`].
+    pub ranked_hosts: usize,
+    /// Mean of the jittered time after which a shed request may be tried again.
+    pub retry_after: Duration,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            overload: Overload::None,
+            selection: Selection::Dynamic,
+            // Two polls of a host's cache at the longest interval that document 001 uses (5 s, section 7.3).
+            assumed_cached: Duration::from_secs(10),
+            // One such interval.
+            stale_after: Duration::from_secs(5),
+            // The production system of document 001 tries three hosts (section 4.1).
+            ranked_hosts: 3,
+            retry_after: Duration::from_secs(1),
+        }
+    }
+}
+
+/// Why a table was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum TableError {
+    #[error("hosts[{index}].address: {address:?} is not ip:port in its canonical form")]
+    BadAddress { index: usize, address: String },
+    #[error("hosts[{index}].address: {address:?} is in the table twice")]
+    DuplicateHost { index: usize, address: String },
+    #[error(
+        "hosts[{index}].address: {address:?} comes before its predecessor in the order of bytes"
+    )]
+    UnsortedHosts { index: usize, address: String },
+    #[error("hosts: {count} are more than the limit of {MAX_HOSTS}")]
+    TooManyHosts { count: usize },
+    #[error("cache_shards: {count} is not 0 or a power of two up to {MAX_CACHE_SHARDS}")]
+    BadShardCount { count: u32 },
+    #[error("policy.ranked_hosts: {count} is not in 1..={MAX_RANKED}")]
+    BadRankedHosts { count: usize },
+}
+
+/// A checked host table.
+#[derive(Clone, Debug)]
+pub struct Table {
+    policy: Policy,
+    hosts: Vec<Host>,
+    index_of: HashMap<HostId, u32, BuildHasherDefault<IdHasher>>,
+    cache_shards: u32,
+}
+
+impl Table {
+    /// Checks the parts: hosts sorted by address without a duplicate, addresses that parse, counts in range.
+    pub fn new(policy: Policy, hosts: Vec<Host>, cache_shards: u32) -> Result<Self, TableError> {
+        if !(1..=MAX_RANKED).contains(&policy.ranked_hosts) {
+            return Err(TableError::BadRankedHosts {
+                count: policy.ranked_hosts,
+            });
+        }
+        if cache_shards > MAX_CACHE_SHARDS || cache_shards != 0 && !cache_shards.is_power_of_two() {
+            return Err(TableError::BadShardCount {
+                count: cache_shards,
+            });
+        }
+        if hosts.len() > MAX_HOSTS {
+            return Err(TableError::TooManyHosts { count: hosts.len() });
+        }
+        let mut index_of = HashMap::with_capacity_and_hasher(hosts.len(), Default::default());
+        let mut previous = "";
+        for (index, host) in hosts.iter().enumerate() {
+            let address = host.address.as_str();
+            // Only the canonical spelling: two spellings of one address would be two hosts.
+            if !address
+                .parse::<SocketAddr>()
+                .is_ok_and(|parsed| parsed.to_string() == address)
+            {
+                return Err(TableError::BadAddress {
+                    index,
+                    address: address.into(),
+                });
+            }
+            // Two addresses with one identity (1 in 10¹⁰ for 40,000 hosts) are as good as one address twice.
+            if address == previous || index_of.insert(host.id(), index as u32).is_some() {
+                return Err(TableError::DuplicateHost {
+                    index,
+                    address: address.into(),
+                });
+            }
+            if address < previous {
+                return Err(TableError::UnsortedHosts {
+                    index,
+                    address: address.into(),
+                });
+            }
+            previous = address;
+        }
+        Ok(Self {
+            policy,
+            hosts,
+            index_of,
+            cache_shards,
+        })
+    }
+
+    /// How to choose.
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// The rows, sorted by address.
+    pub fn hosts(&self) -> &[Host] {
+        &self.hosts
+    }
+
+    /// How many shards the cluster's cache contents are split into; 0 where nothing is known of any cache.
+    pub fn cache_shards(&self) -> u32 {
+        self.cache_shards
+    }
+
+    /// The row with this index.
+    pub fn host(&self, index: u32) -> Option<&Host> {
+        self.hosts.get(index as usize)
+    }
+
+    /// The index of the host's row.
+    pub fn index_of(&self, host: HostId) -> Option<u32> {
+        self.index_of.get(&host).copied()
+    }
+}
+
+/// Host identities are hashes already.
+#[derive(Clone, Copy, Debug, Default)]
+struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u64(&mut self, id: u64) {
+        self.0 = id;
+    }
+}

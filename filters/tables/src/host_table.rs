@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+use std::time::Duration;
+
+use prost::Message;
+use weir_policy::{
+    CLASSES, Host, HostState, Level, Overload, Policy, RANKS, Selection, Table, overload::breaker,
+};
+
+use crate::load::decode_load;
+use crate::{Meta, Refusal, v1};
+
+/// Decodes and checks the resource `name`, received at `received` on the reader's clock.
+pub fn decode_host_table(
+    name: &str,
+    bytes: &[u8],
+    received: Duration,
+) -> Result<(Meta, Table), Refusal> {
+    let table = v1::HostTable::decode(bytes).map_err(|source| Refusal::NotProtobuf {
+        message: "weir.v1.HostTable",
+        source,
+    })?;
+    if table.cluster != name {
+        return Err(Refusal::WrongCluster {
+            name: name.into(),
+            cluster: table.cluster,
+        });
+    }
+    let policy = decode_policy(&table.policy.unwrap_or_default())?;
+    let hosts = table.hosts.iter().enumerate();
+    let hosts = hosts
+        .map(|(index, host)| decode_host(index, host, received))
+        .collect::<Result<_, _>>()?;
+    let meta = Meta {
+        epoch: table.epoch,
+        version: table.version,
+    };
+    Ok((meta, Table::new(policy, hosts, table.cache_shards)?))
+}
+
+fn decode_policy(policy: &v1::Policy) -> Result<Policy, Refusal> {
+    let default = Policy::default();
+    let milliseconds =
+        |field: Option<u32>, default| field.map_or(default, |ms| Duration::from_millis(ms.into()));
+    Ok(Policy {
+        overload: decode_overload(policy)?,
+        selection: decode_selection(policy)?,
+        assumed_cached: milliseconds(policy.assumed_cached_ms, default.assumed_cached),
+        stale_after: milliseconds(policy.stale_after_ms, default.stale_after),
+        ranked_hosts: policy
+            .ranked_hosts
+            .map_or(default.ranked_hosts, |hosts| hosts as usize),
+        retry_after: milliseconds(policy.retry_after_ms, default.retry_after),
+    })
+}
+
+fn decode_overload(policy: &v1::Policy) -> Result<Overload, Refusal> {
+    match v1::Overload::try_from(policy.overload) {
+        Ok(v1::Overload::Unspecified) => Ok(Policy::default().overload),
+        Ok(v1::Overload::None) => Ok(Overload::None),
+        Ok(v1::Overload::Breaker) => Ok(Overload::Breaker {
+            queued_jobs: policy.breaker_queued_jobs.unwrap_or(breaker::QUEUED_JOBS),
+        }),
+        Ok(v1::Overload::Dagor) => Ok(Overload::Dagor),
+        Err(_) => Err(Refusal::UnknownValue {
+            field: "policy.overload",
+            value: policy.overload,
+            known: "none (1), breaker (2), dagor (3)",
+        }),
+    }
+}
+
+fn decode_selection(policy: &v1::Policy) -> Result<Selection, Refusal> {
+    match v1::Selection::try_from(policy.selection) {
+        Ok(v1::Selection::Unspecified) => Ok(Policy::default().selection),
+        Ok(v1::Selection::Baseline) => Ok(Selection::Baseline),
+        Ok(v1::Selection::Random) => Ok(Selection::Random),
+        Ok(v1::Selection::Rendezvous) => Ok(Selection::Rendezvous),
+        Ok(v1::Selection::Dynamic) => Ok(Selection::Dynamic),
+        Err(_) => Err(Refusal::UnknownValue {
+            field: "policy.selection",
+            value: policy.selection,
+            known: "baseline (1), random (2), rendezvous (3), dynamic (4)",
+        }),
+    }
+}
+
+fn decode_host(index: usize, host: &v1::Host, received: Duration) -> Result<Host, Refusal> {
+    let state = match v1::HostState::try_from(host.state) {
+        Ok(v1::HostState::Up) => HostState::Up,
+        Ok(v1::HostState::Draining) => HostState::Draining,
+        Ok(v1::HostState::Down) => HostState::Down,
+        Ok(v1::HostState::Unspecified) | Err(_) => {
+            let value = host.state as u64;
+            return Err(Refusal::HostOutOfRange {
+                index,
+                field: "state",
+                value,
+                range: "1..=3",
+            });
+        }
+    };
+    let classes = host.load.as_ref().map_or(0, |load| load.queued.len());
+    if classes > CLASSES.into() {
+        let (field, value, range) = ("load.queued", classes as u64, "0..=32 classes");
+        return Err(Refusal::HostOutOfRange {
+            index,
+            field,
+            value,
+            range,
+        });
+    }
+    let level = host.admission_level.unwrap_or(RANKS.into());
+    let Some(level) = u16::try_from(level).ok().filter(|level| *level <= RANKS) else {
+        let (field, value, range) = ("admission_level", level.into(), "0..=4096");
+        return Err(Refusal::HostOutOfRange {
+            index,
+            field,
+            value,
+            range,
+        });
+    };
+    Ok(Host {
+        address: host.address.clone(),
+        state,
+        load: host.load.as_ref().map(|load| decode_load(load, received)),
+        level: Level::admitting(level),
+        capacity_millicores: host.capacity_millicores,
+        preempt_at_unix_ms: host.preempt_at_unix_ms,
+    })
+}
+
+/// The message for a policy.
+pub fn encode_policy(policy: &Policy) -> v1::Policy {
+    let milliseconds =
+        |duration: Duration| Some(u32::try_from(duration.as_millis()).unwrap_or(u32::MAX));
+    let (overload, breaker_queued_jobs) = match policy.overload {
+        Overload::None => (v1::Overload::None, None),
+        Overload::Breaker { queued_jobs } => (v1::Overload::Breaker, Some(queued_jobs)),
+        Overload::Dagor => (v1::Overload::Dagor, None),
+    };
+    let selection = match policy.selection {
+        Selection::Baseline => v1::Selection::Baseline,
+        Selection::Random => v1::Selection::Random,
+        Selection::Rendezvous => v1::Selection::Rendezvous,
+        Selection::Dynamic => v1::Selection::Dynamic,
+    };
+    v1::Policy {
+        overload: overload.into(),
+        selection: selection.into(),
+        breaker_queued_jobs,
+        assumed_cached_ms: milliseconds(policy.assumed_cached),
+        stale_after_ms: milliseconds(policy.stale_after),
+        ranked_hosts: Some(policy.ranked_hosts as u32),
+        retry_after_ms: milliseconds(policy.retry_after),
+    }
+}
