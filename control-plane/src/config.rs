@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What weir-control is told, checked.
+//!
+//! ```text
+//!  files ── written (shapes, text, lines) ── check (ranges, reasons) ──> Config, Error { file, line, field, reason }
+//! ```
+//!
+//! Nothing after this module checks a setting again.
+
+mod check;
+mod scalar;
+pub mod written;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use weir_policy::{Policy, dagor};
+
+pub use scalar::{show_duration, show_size};
+
+/// Everything that can be set.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The discovery and report listener.
+    pub xds: Xds,
+    /// The admin listener.
+    pub admin: SocketAddr,
+    /// Changes within this time go out as one table.
+    pub publish: Duration,
+    /// What is kept of reports.
+    pub reports: ReportLimits,
+    /// By name.
+    pub clusters: BTreeMap<String, Arc<Cluster>>,
+    /// Set where weir-control is the only control plane of its Envoys.
+    pub standalone: Option<crate::xds::standalone::Config>,
+}
+
+/// The discovery and report listener.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Xds {
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// How it is protected.
+    pub tls: Option<Tls>,
+}
+
+/// Contents of the PEM files.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Tls {
+    /// Certificate chain.
+    pub certificate: Vec<u8>,
+    /// Private key.
+    pub key: Vec<u8>,
+    /// Clients must show a certificate of this authority.
+    pub client_ca: Option<Vec<u8>>,
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tls")
+            .field("client_ca", &self.client_ca.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+/// What is kept of reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReportLimits {
+    /// Proxies.
+    pub max_proxies: usize,
+    /// VM records of one proxy.
+    pub max_vms: usize,
+    /// A record that has not been renewed for this long is dropped.
+    pub forget_after: Duration,
+}
+
+/// One cluster.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cluster {
+    /// How hosts are chosen.
+    pub policy: Policy,
+    /// How admission levels move.
+    pub dagor: Dagor,
+    /// Into how many resources cache contents are split; 0: none are pushed.
+    pub cache_shards: u32,
+    /// Sorted by address, no address twice.
+    pub hosts: Vec<Host>,
+    /// Absent: hosts' metrics are not read.
+    pub scrape: Option<Scrape>,
+    /// Absent: hosts are not asked for cache contents.
+    pub cache: Option<Cache>,
+}
+
+/// How admission levels move.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Dagor {
+    /// The controller's own.
+    pub params: dagor::Params,
+    /// The level moves after this time ...
+    pub window: Duration,
+    /// ... or this many requests, whichever is first.
+    pub window_requests: u64,
+    /// Where no queuing delay is known, a host with more queued jobs than this counts as overloaded.
+    pub queued_jobs: u32,
+}
+
+/// One host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Host {
+    /// Where requests go; canonical `ip:port`.
+    pub address: String,
+    /// Where its metrics are read.
+    pub metrics_address: String,
+    /// Where its cache contents are read.
+    pub cache_address: String,
+    /// Thousandths of a core; 0 where unknown.
+    pub capacity_millicores: u32,
+    /// When it goes away; 0 where it does not.
+    pub preempt_at_unix_ms: u64,
+    /// Gets nothing new.
+    pub draining: bool,
+}
+
+/// When and where a source asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Poll {
+    /// Between the beginnings of two polls; 10 % jitter is added.
+    pub interval: Duration,
+    /// A poll that takes longer has failed.
+    pub timeout: Duration,
+    /// Of the URL.
+    pub path: String,
+    /// Of the answer's body.
+    pub max_bytes: usize,
+}
+
+/// How metrics are read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scrape {
+    /// When and where.
+    pub poll: Poll,
+    /// Gauge of jobs running or queued.
+    pub in_progress: String,
+    /// Gauge of queued jobs.
+    pub queued: String,
+    /// Its label that has the business class as a number.
+    pub queued_priority_label: String,
+    /// Histogram or summary of waits in seconds.
+    pub queuing_delay: String,
+}
+
+/// How cache contents are read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cache {
+    /// When and where.
+    pub poll: Poll,
+    /// Of one host.
+    pub max_keys: usize,
+    /// Of one key's name.
+    pub max_key_bytes: usize,
+}
+
+/// Why a configuration was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    /// The file as named.
+    pub file: PathBuf,
+    /// From 1; 0 where the file could not be read.
+    pub line: u64,
+    /// `clusters.rules.policy.overload`; empty where the text is not YAML of the right shape.
+    pub field: String,
+    /// What is wrong and what would be right.
+    pub reason: String,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.file.display())?;
+        if self.line > 0 {
+            write!(f, ":{}", self.line)?;
+        }
+        if !self.field.is_empty() {
+            write!(f, ": {}", self.field)?;
+        }
+        write!(f, ": {}", self.reason)
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// A configuration and the files it was made of.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// What they say.
+    pub config: Arc<Config>,
+    /// The configuration file first, then every file it names, with the contents as read.
+    pub files: Files,
+}
+
+/// Files as they were read; none where one could not be.
+pub type Files = BTreeMap<PathBuf, Option<Vec<u8>>>;
+
+/// Reads and checks the file and those it names.
+///
+/// On an error the files read so far come with it, so that a watcher knows what to wait for.
+pub fn load(path: &Path) -> Result<Loaded, (Error, Files)> {
+    let mut reader = check::Reader::default();
+    match check::file(path, &mut reader) {
+        Ok(config) => Ok(Loaded {
+            config: Arc::new(config),
+            files: reader.files,
+        }),
+        Err(error) => Err((error, reader.files)),
+    }
+}

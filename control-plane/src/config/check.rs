@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+//! From what was written to what is checked.
+
+mod cluster;
+mod field;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Config, Error, Files, ReportLimits, Tls, Xds, written};
+use field::Scope;
+
+/// Reads files and remembers them.
+#[derive(Default)]
+pub(super) struct Reader {
+    pub(super) files: Files,
+}
+
+impl Reader {
+    fn bytes(&mut self, path: &Path) -> Result<Vec<u8>, String> {
+        let read = std::fs::read(path);
+        self.files
+            .insert(path.to_owned(), read.as_ref().ok().cloned());
+        read.map_err(|error| format!("cannot read {}: {error}", path.display()))
+    }
+
+    /// Parses a YAML file.
+    fn yaml<T: serde::de::DeserializeOwned>(&mut self, path: &Path) -> Result<T, Error> {
+        let refuse = |line, reason| Error {
+            file: path.to_owned(),
+            line,
+            field: String::new(),
+            reason,
+        };
+        let bytes = self.bytes(path).map_err(|reason| {
+            let reason = reason
+                .split_once(": ")
+                .map_or(reason.clone(), |(_, why)| format!("cannot read: {why}"));
+            refuse(0, reason)
+        })?;
+        let text = String::from_utf8(bytes).map_err(|error| {
+            let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+            refuse(
+                1 + good.iter().filter(|byte| **byte == b'\n').count() as u64,
+                "not UTF-8".into(),
+            )
+        })?;
+        serde_saphyr::from_str(&text).map_err(|error| {
+            let line = error.location().map_or(0, |location| location.line());
+            refuse(line, yaml_reason(&error))
+        })
+    }
+}
+
+/// The first line of the parser's message, without the place, which comes first in ours.
+fn yaml_reason(error: &serde_saphyr::Error) -> String {
+    let text = error.without_snippet().to_string();
+    let text = text.lines().next().unwrap_or_default();
+    let text = text.strip_prefix("error: ").unwrap_or(text);
+    let text = match text
+        .strip_prefix("line ")
+        .and_then(|rest| rest.split_once(": "))
+    {
+        Some((_, reason)) => reason,
+        None => text,
+    };
+    text.split(" at line ").next().unwrap_or(text).to_owned()
+}
+
+/// Reads and checks the configuration file.
+pub(super) fn file(path: &Path, reader: &mut Reader) -> Result<Config, Error> {
+    let written: written::File = reader.yaml(path)?;
+    let root = Scope::root(path);
+    let xds = xds(&written.xds, &root.section("xds"), reader)?;
+    let admin = root.section("admin");
+    let admin_listen = admin.address(&written.admin.listen, "listen", "127.0.0.1:19000")?;
+    if !admin_listen.ip().is_loopback()
+        && !admin.boolean(&written.admin.plaintext, "plaintext", false)?
+    {
+        return Err(admin.refuse(
+            &written.admin.listen,
+            "listen",
+            "not loopback, and admin has no TLS; write plaintext: true if anyone who reaches it may read it",
+        ));
+    }
+    let reports = root.section("reports");
+    let clusters = root.section("clusters");
+    if written.clusters.is_empty() {
+        return Err(root.refuse(
+            &None,
+            "clusters",
+            "names no cluster; at least one is needed",
+        ));
+    }
+    let mut checked = std::collections::BTreeMap::new();
+    for (name, cluster) in &written.clusters {
+        let scope = clusters.section(name).at(cluster.referenced.line());
+        checked.insert(
+            name.clone(),
+            Arc::new(cluster::cluster(name, &cluster.value, &scope, reader)?),
+        );
+    }
+    let ms = Duration::from_millis;
+    let config = Config {
+        xds,
+        admin: admin_listen,
+        // A tenth of the default polling interval: nobody notices, and a burst of polls makes one table.
+        publish: root.section("publish").duration(
+            &written.publish.interval,
+            "interval",
+            ms(100),
+            ms(10)..=ms(10_000),
+        )?,
+        reports: ReportLimits {
+            max_proxies: reports.whole(
+                &written.reports.max_proxies,
+                "max_proxies",
+                10_000,
+                1..=100_000,
+            )? as usize,
+            max_vms: reports.whole(&written.reports.max_vms, "max_vms", 256, 1..=4096)? as usize,
+            forget_after: reports.duration(
+                &written.reports.forget_after,
+                "forget_after",
+                ms(60_000),
+                ms(1000)..=ms(86_400_000),
+            )?,
+        },
+        clusters: checked,
+        standalone: None,
+    };
+    standalone(&written, config, &root)
+}
+
+fn standalone(written: &written::File, config: Config, root: &Scope<'_>) -> Result<Config, Error> {
+    let Some(section) = &written.standalone else {
+        return Ok(config);
+    };
+    let names: Vec<&str> = config.clusters.keys().map(String::as_str).collect();
+    let checked = section.value.check(&names).map_err(|(field, reason)| {
+        let scope = root.section("standalone").at(section.referenced.line());
+        scope.refuse(&None, &field, reason)
+    })?;
+    Ok(Config {
+        standalone: Some(checked),
+        ..config
+    })
+}
+
+fn xds(written: &written::Xds, scope: &Scope<'_>, reader: &mut Reader) -> Result<Xds, Error> {
+    let listen = scope.address(&written.listen, "listen", "127.0.0.1:18000")?;
+    let plaintext = scope.boolean(&written.plaintext, "plaintext", false)?;
+    let tls = match &written.tls {
+        Some(tls) if plaintext => {
+            let scope = scope.at(tls.referenced.line());
+            return Err(scope.refuse(
+                &written.plaintext,
+                "plaintext",
+                "contradicts xds.tls; leave one out",
+            ));
+        }
+        Some(section) => Some(tls(
+            &section.value,
+            &scope.section("tls").at(section.referenced.line()),
+            reader,
+        )?),
+        None if !listen.ip().is_loopback() && !plaintext => {
+            return Err(scope.refuse(
+                &written.listen,
+                "listen",
+                "not loopback: xds.tls is required, or plaintext: true if the network is protected by other means",
+            ));
+        }
+        None => None,
+    };
+    Ok(Xds { listen, tls })
+}
+
+fn tls(written: &written::Tls, scope: &Scope<'_>, reader: &mut Reader) -> Result<Tls, Error> {
+    let mut pem = |value: &Option<written::Text>,
+                   field: &str,
+                   label: &str|
+     -> Result<Option<Vec<u8>>, Error> {
+        let Some(text) = value else { return Ok(None) };
+        let bytes = reader
+            .bytes(&beside(scope.file(), &text.value))
+            .map_err(|why| scope.refuse(value, field, why))?;
+        let found = String::from_utf8_lossy(&bytes)
+            .lines()
+            .any(|line| line.starts_with("-----BEGIN") && line.contains(label));
+        match found {
+            true => Ok(Some(bytes)),
+            false => Err(scope.refuse(
+                value,
+                field,
+                format!("{} has no {label} in PEM", text.value),
+            )),
+        }
+    };
+    let certificate = pem(&written.certificate, "certificate", "CERTIFICATE")?;
+    let key = pem(&written.key, "key", "PRIVATE KEY")?;
+    let client_ca = pem(&written.client_ca, "client_ca", "CERTIFICATE")?;
+    let required = |bytes: Option<Vec<u8>>, field: &str| {
+        bytes.ok_or_else(|| scope.refuse(&None, field, "required; the name of a PEM file"))
+    };
+    let tls = Tls {
+        certificate: required(certificate, "certificate")?,
+        key: required(key, "key")?,
+        client_ca,
+    };
+    // What the library says of the pair, before any port is bound.
+    tls.server()
+        .map_err(|why| scope.refuse(&written.certificate, "certificate", why))?;
+    Ok(tls)
+}
+
+/// A path in a file is relative to that file's folder.
+fn beside(file: &Path, path: &str) -> PathBuf {
+    file.parent()
+        .map_or_else(|| PathBuf::from(path), |folder| folder.join(path))
+}

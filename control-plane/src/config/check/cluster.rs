@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One cluster: policy, hosts, sources.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_saphyr::Spanned;
+use weir_policy::{MAX_CACHE_SHARDS, MAX_HOSTS, Overload, Policy, Selection, dagor};
+
+use super::field::Scope;
+use super::{Reader, beside};
+use crate::config::{Cache, Cluster, Dagor, Error, Host, Poll, Scrape, written};
+
+/// No admission decision needs figures older than a day, and no sidecar a longer memory.
+const LONGEST: Duration = Duration::from_secs(86_400);
+
+const fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+pub(super) fn cluster(
+    name: &str,
+    written: &written::Cluster,
+    scope: &Scope<'_>,
+    reader: &mut Reader,
+) -> Result<Cluster, Error> {
+    // The name is part of resource names, which are split at slashes.
+    if name.is_empty() || name.len() > 255 || name.contains(|c: char| c == '/' || c.is_control()) {
+        return Err(scope.refuse(
+            &None,
+            "",
+            "a cluster's name is 1 to 255 bytes without a slash",
+        ));
+    }
+    let shards = scope.whole(
+        &written.cache_shards,
+        "cache_shards",
+        16,
+        0..=u64::from(MAX_CACHE_SHARDS),
+    )? as u32;
+    if shards != 0 && !shards.is_power_of_two() {
+        return Err(scope.refuse(
+            &written.cache_shards,
+            "cache_shards",
+            format!("{shards} is not 0 or a power of two"),
+        ));
+    }
+    let hosts = hosts(written, scope, reader)?;
+    Ok(Cluster {
+        policy: policy(&written.policy, &scope.section("policy"))?,
+        dagor: dagor(&written.dagor, &scope.section("dagor"))?,
+        cache_shards: shards,
+        hosts,
+        scrape: written
+            .scrape
+            .as_ref()
+            .map(|scrape| self::scrape(scrape, &scope.section("scrape")))
+            .transpose()?,
+        cache: written
+            .cache
+            .as_ref()
+            .map(|cache| self::cache(cache, &scope.section("cache")))
+            .transpose()?,
+    })
+}
+
+fn policy(written: &written::Policy, scope: &Scope<'_>) -> Result<Policy, Error> {
+    let default = Policy::default();
+    // 100: document 001, section 9.1.
+    let queued_jobs = scope.whole(
+        &written.breaker_queued_jobs,
+        "breaker_queued_jobs",
+        100,
+        0..=u64::from(u32::MAX),
+    )?;
+    Ok(Policy {
+        overload: scope.choice(
+            &written.overload,
+            "overload",
+            default.overload,
+            &[
+                ("none", Overload::None),
+                (
+                    "breaker",
+                    Overload::Breaker {
+                        queued_jobs: queued_jobs as u32,
+                    },
+                ),
+                ("dagor", Overload::Dagor),
+            ],
+        )?,
+        selection: scope.choice(
+            &written.selection,
+            "selection",
+            default.selection,
+            &[
+                ("baseline", Selection::Baseline),
+                ("random", Selection::Random),
+                ("rendezvous", Selection::Rendezvous),
+                ("dynamic", Selection::Dynamic),
+            ],
+        )?,
+        assumed_cached: scope.duration(
+            &written.assumed_cached,
+            "assumed_cached",
+            default.assumed_cached,
+            ms(0)..=LONGEST,
+        )?,
+        stale_after: scope.duration(
+            &written.stale_after,
+            "stale_after",
+            default.stale_after,
+            ms(100)..=LONGEST,
+        )?,
+        ranked_hosts: scope.whole(
+            &written.ranked_hosts,
+            "ranked_hosts",
+            default.ranked_hosts as u64,
+            1..=weir_policy::MAX_RANKED as u64,
+        )? as usize,
+        // retry-after counts in whole seconds.
+        retry_after: scope.duration(
+            &written.retry_after,
+            "retry_after",
+            default.retry_after,
+            ms(1000)..=ms(3_600_000),
+        )?,
+    })
+}
+
+fn dagor(written: &written::Dagor, scope: &Scope<'_>) -> Result<Dagor, Error> {
+    let default = dagor::Params::default();
+    Ok(Dagor {
+        params: dagor::Params {
+            threshold: scope.duration(
+                &written.threshold,
+                "threshold",
+                default.threshold,
+                ms(1)..=ms(3_600_000),
+            )?,
+            alpha: scope.share(&written.alpha, "alpha", default.alpha, 0.001..=0.5)?,
+            beta: scope.share(&written.beta, "beta", default.beta, 0.001..=0.5)?,
+            half_life: scope.duration(
+                &written.half_life,
+                "half_life",
+                default.half_life,
+                ms(100)..=LONGEST,
+            )?,
+        },
+        // The paper's window (section 4.1).
+        window: scope.duration(&written.window, "window", ms(1000), ms(100)..=ms(60_000))?,
+        window_requests: scope.whole(
+            &written.window_requests,
+            "window_requests",
+            2000,
+            1..=u64::from(u32::MAX),
+        )?,
+        queued_jobs: scope.whole(
+            &written.queued_jobs,
+            "queued_jobs",
+            100,
+            0..=u64::from(u32::MAX),
+        )? as u32,
+    })
+}
+
+/// The hosts written here and those of the hosts file, sorted.
+fn hosts(
+    written: &written::Cluster,
+    scope: &Scope<'_>,
+    reader: &mut Reader,
+) -> Result<Vec<Host>, Error> {
+    let mut seen = BTreeMap::new();
+    add_hosts(&written.hosts, &scope.section("hosts"), &mut seen)?;
+    if let Some(name) = &written.hosts_file {
+        let path = beside(scope.file(), &name.value);
+        let list: Vec<Spanned<written::Host>> = reader.yaml(&path)?;
+        add_hosts(&list, &Scope::root(&path).section("hosts"), &mut seen)?;
+    }
+    if seen.len() > MAX_HOSTS {
+        return Err(scope.refuse(
+            &written.hosts_file,
+            "hosts",
+            format!("{} are more than {MAX_HOSTS}", seen.len()),
+        ));
+    }
+    Ok(seen.into_values().map(|(_, host)| host).collect())
+}
+
+fn add_hosts(
+    list: &[Spanned<written::Host>],
+    scope: &Scope<'_>,
+    seen: &mut BTreeMap<String, (String, Host)>,
+) -> Result<(), Error> {
+    for (index, written) in list.iter().enumerate() {
+        let prefix = scope
+            .section(&format!("[{index}]"))
+            .at(written.referenced.line());
+        let host = host(&written.value, &prefix)?;
+        let place = format!("{}:{}", scope.file().display(), written.referenced.line());
+        if let Some((first, _)) = seen.get(&host.address) {
+            let reason = format!(
+                "{} is already a host of this cluster ({first})",
+                host.address
+            );
+            return Err(prefix.refuse(&written.value.address, "address", reason));
+        }
+        seen.insert(host.address.clone(), (place, host));
+    }
+    Ok(())
+}
+
+fn host(written: &written::Host, scope: &Scope<'_>) -> Result<Host, Error> {
+    let address = scope.host_address(&written.address, "address")?;
+    let other = |value: &Option<written::Text>, field, default: &str| match value {
+        Some(_) => scope.host_address(value, field),
+        None => Ok(default.to_owned()),
+    };
+    let metrics_address = other(&written.metrics_address, "metrics_address", &address)?;
+    Ok(Host {
+        cache_address: other(&written.cache_address, "cache_address", &metrics_address)?,
+        metrics_address,
+        capacity_millicores: scope.whole(
+            &written.capacity_millicores,
+            "capacity_millicores",
+            0,
+            0..=u64::from(u32::MAX),
+        )? as u32,
+        preempt_at_unix_ms: scope.whole(
+            &written.preempt_at_unix_ms,
+            "preempt_at_unix_ms",
+            0,
+            0..=u64::MAX,
+        )?,
+        draining: scope.boolean(&written.draining, "draining", false)?,
+        address,
+    })
+}
+
+struct PollFields<'a> {
+    interval: &'a Option<written::Text>,
+    timeout: &'a Option<written::Text>,
+    path: &'a Option<written::Text>,
+    max_bytes: &'a Option<written::Text>,
+}
+
+fn poll(
+    written: PollFields<'_>,
+    scope: &Scope<'_>,
+    path: &str,
+    max_bytes: usize,
+) -> Result<Poll, Error> {
+    let is_path = |text: &str| {
+        text.starts_with('/') && !text.contains('#') && text.parse::<http::Uri>().is_ok()
+    };
+    Ok(Poll {
+        interval: scope.duration(
+            written.interval,
+            "interval",
+            ms(1000),
+            ms(10)..=ms(3_600_000),
+        )?,
+        timeout: scope.duration(written.timeout, "timeout", ms(500), ms(1)..=ms(60_000))?,
+        path: scope.text(
+            written.path,
+            "path",
+            path,
+            is_path,
+            "the path of a URL, as in /metrics",
+        )?,
+        max_bytes: scope.size(written.max_bytes, "max_bytes", max_bytes, 1024..=1 << 30)?,
+    })
+}
+
+fn scrape(written: &written::Scrape, scope: &Scope<'_>) -> Result<Scrape, Error> {
+    let names = scope.section("metrics");
+    let is_name = |text: &str| {
+        let letter = |c: char| c.is_ascii_alphabetic() || c == '_' || c == ':';
+        text.starts_with(letter) && text.chars().all(|c| letter(c) || c.is_ascii_digit())
+    };
+    let name = |value, field, default| {
+        names.text(
+            value,
+            field,
+            default,
+            is_name,
+            "the name of a Prometheus metric",
+        )
+    };
+    let metrics = &written.metrics;
+    let fields = PollFields {
+        interval: &written.interval,
+        timeout: &written.timeout,
+        path: &written.path,
+        max_bytes: &written.max_bytes,
+    };
+    Ok(Scrape {
+        poll: poll(fields, scope, "/metrics", 4 << 20)?,
+        in_progress: name(&metrics.in_progress, "in_progress", "weir_host_in_progress")?,
+        queued: name(&metrics.queued, "queued", "weir_host_queued")?,
+        queued_priority_label: name(
+            &metrics.queued_priority_label,
+            "queued_priority_label",
+            "priority",
+        )?,
+        queuing_delay: name(
+            &metrics.queuing_delay,
+            "queuing_delay",
+            "weir_host_queuing_delay_seconds",
+        )?,
+    })
+}
+
+fn cache(written: &written::Cache, scope: &Scope<'_>) -> Result<Cache, Error> {
+    let fields = PollFields {
+        interval: &written.interval,
+        timeout: &written.timeout,
+        path: &written.path,
+        max_bytes: &written.max_bytes,
+    };
+    let poll = poll(fields, scope, "/cache", 16 << 20)?;
+    if poll.path.contains('?') {
+        return Err(scope.refuse(
+            &written.path,
+            "path",
+            "must not have a query; since and epoch are added",
+        ));
+    }
+    Ok(Cache {
+        poll,
+        max_keys: scope.whole(&written.max_keys, "max_keys", 1_000_000, 1..=100_000_000)? as usize,
+        max_key_bytes: scope.size(&written.max_key_bytes, "max_key_bytes", 4096, 1..=65_536)?,
+    })
+}

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Fields: their names, defaults, ranges, and how they are refused.
+
+use std::fmt::Display;
+use std::net::SocketAddr;
+use std::ops::RangeInclusive;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::config::Error;
+use crate::config::scalar::{self, show_duration, show_size};
+use crate::config::written::Text;
+
+type Value = Option<Text>;
+
+/// Where in which file a group of fields is.
+#[derive(Clone)]
+pub(super) struct Scope<'a> {
+    file: &'a Path,
+    /// With a dot behind it, if not empty.
+    prefix: String,
+    /// Of the group, for fields that are not there.
+    line: u64,
+}
+
+impl<'a> Scope<'a> {
+    pub(super) fn root(file: &'a Path) -> Self {
+        Self {
+            file,
+            prefix: String::new(),
+            line: 1,
+        }
+    }
+
+    pub(super) fn file(&self) -> &'a Path {
+        self.file
+    }
+
+    pub(super) fn section(&self, name: &str) -> Self {
+        Self {
+            file: self.file,
+            prefix: format!("{}{name}.", self.prefix),
+            line: self.line,
+        }
+    }
+
+    pub(super) fn at(&self, line: u64) -> Self {
+        Self {
+            line,
+            ..self.clone()
+        }
+    }
+
+    pub(super) fn refuse(&self, value: &Value, field: &str, reason: impl Display) -> Error {
+        let field = format!("{}{field}", self.prefix);
+        Error {
+            file: self.file.to_owned(),
+            line: value
+                .as_ref()
+                .map_or(self.line, |text| text.referenced.line()),
+            field: field.trim_end_matches('.').to_owned(),
+            reason: reason.to_string(),
+        }
+    }
+
+    fn parse<T>(
+        &self,
+        value: &Value,
+        field: &str,
+        default: T,
+        parse: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Result<T, Error> {
+        let Some(text) = value else {
+            return Ok(default);
+        };
+        parse(&text.value).map_err(|reason| self.refuse(value, field, reason))
+    }
+
+    pub(super) fn duration(
+        &self,
+        value: &Value,
+        field: &str,
+        default: Duration,
+        range: RangeInclusive<Duration>,
+    ) -> Result<Duration, Error> {
+        self.parse(value, field, default, |text| {
+            let duration = scalar::duration(text)?;
+            within(duration, range, text, show_duration)
+        })
+    }
+
+    pub(super) fn size(
+        &self,
+        value: &Value,
+        field: &str,
+        default: usize,
+        range: RangeInclusive<usize>,
+    ) -> Result<usize, Error> {
+        self.parse(value, field, default, |text| {
+            within(scalar::size(text)?, range, text, show_size)
+        })
+    }
+
+    pub(super) fn whole(
+        &self,
+        value: &Value,
+        field: &str,
+        default: u64,
+        range: RangeInclusive<u64>,
+    ) -> Result<u64, Error> {
+        self.parse(value, field, default, |text| {
+            let number = text
+                .parse()
+                .map_err(|_| format!("{text:?} is not a whole number"))?;
+            within(number, range, text, |number| number.to_string())
+        })
+    }
+
+    pub(super) fn share(
+        &self,
+        value: &Value,
+        field: &str,
+        default: f64,
+        range: RangeInclusive<f64>,
+    ) -> Result<f64, Error> {
+        self.parse(value, field, default, |text| {
+            let number: f64 = text
+                .parse()
+                .map_err(|_| format!("{text:?} is not a number"))?;
+            within(number, range, text, |number| number.to_string())
+        })
+    }
+
+    pub(super) fn boolean(&self, value: &Value, field: &str, default: bool) -> Result<bool, Error> {
+        self.parse(value, field, default, |text| match text {
+            "true" => Ok(true),
+            "false" => Ok(false),
+            _ => Err(format!("{text:?} is not true or false")),
+        })
+    }
+
+    /// One of the names.
+    pub(super) fn choice<T: Copy>(
+        &self,
+        value: &Value,
+        field: &str,
+        default: T,
+        names: &[(&str, T)],
+    ) -> Result<T, Error> {
+        self.parse(value, field, default, |text| {
+            let found = names.iter().find(|(name, _)| *name == text);
+            found.map(|(_, choice)| *choice).ok_or_else(|| {
+                let names: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
+                format!("{text:?} is unknown; one of {}", names.join(", "))
+            })
+        })
+    }
+
+    /// An address; port 0 takes any free port.
+    pub(super) fn address(
+        &self,
+        value: &Value,
+        field: &str,
+        default: &str,
+    ) -> Result<SocketAddr, Error> {
+        let text = value.as_ref().map_or(default, |text| &text.value);
+        text.parse()
+            .map_err(|_| self.refuse(value, field, format!("{text:?} is not ip:port")))
+    }
+
+    /// An address in the one spelling that every part of Weir uses.
+    pub(super) fn host_address(&self, value: &Value, field: &str) -> Result<String, Error> {
+        let Some(text) = value else {
+            return Err(self.refuse(value, field, "required; ip:port"));
+        };
+        let text = text.value.as_str();
+        let address: SocketAddr = text
+            .parse()
+            .map_err(|_| self.refuse(value, field, format!("{text:?} is not ip:port")))?;
+        if address.port() == 0 {
+            return Err(self.refuse(value, field, "port 0 is no port"));
+        }
+        let canonical = address.to_string();
+        match canonical == text {
+            true => Ok(canonical),
+            false => Err(self.refuse(
+                value,
+                field,
+                format!("{text:?} has to be written {canonical:?}"),
+            )),
+        }
+    }
+
+    /// Text for which `fits` holds.
+    pub(super) fn text(
+        &self,
+        value: &Value,
+        field: &str,
+        default: &str,
+        fits: impl FnOnce(&str) -> bool,
+        shape: &str,
+    ) -> Result<String, Error> {
+        self.parse(value, field, default.to_owned(), |text| match fits(text) {
+            true => Ok(text.to_owned()),
+            false => Err(format!("{text:?} is not {shape}")),
+        })
+    }
+}
+
+fn within<T: PartialOrd>(
+    value: T,
+    range: RangeInclusive<T>,
+    written: &str,
+    show: impl Fn(T) -> String,
+) -> Result<T, String> {
+    if range.contains(&value) {
+        return Ok(value);
+    }
+    let (low, high) = range.into_inner();
+    Err(format!(
+        "{written} is not in {} to {}",
+        show(low),
+        show(high)
+    ))
+}

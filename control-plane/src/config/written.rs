@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The files as written: shape only. Values stay text with a line number, so that `check` can refuse
+//! them with the whole name of the field.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_saphyr::Spanned;
+
+/// A scalar of any type, as text.
+pub type Text = Spanned<String>;
+
+macro_rules! section {
+    ($(#[$meta:meta])* $name:ident { $($field:ident: $type:ty),* $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Debug, Default, Deserialize)]
+        #[serde(deny_unknown_fields, default)]
+        pub struct $name { $(#[doc = concat!("`", stringify!($field), "`")] pub $field: $type),* }
+    };
+}
+
+section! {
+    /// weir-control.yaml.
+    File {
+        xds: Xds, admin: Admin, publish: Publish, reports: Reports,
+        clusters: BTreeMap<String, Spanned<Cluster>>,
+        standalone: Option<Spanned<crate::xds::standalone::Written>>,
+    }
+}
+section! {
+    /// The discovery listener.
+    Xds { listen: Option<Text>, tls: Option<Spanned<Tls>>, plaintext: Option<Text> }
+}
+section! {
+    /// Files in PEM.
+    Tls { certificate: Option<Text>, key: Option<Text>, client_ca: Option<Text> }
+}
+section! {
+    /// The admin listener.
+    Admin { listen: Option<Text>, plaintext: Option<Text> }
+}
+section! {
+    /// How often tables are built.
+    Publish { interval: Option<Text> }
+}
+section! {
+    /// What is kept of reports.
+    Reports { max_proxies: Option<Text>, max_vms: Option<Text>, forget_after: Option<Text> }
+}
+section! {
+    /// One cluster.
+    Cluster {
+        policy: Policy, dagor: Dagor, cache_shards: Option<Text>,
+        hosts: Vec<Spanned<Host>>, hosts_file: Option<Text>,
+        scrape: Option<Scrape>, cache: Option<Cache>,
+    }
+}
+section! {
+    /// How hosts are chosen.
+    Policy {
+        overload: Option<Text>, selection: Option<Text>, breaker_queued_jobs: Option<Text>,
+        assumed_cached: Option<Text>, stale_after: Option<Text>, ranked_hosts: Option<Text>,
+        retry_after: Option<Text>,
+    }
+}
+section! {
+    /// How admission levels move.
+    Dagor {
+        threshold: Option<Text>, alpha: Option<Text>, beta: Option<Text>, window: Option<Text>,
+        window_requests: Option<Text>, half_life: Option<Text>, queued_jobs: Option<Text>,
+    }
+}
+section! {
+    /// One host.
+    Host {
+        address: Option<Text>, metrics_address: Option<Text>, cache_address: Option<Text>,
+        capacity_millicores: Option<Text>, preempt_at_unix_ms: Option<Text>, draining: Option<Text>,
+    }
+}
+section! {
+    /// Prometheus pages.
+    Scrape {
+        interval: Option<Text>, timeout: Option<Text>, path: Option<Text>, max_bytes: Option<Text>,
+        metrics: Metrics,
+    }
+}
+section! {
+    /// Names of metrics.
+    Metrics {
+        in_progress: Option<Text>, queued: Option<Text>, queued_priority_label: Option<Text>,
+        queuing_delay: Option<Text>,
+    }
+}
+section! {
+    /// Cache contents.
+    Cache {
+        interval: Option<Text>, timeout: Option<Text>, path: Option<Text>, max_bytes: Option<Text>,
+        max_keys: Option<Text>, max_key_bytes: Option<Text>,
+    }
+}
