@@ -1,24 +1,70 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The delta discovery server (placeholder: the shapes that the rest of weir-control builds on).
+//! The delta discovery server.
+//!
+//! ```text
+//! watch<Snapshot> ──> stream task ── Session ── Subscription per type ──> responses
+//!                     (one each)        ^  pure       pure
+//! mpsc<ClientEvent> <── ACK, NACK ──────┘
+//! ```
+//!
+//! The filter and Envoy itself use the same service, each with a stream of its own. [`standalone`]
+//! turns clusters and hosts into resources for Envoys without another control plane.
 
-/// Standalone mode.
-pub mod standalone {
-    use serde::Deserialize;
+use std::time::Duration;
 
-    /// As written.
-    #[derive(Debug, Default, Deserialize)]
-    #[serde(deny_unknown_fields, default)]
-    pub struct Written {}
+use envoy_types::pb::envoy::service::discovery::v3::aggregated_discovery_service_server::AggregatedDiscoveryServiceServer;
+use tokio_util::sync::CancellationToken;
+use tonic::transport::Server;
 
-    /// As checked.
-    #[derive(Clone, Debug, PartialEq)]
-    pub struct Config {}
+use crate::snapshot::Feed;
 
-    impl Written {
-        /// Checks what was written; `clusters` are the names in the configuration.
-        /// The error is the field below `standalone` and the reason.
-        pub fn check(&self, _clusters: &[&str]) -> Result<Config, (String, String)> {
-            Ok(Config {})
-        }
-    }
+mod metrics;
+mod proxies;
+mod service;
+pub mod session;
+pub mod standalone;
+mod stream;
+pub mod subscription;
+pub mod types;
+
+pub use metrics::XdsMetrics;
+pub use service::Discovery;
+
+/// Largest request taken: room for [`subscription::MAX_NAMES`] names of 40 bytes.
+const MAX_REQUEST_BYTES: usize = 4 << 20;
+
+/// A sidecar that vanished without a word is noticed in these two together. The sidecars'
+/// side is the same (`connection_keepalive` in envoy-config).
+const PING_INTERVAL: Duration = Duration::from_secs(5);
+const PING_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Streams of one connection. A sidecar needs four; a mesh gateway in front of this server carries
+/// many sidecars' streams and opens another connection when this one is full.
+const STREAMS_PER_CONNECTION: u32 = 256;
+
+/// The discovery service, for `Server::add_service`. Its streams end when `shutdown` is cancelled
+/// or the sender of snapshots is gone.
+pub fn service(
+    feed: Feed,
+    metrics: XdsMetrics,
+    shutdown: CancellationToken,
+) -> AggregatedDiscoveryServiceServer<Discovery> {
+    let proxies = proxies::Proxies::default();
+    let shared = stream::Shared {
+        feed,
+        metrics,
+        proxies,
+        shutdown,
+    };
+    AggregatedDiscoveryServiceServer::new(Discovery::new(shared))
+        .max_decoding_message_size(MAX_REQUEST_BYTES)
+}
+
+/// A server with the limits and pings that sidecars need. TLS and services are the caller's.
+pub fn server() -> Server {
+    Server::builder()
+        .http2_keepalive_interval(Some(PING_INTERVAL))
+        .http2_keepalive_timeout(Some(PING_TIMEOUT))
+        .max_concurrent_streams(Some(STREAMS_PER_CONNECTION))
+        .tcp_nodelay(true)
 }

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//! ECDS: the filter's code and configuration.
+
+use std::time::Duration;
+
+use envoy_types::pb::envoy::config::core::v3 as core;
+use envoy_types::pb::envoy::extensions::filters::http::wasm::v3::Wasm;
+use envoy_types::pb::envoy::extensions::wasm::v3 as wasm;
+use envoy_types::pb::google::protobuf::StringValue;
+use serde_json::{Map, Value, json};
+
+use super::code::Code;
+use super::config::Config;
+use super::{FILTER, protobuf};
+
+/// Never changes: another id is another shared data with another stream owner.
+const VM_ID: &str = "weir";
+
+/// Least time between two reloads of a VM. Its requests are refused meanwhile, so it is short;
+/// Envoy's default is a second.
+const RELOAD_INTERVAL: Duration = Duration::from_millis(50);
+
+/// What the filter is told: the configured clusters, with the file's `filter.config` merged over.
+pub(super) fn plugin_configuration<'a>(
+    config: &Config,
+    clusters: impl IntoIterator<Item = &'a str>,
+) -> Value {
+    let table = |name: &str| (name.to_owned(), json!({ "table": name }));
+    let clusters: Map<_, _> = clusters.into_iter().map(table).collect();
+    let mut plugin = json!({ "control_cluster": config.control_cluster, "clusters": clusters });
+    merge(&mut plugin, &Value::Object(config.plugin.clone()));
+    plugin
+}
+
+/// A JSON merge patch (RFC 7396): objects are merged, `null` removes, anything else replaces.
+fn merge(target: &mut Value, patch: &Value) {
+    let Value::Object(patch) = patch else {
+        *target = patch.clone();
+        return;
+    };
+    if !target.is_object() {
+        *target = Value::Object(Map::new());
+    }
+    let Value::Object(target) = target else {
+        return;
+    };
+    for (key, value) in patch {
+        if value.is_null() {
+            target.remove(key);
+        } else {
+            merge(target.entry(key.clone()).or_insert(Value::Null), value);
+        }
+    }
+}
+
+pub(super) fn extension(code: Code, plugin: String) -> core::TypedExtensionConfig {
+    let specifier = match code {
+        Code::Inline(bytes) => core::data_source::Specifier::InlineBytes(bytes),
+        Code::Path(path) => core::data_source::Specifier::Filename(path),
+    };
+    let source = core::DataSource {
+        specifier: Some(specifier),
+        ..Default::default()
+    };
+    let vm = wasm::VmConfig {
+        vm_id: VM_ID.to_owned(),
+        runtime: "envoy.wasm.runtime.v8".to_owned(),
+        code: Some(core::AsyncDataSource {
+            specifier: Some(core::async_data_source::Specifier::Local(source)),
+        }),
+        ..Default::default()
+    };
+    let backoff = core::BackoffStrategy {
+        base_interval: protobuf::duration(RELOAD_INTERVAL),
+        max_interval: None,
+    };
+    let config = wasm::PluginConfig {
+        name: FILTER.to_owned(),
+        root_id: FILTER.to_owned(),
+        configuration: protobuf::any(StringValue { value: plugin }),
+        failure_policy: wasm::FailurePolicy::FailReload.into(),
+        reload_config: Some(wasm::ReloadConfig {
+            backoff: Some(backoff),
+        }),
+        vm: Some(wasm::plugin_config::Vm::VmConfig(vm)),
+        ..Default::default()
+    };
+    core::TypedExtensionConfig {
+        name: FILTER.to_owned(),
+        typed_config: protobuf::any(Wasm {
+            config: Some(config),
+        }),
+    }
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//! LDS: a listener with the filter before the router.
+
+use envoy_types::pb::envoy::config::accesslog::v3 as access_log;
+use envoy_types::pb::envoy::config::core::v3::ExtensionConfigSource;
+use envoy_types::pb::envoy::config::listener::v3 as listener;
+use envoy_types::pb::envoy::extensions::access_loggers::file::v3::FileAccessLog;
+use envoy_types::pb::envoy::extensions::filters::http::{router::v3::Router, wasm::v3::Wasm};
+use envoy_types::pb::envoy::extensions::filters::network::http_connection_manager::v3 as http;
+use envoy_types::util::pack_any;
+use http::http_connection_manager::{
+    InternalAddressConfig, RouteSpecifier, ServerHeaderTransformation,
+};
+use prost::Name;
+
+use super::clusters::filter;
+use super::config::Listener;
+use super::{FILTER, protobuf};
+
+pub(super) fn listener(config: &Listener) -> listener::Listener {
+    let manager = protobuf::any(connection_manager(config));
+    let filter = listener::Filter {
+        name: "envoy.filters.network.http_connection_manager".to_owned(),
+        config_type: manager.map(listener::filter::ConfigType::TypedConfig),
+    };
+    listener::Listener {
+        name: config.name.clone(),
+        address: protobuf::address(config.address),
+        filter_chains: vec![listener::FilterChain {
+            filters: vec![filter],
+            ..Default::default()
+        }],
+        ..Default::default()
+    }
+}
+
+/// `request_timeout` is always set: a VM that panics leaves its paused requests to it. No address
+/// counts as internal, and a host's `server` header is the caller's to see.
+fn connection_manager(config: &Listener) -> http::HttpConnectionManager {
+    let rds = http::Rds {
+        config_source: protobuf::ads(),
+        route_config_name: config.name.clone(),
+    };
+    http::HttpConnectionManager {
+        stat_prefix: config.name.clone(),
+        route_specifier: Some(RouteSpecifier::Rds(rds)),
+        http_filters: vec![
+            weir(),
+            filter("envoy.filters.http.router", pack_any(Router::default())),
+        ],
+        request_timeout: protobuf::duration(config.request_timeout),
+        // Long jobs are silent until they answer: the route's time-out is the limit.
+        stream_idle_timeout: protobuf::duration(config.timeout),
+        server_header_transformation: ServerHeaderTransformation::PassThrough.into(),
+        internal_address_config: Some(InternalAddressConfig::default()),
+        access_log: config.access_log.iter().map(|path| log(path)).collect(),
+        ..Default::default()
+    }
+}
+
+/// Comes by ECDS: a change of its configuration or code then drains no listener.
+fn weir() -> http::HttpFilter {
+    let source = ExtensionConfigSource {
+        config_source: protobuf::ads(),
+        type_urls: vec![Wasm::type_url()],
+        ..Default::default()
+    };
+    http::HttpFilter {
+        name: FILTER.to_owned(),
+        config_type: Some(http::http_filter::ConfigType::ConfigDiscovery(source)),
+        ..Default::default()
+    }
+}
+
+fn log(path: &str) -> access_log::AccessLog {
+    let file = FileAccessLog {
+        path: path.to_owned(),
+        ..Default::default()
+    };
+    access_log::AccessLog {
+        name: "envoy.access_loggers.file".to_owned(),
+        config_type: protobuf::any(file).map(access_log::access_log::ConfigType::TypedConfig),
+        ..Default::default()
+    }
+}

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The task behind one stream: the only owner of its [`Session`].
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use envoy_types::pb::envoy::service::discovery::v3::{
+    DeltaDiscoveryRequest, DeltaDiscoveryResponse,
+};
+use prost::Message;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tonic::{Status, Streaming};
+use tracing::{debug, info, warn};
+
+use super::metrics::XdsMetrics;
+use super::proxies::{Claim, Proxies};
+use super::session::Session;
+use super::subscription::Verdict;
+use crate::snapshot::{ClientEvent, Feed, StreamId};
+
+/// A stream that says nothing is not worth a task.
+const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long the last word to a client that does not read is kept.
+const FAREWELL_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Responses of one stream that wait to be written. One: the next is built from the newest
+/// snapshot when this one is on its way.
+pub(super) const RESPONSES_WAITING: usize = 1;
+
+pub(super) type Outbound = mpsc::Sender<Result<DeltaDiscoveryResponse, Status>>;
+
+/// What every stream of a server shares.
+#[derive(Clone, Debug)]
+pub(super) struct Shared {
+    pub(super) feed: Feed,
+    pub(super) metrics: XdsMetrics,
+    pub(super) proxies: Proxies,
+    pub(super) shutdown: CancellationToken,
+}
+
+/// Why a stream ends.
+enum End {
+    ClientClosed,
+    Transport(Status),
+    Superseded,
+    Shutdown,
+    Refused(Status),
+}
+
+impl End {
+    fn reason(&self) -> String {
+        match self {
+            Self::ClientClosed => "client closed".to_owned(),
+            Self::Superseded => "superseded".to_owned(),
+            Self::Shutdown => "shutdown".to_owned(),
+            Self::Transport(status) | Self::Refused(status) => status.message().to_owned(),
+        }
+    }
+
+    /// What the client is told. Nothing, if it left.
+    fn status(self) -> Option<Status> {
+        match self {
+            Self::ClientClosed | Self::Transport(_) => None,
+            Self::Superseded => Some(Status::aborted(
+                "a newer stream of this proxy has replaced this one",
+            )),
+            Self::Shutdown => Some(Status::unavailable("weir-control is shutting down")),
+            Self::Refused(status) => Some(status),
+        }
+    }
+}
+
+/// Serves one stream to its end.
+pub(super) async fn serve(
+    mut shared: Shared,
+    stream: StreamId,
+    peer: Option<SocketAddr>,
+    mut requests: Streaming<DeltaDiscoveryRequest>,
+    responses: Outbound,
+) {
+    let end = match first(&mut requests, &shared.shutdown).await {
+        Ok((first, session)) => {
+            let connection = Connection::open(&mut shared, stream, peer, session);
+            connection.run(first, requests, &responses).await
+        }
+        Err(end) => end,
+    };
+    if let Some(status) = end.status() {
+        let _ = timeout(FAREWELL_TIMEOUT, responses.send(Err(status))).await;
+    }
+}
+
+async fn first(
+    requests: &mut Streaming<DeltaDiscoveryRequest>,
+    shutdown: &CancellationToken,
+) -> Result<(DeltaDiscoveryRequest, Session), End> {
+    let first = tokio::select! {
+        first = timeout(FIRST_REQUEST_TIMEOUT, requests.message()) => first,
+        () = shutdown.cancelled() => return Err(End::Shutdown),
+    };
+    let late = |_| End::Refused(Status::deadline_exceeded("no request came"));
+    let first = first
+        .map_err(late)?
+        .map_err(End::Transport)?
+        .ok_or(End::ClientClosed)?;
+    let session = Session::open(&first).map_err(End::Refused)?;
+    Ok((first, session))
+}
+
+/// A stream whose proxy is known.
+struct Connection<'a> {
+    shared: &'a mut Shared,
+    stream: StreamId,
+    session: Session,
+    claim: Option<Claim>,
+}
+
+impl<'a> Connection<'a> {
+    fn open(
+        shared: &'a mut Shared,
+        stream: StreamId,
+        peer: Option<SocketAddr>,
+        session: Session,
+    ) -> Self {
+        let proxy = &session.proxy;
+        let claim = session
+            .weir
+            .then(|| shared.proxies.claim(proxy.clone(), stream));
+        info!(%proxy, stream = stream.0, ?peer, weir = session.weir, "stream opened");
+        let connection = Self {
+            shared,
+            stream,
+            claim,
+            session,
+        };
+        connection.tell(ClientEvent::Connected {
+            stream,
+            proxy: connection.session.proxy.clone(),
+            peer,
+            weir: connection.session.weir,
+        });
+        connection
+    }
+
+    async fn run(
+        mut self,
+        first: DeltaDiscoveryRequest,
+        mut requests: Streaming<DeltaDiscoveryRequest>,
+        responses: &Outbound,
+    ) -> End {
+        let open = self.shared.metrics.opened(self.session.weir);
+        let superseded = self
+            .claim
+            .as_ref()
+            .map_or_else(CancellationToken::new, |claim| claim.superseded.clone());
+        let shutdown = self.shared.shutdown.clone();
+        let end = tokio::select! {
+            end = self.converse(first, &mut requests, responses) => end,
+            () = superseded.cancelled() => End::Superseded,
+            () = shutdown.cancelled() => End::Shutdown,
+            () = responses.closed() => End::ClientClosed,
+        };
+        drop(open);
+        if matches!(end, End::Superseded) {
+            self.shared.metrics.count_superseded();
+        }
+        let (proxy, reason) = (self.session.proxy.clone(), end.reason());
+        info!(%proxy, stream = self.stream.0, reason, "stream ended");
+        self.tell(ClientEvent::Disconnected {
+            stream: self.stream,
+            proxy,
+            reason,
+        });
+        end
+    }
+
+    async fn converse(
+        &mut self,
+        first: DeltaDiscoveryRequest,
+        requests: &mut Streaming<DeltaDiscoveryRequest>,
+        responses: &Outbound,
+    ) -> End {
+        let mut request = Some(first);
+        loop {
+            if let Some(request) = request.take()
+                && let Err(status) = self.take_in(&request)
+            {
+                return End::Refused(status);
+            }
+            let snapshot = self.shared.feed.snapshots.borrow_and_update().clone();
+            while let Some(response) = self.session.on_snapshot(&snapshot) {
+                self.count(&response);
+                if responses.send(Ok(response)).await.is_err() {
+                    return End::ClientClosed;
+                }
+            }
+            tokio::select! {
+                message = requests.message() => match message {
+                    Ok(Some(message)) => request = Some(message),
+                    Ok(None) => return End::ClientClosed,
+                    Err(status) => return End::Transport(status),
+                },
+                changed = self.shared.feed.snapshots.changed() => if changed.is_err() {
+                    return End::Shutdown;
+                },
+            }
+        }
+    }
+
+    fn take_in(&mut self, request: &DeltaDiscoveryRequest) -> Result<(), Status> {
+        if let Some(verdict) = self.session.on_request(request)? {
+            self.note(&request.type_url, verdict);
+        }
+        Ok(())
+    }
+
+    fn note(&self, type_url: &str, verdict: Verdict) {
+        let Verdict {
+            nonce,
+            versions,
+            removed,
+            refusal,
+        } = verdict;
+        self.shared
+            .metrics
+            .count_verdict(type_url, refusal.is_some());
+        let (stream, proxy) = (self.stream, self.session.proxy.clone());
+        let type_url = Arc::from(type_url);
+        self.tell(match refusal {
+            None => ClientEvent::Acked {
+                stream,
+                proxy,
+                type_url,
+                nonce,
+                versions,
+                removed,
+            },
+            Some(reason) => {
+                warn!(%proxy, %type_url, ?versions, reason, "resources refused");
+                ClientEvent::Nacked {
+                    stream,
+                    proxy,
+                    type_url,
+                    nonce,
+                    reason,
+                    versions,
+                }
+            }
+        });
+    }
+
+    fn count(&self, response: &DeltaDiscoveryResponse) {
+        let (resources, bytes) = (response.resources.len(), response.encoded_len());
+        self.shared
+            .metrics
+            .count_response(&response.type_url, resources, bytes);
+        let removed = response.removed_resources.len();
+        debug!(proxy = %self.session.proxy, r#type = response.type_url, resources, removed, bytes, "response");
+    }
+
+    /// Never waits: a reader that is behind must not delay a table.
+    fn tell(&self, event: ClientEvent) {
+        if self.shared.feed.events.try_send(event).is_err() {
+            self.shared.metrics.count_lost_event();
+        }
+    }
+}

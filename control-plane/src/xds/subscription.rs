@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What one stream knows of one resource type: pure, no I/O.
+//!
+//! ```text
+//! request ──on_request──> named, wildcard, held, owed ──on_snapshot──> response, then in flight
+//!                              ^                                            │
+//!                              └────────────── ACK or NACK <────────────────┘
+//! ```
+//!
+//! At most one response of a type is in flight on a stream. The protocol would allow a pipeline;
+//! waiting for the answer means that a slow client gets the newest state next instead of every
+//! state in between, and that what is remembered for it is bounded.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use envoy_types::pb::envoy::service::discovery::v3::DeltaDiscoveryRequest;
+
+use crate::snapshot::Resource;
+
+#[cfg(test)]
+mod tests;
+
+/// Names that one client may ask for, of one type: far over any fleet, far under the memory of a
+/// server.
+pub const MAX_NAMES: usize = 100_000;
+
+/// Bytes of resources after which a response is cut. The rest follows after its ACK. Large enough
+/// that most tables travel in one message, small enough that a message does not keep a stream's
+/// other types waiting.
+pub const MAX_RESPONSE_BYTES: usize = 2 << 20;
+
+/// Bytes of a NACK's reason that are kept.
+const MAX_REASON_BYTES: usize = 1024;
+
+/// The name that stands for all resources of a type.
+const WILDCARD: &str = "*";
+
+/// Resources of one type, by name.
+pub type Resources = BTreeMap<String, Resource>;
+
+/// One stream's view of one type.
+#[derive(Debug, Default)]
+pub struct Subscription {
+    started: bool,
+    wildcard: bool,
+    named: BTreeSet<String>,
+    /// What the client has, by its own words or because it accepted it.
+    held: BTreeMap<String, Held>,
+    /// Names that are answered even if their resource has not changed.
+    owed: BTreeSet<String>,
+    /// A new wildcard is answered even if there is nothing: Envoy waits for it to become ready.
+    greeting: bool,
+    in_flight: Option<InFlight>,
+    /// The name after which the next response starts, so that a cut response does not make the
+    /// names at the end of the alphabet wait for ever.
+    cursor: String,
+    /// Resources that were found to need no response. Compared by pointer.
+    settled: Option<Arc<Resources>>,
+    responses: u64,
+}
+
+/// What a client is known to have under a name.
+#[derive(Debug, Default)]
+struct Held {
+    /// `None`: it was told that there is no such resource, or it refused the only one.
+    version: Option<Arc<str>>,
+    /// The last version that it refused. It is not sent that one again.
+    refused: Option<Arc<str>>,
+}
+
+#[derive(Debug)]
+struct InFlight {
+    nonce: Arc<str>,
+    /// `None` is a removal.
+    sent: Vec<(String, Option<Arc<str>>)>,
+}
+
+/// What is to be sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Delta {
+    /// Unique within the stream and type.
+    pub nonce: Arc<str>,
+    /// New and changed resources.
+    pub resources: Vec<(String, Resource)>,
+    /// Names without a resource.
+    pub removed: Vec<String>,
+}
+
+/// What a request said to the response before it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// Nonce of the response.
+    pub nonce: Arc<str>,
+    /// Name and version of each resource in the response.
+    pub versions: Vec<(String, Arc<str>)>,
+    /// Names that the response removed.
+    pub removed: Vec<String>,
+    /// Why it was refused; `None` if it was accepted.
+    pub refusal: Option<String>,
+}
+
+/// Why a stream must end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("more than {MAX_NAMES} resource names of one type")]
+pub struct TooManyNames;
+
+impl Subscription {
+    /// Takes in a request: its answer to the response in flight and its changes of interest. An
+    /// answer with another nonce than the one in flight is stale and answers nothing.
+    pub fn on_request(
+        &mut self,
+        request: &DeltaDiscoveryRequest,
+    ) -> Result<Option<Verdict>, TooManyNames> {
+        self.settled = None;
+        let verdict = self.answer(request);
+        let first = !std::mem::replace(&mut self.started, true);
+
+        let subscribe = &request.resource_names_subscribe;
+        let unsubscribe = &request.resource_names_unsubscribe;
+        if first && subscribe.is_empty() && unsubscribe.is_empty() {
+            self.subscribe_all();
+        }
+        for name in subscribe {
+            self.subscribe(name);
+        }
+        for name in unsubscribe {
+            self.unsubscribe(name);
+        }
+        // Allowed in the first request only; later ones know less than the server does.
+        if first {
+            self.resume(request);
+        }
+        if self.named.len() > MAX_NAMES || self.held.len() > 2 * MAX_NAMES {
+            return Err(TooManyNames);
+        }
+        Ok(verdict)
+    }
+
+    /// The next response, if one is due and none is in flight. With `removals` false, resources
+    /// that are gone are left for a later call, unless the client asked for them.
+    pub fn on_snapshot(&mut self, resources: &Arc<Resources>, removals: bool) -> Option<Delta> {
+        if self.is_waiting() || self.is_settled(resources) {
+            return None;
+        }
+        let mut due = self.due(resources);
+        if due.is_empty() && !self.greeting {
+            self.settled = Some(resources.clone());
+            return None;
+        }
+        due.retain(|name| removals || resources.contains_key(name) || self.owed.contains(name));
+        if due.is_empty() && !self.greeting {
+            return None;
+        }
+        self.greeting = false;
+        let start = due.partition_point(|name| *name <= self.cursor);
+        due.rotate_left(start);
+        Some(self.send(due, resources))
+    }
+
+    /// A response waits for its answer.
+    pub fn is_waiting(&self) -> bool {
+        self.in_flight.is_some()
+    }
+
+    /// The client has all of `resources` that it wants, or refused it.
+    pub fn is_settled(&self, resources: &Arc<Resources>) -> bool {
+        let seen = |settled: &Arc<Resources>| Arc::ptr_eq(settled, resources);
+        !self.is_waiting()
+            && (self.settled.as_ref().is_some_and(seen)
+                || (!self.greeting && self.due(resources).is_empty()))
+    }
+
+    fn answer(&mut self, request: &DeltaDiscoveryRequest) -> Option<Verdict> {
+        let nonce = request.response_nonce.as_str();
+        let InFlight { nonce, sent } = self
+            .in_flight
+            .take_if(|in_flight| *in_flight.nonce == *nonce)?;
+        let refusal = request
+            .error_detail
+            .as_ref()
+            .map(|status| cut(&status.message));
+        for (name, version) in &sent {
+            self.record(name, version, refusal.is_some());
+        }
+        let removed =
+            |(name, version): &(String, Option<_>)| version.is_none().then(|| name.clone());
+        Some(Verdict {
+            nonce,
+            removed: sent.iter().filter_map(removed).collect(),
+            versions: sent
+                .into_iter()
+                .filter_map(|(name, version)| Some((name, version?)))
+                .collect(),
+            refusal,
+        })
+    }
+
+    /// Notes that `name` was accepted or refused. A removal cannot be refused: there is nothing to
+    /// keep.
+    fn record(&mut self, name: &str, version: &Option<Arc<str>>, refused: bool) {
+        let named = self.named.contains(name);
+        if !named && (!self.wildcard || version.is_none()) {
+            self.held.remove(name);
+            return;
+        }
+        let held = self.held.entry(name.to_owned()).or_default();
+        if refused && version.is_some() {
+            held.refused.clone_from(version);
+        } else {
+            *held = Held {
+                version: version.clone(),
+                refused: None,
+            };
+        }
+    }
+
+    fn subscribe(&mut self, name: &str) {
+        if name == WILDCARD {
+            self.subscribe_all();
+        } else {
+            self.named.insert(name.to_owned());
+            self.owed.insert(name.to_owned());
+        }
+    }
+
+    /// A wildcard asked for again is answered in full again, as a name is.
+    fn subscribe_all(&mut self) {
+        if std::mem::replace(&mut self.wildcard, true) {
+            self.owed.extend(self.held.keys().cloned());
+        }
+        self.greeting = true;
+    }
+
+    /// Under a wildcard the client cannot know whether an unsubscribed name is still part of it,
+    /// so it is told.
+    fn unsubscribe(&mut self, name: &str) {
+        if name == WILDCARD {
+            self.wildcard = false;
+            self.greeting = false;
+            self.held.retain(|name, _| self.named.contains(name));
+            self.owed.retain(|name| self.named.contains(name));
+        } else if self.named.remove(name) {
+            if self.wildcard {
+                self.owed.insert(name.to_owned());
+            } else {
+                self.held.remove(name);
+                self.owed.remove(name);
+            }
+        }
+    }
+
+    fn resume(&mut self, request: &DeltaDiscoveryRequest) {
+        for (name, version) in &request.initial_resource_versions {
+            if self.wildcard || self.named.contains(name) {
+                let version = Some(version.as_str().into());
+                self.held.insert(
+                    name.clone(),
+                    Held {
+                        version,
+                        refused: None,
+                    },
+                );
+                self.owed.remove(name);
+            }
+        }
+    }
+
+    /// Names whose resources the client must be told of, in order.
+    fn due(&self, resources: &Resources) -> Vec<String> {
+        let is_due = |name: &&String| self.is_due(name, resources.get(*name));
+        if !self.wildcard {
+            return self.named.iter().filter(is_due).cloned().collect();
+        }
+        let all = resources.keys().chain(self.held.keys()).chain(&self.owed);
+        let due: BTreeSet<&String> = all.chain(&self.named).filter(is_due).collect();
+        due.into_iter().cloned().collect()
+    }
+
+    fn is_due(&self, name: &str, resource: Option<&Resource>) -> bool {
+        if self.owed.contains(name) {
+            return true;
+        }
+        match (self.held.get(name), resource) {
+            (None, _) => true,
+            (Some(held), None) => held.version.is_some(),
+            (Some(held), Some(resource)) => {
+                let version = Some(&resource.version);
+                held.version.as_ref() != version && held.refused.as_ref() != version
+            }
+        }
+    }
+
+    fn send(&mut self, due: Vec<String>, resources: &Resources) -> Delta {
+        self.responses += 1;
+        let nonce: Arc<str> = format!("{:x}", self.responses).into();
+        let mut delta = Delta {
+            nonce: nonce.clone(),
+            ..Delta::default()
+        };
+        let mut sent = Vec::new();
+        let mut bytes = 0;
+        for name in due {
+            let resource = resources.get(&name);
+            bytes += name.len() + resource.map_or(0, |resource| resource.body.len());
+            if bytes > MAX_RESPONSE_BYTES && !sent.is_empty() {
+                break;
+            }
+            self.owed.remove(&name);
+            sent.push((
+                name.clone(),
+                resource.map(|resource| resource.version.clone()),
+            ));
+            match resource {
+                Some(resource) => delta.resources.push((name, resource.clone())),
+                None => delta.removed.push(name),
+            }
+        }
+        self.cursor = sent
+            .last()
+            .map_or_else(String::new, |(name, _)| name.clone());
+        self.in_flight = Some(InFlight { nonce, sent });
+        delta
+    }
+}
+
+fn cut(reason: &str) -> String {
+    reason[..reason.floor_char_boundary(MAX_REASON_BYTES)].to_owned()
+}
