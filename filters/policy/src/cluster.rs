@@ -100,7 +100,7 @@ impl Cluster {
             if let Some(key) = key {
                 self.feedback
                     .assumed
-                    .insert(Assignment { key, host, at: now }, lifetime);
+                    .insert(Assignment { key, host, at: now }, true, lifetime);
             }
         }
     }
@@ -173,7 +173,7 @@ impl Cluster {
         if let Some(received) = &self.table {
             self.feedback
                 .assumed
-                .insert(assignment, received.table.policy().assumed_cached);
+                .insert(assignment, false, received.table.policy().assumed_cached);
         }
     }
 
@@ -202,7 +202,7 @@ impl Cluster {
         self.admission.level(host)
     }
 
-    /// The newest assignments known here, newest first.
+    /// The newest assignments of this VM, newest first.
     pub fn recent_assignments(&self) -> impl Iterator<Item = Assignment> + '_ {
         AssumedKeys::recent(&self.feedback.assumed)
     }

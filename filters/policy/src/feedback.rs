@@ -140,35 +140,34 @@ pub struct Assignment {
 pub(crate) struct AssumedKeys {
     /// By key, the newest assignments; the oldest is overwritten.
     hosts: HashMap<KeyHash, [Option<Assignment>; MAX_ASSUMED_HOSTS]>,
-    /// Every insertion, oldest first, so that forgetting is cheap.
-    order: VecDeque<Assignment>,
+    /// Every insertion, oldest first, so that forgetting is cheap; whether it was sent from here.
+    order: VecDeque<(Assignment, bool)>,
 }
 
 impl AssumedKeys {
-    pub(crate) fn insert(&mut self, assignment: Assignment, lifetime: Duration) {
-        while let Some(oldest) = self.order.front() {
+    /// Remembers the assignment, unless what is known of the key is newer: peers tell theirs late and often.
+    /// `own` tells what was sent from here from what a peer reported.
+    pub(crate) fn insert(&mut self, assignment: Assignment, own: bool, lifetime: Duration) {
+        while let Some((oldest, _)) = self.order.front() {
             let expired = assignment.at.saturating_sub(oldest.at) > lifetime;
             if !expired && self.order.len() < MAX_ASSUMED_KEYS {
                 break;
             }
-            if let Some(oldest) = self.order.pop_front() {
+            if let Some((oldest, _)) = self.order.pop_front() {
                 self.forget(oldest);
             }
         }
-        self.order.push_back(assignment);
         let hosts = self.hosts.entry(assignment.key).or_default();
-        let same = hosts
-            .iter()
-            .position(|slot| slot.is_some_and(|old| old.host == assignment.host));
-        let oldest = || {
-            hosts
-                .iter()
-                .enumerate()
-                .min_by_key(|(_, slot)| slot.map(|old| old.at))
+        let same = |slot: &Option<Assignment>| slot.is_some_and(|old| old.host == assignment.host);
+        let slot = match hosts.iter().position(same) {
+            Some(place) => hosts.get_mut(place),
+            None => hosts.iter_mut().min_by_key(|slot| slot.map(|old| old.at)),
         };
-        let place = same.or_else(|| oldest().map(|(place, _)| place));
-        if let Some(slot) = place.and_then(|place| hosts.get_mut(place)) {
+        if let Some(slot) = slot
+            && slot.is_none_or(|old| old.at < assignment.at)
+        {
             *slot = Some(assignment);
+            self.order.push_back((assignment, own));
         }
     }
 
@@ -205,9 +204,13 @@ impl AssumedKeys {
             .map(|assignment| assignment.host)
     }
 
-    /// The newest assignments, newest first.
+    /// The newest assignments made here, newest first.
     pub(crate) fn recent(&self) -> impl Iterator<Item = Assignment> + '_ {
-        self.order.iter().rev().copied()
+        self.order
+            .iter()
+            .rev()
+            .filter(|(_, own)| *own)
+            .map(|(assignment, _)| *assignment)
     }
 
     #[cfg(test)]
@@ -290,7 +293,7 @@ mod tests {
             for (key, host, pause) in sent {
                 now += seconds(pause);
                 let assignment = Assignment { key: KeyHash(key), host: HostId(host), at: now };
-                assumed.insert(assignment, lifetime);
+                assumed.insert(assignment, true, lifetime);
                 log.push(assignment);
             }
             for key in (0..6).map(KeyHash) {
