@@ -1,4 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Sends a recorded workload open-loop and measures every answer.
+//! `weir-replay`: sends workloads and makes them.
 
-fn main() {}
+mod cli;
+
+use anyhow::Context;
+use clap::Parser;
+
+fn main() -> anyhow::Result<()> {
+    match cli::Args::parse().command {
+        cli::Command::Run(run) => run.run(),
+        cli::Command::Workload(source) => source.run().context("no workload was made"),
+    }
+}

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+//! From per-minute invocation counts of Azure Functions to a workload.
+//!
+//! The source has no times inside the minute, no run time of a single invocation and no priority.
+//! These are modelled, with one seeded generator, and the [`Report`] says how.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io::BufRead;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::rng::SplitMix64;
+use crate::table::{BadInput, Row, read_csv};
+use crate::units::micros;
+use crate::workload::Request;
+
+const COUNT_COLUMNS: [&str; 4] = ["t_ms", "keys", "count", "cls"];
+const KEY_COLUMNS: [&str; 13] = [
+    "key",
+    "app",
+    "trigger",
+    "runs",
+    "avg_ms",
+    "min_ms",
+    "p1_ms",
+    "p25_ms",
+    "p50_ms",
+    "p75_ms",
+    "p99_ms",
+    "max_ms",
+    "mem_mb_p50",
+];
+/// The measured percentiles and their places in the distribution.
+const QUANTILES: [(&str, f64); 7] = [
+    ("min_ms", 0.0),
+    ("p1_ms", 0.01),
+    ("p25_ms", 0.25),
+    ("p50_ms", 0.5),
+    ("p75_ms", 0.75),
+    ("p99_ms", 0.99),
+    ("max_ms", 1.0),
+];
+const MINUTE_US: f64 = 60e6;
+const BYTES_PER_MB: f64 = 1e6;
+/// No single minute of a trace has more; a larger count is a broken file, not work to be made.
+const MAX_COUNT: u64 = 10_000_000;
+
+/// What workload to make.
+#[derive(Debug, Clone, Serialize)]
+pub struct Params {
+    /// First minute, counted from the start of the source (t_ms = 0).
+    pub from_minute: u64,
+    /// Minutes to take.
+    pub minutes: u64,
+    /// Hosts that will serve it.
+    pub hosts: u32,
+    /// Cores of each host.
+    pub cores: u32,
+    /// Total run time over what all cores offer in the duration of the workload.
+    pub utilisation: f64,
+    /// Offsets and run times are divided by this.
+    pub speed_up: f64,
+    /// Share of invocations kept, chosen at random.
+    pub sample: f64,
+    /// Longest run in the workload; `None`: a tenth of its duration.
+    pub max_run: Option<Duration>,
+    /// Trigger classes mapped to priority `high`; the others are `low`.
+    pub high: BTreeSet<String>,
+    /// Seed of every random choice.
+    pub seed: u64,
+}
+
+/// What was made, and how far it is from the source.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    /// What was asked for.
+    pub params: Params,
+    /// Requests in the workload.
+    pub requests: usize,
+    /// Requests by priority.
+    pub by_priority: BTreeMap<String, usize>,
+    /// Functions that occur.
+    pub keys: usize,
+    /// Share of the most frequent function.
+    pub largest_key_share: f64,
+    /// Its duration: minutes / speed-up.
+    pub duration_s: f64,
+    /// Requests per second.
+    pub rate_per_s: f64,
+    /// What run times were multiplied by after the speed-up, to reach the utilisation.
+    pub run_factor: f64,
+    /// Sum of all run times.
+    pub run_core_s: f64,
+    /// Utilisation reached by run times alone; fetches of data come on top.
+    pub utilisation: f64,
+    /// Cap of a run time.
+    pub max_run_us: u64,
+    /// Requests whose run time was cut to the cap.
+    pub capped: usize,
+    /// Mean run time.
+    pub mean_run_us: f64,
+    /// Data of every function that occurs, together.
+    pub distinct_bytes: u64,
+    /// Data of the largest function that occurs.
+    pub largest_bytes: u64,
+}
+
+/// Why no workload was made.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A line of the file of counts.
+    #[error("counts: {0}")]
+    Counts(BadInput),
+    /// A line of the file of functions.
+    #[error("keys: {0}")]
+    Keys(BadInput),
+    /// The chosen minutes hold nothing.
+    #[error("no invocation in minutes {0} to {1} survives the sampling")]
+    Empty(u64, u64),
+    /// The cap is too low for the utilisation.
+    #[error("with runs of at most {0:?} the utilisation cannot exceed {1:.3}")]
+    Unreachable(Duration, f64),
+}
+
+#[derive(Debug)]
+struct Function {
+    app: String,
+    /// Run times in ms at the places of [`QUANTILES`].
+    points: [f64; QUANTILES.len()],
+    bytes: u64,
+}
+
+struct Invocation {
+    t_us: f64,
+    key: String,
+    class: String,
+    run_us: f64,
+}
+
+/// Makes the workload. The same input and parameters give the same requests.
+pub fn convert(
+    counts: impl BufRead,
+    keys: impl BufRead,
+    params: &Params,
+) -> Result<(Vec<Request>, Report), Error> {
+    let functions = read_functions(keys).map_err(Error::Keys)?;
+    let mut drawn = draw(counts, &functions, params).map_err(Error::Counts)?;
+    if drawn.is_empty() {
+        let end = params.from_minute + params.minutes;
+        return Err(Error::Empty(params.from_minute, end));
+    }
+    // Stable: equal times keep the order of the source.
+    drawn.sort_by(|a, b| a.t_us.total_cmp(&b.t_us));
+    let duration = Duration::from_secs_f64(params.minutes as f64 * 60.0 / params.speed_up);
+    let max_run = params.max_run.unwrap_or(duration / 10);
+    let factor = scale(&drawn, duration, max_run, params)?;
+    let requests = drawn
+        .iter()
+        .map(|invocation| request(invocation, &functions, params, factor, max_run));
+    let requests: Vec<_> = requests.collect();
+    let report = report(&requests, params, duration, factor, max_run);
+    Ok((requests, report))
+}
+
+fn read_functions(keys: impl BufRead) -> Result<HashMap<String, Function>, BadInput> {
+    let mut functions = HashMap::new();
+    read_csv(keys, &KEY_COLUMNS, |row| {
+        let mut points = [0.0; QUANTILES.len()];
+        for (at, (column, _)) in QUANTILES.iter().enumerate() {
+            points[at] = row.number(column)?;
+            if at > 0 && points[at] < points[at - 1] {
+                return Err(row.bad(column, "is below the percentile before it"));
+            }
+        }
+        let function = Function {
+            app: row.text("app").to_owned(),
+            points,
+            bytes: (row.number("mem_mb_p50")? * BYTES_PER_MB) as u64,
+        };
+        match functions.insert(row.text("key").to_owned(), function) {
+            Some(_) => Err(row.bad("key", "occurs twice")),
+            None => Ok(()),
+        }
+    })?;
+    Ok(functions)
+}
+
+/// Places every invocation in its minute and draws its run time. Three numbers are drawn for each,
+/// kept or not, so that a sample is a part of the whole and not another workload.
+fn draw(
+    counts: impl BufRead,
+    functions: &HashMap<String, Function>,
+    params: &Params,
+) -> Result<Vec<Invocation>, BadInput> {
+    let mut rng = SplitMix64::new(params.seed);
+    let mut drawn = Vec::new();
+    let window = params.from_minute..params.from_minute + params.minutes;
+    read_csv(counts, &COUNT_COLUMNS, |row| {
+        let (minute, count) = (minute(row)?, row.whole("count")?);
+        let key = row.text("keys");
+        let Some(function) = functions.get(key) else {
+            return Err(row.bad("keys", format!("{key:?} is not in the file of keys")));
+        };
+        if count > MAX_COUNT {
+            return Err(row.bad("count", format!("is more than {MAX_COUNT}")));
+        }
+        if !window.contains(&minute) {
+            return Ok(());
+        }
+        for _ in 0..count {
+            let (place, run, keep) = (rng.unit(), rng.unit(), rng.unit());
+            if keep < params.sample {
+                drawn.push(Invocation {
+                    t_us: ((minute - params.from_minute) as f64 + place) * MINUTE_US,
+                    key: key.to_owned(),
+                    class: row.text("cls").to_owned(),
+                    run_us: function.run_ms(run) * 1e3 / params.speed_up,
+                });
+            }
+        }
+        Ok(())
+    })?;
+    Ok(drawn)
+}
+
+fn minute(row: &Row<'_>) -> Result<u64, BadInput> {
+    let t_ms = row.whole("t_ms")?;
+    if t_ms % 60_000 != 0 {
+        return Err(row.bad("t_ms", "is not the beginning of a minute"));
+    }
+    Ok(t_ms / 60_000)
+}
+
+impl Function {
+    /// The inverse of the distribution function, piecewise linear through the percentiles.
+    fn run_ms(&self, at: f64) -> f64 {
+        for (n, pair) in QUANTILES.windows(2).enumerate() {
+            let (from, to) = (pair[0].1, pair[1].1);
+            if at <= to {
+                let (low, high) = (self.points[n], self.points[n + 1]);
+                return low + (high - low) * (at - from) / (to - from);
+            }
+        }
+        self.points[QUANTILES.len() - 1]
+    }
+}
+
+/// The factor with which the capped run times add up to the utilisation, by bisection: the sum
+/// grows with the factor.
+fn scale(
+    drawn: &[Invocation],
+    duration: Duration,
+    max_run: Duration,
+    params: &Params,
+) -> Result<f64, Error> {
+    let offered = f64::from(params.hosts) * f64::from(params.cores) * duration.as_secs_f64() * 1e6;
+    let wanted = params.utilisation * offered;
+    let cap = micros(max_run) as f64;
+    let sum = |factor: f64| {
+        drawn
+            .iter()
+            .map(|i| (i.run_us * factor).min(cap))
+            .sum::<f64>()
+    };
+    let most = drawn.iter().filter(|i| i.run_us > 0.0).count() as f64 * cap;
+    if most < wanted {
+        return Err(Error::Unreachable(max_run, most / offered));
+    }
+    let (mut low, mut high) = (0.0, 1.0);
+    while sum(high) < wanted && high < 1e18 {
+        high *= 2.0;
+    }
+    for _ in 0..80 {
+        let middle = (low + high) / 2.0;
+        if sum(middle) < wanted {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    Ok(high)
+}
+
+fn request(
+    invocation: &Invocation,
+    functions: &HashMap<String, Function>,
+    params: &Params,
+    factor: f64,
+    max_run: Duration,
+) -> Request {
+    let function = functions.get(&invocation.key);
+    let high = params.high.contains(&invocation.class);
+    Request {
+        t_us: (invocation.t_us / params.speed_up) as u64,
+        key: invocation.key.clone(),
+        priority: if high { "high" } else { "low" }.to_owned(),
+        user: function.map(|f| f.app.clone()).unwrap_or_default(),
+        run_us: ((invocation.run_us * factor).round() as u64).min(micros(max_run)),
+        bytes: function.map_or(0, |f| f.bytes),
+    }
+}
+
+fn report(
+    requests: &[Request],
+    params: &Params,
+    duration: Duration,
+    run_factor: f64,
+    max_run: Duration,
+) -> Report {
+    let max_run_us = micros(max_run);
+    let mut by_priority = BTreeMap::new();
+    let mut by_key: HashMap<&str, (usize, u64)> = HashMap::new();
+    for request in requests {
+        *by_priority.entry(request.priority.clone()).or_default() += 1;
+        by_key.entry(&request.key).or_insert((0, request.bytes)).0 += 1;
+    }
+    let run_us: u64 = requests.iter().map(|r| r.run_us).sum();
+    let largest = by_key.values().map(|(n, _)| *n).max().unwrap_or(0);
+    let offered_s = f64::from(params.hosts) * f64::from(params.cores) * duration.as_secs_f64();
+    let n = requests.len() as f64;
+    Report {
+        params: params.clone(),
+        requests: requests.len(),
+        by_priority,
+        keys: by_key.len(),
+        largest_key_share: largest as f64 / n,
+        duration_s: duration.as_secs_f64(),
+        rate_per_s: n / duration.as_secs_f64(),
+        run_factor,
+        run_core_s: run_us as f64 / 1e6,
+        utilisation: run_us as f64 / 1e6 / offered_s,
+        max_run_us,
+        capped: requests.iter().filter(|r| r.run_us == max_run_us).count(),
+        mean_run_us: run_us as f64 / n,
+        distinct_bytes: by_key.values().map(|(_, bytes)| bytes).sum(),
+        largest_bytes: by_key.values().map(|(_, b)| *b).max().unwrap_or(0),
+    }
+}
+
+#[cfg(test)]
+mod tests;

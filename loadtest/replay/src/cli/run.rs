@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `weir-replay run`.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use http::HeaderValue;
+use weir_replay::backoff::Backoff;
+use weir_replay::dispatch::{self, Pace};
+use weir_replay::exchange::{Sender, Settings};
+use weir_replay::recorder::{self, Sink};
+use weir_replay::summary::Figures;
+use weir_replay::workload::Request;
+use weir_replay::{table, units, workload};
+
+/// Sends each request of the file at its offset, whatever the answers do. Durations count from the
+/// offset. Nothing is sent before the whole file has been read and found valid.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Run {
+    /// Workload file: NDJSON or CSV with the fields t_us,key,priority,user,run_us,bytes; may be
+    /// gzipped.
+    #[arg(long, value_name = "FILE")]
+    workload: PathBuf,
+    /// Where to send, IP:PORT; given several times, they take turns as so many callers.
+    #[arg(long, value_name = "IP:PORT", required = true)]
+    target: Vec<SocketAddr>,
+    /// Send to other machines too; otherwise only loopback targets are accepted.
+    #[arg(long)]
+    allow_remote: bool,
+    /// Host header (default: the target).
+    #[arg(long, value_name = "HOST")]
+    host_header: Option<HeaderValue>,
+    /// Path and query of every request.
+    #[arg(long, default_value = "/", value_parser = parse_path)]
+    path: String,
+    /// Divide offsets by this.
+    #[arg(long, default_value = "1", value_parser = units::positive)]
+    speed: f64,
+    /// Attempts at most for a request; 429, 503 and broken connections are tried again.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    max_attempts: u32,
+    /// From a request's offset to the end of its last attempt.
+    #[arg(long, default_value = "60s", value_parser = units::duration)]
+    deadline: Duration,
+    /// Upper end of the back-off before the first retry; it doubles with each, with full jitter,
+    /// and comes on top of what retry-after asks for.
+    #[arg(long, default_value = "100ms", value_parser = units::duration)]
+    backoff_base: Duration,
+    /// Upper end that the back-off grows to.
+    #[arg(long, default_value = "10s", value_parser = units::duration)]
+    backoff_cap: Duration,
+    /// Requests under way at most; those beyond fail unsent with the reason replayer_full.
+    #[arg(long, default_value_t = 20_000)]
+    max_in_flight: usize,
+    /// Seed of the jitter.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Write a line for each request: .csv, .csv.gz, .ndjson or .ndjson.gz.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Write the figures as JSON (default: standard output).
+    #[arg(long, value_name = "FILE")]
+    summary: Option<PathBuf>,
+}
+
+impl Run {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        if let Some(remote) = self.target.iter().find(|t| !t.ip().is_loopback())
+            && !self.allow_remote
+        {
+            bail!("target {remote} is not on this machine; --allow-remote permits it");
+        }
+        let name = self.workload.display();
+        let input = table::open(&self.workload).with_context(|| format!("cannot read {name}"))?;
+        let requests = workload::read(input).with_context(|| format!("{name} is refused"))?;
+        let sink = self.out.as_deref().map(Sink::create).transpose();
+        let sink = sink.context("--out cannot be written")?;
+        let figures = self.replay(requests, sink)?;
+        let text = serde_json::to_string_pretty(&figures.summary())? + "\n";
+        match &self.summary {
+            Some(file) => fs::write(file, text).context("--summary cannot be written"),
+            None => {
+                print!("{text}");
+                Ok(())
+            }
+        }
+    }
+
+    fn replay(&self, requests: Vec<Request>, sink: Option<Sink>) -> anyhow::Result<Figures> {
+        let total = requests.len();
+        let sender = Arc::new(Sender::new(self.settings()));
+        let pace = Pace {
+            speed: self.speed,
+            max_in_flight: self.max_in_flight.max(1),
+        };
+        let (outbox, inbox) = mpsc::channel();
+        let recorder = thread::spawn(move || recorder::record(&inbox, sink, total));
+        // One thread: thousands of requests a second fit, and the cores belong to what is tested.
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?
+            .block_on(dispatch::replay(requests, sender, &pace, &outbox));
+        drop(outbox);
+        match recorder.join() {
+            Ok(figures) => figures.context("records cannot be written"),
+            Err(_) => bail!("the recorder panicked"),
+        }
+    }
+
+    fn settings(&self) -> Settings {
+        Settings {
+            targets: self.target.clone(),
+            host_header: self.host_header.clone(),
+            path: self.path.clone(),
+            max_attempts: self.max_attempts,
+            deadline: self.deadline,
+            backoff: Backoff {
+                base: self.backoff_base,
+                cap: self.backoff_cap,
+            },
+            seed: self.seed,
+        }
+    }
+}
+
+fn parse_path(text: &str) -> Result<String, String> {
+    match text.parse::<http::uri::PathAndQuery>() {
+        Ok(_) if text.starts_with('/') => Ok(text.to_owned()),
+        Ok(_) => Err("does not begin with /".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}

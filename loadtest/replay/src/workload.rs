@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The workload file: one request a line, in the order of their offsets.
+
+use std::collections::BTreeMap;
+use std::io::{self, BufRead, Write};
+
+use http::HeaderValue;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::table::{BadInput, Lines, Row};
+
+/// The fields of a line and the header of the CSV form.
+pub const FIELDS: [&str; 6] = ["t_us", "key", "priority", "user", "run_us", "bytes"];
+/// Longest run that hosts accept.
+const MAX_RUN_US: u64 = 3_600_000_000;
+
+/// One request of a workload.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Request {
+    /// Offset from the start of the workload, microseconds.
+    pub t_us: u64,
+    /// What a host may have cached; empty: no key.
+    pub key: String,
+    /// Name of the priority class.
+    pub priority: String,
+    /// On whose behalf; empty: nobody's.
+    pub user: String,
+    /// Modelled run time on one core, microseconds.
+    pub run_us: u64,
+    /// Modelled size of the key's data.
+    pub bytes: u64,
+}
+
+/// Reads a whole workload in either form: NDJSON if the first line begins with `{`, else CSV.
+pub fn read(input: impl BufRead) -> Result<Vec<Request>, BadInput> {
+    let mut lines = Lines::new(input);
+    let mut requests = Vec::new();
+    let Some((number, first)) = lines.next_line()? else {
+        return Err(BadInput::new(1, "line", "the file is empty"));
+    };
+    let parse = if first.starts_with('{') {
+        take(&mut requests, parse_json(number, &first)?, number)?;
+        parse_json
+    } else if first == FIELDS.join(",") {
+        parse_csv
+    } else {
+        let reason = format!("expected the header {} or a JSON object", FIELDS.join(","));
+        return Err(BadInput::new(number, "line", reason));
+    };
+    while let Some((number, text)) = lines.next_line()? {
+        take(&mut requests, parse(number, &text)?, number)?;
+    }
+    if requests.is_empty() {
+        return Err(BadInput::new(2, "line", "the file holds no request"));
+    }
+    Ok(requests)
+}
+
+/// Writes a workload as NDJSON.
+pub fn write(requests: &[Request], out: &mut impl Write) -> io::Result<()> {
+    for request in requests {
+        serde_json::to_writer(&mut *out, request)?;
+        out.write_all(b"\n")?;
+    }
+    Ok(())
+}
+
+fn take(all: &mut Vec<Request>, request: Request, line: usize) -> Result<(), BadInput> {
+    let bad = |field: &str, reason: String| Err(BadInput::new(line, field, reason));
+    if let Some(last) = all.last()
+        && request.t_us < last.t_us
+    {
+        let reason = format!("{} is before {} of the line above", request.t_us, last.t_us);
+        return bad("t_us", reason);
+    }
+    if request.priority.is_empty() {
+        return bad("priority", "is empty".to_owned());
+    }
+    if request.run_us > MAX_RUN_US {
+        return bad("run_us", format!("is more than {MAX_RUN_US}"));
+    }
+    let texts = [&request.key, &request.priority, &request.user];
+    for (field, text) in ["key", "priority", "user"].into_iter().zip(texts) {
+        if HeaderValue::from_bytes(text.as_bytes()).is_err() {
+            return bad(field, format!("{text:?} cannot be sent in a header"));
+        }
+    }
+    all.push(request);
+    Ok(())
+}
+
+fn parse_csv(line: usize, text: &str) -> Result<Request, BadInput> {
+    let row = Row::split(line, text, &FIELDS)?;
+    Ok(Request {
+        t_us: row.whole("t_us")?,
+        key: row.text("key").to_owned(),
+        priority: row.text("priority").to_owned(),
+        user: row.text("user").to_owned(),
+        run_us: row.whole("run_us")?,
+        bytes: row.whole("bytes")?,
+    })
+}
+
+/// By hand rather than by derive, because serde does not say which field has the wrong type.
+fn parse_json(line: usize, text: &str) -> Result<Request, BadInput> {
+    let bad = |field: &str, reason: String| BadInput::new(line, field, reason);
+    let mut object: BTreeMap<String, Value> =
+        serde_json::from_str(text).map_err(|e| bad("line", format!("not a JSON object: {e}")))?;
+    let mut value = |field: &str| {
+        let value = object.remove(field);
+        value.ok_or_else(|| bad(field, "is missing".to_owned()))
+    };
+    let whole = |field: &str, value: Value| {
+        let reason = || format!("{value} is not a whole number in 0..2^64");
+        value.as_u64().ok_or_else(|| bad(field, reason()))
+    };
+    let text = |field: &str, value: Value| match value {
+        Value::String(text) => Ok(text),
+        other => Err(bad(field, format!("{other} is not a string"))),
+    };
+    let request = Request {
+        t_us: whole("t_us", value("t_us")?)?,
+        key: text("key", value("key")?)?,
+        priority: text("priority", value("priority")?)?,
+        user: text("user", value("user")?)?,
+        run_us: whole("run_us", value("run_us")?)?,
+        bytes: whole("bytes", value("bytes")?)?,
+    };
+    match object.keys().next() {
+        Some(unknown) => Err(bad(unknown, "is not a field of a workload".to_owned())),
+        None => Ok(request),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: &str = "t_us,key,priority,user,run_us,bytes\n";
+
+    fn error(text: impl AsRef<[u8]>) -> String {
+        read(text.as_ref()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn both_forms_mean_the_same() {
+        let csv = format!("{HEADER}0,a,high,u1,10,20\n5,,low,,0,0\n");
+        let requests = read(csv.as_bytes()).unwrap();
+        let mut json = Vec::new();
+        write(&requests, &mut json).unwrap();
+        assert_eq!(read(json.as_slice()).unwrap(), requests);
+        assert_eq!(requests[1].key, "");
+    }
+
+    #[test]
+    fn every_error_has_line_field_and_reason() {
+        let good = "0,a,high,u,1,2\n";
+        for (text, expected) in [
+            (String::new(), "line 1: line: the file is empty"),
+            (HEADER.to_owned(), "line 2: line: the file holds no request"),
+            ("a,b\n".to_owned(), "line 1: line: expected the header"),
+            (format!("{HEADER}{good}1,a\n"), "line 3: line: has 2 fields"),
+            (
+                format!("{HEADER}x,a,high,u,1,2\n"),
+                "line 2: t_us: \"x\" is not a whole",
+            ),
+            (
+                format!("{HEADER}0,a,high,u,1,-2\n"),
+                "line 2: bytes: \"-2\" is not a whole",
+            ),
+            (
+                format!("{HEADER}9,a,high,u,1,2\n{good}"),
+                "line 3: t_us: 0 is before 9",
+            ),
+            (
+                format!("{HEADER}0,a,,u,1,2\n"),
+                "line 2: priority: is empty",
+            ),
+            (format!("{HEADER}0,a\u{1},low,u,1,2\n"), "line 2: key: "),
+            (
+                format!("{HEADER}0,a,low,u,3600000001,2\n"),
+                "line 2: run_us: is more than",
+            ),
+            (format!("{HEADER}{good}\n"), "line 3: line: has 1 fields"),
+        ] {
+            let error = error(&text);
+            assert!(error.starts_with(expected), "{text:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn json_errors_name_the_field_too() {
+        let with = |field: &str, value: &str| {
+            let mut object: BTreeMap<&str, Value> = BTreeMap::from([
+                ("t_us", 0.into()),
+                ("key", "a".into()),
+                ("priority", "low".into()),
+                ("user", "u".into()),
+                ("run_us", 1.into()),
+                ("bytes", 2.into()),
+            ]);
+            object.insert(field, serde_json::from_str(value).unwrap());
+            serde_json::to_string(&object).unwrap()
+        };
+        assert!(error(with("t_us", "1.5")).starts_with("line 1: t_us: 1.5 is not"));
+        assert!(error(with("key", "7")).starts_with("line 1: key: 7 is not a string"));
+        assert!(error(with("size", "7")).starts_with("line 1: size: is not a field"));
+        assert!(error("{}").starts_with("line 1: t_us: is missing"));
+        assert!(error("{oops").starts_with("line 1: line: not a JSON object"));
+    }
+
+    #[test]
+    fn bytes_that_are_not_text_and_endless_lines_are_refused() {
+        let bad = [HEADER.as_bytes(), b"\xff\xff\n"].concat();
+        assert_eq!(error(bad), "line 2: line: is not UTF-8");
+        let long = format!("{HEADER}{}", "x".repeat(70_000));
+        assert!(error(long).starts_with("line 2: line: is longer than"));
+    }
+}
