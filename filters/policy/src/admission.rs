@@ -9,18 +9,24 @@ use crate::{Level, Rank};
 pub(crate) struct AdmissionIndex {
     /// Level by table index; none where the host takes no requests at all.
     levels: Vec<Option<Level>>,
+    in_table: Vec<u32>,
     order: Vec<u32>,
 }
 
 impl AdmissionIndex {
     /// `levels[i]` is the level of the host with index i, none where it is not up.
     pub(crate) fn new(levels: Vec<Option<Level>>) -> Self {
-        let mut order: Vec<u32> = (0u32..)
+        let in_table: Vec<u32> = (0u32..)
             .zip(&levels)
             .filter_map(|(host, level)| level.map(|_| host))
             .collect();
+        let mut order = in_table.clone();
         order.sort_by_key(|host| sort_key(&levels, *host));
-        Self { levels, order }
+        Self {
+            levels,
+            in_table,
+            order,
+        }
     }
 
     /// Every host that is up, most admitting first.
@@ -28,7 +34,12 @@ impl AdmissionIndex {
         &self.order
     }
 
-    /// The hosts that admit `rank`.
+    /// Every host that is up, in the order of the table: it does not change with levels.
+    pub(crate) fn up_in_table(&self) -> &[u32] {
+        &self.in_table
+    }
+
+    /// The hosts that admit `rank`, most admitting first.
     pub(crate) fn admitting(&self, rank: Rank) -> &[u32] {
         let end = self
             .order

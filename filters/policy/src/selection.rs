@@ -44,6 +44,16 @@ impl Candidates<'_> {
     pub(crate) fn limit(&self) -> usize {
         self.table.policy().ranked_hosts.min(self.eligible.len())
     }
+
+    /// Whether the host with this table index is one of the eligible.
+    pub(crate) fn is_eligible(&self, host: u32) -> bool {
+        let admission = &self.cluster.admission;
+        // Every host that is up, whatever its level: the table is stale, or nobody refuses the request.
+        let any_up = self.eligible.len() == admission.up().len();
+        admission
+            .level(host)
+            .is_some_and(|level| any_up || level.admits(self.request.rank))
+    }
 }
 
 impl Selection {

@@ -1,42 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The production method of document 001, section 9.2.1: shuffle the eligible hosts with a generator
-//! seeded by the key, and take the first. Its fault is kept: where a host joins, leaves or closes, the
-//! shuffle of nearly every key changes.
+//! The production method of document 001, section 9.2.1: shuffle the eligible hosts, in a fixed order, with
+//! a generator seeded by the key, and take the first. Its fault is kept: where a host joins, leaves or
+//! closes, nearly every key gets another host.
+//!
+//! The shuffle is drawn, not carried out: hosts are drawn from all that are up, and those that are not
+//! eligible or came before are passed over. So the choice depends on which hosts are eligible and on
+//! nothing else about their levels.
 
 use super::Candidates;
 use crate::key::{scale, split_mix};
-use crate::ranked::MAX_RANKED;
 use crate::{KeyHash, Ranked};
 
-/// The first places of a Fisher-Yates shuffle from the front, which needs no more of the list than it shows.
-pub(super) fn select(candidates: &Candidates<'_>, key: KeyHash) -> Ranked {
-    let mut state = key.0;
-    shuffle_front(candidates, || split_mix(&mut state))
-}
+/// Hosts drawn for one decision. Where a tenth of the hosts is eligible, one decision in a thousand needs
+/// more for its first host.
+const DRAWS: usize = 64;
 
-/// Names distinct eligible hosts as `next` (uniform 64-bit numbers) draws them.
-pub(super) fn shuffle_front(candidates: &Candidates<'_>, mut next: impl FnMut() -> u64) -> Ranked {
+pub(super) fn select(candidates: &Candidates<'_>, key: KeyHash) -> Ranked {
+    let up = candidates.cluster.admission.up_in_table();
     let eligible = candidates.eligible;
+    // A shuffle of n hosts and one of n + 1 have nothing in common. The number of hosts in the seed sees
+    // to it here, where equal draws would else pick neighbours in lists of similar length.
+    let mut state = key.0 ^ split_mix(&mut (eligible.len() as u64));
     let mut ranked = Ranked::default();
-    // Swaps made so far: position → what now stands there. Later ones count.
-    let mut swaps = [(usize::MAX, usize::MAX); MAX_RANKED];
-    for step in 0..candidates.limit() {
-        let at = |position: usize, swaps: &[(usize, usize)]| {
-            swaps
-                .iter()
-                .rev()
-                .find(|(from, _)| *from == position)
-                .map_or(position, |(_, to)| *to)
-        };
-        let drawn = step + scale(next(), eligible.len() - step);
-        let host = at(drawn, &swaps);
-        let front = at(step, &swaps);
-        if let Some(swap) = swaps.get_mut(step) {
-            *swap = (drawn, front);
+    for _ in 0..DRAWS {
+        if ranked.as_slice().len() == candidates.limit() {
+            return ranked;
         }
-        if let Some(host) = eligible.get(host) {
+        let drawn = up.get(scale(split_mix(&mut state), up.len()));
+        if let Some(host) = drawn.filter(|host| candidates.is_eligible(**host)) {
             ranked.push(*host);
         }
+    }
+    // Few hosts are eligible: neighbours in their own list do as well.
+    let start = scale(split_mix(&mut state), eligible.len());
+    let (tail, head) = eligible.split_at_checked(start).unwrap_or_default();
+    for host in head.iter().chain(tail) {
+        if ranked.as_slice().len() == candidates.limit() {
+            break;
+        }
+        ranked.push(*host);
     }
     ranked
 }

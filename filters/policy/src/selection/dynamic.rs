@@ -68,8 +68,6 @@ pub(super) fn least_in_progress(
 /// The best hosts offered so far, in order.
 struct Best<'a> {
     candidates: &'a Candidates<'a>,
-    /// All eligible hosts are up, whatever their level: the table is stale, or nothing is closed.
-    any_up: bool,
     salt: u64,
     limit: usize,
     hosts: [(Score, u32); MAX_RANKED],
@@ -78,11 +76,9 @@ struct Best<'a> {
 
 impl<'a> Best<'a> {
     fn new(candidates: &'a Candidates<'a>, salt: u64) -> Self {
-        let any_up = candidates.eligible.len() == candidates.cluster.admission.up().len();
         let hosts = [((true, u8::MAX, u32::MAX, u32::MAX), u32::MAX); MAX_RANKED];
         Self {
             candidates,
-            any_up,
             salt,
             limit: candidates.limit(),
             hosts,
@@ -93,10 +89,7 @@ impl<'a> Best<'a> {
     /// Considers a host; one that is not eligible is ignored.
     fn offer(&mut self, host: u32, status: u8) {
         let candidates = self.candidates;
-        let Some(level) = candidates.cluster.admission.level(host) else {
-            return;
-        };
-        if !self.any_up && !level.admits(candidates.request.rank) {
+        if !candidates.is_eligible(host) {
             return;
         }
         let Some(feedback) = candidates.cluster.feedback.row(host) else {

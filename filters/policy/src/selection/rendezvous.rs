@@ -42,14 +42,16 @@ impl Ring {
         Self { points, arcs }
     }
 
-    /// Points from `place` on, around the circle, each with its distance from `place`.
+    /// All points from `place` on, around the circle, each with its distance from `place`.
     fn from(&self, place: u64) -> impl Iterator<Item = (u64, u32)> + '_ {
         let bits = self.arcs.len().trailing_zeros();
         let arc = place.checked_shr(64 - bits).unwrap_or(0) as usize;
         let begin = self.arcs.get(arc).map_or(0, |begin| *begin as usize);
-        let (before, after) = self.points.split_at_checked(begin).unwrap_or_default();
-        let behind = after.iter().skip_while(move |(point, _)| *point < place);
-        behind
+        let in_arc = self.points.get(begin..).unwrap_or_default().iter();
+        let first = begin + in_arc.take_while(|(point, _)| *point < place).count();
+        let (before, after) = self.points.split_at_checked(first).unwrap_or_default();
+        after
+            .iter()
             .chain(before)
             .map(move |(point, host)| (point.wrapping_sub(place), *host))
     }
@@ -60,19 +62,14 @@ pub(super) fn select(candidates: &Candidates<'_>, key: KeyHash) -> Ranked {
     let mut nearest = [(u64::MAX, u32::MAX); MAX_RANKED];
     let limit = candidates.limit();
     let cluster = candidates.cluster;
-    let all_up = candidates.eligible.len() == cluster.admission.up().len();
-    let eligible = |host: u32| {
-        all_up
-            || cluster
-                .admission
-                .level(host)
-                .is_some_and(|l| l.admits(candidates.request.rank))
-    };
     let mut state = key.0;
     for _ in 0..PROBES {
         let points = cluster.ring.from(split_mix(&mut state)).take(MAX_STEPS);
         // Each probe may contribute as many hosts as are to be named.
-        for (distance, host) in points.filter(|(_, host)| eligible(*host)).take(limit) {
+        for (distance, host) in points
+            .filter(|(_, host)| candidates.is_eligible(*host))
+            .take(limit)
+        {
             insert(&mut nearest, limit, (distance, host));
         }
     }
