@@ -1,2 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Runs any proxy-wasm module under wasmtime, with a fake host that a test controls.
+#![doc = include_str!("../README.md")]
+
+mod abi;
+mod callout;
+mod clock;
+mod error;
+mod guest;
+mod headers;
+mod host;
+mod hostcalls;
+mod metrics;
+mod module;
+mod property;
+mod random;
+mod shared;
+mod state;
+mod stream;
+mod vm;
+
+pub use abi::{Action, LogLevel, Status};
+pub use callout::{GrpcRequest, HttpCallRequest};
+pub use clock::Clock;
+pub use error::{Error, Result};
+pub use headers::Headers;
+pub use host::Host;
+pub use metrics::Metrics;
+pub use module::Module;
+pub use stream::LocalReply;
+pub use vm::builder::VmBuilder;
+pub use vm::callouts::{GrpcCall, GrpcStream, HttpCall};
+pub use vm::http::HttpStream;
+pub use vm::{Log, RootId, Vm};

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The servers behind callouts, as a test plays them.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use crate::callout::{GrpcRequest, HttpAnswer, HttpCallRequest, Received};
+use crate::error::{Error, Result};
+use crate::headers::Headers;
+use crate::vm::instance::Instance;
+
+type Shared = Rc<RefCell<Instance>>;
+
+impl Instance {
+    /// Calls a callback while `received` is what the module can read.
+    fn receive(
+        &mut self,
+        root: u32,
+        callback: &'static str,
+        arguments: &[u32],
+        received: Received,
+    ) -> Result<()> {
+        self.state_mut().received = received;
+        let called = self.call(root, callback, arguments);
+        self.state_mut().received = Received::default();
+        called?;
+        self.settle()
+    }
+
+    /// `proxy_on_grpc_close`. A stream that the module has not closed stays known to the host.
+    pub(crate) fn grpc_closed(
+        &mut self,
+        root: u32,
+        token: u32,
+        status: u32,
+        message: &str,
+    ) -> Result<()> {
+        let callouts = &mut self.state_mut().callouts;
+        callouts.calls.remove(&token);
+        if let Some(stream) = callouts.streams.get_mut(&token) {
+            stream.remote_closed = true;
+            if stream.half_closed {
+                callouts.streams.remove(&token);
+            }
+        }
+        let received = Received {
+            status,
+            status_message: message.to_owned(),
+            ..Received::default()
+        };
+        self.receive(
+            root,
+            "proxy_on_grpc_close",
+            &[root, token, status],
+            received,
+        )
+    }
+}
+
+fn closed(what: &str, token: u32) -> Error {
+    Error::Misuse(format!("{what} {token} is closed"))
+}
+
+/// The server's end of a gRPC stream that a module opened.
+#[derive(Clone)]
+pub struct GrpcStream {
+    vm: Shared,
+    token: u32,
+    request: GrpcRequest,
+}
+
+impl GrpcStream {
+    /// All streams that neither side has ended, in the order in which they were opened.
+    pub(crate) fn all(vm: &Shared) -> Vec<Self> {
+        let instance = vm.borrow();
+        let open = instance
+            .state()
+            .callouts
+            .streams
+            .iter()
+            .filter(|(_, stream)| !stream.remote_closed);
+        open.map(|(token, stream)| Self {
+            vm: vm.clone(),
+            token: *token,
+            request: stream.request.clone(),
+        })
+        .collect()
+    }
+
+    /// The number by which the module knows it.
+    pub fn token(&self) -> u32 {
+        self.token
+    }
+
+    /// What it was opened with.
+    pub fn request(&self) -> &GrpcRequest {
+        &self.request
+    }
+
+    /// Takes the messages that the module has sent since the last time.
+    pub fn take_sent(&self) -> Vec<Vec<u8>> {
+        let mut instance = self.vm.borrow_mut();
+        let stream = instance.state_mut().callouts.streams.get_mut(&self.token);
+        stream
+            .map(|stream| std::mem::take(&mut stream.sent))
+            .unwrap_or_default()
+    }
+
+    /// Whether neither the server nor the module (by cancelling) has ended it.
+    pub fn is_open(&self) -> bool {
+        let instance = self.vm.borrow();
+        instance
+            .state()
+            .callouts
+            .streams
+            .get(&self.token)
+            .is_some_and(|stream| !stream.remote_closed)
+    }
+
+    /// Whether the module has said that it sends no more.
+    pub fn is_half_closed(&self) -> bool {
+        let instance = self.vm.borrow();
+        instance
+            .state()
+            .callouts
+            .streams
+            .get(&self.token)
+            .is_some_and(|stream| stream.half_closed)
+    }
+
+    fn root(&self) -> Result<u32> {
+        let instance = self.vm.borrow();
+        let stream = instance.state().callouts.streams.get(&self.token);
+        let open = stream.filter(|stream| !stream.remote_closed);
+        open.map(|stream| stream.root)
+            .ok_or_else(|| closed("gRPC stream", self.token))
+    }
+
+    fn receive(&self, callback: &'static str, count: usize, received: Received) -> Result<()> {
+        let root = self.root()?;
+        self.vm
+            .borrow_mut()
+            .receive(root, callback, &[root, self.token, count as u32], received)
+    }
+
+    /// The server sends its initial metadata.
+    ///
+    /// # Errors
+    /// A trap, or misuse: the stream is closed.
+    pub fn initial_metadata(&self, metadata: impl Into<Headers>) -> Result<()> {
+        let metadata = metadata.into();
+        let count = metadata.len();
+        let received = Received {
+            initial_metadata: Some(metadata),
+            ..Received::default()
+        };
+        self.receive("proxy_on_grpc_receive_initial_metadata", count, received)
+    }
+
+    /// The server sends a message.
+    ///
+    /// # Errors
+    /// As for [`initial_metadata`](Self::initial_metadata).
+    pub fn send(&self, message: impl AsRef<[u8]>) -> Result<()> {
+        let message = message.as_ref().to_vec();
+        let size = message.len();
+        let received = Received {
+            message: Some(message),
+            ..Received::default()
+        };
+        self.receive("proxy_on_grpc_receive", size, received)
+    }
+
+    /// The server sends its trailing metadata.
+    ///
+    /// # Errors
+    /// As for [`initial_metadata`](Self::initial_metadata).
+    pub fn trailing_metadata(&self, metadata: impl Into<Headers>) -> Result<()> {
+        let metadata = metadata.into();
+        let count = metadata.len();
+        let received = Received {
+            trailing_metadata: Some(metadata),
+            ..Received::default()
+        };
+        self.receive("proxy_on_grpc_receive_trailing_metadata", count, received)
+    }
+
+    /// The server, or the connection to it, ends the stream with a gRPC status.
+    ///
+    /// # Errors
+    /// As for [`initial_metadata`](Self::initial_metadata).
+    pub fn close(&self, status: u32, message: &str) -> Result<()> {
+        let root = self.root()?;
+        self.vm
+            .borrow_mut()
+            .grpc_closed(root, self.token, status, message)
+    }
+}
+
+/// A unary gRPC call that waits for its answer.
+#[derive(Clone)]
+pub struct GrpcCall {
+    vm: Shared,
+    token: u32,
+    request: GrpcRequest,
+    message: Vec<u8>,
+}
+
+impl GrpcCall {
+    pub(crate) fn all(vm: &Shared) -> Vec<Self> {
+        let instance = vm.borrow();
+        let calls = instance.state().callouts.calls.iter();
+        calls
+            .map(|(token, call)| Self {
+                vm: vm.clone(),
+                token: *token,
+                request: call.request.clone(),
+                message: call.message.clone(),
+            })
+            .collect()
+    }
+
+    /// What it was made with.
+    pub fn request(&self) -> &GrpcRequest {
+        &self.request
+    }
+
+    /// The message of the module.
+    pub fn message(&self) -> &[u8] {
+        &self.message
+    }
+
+    fn root(&self) -> Result<u32> {
+        let instance = self.vm.borrow();
+        let call = instance.state().callouts.calls.get(&self.token);
+        call.map(|call| call.root)
+            .ok_or_else(|| closed("gRPC call", self.token))
+    }
+
+    /// The server answers.
+    ///
+    /// # Errors
+    /// A trap, or misuse: the call was answered or cancelled.
+    pub fn reply(&self, message: impl AsRef<[u8]>) -> Result<()> {
+        let root = self.root()?;
+        let mut instance = self.vm.borrow_mut();
+        instance.state_mut().callouts.calls.remove(&self.token);
+        let message = message.as_ref().to_vec();
+        let size = message.len() as u32;
+        let received = Received {
+            message: Some(message),
+            ..Received::default()
+        };
+        instance.receive(
+            root,
+            "proxy_on_grpc_receive",
+            &[root, self.token, size],
+            received,
+        )
+    }
+
+    /// The call ends with a gRPC status and no answer.
+    ///
+    /// # Errors
+    /// As for [`reply`](Self::reply).
+    pub fn fail(&self, status: u32, message: &str) -> Result<()> {
+        let root = self.root()?;
+        self.vm
+            .borrow_mut()
+            .grpc_closed(root, self.token, status, message)
+    }
+}
+
+/// An HTTP call that waits for its answer.
+#[derive(Clone)]
+pub struct HttpCall {
+    vm: Shared,
+    token: u32,
+    request: HttpCallRequest,
+}
+
+impl HttpCall {
+    pub(crate) fn all(vm: &Shared) -> Vec<Self> {
+        let instance = vm.borrow();
+        let calls = instance.state().callouts.http.iter();
+        calls
+            .map(|(token, call)| Self {
+                vm: vm.clone(),
+                token: *token,
+                request: call.request.clone(),
+            })
+            .collect()
+    }
+
+    /// What it was made with.
+    pub fn request(&self) -> &HttpCallRequest {
+        &self.request
+    }
+
+    /// The server answers.
+    ///
+    /// # Errors
+    /// A trap, or misuse: the call is over.
+    pub fn reply(&self, headers: impl Into<Headers>, body: impl AsRef<[u8]>) -> Result<()> {
+        let (headers, body) = (headers.into(), body.as_ref().to_vec());
+        self.end(Received {
+            http: Some(HttpAnswer {
+                headers,
+                body,
+                trailers: Headers::new(),
+            }),
+            ..Received::default()
+        })
+    }
+
+    /// The connection breaks or the time is up: the module is called with no headers at all.
+    ///
+    /// # Errors
+    /// As for [`reply`](Self::reply).
+    pub fn fail(&self) -> Result<()> {
+        let status = crate::abi::Status::BrokenConnection as u32;
+        self.end(Received {
+            status,
+            status_message: "reset".to_owned(),
+            ..Received::default()
+        })
+    }
+
+    fn end(&self, received: Received) -> Result<()> {
+        let mut instance = self.vm.borrow_mut();
+        let call = instance.state_mut().callouts.http.remove(&self.token);
+        let root = call.ok_or_else(|| closed("HTTP call", self.token))?.root;
+        let sizes = received
+            .http
+            .as_ref()
+            .map(|a| (a.headers.len(), a.body.len(), a.trailers.len()));
+        let (headers, body, trailers) = sizes.unwrap_or_default();
+        let arguments = [
+            root,
+            self.token,
+            headers as u32,
+            body as u32,
+            trailers as u32,
+        ];
+        instance.receive(root, "proxy_on_http_call_response", &arguments, received)
+    }
+}
