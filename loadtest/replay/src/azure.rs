@@ -4,6 +4,8 @@
 //! The source has no times inside the minute, no run time of a single invocation and no priority.
 //! These are modelled, with one seeded generator, and the [`Report`] says how.
 
+mod function;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::BufRead;
 use std::time::Duration;
@@ -15,34 +17,10 @@ use crate::table::{BadInput, Row, read_csv};
 use crate::units::micros;
 use crate::workload::Request;
 
+use function::Function;
+
 const COUNT_COLUMNS: [&str; 4] = ["t_ms", "keys", "count", "cls"];
-const KEY_COLUMNS: [&str; 13] = [
-    "key",
-    "app",
-    "trigger",
-    "runs",
-    "avg_ms",
-    "min_ms",
-    "p1_ms",
-    "p25_ms",
-    "p50_ms",
-    "p75_ms",
-    "p99_ms",
-    "max_ms",
-    "mem_mb_p50",
-];
-/// The measured percentiles and their places in the distribution.
-const QUANTILES: [(&str, f64); 7] = [
-    ("min_ms", 0.0),
-    ("p1_ms", 0.01),
-    ("p25_ms", 0.25),
-    ("p50_ms", 0.5),
-    ("p75_ms", 0.75),
-    ("p99_ms", 0.99),
-    ("max_ms", 1.0),
-];
 const MINUTE_US: f64 = 60e6;
-const BYTES_PER_MB: f64 = 1e6;
 /// No single minute of a trace has more; a larger count is a broken file, not work to be made.
 const MAX_COUNT: u64 = 10_000_000;
 
@@ -123,14 +101,6 @@ pub enum Error {
     Unreachable(Duration, f64),
 }
 
-#[derive(Debug)]
-struct Function {
-    app: String,
-    /// Run times in ms at the places of [`QUANTILES`].
-    points: [f64; QUANTILES.len()],
-    bytes: u64,
-}
-
 struct Invocation {
     t_us: f64,
     key: String,
@@ -144,7 +114,7 @@ pub fn convert(
     keys: impl BufRead,
     params: &Params,
 ) -> Result<(Vec<Request>, Report), Error> {
-    let functions = read_functions(keys).map_err(Error::Keys)?;
+    let functions = function::read(keys).map_err(Error::Keys)?;
     let mut drawn = draw(counts, &functions, params).map_err(Error::Counts)?;
     if drawn.is_empty() {
         let end = params.from_minute + params.minutes;
@@ -161,29 +131,6 @@ pub fn convert(
     let requests: Vec<_> = requests.collect();
     let report = report(&requests, params, duration, factor, max_run);
     Ok((requests, report))
-}
-
-fn read_functions(keys: impl BufRead) -> Result<HashMap<String, Function>, BadInput> {
-    let mut functions = HashMap::new();
-    read_csv(keys, &KEY_COLUMNS, |row| {
-        let mut points = [0.0; QUANTILES.len()];
-        for (at, (column, _)) in QUANTILES.iter().enumerate() {
-            points[at] = row.number(column)?;
-            if at > 0 && points[at] < points[at - 1] {
-                return Err(row.bad(column, "is below the percentile before it"));
-            }
-        }
-        let function = Function {
-            app: row.text("app").to_owned(),
-            points,
-            bytes: (row.number("mem_mb_p50")? * BYTES_PER_MB) as u64,
-        };
-        match functions.insert(row.text("key").to_owned(), function) {
-            Some(_) => Err(row.bad("key", "occurs twice")),
-            None => Ok(()),
-        }
-    })?;
-    Ok(functions)
 }
 
 /// Places every invocation in its minute and draws its run time. Three numbers are drawn for each,
@@ -230,20 +177,6 @@ fn minute(row: &Row<'_>) -> Result<u64, BadInput> {
         return Err(row.bad("t_ms", "is not the beginning of a minute"));
     }
     Ok(t_ms / 60_000)
-}
-
-impl Function {
-    /// The inverse of the distribution function, piecewise linear through the percentiles.
-    fn run_ms(&self, at: f64) -> f64 {
-        for (n, pair) in QUANTILES.windows(2).enumerate() {
-            let (from, to) = (pair[0].1, pair[1].1);
-            if at <= to {
-                let (low, high) = (self.points[n], self.points[n + 1]);
-                return low + (high - low) * (at - from) / (to - from);
-            }
-        }
-        self.points[QUANTILES.len() - 1]
-    }
 }
 
 /// The factor with which the capped run times add up to the utilisation, by bisection: the sum

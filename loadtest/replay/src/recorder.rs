@@ -102,7 +102,8 @@ pub fn record(
         match inbox.recv_timeout(progress.until_next()) {
             Ok(Message::Sent) => progress.sent += 1,
             Ok(Message::Ended(record)) => {
-                progress.ended += 1;
+                // One that was never sent is not in flight either.
+                progress.ended += usize::from(record.attempts > 0);
                 figures.add(&record);
                 if let Some(sink) = &mut sink {
                     sink.write(&record)?;

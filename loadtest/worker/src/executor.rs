@@ -153,7 +153,10 @@ impl Executor {
             Source::Miss | Source::Shared => Stage::Fetching,
         };
         let fetch_runs = stage == Stage::Fetching && self.fetch_runs(request.key.as_ref());
-        self.jobs.insert(id, Job::new(class, request.key, source, stage, now, !fetch_runs));
+        self.jobs.insert(
+            id,
+            Job::new(class, request.key, source, stage, now, !fetch_runs),
+        );
         if !fetch_runs {
             self.queued[usize::from(class)] += 1;
         }
@@ -172,7 +175,11 @@ impl Executor {
             Joblet::Run(id) => self.start_run(now, *id),
         };
         self.cores[core] = Some(joblet.clone());
-        Some(Start { core, joblet, waited })
+        Some(Start {
+            core,
+            joblet,
+            waited,
+        })
     }
 
     /// Frees a core whose joblet is done; returns the job if that was its last joblet and somebody
@@ -196,7 +203,10 @@ impl Executor {
         if job.waiting {
             self.queued[usize::from(job.class)] -= 1;
         }
-        let rank = Rank { class: job.class, job: id };
+        let rank = Rank {
+            class: job.class,
+            job: id,
+        };
         match job.stage {
             Stage::Ready => {
                 self.queue.remove(&rank);
@@ -243,7 +253,8 @@ impl Executor {
     }
 
     fn fetch_runs(&self, key: Option<&Arc<str>>) -> bool {
-        key.and_then(|key| self.flights.get(key)).is_some_and(|flight| flight.running)
+        key.and_then(|key| self.flights.get(key))
+            .is_some_and(|flight| flight.running)
     }
 
     fn abandoned(&self, joblet: &Joblet) -> bool {
@@ -262,7 +273,10 @@ impl Executor {
     /// most important job that wants it, so that a high job is never held up by a low one's place.
     fn join_flight(&mut self, key: &Arc<str>, bytes: u64, rank: Rank) -> Source {
         let Some(flight) = self.flights.get_mut(key) else {
-            let flight = Flight { waiters: BTreeSet::from([rank]), running: false };
+            let flight = Flight {
+                waiters: BTreeSet::from([rank]),
+                running: false,
+            };
             self.flights.insert(Arc::clone(key), flight);
             let key = Arc::clone(key);
             self.queue.insert(rank, Joblet::Fetch { key, bytes });

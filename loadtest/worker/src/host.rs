@@ -40,11 +40,26 @@ pub struct Picture {
 
 #[derive(Debug)]
 enum Command {
-    Submit { ticket: u64, request: Request, run: Duration, reply: oneshot::Sender<Answer> },
-    Cancel { ticket: u64 },
-    Cache { since: u64, epoch: Option<u64>, reply: oneshot::Sender<CacheChanges> },
-    Look { reply: oneshot::Sender<Picture> },
-    Stop { reply: oneshot::Sender<()> },
+    Submit {
+        ticket: u64,
+        request: Request,
+        run: Duration,
+        reply: oneshot::Sender<Answer>,
+    },
+    Cancel {
+        ticket: u64,
+    },
+    Cache {
+        since: u64,
+        epoch: Option<u64>,
+        reply: oneshot::Sender<CacheChanges>,
+    },
+    Look {
+        reply: oneshot::Sender<Picture>,
+    },
+    Stop {
+        reply: oneshot::Sender<()>,
+    },
 }
 
 /// The owner task has ended.
@@ -91,15 +106,27 @@ impl Host {
             waiting: HashMap::new(),
         };
         tokio::spawn(owner.run(inbox));
-        Self { commands, tickets: Arc::default() }
+        Self {
+            commands,
+            tickets: Arc::default(),
+        }
     }
 
     /// Runs a job to its end. Dropping the future cancels the job.
     pub async fn submit(&self, request: Request, run: Duration) -> Result<Answer, Gone> {
         let number = self.tickets.fetch_add(1, Ordering::Relaxed);
         let (reply, answer) = oneshot::channel();
-        let mut ticket = Ticket { host: self, number, answered: false };
-        let command = Command::Submit { ticket: number, request, run, reply };
+        let mut ticket = Ticket {
+            host: self,
+            number,
+            answered: false,
+        };
+        let command = Command::Submit {
+            ticket: number,
+            request,
+            run,
+            reply,
+        };
         self.commands.send(command).map_err(|_| Gone)?;
         let answer = answer.await.map_err(|_| Gone);
         ticket.answered = true;
@@ -108,7 +135,12 @@ impl Host {
 
     /// See [`crate::executor::Cache::changes_since`].
     pub async fn cache(&self, since: u64, epoch: Option<u64>) -> Result<CacheChanges, Gone> {
-        self.ask(|reply| Command::Cache { since, epoch, reply }).await
+        self.ask(|reply| Command::Cache {
+            since,
+            epoch,
+            reply,
+        })
+        .await
     }
 
     /// What the host looks like now.
@@ -159,9 +191,18 @@ impl Owner {
     fn handle(&mut self, command: Command) {
         // A reply that nobody waits for any more is no error.
         match command {
-            Command::Submit { ticket, request, run, reply } => self.submit(ticket, request, run, reply),
+            Command::Submit {
+                ticket,
+                request,
+                run,
+                reply,
+            } => self.submit(ticket, request, run, reply),
             Command::Cancel { ticket } => self.cancel(ticket),
-            Command::Cache { since, epoch, reply } => {
+            Command::Cache {
+                since,
+                epoch,
+                reply,
+            } => {
                 let cache = self.emulator.executor().cache();
                 let _ = reply.send(cache.changes_since(since, epoch));
             }
@@ -175,7 +216,13 @@ impl Owner {
         }
     }
 
-    fn submit(&mut self, ticket: u64, request: Request, run: Duration, reply: oneshot::Sender<Answer>) {
+    fn submit(
+        &mut self,
+        ticket: u64,
+        request: Request,
+        run: Duration,
+        reply: oneshot::Sender<Answer>,
+    ) {
         let now = self.now();
         match self.emulator.submit(now, request, run) {
             Ok(job) => {

@@ -2,6 +2,7 @@
 //! `weir-worker`: parse, build, serve, drain.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -70,9 +71,16 @@ fn main() -> anyhow::Result<()> {
         bail!("only emulated work exists so far: say --emulate");
     }
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .init();
     // One thread: the work is asleep, and a demo runs many hosts on few real cores.
-    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(serve(args))
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?
+        .block_on(serve(args))
 }
 
 async fn serve(args: Args) -> anyhow::Result<()> {
@@ -91,8 +99,9 @@ async fn serve(args: Args) -> anyhow::Result<()> {
     // Before the port is announced: whoever reads it may send the signal at once.
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    let listener =
-        TcpListener::bind(args.listen).await.with_context(|| format!("cannot listen on {}", args.listen))?;
+    let listener = TcpListener::bind(args.listen)
+        .await
+        .with_context(|| format!("cannot listen on {}", args.listen))?;
     let addr = listener.local_addr()?;
     if let Some(file) = &args.ports_file {
         write_ports(file, addr)?;
@@ -101,7 +110,10 @@ async fn serve(args: Args) -> anyhow::Result<()> {
     info!(%addr, cores = args.cores, cache_bytes = args.cache_bytes, "emulated host listening");
 
     let metrics = Families::default();
-    let host = Host::start(Emulator::new(&settings, timing, new_epoch()), metrics.clone());
+    let host = Host::start(
+        Emulator::new(&settings, timing, new_epoch()),
+        metrics.clone(),
+    );
     let options = Options {
         priorities,
         default_run: Duration::from_micros(args.default_run_us),
@@ -143,6 +155,8 @@ fn parse_bytes(text: &str) -> Result<u64, String> {
         "Gi" => 1 << 30,
         suffix => return Err(format!("unknown suffix {suffix:?}")),
     };
-    let number: u64 = digits.parse().map_err(|_| format!("{digits:?} is not a whole number"))?;
+    let number: u64 = digits
+        .parse()
+        .map_err(|_| format!("{digits:?} is not a whole number"))?;
     number.checked_mul(factor).ok_or("too large".to_owned())
 }

@@ -74,8 +74,16 @@ impl Families {
     /// Registers everything under `prefix`, e.g. `weir_host`.
     pub fn register(&self, registry: &mut Registry, prefix: &str) {
         let r = registry.sub_registry_with_prefix(prefix);
-        r.register("in_progress", "Jobs running and queued (emulated work)", self.in_progress.clone());
-        r.register("busy_cores", "Virtual cores in use (emulated work)", self.busy_cores.clone());
+        r.register(
+            "in_progress",
+            "Jobs running and queued (emulated work)",
+            self.in_progress.clone(),
+        );
+        r.register(
+            "busy_cores",
+            "Virtual cores in use (emulated work)",
+            self.busy_cores.clone(),
+        );
         r.register(
             "queued",
             "Jobs that wait for a core, by priority class (emulated work)",
@@ -86,10 +94,22 @@ impl Families {
             "Time a job waited in all, observed when its last joblet begins (emulated work)",
             self.queuing_delay.clone(),
         );
-        r.register("cache_bytes", "Modelled bytes in the cache", self.cache_bytes.clone());
+        r.register(
+            "cache_bytes",
+            "Modelled bytes in the cache",
+            self.cache_bytes.clone(),
+        );
         r.register("cache_items", "Keys in the cache", self.cache_items.clone());
-        r.register("cache_evictions", "Keys evicted from the cache", self.cache_evictions.clone());
-        r.register("cache_lookups", "Finished jobs by where their data came from", self.lookups.clone());
+        r.register(
+            "cache_evictions",
+            "Keys evicted from the cache",
+            self.cache_evictions.clone(),
+        );
+        r.register(
+            "cache_lookups",
+            "Finished jobs by where their data came from",
+            self.lookups.clone(),
+        );
         r.register("jobs", "Jobs by how they ended", self.jobs.clone());
     }
 
@@ -103,9 +123,13 @@ impl Families {
                 .get_or_create(&PriorityLabel { priority: *class })
                 .set(i64::from(queued.copied().unwrap_or(0)));
         }
-        self.cache_bytes.set(i64::try_from(picture.cache_bytes).unwrap_or(i64::MAX));
-        self.cache_items.set(i64::try_from(picture.cache_items).unwrap_or(i64::MAX));
-        let new = picture.cache_evictions.saturating_sub(self.cache_evictions.get());
+        self.cache_bytes
+            .set(i64::try_from(picture.cache_bytes).unwrap_or(i64::MAX));
+        self.cache_items
+            .set(i64::try_from(picture.cache_items).unwrap_or(i64::MAX));
+        let new = picture
+            .cache_evictions
+            .saturating_sub(self.cache_evictions.get());
         self.cache_evictions.inc_by(new);
     }
 

@@ -20,7 +20,10 @@ pub fn text(load: &Load, classes: &[u8]) -> String {
     }
     if let Some(delay) = load.queuing_delay {
         let seconds = delay.as_secs_f64();
-        let _ = write!(out, ",named_metrics.weir.queuing_delay_seconds={seconds:.6}");
+        let _ = write!(
+            out,
+            ",named_metrics.weir.queuing_delay_seconds={seconds:.6}"
+        );
     }
     out
 }
@@ -36,8 +39,12 @@ mod tests {
         let mut queued = [0; CLASSES];
         queued[0] = 1;
         queued[16] = 2;
-        let mut load =
-            Load { in_progress: 3, busy_cores: 2, queued, queuing_delay: Some(Duration::from_millis(12)) };
+        let mut load = Load {
+            in_progress: 3,
+            busy_cores: 2,
+            queued,
+            queuing_delay: Some(Duration::from_millis(12)),
+        };
         assert_eq!(
             text(&load, &[0, 16]),
             "TEXT named_metrics.weir.in_progress=3,named_metrics.weir.queued.0=1,\

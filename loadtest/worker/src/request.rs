@@ -29,14 +29,19 @@ impl FromStr for Priority {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (name, class) = text.split_once('=').ok_or("expected NAME=CLASS")?;
-        let class: u8 = class.parse().map_err(|_| format!("class {class:?} is not a number"))?;
+        let class: u8 = class
+            .parse()
+            .map_err(|_| format!("class {class:?} is not a number"))?;
         if name.is_empty() {
             return Err("the name is empty".to_owned());
         }
         if usize::from(class) >= CLASSES {
             return Err(format!("class {class} is not in 0..=31"));
         }
-        Ok(Self { name: name.to_owned(), class })
+        Ok(Self {
+            name: name.to_owned(),
+            class,
+        })
     }
 }
 
@@ -67,7 +72,9 @@ impl Priorities {
     }
 
     fn class(&self, name: Option<&str>) -> u8 {
-        name.and_then(|name| self.by_name.get(name)).copied().unwrap_or(self.default)
+        name.and_then(|name| self.by_name.get(name))
+            .copied()
+            .unwrap_or(self.default)
     }
 }
 
@@ -108,7 +115,10 @@ fn check_key(key: &str) -> Result<(), BadHeader> {
         n if n > MAX_KEY_BYTES => format!("{n} bytes, the limit is {MAX_KEY_BYTES}"),
         _ => return Ok(()),
     };
-    Err(BadHeader { header: "x-weir-key", reason })
+    Err(BadHeader {
+        header: "x-weir-key",
+        reason,
+    })
 }
 
 fn text<'a>(headers: &'a HeaderMap, header: &'static str) -> Result<Option<&'a str>, BadHeader> {
@@ -117,17 +127,20 @@ fn text<'a>(headers: &'a HeaderMap, header: &'static str) -> Result<Option<&'a s
     };
     std::str::from_utf8(value.as_bytes())
         .map(Some)
-        .map_err(|_| BadHeader { header, reason: "is not UTF-8".to_owned() })
+        .map_err(|_| BadHeader {
+            header,
+            reason: "is not UTF-8".to_owned(),
+        })
 }
 
 fn number(headers: &HeaderMap, header: &'static str) -> Result<Option<u64>, BadHeader> {
     let Some(value) = text(headers, header)? else {
         return Ok(None);
     };
-    value
-        .parse()
-        .map(Some)
-        .map_err(|_| BadHeader { header, reason: "is not a whole number in 0..2^64".to_owned() })
+    value.parse().map(Some).map_err(|_| BadHeader {
+        header,
+        reason: "is not a whole number in 0..2^64".to_owned(),
+    })
 }
 
 #[cfg(test)]
@@ -140,7 +153,10 @@ mod tests {
         Priorities::new(list.to_vec(), "low").unwrap()
     }
 
-    fn parse_one(name: &'static str, value: &[u8]) -> Result<(executor::Request, Duration), BadHeader> {
+    fn parse_one(
+        name: &'static str,
+        value: &[u8],
+    ) -> Result<(executor::Request, Duration), BadHeader> {
         let mut headers = HeaderMap::new();
         headers.insert(name, HeaderValue::from_bytes(value).unwrap());
         parse(&headers, &priorities(), Duration::from_millis(1))

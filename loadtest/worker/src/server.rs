@@ -156,9 +156,10 @@ async fn serve_job(State(app): State<Arc<App>>, headers: HeaderMap) -> Response 
     match app.host.submit(job, run).await {
         Ok(Answer::Done(done, load)) => app.sign(done_response(&done), Some(&load)),
         Ok(Answer::Refused(reason, load)) => app.sign(unavailable(&reason), Some(&load)),
-        Ok(Answer::Stopped(load)) => {
-            app.sign(unavailable("cancelled: the host is shutting down"), Some(&load))
-        }
+        Ok(Answer::Stopped(load)) => app.sign(
+            unavailable("cancelled: the host is shutting down"),
+            Some(&load),
+        ),
         Err(Gone) => app.sign(gone(), None),
     }
 }

@@ -21,8 +21,16 @@ struct Running {
 }
 
 async fn start(cores: usize, max_queued: usize, drain: Duration) -> Running {
-    let settings = Settings { cores, cache_bytes: 1000, max_queued, change_log: 100 };
-    let timing = Timing { fetch_base: Duration::from_millis(1), fetch_bytes_per_second: 1_000_000 };
+    let settings = Settings {
+        cores,
+        cache_bytes: 1000,
+        max_queued,
+        change_log: 100,
+    };
+    let timing = Timing {
+        fetch_base: Duration::from_millis(1),
+        fetch_bytes_per_second: 1_000_000,
+    };
     let metrics = Families::default();
     let host = Host::start(Emulator::new(&settings, timing, 42), metrics.clone());
     let list = ["high=0", "low=16"].map(|p| p.parse().unwrap());
@@ -38,13 +46,18 @@ async fn start(cores: usize, max_queued: usize, drain: Duration) -> Running {
         let _ = stopped.await;
     };
     let served = tokio::spawn(server::run(listener, host, metrics, options, shutdown));
-    Running { addr, stop: Some(stop), served }
+    Running {
+        addr,
+        stop: Some(stop),
+        served,
+    }
 }
 
 impl Running {
     async fn send(&self, path: &str, headers: &str) -> TcpStream {
         let mut stream = TcpStream::connect(self.addr).await.unwrap();
-        let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{headers}\r\n");
+        let request =
+            format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{headers}\r\n");
         stream.write_all(request.as_bytes()).await.unwrap();
         stream
     }
@@ -72,8 +85,7 @@ const LONG: &str = "x-emulate-run-us: 3000000000\r\n";
 #[tokio::test]
 async fn an_answer_tells_where_the_time_went_and_how_loaded_the_host_is() {
     let host = start(2, 10, Duration::ZERO).await;
-    let headers =
-        "x-weir-key: a\r\nx-weir-priority: high\r\nx-emulate-bytes: 10\r\nx-emulate-run-us: 500\r\n";
+    let headers = "x-weir-key: a\r\nx-weir-priority: high\r\nx-emulate-bytes: 10\r\nx-emulate-run-us: 500\r\n";
     let first = host.get("/any/path", headers).await;
     assert!(first.starts_with("HTTP/1.1 200"), "{first}");
     for line in [
@@ -129,7 +141,10 @@ async fn a_malformed_header_is_answered_400_by_name() {
     let host = start(1, 10, Duration::ZERO).await;
     let answer = host.get("/", "x-emulate-run-us: soon\r\n").await;
     assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
-    assert!(answer.contains("header x-emulate-run-us: is not a whole number"), "{answer}");
+    assert!(
+        answer.contains("header x-emulate-run-us: is not a whole number"),
+        "{answer}"
+    );
     assert!(answer.contains("endpoint-load-metrics: TEXT"), "{answer}");
 }
 
@@ -139,10 +154,13 @@ async fn a_client_that_leaves_takes_its_queued_job_with_it() {
     let running = host.send("/", LONG).await;
     host.until_metric("weir_host_busy_cores 1").await;
     let queued = host.send("/", LONG).await;
-    host.until_metric("weir_host_queued{priority=\"16\"} 1").await;
+    host.until_metric("weir_host_queued{priority=\"16\"} 1")
+        .await;
     drop(queued);
-    host.until_metric("weir_host_queued{priority=\"16\"} 0").await;
-    host.until_metric("weir_host_jobs_total{outcome=\"cancelled\"} 1").await;
+    host.until_metric("weir_host_queued{priority=\"16\"} 0")
+        .await;
+    host.until_metric("weir_host_jobs_total{outcome=\"cancelled\"} 1")
+        .await;
     drop(running);
 }
 
@@ -152,10 +170,14 @@ async fn one_job_too_many_is_refused_with_the_load() {
     let _running = host.send("/", LONG).await;
     host.until_metric("weir_host_busy_cores 1").await;
     let _queued = host.send("/", LONG).await;
-    host.until_metric("weir_host_queued{priority=\"16\"} 1").await;
+    host.until_metric("weir_host_queued{priority=\"16\"} 1")
+        .await;
     let refused = host.get("/", LONG).await;
     assert!(refused.starts_with("HTTP/1.1 503"), "{refused}");
-    assert!(refused.contains("named_metrics.weir.in_progress=2"), "{refused}");
+    assert!(
+        refused.contains("named_metrics.weir.in_progress=2"),
+        "{refused}"
+    );
 }
 
 #[tokio::test]
@@ -179,6 +201,9 @@ async fn a_job_that_outlives_the_drain_is_answered_503_with_the_reason() {
     host.stop.take();
     let answer = read(job).await;
     assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
-    assert!(answer.contains("cancelled: the host is shutting down"), "{answer}");
+    assert!(
+        answer.contains("cancelled: the host is shutting down"),
+        "{answer}"
+    );
     host.served.await.unwrap().unwrap();
 }

@@ -150,7 +150,7 @@ fn bad_input_is_named_by_file_line_and_field() {
 
 #[test]
 fn run_times_follow_the_percentiles() {
-    let functions = read_functions(KEYS.as_bytes()).unwrap();
+    let functions = function::read(KEYS.as_bytes()).unwrap();
     let a = &functions["a"];
     for (at, expected) in [
         (0.0, 0.0),

@@ -68,6 +68,15 @@ pub(crate) struct Run {
     summary: Option<PathBuf>,
 }
 
+/// Files open besides connections.
+const SPARE_FILES: usize = 64;
+
+#[derive(Debug)]
+enum Ended {
+    Complete,
+    Interrupted,
+}
+
 impl Run {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         if let Some(remote) = self.target.iter().find(|t| !t.ip().is_loopback())
@@ -80,36 +89,60 @@ impl Run {
         let requests = workload::read(input).with_context(|| format!("{name} is refused"))?;
         let sink = self.out.as_deref().map(Sink::create).transpose();
         let sink = sink.context("--out cannot be written")?;
-        let figures = self.replay(requests, sink)?;
+        let (figures, ended) = self.replay(requests, sink)?;
         let text = serde_json::to_string_pretty(&figures.summary())? + "\n";
         match &self.summary {
-            Some(file) => fs::write(file, text).context("--summary cannot be written"),
-            None => {
-                print!("{text}");
-                Ok(())
-            }
+            Some(file) => fs::write(file, text).context("--summary cannot be written")?,
+            None => print!("{text}"),
+        }
+        match ended {
+            Ended::Complete => Ok(()),
+            Ended::Interrupted => bail!("interrupted: the figures are of what had ended by then"),
         }
     }
 
-    fn replay(&self, requests: Vec<Request>, sink: Option<Sink>) -> anyhow::Result<Figures> {
+    fn replay(
+        &self,
+        requests: Vec<Request>,
+        sink: Option<Sink>,
+    ) -> anyhow::Result<(Figures, Ended)> {
         let total = requests.len();
         let sender = Arc::new(Sender::new(self.settings()));
         let pace = Pace {
             speed: self.speed,
-            max_in_flight: self.max_in_flight.max(1),
+            max_in_flight: self.in_flight(),
         };
         let (outbox, inbox) = mpsc::channel();
         let recorder = thread::spawn(move || recorder::record(&inbox, sink, total));
         // One thread: thousands of requests a second fit, and the cores belong to what is tested.
-        tokio::runtime::Builder::new_current_thread()
+        let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
-            .build()?
-            .block_on(dispatch::replay(requests, sender, &pace, &outbox));
+            .build()?;
+        let ended = runtime.block_on(async {
+            tokio::select! {
+                () = dispatch::replay(requests, sender, &pace, &outbox) => Ended::Complete,
+                _ = tokio::signal::ctrl_c() => Ended::Interrupted,
+            }
+        });
         drop(outbox);
         match recorder.join() {
-            Ok(figures) => figures.context("records cannot be written"),
+            Ok(figures) => Ok((figures.context("records cannot be written")?, ended)),
             Err(_) => bail!("the recorder panicked"),
         }
+    }
+
+    /// Each request under way may need a connection, and running out of files would look like a
+    /// fault of the hosts.
+    fn in_flight(&self) -> usize {
+        let asked = self.max_in_flight.max(1);
+        let Some(files) = open_files_limit() else {
+            return asked;
+        };
+        let possible = files.saturating_sub(SPARE_FILES).max(1);
+        if possible < asked {
+            eprintln!("at most {possible} requests in flight: {files} open files are allowed");
+        }
+        asked.min(possible)
     }
 
     fn settings(&self) -> Settings {
@@ -126,6 +159,15 @@ impl Run {
             seed: self.seed,
         }
     }
+}
+
+/// The soft limit of this process, where the system shows it.
+fn open_files_limit() -> Option<usize> {
+    let limits = fs::read_to_string("/proc/self/limits").ok()?;
+    let line = limits
+        .lines()
+        .find_map(|l| l.strip_prefix("Max open files"))?;
+    line.split_whitespace().next()?.parse().ok()
 }
 
 fn parse_path(text: &str) -> Result<String, String> {

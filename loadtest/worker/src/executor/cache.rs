@@ -133,7 +133,13 @@ impl Cache {
                 _ => {}
             }
         }
-        CacheChanges { version: self.version, epoch: self.epoch, reset: false, added, removed }
+        CacheChanges {
+            version: self.version,
+            epoch: self.epoch,
+            reset: false,
+            added,
+            removed,
+        }
     }
 
     fn evict_oldest(&mut self) {

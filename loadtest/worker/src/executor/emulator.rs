@@ -62,7 +62,12 @@ impl Emulator {
     }
 
     /// Accepts a job that will occupy one core for `run` once its data is there.
-    pub fn submit(&mut self, now: Duration, request: Request, run: Duration) -> Result<JobId, Full> {
+    pub fn submit(
+        &mut self,
+        now: Duration,
+        request: Request,
+        run: Duration,
+    ) -> Result<JobId, Full> {
         self.catch_up(now);
         let id = self.executor.submit(now, request)?;
         self.runs.insert(id, run);

@@ -86,7 +86,16 @@ impl Job {
         now: Duration,
         waiting: bool,
     ) -> Self {
-        Self { class, key, stage, waiting, wait: Duration::ZERO, source, fetch: Duration::ZERO, since: now }
+        Self {
+            class,
+            key,
+            stage,
+            waiting,
+            wait: Duration::ZERO,
+            source,
+            fetch: Duration::ZERO,
+            since: now,
+        }
     }
 
     pub(super) fn wait_so_far(&self, now: Duration) -> Duration {

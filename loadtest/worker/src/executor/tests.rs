@@ -8,17 +8,29 @@ use super::*;
 const MS: Duration = Duration::from_millis(1);
 
 fn settings(cores: usize, cache_bytes: u64) -> Settings {
-    Settings { cores, cache_bytes, max_queued: 1000, change_log: 16 }
+    Settings {
+        cores,
+        cache_bytes,
+        max_queued: 1000,
+        change_log: 16,
+    }
 }
 
 /// Fetches take 10 ms plus 1 ms per byte.
 fn emulator(cores: usize, cache_bytes: u64) -> Emulator {
-    let timing = Timing { fetch_base: 10 * MS, fetch_bytes_per_second: 1000 };
+    let timing = Timing {
+        fetch_base: 10 * MS,
+        fetch_bytes_per_second: 1000,
+    };
     Emulator::new(&settings(cores, cache_bytes), timing, 7)
 }
 
 fn request(key: &str, class: u8) -> Request {
-    Request { key: (!key.is_empty()).then(|| Arc::from(key)), bytes: 10, class }
+    Request {
+        key: (!key.is_empty()).then(|| Arc::from(key)),
+        bytes: 10,
+        class,
+    }
 }
 
 fn done(events: Vec<Event>) -> Vec<Done> {
@@ -32,7 +44,8 @@ fn done(events: Vec<Event>) -> Vec<Done> {
 #[test]
 fn a_miss_fetches_then_runs_and_the_next_job_hits() {
     let mut host = emulator(1, 100);
-    host.submit(Duration::ZERO, request("a", 16), 5 * MS).unwrap();
+    host.submit(Duration::ZERO, request("a", 16), 5 * MS)
+        .unwrap();
     let first = done(host.advance(25 * MS));
     assert_eq!(first.len(), 1);
     assert_eq!(
@@ -41,13 +54,18 @@ fn a_miss_fetches_then_runs_and_the_next_job_hits() {
     );
     host.submit(30 * MS, request("a", 16), 5 * MS).unwrap();
     let second = done(host.advance(35 * MS));
-    assert_eq!((second[0].fetch, second[0].source), (Duration::ZERO, Source::Hit));
+    assert_eq!(
+        (second[0].fetch, second[0].source),
+        (Duration::ZERO, Source::Hit)
+    );
 }
 
 #[test]
 fn a_low_job_pauses_between_its_joblets_for_a_high_one() {
     let mut host = emulator(1, 100);
-    let low = host.submit(Duration::ZERO, request("a", 16), 5 * MS).unwrap();
+    let low = host
+        .submit(Duration::ZERO, request("a", 16), 5 * MS)
+        .unwrap();
     let high = host.submit(MS, request("", 0), 7 * MS).unwrap();
     let done = done(host.advance(Duration::from_secs(1)));
     assert_eq!((done[0].job, done[0].wait), (high, 19 * MS));
@@ -58,7 +76,8 @@ fn a_low_job_pauses_between_its_joblets_for_a_high_one() {
 fn a_late_caller_loses_no_core_time() {
     let mut host = emulator(1, 100);
     for _ in 0..3 {
-        host.submit(Duration::ZERO, request("", 16), 5 * MS).unwrap();
+        host.submit(Duration::ZERO, request("", 16), 5 * MS)
+            .unwrap();
     }
     let done = done(host.advance(Duration::from_secs(9)));
     let waits: Vec<_> = done.iter().map(|d| d.wait).collect();
@@ -105,7 +124,9 @@ fn a_fetch_nobody_wants_any_more_is_dropped_while_it_waits() {
 #[test]
 fn a_job_cancelled_on_a_core_holds_it_to_the_end_and_is_not_reported() {
     let mut host = emulator(1, 100);
-    let gone = host.submit(Duration::ZERO, request("", 16), 50 * MS).unwrap();
+    let gone = host
+        .submit(Duration::ZERO, request("", 16), 50 * MS)
+        .unwrap();
     host.cancel(MS, gone);
     let load = host.load(MS);
     assert_eq!((load.in_progress, load.busy_cores), (1, 1));
@@ -135,7 +156,8 @@ fn more_jobs_than_may_queue_are_refused() {
 #[test]
 fn the_delay_is_that_of_the_last_second_or_of_who_still_waits() {
     let mut host = emulator(1, 100);
-    host.submit(Duration::ZERO, request("", 16), 4000 * MS).unwrap();
+    host.submit(Duration::ZERO, request("", 16), 4000 * MS)
+        .unwrap();
     host.submit(Duration::ZERO, request("", 16), MS).unwrap();
     assert_eq!(host.load(500 * MS).queuing_delay, Some(Duration::ZERO));
     assert_eq!(host.load(3000 * MS).queuing_delay, Some(3000 * MS));
@@ -153,7 +175,10 @@ fn a_question_from_another_life_or_the_future_is_answered_with_everything() {
     assert!(cache.changes_since(3, Some(8)).reset);
     assert!(cache.changes_since(4, Some(7)).reset);
     assert!(!cache.changes_since(1, Some(7)).reset);
-    assert!(!cache.changes_since(3, None).reset, "an epoch may be left out");
+    assert!(
+        !cache.changes_since(3, None).reset,
+        "an epoch may be left out"
+    );
     cache.insert(Arc::from("d"), 1);
     assert!(cache.changes_since(1, Some(7)).reset, "forgotten by now");
 }
@@ -167,20 +192,42 @@ struct Step {
 
 #[derive(Debug, Clone)]
 enum Act {
-    Submit { key: u8, bytes: u64, class: u8, run: u64 },
+    Submit {
+        key: u8,
+        bytes: u64,
+        class: u8,
+        run: u64,
+    },
     Cancel(usize),
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let submit = (0..8u8, 0..60u64, prop::sample::select(vec![0, 3, 16]), 0..30u64)
-        .prop_map(|(key, bytes, class, run)| Act::Submit { key, bytes, class, run });
+    let submit = (
+        0..8u8,
+        0..60u64,
+        prop::sample::select(vec![0, 3, 16]),
+        0..30u64,
+    )
+        .prop_map(|(key, bytes, class, run)| Act::Submit {
+            key,
+            bytes,
+            class,
+            run,
+        });
     let act = prop_oneof![4 => submit, 1 => any::<usize>().prop_map(Act::Cancel)];
-    prop::collection::vec((0..15u64, act).prop_map(|(after, act)| Step { after, act }), 1..120)
+    prop::collection::vec(
+        (0..15u64, act).prop_map(|(after, act)| Step { after, act }),
+        1..120,
+    )
 }
 
 /// Key 0 is "no key"; the size belongs to the key, as it does with real data.
 fn request_of(key: u8, bytes: u64, class: u8) -> Request {
-    Request { key: (key > 0).then(|| Arc::from(format!("k{key}"))), bytes: bytes + u64::from(key), class }
+    Request {
+        key: (key > 0).then(|| Arc::from(format!("k{key}"))),
+        bytes: bytes + u64::from(key),
+        class,
+    }
 }
 
 /// Plays a history; after every step `check` sees the emulator and the time.
@@ -190,7 +237,12 @@ fn play(steps: &[Step], cores: usize, mut check: impl FnMut(&mut Emulator, Durat
     for step in steps {
         now += u32::try_from(step.after).unwrap() * MS;
         match step.act {
-            Act::Submit { key, bytes, class, run } => {
+            Act::Submit {
+                key,
+                bytes,
+                class,
+                run,
+            } => {
                 let request = request_of(key, bytes, class);
                 let run = u32::try_from(run).unwrap() * MS;
                 jobs.push(host.submit(now, request, run).unwrap());

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The two programs as a user runs them.
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output};
+use std::time::Duration;
+
+use flate2::read::GzDecoder;
+use serde_json::Value;
+
+const REPLAY: &str = env!("CARGO_BIN_EXE_weir-replay");
+
+/// The worker beside this program: there when the whole workspace is tested, built here when this
+/// package is tested alone.
+fn worker_binary() -> PathBuf {
+    let folder = Path::new(REPLAY).parent().unwrap();
+    let worker = folder.join("weir-worker");
+    if !worker.exists() {
+        let profile = if folder.ends_with("release") {
+            "release"
+        } else {
+            "dev"
+        };
+        let built = Command::new(env!("CARGO"))
+            .args([
+                "build",
+                "--quiet",
+                "--package",
+                "weir-worker",
+                "--bin",
+                "weir-worker",
+            ])
+            .args(["--profile", profile, "--target-dir"])
+            .arg(folder.parent().unwrap())
+            .status();
+        assert!(built.unwrap().success());
+    }
+    worker
+}
+
+struct Worker {
+    child: Child,
+    addr: String,
+}
+
+impl Worker {
+    fn start(folder: &Path) -> Self {
+        let ports = folder.join("ports.json");
+        let child = Command::new(worker_binary())
+            .args(["--emulate", "--listen", "127.0.0.1:0", "--cores", "4"])
+            .args(["--cache-bytes", "1G", "--ports-file"])
+            .arg(&ports)
+            .spawn()
+            .unwrap();
+        while !ports.exists() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let ports: Value = serde_json::from_slice(&fs::read(&ports).unwrap()).unwrap();
+        let addr = ports["listen"].as_str().unwrap().to_owned();
+        Self { child, addr }
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        // Gone already where a test has ended it.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn replay(args: &[&str]) -> Output {
+    Command::new(REPLAY).arg("run").args(args).output().unwrap()
+}
+
+/// 200 requests over ten keys.
+fn write_workload(file: &Path) {
+    let line = |n: u64| {
+        let priority = if n.is_multiple_of(5) { "high" } else { "low" };
+        format!(
+            "{},k{},{priority},u{},1000,1000000\n",
+            n * 1000,
+            n % 10,
+            n % 7
+        )
+    };
+    let lines: String = (0..200).map(line).collect();
+    fs::write(
+        file,
+        format!("t_us,key,priority,user,run_us,bytes\n{lines}"),
+    )
+    .unwrap();
+}
+
+#[test]
+fn a_worker_answers_a_whole_workload_and_leaves_when_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let mut worker = Worker::start(folder.path());
+    write_workload(Path::new(&path("workload.csv")));
+    let out = replay(&[
+        "--workload",
+        &path("workload.csv"),
+        "--target",
+        &worker.addr,
+        "--out",
+        &path("out.csv.gz"),
+        "--summary",
+        &path("summary.json"),
+    ]);
+    let told = String::from_utf8(out.stderr).unwrap();
+    assert!(out.status.success(), "{told}");
+    assert!(
+        told.ends_with("ok 200, shed 0, failed 0, timeout 0\n"),
+        "{told}"
+    );
+
+    let summary: Value = serde_json::from_slice(&fs::read(path("summary.json")).unwrap()).unwrap();
+    assert_eq!(summary["all"]["outcomes"]["ok"], 200);
+    assert!(summary["all"]["cache"]["hit"].as_u64().unwrap() > 0);
+    assert_eq!(summary["priorities"]["high"]["requests"], 40);
+    assert_eq!(summary["hosts"][&worker.addr]["requests"], 200);
+
+    let mut records = String::new();
+    let file = fs::File::open(path("out.csv.gz")).unwrap();
+    GzDecoder::new(file).read_to_string(&mut records).unwrap();
+    let mut lines = records.lines();
+    assert_eq!(lines.next(), Some(weir_replay::record::COLUMNS));
+    assert_eq!(lines.clone().count(), 200);
+    assert!(lines.all(|line| line.split(',').count() == 19));
+
+    let pid = worker.child.id().to_string();
+    let sent = Command::new("kill").args(["-TERM", &pid]).status().unwrap();
+    assert!(sent.success());
+    assert!(worker.child.wait().unwrap().success());
+}
+
+#[test]
+fn nothing_is_sent_from_a_file_with_a_bad_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("workload.csv");
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let addr = listener.local_addr().unwrap().to_string();
+    fs::write(
+        &file,
+        "t_us,key,priority,user,run_us,bytes\n0,a,low,u,1,1\n1,a,low,u,soon,1\n",
+    )
+    .unwrap();
+    let out = replay(&["--workload", file.to_str().unwrap(), "--target", &addr]);
+    assert!(!out.status.success());
+    let told = String::from_utf8(out.stderr).unwrap();
+    assert!(
+        told.contains("line 3: run_us: \"soon\" is not a whole number"),
+        "{told}"
+    );
+    assert!(listener.accept().is_err(), "somebody connected");
+}
+
+#[test]
+fn a_target_on_another_machine_needs_permission() {
+    let out = replay(&["--workload", "nowhere", "--target", "192.0.2.1:80"]);
+    assert!(!out.status.success());
+    let told = String::from_utf8(out.stderr).unwrap();
+    assert!(told.contains("--allow-remote"), "{told}");
+}
+
+#[test]
+fn the_recorded_trace_becomes_the_workload_that_its_readme_promises() {
+    let folder = tempfile::tempdir().unwrap();
+    let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("../traces");
+    let (out, report) = (folder.path().join("w.ndjson"), folder.path().join("r.json"));
+    let made = Command::new(REPLAY)
+        .args([
+            "workload",
+            "azure-functions",
+            "--from",
+            "60",
+            "--minutes",
+            "5",
+        ])
+        .args(["--hosts", "6", "--cores", "4", "--utilisation", "0.85"])
+        .args(["--speed-up", "10", "--sample", "0.5", "--counts"])
+        .arg(traces.join("azfunc2019_5min.csv"))
+        .arg("--keys")
+        .arg(traces.join("azfunc2019_5min_keys.csv"))
+        .args([Path::new("--out"), &out, Path::new("--report"), &report])
+        .status()
+        .unwrap();
+    assert!(made.success());
+    let report: Value = serde_json::from_slice(&fs::read(&report).unwrap()).unwrap();
+    assert_eq!(report["duration_s"], 30.0);
+    assert!((report["utilisation"].as_f64().unwrap() - 0.85).abs() < 0.0085);
+    assert!(report["rate_per_s"].as_f64().unwrap() < 600.0);
+    let requests = weir_replay::workload::read(fs::read(&out).unwrap().as_slice()).unwrap();
+    assert_eq!(requests.len() as u64, report["requests"].as_u64().unwrap());
+}
