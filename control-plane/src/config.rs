@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use weir_policy::{Policy, dagor};
 
+pub(crate) use check::with_sources;
 pub use scalar::{show_duration, show_size};
 
 /// Everything that can be set.
@@ -35,8 +36,8 @@ pub struct Config {
     pub reports: ReportLimits,
     /// By name.
     pub clusters: BTreeMap<String, Arc<Cluster>>,
-    /// Set where weir-control is the only control plane of its Envoys.
-    pub standalone: Option<crate::xds::standalone::Config>,
+    /// What Envoys get that have no other control plane.
+    pub standalone: Option<Arc<crate::xds::standalone::Standalone>>,
 }
 
 /// The discovery and report listener.

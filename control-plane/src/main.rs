@@ -1,10 +1,116 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Gathers load and cache contents of hosts and pushes them to sidecars.
 
-fn main() {
-    if let Err((error, _)) =
-        weir_control::config::load(std::path::Path::new(&std::env::args().nth(1).unwrap()))
-    {
-        println!("{error}");
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Parser;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info};
+use tracing_subscriber::EnvFilter;
+use weir_control::{Listeners, config, run};
+
+/// `EX_USAGE` of sysexits.h: what was given is wrong, and trying again does not help.
+const BAD_CONFIGURATION: u8 = 64;
+/// For streams to end. Sidecars keep their tables, so nothing is lost by cutting them off.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// Gathers load and cache contents of hosts and pushes them to sidecars.
+#[derive(Debug, Parser)]
+#[command(version)]
+struct Flags {
+    /// The configuration file; it and the files it names are watched.
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+    /// Check the configuration and exit: 0 if it is good, 64 if not.
+    #[arg(long)]
+    check: bool,
+    /// Write the bound addresses there, as {"xds":"ip:port","admin":"ip:port"}.
+    #[arg(long, value_name = "FILE", conflicts_with = "check")]
+    ports_file: Option<PathBuf>,
+    /// Log lines as JSON.
+    #[arg(long)]
+    log_json: bool,
+}
+
+fn main() -> ExitCode {
+    let flags = Flags::try_parse().unwrap_or_else(|error| {
+        let code = if error.use_stderr() {
+            i32::from(BAD_CONFIGURATION)
+        } else {
+            0
+        };
+        // Nothing can be done if standard output is closed.
+        let _ = error.print();
+        std::process::exit(code);
+    });
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr);
+    if flags.log_json {
+        log.json().init();
+    } else {
+        log.init();
     }
+    let loaded = match config::load(&flags.config) {
+        Ok(loaded) => loaded,
+        Err((error, _)) => {
+            eprintln!("{error}");
+            return ExitCode::from(BAD_CONFIGURATION);
+        }
+    };
+    if flags.check {
+        return ExitCode::SUCCESS;
+    }
+    match serve(flags, loaded) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            error!(error = format!("{error:#}"), "weir-control has failed");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[tokio::main]
+async fn serve(flags: Flags, loaded: config::Loaded) -> anyhow::Result<()> {
+    let listeners = Listeners::bind(&loaded.config).await?;
+    let (xds, admin) = (listeners.xds.local_addr()?, listeners.admin.local_addr()?);
+    info!(addr = %xds, "xds listening on {xds}");
+    info!(addr = %admin, "admin listening on {admin}");
+    if let Some(path) = &flags.ports_file {
+        write_ports(
+            path,
+            &serde_json::json!({ "xds": xds, "admin": admin }).to_string(),
+        )?;
+    }
+    let shutdown = CancellationToken::new();
+    let running = run(flags.config, loaded, listeners, shutdown.clone());
+    tokio::pin!(running);
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    tokio::select! {
+        result = &mut running => return result,
+        _ = terminate.recv() => info!(signal = "SIGTERM", "shutting down"),
+        _ = interrupt.recv() => info!(signal = "SIGINT", "shutting down"),
+    }
+    shutdown.cancel();
+    tokio::time::timeout(DRAIN, running)
+        .await
+        .unwrap_or_else(|_| {
+            info!(limit = ?DRAIN, "streams cut off");
+            Ok(())
+        })
+}
+
+/// Whoever waits for the file never sees half of it.
+fn write_ports(path: &Path, text: &str) -> anyhow::Result<()> {
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(".partial");
+    std::fs::write(&partial, text)
+        .and_then(|()| std::fs::rename(&partial, path))
+        .with_context(|| format!("cannot write {}", path.display()))
 }

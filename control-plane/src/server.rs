@@ -1,26 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The gRPC listener: discovery and reports on one port.
 
+use tokio::net::TcpListener;
+use tokio_stream::wrappers::TcpListenerStream;
+use tokio_util::sync::CancellationToken;
 use tonic::transport::{Certificate, Identity, Server, ServerTlsConfig};
 
 use crate::config::Tls;
+use crate::reports;
+use crate::xds;
 
-impl Tls {
-    /// A server with this certificate. The error is the library's reason.
-    pub fn server(&self) -> Result<Server, String> {
-        let mut tls =
-            ServerTlsConfig::new().identity(Identity::from_pem(&self.certificate, &self.key));
-        if let Some(ca) = &self.client_ca {
-            tls = tls.client_ca_root(Certificate::from_pem(ca));
-        }
-        Server::builder().tls_config(tls).map_err(|error| {
-            let mut reason = error.to_string();
-            let mut source = std::error::Error::source(&error);
-            while let Some(inner) = source {
-                reason = format!("{reason}: {inner}");
-                source = inner.source();
-            }
-            reason
-        })
+/// A server with this certificate. The error is the library's reason.
+pub fn with_tls(tls: &Tls) -> Result<Server, String> {
+    let mut config =
+        ServerTlsConfig::new().identity(Identity::from_pem(&tls.certificate, &tls.key));
+    if let Some(ca) = &tls.client_ca {
+        config = config.client_ca_root(Certificate::from_pem(ca));
     }
+    xds::server()
+        .tls_config(config)
+        .map_err(|error| crate::config::with_sources(&error))
+}
+
+/// The services of the listener.
+#[derive(Debug)]
+pub struct Services {
+    /// Tables and standalone resources.
+    pub discovery: envoy_types::pb::envoy::service::discovery::v3::aggregated_discovery_service_server::AggregatedDiscoveryServiceServer<xds::Discovery>,
+    /// What proxies say.
+    pub reports: weir_tables::v1::reports_server::ReportsServer<reports::Service>,
+}
+
+/// Serves until `shutdown`, then until the streams have ended.
+pub async fn serve(
+    listener: TcpListener,
+    tls: Option<&Tls>,
+    services: Services,
+    shutdown: CancellationToken,
+) -> anyhow::Result<()> {
+    let mut server = match tls {
+        Some(tls) => with_tls(tls).map_err(anyhow::Error::msg)?,
+        None => xds::server(),
+    };
+    server
+        .add_service(services.discovery)
+        .add_service(services.reports)
+        .serve_with_incoming_shutdown(TcpListenerStream::new(listener), shutdown.cancelled_owned())
+        .await?;
+    Ok(())
 }

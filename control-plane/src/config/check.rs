@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Config, Error, Files, ReportLimits, Tls, Xds, written};
+use crate::xds::standalone::{Code, Standalone};
 use field::Scope;
 
 /// Reads files and remembers them.
@@ -47,10 +48,34 @@ impl Reader {
             )
         })?;
         serde_saphyr::from_str(&text).map_err(|error| {
-            let line = error.location().map_or(0, |location| location.line());
-            refuse(line, yaml_reason(&error))
+            let (line, column) = error
+                .location()
+                .map_or((0, 0), |place| (place.line(), place.column()));
+            Error {
+                field: key_before(&text, line, column),
+                ..refuse(line, yaml_reason(&error))
+            }
         })
     }
+}
+
+/// The key whose value begins at this place, if it is on the same line: the parser does not say.
+fn key_before(text: &str, line: u64, column: u64) -> String {
+    let line = text
+        .lines()
+        .nth(line.saturating_sub(1) as usize)
+        .unwrap_or_default();
+    let before: String = line
+        .chars()
+        .take(column.saturating_sub(1) as usize)
+        .collect();
+    let Some(before) = before.trim_end().strip_suffix(':') else {
+        return String::new();
+    };
+    let key = before
+        .rsplit(|c: char| !c.is_alphanumeric() && c != '_' && c != '-')
+        .next();
+    key.unwrap_or_default().to_owned()
 }
 
 /// The first line of the parser's message, without the place, which comes first in ours.
@@ -65,7 +90,11 @@ fn yaml_reason(error: &serde_saphyr::Error) -> String {
         Some((_, reason)) => reason,
         None => text,
     };
-    text.split(" at line ").next().unwrap_or(text).to_owned()
+    let text = text.split(" at line ").next().unwrap_or(text);
+    text.split(", set DuplicateKeyPolicy")
+        .next()
+        .unwrap_or(text)
+        .to_owned()
 }
 
 /// Reads and checks the configuration file.
@@ -130,22 +159,52 @@ pub(super) fn file(path: &Path, reader: &mut Reader) -> Result<Config, Error> {
         clusters: checked,
         standalone: None,
     };
-    standalone(&written, config, &root)
+    standalone(&written, config, &root, reader)
 }
 
-fn standalone(written: &written::File, config: Config, root: &Scope<'_>) -> Result<Config, Error> {
+fn standalone(
+    written: &written::File,
+    config: Config,
+    root: &Scope<'_>,
+    reader: &mut Reader,
+) -> Result<Config, Error> {
     let Some(section) = &written.standalone else {
         return Ok(config);
     };
     let names: Vec<&str> = config.clusters.keys().map(String::as_str).collect();
-    let checked = section.value.check(&names).map_err(|(field, reason)| {
-        let scope = root.section("standalone").at(section.referenced.line());
-        scope.refuse(&None, &field, reason)
-    })?;
+    let scope = root.section("standalone").at(section.referenced.line());
+    let checked = section
+        .value
+        .check(&names)
+        .map_err(|(field, reason)| scope.refuse(&None, &field, reason))?;
+    let folder = beside(root.file(), "");
+    let code = Code::load(&checked, &folder)
+        .map_err(|error| scope.refuse(&None, "filter.wasm", with_sources(&error)))?;
+    if let Code::Inline(_) = code {
+        // So that a new build of the filter is noticed.
+        reader
+            .bytes(&folder.join(&checked.wasm))
+            .map_err(|why| scope.refuse(&None, "filter.wasm", why))?;
+    }
+    let standalone = Standalone::new(&checked, code, names.iter().copied());
     Ok(Config {
-        standalone: Some(checked),
+        standalone: Some(Arc::new(standalone)),
         ..config
     })
+}
+
+/// An error and what caused it, in one line.
+pub(crate) fn with_sources(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(inner) = source {
+        let inner_text = inner.to_string();
+        if !text.ends_with(&inner_text) {
+            text = format!("{text}: {inner_text}");
+        }
+        source = inner.source();
+    }
+    text
 }
 
 fn xds(written: &written::Xds, scope: &Scope<'_>, reader: &mut Reader) -> Result<Xds, Error> {
@@ -210,7 +269,7 @@ fn tls(written: &written::Tls, scope: &Scope<'_>, reader: &mut Reader) -> Result
         client_ca,
     };
     // What the library says of the pair, before any port is bound.
-    tls.server()
+    crate::server::with_tls(&tls)
         .map_err(|why| scope.refuse(&written.certificate, "certificate", why))?;
     Ok(tls)
 }

@@ -193,9 +193,7 @@ fn add_hosts(
     seen: &mut BTreeMap<String, (String, Host)>,
 ) -> Result<(), Error> {
     for (index, written) in list.iter().enumerate() {
-        let prefix = scope
-            .section(&format!("[{index}]"))
-            .at(written.referenced.line());
+        let prefix = scope.item(index).at(written.referenced.line());
         let host = host(&written.value, &prefix)?;
         let place = format!("{}:{}", scope.file().display(), written.referenced.line());
         if let Some((first, _)) = seen.get(&host.address) {

@@ -44,6 +44,16 @@ impl<'a> Scope<'a> {
         }
     }
 
+    /// An entry of the list that this scope is.
+    pub(super) fn item(&self, index: usize) -> Self {
+        let prefix = format!("{}[{index}].", self.prefix.trim_end_matches('.'));
+        Self {
+            file: self.file,
+            prefix,
+            line: self.line,
+        }
+    }
+
     pub(super) fn at(&self, line: u64) -> Self {
         Self {
             line,

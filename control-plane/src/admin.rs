@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What can be asked over HTTP: `/metrics`, `/ready`, `/tables`, `/explain`. Read only.
+
+mod explain;
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Query, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::registry::Registry;
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use crate::state::Update;
+use crate::state::view::View;
+
+pub use explain::{Explanation, Problem, Question, explain};
+
+const INDEX: &str = "weir-control\n\n\
+    /metrics  Prometheus text\n\
+    /ready    200 once tables can be pushed\n\
+    /tables   what is pushed, from what, how old, and who refused what\n\
+    /explain?cluster=&key=&priority=&user=  which hosts a request would go to, and why\n";
+
+/// What handlers share.
+#[derive(Clone, Debug)]
+pub struct App {
+    updates: mpsc::Sender<Update>,
+    registry: Arc<Registry>,
+}
+
+impl App {
+    /// Asks the state's owner through `updates`.
+    pub fn new(updates: mpsc::Sender<Update>, registry: Registry) -> Self {
+        Self {
+            updates,
+            registry: Arc::new(registry),
+        }
+    }
+
+    async fn view(&self) -> Result<View, Response> {
+        let (answer, view) = oneshot::channel();
+        let asked = self.updates.send(Update::View(answer)).await;
+        let gone = || (StatusCode::SERVICE_UNAVAILABLE, "shutting down\n").into_response();
+        asked.map_err(|_| gone())?;
+        view.await.map_err(|_| gone())
+    }
+}
+
+/// Serves until `shutdown`.
+pub async fn serve(
+    listener: TcpListener,
+    app: App,
+    shutdown: CancellationToken,
+) -> anyhow::Result<()> {
+    axum::serve(listener, router(app))
+        .with_graceful_shutdown(shutdown.cancelled_owned())
+        .await?;
+    Ok(())
+}
+
+/// The routes.
+pub fn router(app: App) -> axum::Router {
+    axum::Router::new()
+        .route("/", get(async || INDEX))
+        .route("/metrics", get(metrics))
+        .route("/ready", get(ready))
+        .route("/tables", get(tables))
+        .route("/explain", get(explained))
+        .fallback(async || {
+            (
+                StatusCode::NOT_FOUND,
+                format!("no such page; there are\n\n{INDEX}"),
+            )
+        })
+        .with_state(app)
+}
+
+async fn metrics(State(app): State<App>) -> Response {
+    let mut page = String::new();
+    match encode(&mut page, &app.registry) {
+        Ok(()) => {
+            let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+            ([(header::CONTENT_TYPE, kind)], page).into_response()
+        }
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    }
+}
+
+async fn ready(State(app): State<App>) -> Response {
+    match app.view().await {
+        Ok(_) => "ready\n".into_response(),
+        Err(response) => response,
+    }
+}
+
+async fn tables(State(app): State<App>) -> Response {
+    match app.view().await {
+        Ok(view) => Json(view).into_response(),
+        Err(response) => response,
+    }
+}
+
+async fn explained(State(app): State<App>, Query(asked): Query<Vec<(String, String)>>) -> Response {
+    let view = match app.view().await {
+        Ok(view) => view,
+        Err(response) => return response,
+    };
+    let hour = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs() / 3600);
+    let question = Question::parse(&asked, &view, hour);
+    match question.and_then(|question| explain(&view, &question, &mut rand::rng())) {
+        Ok(explanation) => Json(explanation).into_response(),
+        Err(problem) => {
+            let status = if problem.unknown {
+                StatusCode::NOT_FOUND
+            } else {
+                StatusCode::BAD_REQUEST
+            };
+            (status, Json(problem)).into_response()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

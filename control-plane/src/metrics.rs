@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What weir-control counts.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use weir_policy::{HostState, Overload};
+
+use crate::reports::ledger::{Dropped, News, OUTCOMES};
+use crate::state::cluster::Cluster;
+
+macro_rules! labels {
+    ($($name:ident { $($label:ident: $type:ty),* })*) => { $(
+        #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+        struct $name { $($label: $type),* }
+    )* };
+}
+
+labels! {
+    Poll { source: &'static str, result: &'static str }
+    Outcome { result: &'static str }
+    Published { cluster: String, kind: &'static str }
+    ClusterState { cluster: String, state: &'static str }
+    OfCluster { cluster: String }
+    OfHost { cluster: String, host: String }
+    Requests { cluster: String, class: u8, outcome: &'static str }
+    Answers { cluster: String, class: &'static str }
+    Reason { reason: &'static str }
+}
+
+/// Counters and gauges. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct Metrics {
+    polls: Family<Poll, Counter>,
+    config_loads: Family<Outcome, Counter>,
+    published: Family<Published, Counter>,
+    hosts: Family<ClusterState, Gauge>,
+    stale: Family<OfCluster, Gauge>,
+    suspects_itself: Family<OfCluster, Gauge>,
+    assumed: Family<OfCluster, Gauge>,
+    known_keys: Family<OfCluster, Gauge>,
+    level: Family<OfHost, Gauge>,
+    requests: Family<Requests, Counter>,
+    shed: Family<OfCluster, Counter>,
+    answers: Family<Answers, Counter>,
+    reports: Counter,
+    dropped: Family<Reason, Counter>,
+    proxies: Gauge,
+}
+
+impl Metrics {
+    /// Adds everything under the registry's prefix.
+    pub fn register(&self, registry: &mut Registry) {
+        let r = registry;
+        r.register(
+            "polls",
+            "Polls of hosts by source and result",
+            self.polls.clone(),
+        );
+        r.register(
+            "config_loads",
+            "Changes of the configuration by result",
+            self.config_loads.clone(),
+        );
+        r.register(
+            "published",
+            "Tables and shards built",
+            self.published.clone(),
+        );
+        r.register("hosts", "Hosts by state as pushed", self.hosts.clone());
+        r.register(
+            "hosts_stale",
+            "Hosts without figures younger than stale_after",
+            self.stale.clone(),
+        );
+        r.register(
+            "suspects_itself",
+            "1 while more than half of the hosts refuse connections and are kept up for that reason",
+            self.suspects_itself.clone(),
+        );
+        r.register(
+            "assumed_claims",
+            "Keys assumed to be at a host",
+            self.assumed.clone(),
+        );
+        r.register(
+            "known_keys",
+            "Keys that hosts say they hold, summed over hosts",
+            self.known_keys.clone(),
+        );
+        r.register(
+            "admission_level",
+            "Ranks admitted by a host, of 4096 (overload: dagor)",
+            self.level.clone(),
+        );
+        r.register(
+            "requests",
+            "Requests that proxies report, by class and outcome",
+            self.requests.clone(),
+        );
+        r.register(
+            "shed",
+            "Requests that proxies answered 429",
+            self.shed.clone(),
+        );
+        r.register(
+            "answers",
+            "Answers of hosts that proxies report",
+            self.answers.clone(),
+        );
+        r.register("reports", "Reports taken", self.reports.clone());
+        r.register(
+            "records_dropped",
+            "Records of reports that were not counted",
+            self.dropped.clone(),
+        );
+        r.register(
+            "reporting_proxies",
+            "Proxies that report",
+            self.proxies.clone(),
+        );
+    }
+
+    /// Clusters and hosts that have gone leave no gauge behind; the next tables bring the others back.
+    pub(crate) fn forget_clusters(&self) {
+        self.hosts.clear();
+        self.level.clear();
+        for gauge in [
+            &self.stale,
+            &self.suspects_itself,
+            &self.assumed,
+            &self.known_keys,
+        ] {
+            gauge.clear();
+        }
+    }
+
+    pub(crate) fn polls(&self, source: &'static str, result: &'static str) {
+        self.polls.get_or_create(&Poll { source, result }).inc();
+    }
+
+    pub(crate) fn config_loads(&self, result: &'static str) {
+        self.config_loads.get_or_create(&Outcome { result }).inc();
+    }
+
+    pub(crate) fn published(&self, cluster: &str, kind: &'static str) {
+        self.published
+            .get_or_create(&Published {
+                cluster: cluster.to_owned(),
+                kind,
+            })
+            .inc();
+    }
+
+    pub(crate) fn proxies(&self, proxies: usize) {
+        self.proxies.set(proxies as i64);
+    }
+
+    pub(crate) fn report(&self, news: &BTreeMap<String, News>, dropped: &[Dropped]) {
+        self.reports.inc();
+        for reason in dropped {
+            self.dropped
+                .get_or_create(&Reason {
+                    reason: reason.as_str(),
+                })
+                .inc();
+        }
+        for (cluster, news) in news {
+            let count = |class, outcome, count| {
+                let labels = Requests {
+                    cluster: cluster.clone(),
+                    class,
+                    outcome,
+                };
+                self.requests.get_or_create(&labels).inc_by(count);
+            };
+            news.offered
+                .iter()
+                .for_each(|(rank, n)| count(rank.class(), "offered", *n));
+            news.admitted
+                .values()
+                .flatten()
+                .for_each(|(rank, n)| count(rank.class(), "admitted", *n));
+            self.shed
+                .get_or_create(&OfCluster {
+                    cluster: cluster.clone(),
+                })
+                .inc_by(news.shed);
+            for (class, n) in OUTCOMES.into_iter().zip(news.outcomes) {
+                self.answers
+                    .get_or_create(&Answers {
+                        cluster: cluster.clone(),
+                        class,
+                    })
+                    .inc_by(n);
+            }
+        }
+    }
+
+    pub(crate) fn cluster(&self, name: &str, cluster: &Cluster, now: Duration) {
+        let of_cluster = OfCluster {
+            cluster: name.to_owned(),
+        };
+        let suspects_itself = cluster.suspects_itself();
+        let states = [
+            ("up", HostState::Up),
+            ("draining", HostState::Draining),
+            ("down", HostState::Down),
+        ];
+        for (state, wanted) in states {
+            let hosts = cluster.hosts.values();
+            let count = hosts
+                .filter(|host| cluster.state_of(host, suspects_itself) == wanted)
+                .count();
+            let labels = ClusterState {
+                cluster: name.to_owned(),
+                state,
+            };
+            self.hosts.get_or_create(&labels).set(count as i64);
+        }
+        let limit = cluster.config.policy.stale_after;
+        let is_stale =
+            |host: &&crate::state::host::Host| host.age(now).is_none_or(|age| age > limit);
+        self.stale
+            .get_or_create(&of_cluster)
+            .set(cluster.hosts.values().filter(is_stale).count() as i64);
+        self.suspects_itself
+            .get_or_create(&of_cluster)
+            .set(suspects_itself.into());
+        self.assumed
+            .get_or_create(&of_cluster)
+            .set(cluster.holdings.assumed_claims() as i64);
+        let keys: usize = cluster
+            .hosts
+            .values()
+            .map(|host| cluster.holdings.known_keys(host.id))
+            .sum();
+        self.known_keys.get_or_create(&of_cluster).set(keys as i64);
+        if cluster.config.policy.overload == Overload::Dagor {
+            for (address, host) in &cluster.hosts {
+                let labels = OfHost {
+                    cluster: name.to_owned(),
+                    host: address.clone(),
+                };
+                self.level
+                    .get_or_create(&labels)
+                    .set(cluster.level_of(host, now).ranks().into());
+            }
+        }
+    }
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+//! From absolute counters to what is new.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use weir_policy::{HostId, KeyHash, Rank};
+use weir_tables::v1;
+
+use crate::config::ReportLimits;
+
+/// The newest counters of every VM of every proxy.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    proxies: BTreeMap<String, BTreeMap<(u32, u64), Vm>>,
+}
+
+#[derive(Debug, Default)]
+struct Vm {
+    heard: Duration,
+    clusters: BTreeMap<String, Counters>,
+}
+
+#[derive(Debug, Default)]
+struct Counters {
+    offered: BTreeMap<u32, u64>,
+    admitted: BTreeMap<(String, u32), u64>,
+    shed: u64,
+    outcomes: [u64; 4],
+}
+
+/// Names of [`News::outcomes`].
+pub const OUTCOMES: [&str; 4] = ["ok", "client_error", "server_error", "no_answer"];
+
+/// What a report adds for one cluster.
+#[derive(Debug, Default, PartialEq)]
+pub struct News {
+    /// Requests that asked for a host.
+    pub offered: BTreeMap<Rank, u64>,
+    /// Requests that got one, by address.
+    pub admitted: BTreeMap<String, BTreeMap<Rank, u64>>,
+    /// Requests answered 429.
+    pub shed: u64,
+    /// Answers, as [`OUTCOMES`] names them.
+    pub outcomes: [u64; 4],
+    /// What answers of hosts carried, and when they carried it.
+    pub loads: Vec<(String, v1::Load, Duration)>,
+    /// Keys sent to hosts, and when.
+    pub assignments: Vec<(KeyHash, HostId, Duration)>,
+}
+
+/// Why a record was not counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dropped {
+    /// Its deadline has passed: its VM is dead.
+    Expired,
+    /// The proxy has too many.
+    TooManyVms,
+    /// There are too many proxies.
+    TooManyProxies,
+}
+
+impl Dropped {
+    /// Its name in metrics.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Expired => "expired",
+            Self::TooManyVms => "too_many_vms",
+            Self::TooManyProxies => "too_many_proxies",
+        }
+    }
+}
+
+impl Ledger {
+    /// Takes in a report: what is new by cluster, and which records were dropped.
+    ///
+    /// A record of a new epoch counts from zero: its VM has just started. The first report of a proxy that
+    /// this process does not know is where counting begins: its VMs may be days old, and that is no burst.
+    pub fn fold(
+        &mut self,
+        report: &v1::Report,
+        now: Duration,
+        limits: &ReportLimits,
+    ) -> (BTreeMap<String, News>, Vec<Dropped>) {
+        let (mut news, mut dropped) = (BTreeMap::new(), Vec::new());
+        let known = self.proxies.contains_key(&report.proxy);
+        if !known && self.proxies.len() >= limits.max_proxies {
+            return (news, vec![Dropped::TooManyProxies]);
+        }
+        // The proxy's clock now, as near as it tells: that of the record written last.
+        let clock = report
+            .records
+            .iter()
+            .map(|record| record.published_ns)
+            .max()
+            .unwrap_or(0);
+        let vms = self.proxies.entry(report.proxy.clone()).or_default();
+        for record in &report.records {
+            if record.deadline_ns < clock {
+                dropped.push(Dropped::Expired);
+                continue;
+            }
+            let key = (record.slot, record.epoch);
+            if !vms.contains_key(&key) && vms.len() >= limits.max_vms {
+                dropped.push(Dropped::TooManyVms);
+                continue;
+            }
+            let vm = vms.entry(key).or_default();
+            vm.heard = now;
+            let written = now.saturating_sub(Duration::from_nanos(clock - record.published_ns));
+            for cluster in &record.clusters {
+                let news = news.entry(cluster.cluster.clone()).or_default();
+                vm.clusters
+                    .entry(cluster.cluster.clone())
+                    .or_default()
+                    .fold(cluster, known, news);
+                observe(cluster, written, news);
+            }
+        }
+        (news, dropped)
+    }
+
+    /// Drops what has not been renewed for a while.
+    pub fn forget(&mut self, now: Duration, limits: &ReportLimits) {
+        self.proxies.retain(|_, vms| {
+            vms.retain(|_, vm| now.saturating_sub(vm.heard) <= limits.forget_after);
+            !vms.is_empty()
+        });
+    }
+
+    /// How many proxies report.
+    pub fn proxies(&self) -> usize {
+        self.proxies.len()
+    }
+}
+
+impl Counters {
+    fn fold(&mut self, record: &v1::ClusterRecord, counts: bool, news: &mut News) {
+        let rise = |counter: &mut u64, new: u64| {
+            let rise = new.saturating_sub(*counter);
+            *counter = (*counter).max(new);
+            if counts { rise } else { 0 }
+        };
+        for (rank, count) in ranks(&record.offered) {
+            let rise = rise(self.offered.entry(rank.number().into()).or_default(), count);
+            if rise > 0 {
+                *news.offered.entry(rank).or_default() += rise;
+            }
+        }
+        news.shed += rise(&mut self.shed, record.shed);
+        let mut outcomes = [0u64; 4];
+        for host in &record.hosts {
+            for (total, one) in outcomes.iter_mut().zip([
+                host.ok,
+                host.client_error,
+                host.server_error,
+                host.no_answer,
+            ]) {
+                *total = total.saturating_add(one);
+            }
+            for (rank, count) in ranks(&host.admitted) {
+                let key = (host.address.clone(), rank.number().into());
+                let rise = rise(self.admitted.entry(key).or_default(), count);
+                if rise > 0 {
+                    let admitted = news.admitted.entry(host.address.clone()).or_default();
+                    *admitted.entry(rank).or_default() += rise;
+                }
+            }
+        }
+        for ((counter, new), news) in self
+            .outcomes
+            .iter_mut()
+            .zip(outcomes)
+            .zip(&mut news.outcomes)
+        {
+            *news += rise(counter, new);
+        }
+    }
+}
+
+fn ranks(counts: &[v1::RankCount]) -> impl Iterator<Item = (Rank, u64)> + '_ {
+    counts
+        .iter()
+        .filter_map(|count| Some((Rank::from_number(count.rank)?, count.count)))
+}
+
+fn observe(record: &v1::ClusterRecord, written: Duration, news: &mut News) {
+    let at = |age_ms: u32| written.saturating_sub(Duration::from_millis(age_ms.into()));
+    let loads = record
+        .hosts
+        .iter()
+        .filter_map(|host| Some((host, host.load.as_ref()?)));
+    news.loads
+        .extend(loads.map(|(host, load)| (host.address.clone(), load.clone(), at(load.age_ms))));
+    news.assignments
+        .extend(record.assignments.iter().map(|assignment| {
+            (
+                KeyHash(assignment.key),
+                HostId(assignment.host_id),
+                at(assignment.age_ms),
+            )
+        }));
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+use super::*;
+
+const LIMITS: ReportLimits = ReportLimits {
+    max_proxies: 2,
+    max_vms: 2,
+    forget_after: Duration::from_secs(60),
+};
+const NOW: Duration = Duration::from_secs(100);
+
+fn report(proxy: &str, slot: u32, epoch: u64, offered: u64) -> v1::Report {
+    let count = |count| vec![v1::RankCount { rank: 5, count }];
+    let host = v1::HostRecord {
+        address: "a:1".into(),
+        admitted: count(offered / 2),
+        ok: offered / 2,
+        ..Default::default()
+    };
+    let cluster = v1::ClusterRecord {
+        cluster: "c".into(),
+        hosts: vec![host],
+        offered: count(offered),
+        shed: offered - offered / 2,
+        assignments: vec![],
+    };
+    let record = v1::VmRecord {
+        slot,
+        epoch,
+        deadline_ns: u64::MAX,
+        clusters: vec![cluster],
+        published_ns: 1,
+    };
+    v1::Report {
+        proxy: proxy.into(),
+        records: vec![record],
+    }
+}
+
+fn offered(ledger: &mut Ledger, report: &v1::Report) -> u64 {
+    let (news, _) = ledger.fold(report, NOW, &LIMITS);
+    news.values().flat_map(|news| news.offered.values()).sum()
+}
+
+#[test]
+fn only_what_is_new_counts_however_often_it_is_said() {
+    let mut ledger = Ledger::default();
+    assert_eq!(
+        offered(&mut ledger, &report("p", 0, 1, 1000)),
+        0,
+        "counting begins"
+    );
+    assert_eq!(offered(&mut ledger, &report("p", 0, 1, 1010)), 10);
+    assert_eq!(offered(&mut ledger, &report("p", 0, 1, 1010)), 0);
+    assert_eq!(
+        offered(&mut ledger, &report("p", 0, 1, 1005)),
+        0,
+        "an old report"
+    );
+    assert_eq!(offered(&mut ledger, &report("p", 0, 1, 1020)), 10);
+}
+
+#[test]
+fn a_new_life_of_a_vm_counts_from_zero() {
+    let mut ledger = Ledger::default();
+    offered(&mut ledger, &report("p", 0, 1, 1000));
+    let (news, dropped) = ledger.fold(&report("p", 0, 2, 8), NOW, &LIMITS);
+    let rank = Rank::from_number(5).unwrap();
+    assert_eq!(dropped, []);
+    assert_eq!(news["c"].offered[&rank], 8);
+    assert_eq!(news["c"].admitted["a:1"][&rank], 4);
+    assert_eq!((news["c"].shed, news["c"].outcomes), (4, [4, 0, 0, 0]));
+    assert_eq!(
+        offered(&mut ledger, &report("p", 0, 1, 1001)),
+        1,
+        "the old life is not forgotten at once"
+    );
+}
+
+#[test]
+fn proxies_and_vms_are_bounded_and_forgotten() {
+    let mut ledger = Ledger::default();
+    let fold = |ledger: &mut Ledger, proxy, slot, now| {
+        ledger.fold(&report(proxy, slot, 1, 1), now, &LIMITS).1
+    };
+    assert_eq!(fold(&mut ledger, "p", 0, NOW), []);
+    assert_eq!(fold(&mut ledger, "p", 1, NOW), []);
+    assert_eq!(fold(&mut ledger, "p", 2, NOW), [Dropped::TooManyVms]);
+    assert_eq!(fold(&mut ledger, "q", 0, NOW), []);
+    assert_eq!(fold(&mut ledger, "r", 0, NOW), [Dropped::TooManyProxies]);
+    ledger.forget(NOW + Duration::from_secs(61), &LIMITS);
+    assert_eq!(ledger.proxies(), 0);
+}
+
+#[test]
+fn a_record_that_a_dead_vm_left_behind_is_dropped() {
+    let mut report = report("p", 0, 1, 1);
+    let mut dead = report.records[0].clone();
+    (dead.slot, dead.deadline_ns) = (1, 9);
+    report.records[0].published_ns = 10;
+    report.records.push(dead);
+    assert_eq!(
+        Ledger::default().fold(&report, NOW, &LIMITS).1,
+        [Dropped::Expired]
+    );
+}
+
+#[test]
+fn ages_count_from_when_the_record_was_written() {
+    let mut report = report("p", 0, 1, 1);
+    let mut old = report.records[0].clone();
+    old.slot = 1;
+    old.clusters[0].assignments = vec![v1::Assignment {
+        key: 7,
+        host_id: 8,
+        age_ms: 500,
+    }];
+    old.clusters[0].hosts[0].load = Some(v1::Load {
+        age_ms: 250,
+        in_progress: 3,
+        ..Default::default()
+    });
+    (old.published_ns, report.records[0].published_ns) = (1_000_000_000, 3_000_000_000);
+    report.records.push(old);
+    let (news, _) = Ledger::default().fold(&report, NOW, &LIMITS);
+    assert_eq!(
+        news["c"].assignments,
+        [(KeyHash(7), HostId(8), Duration::from_millis(97_500))]
+    );
+    assert_eq!(news["c"].loads[0].2, Duration::from_millis(97_750));
+}
+
+#[test]
+fn ranks_that_do_not_exist_are_ignored() {
+    let mut report = report("p", 0, 1, 1);
+    Ledger::default().fold(&report, NOW, &LIMITS);
+    report.records[0].clusters[0].offered[0].rank = 4096;
+    assert_eq!(offered(&mut Ledger::default(), &report), 0);
+}

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Where news comes from.
+//!
+//! ```text
+//!  file ──── configuration, hosts ──┐ (also decides which hosts the others ask)
+//!  scrape ── figures of a host ─────┼──> Update ──> state
+//!  cache ─── keys of a host ────────┘
+//! ```
+//!
+//! Each host has one task a source. A poll never overlaps the next of its task, has a time-out and a limit
+//! on the body, and starts at its own jittered time. What a poll fails with is news as well: the state
+//! keeps the last good figures and lets them age.
+
+pub mod cache;
+pub mod fetch;
+pub mod file;
+pub mod scrape;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rand::RngExt;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use tracing::Instrument;
+
+use crate::config::{Config, Poll, Scrape};
+use crate::state::Update;
+
+/// What a poll was about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Source {
+    /// The metrics page.
+    Scrape,
+    /// The cache contents.
+    Cache,
+}
+
+impl Source {
+    /// Its name in metrics and `/tables`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Scrape => "scrape",
+            Self::Cache => "cache",
+        }
+    }
+}
+
+/// What kind of failure a poll met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Fault {
+    /// Nobody listens, or the connection was reset: the only fault that may mean a dead host.
+    Refused,
+    /// No complete answer in time.
+    TimedOut,
+    /// The body is over the limit.
+    TooLarge,
+    /// Not 200.
+    BadStatus,
+    /// Not what was asked for.
+    BadBody,
+    /// Contradicts what the host said before or was asked.
+    Lied,
+    /// Anything else on the way.
+    Failed,
+}
+
+impl Fault {
+    /// Its name in metrics and `/tables`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Refused => "refused",
+            Self::TimedOut => "timed_out",
+            Self::TooLarge => "too_large",
+            Self::BadStatus => "bad_status",
+            Self::BadBody => "bad_body",
+            Self::Lied => "lied",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// Why a poll brought nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}: {detail}", fault.as_str())]
+pub struct PollError {
+    /// The kind.
+    pub fault: Fault,
+    /// The rest.
+    pub detail: String,
+}
+
+impl PollError {
+    /// An error of this kind.
+    pub fn new(fault: Fault, detail: impl fmt::Display) -> Self {
+        Self {
+            fault,
+            detail: detail.to_string(),
+        }
+    }
+}
+
+/// Start times of the polls of one task.
+#[derive(Debug)]
+pub struct Ticker {
+    interval: Duration,
+    next: Instant,
+}
+
+impl Ticker {
+    /// Share of the interval by which a poll may be early or late, so that fleets do not fall into step.
+    const JITTER: f64 = 0.1;
+
+    /// The first tick comes within a quarter of the interval.
+    pub fn new(interval: Duration) -> Self {
+        let first = interval.mul_f64(rand::rng().random_range(0.0..0.25));
+        Self {
+            interval,
+            next: Instant::now() + first,
+        }
+    }
+
+    /// Waits for the next tick. A poll that took longer than the interval is followed at once by one tick,
+    /// not by all that were missed.
+    pub async fn tick(&mut self) {
+        tokio::time::sleep_until(self.next).await;
+        let factor = 1.0 + rand::rng().random_range(-Self::JITTER..Self::JITTER);
+        self.next = self.next.max(Instant::now() - self.interval) + self.interval.mul_f64(factor);
+    }
+}
+
+/// What one task asks; a change of any of it makes a new task.
+#[derive(Clone, Debug, PartialEq)]
+enum Job {
+    Scrape {
+        at: String,
+        with: Scrape,
+    },
+    Cache {
+        at: String,
+        with: crate::config::Cache,
+    },
+}
+
+type Key = (String, String, Source);
+
+/// Keeps one task a host and source, as the newest configuration has them, until that channel closes.
+pub async fn supervise(mut configs: watch::Receiver<Arc<Config>>, updates: mpsc::Sender<Update>) {
+    let mut running: BTreeMap<Key, (Job, Abort)> = BTreeMap::new();
+    let client = fetch::Client::new();
+    loop {
+        let wanted = jobs(&configs.borrow_and_update());
+        running.retain(|key, (job, _)| wanted.get(key) == Some(job));
+        for (key, job) in wanted {
+            running.entry(key).or_insert_with_key(|key| {
+                let task = start(key, job.clone(), client.clone(), updates.clone());
+                (job, Abort(task))
+            });
+        }
+        if configs.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+fn jobs(config: &Config) -> BTreeMap<Key, Job> {
+    let mut jobs = BTreeMap::new();
+    for (name, cluster) in &config.clusters {
+        for host in &cluster.hosts {
+            let key = |source| (name.clone(), host.address.clone(), source);
+            if let Some(with) = &cluster.scrape {
+                let at = host.metrics_address.clone();
+                jobs.insert(
+                    key(Source::Scrape),
+                    Job::Scrape {
+                        at,
+                        with: with.clone(),
+                    },
+                );
+            }
+            if let Some(with) = &cluster.cache {
+                let at = host.cache_address.clone();
+                jobs.insert(
+                    key(Source::Cache),
+                    Job::Cache {
+                        at,
+                        with: with.clone(),
+                    },
+                );
+            }
+        }
+    }
+    jobs
+}
+
+fn start(
+    key: &Key,
+    job: Job,
+    client: fetch::Client,
+    updates: mpsc::Sender<Update>,
+) -> JoinHandle<()> {
+    let (cluster, host, source) = key.clone();
+    let span = tracing::info_span!("poll", source = source.as_str(), %cluster, %host);
+    let target = Target {
+        cluster: cluster.into(),
+        host: host.into(),
+        client,
+        updates,
+    };
+    match job {
+        Job::Scrape { at, with } => tokio::spawn(scrape::run(target, at, with).instrument(span)),
+        Job::Cache { at, with } => tokio::spawn(cache::run(target, at, with).instrument(span)),
+    }
+}
+
+/// Whom a task asks about, and whom it tells.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// Name of the cluster.
+    pub cluster: Arc<str>,
+    /// Address of the host as the table has it.
+    pub host: Arc<str>,
+    /// Shared connections.
+    pub client: fetch::Client,
+    /// To the state.
+    pub updates: mpsc::Sender<Update>,
+}
+
+impl Target {
+    /// One poll: time-out over everything, body limit.
+    pub async fn fetch(
+        &self,
+        at: &str,
+        path: &str,
+        poll: &Poll,
+    ) -> Result<bytes::Bytes, PollError> {
+        let answer = self.client.get(at, path, poll.max_bytes);
+        tokio::time::timeout(poll.timeout, answer)
+            .await
+            .unwrap_or_else(|_| {
+                let limit = crate::config::show_duration(poll.timeout);
+                Err(PollError::new(
+                    Fault::TimedOut,
+                    format!("no complete answer within {limit}"),
+                ))
+            })
+    }
+}
+
+/// Ends the task with its owner.
+#[derive(Debug)]
+struct Abort(JoinHandle<()>);
+
+impl Drop for Abort {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The configuration file and the files it names, while weir-control runs.
+//!
+//! They are read each second and compared: a second's delay for a source that works on every filesystem,
+//! through links, mounts and editors that replace files. All files together are one configuration: a
+//! change that does not check as a whole changes nothing.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, watch};
+
+use crate::config::{self, Config, Error, Files, Loaded};
+use crate::state::Update;
+
+/// People save files; a second is soon enough for them.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Publishes each good change and reports each bad one, until nobody listens.
+pub async fn watch(
+    path: PathBuf,
+    loaded: Loaded,
+    configs: watch::Sender<Arc<Config>>,
+    updates: mpsc::Sender<Update>,
+) {
+    let Loaded {
+        config: running,
+        mut files,
+    } = loaded;
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        let (main, known) = (path.clone(), files);
+        let looked = tokio::task::spawn_blocking(move || look(&main, known)).await;
+        let Ok((now, news)) = looked else { return };
+        files = now;
+        let update = match news {
+            None => continue,
+            Some(Ok(config)) => match restart_needed(&path, &running, &config) {
+                None => {
+                    configs.send_replace(config.clone());
+                    Update::Configured(config)
+                }
+                Some(error) => Update::Misconfigured(error),
+            },
+            Some(Err(error)) => Update::Misconfigured(error),
+        };
+        if updates.send(update).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// The files as they are now, and what they say if that is not what they said.
+pub fn look(path: &std::path::Path, known: Files) -> (Files, Option<Result<Arc<Config>, Error>>) {
+    if known
+        .iter()
+        .all(|(path, contents)| std::fs::read(path).ok() == *contents)
+    {
+        return (known, None);
+    }
+    match config::load(path) {
+        Ok(Loaded { config, files }) => (files, Some(Ok(config))),
+        Err((error, files)) => (files, Some(Err(error))),
+    }
+}
+
+/// What cannot be changed while ports are bound.
+pub fn restart_needed(file: &std::path::Path, running: &Config, new: &Config) -> Option<Error> {
+    let field = if running.xds != new.xds {
+        "xds"
+    } else if running.admin != new.admin {
+        "admin.listen"
+    } else {
+        return None;
+    };
+    let reason = "restart needed: listeners do not change while weir-control runs; nothing of this file is applied";
+    Some(Error {
+        file: file.to_owned(),
+        line: 0,
+        field: field.into(),
+        reason: reason.into(),
+    })
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Prometheus' text format, as far as gauges and the totals of histograms go. Strict about the lines of
+//! the named metrics; other lines are not looked at.
+
+use super::window::Totals;
+use crate::config::Scrape;
+
+/// Number of business classes.
+const CLASSES: usize = weir_policy::CLASSES as usize;
+
+/// What a page says of the named metrics.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Page {
+    /// Jobs running or queued: the sum where the metric has several label sets.
+    pub in_progress: Option<u32>,
+    /// Jobs queued by business class; without the label they count as the most important.
+    pub queued: Option<Vec<u32>>,
+    /// Of the queuing delay.
+    pub delay: Option<Totals>,
+    /// One sentence a figure that is missing or refused.
+    pub complaints: Vec<String>,
+}
+
+/// Reads a page.
+pub fn read(page: &str, names: &Scrape) -> Page {
+    let (sum, count) = (
+        format!("{}_sum", names.queuing_delay),
+        format!("{}_count", names.queuing_delay),
+    );
+    let mut in_progress = Gathered::of(&names.in_progress);
+    let mut queued = Gathered::of(&names.queued);
+    let (mut seconds, mut jobs) = (Gathered::of(&sum), Gathered::of(&count));
+    for line in page.lines() {
+        let name = line.split(['{', ' ', '\t']).next().unwrap_or_default();
+        for metric in [&mut in_progress, &mut queued, &mut seconds, &mut jobs] {
+            if metric.name == name {
+                metric.take(&line[name.len()..], &names.queued_priority_label);
+            }
+        }
+    }
+    let mut complaints = Vec::new();
+    let mut figure = |result: Result<Vec<(Option<String>, f64)>, String>| match result {
+        Ok(samples) => Some(samples),
+        Err(complaint) => {
+            complaints.push(complaint);
+            None
+        }
+    };
+    let total =
+        |samples: Vec<(Option<String>, f64)>| samples.iter().map(|(_, value)| value).sum::<f64>();
+    let in_progress = figure(in_progress.samples()).map(|samples| total(samples) as u32);
+    let by_class = queued
+        .samples()
+        .and_then(|samples| by_class(&names.queued, samples));
+    let queued = match by_class {
+        Ok(queued) => Some(queued),
+        Err(complaint) => {
+            figure(Err(complaint));
+            None
+        }
+    };
+    let seconds = figure(seconds.samples()).map(total);
+    let jobs = figure(jobs.samples()).map(total);
+    let delay = seconds
+        .zip(jobs)
+        .map(|(seconds, jobs)| Totals { seconds, jobs });
+    Page {
+        in_progress,
+        queued,
+        delay,
+        complaints,
+    }
+}
+
+fn by_class(name: &str, samples: Vec<(Option<String>, f64)>) -> Result<Vec<u32>, String> {
+    let mut queued = Vec::new();
+    for (label, value) in samples {
+        let class = match &label {
+            None => 0,
+            Some(label) => label
+                .parse::<usize>()
+                .ok()
+                .filter(|class| *class < CLASSES)
+                .ok_or_else(|| {
+                    format!("{name}: priority {label:?} is not in 0 to {}", CLASSES - 1)
+                })?,
+        };
+        if queued.len() <= class {
+            queued.resize(class + 1, 0u32);
+        }
+        queued[class] = queued[class].saturating_add(value as u32);
+    }
+    Ok(queued)
+}
+
+/// The samples of one metric.
+struct Gathered<'a> {
+    name: &'a str,
+    samples: Result<Vec<(Option<String>, f64)>, String>,
+}
+
+impl<'a> Gathered<'a> {
+    fn of(name: &'a str) -> Self {
+        Self {
+            name,
+            samples: Ok(Vec::new()),
+        }
+    }
+
+    /// The rest of a line behind the metric's name.
+    fn take(&mut self, rest: &str, label: &str) {
+        let Ok(samples) = &mut self.samples else {
+            return;
+        };
+        match sample(rest, label) {
+            Ok(sample) => samples.push(sample),
+            Err(reason) => self.samples = Err(format!("{}: {reason}", self.name)),
+        }
+    }
+
+    fn samples(self) -> Result<Vec<(Option<String>, f64)>, String> {
+        match self.samples {
+            Ok(samples) if samples.is_empty() => Err(format!("{}: not on the page", self.name)),
+            samples => samples,
+        }
+    }
+}
+
+/// The label's value, if there, and the sample's.
+fn sample(rest: &str, label: &str) -> Result<(Option<String>, f64), String> {
+    let (found, rest) = match rest.strip_prefix('{') {
+        Some(rest) => labels(rest, label)?,
+        None => (None, rest),
+    };
+    let mut words = rest.split_ascii_whitespace();
+    let text = words.next().ok_or("no value")?;
+    let value: f64 = text
+        .parse()
+        .map_err(|_| format!("{:?} is not a number", cut(text)))?;
+    // Also refuses what no host can mean: 2^53 jobs.
+    if !(0.0..9_007_199_254_740_992.0).contains(&value) {
+        return Err(format!("{} is not a count", cut(text)));
+    }
+    Ok((found, value))
+}
+
+/// Parses `name="value",...}`; returns the value of `wanted` and what follows.
+fn labels<'a>(mut rest: &'a str, wanted: &str) -> Result<(Option<String>, &'a str), String> {
+    let mut found = None;
+    loop {
+        rest = rest.trim_start_matches([' ', '\t', ',']);
+        if let Some(rest) = rest.strip_prefix('}') {
+            return Ok((found, rest));
+        }
+        let (name, after) = rest.split_once('=').ok_or("labels do not end")?;
+        let mut value = String::new();
+        let mut chars = after
+            .trim_start()
+            .strip_prefix('"')
+            .ok_or("a label's value is not quoted")?
+            .chars();
+        loop {
+            match chars.next().ok_or("a label's value does not end")? {
+                '"' => break,
+                '\\' => value.push(match chars.next().ok_or("a label's value does not end")? {
+                    'n' => '\n',
+                    other => other,
+                }),
+                other => value.push(other),
+            }
+        }
+        if name.trim() == wanted {
+            found = Some(value);
+        }
+        rest = chars.as_str();
+    }
+}
+
+fn cut(text: &str) -> String {
+    text.chars().take(40).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+use proptest::prelude::*;
+
+use super::*;
+use crate::config::Poll;
+
+fn names() -> Scrape {
+    Scrape {
+        poll: Poll {
+            interval: std::time::Duration::from_secs(1),
+            timeout: std::time::Duration::from_secs(1),
+            path: "/metrics".into(),
+            max_bytes: 1 << 20,
+        },
+        in_progress: "p".into(),
+        queued: "q".into(),
+        queued_priority_label: "priority".into(),
+        queuing_delay: "d".into(),
+    }
+}
+
+const GOOD: &str = "# HELP p jobs\n# TYPE p gauge\np 5\nq{priority=\"0\"} 1\nq{x=\"a,}=\\\"\",priority=\"16\"} 2 1700000000000\n\
+                    d_bucket{le=\"+Inf\"} 4\nd_sum 2.5\nd_count 4\n";
+
+#[test]
+fn a_page_gives_every_figure() {
+    let page = read(GOOD, &names());
+    assert_eq!(page.complaints, Vec::<String>::new());
+    assert_eq!(page.in_progress, Some(5));
+    let mut queued = vec![0; 17];
+    (queued[0], queued[16]) = (1, 2);
+    assert_eq!(page.queued, Some(queued));
+    assert_eq!(
+        page.delay,
+        Some(Totals {
+            seconds: 2.5,
+            jobs: 4.0
+        })
+    );
+}
+
+#[test]
+fn a_missing_metric_is_named_and_the_others_stay() {
+    let page = read(&GOOD.replace("p 5\n", ""), &names());
+    assert_eq!(page.complaints, ["p: not on the page"]);
+    assert_eq!(
+        (
+            page.in_progress,
+            page.queued.is_some(),
+            page.delay.is_some()
+        ),
+        (None, true, true)
+    );
+    assert_eq!(read("<html>", &names()).complaints.len(), 4);
+}
+
+#[test]
+fn nan_negative_and_infinite_values_are_refused_for_that_figure_alone() {
+    for bad in ["NaN", "-1", "+Inf", "-Inf", "1e300", "abc", ""] {
+        let page = read(&GOOD.replace("p 5", &format!("p {bad}")), &names());
+        assert_eq!(page.in_progress, None, "{bad}");
+        assert_eq!(page.complaints.len(), 1, "{bad}");
+        assert!(page.queued.is_some() && page.delay.is_some());
+        let page = read(
+            &GOOD.replace("d_sum 2.5", &format!("d_sum {bad}")),
+            &names(),
+        );
+        assert_eq!((page.delay, page.in_progress), (None, Some(5)), "{bad}");
+    }
+}
+
+#[test]
+fn a_class_that_does_not_exist_is_refused() {
+    let page = read(&GOOD.replace("\"16\"", "\"32\""), &names());
+    assert_eq!(page.complaints, ["q: priority \"32\" is not in 0 to 31"]);
+    assert_eq!(page.queued, None);
+    assert_eq!(read("q 7", &names()).queued, Some(vec![7]));
+}
+
+proptest! {
+    #[test]
+    fn no_page_makes_it_panic(page in "[pqd_{}\"=,\\\\ 0-9a-z\n.-]{0,200}") {
+        read(&page, &names());
+    }
+}

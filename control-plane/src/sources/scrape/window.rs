@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+//! From a host's running totals to the mean of the last window.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// Total wait in seconds and number of jobs that waited, since the host started.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Totals {
+    /// `_sum`.
+    pub seconds: f64,
+    /// `_count`.
+    pub jobs: f64,
+}
+
+/// Remembers the previous page.
+#[derive(Debug, Default)]
+pub struct Window {
+    previous: Option<(Totals, Instant)>,
+    mean: Duration,
+}
+
+impl Window {
+    /// The mean wait of the jobs that left the queue since the previous page.
+    ///
+    /// `idle` is whether nothing is queued, where that is known. If no job left the queue, an idle host
+    /// has a delay of 0, and on a busy one every job waits at least as long as before plus the time since:
+    /// a lower bound that grows until a job leaves. The first page gives nothing: its totals are of the
+    /// host's whole life. Totals that fall mean that the host has restarted and count from zero.
+    pub fn step(
+        &mut self,
+        totals: Option<Totals>,
+        idle: Option<bool>,
+        now: Instant,
+    ) -> Option<Duration> {
+        let Some(totals) = totals else {
+            self.previous = None;
+            return None;
+        };
+        let (before, at) = self.previous.replace((totals, now))?;
+        let restarted = totals.jobs < before.jobs || totals.seconds < before.seconds;
+        let zero = Totals {
+            seconds: 0.0,
+            jobs: 0.0,
+        };
+        let (before, last_mean) = if restarted {
+            (zero, Duration::ZERO)
+        } else {
+            (before, self.mean)
+        };
+        let jobs = totals.jobs - before.jobs;
+        self.mean = if jobs > 0.0 {
+            Duration::try_from_secs_f64((totals.seconds - before.seconds) / jobs).ok()?
+        } else if idle? {
+            Duration::ZERO
+        } else {
+            last_mean + now.saturating_duration_since(at)
+        };
+        Some(self.mean)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn totals(seconds: f64, jobs: f64) -> Option<Totals> {
+        Some(Totals { seconds, jobs })
+    }
+
+    #[test]
+    fn the_mean_is_of_the_window_not_of_the_hosts_life() {
+        let (mut window, t) = (Window::default(), Instant::now());
+        assert_eq!(window.step(totals(100.0, 10.0), Some(true), t), None);
+        let next = t + Duration::from_secs(1);
+        assert_eq!(
+            window.step(totals(101.0, 14.0), Some(true), next),
+            Some(Duration::from_millis(250))
+        );
+        assert_eq!(
+            window.step(totals(101.0, 14.0), Some(true), next),
+            Some(Duration::ZERO)
+        );
+    }
+
+    #[test]
+    fn a_queue_that_nobody_leaves_gets_longer_by_the_time_that_passes() {
+        let (mut window, t) = (Window::default(), Instant::now());
+        let second = Duration::from_secs(1);
+        window.step(totals(0.0, 0.0), Some(false), t);
+        window.step(totals(2.0, 1.0), Some(false), t + second);
+        assert_eq!(
+            window.step(totals(2.0, 1.0), Some(false), t + 2 * second),
+            Some(3 * second)
+        );
+        assert_eq!(
+            window.step(totals(2.0, 1.0), Some(false), t + 4 * second),
+            Some(5 * second)
+        );
+        assert_eq!(window.step(totals(2.0, 1.0), None, t + 5 * second), None);
+    }
+
+    #[test]
+    fn a_restarted_host_counts_from_zero() {
+        let (mut window, t) = (Window::default(), Instant::now());
+        window.step(totals(50.0, 100.0), Some(true), t);
+        assert_eq!(
+            window.step(totals(1.0, 4.0), Some(true), t),
+            Some(Duration::from_millis(250))
+        );
+        assert_eq!(
+            window.step(totals(0.0, 0.0), Some(true), t),
+            Some(Duration::ZERO)
+        );
+    }
+}

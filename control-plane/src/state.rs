@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Everything that is known, with one owner.
+//!
+//! ```text
+//!  Update ── fold ──> State ── advance (levels, assumptions) ── publish ──> Snapshot
+//! ```
+//!
+//! [`own`] is the only task that has it; the others send [`Update`]s or hold a snapshot.
+
+pub mod clients;
+pub mod cluster;
+pub mod holdings;
+pub mod host;
+pub mod view;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+use weir_policy::HostState;
+use weir_tables::{CACHE_SHARD_TYPE, HOST_TABLE_TYPE, Meta, cache_shard_name, v1};
+
+use crate::config::{self, Config};
+use crate::metrics::Metrics;
+use crate::reports::ledger::Ledger;
+use crate::snapshot::{ClientEvent, Resource, Snapshot};
+use crate::sources::cache::Changes;
+use crate::sources::scrape::Scraped;
+use crate::sources::{Fault, PollError, Source};
+use crate::tables;
+use crate::xds::standalone::{ClusterHosts, Health};
+use cluster::Cluster;
+
+/// News.
+#[derive(Debug)]
+pub enum Update {
+    /// A configuration that checks.
+    Configured(Arc<Config>),
+    /// One that does not; the old one stays.
+    Misconfigured(config::Error),
+    /// A poll of a host's metrics.
+    Scraped {
+        /// Name of the cluster.
+        cluster: Arc<str>,
+        /// Address of the host.
+        host: Arc<str>,
+        /// When the poll began: figures are no younger than that.
+        asked: Instant,
+        /// What it brought.
+        result: Result<Scraped, PollError>,
+    },
+    /// A poll of a host's cache contents.
+    Cached {
+        /// Name of the cluster.
+        cluster: Arc<str>,
+        /// Address of the host.
+        host: Arc<str>,
+        /// When the poll began.
+        asked: Instant,
+        /// What it brought.
+        result: Result<Changes, PollError>,
+    },
+    /// A proxy's counters.
+    Reported(v1::Report),
+    /// A discovery stream's doings.
+    Client(ClientEvent),
+    /// Somebody wants to see.
+    View(oneshot::Sender<view::View>),
+}
+
+/// Everything that is known.
+#[derive(Debug)]
+pub struct State {
+    config: Arc<Config>,
+    refused: Option<(config::Error, Duration)>,
+    clusters: BTreeMap<String, Cluster>,
+    ledger: Ledger,
+    clients: clients::Board,
+    metrics: Metrics,
+    origin: Instant,
+    epoch: u64,
+    version: u64,
+    snapshot: Snapshot,
+    /// As last given to Envoys in standalone mode.
+    endpoints: Vec<ClusterHosts>,
+    configured: bool,
+}
+
+impl State {
+    /// Nothing is known yet but the configuration. `epoch` tells this process' versions from others'.
+    pub fn new(config: Arc<Config>, epoch: u64, metrics: Metrics, origin: Instant) -> Self {
+        let mut state = Self {
+            config: config.clone(),
+            refused: None,
+            clusters: BTreeMap::new(),
+            ledger: Ledger::default(),
+            clients: clients::Board::default(),
+            metrics,
+            origin,
+            epoch,
+            version: 0,
+            snapshot: Snapshot::default(),
+            endpoints: Vec::new(),
+            configured: true,
+        };
+        state.configure(config);
+        state
+    }
+
+    fn clock(&self, instant: Instant) -> Duration {
+        instant.saturating_duration_since(self.origin)
+    }
+
+    fn configure(&mut self, config: Arc<Config>) {
+        self.clusters
+            .retain(|name, _| config.clusters.contains_key(name));
+        for (name, new) in &config.clusters {
+            match self.clusters.get_mut(name) {
+                Some(cluster) if cluster.config == *new => {}
+                Some(cluster) => cluster.configure(new.clone()),
+                None => {
+                    self.clusters
+                        .insert(name.clone(), Cluster::new(new.clone()));
+                }
+            }
+        }
+        self.config = config;
+        self.metrics.forget_clusters();
+        self.refused = None;
+        self.configured = true;
+    }
+
+    /// Takes in news.
+    pub fn fold(&mut self, update: Update, now: Instant) {
+        let clock = self.clock(now);
+        match update {
+            Update::Configured(config) => {
+                info!(clusters = config.clusters.len(), "configuration applied");
+                self.metrics.config_loads("ok");
+                self.configure(config);
+            }
+            Update::Misconfigured(error) => {
+                warn!(%error, "configuration refused; the old one stays");
+                self.metrics.config_loads("refused");
+                self.refused = Some((error, clock));
+            }
+            Update::Scraped {
+                cluster,
+                host,
+                asked,
+                result,
+            } => {
+                let at = self.clock(asked);
+                let outcome = result
+                    .as_ref()
+                    .map(|news| news.complaints.clone())
+                    .map_err(Clone::clone);
+                let Some(cluster) = self.polled(&cluster, &host, Source::Scrape, clock, outcome)
+                else {
+                    return;
+                };
+                if let (Ok(news), Some(host)) = (result, cluster.hosts.get_mut(&*host)) {
+                    let observed = host::Observed {
+                        figures: news.figures,
+                        at,
+                        reported: false,
+                    };
+                    cluster.changed |= host.observe(observed);
+                }
+            }
+            Update::Cached {
+                cluster,
+                host,
+                result,
+                ..
+            } => {
+                let outcome = result.as_ref().map(|_| Vec::new()).map_err(Clone::clone);
+                let Some(cluster) = self.polled(&cluster, &host, Source::Cache, clock, outcome)
+                else {
+                    return;
+                };
+                if let (Ok(changes), Some(host)) = (result, cluster.hosts.get(&*host)) {
+                    cluster.holdings.apply(host.id, &changes);
+                }
+            }
+            Update::Reported(report) => self.report(&report, clock),
+            Update::Client(event) => self.clients.fold(event, clock),
+            Update::View(answer) => {
+                // Whoever asked may have gone.
+                let _ = answer.send(self.view(clock));
+            }
+        }
+    }
+
+    /// Notes how a poll went; none where the host is no longer configured.
+    fn polled(
+        &mut self,
+        cluster: &str,
+        host: &str,
+        source: Source,
+        now: Duration,
+        outcome: Result<Vec<String>, PollError>,
+    ) -> Option<&mut Cluster> {
+        let fault = outcome.as_ref().err().map(|error| error.fault);
+        self.metrics
+            .polls(source.as_str(), fault.map_or("ok", Fault::as_str));
+        let (cluster_name, source_name) = (cluster, source.as_str());
+        let cluster = self.clusters.get_mut(cluster)?;
+        let was_dead = cluster.dead();
+        let entry = cluster.hosts.get_mut(host)?;
+        match outcome {
+            Ok(complaints) => {
+                if entry.succeeded(source, now, complaints.clone()) {
+                    info!(
+                        cluster = cluster_name,
+                        host,
+                        source = source_name,
+                        ?complaints,
+                        "polls succeed"
+                    );
+                }
+            }
+            Err(error) => {
+                if entry.failed(source, now, error.clone()) {
+                    info!(cluster = cluster_name, host, source = source_name, %error, "polls fail");
+                }
+            }
+        }
+        if cluster.dead() != was_dead {
+            cluster.changed = true;
+            let suspects_itself = cluster.suspects_itself();
+            info!(
+                cluster = cluster_name,
+                host,
+                dead = cluster.dead(),
+                suspects_itself,
+                "hosts that refuse connections"
+            );
+        }
+        Some(cluster)
+    }
+
+    fn report(&mut self, report: &v1::Report, now: Duration) {
+        let (news, dropped) = self.ledger.fold(report, now, &self.config.reports);
+        self.metrics.report(&news, &dropped);
+        for (name, news) in news {
+            if let Some(cluster) = self.clusters.get_mut(&name) {
+                cluster.report(news, now);
+            }
+        }
+    }
+
+    /// Does what only time brings about.
+    pub fn advance(&mut self, now: Instant) {
+        let now = self.clock(now);
+        self.ledger.forget(now, &self.config.reports);
+        for cluster in self.clusters.values_mut() {
+            cluster.step_levels(now);
+            cluster.holdings.expire(now);
+        }
+    }
+
+    /// Builds what is due; none where nothing is.
+    pub fn publish(&mut self, now: Instant) -> Option<Arc<Snapshot>> {
+        let now = self.clock(now);
+        let due = |cluster: &Cluster| cluster.is_due(now) || cluster.holdings.is_changed();
+        if !self.configured && !self.clusters.values().any(due) {
+            return None;
+        }
+        let mut tables = take(&mut self.snapshot, HOST_TABLE_TYPE);
+        let mut shards = take(&mut self.snapshot, CACHE_SHARD_TYPE);
+        if self.configured {
+            tables.retain(|name, _| self.clusters.contains_key(name));
+            let names = self
+                .clusters
+                .iter()
+                .flat_map(|(name, cluster)| shard_names(name, cluster));
+            let names: std::collections::BTreeSet<String> = names.collect();
+            shards.retain(|name, _| names.contains(name));
+        }
+        let (epoch, version) = (self.epoch, &mut self.version);
+        let mut next = || {
+            *version += 1;
+            Meta {
+                epoch,
+                version: *version,
+            }
+        };
+        for (name, cluster) in &mut self.clusters {
+            let count = cluster.holdings.shards();
+            for shard in cluster.holdings.take_changed() {
+                let meta = next();
+                let message = tables::cache_shard(&cluster.holdings, shard, meta);
+                shards.insert(
+                    cache_shard_name(name, count, shard),
+                    tables::resource(meta, &message),
+                );
+                self.metrics.published(name, "cache_shard");
+            }
+            if cluster.is_due(now) {
+                let meta = next();
+                let message = tables::host_table(name, cluster, meta, now);
+                tables.insert(name.clone(), tables::resource(meta, &message));
+                (cluster.changed, cluster.built) = (false, Some(now));
+                self.metrics.published(name, "host_table");
+                self.metrics.cluster(name, cluster, now);
+            }
+        }
+        self.snapshot
+            .resources
+            .insert(HOST_TABLE_TYPE, Arc::new(tables));
+        self.snapshot
+            .resources
+            .insert(CACHE_SHARD_TYPE, Arc::new(shards));
+        self.publish_standalone();
+        self.metrics.proxies(self.ledger.proxies());
+        self.configured = false;
+        Some(Arc::new(self.snapshot.clone()))
+    }
+
+    fn publish_standalone(&mut self) {
+        let Some(standalone) = &self.config.standalone else {
+            self.snapshot
+                .resources
+                .retain(|kind, _| [HOST_TABLE_TYPE, CACHE_SHARD_TYPE].contains(kind));
+            return;
+        };
+        let clusters: Vec<ClusterHosts> = self
+            .clusters
+            .iter()
+            .map(|(name, cluster)| endpoints(name, cluster))
+            .collect();
+        if self.configured || clusters != self.endpoints {
+            self.snapshot
+                .resources
+                .extend(standalone.resources(&clusters));
+            self.endpoints = clusters;
+        }
+    }
+}
+
+fn take(snapshot: &mut Snapshot, kind: &'static str) -> BTreeMap<String, Resource> {
+    snapshot
+        .resources
+        .remove(kind)
+        .map(Arc::unwrap_or_clone)
+        .unwrap_or_default()
+}
+
+fn shard_names<'a>(name: &'a str, cluster: &Cluster) -> impl Iterator<Item = String> + use<'a> {
+    let shards = cluster.holdings.shards();
+    (0..shards).map(move |shard| cache_shard_name(name, shards, shard))
+}
+
+fn endpoints(name: &str, cluster: &Cluster) -> ClusterHosts {
+    let suspects_itself = cluster.suspects_itself();
+    let health = |host| match cluster.state_of(host, suspects_itself) {
+        HostState::Up => Health::Up,
+        HostState::Draining => Health::Draining,
+        HostState::Down => Health::Down,
+    };
+    let address = |host: &host::Host| host.config.address.parse::<SocketAddr>().ok();
+    let hosts = cluster
+        .hosts
+        .values()
+        .filter_map(|host| Some((address(host)?, health(host))));
+    ClusterHosts {
+        name: name.to_owned(),
+        hosts: hosts.collect(),
+    }
+}
+
+/// Owns the state until `shutdown` or until nobody sends news.
+pub async fn own(
+    mut state: State,
+    mut updates: mpsc::Receiver<Update>,
+    mut events: mpsc::Receiver<ClientEvent>,
+    snapshots: watch::Sender<Arc<Snapshot>>,
+    shutdown: CancellationToken,
+) {
+    let mut next = Instant::now();
+    loop {
+        tokio::select! {
+            // In this order: no flood of news keeps tables from being built.
+            biased;
+            () = shutdown.cancelled() => return,
+            () = tokio::time::sleep_until(next) => {
+                let now = Instant::now();
+                state.advance(now);
+                if let Some(snapshot) = state.publish(now) {
+                    snapshots.send_replace(snapshot);
+                }
+                next = now + state.config.publish;
+            }
+            Some(event) = events.recv() => state.fold(Update::Client(event), Instant::now()),
+            update = updates.recv() => match update {
+                Some(update) => state.fold(update, Instant::now()),
+                None => return,
+            },
+        }
+    }
+}

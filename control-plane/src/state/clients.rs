@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the proxies say to what they are pushed.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::snapshot::{ClientEvent, StreamId};
+
+/// Refusals kept after their stream has ended.
+const REFUSALS_KEPT: usize = 32;
+
+/// One discovery stream.
+#[derive(Clone, Debug)]
+pub struct Client {
+    /// Node id.
+    pub proxy: Arc<str>,
+    /// Where it comes from.
+    pub peer: Option<SocketAddr>,
+    /// The filter, not Envoy itself.
+    pub weir: bool,
+    /// When it came.
+    pub since: Duration,
+    /// Type → name → version that it has.
+    pub has: BTreeMap<Arc<str>, BTreeMap<String, Arc<str>>>,
+    /// Type → what it refused since it last accepted something of that type.
+    pub refuses: BTreeMap<Arc<str>, Refusal>,
+}
+
+/// A response that was refused.
+#[derive(Clone, Debug)]
+pub struct Refusal {
+    /// Node id.
+    pub proxy: Arc<str>,
+    /// Of the resources.
+    pub type_url: Arc<str>,
+    /// As the proxy gave it.
+    pub reason: String,
+    /// What the response had.
+    pub versions: Vec<(String, Arc<str>)>,
+    /// When.
+    pub at: Duration,
+}
+
+/// All streams.
+#[derive(Debug, Default)]
+pub struct Board {
+    clients: BTreeMap<StreamId, Client>,
+    refusals: VecDeque<Refusal>,
+}
+
+impl Board {
+    /// Takes in an event.
+    pub fn fold(&mut self, event: ClientEvent, now: Duration) {
+        match event {
+            ClientEvent::Connected {
+                stream,
+                proxy,
+                peer,
+                weir,
+            } => {
+                let client = Client {
+                    proxy,
+                    peer,
+                    weir,
+                    since: now,
+                    has: BTreeMap::new(),
+                    refuses: BTreeMap::new(),
+                };
+                self.clients.insert(stream, client);
+            }
+            ClientEvent::Acked {
+                stream,
+                type_url,
+                versions,
+                removed,
+                ..
+            } => {
+                let Some(client) = self.clients.get_mut(&stream) else {
+                    return;
+                };
+                client.refuses.remove(&type_url);
+                let has = client.has.entry(type_url).or_default();
+                has.extend(versions);
+                for name in removed {
+                    has.remove(&name);
+                }
+            }
+            ClientEvent::Nacked {
+                stream,
+                proxy,
+                type_url,
+                reason,
+                versions,
+                ..
+            } => {
+                tracing::warn!(%proxy, %type_url, reason, "a proxy refused what it was pushed");
+                let refusal = Refusal {
+                    proxy,
+                    type_url: type_url.clone(),
+                    reason,
+                    versions,
+                    at: now,
+                };
+                if let Some(client) = self.clients.get_mut(&stream) {
+                    client.refuses.insert(type_url, refusal.clone());
+                }
+                self.refusals.push_back(refusal);
+                if self.refusals.len() > REFUSALS_KEPT {
+                    self.refusals.pop_front();
+                }
+            }
+            ClientEvent::Disconnected { stream, .. } => {
+                self.clients.remove(&stream);
+            }
+        }
+    }
+
+    /// The open streams.
+    pub fn clients(&self) -> impl Iterator<Item = &Client> {
+        self.clients.values()
+    }
+
+    /// The newest refusals, oldest first.
+    pub fn refusals(&self) -> impl Iterator<Item = &Refusal> {
+        self.refusals.iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_shown_until_something_is_accepted_and_kept_after() {
+        let mut board = Board::default();
+        let (stream, proxy, type_url): (_, Arc<str>, Arc<str>) =
+            (StreamId(1), "p".into(), "t".into());
+        let versions = |version: &str| vec![("c".to_owned(), Arc::from(version))];
+        let fold = |board: &mut Board, event| board.fold(event, Duration::ZERO);
+        fold(
+            &mut board,
+            ClientEvent::Connected {
+                stream,
+                proxy: proxy.clone(),
+                peer: None,
+                weir: true,
+            },
+        );
+        let nonce: Arc<str> = "1".into();
+        let acked = |version| ClientEvent::Acked {
+            stream,
+            proxy: proxy.clone(),
+            type_url: type_url.clone(),
+            nonce: nonce.clone(),
+            versions: versions(version),
+            removed: vec![],
+        };
+        fold(&mut board, acked("a.1"));
+        let (reason, versions) = ("hosts[1]: twice".to_owned(), versions("a.2"));
+        let nacked = ClientEvent::Nacked {
+            stream,
+            proxy: proxy.clone(),
+            type_url: type_url.clone(),
+            nonce: nonce.clone(),
+            reason,
+            versions,
+        };
+        fold(&mut board, nacked);
+        let client = board.clients().next().unwrap();
+        assert_eq!(&*client.has["t"]["c"], "a.1");
+        assert_eq!(client.refuses["t"].reason, "hosts[1]: twice");
+        fold(&mut board, acked("a.3"));
+        assert!(board.clients().next().unwrap().refuses.is_empty());
+        fold(
+            &mut board,
+            ClientEvent::Disconnected {
+                stream,
+                proxy,
+                reason: "gone".into(),
+            },
+        );
+        assert_eq!((board.clients().count(), board.refusals().count()), (0, 1));
+    }
+}

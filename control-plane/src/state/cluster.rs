@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is known of one cluster.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use weir_policy::{HostId, HostState, Level, Overload};
+
+use super::holdings::Holdings;
+use super::host::{Host, Observed};
+use crate::config;
+use crate::levels::{Counts, Step};
+use crate::reports::ledger::News;
+use crate::sources::scrape::Figures;
+
+/// A cluster of hosts.
+#[derive(Debug)]
+pub struct Cluster {
+    /// As configured.
+    pub config: Arc<config::Cluster>,
+    /// By address.
+    pub hosts: BTreeMap<String, Host>,
+    /// Who has what in its cache.
+    pub holdings: Holdings,
+    /// The host table is to be built again.
+    pub changed: bool,
+    /// When it was built.
+    pub built: Option<Duration>,
+    ids: HashMap<HostId, String>,
+    /// Requests that no host got, since the levels last moved.
+    unplaced: Counts,
+    stepped: Duration,
+}
+
+impl Cluster {
+    /// A cluster that has not been heard of.
+    pub fn new(config: Arc<config::Cluster>) -> Self {
+        let mut cluster = Self {
+            holdings: Holdings::new(config.cache_shards),
+            config: config.clone(),
+            hosts: BTreeMap::new(),
+            changed: true,
+            built: None,
+            ids: HashMap::new(),
+            unplaced: Counts::new(),
+            stepped: Duration::ZERO,
+        };
+        cluster.configure(config);
+        cluster
+    }
+
+    /// Takes a new configuration; what is known of hosts that stay is kept.
+    pub fn configure(&mut self, config: Arc<config::Cluster>) {
+        let mut old = std::mem::take(&mut self.hosts);
+        for host in &config.hosts {
+            let kept = match old.remove(&host.address) {
+                Some(mut kept) => {
+                    kept.level.configure(&config.dagor);
+                    if config.scrape.is_none() {
+                        kept.polls.remove(&crate::sources::Source::Scrape);
+                    }
+                    if config.cache.is_none() {
+                        kept.polls.remove(&crate::sources::Source::Cache);
+                    }
+                    Host {
+                        config: host.clone(),
+                        ..kept
+                    }
+                }
+                None => Host::new(host.clone(), &config.dagor),
+            };
+            self.hosts.insert(host.address.clone(), kept);
+        }
+        for gone in old.into_values() {
+            self.holdings.remove(gone.id);
+        }
+        if config.cache_shards == 0 {
+            self.holdings = Holdings::default();
+        } else {
+            self.holdings.resize(config.cache_shards);
+        }
+        self.ids = self
+            .hosts
+            .values()
+            .map(|host| (host.id, host.config.address.clone()))
+            .collect();
+        self.config = config;
+        self.changed = true;
+    }
+
+    /// The hosts that refuse connections.
+    pub fn dead(&self) -> usize {
+        self.hosts.values().filter(|host| host.is_dead()).count()
+    }
+
+    /// More than half of the hosts seem dead at once: it is likelier that this process cannot reach them,
+    /// so none is taken out of the choice (as Envoy's panic threshold of 50 %).
+    pub fn suspects_itself(&self) -> bool {
+        self.dead() * 2 > self.hosts.len()
+    }
+
+    /// What the table says of a host's state.
+    pub fn state_of(&self, host: &Host, suspects_itself: bool) -> HostState {
+        match () {
+            () if host.config.draining => HostState::Draining,
+            () if host.is_dead() && !suspects_itself => HostState::Down,
+            () => HostState::Up,
+        }
+    }
+
+    /// What the table says of a host's level.
+    pub fn level_of(&self, host: &Host, now: Duration) -> Level {
+        let stale = host
+            .age(now)
+            .is_none_or(|age| age > self.config.policy.stale_after);
+        match self.config.policy.overload {
+            Overload::Dagor if !stale => host.level.get(),
+            _ => Level::ALL,
+        }
+    }
+
+    /// Takes in what a proxy reports.
+    pub fn report(&mut self, news: News, now: Duration) {
+        for (rank, count) in news.offered {
+            *self.unplaced.entry(rank).or_default() += count as f64;
+        }
+        for (address, counts) in news.admitted {
+            for (rank, count) in counts {
+                *self.unplaced.entry(rank).or_default() -= count as f64;
+                if let Some(host) = self.hosts.get_mut(&address) {
+                    host.level.got(rank, count as f64);
+                }
+            }
+        }
+        for (address, load, at) in news.loads {
+            if let Some(host) = self.hosts.get_mut(&address) {
+                let figures = Figures {
+                    in_progress: Some(load.in_progress),
+                    queued: Some(load.queued),
+                    queuing_delay: load.queuing_delay_us.map(Duration::from_micros),
+                };
+                self.changed |= host.observe(Observed {
+                    figures,
+                    at,
+                    reported: true,
+                });
+            }
+        }
+        for (key, host, at) in news.assignments {
+            let until = at + self.config.policy.assumed_cached;
+            if until > now && self.ids.contains_key(&host) {
+                self.holdings.assume(host, key, until);
+            }
+        }
+    }
+
+    /// Moves the levels if their window is over.
+    pub fn step_levels(&mut self, now: Duration) {
+        let config = &self.config;
+        if config.policy.overload != Overload::Dagor {
+            return;
+        }
+        let limit = config.dagor.window_requests as f64;
+        let full = self
+            .hosts
+            .values()
+            .any(|host| host.level.requests() >= limit);
+        if !full && now.saturating_sub(self.stepped) < config.dagor.window {
+            return;
+        }
+        self.stepped = now;
+        let suspects_itself = self.suspects_itself();
+        let up = |host: &&Host| self.state_of(host, suspects_itself) == HostState::Up;
+        let share = 1.0 / self.hosts.values().filter(up).count().max(1) as f64;
+        let unplaced: Counts = std::mem::take(&mut self.unplaced)
+            .into_iter()
+            .filter(|(_, count)| *count > 0.0)
+            .map(|(rank, count)| (rank, count * share))
+            .collect();
+        let step = Step {
+            dagor: &config.dagor,
+            stale_after: config.policy.stale_after,
+        };
+        for host in self.hosts.values_mut() {
+            let before = host.level.get();
+            host.level
+                .step(&unplaced, host.observed.as_ref(), now, &step);
+            self.changed |= host.level.get() != before;
+        }
+    }
+
+    /// Whether the table is to be built: something changed, or its ages are about to mislead.
+    pub fn is_due(&self, now: Duration) -> bool {
+        let republish = self.config.policy.stale_after / 3;
+        self.changed
+            || self
+                .built
+                .is_none_or(|built| now.saturating_sub(built) >= republish)
+    }
+}

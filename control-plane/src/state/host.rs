@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is known of one host.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use weir_policy::HostId;
+
+use crate::config;
+use crate::levels::HostLevel;
+use crate::sources::scrape::Figures;
+use crate::sources::{Fault, PollError, Source};
+
+/// So many refused connections in a row mean that a host is down.
+const REFUSALS: u32 = 2;
+
+/// Figures and when they were true.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Observed {
+    /// The figures.
+    pub figures: Figures,
+    /// On the state's clock.
+    pub at: Duration,
+    /// From an answer that a proxy has reported, not from a poll.
+    pub reported: bool,
+}
+
+/// How the polls of one source go.
+#[derive(Clone, Debug, Default)]
+pub struct Polls {
+    /// When the last good answer came.
+    pub succeeded: Option<Duration>,
+    /// Why the last poll failed, and since when polls fail.
+    pub failing: Option<(PollError, Duration)>,
+    /// Connections refused in a row.
+    pub refused: u32,
+    /// What a good answer should have had and did not.
+    pub complaints: Vec<String>,
+}
+
+/// One host.
+#[derive(Debug)]
+pub struct Host {
+    /// As configured.
+    pub config: config::Host,
+    /// Its identity.
+    pub id: HostId,
+    /// The newest figures.
+    pub observed: Option<Observed>,
+    /// By source.
+    pub polls: BTreeMap<Source, Polls>,
+    /// Its admission level.
+    pub level: HostLevel,
+}
+
+impl Host {
+    /// A host that has not been heard of.
+    pub fn new(config: config::Host, dagor: &config::Dagor) -> Self {
+        let id = HostId::of(&config.address);
+        Self {
+            config,
+            id,
+            observed: None,
+            polls: BTreeMap::new(),
+            level: HostLevel::new(dagor),
+        }
+    }
+
+    /// Takes figures unless newer ones are known. A queuing delay that the newer figures lack is kept.
+    pub fn observe(&mut self, mut news: Observed) -> bool {
+        match &self.observed {
+            Some(old) if old.at > news.at => return false,
+            Some(old) if news.reported && news.figures.queuing_delay.is_none() => {
+                news.figures.queuing_delay = old.figures.queuing_delay;
+            }
+            _ => {}
+        }
+        self.observed = Some(news);
+        true
+    }
+
+    /// A poll succeeded. True if that ends a run of failures.
+    pub fn succeeded(&mut self, source: Source, now: Duration, complaints: Vec<String>) -> bool {
+        self.polls.values_mut().for_each(|polls| polls.refused = 0);
+        let polls = self.polls.entry(source).or_default();
+        let news = polls.failing.take().is_some() || polls.complaints != complaints;
+        polls.succeeded = Some(now);
+        polls.complaints = complaints;
+        news
+    }
+
+    /// A poll failed. True if it failed in another way than the one before.
+    pub fn failed(&mut self, source: Source, now: Duration, error: PollError) -> bool {
+        let polls = self.polls.entry(source).or_default();
+        // A time-out says nothing: neither that the host is there nor that it is not.
+        if error.fault == Fault::Refused {
+            polls.refused += 1;
+        }
+        let (news, since) = match &polls.failing {
+            Some((old, since)) => (old.fault != error.fault, *since),
+            None => (true, now),
+        };
+        polls.failing = Some((error, since));
+        news
+    }
+
+    /// Whether it refuses connections.
+    pub fn is_dead(&self) -> bool {
+        self.polls.values().any(|polls| polls.refused >= REFUSALS)
+    }
+
+    /// The age of its figures.
+    pub fn age(&self, now: Duration) -> Option<Duration> {
+        self.observed
+            .as_ref()
+            .map(|observed| now.saturating_sub(observed.at))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host() -> Host {
+        let address = "127.0.0.1:1".to_owned();
+        let config = config::Host {
+            metrics_address: address.clone(),
+            cache_address: address.clone(),
+            address,
+            capacity_millicores: 0,
+            preempt_at_unix_ms: 0,
+            draining: false,
+        };
+        let dagor = config::Dagor {
+            params: Default::default(),
+            window: Duration::from_secs(1),
+            window_requests: 2000,
+            queued_jobs: 100,
+        };
+        Host::new(config, &dagor)
+    }
+
+    fn fail(host: &mut Host, source: Source, fault: Fault) {
+        host.failed(source, Duration::ZERO, PollError::new(fault, "x"));
+    }
+
+    #[test]
+    fn two_refusals_in_a_row_mean_down_until_a_poll_succeeds() {
+        let mut host = host();
+        fail(&mut host, Source::Scrape, Fault::Refused);
+        fail(&mut host, Source::Cache, Fault::Refused);
+        assert!(!host.is_dead(), "one a source");
+        fail(&mut host, Source::Scrape, Fault::Refused);
+        assert!(host.is_dead());
+        host.succeeded(Source::Cache, Duration::ZERO, vec![]);
+        assert!(!host.is_dead());
+    }
+
+    #[test]
+    fn time_outs_and_bad_answers_never_mean_down() {
+        let mut host = host();
+        for fault in [
+            Fault::TimedOut,
+            Fault::BadStatus,
+            Fault::BadBody,
+            Fault::TooLarge,
+            Fault::Lied,
+            Fault::Failed,
+        ] {
+            for _ in 0..5 {
+                fail(&mut host, Source::Scrape, fault);
+            }
+            assert!(!host.is_dead(), "{fault:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_change_of_the_kind_of_failure_is_news() {
+        let mut host = host();
+        let error = |fault| PollError::new(fault, "x");
+        assert!(host.failed(Source::Scrape, Duration::ZERO, error(Fault::TimedOut)));
+        assert!(!host.failed(Source::Scrape, Duration::ZERO, error(Fault::TimedOut)));
+        assert!(host.failed(Source::Scrape, Duration::ZERO, error(Fault::Refused)));
+        assert!(host.succeeded(Source::Scrape, Duration::ZERO, vec![]));
+        assert!(!host.succeeded(Source::Scrape, Duration::ZERO, vec![]));
+    }
+
+    #[test]
+    fn newer_figures_win_wherever_they_come_from() {
+        let mut host = host();
+        let observed = |ms, jobs, reported| Observed {
+            figures: Figures {
+                in_progress: Some(jobs),
+                ..Figures::default()
+            },
+            at: Duration::from_millis(ms),
+            reported,
+        };
+        assert!(host.observe(observed(10, 1, false)));
+        assert!(host.observe(observed(20, 2, true)));
+        assert!(!host.observe(observed(15, 3, false)));
+        assert_eq!(host.observed.unwrap().figures.in_progress, Some(2));
+    }
+}

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What can be seen from outside, as JSON.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use weir_policy::HostState;
+use weir_tables::{CACHE_SHARD_TYPE, HOST_TABLE_TYPE};
+
+use super::State;
+use super::clients::Client;
+use super::cluster::Cluster;
+use super::host::Host;
+use crate::snapshot::Snapshot;
+
+/// The state at one moment.
+#[derive(Clone, Debug, Serialize)]
+#[allow(missing_docs)]
+pub struct View {
+    pub epoch: String,
+    /// Why the files as they are now are not in force.
+    pub configuration_refused: Option<String>,
+    pub clusters: BTreeMap<String, ClusterView>,
+    pub proxies: Vec<ProxyView>,
+    pub refusals: Vec<RefusalView>,
+    /// What is pushed.
+    #[serde(skip)]
+    pub snapshot: Arc<Snapshot>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[allow(missing_docs)]
+pub struct ClusterView {
+    pub version: Option<String>,
+    pub table_age_ms: Option<u64>,
+    pub overload: String,
+    pub selection: String,
+    /// More than half of the hosts refuse connections, so none is taken out.
+    pub suspects_itself: bool,
+    pub cache_shards: BTreeMap<String, String>,
+    pub assumed_claims: usize,
+    pub hosts: Vec<HostView>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[allow(missing_docs)]
+pub struct HostView {
+    pub address: String,
+    pub state: &'static str,
+    pub refuses_connections: bool,
+    pub in_progress: Option<u32>,
+    pub queued: Option<Vec<u32>>,
+    pub queuing_delay_ms: Option<f64>,
+    pub age_ms: Option<u64>,
+    pub stale: bool,
+    /// `scrape` or `report`.
+    pub from: Option<&'static str>,
+    pub admission_level: u16,
+    pub capacity_millicores: u32,
+    pub preempt_at_unix_ms: u64,
+    pub known_keys: usize,
+    pub sources: BTreeMap<&'static str, SourceView>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[allow(missing_docs)]
+pub struct SourceView {
+    pub last_success_ms_ago: Option<u64>,
+    pub error: Option<String>,
+    pub failing_for_ms: Option<u64>,
+    pub complaints: Vec<String>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[allow(missing_docs)]
+pub struct ProxyView {
+    pub proxy: String,
+    pub peer: Option<String>,
+    pub kind: &'static str,
+    pub connected_for_ms: u64,
+    pub accepted: BTreeMap<String, BTreeMap<String, String>>,
+    pub refuses: Vec<RefusalView>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[allow(missing_docs)]
+pub struct RefusalView {
+    pub proxy: String,
+    pub type_url: String,
+    pub reason: String,
+    pub resources: BTreeMap<String, String>,
+    pub ms_ago: u64,
+}
+
+impl State {
+    /// What can be seen at `now`.
+    pub(super) fn view(&self, now: Duration) -> View {
+        let versions = |kind: &str, prefix: &str| -> BTreeMap<String, String> {
+            let resources = self
+                .snapshot
+                .of_type(kind)
+                .into_iter()
+                .flat_map(|map| map.iter());
+            let of_cluster = resources.filter(|(name, _)| name.starts_with(prefix));
+            of_cluster
+                .map(|(name, resource)| (name.clone(), resource.version.to_string()))
+                .collect()
+        };
+        let clusters = self.clusters.iter().map(|(name, cluster)| {
+            let mut view = cluster_view(cluster, now);
+            view.version = self
+                .snapshot
+                .get(HOST_TABLE_TYPE, name)
+                .map(|table| table.version.to_string());
+            view.cache_shards = versions(CACHE_SHARD_TYPE, &format!("{name}/"));
+            (name.clone(), view)
+        });
+        View {
+            epoch: format!("{:x}", self.epoch),
+            configuration_refused: self.refused.as_ref().map(|(error, _)| error.to_string()),
+            clusters: clusters.collect(),
+            proxies: self
+                .clients
+                .clients()
+                .map(|client| proxy_view(client, now))
+                .collect(),
+            refusals: self
+                .clients
+                .refusals()
+                .map(|refusal| refusal_view(refusal, now))
+                .collect(),
+            snapshot: Arc::new(self.snapshot.clone()),
+        }
+    }
+}
+
+fn ms(from: Duration, now: Duration) -> u64 {
+    now.saturating_sub(from).as_millis() as u64
+}
+
+fn cluster_view(cluster: &Cluster, now: Duration) -> ClusterView {
+    let suspects_itself = cluster.suspects_itself();
+    let policy = &cluster.config.policy;
+    ClusterView {
+        version: None,
+        table_age_ms: cluster.built.map(|built| ms(built, now)),
+        overload: format!("{:?}", policy.overload).to_lowercase(),
+        selection: format!("{:?}", policy.selection).to_lowercase(),
+        suspects_itself,
+        cache_shards: BTreeMap::new(),
+        assumed_claims: cluster.holdings.assumed_claims(),
+        hosts: cluster
+            .hosts
+            .values()
+            .map(|host| host_view(host, cluster, suspects_itself, now))
+            .collect(),
+    }
+}
+
+/// Its name in `/tables` and `/explain`.
+pub(crate) fn state_name(state: HostState) -> &'static str {
+    match state {
+        HostState::Up => "up",
+        HostState::Draining => "draining",
+        HostState::Down => "down",
+    }
+}
+
+fn host_view(host: &Host, cluster: &Cluster, suspects_itself: bool, now: Duration) -> HostView {
+    let figures = host
+        .observed
+        .as_ref()
+        .map(|observed| observed.figures.clone())
+        .unwrap_or_default();
+    let age = host.age(now);
+    let sources = host.polls.iter().map(|(source, polls)| {
+        let view = SourceView {
+            last_success_ms_ago: polls.succeeded.map(|at| ms(at, now)),
+            error: polls.failing.as_ref().map(|(error, _)| error.to_string()),
+            failing_for_ms: polls.failing.as_ref().map(|(_, since)| ms(*since, now)),
+            complaints: polls.complaints.clone(),
+        };
+        (source.as_str(), view)
+    });
+    HostView {
+        address: host.config.address.clone(),
+        state: state_name(cluster.state_of(host, suspects_itself)),
+        refuses_connections: host.is_dead(),
+        in_progress: figures.in_progress,
+        queued: figures.queued,
+        queuing_delay_ms: figures.queuing_delay.map(|delay| delay.as_secs_f64() * 1e3),
+        age_ms: age.map(|age| age.as_millis() as u64),
+        stale: age.is_none_or(|age| age > cluster.config.policy.stale_after),
+        from: host.observed.as_ref().map(|observed| {
+            if observed.reported {
+                "report"
+            } else {
+                "scrape"
+            }
+        }),
+        admission_level: cluster.level_of(host, now).ranks(),
+        capacity_millicores: host.config.capacity_millicores,
+        preempt_at_unix_ms: host.config.preempt_at_unix_ms,
+        known_keys: cluster.holdings.known_keys(host.id),
+        sources: sources.collect(),
+    }
+}
+
+fn proxy_view(client: &Client, now: Duration) -> ProxyView {
+    let versions = |has: &BTreeMap<String, Arc<str>>| {
+        has.iter()
+            .map(|(name, version)| (name.clone(), version.to_string()))
+            .collect()
+    };
+    ProxyView {
+        proxy: client.proxy.to_string(),
+        peer: client.peer.map(|peer| peer.to_string()),
+        kind: if client.weir { "weir" } else { "envoy" },
+        connected_for_ms: ms(client.since, now),
+        accepted: client
+            .has
+            .iter()
+            .map(|(kind, has)| (kind.to_string(), versions(has)))
+            .collect(),
+        refuses: client
+            .refuses
+            .values()
+            .map(|refusal| refusal_view(refusal, now))
+            .collect(),
+    }
+}
+
+fn refusal_view(refusal: &super::clients::Refusal, now: Duration) -> RefusalView {
+    RefusalView {
+        proxy: refusal.proxy.to_string(),
+        type_url: refusal.type_url.to_string(),
+        reason: refusal.reason.clone(),
+        resources: refusal
+            .versions
+            .iter()
+            .map(|(name, version)| (name.clone(), version.to_string()))
+            .collect(),
+        ms_ago: ms(refusal.at, now),
+    }
+}
