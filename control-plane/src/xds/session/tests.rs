@@ -1,1 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+use discovery::DeltaDiscoveryRequest;
+use envoy_types::pb::envoy::config::core::v3::Node;
+use tonic::Code;
 
+use super::*;
+
+const HOSTS: &str = "type.googleapis.com/weir.v1.HostTable";
+
+fn request(type_url: &str, names: &[&str]) -> DeltaDiscoveryRequest {
+    DeltaDiscoveryRequest {
+        node: Some(Node {
+            id: "proxy".to_owned(),
+            ..Default::default()
+        }),
+        type_url: type_url.to_owned(),
+        resource_names_subscribe: names.iter().map(|name| (*name).to_owned()).collect(),
+        ..Default::default()
+    }
+}
+
+fn snapshot(types: &[(&'static str, &[(&str, &str)])]) -> Snapshot {
+    let resource = |(name, version): &(&str, &str)| {
+        (
+            (*name).to_owned(),
+            Resource {
+                version: (*version).into(),
+                body: Default::default(),
+            },
+        )
+    };
+    let of_type = |resources: &[_]| Arc::new(resources.iter().map(resource).collect());
+    Snapshot {
+        resources: types
+            .iter()
+            .map(|(url, all)| (*url, of_type(all)))
+            .collect(),
+    }
+}
+
+fn open(requests: &[DeltaDiscoveryRequest]) -> Session {
+    let mut session = Session::open(&requests[0]).unwrap();
+    for request in requests {
+        session.on_request(request).unwrap();
+    }
+    session
+}
+
+/// All that is due, and its acceptance, until nothing is.
+fn drain(session: &mut Session, snapshot: &Snapshot) -> Vec<String> {
+    let mut said = Vec::new();
+    let mut waiting = Vec::new();
+    loop {
+        while let Some(response) = session.on_snapshot(snapshot) {
+            let kind = response.type_url.rsplit('.').next().unwrap();
+            said.extend(
+                response
+                    .resources
+                    .iter()
+                    .map(|r| format!("{kind} {}", r.name)),
+            );
+            said.extend(
+                response
+                    .removed_resources
+                    .iter()
+                    .map(|name| format!("-{kind} {name}")),
+            );
+            waiting.push(DeltaDiscoveryRequest {
+                type_url: response.type_url,
+                response_nonce: response.nonce,
+                ..Default::default()
+            });
+        }
+        if waiting.is_empty() {
+            return said;
+        }
+        said.push("|".to_owned());
+        for answer in waiting.drain(..) {
+            assert!(session.on_request(&answer).unwrap().is_some());
+        }
+    }
+}
+
+#[test]
+fn a_stream_must_say_whose_it_is_and_of_what_it_speaks() {
+    let nobody = DeltaDiscoveryRequest {
+        type_url: HOSTS.to_owned(),
+        ..Default::default()
+    };
+    assert_eq!(
+        Session::open(&nobody).unwrap_err().code(),
+        Code::InvalidArgument
+    );
+    let mut session = Session::open(&request(HOSTS, &[])).unwrap();
+    assert!(session.weir);
+    for wrong in ["", types::CLUSTER] {
+        let error = session.on_request(&request(wrong, &[])).unwrap_err();
+        assert_eq!(error.code(), Code::InvalidArgument);
+    }
+    assert!(!Session::open(&request(types::CLUSTER, &[])).unwrap().weir);
+}
+
+#[test]
+fn a_stream_has_a_limited_number_of_types() {
+    let mut session = Session::open(&request(types::CLUSTER, &[])).unwrap();
+    for i in 0..MAX_TYPES {
+        session.on_request(&request(&format!("t{i}"), &[])).unwrap();
+    }
+    let error = session.on_request(&request("one more", &[])).unwrap_err();
+    assert_eq!(error.code(), Code::ResourceExhausted);
+}
+
+#[test]
+fn a_type_that_is_not_known_yet_takes_nothing_away() {
+    let mut resuming = request(types::CLUSTER, &[]);
+    resuming
+        .initial_resource_versions
+        .insert("a".to_owned(), "1".to_owned());
+    let mut session = open(&[resuming]);
+    assert!(drain(&mut session, &snapshot(&[])).is_empty());
+    assert_eq!(
+        drain(&mut session, &snapshot(&[(types::CLUSTER, &[])])),
+        ["-Cluster a", "|"]
+    );
+}
+
+#[test]
+fn clusters_come_before_what_routes_to_them_and_leave_after() {
+    let all = [
+        types::EXTENSION,
+        types::ROUTE,
+        types::LISTENER,
+        types::CLUSTER,
+    ];
+    let mut requests = all.map(|type_url| request(type_url, &[])).to_vec();
+    requests.push(request(types::ENDPOINTS, &["a", "b"]));
+    let mut session = open(&requests);
+    let one = snapshot(&[
+        (types::CLUSTER, &[("a", "1")]),
+        (types::ENDPOINTS, &[("a", "1")]),
+        (types::LISTENER, &[("l", "1")]),
+        (types::ROUTE, &[("l", "1")]),
+        (types::EXTENSION, &[("weir", "1")]),
+    ]);
+    assert_eq!(
+        drain(&mut session, &one),
+        [
+            "Cluster a",
+            "ClusterLoadAssignment a",
+            "-ClusterLoadAssignment b",
+            "TypedExtensionConfig weir",
+            "|",
+            "Listener l",
+            "RouteConfiguration l",
+            "|",
+        ]
+    );
+    let other = snapshot(&[
+        (types::CLUSTER, &[("b", "1")]),
+        (types::ENDPOINTS, &[("b", "1")]),
+        (types::LISTENER, &[("l", "1")]),
+        (types::ROUTE, &[("l", "2")]),
+        (types::EXTENSION, &[("weir", "1")]),
+    ]);
+    assert_eq!(
+        drain(&mut session, &other),
+        [
+            "Cluster b",
+            "ClusterLoadAssignment b",
+            "|",
+            "RouteConfiguration l",
+            "|",
+            "-Cluster a",
+            "-ClusterLoadAssignment a",
+            "|",
+        ]
+    );
+}
+
+#[test]
+fn types_do_not_wait_for_each_other_on_the_filters_stream() {
+    let shards = "type.googleapis.com/weir.v1.CacheShard";
+    let mut session = open(&[request(HOSTS, &["rules"]), request(shards, &["rules/1/0"])]);
+    let both = snapshot(&[(HOSTS, &[("rules", "1")]), (shards, &[("rules/1/0", "1")])]);
+    assert!(session.on_snapshot(&both).is_some());
+    assert!(session.on_snapshot(&both).is_some());
+    assert!(session.on_snapshot(&both).is_none());
+}

@@ -155,7 +155,8 @@ fn listeners(written: &[written::Listener], clusters: &[&str]) -> Result<Vec<Lis
                 format!("{:?} is taken", listener.name),
             ));
         }
-        if !addresses.insert(listener.address) {
+        // Port 0 is a free port, another one each time.
+        if listener.address.port() != 0 && !addresses.insert(listener.address) {
             return Err((
                 format!("{at}.address"),
                 format!("{} is taken", listener.address),

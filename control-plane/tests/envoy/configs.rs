@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//! envoy-config/ is what Envoy takes.
+
+use std::process::Command;
+
+use crate::tools;
+
+fn validate(config: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("envoy.yaml");
+    std::fs::write(&file, config).unwrap();
+    let mut command = Command::new(tools::envoy());
+    command
+        .args(["--mode", "validate", "--disable-hot-restart", "-c"])
+        .arg(&file);
+    let output = command.output().unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+#[test]
+fn the_standalone_bootstrap_is_valid() {
+    validate(&tools::envoy_config("standalone/bootstrap.yaml", &[]));
+}
+
+#[test]
+fn the_static_configuration_is_valid() {
+    let filter = tools::filter();
+    let replace = [("/etc/weir/weir_filter.wasm", filter.to_str().unwrap())];
+    validate(&tools::envoy_config("static/envoy.yaml", &replace));
+}

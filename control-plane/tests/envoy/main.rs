@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The discovery server, standalone mode and envoy-config/ with the real Envoy.
+//!
+//! `cargo xtask test` names Envoy and the filter; see `tools.rs` for what is tried without it.
+
+mod configs;
+mod control;
+mod hosts;
+mod http;
+mod sidecar;
+mod standalone;
+mod tools;

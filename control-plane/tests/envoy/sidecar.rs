@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A real Envoy, ended on drop.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::{http, tools};
+
+/// Envoy compiles the filter first, on a machine that is busy with other tests.
+const ATTEMPTS: u32 = 600;
+const PAUSE: Duration = Duration::from_millis(100);
+
+pub(crate) struct Sidecar {
+    child: Child,
+    folder: TempDir,
+    pub(crate) admin: SocketAddr,
+}
+
+impl Sidecar {
+    /// Starts Envoy and waits until it is ready.
+    pub(crate) async fn start(config: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, admin) = (
+            folder.path().join("envoy.yaml"),
+            folder.path().join("admin"),
+        );
+        std::fs::write(&file, config).unwrap();
+        let log = std::fs::File::create(folder.path().join("log")).unwrap();
+        let child = Command::new(tools::envoy())
+            .args([
+                "--concurrency",
+                "1",
+                "--disable-hot-restart",
+                "-l",
+                "info",
+                "-c",
+            ])
+            .arg(&file)
+            .arg("--admin-address-path")
+            .arg(&admin)
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
+        let mut sidecar = Self {
+            child,
+            folder,
+            admin: nowhere,
+        };
+        sidecar.admin = sidecar
+            .wait("an admin address", async |_| address(&admin))
+            .await;
+        sidecar
+            .wait("readiness", async |sidecar| sidecar.page("/ready").await)
+            .await;
+        sidecar
+    }
+
+    /// A page of the admin interface, if it is there and the answer is 200.
+    pub(crate) async fn page(&self, path: &str) -> Option<String> {
+        let (status, body) = http::get(self.admin, path).await?;
+        (status == 200).then_some(body)
+    }
+
+    /// Where the listener of that name listens.
+    pub(crate) async fn listener(&self, name: &str) -> SocketAddr {
+        let page = async |sidecar: &Self| sidecar.page("/listeners?format=json").await;
+        let page: Value = serde_json::from_str(&self.wait("listeners", page).await).unwrap();
+        let all = page["listener_statuses"].as_array().unwrap();
+        let status = all.iter().find(|status| status["name"] == name).unwrap();
+        let address = &status["local_address"]["socket_address"];
+        format!(
+            "{}:{}",
+            address["address"].as_str().unwrap(),
+            address["port_value"]
+        )
+        .parse()
+        .unwrap()
+    }
+
+    /// Asks again and again until there is an answer; fails with Envoy's log.
+    pub(crate) async fn wait<T>(&self, what: &str, ask: impl AsyncFn(&Self) -> Option<T>) -> T {
+        for _ in 0..ATTEMPTS {
+            if let Some(answer) = ask(self).await {
+                return answer;
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+        let log = std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
+        panic!("waited in vain for {what}\n{log}");
+    }
+}
+
+fn address(file: &Path) -> Option<SocketAddr> {
+    std::fs::read_to_string(file).ok()?.trim().parse().ok()
+}
+
+impl Drop for Sidecar {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The discovery server over real gRPC, on port 0.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use discovery::aggregated_discovery_service_client::AggregatedDiscoveryServiceClient as Client;
+use discovery::{DeltaDiscoveryRequest, DeltaDiscoveryResponse};
+use envoy_types::pb::envoy::config::core::v3::Node;
+use envoy_types::pb::envoy::service::discovery::v3 as discovery;
+use envoy_types::pb::google::rpc;
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, watch};
+use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
+use tokio_util::sync::CancellationToken;
+use tonic::{Code, Status, Streaming};
+use weir_control::snapshot::{ClientEvent, Feed, Resource, Snapshot};
+use weir_control::xds::{self, XdsMetrics, types};
+
+const HOSTS: &str = "type.googleapis.com/weir.v1.HostTable";
+
+/// A server and what it was given.
+struct Server {
+    address: SocketAddr,
+    snapshots: watch::Sender<Arc<Snapshot>>,
+    events: mpsc::Receiver<ClientEvent>,
+    metrics: XdsMetrics,
+    shutdown: CancellationToken,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Server {
+    async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (snapshots, receiver) = watch::channel(Arc::default());
+        let (sender, events) = mpsc::channel(64);
+        let feed = Feed {
+            snapshots: receiver,
+            events: sender,
+        };
+        let (metrics, shutdown) = (XdsMetrics::default(), CancellationToken::new());
+        let service = xds::service(feed, metrics.clone(), shutdown.clone());
+        let router = xds::server().add_service(service);
+        let stop = shutdown.clone();
+        let task = tokio::spawn(async move {
+            let incoming = TcpListenerStream::new(listener);
+            router
+                .serve_with_incoming_shutdown(incoming, stop.cancelled_owned())
+                .await
+                .unwrap();
+        });
+        Self {
+            address,
+            snapshots,
+            events,
+            metrics,
+            shutdown,
+            task,
+        }
+    }
+
+    fn publish(&self, name: &str, version: &str) {
+        let resource = Resource {
+            version: version.into(),
+            body: vec![7; 3].into(),
+        };
+        let resources = Arc::new(BTreeMap::from([(name.to_owned(), resource)]));
+        let snapshot = Snapshot {
+            resources: [(HOSTS, resources.clone()), (types::CLUSTER, resources)].into(),
+        };
+        self.snapshots.send_replace(Arc::new(snapshot));
+    }
+
+    async fn client(&self) -> Client<tonic::transport::Channel> {
+        Client::connect(format!("http://{}", self.address))
+            .await
+            .unwrap()
+    }
+
+    /// A stream whose first request has been sent.
+    async fn open(&self, first: DeltaDiscoveryRequest) -> Stream {
+        let (requests, outbound) = mpsc::channel(8);
+        requests.send(first).await.unwrap();
+        self.stream(requests, outbound).await
+    }
+
+    async fn stream(
+        &self,
+        requests: mpsc::Sender<DeltaDiscoveryRequest>,
+        outbound: mpsc::Receiver<DeltaDiscoveryRequest>,
+    ) -> Stream {
+        let mut client = self.client().await;
+        let answer = client.delta_aggregated_resources(ReceiverStream::new(outbound));
+        Stream {
+            requests,
+            responses: answer.await.unwrap().into_inner(),
+        }
+    }
+
+    async fn event(&mut self) -> ClientEvent {
+        self.events.recv().await.unwrap()
+    }
+}
+
+struct Stream {
+    requests: mpsc::Sender<DeltaDiscoveryRequest>,
+    responses: Streaming<DeltaDiscoveryResponse>,
+}
+
+impl Stream {
+    async fn next(&mut self) -> DeltaDiscoveryResponse {
+        self.responses.message().await.unwrap().unwrap()
+    }
+
+    async fn end(&mut self) -> Status {
+        loop {
+            if let Err(status) = self.responses.message().await {
+                return status;
+            }
+        }
+    }
+
+    async fn answer(&self, response: &DeltaDiscoveryResponse, refusal: Option<&str>) {
+        let refuse = |reason: &str| rpc::Status {
+            message: reason.to_owned(),
+            ..Default::default()
+        };
+        let answer = DeltaDiscoveryRequest {
+            type_url: response.type_url.clone(),
+            response_nonce: response.nonce.clone(),
+            error_detail: refusal.map(refuse),
+            ..Default::default()
+        };
+        self.requests.send(answer).await.unwrap();
+    }
+}
+
+fn first(node: &str, type_url: &str, names: &[&str]) -> DeltaDiscoveryRequest {
+    DeltaDiscoveryRequest {
+        node: Some(Node {
+            id: node.to_owned(),
+            ..Default::default()
+        }),
+        type_url: type_url.to_owned(),
+        resource_names_subscribe: names.iter().map(|name| (*name).to_owned()).collect(),
+        ..Default::default()
+    }
+}
+
+#[tokio::test]
+async fn a_table_is_pushed_and_its_acceptance_and_refusal_are_told() {
+    let mut server = Server::start().await;
+    server.publish("rules", "1");
+    let mut stream = server.open(first("a", HOSTS, &["rules"])).await;
+    let ClientEvent::Connected {
+        proxy, peer, weir, ..
+    } = server.event().await
+    else {
+        panic!()
+    };
+    assert_eq!((&*proxy, weir), ("a", true));
+    assert!(peer.unwrap().ip().is_loopback());
+
+    let table = stream.next().await;
+    assert_eq!(
+        (&*table.resources[0].name, &*table.resources[0].version),
+        ("rules", "1")
+    );
+    let body = table.resources[0].resource.as_ref().unwrap();
+    assert_eq!((&*body.type_url, &*body.value), (HOSTS, [7; 3].as_slice()));
+    stream.answer(&table, None).await;
+    let ClientEvent::Acked { versions, .. } = server.event().await else {
+        panic!()
+    };
+    assert_eq!(versions, [("rules".to_owned(), "1".into())]);
+
+    server.publish("rules", "2");
+    let table = stream.next().await;
+    stream
+        .answer(&table, Some("two hosts with one address"))
+        .await;
+    let ClientEvent::Nacked {
+        reason, versions, ..
+    } = server.event().await
+    else {
+        panic!()
+    };
+    assert_eq!(reason, "two hosts with one address");
+    assert_eq!(versions, [("rules".to_owned(), "2".into())]);
+    assert_eq!(server.metrics.resources_sent(HOSTS), 2);
+
+    drop(stream);
+    let ClientEvent::Disconnected { reason, .. } = server.event().await else {
+        panic!()
+    };
+    assert!(!reason.is_empty());
+}
+
+#[tokio::test]
+async fn the_newest_stream_of_a_filter_wins_and_envoys_own_is_left_alone() {
+    let server = Server::start().await;
+    server.publish("rules", "1");
+    let mut envoy = server.open(first("a", types::CLUSTER, &[])).await;
+    let mut other = server.open(first("b", HOSTS, &["rules"])).await;
+    let mut older = server.open(first("a", HOSTS, &["rules"])).await;
+    for stream in [&mut envoy, &mut other, &mut older] {
+        let response = stream.next().await;
+        stream.answer(&response, None).await;
+    }
+    let mut newer = server.open(first("a", HOSTS, &["rules"])).await;
+    assert_eq!(older.end().await.code(), Code::Aborted);
+    newer.next().await;
+    server.publish("rules", "2");
+    for stream in [&mut envoy, &mut other] {
+        assert_eq!(stream.next().await.resources[0].version, "2");
+    }
+}
+
+#[tokio::test]
+async fn a_superseded_stream_whose_client_does_not_read_makes_room_at_once() {
+    let mut server = Server::start().await;
+    server.publish("rules", "1");
+    let _stuck = server.open(first("a", HOSTS, &["rules"])).await;
+    let _newer = server.open(first("a", HOSTS, &["rules"])).await;
+    loop {
+        if let ClientEvent::Disconnected { reason, .. } = server.event().await {
+            assert_eq!(reason, "superseded");
+            break;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_stream_without_a_node_id_is_refused() {
+    let server = Server::start().await;
+    let status = server.open(first("", HOSTS, &["rules"])).await.end().await;
+    assert_eq!(status.code(), Code::InvalidArgument);
+    assert!(status.message().contains("node.id"), "{status}");
+}
+
+#[tokio::test]
+async fn a_request_over_the_limits_ends_its_stream_only() {
+    let server = Server::start().await;
+    server.publish("rules", "1");
+    let mut good = server.open(first("good", HOSTS, &["rules"])).await;
+    good.next().await;
+    let many: Vec<String> = (0..=xds::subscription::MAX_NAMES)
+        .map(|i| i.to_string())
+        .collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    let status = server.open(first("many", HOSTS, &many)).await.end().await;
+    assert_eq!(status.code(), Code::ResourceExhausted);
+    let (requests, outbound) = mpsc::channel(1);
+    let large = "x".repeat(5 << 20);
+    requests
+        .send(first("large", HOSTS, &[&large]))
+        .await
+        .unwrap();
+    let answer = server
+        .client()
+        .await
+        .delta_aggregated_resources(ReceiverStream::new(outbound))
+        .await;
+    if let Ok(answer) = answer {
+        assert!(!matches!(answer.into_inner().message().await, Ok(Some(_))));
+    }
+    good.requests
+        .send(first("", HOSTS, &["rules"]))
+        .await
+        .unwrap();
+    drop(good);
+}
+
+#[tokio::test]
+async fn the_state_of_the_world_protocol_is_answered_with_what_to_use_instead() {
+    let server = Server::start().await;
+    let requests = tokio_stream::empty::<discovery::DiscoveryRequest>();
+    let status = server
+        .client()
+        .await
+        .stream_aggregated_resources(requests)
+        .await
+        .unwrap_err();
+    assert_eq!(status.code(), Code::Unimplemented);
+    assert!(status.message().contains("DELTA_GRPC"), "{status}");
+}
+
+#[tokio::test]
+async fn shutdown_ends_every_stream_and_the_server() {
+    let server = Server::start().await;
+    let mut stream = server.open(first("a", HOSTS, &["rules"])).await;
+    let (requests, outbound) = mpsc::channel(1);
+    let mut silent = server.stream(requests, outbound).await;
+    server.shutdown.cancel();
+    assert_eq!(stream.end().await.code(), Code::Unavailable);
+    assert_eq!(silent.end().await.code(), Code::Unavailable);
+    server.task.await.unwrap();
+}
+
+#[test]
+fn metrics_are_registered_under_the_callers_prefix() {
+    let mut registry = prometheus_client::registry::Registry::with_prefix("weir_xds");
+    XdsMetrics::default().register(&mut registry);
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+    assert!(
+        text.contains("\nweir_xds_streams_superseded_total 0"),
+        "{text}"
+    );
+}
