@@ -55,7 +55,7 @@ pub(crate) struct Run {
     #[arg(long, default_value = "10s", value_parser = units::duration)]
     backoff_cap: Duration,
     /// Requests under way at most; those beyond fail unsent with the reason replayer_full.
-    #[arg(long, default_value_t = 20_000)]
+    #[arg(long, default_value_t = 10_000)]
     max_in_flight: usize,
     /// Seed of the jitter.
     #[arg(long, default_value_t = 1)]
