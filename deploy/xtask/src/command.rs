@@ -78,7 +78,7 @@ fn ended(command: &Command, status: ExitStatus, stderr: &[u8]) -> Result<()> {
 }
 
 /// The last lines of what a program said, indented for quoting.
-fn tail(text: &str, lines: usize) -> String {
+pub(crate) fn tail(text: &str, lines: usize) -> String {
     let said: Vec<&str> = text
         .lines()
         .filter(|line| !line.trim().is_empty())

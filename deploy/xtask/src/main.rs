@@ -10,6 +10,7 @@
 mod bench;
 mod build_filter;
 mod command;
+mod demo;
 mod test;
 mod tools;
 mod workspace;
@@ -37,6 +38,8 @@ enum Command {
     Bench(bench::Args),
     /// Install the pinned external programs into .weir/tools (WEIR_TOOLS_DIR for elsewhere)
     Tools(tools::Args),
+    /// Replay a workload five ways through real Envoys and print a table
+    Demo(demo::Args),
     /// Build weir_filter.wasm and check its size
     BuildFilter,
 }
@@ -58,6 +61,7 @@ fn run(command: Command) -> Result<()> {
         Command::Test(args) => test::run(&workspace, &args),
         Command::Bench(args) => bench::run(&workspace, &args),
         Command::Tools(args) => tools::run(&workspace, &args),
+        Command::Demo(args) => demo::run(&workspace, &args),
         Command::BuildFilter => build_filter::run(&workspace).map(drop),
     }
 }

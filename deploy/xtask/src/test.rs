@@ -77,11 +77,11 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
 fn fmt(workspace: &Workspace) -> Result<Outcome> {
     if workspace
         .cargo()
-        .args(["fmt", "--all", "--check"])
+        .args(["fmt", "--all", "--check", "--", "--files-with-diff"])
         .shown()
         .is_err()
     {
-        bail!("files are not formatted: run `cargo fmt --all`");
+        bail!("the files above are not formatted: run `cargo fmt --all`");
     }
     Ok(Outcome::Passed)
 }

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `cargo xtask demo`: one workload, sent five ways through real Envoys, and a table.
+//!
+//! ```text
+//!  replay ──> 2 Envoys (callers) ──> 6 emulated hosts      new processes for every way
+//!                 ▲                        │
+//!                 └────── weir-control <───┘               only where Weir chooses
+//! ```
+
+mod control;
+mod envoy;
+mod hosts;
+mod http;
+mod interrupt;
+mod machine;
+mod plan;
+mod processes;
+mod progress;
+mod replay;
+mod results;
+mod table;
+mod ways;
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::command::Run;
+use crate::demo::plan::Plan;
+use crate::demo::processes::Processes;
+use crate::demo::progress::Progress;
+use crate::demo::replay::Workload;
+use crate::demo::table::{Row, Table};
+use crate::demo::ways::{Kind, WAYS, Way};
+use crate::workspace::Workspace;
+use crate::{build_filter, tools};
+
+/// From the start of the sidecars to the filter's first choice from a table.
+const FIRST_TABLE: Duration = Duration::from_secs(20);
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// A quarter of the workload: under two minutes, and rougher figures
+    #[arg(long)]
+    quick: bool,
+    /// Only the ways whose name contains this; repeatable
+    #[arg(long, value_name = "NAME")]
+    way: Vec<String>,
+}
+
+/// What is run, by absolute path.
+struct Programs {
+    envoy: PathBuf,
+    filter: PathBuf,
+    control: PathBuf,
+    worker: PathBuf,
+    replay: PathBuf,
+}
+
+/// One run of the command.
+struct Demo {
+    programs: Programs,
+    plan: Plan,
+    workload: Workload,
+    /// Where everything that the run leaves is kept.
+    folder: PathBuf,
+}
+
+pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
+    let ways: Vec<&Way> = WAYS.iter().filter(|way| args.wants(way)).collect();
+    ensure!(!ways.is_empty(), "no way has such a name: {}", names());
+    interrupt::catch()?;
+    let programs = Programs::build(workspace)?;
+    let plan = Plan::new(args.quick);
+    let folder = new_folder(workspace)?;
+    let workload = replay::prepare(workspace, &programs.replay, &plan, &folder)?;
+    let demo = Demo {
+        programs,
+        plan,
+        workload,
+        folder,
+    };
+    let header = demo.header(workspace);
+    println!("\n{header}\n");
+    let rows = demo.compare(&ways)?;
+    let table = Table(rows);
+    fs::write(
+        demo.folder.join("table.txt"),
+        format!("{header}\n\n{table}"),
+    )?;
+    println!("\n{header}\n\n{table}");
+    println!(
+        "raw results, logs and configurations: {}",
+        workspace.shown(&demo.folder)
+    );
+    Ok(())
+}
+
+impl Args {
+    fn wants(&self, way: &Way) -> bool {
+        self.way.is_empty() || self.way.iter().any(|part| way.name.contains(&**part))
+    }
+}
+
+fn names() -> String {
+    let names: Vec<&str> = WAYS.iter().map(|way| way.name).collect();
+    names.join(", ")
+}
+
+impl Programs {
+    fn build(workspace: &Workspace) -> Result<Self> {
+        let envoy = tools::install(workspace)?.envoy;
+        let filter = build_filter::run(workspace)?;
+        let packages = ["weir-control", "weir-worker", "weir-replay"];
+        println!("demo: building {}", packages.join(", "));
+        let mut command = workspace.cargo();
+        command.args(["build", "--release", "--bins"]);
+        for package in packages {
+            command.args(["--package", package]);
+        }
+        command.shown()?;
+        let [control, worker, replay] =
+            packages.map(|name| workspace.target.join("release").join(name));
+        Ok(Self {
+            envoy,
+            filter,
+            control,
+            worker,
+            replay,
+        })
+    }
+}
+
+fn new_folder(workspace: &Workspace) -> Result<PathBuf> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
+    let folder = workspace.cache().join("demo").join(now.to_string());
+    fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
+    Ok(folder)
+}
+
+impl Demo {
+    /// Runs the ways one after another, each with new processes.
+    fn compare(&self, ways: &[&'static Way]) -> Result<Vec<Row>> {
+        let mut progress = Progress::new(ways.len(), self.plan.replay + plan::AROUND);
+        let mut rows = Vec::new();
+        for way in ways {
+            progress.next_way(way.name);
+            rows.extend(self.try_way(way, &mut progress).context(way.name)?);
+        }
+        Ok(rows)
+    }
+
+    fn try_way(&self, way: &Way, progress: &mut Progress) -> Result<Vec<Row>> {
+        let started = Instant::now();
+        let folder = self.folder.join(way.folder());
+        let mut processes = Processes::new(folder.clone())?;
+        progress.say("starting", started.elapsed());
+        let callers = self.start(way, &mut processes, &folder)?;
+        let records = self.workload.send(
+            &mut processes,
+            &self.programs.replay,
+            &callers,
+            &folder,
+            |sent| {
+                let what = format!(
+                    "sending for {} of {} s",
+                    sent.as_secs(),
+                    self.plan.replay.as_secs()
+                );
+                progress.say(&what, started.elapsed());
+            },
+        )?;
+        progress.end_way(&format!("done in {} s", started.elapsed().as_secs()));
+        Ok(results::rows(way.name, &replay::PRIORITIES, &records))
+    }
+
+    /// Starts hosts, sidecars and, where Weir chooses, weir-control.
+    fn start(
+        &self,
+        way: &Way,
+        processes: &mut Processes,
+        folder: &Path,
+    ) -> Result<Vec<SocketAddr>> {
+        let programs = &self.programs;
+        let hosts = hosts::start(processes, &programs.worker, &self.plan, folder)?;
+        let nodes: Vec<String> = (1..=self.plan.callers)
+            .map(|n| format!("caller-{n}"))
+            .collect();
+        match way.kind {
+            Kind::Envoy(balancer) => {
+                let start = |node: &String| {
+                    let bootstrap = envoy::alone(node, balancer, &hosts);
+                    envoy::start(processes, &programs.envoy, node, &bootstrap, folder)
+                };
+                nodes.iter().map(start).collect()
+            }
+            Kind::Weir {
+                selection,
+                overload,
+            } => {
+                let config = control::config(selection, overload, &hosts, &programs.filter);
+                let control = control::start(processes, &programs.control, &config, folder)?;
+                let mut start = |node: &String| {
+                    let bootstrap = envoy::with_weir(node, control.xds);
+                    let caller =
+                        envoy::start(processes, &programs.envoy, node, &bootstrap, folder)?;
+                    wait_for_table(processes, node, caller)?;
+                    Ok(caller)
+                };
+                nodes.iter().map(&mut start).collect()
+            }
+        }
+    }
+
+    fn header(&self, workspace: &Workspace) -> String {
+        let plan = &self.plan;
+        let kept = workspace.shown(&self.folder);
+        format!(
+            "workload: {}\n\
+             hosts:    {} x {} EMULATED cores, each with {} of cache; a job sleeps for its time and burns no CPU\n\
+             callers:  {} Envoys; {} s for each way, hosts start with empty caches\n\
+             machine:  {}\n\
+             kept in:  {kept}",
+            self.workload.description,
+            plan.hosts,
+            plan.cores,
+            plan.cache_bytes,
+            plan.callers,
+            plan.replay.as_secs(),
+            machine::describe(),
+        )
+    }
+}
+
+/// Sends requests of no consequence until the filter chooses from a table.
+fn wait_for_table(processes: &mut Processes, node: &str, caller: SocketAddr) -> Result<()> {
+    processes.wait_until(&format!("the first table of {node}"), FIRST_TABLE, || {
+        let answer = http::get(caller, "/").ok()?;
+        let reason = answer.header("x-weir-reason")?;
+        (reason != "no_table").then_some(())
+    })
+}

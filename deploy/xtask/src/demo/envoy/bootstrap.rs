@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the sidecars are started with.
+
+use std::net::SocketAddr;
+
+use serde_json::{Value, json};
+
+use crate::demo::ways::Balancer;
+
+/// Envoy's own limits must not decide anything here.
+const NO_LIMIT: u32 = 100_000;
+
+/// Envoy alone: everything is static.
+pub(in crate::demo) fn alone(node: &str, balancer: Balancer, hosts: &[SocketAddr]) -> Value {
+    let listener = json!({
+        "name": "caller",
+        "address": loopback(0),
+        "filter_chains": [{"filters": [{
+            "name": "envoy.filters.network.http_connection_manager",
+            "typed_config": connection_manager(balancer),
+        }]}],
+    });
+    let mut bootstrap = base(node);
+    bootstrap["static_resources"] = json!({
+        "listeners": [listener],
+        "clusters": [cluster(balancer, hosts)],
+    });
+    bootstrap
+}
+
+/// Envoy told everything by weir-control, as in the standalone mode.
+pub(in crate::demo) fn with_weir(node: &str, control: SocketAddr) -> Value {
+    let mut bootstrap = base(node);
+    bootstrap["static_resources"] = json!({"clusters": [{
+        "name": "weir-control",
+        "type": "STATIC",
+        "connect_timeout": "1s",
+        "load_assignment": assignment("weir-control", &[control]),
+        "typed_extension_protocol_options": {
+            "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
+                "@type": "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
+                "explicit_http_config": {"http2_protocol_options": {
+                    // A frozen server is noticed in seven seconds.
+                    "connection_keepalive": {"interval": "5s", "timeout": "2s"},
+                }},
+            },
+        },
+    }]});
+    let ads = json!({"ads": {}, "resource_api_version": "V3"});
+    bootstrap["dynamic_resources"] = json!({
+        "ads_config": {
+            "api_type": "DELTA_GRPC",
+            "transport_api_version": "V3",
+            "grpc_services": [{"envoy_grpc": {"cluster_name": "weir-control"}}],
+        },
+        "cds_config": ads,
+        "lds_config": ads,
+    });
+    bootstrap
+}
+
+fn base(node: &str) -> Value {
+    json!({
+        "node": {"id": node, "cluster": "callers"},
+        "admin": {"address": loopback(0)},
+    })
+}
+
+fn connection_manager(balancer: Balancer) -> Value {
+    let mut action = json!({
+        "cluster": "rules",
+        // The workload has jobs of minutes; time-outs are not what is compared.
+        "timeout": "0s",
+        // The same as weir-control gives in the standalone mode.
+        "retry_policy": {
+            "retry_on": "connect-failure,reset",
+            "num_retries": 2,
+            "retry_host_predicate": [{
+                "name": "envoy.retry_host_predicates.previous_hosts",
+                "typed_config": {
+                    "@type": "type.googleapis.com/envoy.extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate",
+                },
+            }],
+            "host_selection_retry_max_attempts": 5,
+        },
+    });
+    if let Balancer::RingHash = balancer {
+        action["hash_policy"] = json!([{"header": {"header_name": "x-weir-key"}}]);
+    }
+    json!({
+        "@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+        "stat_prefix": "caller",
+        "route_config": {"name": "caller", "virtual_hosts": [{
+            "name": "all",
+            "domains": ["*"],
+            "routes": [{"match": {"prefix": "/"}, "route": action}],
+        }]},
+        "http_filters": [{
+            "name": "envoy.filters.http.router",
+            "typed_config": {"@type": "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router"},
+        }],
+    })
+}
+
+fn cluster(balancer: Balancer, hosts: &[SocketAddr]) -> Value {
+    let policy = match balancer {
+        Balancer::LeastRequest => "LEAST_REQUEST",
+        Balancer::RingHash => "RING_HASH",
+    };
+    json!({
+        "name": "rules",
+        "type": "STATIC",
+        "connect_timeout": "1s",
+        "lb_policy": policy,
+        "load_assignment": assignment("rules", hosts),
+        "circuit_breakers": {"thresholds": [{
+            "max_connections": NO_LIMIT,
+            "max_pending_requests": NO_LIMIT,
+            "max_requests": NO_LIMIT,
+            "max_retries": NO_LIMIT,
+        }]},
+    })
+}
+
+fn assignment(cluster: &str, addresses: &[SocketAddr]) -> Value {
+    let endpoint = |address: &SocketAddr| {
+        json!({"endpoint": {"address": {"socket_address": {
+            "address": address.ip().to_string(),
+            "port_value": address.port(),
+        }}}})
+    };
+    let endpoints: Vec<Value> = addresses.iter().map(endpoint).collect();
+    json!({"cluster_name": cluster, "endpoints": [{"lb_endpoints": endpoints}]})
+}
+
+fn loopback(port: u16) -> Value {
+    json!({"socket_address": {"address": "127.0.0.1", "port_value": port}})
+}

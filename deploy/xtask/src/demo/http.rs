@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Just enough HTTP to read the admin pages of processes on this machine.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+
+const LIMIT: Duration = Duration::from_secs(2);
+
+/// An answer with status 200.
+pub(super) struct Answer {
+    headers: String,
+    pub(super) body: String,
+}
+
+/// Asks for a page. Any status but 200 is an error.
+pub(super) fn get(address: SocketAddr, path: &str) -> Result<Answer> {
+    let mut stream = TcpStream::connect_timeout(&address, LIMIT)?;
+    stream.set_read_timeout(Some(LIMIT))?;
+    write!(
+        stream,
+        "GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n"
+    )?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer)?;
+    Answer::parse(&answer).with_context(|| format!("http://{address}{path}"))
+}
+
+impl Answer {
+    fn parse(answer: &[u8]) -> Result<Self> {
+        let text = std::str::from_utf8(answer)?;
+        let (head, body) = text
+            .split_once("\r\n\r\n")
+            .context("the answer has no end of headers")?;
+        let (first, headers) = head.split_once("\r\n").unwrap_or((head, ""));
+        let status = first.split(' ').nth(1).unwrap_or_default();
+        ensure!(status == "200", "status {status}");
+        let mut answer = Self {
+            headers: headers.to_owned(),
+            body: body.to_owned(),
+        };
+        if answer.header("transfer-encoding") == Some("chunked") {
+            answer.body = unchunk(body)?;
+        }
+        Ok(answer)
+    }
+
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        let mut fields = self.headers.lines().filter_map(|line| line.split_once(':'));
+        let (_, value) = fields.find(|(field, _)| field.eq_ignore_ascii_case(name))?;
+        Some(value.trim())
+    }
+}
+
+fn unchunk(mut rest: &str) -> Result<String> {
+    let mut body = String::new();
+    loop {
+        let (size, after) = rest.split_once("\r\n").context("a chunk has no size")?;
+        let size = usize::from_str_radix(size, 16)?;
+        if size == 0 {
+            return Ok(body);
+        }
+        let (chunk, next) = after.split_at_checked(size).context("a chunk is cut")?;
+        body.push_str(chunk);
+        rest = next.strip_prefix("\r\n").context("a chunk has no end")?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn body(answer: &str) -> Result<String> {
+        Ok(Answer::parse(answer.as_bytes())?.body)
+    }
+
+    #[test]
+    fn headers_are_found_whatever_their_case_and_the_body_follows_them() {
+        let answer =
+            Answer::parse(b"HTTP/1.1 200 OK\r\nX-Weir-Reason: random\r\n\r\nhello").unwrap();
+        assert_eq!(answer.header("x-weir-reason"), Some("random"));
+        assert_eq!(answer.header("x-weir-host"), None);
+        assert_eq!(answer.body, "hello");
+    }
+
+    #[test]
+    fn chunks_are_joined() {
+        let chunks = "3\r\nabc\r\na\r\n0123456789\r\n0\r\n\r\n";
+        let answer = format!("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n{chunks}");
+        assert_eq!(body(&answer).unwrap(), "abc0123456789");
+    }
+
+    #[test]
+    fn errors_and_cut_answers_are_refused() {
+        for answer in [
+            "",
+            "HTTP/1.1 503 no\r\n\r\nbody",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nff\r\nabc",
+        ] {
+            assert!(body(answer).is_err(), "{answer:?}");
+        }
+    }
+}

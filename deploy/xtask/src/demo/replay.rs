@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+//! weir-replay: makes the workload once and sends it for every way.
+
+mod records;
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+
+use crate::command::Run;
+use crate::demo::plan::{self, Plan};
+use crate::demo::processes::Processes;
+use crate::demo::results::Record;
+use crate::workspace::Workspace;
+
+/// In the order of the table.
+pub(super) const PRIORITIES: [&str; 2] = ["high", "low"];
+
+/// A caller that has not been answered by then has given up. As long as a way may go on after the
+/// last request was sent.
+const DEADLINE: Duration = Duration::from_secs(20);
+
+/// What is sent, the same for every way.
+pub(super) struct Workload {
+    file: PathBuf,
+    /// For the head of the table.
+    pub(super) description: String,
+}
+
+/// What weir-replay says of the workload it made.
+#[derive(Deserialize)]
+struct Report {
+    requests: u64,
+    keys: u64,
+    largest_key_share: f64,
+    rate_per_s: f64,
+    utilisation: f64,
+    run_factor: f64,
+    mean_run_us: f64,
+    distinct_bytes: f64,
+}
+
+pub(super) fn prepare(
+    workspace: &Workspace,
+    program: &Path,
+    plan: &Plan,
+    folder: &Path,
+) -> Result<Workload> {
+    let traces = workspace.root.join("loadtest/traces");
+    let file = folder.join("workload.ndjson");
+    let report = folder.join("workload.json");
+    Command::new(program)
+        .args(["workload", "azure-functions"])
+        .arg("--counts")
+        .arg(traces.join("azfunc2019_5min.csv"))
+        .arg("--keys")
+        .arg(traces.join("azfunc2019_5min_keys.csv"))
+        .args(["--from", &plan::FROM_MINUTE.to_string()])
+        .args(["--minutes", &plan::MINUTES.to_string()])
+        .args(["--hosts", &plan.hosts.to_string()])
+        .args(["--cores", &plan.cores.to_string()])
+        .args(["--utilisation", &plan.utilisation.to_string()])
+        .args(["--speed-up", &plan.speed_up().to_string()])
+        .args(["--sample", &plan.sample.to_string()])
+        .arg("--out")
+        .arg(&file)
+        .arg("--report")
+        .arg(&report)
+        .captured()
+        .context("making the workload")?;
+    let report: Report = serde_json::from_slice(&fs::read(&report)?)?;
+    let description = report.describe(plan);
+    Ok(Workload { file, description })
+}
+
+impl Report {
+    fn describe(&self, plan: &Plan) -> String {
+        format!(
+            "Azure Functions 2019, {minutes} minutes from 09:00, {sample:.0} % of the calls, {speed_up:.0} times as fast: \
+             {requests} requests, {rate:.0}/s\n\
+             modelled: place in the minute (uniform), run time (from each function's percentiles, mean {run:.0} ms \
+             after a factor {factor:.2}), priority (http = high)\n\
+             keys:     {keys} functions with {bytes:.1} GB of data; one function has {largest:.0} % of the requests\n\
+             load:     run times fill {utilisation:.0} % of the cores; fetching absent data comes on top",
+            minutes = plan::MINUTES,
+            sample = 100.0 * plan.sample,
+            speed_up = plan.speed_up(),
+            requests = self.requests,
+            rate = self.rate_per_s,
+            run = self.mean_run_us / 1e3,
+            factor = self.run_factor,
+            keys = self.keys,
+            bytes = self.distinct_bytes / 1e9,
+            largest = 100.0 * self.largest_key_share,
+            utilisation = 100.0 * self.utilisation,
+        )
+    }
+}
+
+impl Workload {
+    /// Sends everything through the callers' sidecars in turn and returns what became of it.
+    pub(super) fn send(
+        &self,
+        processes: &mut Processes,
+        program: &Path,
+        callers: &[SocketAddr],
+        folder: &Path,
+        tick: impl FnMut(Duration),
+    ) -> Result<Vec<Record>> {
+        let out = folder.join("requests.csv");
+        let mut command = Command::new(program);
+        command.arg("run").arg("--workload").arg(&self.file);
+        for caller in callers {
+            command.args(["--target", &caller.to_string()]);
+        }
+        command
+            .args(["--deadline", &format!("{}s", DEADLINE.as_secs())])
+            .arg("--out")
+            .arg(&out)
+            .arg("--summary")
+            .arg(folder.join("summary.json"));
+        processes.run("replay", command, tick)?;
+        records::read(&out).with_context(|| format!("reading {}", out.display()))
+    }
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+//! From what replay recorded of each request to the rows of the table.
+
+use std::collections::BTreeMap;
+
+use crate::demo::table::{Row, Spread};
+
+/// One request of the workload, with all its attempts.
+#[derive(Clone, Debug)]
+pub(super) struct Record {
+    pub(super) priority: String,
+    /// From its time in the workload to its end, in milliseconds.
+    pub(super) duration: f64,
+    pub(super) shed_attempts: u64,
+    /// What the host that served it says; none if no attempt succeeded.
+    pub(super) served: Option<Served>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Served {
+    pub(super) host: String,
+    /// Time in the host in which nothing ran for the request, in milliseconds.
+    pub(super) wait: f64,
+    pub(super) hit: bool,
+}
+
+/// One row for each priority, in the order of `priorities`.
+pub(super) fn rows(way: &str, priorities: &[&str], records: &[Record]) -> Vec<Row> {
+    let row = |priority: &&str| {
+        let of_priority = records.iter().filter(|record| record.priority == *priority);
+        row(way, priority, of_priority.collect())
+    };
+    priorities.iter().map(row).collect()
+}
+
+fn row(way: &str, priority: &str, records: Vec<&Record>) -> Row {
+    let served: Vec<&Served> = records.iter().filter_map(|r| r.served.as_ref()).collect();
+    let hits = served.iter().filter(|served| served.hit).count();
+    Row {
+        way: way.to_owned(),
+        priority: priority.to_owned(),
+        requests: records.len() as u64,
+        duration: Spread::of(records.iter().map(|record| record.duration).collect()),
+        wait: Spread::of(served.iter().map(|served| served.wait).collect()),
+        hits: hits as f64 / served.len() as f64,
+        shed: records.iter().map(|record| record.shed_attempts).sum(),
+        failed: (records.len() - served.len()) as u64,
+        unevenness: unevenness(&served),
+    }
+}
+
+impl Spread {
+    /// Mean and nearest-rank quantiles. Not numbers where there is nothing to tell of.
+    fn of(mut values: Vec<f64>) -> Self {
+        values.sort_by(f64::total_cmp);
+        let quantile = |q: f64| {
+            let rank = (q * values.len() as f64).ceil() as usize;
+            values
+                .get(rank.saturating_sub(1))
+                .copied()
+                .unwrap_or(f64::NAN)
+        };
+        Self {
+            mean: mean(&values),
+            p50: quantile(0.50),
+            p90: quantile(0.90),
+            p95: quantile(0.95),
+            p99: quantile(0.99),
+        }
+    }
+}
+
+/// Coefficient of variation of the hosts' mean waits.
+fn unevenness(served: &[&Served]) -> f64 {
+    let mut waits: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for served in served {
+        waits.entry(&served.host).or_default().push(served.wait);
+    }
+    let means: Vec<f64> = waits.values().map(|waits| mean(waits)).collect();
+    let center = mean(&means);
+    let variance = mean(
+        &means
+            .iter()
+            .map(|m| (m - center).powi(2))
+            .collect::<Vec<_>>(),
+    );
+    variance.sqrt() / center
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn served(priority: &str, host: &str, wait: f64, hit: bool) -> Record {
+        let served = Served {
+            host: host.into(),
+            wait,
+            hit,
+        };
+        Record {
+            priority: priority.into(),
+            duration: wait + 10.0,
+            shed_attempts: 0,
+            served: Some(served),
+        }
+    }
+
+    #[test]
+    fn quantiles_are_of_recorded_values() {
+        let spread = Spread::of((1..=200).rev().map(f64::from).collect());
+        assert_eq!((spread.mean, spread.p50, spread.p90), (100.5, 100.0, 180.0));
+        assert_eq!((spread.p95, spread.p99), (190.0, 198.0));
+    }
+
+    #[test]
+    fn one_value_is_all_its_quantiles() {
+        let spread = Spread::of(vec![7.0]);
+        assert_eq!((spread.mean, spread.p50, spread.p99), (7.0, 7.0, 7.0));
+    }
+
+    #[test]
+    fn priorities_are_told_apart_and_failures_count_in_the_duration_only() {
+        let failed = Record {
+            priority: "high".into(),
+            duration: 990.0,
+            shed_attempts: 4,
+            served: None,
+        };
+        let records = [
+            served("high", "a", 0.0, true),
+            failed,
+            served("low", "a", 5.0, false),
+        ];
+        let rows = rows("way", &["high", "low"], &records);
+        assert_eq!((rows[0].requests, rows[0].failed, rows[0].shed), (2, 1, 4));
+        assert_eq!(
+            (rows[0].duration.mean, rows[0].wait.mean, rows[0].hits),
+            (500.0, 0.0, 1.0)
+        );
+        assert_eq!(
+            (rows[1].requests, rows[1].failed, rows[1].hits),
+            (1, 0, 0.0)
+        );
+    }
+
+    #[test]
+    fn hosts_with_equal_waits_are_even() {
+        let records = [
+            served("low", "a", 4.0, true),
+            served("low", "b", 2.0, true),
+            served("low", "b", 6.0, true),
+        ];
+        assert_eq!(rows("way", &["low"], &records)[0].unevenness, 0.0);
+        let records = [served("low", "a", 1.0, true), served("low", "b", 3.0, true)];
+        assert_eq!(rows("way", &["low"], &records)[0].unevenness, 0.5);
+    }
+}

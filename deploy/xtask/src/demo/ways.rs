@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The ways of choosing a host that are compared, as data.
+
+/// One way: a name for the table and what to run.
+pub(super) struct Way {
+    pub(super) name: &'static str,
+    pub(super) kind: Kind,
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum Kind {
+    /// Envoy alone, with one of its own load-balancing policies.
+    Envoy(Balancer),
+    /// Envoy with the filter, told by weir-control.
+    Weir {
+        selection: &'static str,
+        overload: &'static str,
+    },
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum Balancer {
+    LeastRequest,
+    /// Consistent hashing of the key.
+    RingHash,
+}
+
+pub(super) const WAYS: [Way; 5] = [
+    Way {
+        name: "envoy least_request",
+        kind: Kind::Envoy(Balancer::LeastRequest),
+    },
+    Way {
+        name: "envoy ring_hash",
+        kind: Kind::Envoy(Balancer::RingHash),
+    },
+    weir("weir baseline+none", "baseline", "none"),
+    weir("weir dynamic+breaker", "dynamic", "breaker"),
+    weir("weir dynamic+dagor", "dynamic", "dagor"),
+];
+
+const fn weir(name: &'static str, selection: &'static str, overload: &'static str) -> Way {
+    let kind = Kind::Weir {
+        selection,
+        overload,
+    };
+    Way { name, kind }
+}
+
+impl Way {
+    /// The name as a folder.
+    pub(super) fn folder(&self) -> String {
+        self.name.replace([' ', '+'], "-")
+    }
+}
