@@ -106,6 +106,12 @@ impl Host {
             .fold(Ok(()), Result::and)
     }
 
+    pub(crate) fn register(&self, vm: &Rc<RefCell<Instance>>) {
+        let mut vms = self.0.vms.borrow_mut();
+        vms.retain(|vm| vm.strong_count() > 0);
+        vms.push(Rc::downgrade(vm));
+    }
+
     fn vms(&self) -> Vec<Rc<RefCell<Instance>>> {
         self.0
             .vms

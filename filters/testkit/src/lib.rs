@@ -28,6 +28,7 @@ pub use metrics::Metrics;
 pub use module::Module;
 pub use stream::LocalReply;
 pub use vm::builder::VmBuilder;
-pub use vm::callouts::{GrpcCall, GrpcStream, HttpCall};
+pub use vm::callouts::{GrpcCall, HttpCall};
+pub use vm::grpc_stream::GrpcStream;
 pub use vm::http::HttpStream;
 pub use vm::{Log, RootId, Vm};

@@ -28,7 +28,10 @@ impl Kind {
 /// The metrics of a [`Host`](crate::Host): VMs that define the same name add to the same metric.
 /// Clones show the same metrics.
 #[derive(Debug, Clone, Default)]
-pub struct Metrics(Rc<RefCell<BTreeMap<(Kind, String), Vec<u64>>>>);
+pub struct Metrics(Rc<RefCell<Values>>);
+
+/// One value for a counter or gauge, all that was recorded for a histogram.
+type Values = BTreeMap<(Kind, String), Vec<u64>>;
 
 impl Metrics {
     /// The value of a counter; 0 if no module defined it.

@@ -76,9 +76,9 @@ pub(crate) enum Piece {
 /// Where a direction is held back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Held {
-    AtHeaders,
-    AtBody,
-    AtTrailers,
+    Headers,
+    Body,
+    Trailers,
 }
 
 /// One direction of a stream.
@@ -99,7 +99,7 @@ pub(crate) struct Half {
 impl Half {
     /// Whether a piece has to wait for the module to resume what came before it.
     pub(crate) fn must_wait(&self) -> bool {
-        self.held == Some(Held::AtHeaders)
+        self.held == Some(Held::Headers)
     }
 
     pub(crate) fn show_headers(&mut self, headers: Headers) {
@@ -110,7 +110,7 @@ impl Half {
     pub(crate) fn after_headers(&mut self, action: Action) {
         match action {
             Action::Continue => self.headers_shown = false,
-            Action::Pause => self.held = Some(Held::AtHeaders),
+            Action::Pause => self.held = Some(Held::Headers),
         }
     }
 
@@ -124,7 +124,7 @@ impl Half {
     pub(crate) fn after_body(&mut self, action: Action) {
         match action {
             Action::Continue => self.pass(),
-            Action::Pause => self.held = Some(Held::AtBody),
+            Action::Pause => self.held = Some(Held::Body),
         }
     }
 
@@ -134,7 +134,7 @@ impl Half {
                 self.pass();
                 self.trailers_shown = false;
             }
-            Action::Pause => self.held = Some(Held::AtTrailers),
+            Action::Pause => self.held = Some(Held::Trailers),
         }
     }
 
@@ -174,7 +174,7 @@ pub(crate) struct Stream {
     pub(crate) reset: bool,
     /// True during `proxy_on_log`.
     pub(crate) logging: bool,
-    /// What the access log shows of a map that does not exist: see `VmBuilder`.
+    /// What the module gets for a map that does not exist, in `proxy_on_log`.
     pub(crate) absent_in_log: Status,
     pub(crate) properties: BTreeMap<Vec<u8>, Vec<u8>>,
     pub(crate) filter_state: BTreeMap<Vec<u8>, Vec<u8>>,

@@ -4,6 +4,7 @@
 pub(crate) mod builder;
 pub(crate) mod callouts;
 mod flow;
+pub(crate) mod grpc_stream;
 pub(crate) mod http;
 pub(crate) mod instance;
 
@@ -18,7 +19,8 @@ use crate::host::Host;
 use crate::metrics::Metrics;
 use crate::module::Module;
 use builder::Settings;
-use callouts::{GrpcCall, GrpcStream, HttpCall};
+use callouts::{GrpcCall, HttpCall};
+use grpc_stream::GrpcStream;
 use http::HttpStream;
 use instance::Instance;
 
@@ -57,7 +59,7 @@ impl Vm {
     pub(crate) fn start(host: Host, module: Module, settings: Settings) -> Result<Self> {
         let configuration = settings.plugin_configuration.clone();
         let instance = Rc::new(RefCell::new(Instance::new(&host, &module, settings)?));
-        host.0.vms.borrow_mut().push(Rc::downgrade(&instance));
+        host.register(&instance);
         instance.borrow_mut().configure(configuration)?;
         Ok(Self {
             instance,
@@ -67,7 +69,7 @@ impl Vm {
     }
 
     /// A new VM in place of this one: the same module and settings, the newest plugin configuration,
-    /// the same host with its shared data. As after a panic, the old one is not told.
+    /// the same host with its shared data. The old one is not told; if it is alive, it lives on.
     ///
     /// # Errors
     /// As for [`VmBuilder::start`](crate::VmBuilder::start).

@@ -4,7 +4,7 @@
 use wasmtime::Linker;
 
 use super::host_function;
-use crate::abi::{BufferType, MapType, Status};
+use crate::abi::{BufferType, Direction, MapType, Status};
 use crate::guest::{Answer, Guest};
 use crate::headers::Headers;
 use crate::state::State;
@@ -116,8 +116,8 @@ fn buffer(state: &State, buffer: BufferType) -> Result<&[u8], Status> {
     Ok(match buffer {
         BufferType::Body(direction) => {
             let half = state.stream().map(|stream| match direction {
-                crate::abi::Direction::Request => &stream.request,
-                crate::abi::Direction::Response => &stream.response,
+                Direction::Request => &stream.request,
+                Direction::Response => &stream.response,
             });
             half.and_then(|half| half.body_shown.as_deref())
                 .unwrap_or_default()
@@ -136,8 +136,7 @@ fn buffer(state: &State, buffer: BufferType) -> Result<&[u8], Status> {
 fn get_buffer(guest: &mut Guest, kind: u32, start: u32, length: u32, at: u32, size: u32) -> Answer {
     let kind = BufferType::from_abi(kind)?;
     let bytes = buffer(guest.state(), kind)?;
-    let end = start.checked_add(length).ok_or(Status::BadArgument)?;
-    let end = bytes.len().min(end as usize);
+    let end = bytes.len().min(start as usize + length as usize);
     match bytes.get(start as usize..end).map(<[u8]>::to_vec) {
         Some(part) if !part.is_empty() => guest.give(&part, at, size),
         // Nothing to copy: Envoy leaves the module's pointer and size as they are.

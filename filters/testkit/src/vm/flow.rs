@@ -135,8 +135,8 @@ impl Instance {
         }
         let half = stream.half(way);
         match half.held.take() {
-            Some(Held::AtHeaders) => half.headers_shown = false,
-            Some(Held::AtBody | Held::AtTrailers) => {
+            Some(Held::Headers) => half.headers_shown = false,
+            Some(Held::Body | Held::Trailers) => {
                 half.pass();
                 half.trailers_shown = false;
             }

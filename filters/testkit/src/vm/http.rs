@@ -239,13 +239,7 @@ impl HttpStream {
             return read(stream);
         }
         let instance = self.vm.borrow();
-        let empty;
-        read(match instance.state().streams.get(&self.id) {
-            Some(stream) => stream,
-            None => {
-                empty = Stream::new(0, crate::abi::Status::BadArgument);
-                &empty
-            }
-        })
+        let stream = instance.state().streams.get(&self.id);
+        read(stream.expect("a stream leaves the VM only when it is finished"))
     }
 }

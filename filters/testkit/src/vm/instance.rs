@@ -124,12 +124,21 @@ impl Instance {
         }
     }
 
-    /// The panic message: modules write it to standard error or to the log just before they trap.
+    /// The panic message, which modules write to standard error or to the log just before they trap;
+    /// the trap itself if they said nothing.
     fn last_words(&self, logged_before: usize, error: &wasmtime::Error) -> String {
-        let said = self.state().logs[logged_before..].iter().rev();
-        let panic = said.clone().find(|log| log.level >= LogLevel::Error);
-        let trap = format!("{error:?}");
-        panic.map_or(trap, |log| log.message.trim_end().to_owned())
+        let said = self.state().logs[logged_before..].iter();
+        let panic = said
+            .filter(|log| log.level >= LogLevel::Error)
+            .map(|log| log.message.trim());
+        let lines: Vec<&str> = panic
+            .filter(|line| !line.is_empty() && !line.starts_with("note: "))
+            .collect();
+        if lines.is_empty() {
+            format!("{error:?}")
+        } else {
+            lines.join(" ")
+        }
     }
 
     /// Calls a callback that decides about a stream. Answering the request counts as a pause.
@@ -179,18 +188,14 @@ impl Instance {
     /// A new root context: created, started and configured.
     pub(crate) fn configure(&mut self, configuration: Vec<u8>) -> Result<u32> {
         let id = self.state_mut().next_context();
-        let vm_size = self.state().settings.vm_configuration.len() as u32;
-        let size = configuration.len() as u32;
-        let state = self.state_mut();
         let root = Root {
             configuration: configuration.clone(),
             tick_period: None,
             next_tick: Duration::ZERO,
             finishing: false,
         };
-        state.roots.insert(id, root);
-        state.plugin_configuration = Some(configuration);
-        let configured = self.configure_root(id, vm_size, size);
+        self.state_mut().roots.insert(id, root);
+        let configured = self.configure_root(id, configuration);
         self.state_mut().plugin_configuration = None;
         if configured.is_err() {
             self.state_mut().roots.remove(&id);
@@ -198,21 +203,27 @@ impl Instance {
         configured.map(|()| id)
     }
 
-    fn configure_root(&mut self, id: u32, vm_size: u32, size: u32) -> Result<()> {
+    /// The module can read its configuration in all of this except `on_vm_start`.
+    fn configure_root(&mut self, id: u32, configuration: Vec<u8>) -> Result<()> {
+        let size = configuration.len() as u32;
+        let vm_size = self.state().settings.vm_configuration.len() as u32;
+        self.state_mut().plugin_configuration = Some(configuration.clone());
         self.call(id, "proxy_on_context_create", &[id, 0])?;
         self.settle()?;
-        let (readable, mut accepted) = (self.state_mut().plugin_configuration.take(), true);
-        for (callback, size) in [("proxy_on_vm_start", vm_size), ("proxy_on_configure", size)] {
-            if callback == "proxy_on_configure" {
-                self.state_mut().plugin_configuration.clone_from(&readable);
-            }
-            accepted &= self.call(id, callback, &[id, size])?.unwrap_or(1) != 0;
-            self.settle()?;
-            if !accepted {
-                return Err(Error::Refused { callback });
-            }
+        self.state_mut().plugin_configuration = None;
+        self.accept(id, "proxy_on_vm_start", vm_size)?;
+        self.state_mut().plugin_configuration = Some(configuration);
+        self.accept(id, "proxy_on_configure", size)
+    }
+
+    fn accept(&mut self, root: u32, callback: &'static str, size: u32) -> Result<()> {
+        let accepted = self.call(root, callback, &[root, size])?.unwrap_or(1) != 0;
+        self.settle()?;
+        if accepted {
+            Ok(())
+        } else {
+            Err(Error::Refused { callback })
         }
-        Ok(())
     }
 
     /// `proxy_on_done`; true if the root is gone, false if the module wants to call `proxy_done` first.
