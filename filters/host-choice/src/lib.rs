@@ -1,2 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
 //! The proxy-wasm HTTP filter that picks the upstream host.
+//!
+//! ```text
+//!                 one VM a worker thread, and one on the main thread
+//!  weir-control ──stream── root.rs (lease) ── control.rs ──> shared.rs ──> vm.rs ── decide ──> request.rs
+//!        ^                                                      ^            │                    │
+//!        └──────────────────── reports ─────────────────────────┴── record ──┴──── in flight, ORCA┘
+//! ```
+//!
+//! One VM of the proxy holds the lease and keeps the streams to weir-control; it writes what comes into
+//! shared data, where every VM finds it on its next tick. What needs no host (configuration, lease,
+//! subscriptions, records, ORCA) is plain code with unit tests here; what does is tested on the built
+//! module, under weir-testkit and in Envoy.
+
+pub mod config;
+pub mod index;
+pub mod lease;
+pub mod orca;
+pub mod record;
+pub mod stream;
+
+#[cfg(target_arch = "wasm32")]
+mod control;
+#[cfg(target_arch = "wasm32")]
+mod hostcalls;
+#[cfg(target_arch = "wasm32")]
+mod metrics;
+#[cfg(target_arch = "wasm32")]
+mod request;
+#[cfg(target_arch = "wasm32")]
+mod root;
+#[cfg(target_arch = "wasm32")]
+mod shared;
+#[cfg(target_arch = "wasm32")]
+mod vm;
+
+#[cfg(target_arch = "wasm32")]
+#[allow(unsafe_code, missing_docs)] // The SDK's macro exports the module's entry point.
+mod entry {
+    proxy_wasm::main! {{
+        proxy_wasm::set_root_context(|id| Box::new(crate::root::Root::new(id)));
+    }}
+}

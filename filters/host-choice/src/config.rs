@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The plugin configuration: as written ([`Written`], JSON) and as checked ([`Config`]).
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Deserialize;
+use weir_policy::CLASSES;
+
+/// Above this a serialized reference to the cluster is no longer plain ASCII, which the SDK requires.
+const MAX_CONTROL_CLUSTER: usize = 120;
+/// Shared data cannot forget a key, so the number of tables is bounded.
+const MAX_CLUSTERS: usize = 64;
+
+/// What the plugin's JSON says. README.md lists the fields with their defaults.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Written {
+    control_cluster: Option<String>,
+    proxy: Option<String>,
+    clusters: BTreeMap<String, WrittenCluster>,
+    priorities: BTreeMap<String, u8>,
+    default_priority: String,
+    trust: Trust,
+    debug: bool,
+    tick: String,
+    lease: String,
+    report_interval: String,
+}
+
+impl Default for Written {
+    fn default() -> Self {
+        Self {
+            control_cluster: Some("weir-control".into()),
+            proxy: None,
+            clusters: BTreeMap::new(),
+            // The two priorities of document 001 (section 2.3), with room between and around them.
+            priorities: BTreeMap::from([("high".into(), 0), ("low".into(), 16)]),
+            default_priority: "low".into(),
+            trust: Trust::Loopback,
+            debug: false,
+            // A twentieth of the default source interval: waiting for the tick adds little to a table's age.
+            tick: "50ms".into(),
+            lease: "1s".into(),
+            report_interval: "1s".into(),
+        }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct WrittenCluster {
+    table: Option<String>,
+    key: KeySource,
+    priority_header: String,
+    user: UserSource,
+}
+
+impl Default for WrittenCluster {
+    fn default() -> Self {
+        Self {
+            table: None,
+            key: KeySource::default(),
+            priority_header: "x-weir-priority".into(),
+            user: UserSource::default(),
+        }
+    }
+}
+
+/// Where a request's key is found.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KeySource {
+    /// The value of this header.
+    Header(String),
+    /// The path segment that stands where the template says `{key}`.
+    Path(String),
+}
+
+impl Default for KeySource {
+    fn default() -> Self {
+        Self::Header("x-weir-key".into())
+    }
+}
+
+/// Where a request's user is found.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UserSource {
+    /// The value of this header.
+    Header(String),
+    /// The URI in the certificate that the caller showed.
+    PeerCertificate,
+}
+
+impl Default for UserSource {
+    fn default() -> Self {
+        Self::Header("x-weir-user".into())
+    }
+}
+
+/// Whose key, priority and user headers are believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Trust {
+    /// Everybody's.
+    Any,
+    /// Those of callers on the loopback addresses: the application next to the sidecar.
+    Loopback,
+    /// Those of callers that showed a certificate.
+    Mtls,
+    /// Nobody's.
+    None,
+}
+
+/// The checked configuration.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Envoy's name for the cluster of weir-control; none: no tables, Envoy's fallback decides.
+    pub control_cluster: Option<String>,
+    /// Identity towards weir-control; none: Envoy's node id.
+    pub proxy: Option<String>,
+    /// By Envoy's cluster name; `*` stands for every other.
+    pub clusters: BTreeMap<String, ClusterConfig>,
+    /// Business class by priority name.
+    pub priorities: BTreeMap<String, u8>,
+    /// Class of requests without a known priority.
+    pub default_class: u8,
+    /// Whose headers are believed.
+    pub trust: Trust,
+    /// Whether answers say host and reason.
+    pub debug: bool,
+    /// How often VMs look at shared data.
+    pub tick: Duration,
+    /// For how long a silent stream owner stays the owner.
+    pub lease: Duration,
+    /// How often weir-control hears of this proxy's requests.
+    pub report_interval: Duration,
+}
+
+/// How requests of one Envoy cluster are read.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ClusterConfig {
+    /// weir-control's name for the cluster.
+    pub table: String,
+    /// Where the key is.
+    pub key: KeySource,
+    /// The header that names the priority.
+    pub priority_header: String,
+    /// Where the user is.
+    pub user: UserSource,
+}
+
+/// What is wrong with the configuration.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum ConfigError {
+    #[error("plugin configuration: {0}")]
+    Json(String),
+    #[error("plugin configuration: {field}: {reason}")]
+    Field { field: String, reason: String },
+}
+
+impl Config {
+    /// Reads and checks the plugin configuration; empty bytes are the default.
+    pub fn parse(json: &[u8]) -> Result<Self, ConfigError> {
+        let written: Written = if json.iter().all(u8::is_ascii_whitespace) {
+            Written::default()
+        } else {
+            serde_json::from_slice(json).map_err(|error| ConfigError::Json(error.to_string()))?
+        };
+        check(written)
+    }
+
+    /// What is known of the Envoy cluster with this name.
+    pub fn cluster(&self, name: &str) -> Option<&ClusterConfig> {
+        self.clusters.get(name).or_else(|| self.clusters.get("*"))
+    }
+
+    /// The cluster's configuration where the name does not matter.
+    pub fn only_cluster(&self) -> Option<&ClusterConfig> {
+        if self.clusters.len() == 1 {
+            self.clusters.get("*")
+        } else {
+            None
+        }
+    }
+
+    /// The business class of a priority's name.
+    pub fn class(&self, priority: Option<&[u8]>) -> u8 {
+        priority
+            .and_then(|name| std::str::from_utf8(name).ok())
+            .and_then(|name| self.priorities.get(name.trim()))
+            .copied()
+            .unwrap_or(self.default_class)
+    }
+}
+
+fn error(field: impl Into<String>, reason: impl Into<String>) -> ConfigError {
+    ConfigError::Field {
+        field: field.into(),
+        reason: reason.into(),
+    }
+}
+
+fn check(written: Written) -> Result<Config, ConfigError> {
+    if let Some(cluster) = &written.control_cluster {
+        let sound =
+            !cluster.is_empty() && cluster.len() <= MAX_CONTROL_CLUSTER && cluster.is_ascii();
+        if !sound {
+            let reason = format!("{cluster:?} is not 1 to {MAX_CONTROL_CLUSTER} ASCII characters");
+            return Err(error("control_cluster", reason));
+        }
+    }
+    if written.clusters.len() > MAX_CLUSTERS {
+        let reason = format!(
+            "{} are more than the limit of {MAX_CLUSTERS}",
+            written.clusters.len()
+        );
+        return Err(error("clusters", reason));
+    }
+    for (name, class) in &written.priorities {
+        if u16::from(*class) >= CLASSES {
+            return Err(error(
+                format!("priorities.{name}"),
+                format!("{class} is not in 0..={}", CLASSES - 1),
+            ));
+        }
+    }
+    let Some(default_class) = written.priorities.get(&written.default_priority).copied() else {
+        let known: Vec<_> = written.priorities.keys().map(String::as_str).collect();
+        let reason = format!(
+            "{:?} is not one of priorities ({})",
+            written.default_priority,
+            known.join(", ")
+        );
+        return Err(error("default_priority", reason));
+    };
+    let clusters = written.clusters.into_iter().map(|(name, cluster)| {
+        let cluster = check_cluster(&name, cluster)?;
+        Ok((name, cluster))
+    });
+    Ok(Config {
+        clusters: clusters.collect::<Result<_, _>>()?,
+        control_cluster: written.control_cluster,
+        proxy: written.proxy.filter(|proxy| !proxy.is_empty()),
+        priorities: written.priorities,
+        default_class,
+        trust: written.trust,
+        debug: written.debug,
+        tick: duration("tick", &written.tick, 10, 1_000)?,
+        lease: duration("lease", &written.lease, 500, 60_000)?,
+        report_interval: duration("report_interval", &written.report_interval, 100, 60_000)?,
+    })
+}
+
+fn check_cluster(name: &str, written: WrittenCluster) -> Result<ClusterConfig, ConfigError> {
+    let field = |field: &str| format!("clusters.{name}.{field}");
+    let table = match written.table {
+        Some(table) => table,
+        None if name == "*" => {
+            return Err(error(
+                field("table"),
+                "is needed, because * is no table's name",
+            ));
+        }
+        None => name.to_owned(),
+    };
+    if table.is_empty() || table.len() > 255 {
+        return Err(error(field("table"), "is not 1 to 255 bytes"));
+    }
+    match &written.key {
+        KeySource::Header(header) => check_header(&field("key.header"), header)?,
+        KeySource::Path(template) => {
+            let places = template
+                .split('/')
+                .filter(|segment| *segment == "{key}")
+                .count();
+            if !template.starts_with('/') || places != 1 {
+                let reason = format!("{template:?} is not a path with one segment {{key}}");
+                return Err(error(field("key.path"), reason));
+            }
+        }
+    }
+    if let UserSource::Header(header) = &written.user {
+        check_header(&field("user.header"), header)?;
+    }
+    check_header(&field("priority_header"), &written.priority_header)?;
+    let (key, user, priority_header) = (written.key, written.user, written.priority_header);
+    Ok(ClusterConfig {
+        table,
+        key,
+        priority_header,
+        user,
+    })
+}
+
+fn check_header(field: &str, name: &str) -> Result<(), ConfigError> {
+    let token =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_.".contains(&byte);
+    if !name.is_empty() && name.len() <= 128 && name.bytes().all(token) {
+        return Ok(());
+    }
+    Err(error(
+        field,
+        format!("{name:?} is not a lower-case header name"),
+    ))
+}
+
+fn duration(
+    field: &str,
+    written: &str,
+    least_ms: u64,
+    most_ms: u64,
+) -> Result<Duration, ConfigError> {
+    let split = written
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(written.len());
+    let (number, unit) = written.split_at(split);
+    let factor = match unit.trim() {
+        "ms" => 1,
+        "s" => 1_000,
+        _ => {
+            return Err(error(
+                field,
+                format!("{written:?} is not a number with ms or s behind it"),
+            ));
+        }
+    };
+    let milliseconds = number
+        .parse::<u64>()
+        .ok()
+        .and_then(|number| number.checked_mul(factor));
+    match milliseconds {
+        Some(ms) if (least_ms..=most_ms).contains(&ms) => Ok(Duration::from_millis(ms)),
+        Some(_) => Err(error(
+            field,
+            format!("{written:?} is not in {least_ms}ms..={most_ms}ms"),
+        )),
+        None => Err(error(
+            field,
+            format!("{written:?} is not a number with ms or s behind it"),
+        )),
+    }
+}
+
+/// The segment of `path` that stands where `template` has `{key}`; none where the path is another.
+pub fn key_in_path<'a>(template: &str, path: &'a [u8]) -> Option<&'a [u8]> {
+    let path = path.split(|byte| *byte == b'?').next()?;
+    let mut segments = path.split(|byte| *byte == b'/');
+    let mut key = None;
+    for wanted in template.split('/') {
+        let segment = segments.next()?;
+        match wanted {
+            "{key}" => key = Some(segment),
+            _ if wanted.as_bytes() != segment => return None,
+            _ => {}
+        }
+    }
+    // A longer path is under the template's: the key is the same.
+    key.filter(|key| !key.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_written_is_the_default() {
+        let config = Config::parse(b"").unwrap();
+        assert_eq!(config, Config::parse(b"{}").unwrap());
+        assert_eq!(config.control_cluster.as_deref(), Some("weir-control"));
+        assert_eq!(
+            (config.tick.as_millis(), config.lease.as_millis()),
+            (50, 1000)
+        );
+        assert_eq!(config.class(Some(b"high")), 0);
+        assert_eq!(config.class(Some(b"urgent")), 16);
+        assert_eq!(config.class(Some(b"\xff")), 16);
+        assert_eq!(config.class(None), 16);
+    }
+
+    #[test]
+    fn a_cluster_is_found_by_envoys_name_or_by_the_star() {
+        let config = Config::parse(br#"{"clusters":{"a":{},"*":{"table":"rest"}}}"#).unwrap();
+        assert_eq!(config.cluster("a").unwrap().table, "a");
+        assert_eq!(config.cluster("b").unwrap().table, "rest");
+        assert!(config.only_cluster().is_none());
+    }
+
+    #[test]
+    fn each_fault_is_named_with_its_field() {
+        let faults: [(&str, &str); 12] = [
+            (r#"{"tik":"1s"}"#, "unknown field `tik`"),
+            (r#"{"clusters":{"a":{"keys":{}}}}"#, "unknown field `keys`"),
+            (r#"{"trust":"some"}"#, "unknown variant `some`"),
+            ("{", "EOF"),
+            (
+                r#"{"tick":"5ms"}"#,
+                r#"tick: "5ms" is not in 10ms..=1000ms"#,
+            ),
+            (
+                r#"{"lease":"1"}"#,
+                r#"lease: "1" is not a number with ms or s behind it"#,
+            ),
+            (r#"{"control_cluster":""}"#, "control_cluster:"),
+            (
+                r#"{"priorities":{"x":32},"default_priority":"x"}"#,
+                "priorities.x: 32 is not in 0..=31",
+            ),
+            (
+                r#"{"default_priority":"x"}"#,
+                r#"default_priority: "x" is not one of priorities (high, low)"#,
+            ),
+            (r#"{"clusters":{"*":{}}}"#, "clusters.*.table: is needed"),
+            (
+                r#"{"clusters":{"a":{"key":{"header":"X"}}}}"#,
+                r#"clusters.a.key.header: "X" is not a lower-case"#,
+            ),
+            (
+                r#"{"clusters":{"a":{"key":{"path":"/x"}}}}"#,
+                "clusters.a.key.path:",
+            ),
+        ];
+        for (json, expected) in faults {
+            let message = Config::parse(json.as_bytes()).unwrap_err().to_string();
+            assert!(message.contains(expected), "{json}: {message}");
+        }
+    }
+
+    #[test]
+    fn the_key_is_the_segment_that_the_template_marks() {
+        let template = "/v1/projects/{key}/run";
+        assert_eq!(
+            key_in_path(template, b"/v1/projects/7/run?x=1"),
+            Some(&b"7"[..])
+        );
+        assert_eq!(key_in_path("/v1/{key}", b"/v1/7/anything"), Some(&b"7"[..]));
+        assert_eq!(key_in_path(template, b"/v1/projects//run"), None);
+        assert_eq!(key_in_path(template, b"/v2/projects/7/run"), None);
+        assert_eq!(key_in_path(template, b"/v1/projects/7"), None);
+    }
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The stream owner's two streams to weir-control: tables in, reports out.
+
+use std::time::Duration;
+
+use prost::Message;
+use weir_tables::discovery::DeltaDiscoveryResponse;
+use weir_tables::v1::Report;
+
+use crate::config::Config;
+use crate::hostcalls::{self, LogLevel};
+use crate::index::Kind;
+use crate::shared;
+use crate::stream::{self, Backoff, Subscriptions};
+use crate::vm::{self, Vm};
+
+const DISCOVERY: (&str, &str) = (
+    "envoy.service.discovery.v3.AggregatedDiscoveryService",
+    "DeltaAggregatedResources",
+);
+const REPORTS: (&str, &str) = ("weir.v1.Reports", "Stream");
+/// gRPC's ABORTED: weir-control has a newer stream of this proxy.
+const ABORTED: u32 = 10;
+
+#[derive(Default)]
+pub(crate) struct Control {
+    tables: Link,
+    reports: Link,
+    subscriptions: Subscriptions,
+    reported: Duration,
+}
+
+/// A stream, or the pause before the next attempt at one.
+#[derive(Default)]
+struct Link {
+    token: Option<u32>,
+    backoff: Backoff,
+}
+
+impl Link {
+    /// Whether a stream was opened just now.
+    fn open(&mut self, cluster: &str, method: (&str, &str), vm: &mut Vm, now: Duration) -> bool {
+        if self.token.is_some() || !self.backoff.is_over(now) {
+            return false;
+        }
+        match hostcalls::open_stream(cluster, method.0, method.1) {
+            Ok(token) => self.token = Some(token),
+            Err(_) => self.backoff.failed(now, Duration::ZERO, vm.random()),
+        }
+        self.token.is_some()
+    }
+
+    fn send(&mut self, message: &[u8], vm: &mut Vm, now: Duration) {
+        if let Some(token) = self.token
+            && hostcalls::send_message(token, message).is_err()
+        {
+            self.close();
+            self.backoff.failed(now, Duration::ZERO, vm.random());
+        }
+    }
+
+    fn close(&mut self) {
+        if let Some(token) = self.token.take() {
+            hostcalls::cancel_stream(token);
+        }
+    }
+}
+
+impl Control {
+    /// Opens what is not open, subscribes to what is wanted, reports when it is time.
+    pub(crate) fn tick(&mut self, config: &Config, proxy: &str, vm: &mut Vm, now: Duration) {
+        let Some(cluster) = &config.control_cluster else {
+            return;
+        };
+        if self.tables.open(cluster, DISCOVERY, vm, now) {
+            vm.metrics.streams_opened.increment();
+            self.subscriptions = Subscriptions::default();
+        }
+        if self.tables.token.is_some() {
+            self.subscribe(proxy, vm, now);
+        }
+        // Reports go where tables come from.
+        if self.tables.token.is_some() && self.reports.open(cluster, REPORTS, vm, now) {
+            self.reported = Duration::ZERO;
+        }
+        if self.reports.token.is_some()
+            && now.saturating_sub(self.reported) >= config.report_interval
+        {
+            self.reported = now;
+            let report = Report {
+                proxy: proxy.into(),
+                records: vm.records(now),
+            };
+            self.reports.send(&report.encode_to_vec(), vm, now);
+        }
+    }
+
+    fn subscribe(&mut self, proxy: &str, vm: &mut Vm, now: Duration) {
+        for kind in Kind::ALL {
+            let (index, _) = shared::index().unwrap_or_default();
+            let request = self
+                .subscriptions
+                .request(kind, vm.wanted(kind, now), proxy, &index);
+            if let Some(request) = request {
+                self.tables.send(&request.encode_to_vec(), vm, now);
+            }
+        }
+    }
+
+    /// Takes a message of the table stream into shared data and answers it.
+    pub(crate) fn message(&mut self, token: u32, message: &[u8], now: Duration) {
+        if self.tables.token != Some(token) {
+            return;
+        }
+        self.tables.backoff.succeeded();
+        let Ok(response) = DeltaDiscoveryResponse::decode(message) else {
+            hostcalls::log(
+                LogLevel::Error,
+                "weir-control sent what is no discovery response",
+            );
+            return;
+        };
+        let Some(kind) = Kind::of(&response.type_url) else {
+            return;
+        };
+        let (mut index, _) = shared::index().unwrap_or_default();
+        let update = stream::check(&response, kind, &index, now);
+        for (name, refusal) in &update.refusals {
+            hostcalls::log(
+                LogLevel::Warn,
+                &format!("refused {name}: {refusal}; the last good one stays"),
+            );
+        }
+        for accepted in &update.accepted {
+            if shared::set_resource(kind, &accepted.name, now, &accepted.body) {
+                index.insert(kind, &accepted.name, accepted.meta, now);
+            }
+        }
+        for name in &update.removed {
+            if index.remove(kind, name) {
+                shared::set_resource(kind, name, now, &[]);
+            }
+        }
+        shared::set_index(&index);
+        let answer = stream::answer(&response, &update).encode_to_vec();
+        vm::with(|vm| {
+            for _ in &update.refusals {
+                vm.metrics.resources_refused.increment();
+            }
+            vm.metrics.connected.set(1);
+            self.tables.send(&answer, vm, now);
+            vm.read_resources(now);
+        });
+    }
+
+    /// A stream has ended at the other side.
+    pub(crate) fn closed(&mut self, token: u32, code: u32, config: &Config, now: Duration) {
+        // Who was superseded waits for the winner to keep its lease.
+        let at_least = if code == ABORTED {
+            config.lease
+        } else {
+            Duration::ZERO
+        };
+        for link in [&mut self.tables, &mut self.reports] {
+            if link.token == Some(token) {
+                link.token = None;
+                vm::with(|vm| link.backoff.failed(now, at_least, vm.random()));
+            }
+        }
+        if self.tables.token.is_none() {
+            self.reports.close();
+            vm::with(|vm| vm.metrics.connected.set(0));
+        }
+    }
+
+    /// The lease is gone: so are the streams.
+    pub(crate) fn release(&mut self) {
+        self.tables.close();
+        self.reports.close();
+    }
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the stream owner has received, in one small value: the other VMs read it to see what to read.
+
+use std::time::Duration;
+
+use weir_tables::{CACHE_SHARD_TYPE, HOST_TABLE_TYPE, Meta};
+
+/// The two kinds of resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// A host table.
+    Table,
+    /// A shard of the cache contents.
+    Shard,
+}
+
+impl Kind {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Table, Self::Shard];
+
+    /// The xDS type URL.
+    pub fn type_url(self) -> &'static str {
+        match self {
+            Self::Table => HOST_TABLE_TYPE,
+            Self::Shard => CACHE_SHARD_TYPE,
+        }
+    }
+
+    /// The kind with this type URL.
+    pub fn of(type_url: &str) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|kind| kind.type_url() == type_url)
+    }
+}
+
+/// Every resource that was received, in no order.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Index {
+    /// One for each.
+    #[prost(message, repeated, tag = "1")]
+    pub entries: Vec<Entry>,
+}
+
+/// A resource that was received.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Entry {
+    /// Whether it is a shard, else a table.
+    #[prost(bool, tag = "1")]
+    pub is_shard: bool,
+    /// Its xDS name.
+    #[prost(string, tag = "2")]
+    pub name: String,
+    /// See [`Meta`].
+    #[prost(fixed64, tag = "3")]
+    pub epoch: u64,
+    /// See [`Meta`].
+    #[prost(uint64, tag = "4")]
+    pub version: u64,
+    /// When it was written, on the proxy's monotonic clock: a reader who has seen this has seen the resource.
+    #[prost(fixed64, tag = "5")]
+    pub written_ns: u64,
+}
+
+impl Entry {
+    /// Its kind.
+    pub fn kind(&self) -> Kind {
+        if self.is_shard {
+            Kind::Shard
+        } else {
+            Kind::Table
+        }
+    }
+
+    /// Which build of the resource it is.
+    pub fn meta(&self) -> Meta {
+        Meta {
+            epoch: self.epoch,
+            version: self.version,
+        }
+    }
+}
+
+impl Index {
+    /// The entry of a resource.
+    pub fn get(&self, kind: Kind, name: &str) -> Option<&Entry> {
+        self.entries
+            .iter()
+            .find(|entry| entry.kind() == kind && entry.name == name)
+    }
+
+    /// Enters a resource that was written `now`.
+    pub fn insert(&mut self, kind: Kind, name: &str, meta: Meta, now: Duration) {
+        self.remove(kind, name);
+        self.entries.push(Entry {
+            is_shard: kind == Kind::Shard,
+            name: name.into(),
+            epoch: meta.epoch,
+            version: meta.version,
+            written_ns: now.as_nanos() as u64,
+        });
+    }
+
+    /// Strikes a resource; says whether it was there.
+    pub fn remove(&mut self, kind: Kind, name: &str) -> bool {
+        let before = self.entries.len();
+        self.entries
+            .retain(|entry| entry.kind() != kind || entry.name != name);
+        self.entries.len() < before
+    }
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which of a proxy's VMs keeps the streams to weir-control: the holder of a lease in shared data.
+//!
+//! ```text
+//!   vacant, expired or of an older configuration ──> take it (compare-and-swap)
+//!   mine ──> renew it                     another's ──> wait
+//! ```
+//!
+//! Two holders for a moment do no harm: both write the same tables, and weir-control ends the older stream.
+
+use std::time::Duration;
+
+/// The lease as it stands in shared data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lease {
+    /// Who holds it.
+    pub holder: Holder,
+    /// Until when it holds, on the proxy's monotonic clock.
+    pub deadline: Duration,
+}
+
+/// A root context of a VM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// Drawn by each life of a VM; never 0.
+    pub vm: u64,
+    /// The root context within it.
+    pub root: u32,
+    /// Grows with each change of configuration: the newest configuration's root may take the lease from
+    /// an older one, whose listener may live on for as long as it drains.
+    pub generation: u64,
+}
+
+/// What to do about the lease now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Write this value if nobody else has written; whoever succeeds holds the lease.
+    Write(Lease),
+    /// Somebody else holds it.
+    Wait,
+    /// Held; no need to write yet.
+    Hold,
+}
+
+/// Decides what `me` does about a lease that stands at `current`.
+pub fn step(current: Option<Lease>, me: Holder, now: Duration, term: Duration) -> Step {
+    let taken = Step::Write(Lease {
+        holder: me,
+        deadline: now + term,
+    });
+    match current {
+        Some(lease) if lease.holder == me => {
+            // Renewed at half the term: one missed tick does not lose it.
+            if lease.deadline.saturating_sub(now) > term / 2 {
+                Step::Hold
+            } else {
+                taken
+            }
+        }
+        Some(lease) if lease.deadline > now && lease.holder.generation >= me.generation => {
+            // A deadline further off than any term is from a clock that jumped.
+            if lease.deadline - now > term * 2 {
+                taken
+            } else {
+                Step::Wait
+            }
+        }
+        _ => taken,
+    }
+}
+
+impl Lease {
+    /// Its bytes in shared data.
+    pub fn encode(&self) -> [u8; 28] {
+        let mut bytes = [0; 28];
+        let fields = self.holder.vm.to_le_bytes().into_iter();
+        let fields = fields
+            .chain(self.holder.generation.to_le_bytes())
+            .chain((self.deadline.as_nanos() as u64).to_le_bytes())
+            .chain(self.holder.root.to_le_bytes());
+        for (byte, value) in bytes.iter_mut().zip(fields) {
+            *byte = value;
+        }
+        bytes
+    }
+
+    /// None for a vacant lease: no bytes, or bytes that are none of a lease.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        if bytes.len() != 28 {
+            return None;
+        }
+        let u64_at = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
+        let root = u32::from_le_bytes(bytes.get(24..28)?.try_into().ok()?);
+        let holder = Holder {
+            vm: u64_at(0)?,
+            root,
+            generation: u64_at(8)?,
+        };
+        Some(Self {
+            holder,
+            deadline: Duration::from_nanos(u64_at(16)?),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const TERM: Duration = Duration::from_secs(1);
+
+    fn holder(vm: u64, generation: u64) -> Holder {
+        Holder {
+            vm,
+            root: 1,
+            generation,
+        }
+    }
+
+    fn lease(holder: Holder, deadline_ms: u64) -> Lease {
+        Lease {
+            holder,
+            deadline: Duration::from_millis(deadline_ms),
+        }
+    }
+
+    #[test]
+    fn a_vacant_or_expired_lease_is_taken_and_a_held_one_is_not() {
+        let (me, other) = (holder(1, 1), holder(2, 1));
+        let now = Duration::from_millis(5_000);
+        let taken = Step::Write(lease(me, 6_000));
+        assert_eq!(step(None, me, now, TERM), taken);
+        assert_eq!(step(Some(lease(other, 5_000)), me, now, TERM), taken);
+        assert_eq!(step(Some(lease(other, 5_001)), me, now, TERM), Step::Wait);
+        assert_eq!(step(Some(lease(me, 5_900)), me, now, TERM), Step::Hold);
+        assert_eq!(step(Some(lease(me, 5_400)), me, now, TERM), taken);
+    }
+
+    #[test]
+    fn a_newer_configuration_takes_the_lease_and_an_older_one_waits() {
+        let now = Duration::from_millis(5_000);
+        let (old, new) = (holder(1, 1), holder(2, 2));
+        assert_eq!(
+            step(Some(lease(old, 5_900)), new, now, TERM),
+            Step::Write(lease(new, 6_000))
+        );
+        assert_eq!(step(Some(lease(new, 5_900)), old, now, TERM), Step::Wait);
+    }
+
+    #[test]
+    fn a_deadline_beyond_reason_does_not_keep_the_lease_for_ever() {
+        let (me, other) = (holder(1, 1), holder(2, 1));
+        let now = Duration::from_millis(5_000);
+        let taken = Step::Write(lease(me, 6_000));
+        assert_eq!(step(Some(lease(other, 500_000)), me, now, TERM), taken);
+    }
+
+    proptest! {
+        #[test]
+        fn a_lease_is_read_as_it_was_written(vm: u64, root: u32, generation: u64, deadline: u64) {
+            let holder = Holder { vm, root, generation };
+            let lease = Lease { holder, deadline: Duration::from_nanos(deadline) };
+            prop_assert_eq!(Lease::decode(&lease.encode()), Some(lease));
+        }
+
+        #[test]
+        fn any_other_bytes_are_a_vacant_lease(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+            prop_assert_eq!(Lease::decode(&bytes).is_some(), bytes.len() == 28);
+        }
+    }
+}

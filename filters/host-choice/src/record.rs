@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What one VM counts of one cluster's requests, and its form in a `weir.v1.VmRecord`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use weir_policy::{Cluster, HostId, KeyHash, Overload, Rank};
+use weir_tables::{encode_load, v1};
+
+/// Hosts that are counted for; a cluster that replaced that many in the life of a VM is counted no further.
+const MAX_HOSTS: usize = 50_000;
+/// See `ClusterRecord.assignments`.
+const MAX_ASSIGNMENTS: usize = 1024;
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// The host answered with this status.
+    Status(u32),
+    /// Nothing came from the host.
+    NoAnswer,
+}
+
+/// Counters of one cluster since the VM started.
+#[derive(Clone, Debug, Default)]
+pub struct Counters {
+    hosts: BTreeMap<HostId, HostCounters>,
+    offered: BTreeMap<Rank, u64>,
+    shed: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct HostCounters {
+    address: String,
+    assigned: u64,
+    ok: u64,
+    client_error: u64,
+    server_error: u64,
+    no_answer: u64,
+    admitted: BTreeMap<Rank, u64>,
+}
+
+impl Counters {
+    /// A request asked for a host.
+    pub fn offered(&mut self, rank: Rank) {
+        *self.offered.entry(rank).or_default() += 1;
+    }
+
+    /// It was answered 429.
+    pub fn shed(&mut self) {
+        self.shed += 1;
+    }
+
+    /// It was sent to a host. The ranks by host serve DAGOR alone, and only then are kept.
+    pub fn assigned(&mut self, host: HostId, address: &str, rank: Rank, overload: Overload) {
+        if self.hosts.len() >= MAX_HOSTS && !self.hosts.contains_key(&host) {
+            return;
+        }
+        let counters = self.hosts.entry(host).or_default();
+        if counters.address.is_empty() {
+            address.clone_into(&mut counters.address);
+        }
+        counters.assigned += 1;
+        if overload == Overload::Dagor {
+            *counters.admitted.entry(rank).or_default() += 1;
+        }
+    }
+
+    /// A request that was sent to the host has ended.
+    pub fn ended(&mut self, host: HostId, ending: Ending) {
+        if let Some(counters) = self.hosts.get_mut(&host) {
+            let counter = match ending {
+                Ending::Status(..400) => &mut counters.ok,
+                Ending::Status(400..500) => &mut counters.client_error,
+                Ending::Status(_) => &mut counters.server_error,
+                Ending::NoAnswer => &mut counters.no_answer,
+            };
+            *counter += 1;
+        }
+    }
+
+    /// The message, with what the cluster knows of its hosts at `now`.
+    pub fn record(&self, name: &str, cluster: &Cluster, now: Duration) -> v1::ClusterRecord {
+        let ranks = |counts: &BTreeMap<Rank, u64>| {
+            counts
+                .iter()
+                .map(|(rank, count)| v1::RankCount {
+                    rank: rank.number().into(),
+                    count: *count,
+                })
+                .collect()
+        };
+        let hosts = self.hosts.iter().map(|(id, counters)| {
+            let load = cluster
+                .table()
+                .and_then(|table| cluster.load(table.index_of(*id)?));
+            v1::HostRecord {
+                address: counters.address.clone(),
+                in_flight: cluster.in_flight(*id),
+                assigned: counters.assigned,
+                ok: counters.ok,
+                client_error: counters.client_error,
+                server_error: counters.server_error,
+                no_answer: counters.no_answer,
+                load: load.map(|load| encode_load(load, now)),
+                admitted: ranks(&counters.admitted),
+            }
+        });
+        v1::ClusterRecord {
+            cluster: name.into(),
+            hosts: hosts.collect(),
+            offered: ranks(&self.offered),
+            shed: self.shed,
+            assignments: assignments(cluster, now),
+        }
+    }
+}
+
+fn assignments(cluster: &Cluster, now: Duration) -> Vec<v1::Assignment> {
+    let Some(table) = cluster.table() else {
+        return Vec::new();
+    };
+    let lifetime = table.policy().assumed_cached;
+    let mut seen: BTreeSet<(KeyHash, HostId)> = BTreeSet::new();
+    cluster
+        .recent_assignments()
+        .take_while(|assignment| now.saturating_sub(assignment.at) <= lifetime)
+        .filter(|assignment| seen.insert((assignment.key, assignment.host)))
+        .take(MAX_ASSIGNMENTS)
+        .map(|assignment| v1::Assignment {
+            key: assignment.key.0,
+            host_id: assignment.host.0,
+            age_ms: now.saturating_sub(assignment.at).as_millis() as u32,
+        })
+        .collect()
+}

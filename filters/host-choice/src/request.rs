@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One request and its answer.
+
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+use std::time::Duration;
+
+use proxy_wasm::traits::{Context, HttpContext};
+use proxy_wasm::types::Action;
+use weir_policy::{
+    Cluster, HostId, KeyHash, Outcome, Rank, Ranked, Reason, Request, USERS, user_priority,
+};
+
+use crate::config::{ClusterConfig, Config, KeySource, Trust, UserSource, key_in_path};
+use crate::hostcalls::{self, Map};
+use crate::record::Ending;
+use crate::{orca, vm};
+
+/// Read by Envoy's override_host policy; the wire form of the Kubernetes inference gateway's picker.
+const DESTINATION: &str = "x-gateway-destination-endpoint";
+const DEBUG_HOST: &str = "x-weir-host";
+const DEBUG_REASON: &str = "x-weir-reason";
+/// Filter state for access logs: `%FILTER_STATE(wasm.weir_reason:PLAIN)%`.
+const FILTER_STATE_REASON: &str = "weir_reason";
+/// gRPC's RESOURCE_EXHAUSTED and UNAVAILABLE.
+const RESOURCE_EXHAUSTED: i32 = 8;
+const UNAVAILABLE: i32 = 14;
+/// Envoy's response flags for an upstream that reset, refused or broke the connection
+/// (StreamInfo::CoreResponseFlag UpstreamRemoteReset, UpstreamConnectionFailure, UpstreamConnectionTermination).
+const HOST_FAILED: u64 = 0x10 | 0x20 | 0x40;
+
+pub(crate) struct Exchange {
+    config: Option<Rc<Config>>,
+    sent: Option<Sent>,
+}
+
+/// A request on its way.
+struct Sent {
+    table: String,
+    /// Where it is: the first host named, then the one that answers.
+    host: HostId,
+    key: Option<KeyHash>,
+    rank: Rank,
+    reason: Reason,
+    status: Option<u32>,
+}
+
+impl Exchange {
+    pub(crate) fn new(config: Option<Rc<Config>>) -> Self {
+        Self { config, sent: None }
+    }
+
+    /// Decides; what is left to Envoy is let through as it came.
+    fn choose(&mut self, config: &Config) -> Action {
+        let Some(cluster) = cluster_of(config) else {
+            return pass();
+        };
+        let Some(asked) = vm::with(|vm| read_request(config, cluster, vm)) else {
+            return pass();
+        };
+        let now = hostcalls::monotonic();
+        let table = &cluster.table;
+        let Some(decision) = vm::with(|vm| vm.decide(table, &asked, now)).flatten() else {
+            return pass();
+        };
+        let _ = hostcalls::set_filter_state(FILTER_STATE_REASON, decision.reason.as_str());
+        match decision.outcome {
+            Outcome::Send(hosts) => self.send(table, &asked, decision.reason, hosts, now),
+            Outcome::Fallback => pass(),
+            Outcome::Shed { retry_after } => {
+                vm::with(|vm| vm.shed(table));
+                shed(retry_after, config.debug)
+            }
+            Outcome::NoHost => no_host(config.debug),
+        }
+    }
+
+    fn send(
+        &mut self,
+        table: &str,
+        asked: &Request,
+        reason: Reason,
+        hosts: Ranked,
+        now: Duration,
+    ) -> Action {
+        let named =
+            vm::with(|vm| vm.cluster(table).and_then(|cluster| name(cluster, hosts))).flatten();
+        let Some((host, destination)) = named else {
+            return pass();
+        };
+        if hostcalls::set_header(Map::Request, DESTINATION, &destination).is_err() {
+            return pass();
+        }
+        vm::with(|vm| vm.assigned(table, host, asked.key, asked.rank, now));
+        let (table, key, rank) = (table.to_owned(), asked.key, asked.rank);
+        self.sent = Some(Sent {
+            table,
+            host,
+            key,
+            rank,
+            reason,
+            status: None,
+        });
+        Action::Continue
+    }
+}
+
+impl Context for Exchange {}
+
+impl HttpContext for Exchange {
+    fn on_http_request_headers(&mut self, _count: usize, _end: bool) -> Action {
+        match self.config.clone() {
+            Some(config) => self.choose(&config),
+            None => pass(),
+        }
+    }
+
+    fn on_http_response_headers(&mut self, _count: usize, _end: bool) -> Action {
+        let Some(sent) = &mut self.sent else {
+            return Action::Continue;
+        };
+        let now = hostcalls::monotonic();
+        let address =
+            hostcalls::property("upstream\0address").and_then(|a| String::from_utf8(a).ok());
+        sent.answered_by(address.as_deref(), now);
+        sent.status = hostcalls::header(Map::Response, ":status")
+            .and_then(|status| std::str::from_utf8(&status).ok()?.parse().ok());
+        if self.config.as_ref().is_some_and(|config| config.debug) {
+            let _ = hostcalls::set_header(Map::Response, DEBUG_REASON, sent.reason.as_str());
+            if let Some(address) = &address {
+                let _ = hostcalls::set_header(Map::Response, DEBUG_HOST, address);
+            }
+        }
+        Action::Continue
+    }
+
+    fn on_log(&mut self) {
+        let Some(sent) = self.sent.take() else { return };
+        let now = hostcalls::monotonic();
+        // An answer of 500 and up may be Envoy's own; then flags say why. Below, it is the host's.
+        let flags = match sent.status {
+            Some(..500) => 0,
+            _ => number("response\0flags").unwrap_or(0),
+        };
+        let ending = match sent.status {
+            Some(status) if flags == 0 => Ending::Status(status),
+            _ => Ending::NoAnswer,
+        };
+        vm::with(|vm| {
+            if flags & HOST_FAILED != 0 {
+                vm.failed(&sent.table, sent.host, now);
+            }
+            vm.ended(&sent.table, sent.host, ending);
+        });
+    }
+}
+
+impl Sent {
+    /// The answer comes from `address`: perhaps not from the first host named, and perhaps with its load.
+    fn answered_by(&mut self, address: Option<&str>, now: Duration) {
+        let Some(host) = address.map(HostId::of) else {
+            return;
+        };
+        let load = hostcalls::header(Map::Response, orca::HEADER)
+            .and_then(|value| orca::parse(&value, now));
+        vm::with(|vm| {
+            if host != self.host {
+                // Envoy tried the next one, because the first did not take it.
+                vm.failed(&self.table, self.host, now);
+                vm.ended(&self.table, self.host, Ending::NoAnswer);
+                vm.assigned(&self.table, host, self.key, self.rank, now);
+                self.host = host;
+            }
+            vm.answered(&self.table, host, load, now);
+        });
+    }
+}
+
+/// Leaves the choice to Envoy: a destination that the caller sent would be honoured, so it goes.
+fn pass() -> Action {
+    let _ = hostcalls::remove_header(Map::Request, DESTINATION);
+    Action::Continue
+}
+
+fn cluster_of(config: &Config) -> Option<&ClusterConfig> {
+    if let Some(only) = config.only_cluster() {
+        return Some(only);
+    }
+    let name = hostcalls::property("cluster_name")?;
+    config.cluster(std::str::from_utf8(&name).ok()?)
+}
+
+/// Reads what the caller says of the request, as far as the caller is believed.
+fn read_request(config: &Config, cluster: &ClusterConfig, vm: &mut vm::Vm) -> Request {
+    let believed = is_trusted(config.trust);
+    let header = |name: &str| {
+        let value = hostcalls::header(Map::Request, name);
+        if !believed && value.is_some() {
+            let _ = hostcalls::remove_header(Map::Request, name);
+        }
+        value.filter(|_| believed)
+    };
+    let key = match &cluster.key {
+        KeySource::Header(name) => header(name).map(|key| KeyHash::of(&key)),
+        KeySource::Path(template) => hostcalls::header(Map::Request, ":path")
+            .and_then(|path| key_in_path(template, &path).map(KeyHash::of)),
+    };
+    let class = config.class(header(&cluster.priority_header).as_deref());
+    let user = match &cluster.user {
+        UserSource::Header(name) => header(name),
+        UserSource::PeerCertificate => hostcalls::property("connection\0uri_san_peer_certificate")
+            .filter(|uri| !uri.is_empty()),
+    };
+    let user = match user {
+        Some(user) => user_priority(&user, hostcalls::hour()),
+        // Nobody in particular: every request takes its chance.
+        None => (vm.random() % u64::from(USERS)) as u8,
+    };
+    Request {
+        key,
+        rank: Rank::new(class, user),
+    }
+}
+
+fn is_trusted(trust: Trust) -> bool {
+    match trust {
+        Trust::Any => true,
+        Trust::None => false,
+        Trust::Mtls => {
+            hostcalls::property("connection\0mtls").is_some_and(|mtls| mtls.first() == Some(&1))
+        }
+        Trust::Loopback => hostcalls::property("source\0address")
+            .is_some_and(|address| std::str::from_utf8(&address).is_ok_and(is_loopback)),
+    }
+}
+
+fn is_loopback(address: &str) -> bool {
+    let ip = address
+        .parse::<SocketAddr>()
+        .map(|address| address.ip())
+        .or_else(|_| address.parse::<IpAddr>());
+    ip.is_ok_and(|ip| ip.to_canonical().is_loopback())
+}
+
+/// The first host and the header that names them all.
+fn name(cluster: &Cluster, hosts: Ranked) -> Option<(HostId, String)> {
+    let table = cluster.table()?;
+    let rows = || hosts.as_slice().iter().filter_map(|host| table.host(*host));
+    let first = rows().next()?.id();
+    let addresses: Vec<_> = rows().map(|host| host.address.as_str()).collect();
+    Some((first, addresses.join(",")))
+}
+
+fn shed(retry_after: Duration, debug: bool) -> Action {
+    // The header counts in whole seconds.
+    let seconds = retry_after.as_millis().div_ceil(1000).max(1).to_string();
+    let body = format!("overloaded: try again in {seconds} s\n");
+    let headers = [
+        ("retry-after", seconds.as_str()),
+        (DEBUG_REASON, Reason::Overloaded.as_str()),
+    ];
+    let headers = if debug {
+        headers.as_slice()
+    } else {
+        headers.get(..1).unwrap_or_default()
+    };
+    answer(429, "weir_overloaded", headers, &body, RESOURCE_EXHAUSTED)
+}
+
+fn no_host(debug: bool) -> Action {
+    let headers = [(DEBUG_REASON, Reason::NoHost.as_str())];
+    let headers = if debug { headers.as_slice() } else { &[] };
+    answer(
+        503,
+        "weir_no_host",
+        headers,
+        "no host of this cluster is up\n",
+        UNAVAILABLE,
+    )
+}
+
+fn answer(
+    code: u32,
+    details: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+    grpc_status: i32,
+) -> Action {
+    match hostcalls::respond(code, details, headers, body, grpc_status) {
+        Ok(()) => Action::Pause,
+        // An answer that cannot be given is better left to Envoy than never given.
+        Err(_) => pass(),
+    }
+}
+
+/// A property that is a number.
+fn number(path: &str) -> Option<u64> {
+    let bytes = hostcalls::property(path)?;
+    Some(u64::from_le_bytes(bytes.first_chunk::<8>().copied()?))
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the VMs of a proxy share, and in which keys. Nothing can be deleted there, so the set of keys is
+//! small and fixed; every key names the schema's version, because data outlives a new version of the module.
+//!
+//! | key | value | writer |
+//! |---|---|---|
+//! | `owner` | the [`Lease`] | its holder, by compare-and-swap |
+//! | `generation` | number and hash of the newest configuration | any root, by compare-and-swap |
+//! | `slots` | which VM has which slot | any VM, by compare-and-swap |
+//! | `vm/<slot>` | the VM's `weir.v1.VmRecord` | that VM |
+//! | `index` | name and version of every resource ([`Index`]) | the owner |
+//! | `table/<name>`, `shard/<name>` | when it was received, then the resource | the owner |
+
+use std::time::Duration;
+
+use prost::Message;
+use weir_tables::v1::VmRecord;
+
+use crate::hostcalls;
+use crate::index::{Index, Kind};
+use crate::lease::Lease;
+
+const PREFIX: &str = "weir/1/";
+/// VMs of one proxy: its worker threads and the main thread.
+const MAX_SLOTS: usize = 129;
+/// Lost races for one key before giving up until the next tick.
+const ATTEMPTS: usize = 16;
+
+fn key(name: &str) -> String {
+    format!("{PREFIX}{name}")
+}
+
+/// Creates the keys that are written by compare-and-swap: only a key that exists has a number to compare.
+pub(crate) fn create() {
+    for name in ["owner", "generation", "slots"] {
+        if hostcalls::shared(&key(name)).is_none() {
+            let _ = hostcalls::set_shared(&key(name), &[0], None);
+        }
+    }
+}
+
+/// Applies `change` to the value until nobody else has written in between. The change returns the new
+/// value, or none to leave it, and a result.
+fn update<T>(name: &str, mut change: impl FnMut(&[u8]) -> (Option<Vec<u8>>, T)) -> Option<T> {
+    let key = key(name);
+    for _ in 0..ATTEMPTS {
+        let (value, cas) = hostcalls::shared(&key)?;
+        let (new, result) = change(&value);
+        let Some(new) = new else { return Some(result) };
+        if hostcalls::set_shared(&key, &new, Some(cas)) == Ok(true) {
+            return Some(result);
+        }
+    }
+    None
+}
+
+/// The generation of the configuration with this hash: that of the newest configuration where it is the
+/// same, or the next.
+pub(crate) fn generation(configuration: u64) -> u64 {
+    let generation = update("generation", |value| {
+        let newest = value
+            .first_chunk::<16>()
+            .map(|bytes| u128::from_le_bytes(*bytes))
+            .unwrap_or(0);
+        let (generation, hash) = ((newest >> 64) as u64, newest as u64);
+        if hash == configuration && generation > 0 {
+            return (None, generation);
+        }
+        let next = (u128::from(generation + 1) << 64) | u128::from(configuration);
+        (Some(next.to_le_bytes().to_vec()), generation + 1)
+    });
+    generation.unwrap_or(1)
+}
+
+/// The lease with its compare-and-swap number.
+pub(crate) fn lease() -> Option<(Option<Lease>, u32)> {
+    let (value, cas) = hostcalls::shared(&key("owner"))?;
+    Some((Lease::decode(&value), cas))
+}
+
+/// Writes the lease (none: vacant) unless somebody else has; says whether it did.
+pub(crate) fn set_lease(lease: Option<Lease>, cas: u32) -> bool {
+    let value = lease.map_or(vec![0], |lease| lease.encode().to_vec());
+    hostcalls::set_shared(&key("owner"), &value, Some(cas)) == Ok(true)
+}
+
+/// Claims a slot for the VM: its own, one whose VM is dead, or a new one.
+pub(crate) fn claim_slot(vm: u64, now: Duration) -> Option<u32> {
+    let claim = |value: &[u8]| {
+        let mut slots: Vec<u64> = value
+            .chunks_exact(8)
+            .filter_map(|bytes| Some(u64::from_le_bytes(bytes.try_into().ok()?)))
+            .collect();
+        let dead = |slot: u32, holder: u64| {
+            record(slot).is_some_and(|(record, _)| record.epoch == holder && expired(&record, now))
+        };
+        let free = (0u32..)
+            .zip(&slots)
+            .find(|(slot, holder)| **holder == vm || dead(*slot, **holder));
+        let slot = free.map_or(slots.len() as u32, |(slot, _)| slot);
+        if slot as usize == slots.len() {
+            slots.push(0);
+        }
+        match slots.get_mut(slot as usize) {
+            Some(holder) if (slot as usize) < MAX_SLOTS => *holder = vm,
+            _ => return (None, None),
+        }
+        (
+            Some(
+                slots
+                    .iter()
+                    .flat_map(|holder| holder.to_le_bytes())
+                    .collect(),
+            ),
+            Some(slot),
+        )
+    };
+    update("slots", claim).flatten()
+}
+
+/// The VMs that have a slot, by slot.
+pub(crate) fn slots() -> Vec<u64> {
+    let (value, _) = hostcalls::shared(&key("slots")).unwrap_or_default();
+    value
+        .chunks_exact(8)
+        .filter_map(|bytes| Some(u64::from_le_bytes(bytes.try_into().ok()?)))
+        .collect()
+}
+
+/// Whether the record's VM has not renewed it in time.
+pub(crate) fn expired(record: &VmRecord, now: Duration) -> bool {
+    Duration::from_nanos(record.deadline_ns) < now
+}
+
+/// The record in a slot and the number that changes with it.
+pub(crate) fn record(slot: u32) -> Option<(VmRecord, u32)> {
+    let (value, cas) = hostcalls::shared(&key(&format!("vm/{slot}")))?;
+    Some((VmRecord::decode(value.as_slice()).ok()?, cas))
+}
+
+/// Writes the VM's own record.
+pub(crate) fn set_record(slot: u32, record: &VmRecord) {
+    let _ = hostcalls::set_shared(&key(&format!("vm/{slot}")), &record.encode_to_vec(), None);
+}
+
+/// The index and the number that changes with it.
+pub(crate) fn index() -> Option<(Index, u32)> {
+    let (value, cas) = hostcalls::shared(&key("index"))?;
+    Some((Index::decode(value.as_slice()).unwrap_or_default(), cas))
+}
+
+/// Writes the index.
+pub(crate) fn set_index(index: &Index) -> bool {
+    hostcalls::set_shared(&key("index"), &index.encode_to_vec(), None) == Ok(true)
+}
+
+/// A resource and when it was received.
+pub(crate) fn resource(kind: Kind, name: &str) -> Option<(Duration, Vec<u8>)> {
+    let (value, _) = hostcalls::shared(&key(&resource_key(kind, name)))?;
+    let (received, body) = value.split_first_chunk::<8>()?;
+    Some((
+        Duration::from_nanos(u64::from_le_bytes(*received)),
+        body.to_vec(),
+    ))
+}
+
+/// Writes a resource; without a body it leaves nothing behind but its key.
+pub(crate) fn set_resource(kind: Kind, name: &str, received: Duration, body: &[u8]) -> bool {
+    let mut value = (received.as_nanos() as u64).to_le_bytes().to_vec();
+    value.extend(body);
+    hostcalls::set_shared(&key(&resource_key(kind, name)), &value, None) == Ok(true)
+}
+
+fn resource_key(kind: Kind, name: &str) -> String {
+    match kind {
+        Kind::Table => format!("table/{name}"),
+        Kind::Shard => format!("shard/{name}"),
+    }
+}

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The client side of delta xDS, without the wire: what is subscribed to, and what a response means.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use weir_tables::discovery::{DeltaDiscoveryRequest, DeltaDiscoveryResponse, Node, Status};
+use weir_tables::{Meta, Refusal, decode_cache_shard, decode_host_table};
+
+use crate::index::{Index, Kind};
+
+/// google.rpc.Code.INVALID_ARGUMENT, as other xDS clients send it with a NACK.
+const INVALID_ARGUMENT: i32 = 3;
+
+/// What this stream has asked for so far.
+#[derive(Debug, Default)]
+pub struct Subscriptions {
+    /// Names by kind; a kind without an entry has not been asked for.
+    names: BTreeMap<Kind, BTreeSet<String>>,
+}
+
+impl Subscriptions {
+    /// The request that brings the subscription of a kind to `wanted`; none where it is there. The first
+    /// one of a kind tells which of them this proxy has already.
+    pub fn request(
+        &mut self,
+        kind: Kind,
+        wanted: BTreeSet<String>,
+        node: &str,
+        known: &Index,
+    ) -> Option<DeltaDiscoveryRequest> {
+        if self
+            .names
+            .get(&kind)
+            .map_or(wanted.is_empty(), |names| *names == wanted)
+        {
+            return None;
+        }
+        let first = !self.names.contains_key(&kind);
+        let subscribed = self.names.insert(kind, wanted).unwrap_or_default();
+        let wanted = self.names.get(&kind)?;
+        let version =
+            |name: &String| Some((name.clone(), known.get(kind, name)?.meta().to_string()));
+        Some(DeltaDiscoveryRequest {
+            node: Some(Node {
+                id: node.into(),
+                ..Default::default()
+            }),
+            type_url: kind.type_url().into(),
+            resource_names_subscribe: wanted.difference(&subscribed).cloned().collect(),
+            resource_names_unsubscribe: subscribed.difference(wanted).cloned().collect(),
+            initial_resource_versions: if first {
+                wanted.iter().filter_map(version).collect()
+            } else {
+                BTreeMap::new()
+            },
+            ..Default::default()
+        })
+    }
+}
+
+/// A resource that passed every check.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Accepted {
+    /// Its name.
+    pub name: String,
+    /// Which build it is.
+    pub meta: Meta,
+    /// Its encoded message.
+    pub body: Vec<u8>,
+}
+
+/// What a response brought.
+#[derive(Debug, Default)]
+pub struct Update {
+    /// Resources to take.
+    pub accepted: Vec<Accepted>,
+    /// Names of resources that are gone.
+    pub removed: Vec<String>,
+    /// Why the others are not taken; empty: all are.
+    pub refusals: Vec<(String, Refusal)>,
+}
+
+/// Checks what a response of a kind brought, against what is in use. Another server's tables (of another
+/// epoch) are taken whatever their version: the stream is the truth.
+pub fn check(
+    response: &DeltaDiscoveryResponse,
+    kind: Kind,
+    current: &Index,
+    now: Duration,
+) -> Update {
+    let mut update = Update {
+        removed: response.removed_resources.clone(),
+        ..Default::default()
+    };
+    for resource in &response.resources {
+        let body = resource
+            .resource
+            .as_ref()
+            .map(|any| any.value.as_slice())
+            .unwrap_or_default();
+        let meta = match kind {
+            Kind::Table => decode_host_table(&resource.name, body, now).map(|(meta, _)| meta),
+            Kind::Shard => decode_cache_shard(&resource.name, body).map(|(meta, _)| meta),
+        };
+        let in_use = current.get(kind, &resource.name).map(|entry| entry.meta());
+        let checked = meta.and_then(|offered| match in_use {
+            Some(current) if offered.is_older_than(current) => {
+                Err(Refusal::Older { offered, current })
+            }
+            _ => Ok(offered),
+        });
+        match checked {
+            Ok(meta) => {
+                update.accepted.push(Accepted {
+                    name: resource.name.clone(),
+                    meta,
+                    body: body.into(),
+                });
+            }
+            Err(refusal) => update.refusals.push((resource.name.clone(), refusal)),
+        }
+    }
+    update
+}
+
+/// The ACK of a response, or its NACK with every reason.
+pub fn answer(response: &DeltaDiscoveryResponse, update: &Update) -> DeltaDiscoveryRequest {
+    let reasons: Vec<_> = update
+        .refusals
+        .iter()
+        .map(|(name, refusal)| format!("{name}: {refusal}"))
+        .collect();
+    DeltaDiscoveryRequest {
+        type_url: response.type_url.clone(),
+        response_nonce: response.nonce.clone(),
+        error_detail: (!reasons.is_empty()).then(|| Status {
+            code: INVALID_ARGUMENT,
+            message: reasons.join("; "),
+        }),
+        ..Default::default()
+    }
+}
+
+/// When to try again to open a stream.
+#[derive(Debug, Default)]
+pub struct Backoff {
+    failures: u32,
+    not_before: Duration,
+}
+
+impl Backoff {
+    /// First pause after a failure; it doubles up to [`Self::LONGEST`].
+    const FIRST: Duration = Duration::from_millis(100);
+    const LONGEST: Duration = Duration::from_millis(3_200);
+
+    /// Whether it is time.
+    pub fn is_over(&self, now: Duration) -> bool {
+        now >= self.not_before
+    }
+
+    /// The stream works.
+    pub fn succeeded(&mut self) {
+        *self = Self::default();
+    }
+
+    /// It could not be opened, or has ended; `random` is uniform over all numbers. The pause is half fixed
+    /// and half drawn, so that sidecars which lost the same server do not return together.
+    pub fn failed(&mut self, now: Duration, at_least: Duration, random: u64) {
+        let pause = Self::FIRST
+            .saturating_mul(1 << self.failures.min(5))
+            .min(Self::LONGEST);
+        self.failures = self.failures.saturating_add(1);
+        let drawn = pause.mul_f64(0.5 + 0.5 * (random as f64 / u64::MAX as f64));
+        self.not_before = now + drawn.max(at_least);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(names: &[&str]) -> BTreeSet<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn only_the_first_request_says_what_is_known_and_later_ones_only_what_changed() {
+        let mut index = Index::default();
+        index.insert(
+            Kind::Table,
+            "a",
+            Meta {
+                epoch: 255,
+                version: 7,
+            },
+            Duration::ZERO,
+        );
+        let mut subscriptions = Subscriptions::default();
+        let first = subscriptions
+            .request(Kind::Table, names(&["a", "b"]), "me", &index)
+            .unwrap();
+        assert_eq!(first.resource_names_subscribe, ["a", "b"]);
+        assert_eq!(
+            first.initial_resource_versions,
+            BTreeMap::from([("a".into(), "ff.7".into())])
+        );
+        assert_eq!(first.node.unwrap().id, "me");
+        assert!(
+            subscriptions
+                .request(Kind::Table, names(&["a", "b"]), "me", &index)
+                .is_none()
+        );
+        let second = subscriptions
+            .request(Kind::Table, names(&["b", "c"]), "me", &index)
+            .unwrap();
+        assert_eq!(second.resource_names_subscribe, ["c"]);
+        assert_eq!(second.resource_names_unsubscribe, ["a"]);
+        assert!(second.initial_resource_versions.is_empty());
+        assert!(
+            subscriptions
+                .request(Kind::Shard, names(&[]), "me", &index)
+                .is_none()
+        );
+    }
+
+    #[test]
+    fn pauses_double_up_to_the_longest_and_a_success_ends_them() {
+        let mut backoff = Backoff::default();
+        assert!(backoff.is_over(Duration::ZERO));
+        for expected in [100, 200, 400, 800, 1600, 3200, 3200] {
+            backoff.failed(Duration::ZERO, Duration::ZERO, u64::MAX);
+            assert!(!backoff.is_over(Duration::from_millis(expected - 1)));
+            assert!(backoff.is_over(Duration::from_millis(expected)));
+        }
+        backoff.failed(Duration::ZERO, Duration::from_secs(10), 0);
+        assert!(!backoff.is_over(Duration::from_secs(9)));
+        backoff.succeeded();
+        assert!(backoff.is_over(Duration::ZERO));
+    }
+}

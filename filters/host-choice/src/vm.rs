@@ -1,0 +1,416 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What one VM knows: its clusters with their decoded tables, and its peers.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+use weir_policy::{Assignment, Cluster, Decision, HostId, KeyHash, Load, Overload, Rank, Request};
+use weir_tables::{decode_cache_shard, decode_host_table, decode_load, parse_cache_shard_name, v1};
+
+use crate::hostcalls::{self, LogLevel};
+use crate::index::{Entry, Kind};
+use crate::metrics::Metrics;
+use crate::record::{Counters, Ending};
+use crate::shared;
+
+/// How often a VM writes its record, at most. Others see its requests in flight that much later.
+const PUBLISH_INTERVAL: Duration = Duration::from_millis(100);
+/// A record that was not renewed for this long is a dead VM's; thirty missed writes.
+const RECORD_LIFETIME: Duration = Duration::from_secs(3);
+
+pub(crate) struct Vm {
+    /// Drawn by each life; never 0.
+    pub(crate) id: u64,
+    pub(crate) metrics: Metrics,
+    slot: Option<u32>,
+    rng: SmallRng,
+    clusters: BTreeMap<String, ClusterState>,
+    index_cas: Option<u32>,
+    /// By slot, which record was read last.
+    peers: BTreeMap<u32, Peer>,
+    published: Duration,
+}
+
+#[derive(Default)]
+struct ClusterState {
+    cluster: Cluster,
+    counters: Counters,
+    /// By kind and name, when the resource that was taken was written.
+    seen: BTreeMap<(Kind, String), u64>,
+}
+
+#[derive(Default)]
+struct Peer {
+    record: v1::VmRecord,
+    cas: u32,
+    /// Assignments up to this time are known.
+    assigned_until: Duration,
+}
+
+thread_local! {
+    static VM: RefCell<Option<Vm>> = const { RefCell::new(None) };
+}
+
+/// Runs `f` on the VM's state, which is made at first use.
+pub(crate) fn with<T>(f: impl FnOnce(&mut Vm) -> T) -> Option<T> {
+    VM.with(|vm| {
+        let mut vm = vm.try_borrow_mut().ok()?;
+        Some(f(vm.get_or_insert_with(Vm::new)))
+    })
+}
+
+impl Vm {
+    fn new() -> Self {
+        Self {
+            id: hostcalls::random().max(1),
+            metrics: Metrics::define(),
+            slot: None,
+            rng: SmallRng::seed_from_u64(hostcalls::random()),
+            clusters: BTreeMap::new(),
+            index_cas: None,
+            peers: BTreeMap::new(),
+            published: Duration::ZERO,
+        }
+    }
+
+    /// Makes room for a cluster; one that is there keeps its state.
+    pub(crate) fn add_cluster(&mut self, table: &str) {
+        if !self.clusters.contains_key(table) {
+            self.clusters.insert(table.into(), ClusterState::default());
+            self.index_cas = None;
+        }
+    }
+
+    /// Looks at shared data: new tables, what the peers do; and writes the own record.
+    pub(crate) fn tick(&mut self, now: Duration) {
+        self.read_resources(now);
+        // Roots of one VM share it: the first to tick does the work.
+        if now.saturating_sub(self.published) >= PUBLISH_INTERVAL {
+            self.published = now;
+            self.publish(now);
+            self.read_peers(now);
+        }
+    }
+
+    /// Reads what the index says is new.
+    pub(crate) fn read_resources(&mut self, now: Duration) {
+        let Some((index, cas)) = shared::index() else {
+            return;
+        };
+        if self.index_cas == Some(cas) {
+            return;
+        }
+        self.index_cas = Some(cas);
+        for (name, state) in &mut self.clusters {
+            // Tables first: a shard is understood only beside its table.
+            for entry in index
+                .entries
+                .iter()
+                .filter(|entry| entry.kind() == Kind::Table && entry.name == *name)
+            {
+                state.read_table(entry, now);
+            }
+            for entry in index
+                .entries
+                .iter()
+                .filter(|entry| entry.kind() == Kind::Shard)
+            {
+                if parse_cache_shard_name(&entry.name).is_ok_and(|(cluster, ..)| cluster == name) {
+                    state.read_shard(entry);
+                }
+            }
+            if index.get(Kind::Table, name).is_none() {
+                state.cluster.remove_table();
+                state.seen.clear();
+            }
+        }
+    }
+
+    fn publish(&mut self, now: Duration) {
+        if self.slot.is_none() {
+            self.slot = shared::claim_slot(self.id, now);
+            if self.slot.is_none() {
+                hostcalls::log(
+                    LogLevel::Warn,
+                    "no slot in shared data: this VM's requests are not reported",
+                );
+                return;
+            }
+        }
+        let stale = self
+            .clusters
+            .values()
+            .filter(|state| state.cluster.is_stale(now))
+            .count();
+        self.metrics.stale_tables.set(stale as u64);
+        if let Some(slot) = self.slot {
+            shared::set_record(slot, &self.record(slot, now));
+        }
+    }
+
+    fn record(&self, slot: u32, now: Duration) -> v1::VmRecord {
+        let clusters = self
+            .clusters
+            .iter()
+            .map(|(name, state)| state.counters.record(name, &state.cluster, now));
+        v1::VmRecord {
+            slot,
+            epoch: self.id,
+            published_ns: now.as_nanos() as u64,
+            deadline_ns: (now + RECORD_LIFETIME).as_nanos() as u64,
+            clusters: clusters.collect(),
+        }
+    }
+
+    fn read_peers(&mut self, now: Duration) {
+        for (slot, holder) in (0u32..).zip(shared::slots()) {
+            if Some(slot) == self.slot {
+                continue;
+            }
+            let Some((record, cas)) = shared::record(slot) else {
+                continue;
+            };
+            let peer = self.peers.entry(slot).or_default();
+            if record.epoch != holder || shared::expired(&record, now) {
+                *peer = Peer::default();
+            } else if peer.cas != cas {
+                let assigned_until = peer.learn(&record, &mut self.clusters, now);
+                *peer = Peer {
+                    record,
+                    cas,
+                    assigned_until,
+                };
+            }
+        }
+        for (name, state) in &mut self.clusters {
+            let records = self.peers.values().flat_map(|peer| &peer.record.clusters);
+            let hosts = records
+                .filter(|record| record.cluster == *name)
+                .flat_map(|record| &record.hosts);
+            let in_flight = hosts.map(|host| (HostId::of(&host.address), host.in_flight));
+            state.cluster.set_peers_in_flight(in_flight);
+        }
+    }
+
+    /// Records of all live VMs of the proxy, this one's included.
+    pub(crate) fn records(&self, now: Duration) -> Vec<v1::VmRecord> {
+        let live = |peer: &&v1::VmRecord| peer.epoch != 0 && !shared::expired(peer, now);
+        let peers = self
+            .peers
+            .values()
+            .map(|peer| &peer.record)
+            .filter(live)
+            .cloned();
+        self.slot
+            .map(|slot| self.record(slot, now))
+            .into_iter()
+            .chain(peers)
+            .collect()
+    }
+
+    /// Names of the tables that any live VM of the proxy wants, with their shards as far as they are known.
+    pub(crate) fn wanted(&self, kind: Kind, now: Duration) -> std::collections::BTreeSet<String> {
+        let live = self
+            .peers
+            .values()
+            .filter(|peer| !shared::expired(&peer.record, now));
+        let peers = live
+            .flat_map(|peer| &peer.record.clusters)
+            .map(|record| record.cluster.clone());
+        let tables = peers.chain(self.clusters.keys().cloned());
+        match kind {
+            Kind::Table => tables.collect(),
+            Kind::Shard => tables.flat_map(|table| self.shard_names(&table)).collect(),
+        }
+    }
+
+    fn shard_names(&self, table: &str) -> Vec<String> {
+        // A cluster that only a peer wants is not decoded here; its table in shared data is.
+        let own = self
+            .clusters
+            .get(table)
+            .and_then(|state| state.cluster.table());
+        let shards = own.map(|table| table.cache_shards()).or_else(|| {
+            let (received, body) = shared::resource(Kind::Table, table)?;
+            Some(
+                decode_host_table(table, &body, received)
+                    .ok()?
+                    .1
+                    .cache_shards(),
+            )
+        });
+        let shards = shards.unwrap_or(0);
+        (0..shards)
+            .map(|shard| weir_tables::cache_shard_name(table, shards, shard))
+            .collect()
+    }
+
+    /// What to do with a request for a cluster; none where the cluster is not configured.
+    pub(crate) fn decide(
+        &mut self,
+        table: &str,
+        request: &Request,
+        now: Duration,
+    ) -> Option<Decision> {
+        let state = self.clusters.get_mut(table)?;
+        state.counters.offered(request.rank);
+        let decision = state.cluster.decide(request, now, &mut self.rng);
+        self.metrics.decided(decision.reason);
+        Some(decision)
+    }
+
+    /// A uniform number.
+    pub(crate) fn random(&mut self) -> u64 {
+        rand::Rng::next_u64(&mut self.rng)
+    }
+
+    /// The cluster as it is known here.
+    pub(crate) fn cluster(&self, table: &str) -> Option<&Cluster> {
+        self.clusters.get(table).map(|state| &state.cluster)
+    }
+
+    /// A request goes to a host.
+    pub(crate) fn assigned(
+        &mut self,
+        table: &str,
+        host: HostId,
+        key: Option<KeyHash>,
+        rank: Rank,
+        now: Duration,
+    ) {
+        let Some(state) = self.clusters.get_mut(table) else {
+            return;
+        };
+        let known = state.cluster.table().and_then(|table| {
+            let row = table.host(table.index_of(host)?)?;
+            Some((row.address.clone(), table.policy().overload))
+        });
+        let (address, overload) = known.unwrap_or((String::new(), Overload::None));
+        if !address.is_empty() {
+            state.counters.assigned(host, &address, rank, overload);
+        }
+        state.cluster.assigned(host, key, now);
+    }
+
+    /// A request was refused by the filter.
+    pub(crate) fn shed(&mut self, table: &str) {
+        if let Some(state) = self.clusters.get_mut(table) {
+            state.counters.shed();
+        }
+    }
+
+    /// A host did not take a request.
+    pub(crate) fn failed(&mut self, table: &str, host: HostId, now: Duration) {
+        if let Some(state) = self.clusters.get_mut(table) {
+            state.cluster.failed(host, now);
+        }
+    }
+
+    /// A host answers, perhaps with its load.
+    pub(crate) fn answered(
+        &mut self,
+        table: &str,
+        host: HostId,
+        load: Option<Load>,
+        now: Duration,
+    ) {
+        let Some(state) = self.clusters.get_mut(table) else {
+            return;
+        };
+        state.cluster.answered(host);
+        if let Some(load) = load {
+            state.cluster.observed(host, load, now);
+        }
+    }
+
+    /// A request that was sent to a host has ended.
+    pub(crate) fn ended(&mut self, table: &str, host: HostId, ending: Ending) {
+        if let Some(state) = self.clusters.get_mut(table) {
+            state.cluster.finished(host);
+            state.counters.ended(host, ending);
+        }
+    }
+}
+
+impl ClusterState {
+    fn is_news(&mut self, entry: &Entry) -> bool {
+        let seen = self
+            .seen
+            .insert((entry.kind(), entry.name.clone()), entry.written_ns);
+        seen != Some(entry.written_ns)
+    }
+
+    fn read_table(&mut self, entry: &Entry, now: Duration) {
+        if !self.is_news(entry) {
+            return;
+        }
+        let Some((received, body)) = shared::resource(Kind::Table, &entry.name) else {
+            return;
+        };
+        // The owner has checked it; a failure here is another version's owner, and the old table stays.
+        let Ok((_, table)) = decode_host_table(&entry.name, &body, received) else {
+            return;
+        };
+        if self.cluster.table().map(|table| table.cache_shards()) != Some(table.cache_shards()) {
+            self.seen.retain(|(kind, _), _| *kind == Kind::Table);
+        }
+        self.cluster.set_table(table, received, now);
+    }
+
+    fn read_shard(&mut self, entry: &Entry) {
+        let Ok((_, shards, shard)) = parse_cache_shard_name(&entry.name) else {
+            return;
+        };
+        if self
+            .cluster
+            .table()
+            .is_none_or(|table| table.cache_shards() != shards)
+            || !self.is_news(entry)
+        {
+            return;
+        }
+        let Some((_, body)) = shared::resource(Kind::Shard, &entry.name) else {
+            return;
+        };
+        if let Ok((_, contents)) = decode_cache_shard(&entry.name, &body) {
+            self.cluster.set_cache_shard(shard, contents);
+        }
+    }
+}
+
+impl Peer {
+    /// Takes over what the peer's new record says of hosts and keys; returns the time of its newest
+    /// assignment.
+    fn learn(
+        &self,
+        record: &v1::VmRecord,
+        clusters: &mut BTreeMap<String, ClusterState>,
+        now: Duration,
+    ) -> Duration {
+        let published = Duration::from_nanos(record.published_ns);
+        let mut newest = self.assigned_until;
+        for told in &record.clusters {
+            let Some(state) = clusters.get_mut(&told.cluster) else {
+                continue;
+            };
+            for host in &told.hosts {
+                if let Some(load) = &host.load {
+                    let load = decode_load(load, published);
+                    state.cluster.observed(HostId::of(&host.address), load, now);
+                }
+            }
+            for assignment in told.assignments.iter().rev() {
+                let at = published.saturating_sub(Duration::from_millis(assignment.age_ms.into()));
+                if at > self.assigned_until {
+                    let (key, host) = (KeyHash(assignment.key), HostId(assignment.host_id));
+                    state.cluster.assigned_by_peer(Assignment { key, host, at });
+                    newest = newest.max(at);
+                }
+            }
+        }
+        newest
+    }
+}
