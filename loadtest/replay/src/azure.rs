@@ -72,6 +72,8 @@ pub struct Report {
     pub run_core_s: f64,
     /// Utilisation reached by run times alone; fetches of data come on top.
     pub utilisation: f64,
+    /// The same by minute of the source: a mean below 1 may hide a minute above it.
+    pub utilisation_by_minute: Vec<f64>,
     /// Cap of a run time.
     pub max_run_us: u64,
     /// Requests whose run time was cut to the cap.
@@ -263,12 +265,26 @@ fn report(
         run_factor,
         run_core_s: run_us as f64 / 1e6,
         utilisation: run_us as f64 / 1e6 / offered_s,
+        utilisation_by_minute: by_minute(requests, params, offered_s),
         max_run_us,
         capped: requests.iter().filter(|r| r.run_us == max_run_us).count(),
         mean_run_us: run_us as f64 / n,
         distinct_bytes: by_key.values().map(|(_, bytes)| bytes).sum(),
         largest_bytes: by_key.values().map(|(_, b)| *b).max().unwrap_or(0),
     }
+}
+
+/// Run time of the requests that come in each minute of the source, over what the cores offer then.
+fn by_minute(requests: &[Request], params: &Params, offered_s: f64) -> Vec<f64> {
+    let mut sums = vec![0.0; usize::try_from(params.minutes).unwrap_or(0)];
+    let offered_us = offered_s * 1e6 / params.minutes as f64;
+    for request in requests {
+        let minute = request.t_us as f64 * params.speed_up / MINUTE_US;
+        if let Some(sum) = sums.get_mut(minute as usize) {
+            *sum += request.run_us as f64 / offered_us;
+        }
+    }
+    sums
 }
 
 #[cfg(test)]

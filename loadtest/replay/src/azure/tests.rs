@@ -69,6 +69,8 @@ fn the_fields_come_from_the_source_as_stated() {
         (report.by_priority["high"], report.by_priority["low"]),
         (900, 500)
     );
+    let mean = report.utilisation_by_minute.iter().sum::<f64>() / 3.0;
+    assert!((mean - report.utilisation).abs() < 1e-9);
     assert_eq!((report.keys, report.distinct_bytes), (2, 112_500_000));
 }
 

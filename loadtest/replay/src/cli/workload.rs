@@ -141,6 +141,9 @@ fn tell(report: &Report) {
         report.params.utilisation,
         report.mean_run_us / 1e3,
     );
+    let minutes = report.utilisation_by_minute.iter();
+    let minutes: Vec<_> = minutes.map(|u| format!("{u:.2}")).collect();
+    eprintln!("utilisation by minute of the source: {}", minutes.join(" "));
     eprintln!(
         "{} run times cut to {:.1} ms; data {:.1} MB in all, the largest {:.1} MB",
         report.capped,
