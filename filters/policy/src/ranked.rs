@@ -31,6 +31,13 @@ impl Ranked {
         }
     }
 
+    /// Appends a host while fewer than `limit` are named; ignored where it is named already.
+    pub(crate) fn push_up_to(&mut self, limit: usize, host: u32) {
+        if self.len < limit {
+            self.push(host);
+        }
+    }
+
     /// Moves the hosts that `is_last` names behind the others, keeping the order of both.
     pub(crate) fn demote(self, is_last: impl Fn(u32) -> bool) -> Self {
         let mut demoted = Self::default();

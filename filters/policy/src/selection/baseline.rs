@@ -9,6 +9,7 @@
 
 use super::Candidates;
 use crate::key::{scale, split_mix};
+use crate::ranked::MAX_RANKED;
 use crate::{KeyHash, Ranked};
 
 /// Hosts drawn for one decision. Where a tenth of the hosts is eligible, one decision in a thousand needs
@@ -34,11 +35,8 @@ pub(super) fn select(candidates: &Candidates<'_>, key: KeyHash) -> Ranked {
     // Few hosts are eligible: neighbours in their own list do as well.
     let start = scale(split_mix(&mut state), eligible.len());
     let (tail, head) = eligible.split_at_checked(start).unwrap_or_default();
-    for host in head.iter().chain(tail) {
-        if ranked.as_slice().len() == candidates.limit() {
-            break;
-        }
-        ranked.push(*host);
+    for host in head.iter().chain(tail).take(2 * MAX_RANKED) {
+        ranked.push_up_to(candidates.limit(), *host);
     }
     ranked
 }

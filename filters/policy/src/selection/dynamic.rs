@@ -88,10 +88,14 @@ impl<'a> Best<'a> {
 
     /// Considers a host; one that is not eligible is ignored.
     fn offer(&mut self, host: u32, status: u8) {
-        let candidates = self.candidates;
-        if !candidates.is_eligible(host) {
-            return;
+        if self.candidates.is_eligible(host) {
+            self.consider(host, status);
         }
+    }
+
+    /// Considers an eligible host.
+    fn consider(&mut self, host: u32, status: u8) {
+        let candidates = self.candidates;
         let Some(feedback) = candidates.cluster.feedback.row(host) else {
             return;
         };
@@ -112,14 +116,15 @@ impl<'a> Best<'a> {
         let Some(filled) = self.hosts.get(..self.len) else {
             return;
         };
+        // Most hosts of a sample end here.
+        if self.len == self.limit && filled.last().is_some_and(|(worst, _)| *worst < score) {
+            return;
+        }
         if filled.iter().any(|(_, known)| *known == host) {
             // Offered with a better status before: holders come first.
             return;
         }
         let at = filled.partition_point(|(known, _)| *known < score);
-        if at >= self.limit {
-            return;
-        }
         self.len = (self.len + 1).min(self.limit);
         if let Some(moved) = self.hosts.get_mut(at..self.len) {
             moved.rotate_right(1);
@@ -143,13 +148,13 @@ impl<'a> Best<'a> {
         let eligible = self.candidates.eligible;
         if eligible.len() <= SAMPLE {
             for host in eligible {
-                self.offer(*host, ABSENT);
+                self.consider(*host, ABSENT);
             }
             return;
         }
         for _ in 0..SAMPLE {
             if let Some(host) = eligible.get(scale(rng.next_u64(), eligible.len())) {
-                self.offer(*host, ABSENT);
+                self.consider(*host, ABSENT);
             }
         }
     }

@@ -15,7 +15,7 @@ use crate::{HostId, KeyHash, Ranked};
 /// With 21 probes the busiest host has at most 1.05 times the mean share (section 4 of the paper).
 const PROBES: usize = 21;
 /// Points passed behind a probe in search of an eligible host. Where 7 of 8 hosts are closed this finds
-/// one for nearly every key; beyond, keys spread as in `baseline`.
+/// one for nearly every key; what is missing is chosen as in `baseline`.
 const MAX_STEPS: usize = 8;
 
 /// The hosts that are up, on their circle.
@@ -64,28 +64,32 @@ pub(super) fn select(candidates: &Candidates<'_>, key: KeyHash) -> Ranked {
     let cluster = candidates.cluster;
     let mut state = key.0;
     for _ in 0..PROBES {
-        let points = cluster.ring.from(split_mix(&mut state)).take(MAX_STEPS);
+        let farthest = nearest
+            .get(limit - 1)
+            .map_or(u64::MAX, |(distance, _)| *distance);
         // Each probe may contribute as many hosts as are to be named.
-        for (distance, host) in points
+        let points = cluster
+            .ring
+            .from(split_mix(&mut state))
+            .take(MAX_STEPS)
+            .take_while(|(distance, _)| *distance < farthest)
             .filter(|(_, host)| candidates.is_eligible(*host))
-            .take(limit)
-        {
+            .take(limit);
+        for (distance, host) in points {
             insert(&mut nearest, limit, (distance, host));
         }
     }
+    let found = nearest.iter().take_while(|(_, host)| *host != u32::MAX);
     let mut ranked = Ranked::default();
-    for (_, host) in nearest
-        .iter()
-        .take(limit)
-        .filter(|(_, host)| *host != u32::MAX)
-    {
+    for (_, host) in found.take(limit) {
         ranked.push(*host);
     }
-    if ranked.first().is_none() {
-        baseline::select(candidates, key)
-    } else {
-        ranked
+    if ranked.as_slice().len() < limit {
+        for host in baseline::select(candidates, key).as_slice() {
+            ranked.push_up_to(limit, *host);
+        }
     }
+    ranked
 }
 
 /// Keeps the `limit` nearest distinct hosts in order.

@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What may happen to a cluster, and a naive account of it to compare decisions with.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use proptest::prelude::*;
+use weir_policy::{
+    Assignment, Cluster, Host, HostState, Level, Load, Overload, Policy, Rank, Selection,
+};
+
+use crate::fleet::{cache, host, id, key, load, millis, table};
+
+/// Fleets that dynamic selection sees whole.
+pub(crate) const HOSTS: usize = 16;
+pub(crate) const KEYS: u64 = 6;
+/// The hosts that a key is assumed cached at, at most.
+const ASSUMED_HOSTS: usize = 4;
+const SUSPECT_FOR: Duration = Duration::from_secs(1);
+
+#[derive(Clone, Debug)]
+pub(crate) enum Event {
+    /// Received so long ago.
+    Table(Duration, Policy, Vec<Row>),
+    TableRemoved,
+    Cache(BTreeMap<u64, BTreeMap<usize, bool>>),
+    Assigned(usize, Option<u64>),
+    /// So long ago.
+    AssignedByPeer(usize, u64, Duration),
+    Finished(usize),
+    /// So long ago.
+    Observed(usize, Duration, u32, u32),
+    Failed(usize),
+    Answered(usize),
+    PeersInFlight(BTreeMap<usize, u32>),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    number: usize,
+    state: HostState,
+    level: Level,
+    /// Age when the table came, in progress, queued.
+    load: Option<(Duration, u32, u32)>,
+}
+
+fn policies(selection: impl Strategy<Value = Selection>) -> impl Strategy<Value = Policy> {
+    let overload = prop_oneof![
+        Just(Overload::None),
+        (0u32..200).prop_map(|queued_jobs| Overload::Breaker { queued_jobs }),
+        Just(Overload::Dagor),
+    ];
+    (
+        overload,
+        selection,
+        0u64..20_000,
+        500u64..8000,
+        1usize..=8,
+        0u64..5000,
+    )
+        .prop_map(
+            |(overload, selection, assumed_cached, stale_after, ranked_hosts, retry_after)| {
+                Policy {
+                    overload,
+                    selection,
+                    assumed_cached: millis(assumed_cached),
+                    stale_after: millis(stale_after),
+                    ranked_hosts,
+                    retry_after: millis(retry_after),
+                }
+            },
+        )
+}
+
+pub(crate) fn selections() -> impl Strategy<Value = Selection> + Clone {
+    prop::sample::select(vec![
+        Selection::Baseline,
+        Selection::Random,
+        Selection::Rendezvous,
+        Selection::Dynamic,
+    ])
+}
+
+fn rows() -> impl Strategy<Value = Vec<Row>> {
+    let state = prop_oneof![
+        6 => Just(HostState::Up),
+        1 => Just(HostState::Draining),
+        1 => Just(HostState::Down),
+    ];
+    let level = prop_oneof![Just(0u16), Just(4096), 0u16..=4096].prop_map(Level::admitting);
+    let load = prop::option::of(((0u64..9000).prop_map(millis), 0u32..30, 0u32..250));
+    prop::collection::btree_map(0..HOSTS, (state, level, load), 0..=HOSTS).prop_map(|rows| {
+        let row = |(number, (state, level, load))| Row {
+            number,
+            state,
+            level,
+            load,
+        };
+        rows.into_iter().map(row).collect()
+    })
+}
+
+fn tables(policy: impl Strategy<Value = Policy>) -> impl Strategy<Value = Event> {
+    ((0u64..3000).prop_map(millis), policy, rows())
+        .prop_map(|(ago, policy, rows)| Event::Table(ago, policy, rows))
+}
+
+/// What happens, each after a pause; the first event is a table.
+pub(crate) fn histories(
+    selection: impl Strategy<Value = Selection> + Clone,
+) -> impl Strategy<Value = Vec<(Duration, Event)>> {
+    let held = prop::collection::btree_map(0..HOSTS, any::<bool>(), 0..6);
+    let event = prop_oneof![
+        4 => tables(policies(selection.clone())),
+        1 => Just(Event::TableRemoved),
+        3 => prop::collection::btree_map(0..KEYS, held, 0..6).prop_map(Event::Cache),
+        12 => (0..HOSTS, prop::option::of(0..KEYS)).prop_map(|(host, key)| Event::Assigned(host, key)),
+        3 => (0..HOSTS, 0..KEYS, (0u64..20_000).prop_map(millis))
+            .prop_map(|(host, key, ago)| Event::AssignedByPeer(host, key, ago)),
+        8 => (0..HOSTS).prop_map(Event::Finished),
+        6 => (0..HOSTS, (0u64..4000).prop_map(millis), 0u32..30, 0u32..250)
+            .prop_map(|(host, ago, in_progress, queued)| Event::Observed(host, ago, in_progress, queued)),
+        3 => (0..HOSTS).prop_map(Event::Failed),
+        2 => (0..HOSTS).prop_map(Event::Answered),
+        1 => prop::collection::btree_map(0..HOSTS, 0u32..20, 0..4).prop_map(Event::PeersInFlight),
+    ];
+    let pause = prop_oneof![3 => 0u64..50, 1 => 0u64..3000].prop_map(millis);
+    let first = tables(policies(selection)).prop_map(|table| (Duration::ZERO, table));
+    (first, prop::collection::vec((pause, event), 0..60))
+        .prop_map(|(first, rest)| std::iter::once(first).chain(rest).collect())
+}
+
+/// What is known of a host, as a list of everything that happened.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    load: Option<Load>,
+    sent: Vec<Duration>,
+    in_flight: u32,
+    peers_in_flight: u32,
+    suspect_until: Duration,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Received {
+    pub(crate) policy: Policy,
+    at: Duration,
+    /// By number, only those in the table.
+    pub(crate) hosts: BTreeMap<usize, Host>,
+}
+
+/// A cluster, and the naive account of it.
+#[derive(Debug)]
+pub(crate) struct World {
+    pub(crate) cluster: Cluster,
+    pub(crate) now: Duration,
+    pub(crate) table: Option<Received>,
+    known: BTreeMap<usize, Known>,
+    levels: BTreeMap<usize, Level>,
+    cached: BTreeMap<u64, BTreeMap<usize, bool>>,
+    assigned: BTreeMap<u64, BTreeMap<usize, Duration>>,
+    assumed_cached: Option<Duration>,
+}
+
+impl World {
+    pub(crate) fn new(now: Duration) -> Self {
+        Self {
+            cluster: Cluster::default(),
+            now,
+            table: None,
+            known: BTreeMap::new(),
+            levels: BTreeMap::new(),
+            cached: BTreeMap::new(),
+            assigned: BTreeMap::new(),
+            assumed_cached: None,
+        }
+    }
+
+    pub(crate) fn after(&mut self, pause: Duration, event: Event) {
+        // No two events are at one time, so that the newest of them is never in doubt.
+        self.now += pause + Duration::from_micros(1);
+        let now = self.now;
+        match event {
+            Event::Table(ago, policy, rows) => self.receive(now - ago, policy, rows),
+            Event::TableRemoved => {
+                self.cluster.remove_table();
+                self.table = None;
+                self.cached.clear();
+                self.levels.clear();
+                self.forget_departed();
+            }
+            Event::Cache(contents) => {
+                let held = |(name, held): (&u64, &BTreeMap<usize, bool>)| {
+                    (
+                        key(*name),
+                        held.iter()
+                            .map(|(host, assumed)| (*host, *assumed))
+                            .collect(),
+                    )
+                };
+                self.cluster
+                    .set_cache_shard(0, cache(contents.iter().map(held).collect()));
+                if self.table.is_some() {
+                    self.cached = contents;
+                }
+            }
+            Event::Assigned(host, name) => {
+                self.cluster.assigned(id(host), name.map(key), now);
+                if self.has(host) {
+                    let known = self.known.entry(host).or_default();
+                    known.in_flight += 1;
+                    known.sent.push(now);
+                    if let Some(name) = name {
+                        self.assigned.entry(name).or_default().insert(host, now);
+                    }
+                }
+            }
+            Event::AssignedByPeer(host, name, ago) => {
+                let at = now - ago;
+                self.cluster.assigned_by_peer(Assignment {
+                    key: key(name),
+                    host: id(host),
+                    at,
+                });
+                if self.table.is_some() {
+                    let newest = self
+                        .assigned
+                        .entry(name)
+                        .or_default()
+                        .entry(host)
+                        .or_default();
+                    *newest = at.max(*newest);
+                }
+            }
+            Event::Finished(host) => {
+                self.cluster.finished(id(host));
+                if let Some(known) = self.known.get_mut(&host) {
+                    known.in_flight = known.in_flight.saturating_sub(1);
+                }
+                self.forget_departed();
+            }
+            Event::Observed(host, ago, in_progress, queued) => {
+                let load = load(now - ago, in_progress, queued);
+                self.cluster.observed(id(host), load.clone(), now);
+                if self.has(host) && self.observe(host, load) {
+                    self.level_again(host);
+                }
+            }
+            Event::Failed(host) => {
+                self.cluster.failed(id(host), now);
+                if self.has(host) {
+                    self.known.entry(host).or_default().suspect_until = now + SUSPECT_FOR;
+                }
+            }
+            Event::Answered(host) => {
+                self.cluster.answered(id(host));
+                if self.has(host) {
+                    self.known.entry(host).or_default().suspect_until = Duration::ZERO;
+                }
+            }
+            Event::PeersInFlight(peers) => {
+                let listed = peers.iter().map(|(host, count)| (id(*host), *count));
+                self.cluster.set_peers_in_flight(listed);
+                for host in self.numbers() {
+                    let count = peers.get(&host).copied().unwrap_or(0);
+                    self.known.entry(host).or_default().peers_in_flight = count;
+                }
+            }
+        }
+    }
+
+    fn receive(&mut self, at: Duration, mut policy: Policy, rows: Vec<Row>) {
+        // A longer life does not bring back what is forgotten, so histories keep to one.
+        let assumed_cached = *self.assumed_cached.get_or_insert(policy.assumed_cached);
+        policy.assumed_cached = assumed_cached;
+        let row = |row: Row| {
+            let observed = row
+                .load
+                .map(|(age, in_progress, queued)| load(at - age, in_progress, queued));
+            (
+                row.number,
+                Host {
+                    state: row.state,
+                    level: row.level,
+                    load: observed,
+                    ..host(row.number)
+                },
+            )
+        };
+        let hosts: BTreeMap<_, _> = rows.into_iter().map(row).collect();
+        self.cluster.set_table(
+            table(policy.clone(), hosts.values().cloned().collect()),
+            at,
+            self.now,
+        );
+        self.table = Some(Received {
+            policy,
+            at,
+            hosts: hosts.clone(),
+        });
+        self.forget_departed();
+        self.levels.clear();
+        for (number, host) in hosts {
+            if let Some(load) = host.load {
+                self.observe(number, load);
+            }
+            self.level_again(number);
+        }
+    }
+
+    /// A host that is not in the table is remembered for as long as it has requests of ours.
+    fn forget_departed(&mut self) {
+        let present: BTreeSet<_> = self.numbers().into_iter().collect();
+        self.known
+            .retain(|host, known| present.contains(host) || known.in_flight > 0);
+    }
+
+    fn observe(&mut self, host: usize, load: Load) -> bool {
+        let known = self.known.entry(host).or_default();
+        let newer = known
+            .load
+            .as_ref()
+            .is_none_or(|old| old.observed < load.observed);
+        if newer {
+            known.load = Some(load);
+        }
+        newer
+    }
+
+    /// Levels change when a table or a load comes, not as time passes.
+    fn level_again(&mut self, number: usize) {
+        let table = self.table.as_ref().unwrap();
+        let host = &table.hosts[&number];
+        if host.state != HostState::Up {
+            return;
+        }
+        let level = match table.policy.overload {
+            Overload::None => Level::ALL,
+            Overload::Dagor => host.level,
+            Overload::Breaker { queued_jobs } => match self.fresh_load(number) {
+                Some(load) if load.queued > queued_jobs => Level::NONE,
+                _ => Level::ALL,
+            },
+        };
+        self.levels.insert(number, level);
+    }
+
+    fn fresh_load(&self, host: usize) -> Option<&Load> {
+        let stale_after = self.table.as_ref()?.policy.stale_after;
+        let load = self.known.get(&host)?.load.as_ref()?;
+        (self.now.saturating_sub(load.observed) <= stale_after).then_some(load)
+    }
+
+    fn has(&self, host: usize) -> bool {
+        self.table
+            .as_ref()
+            .is_some_and(|table| table.hosts.contains_key(&host))
+    }
+
+    /// The hosts in the table.
+    pub(crate) fn numbers(&self) -> Vec<usize> {
+        let hosts = self.table.iter().flat_map(|table| table.hosts.keys());
+        hosts.copied().collect()
+    }
+
+    pub(crate) fn is_stale(&self) -> bool {
+        let table = self.table.as_ref();
+        table.is_none_or(|table| self.now - table.at > table.policy.stale_after)
+    }
+
+    /// The level in force of a host that is up.
+    pub(crate) fn level(&self, host: usize) -> Option<Level> {
+        self.levels.get(&host).copied()
+    }
+
+    pub(crate) fn up(&self) -> usize {
+        self.levels.len()
+    }
+
+    pub(crate) fn eligible(&self, rank: Rank) -> Vec<usize> {
+        let levels = self.levels.iter();
+        let admitting = levels.filter(|(_, level)| self.is_stale() || level.admits(rank));
+        admitting.map(|(host, _)| *host).collect()
+    }
+
+    pub(crate) fn is_suspect(&self, host: usize) -> bool {
+        self.known
+            .get(&host)
+            .is_some_and(|known| known.suspect_until > self.now)
+    }
+
+    pub(crate) fn in_flight(&self, host: usize) -> u32 {
+        self.known.get(&host).map_or(0, |known| known.in_flight)
+    }
+
+    /// The last figure the host gave and what was sent since, or what is in flight where that is more.
+    pub(crate) fn in_progress(&self, host: usize) -> u32 {
+        let Some(known) = self.known.get(&host) else {
+            return 0;
+        };
+        let in_flight = known.in_flight + known.peers_in_flight;
+        let Some(load) = self.fresh_load(host) else {
+            return in_flight;
+        };
+        let since = known
+            .sent
+            .iter()
+            .filter(|sent| **sent > load.observed)
+            .count();
+        in_flight.max(load.in_progress + since as u32)
+    }
+
+    /// 0: the host said that it has the key; 1: it is assumed to have it; 2: it is not.
+    pub(crate) fn status(&self, host: usize, name: u64) -> u8 {
+        match self.cached.get(&name).and_then(|held| held.get(&host)) {
+            Some(false) => 0,
+            Some(true) => 1,
+            None if self.was_assigned(host, name) => 1,
+            None => 2,
+        }
+    }
+
+    fn was_assigned(&self, host: usize, name: u64) -> bool {
+        let (Some(table), Some(assigned)) = (&self.table, self.assigned.get(&name)) else {
+            return false;
+        };
+        let Some(at) = assigned.get(&host) else {
+            return false;
+        };
+        let newer = assigned.values().filter(|other| *other > at).count();
+        newer < ASSUMED_HOSTS && self.now - *at <= table.policy.assumed_cached
+    }
+}

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What holds of every decision, through the crate's public face.
+
+mod dynamic;
+mod eligibility;
+mod feedback;
+mod fleet;
+mod history;
+mod key_movement;
+mod shares;
+mod staleness;
