@@ -19,6 +19,7 @@ mod progress;
 mod replay;
 mod results;
 mod table;
+mod verdict;
 mod ways;
 
 use std::fs;
@@ -33,13 +34,21 @@ use crate::demo::plan::Plan;
 use crate::demo::processes::Processes;
 use crate::demo::progress::Progress;
 use crate::demo::replay::Workload;
-use crate::demo::table::{Row, Table};
+use crate::demo::results::Figures;
+use crate::demo::table::Table;
 use crate::demo::ways::{Kind, WAYS, Way};
 use crate::workspace::Workspace;
 use crate::{build_filter, tools};
 
 /// From the start of the sidecars to the filter's first choice from a table.
 const FIRST_TABLE: Duration = Duration::from_secs(20);
+
+const EXPLANATION: &str = "\
+duration: of all requests, from the offset in the workload to the last answer or the giving up,
+          back-off and retries included; wait: of those served, in which nothing ran for them
+hit:      served requests that found their data; shed: attempts refused, each tried again;
+failed:   requests without a good answer; uneven: deviation over mean of the hosts' mean waits
+";
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -83,20 +92,26 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
         workload,
         folder,
     };
-    let header = demo.header(workspace);
+    let header = demo.header();
     println!("\n{header}\n");
-    let rows = demo.compare(&ways)?;
-    let table = Table(rows);
-    fs::write(
-        demo.folder.join("table.txt"),
-        format!("{header}\n\n{table}"),
-    )?;
-    println!("\n{header}\n\n{table}");
-    println!(
-        "raw results, logs and configurations: {}",
-        workspace.shown(&demo.folder)
-    );
+    let figures = demo.compare(&ways)?;
+    let report = format!("{header}\n\n{}", tell(figures));
+    let file = demo.folder.join("table.txt");
+    fs::write(&file, &report).with_context(|| format!("writing {}", file.display()))?;
+    println!("\n{report}");
+    let folder = workspace.shown(&demo.folder);
+    println!("Every request, configuration and log is kept in {folder}");
     Ok(())
+}
+
+fn tell(figures: Vec<Figures>) -> String {
+    let (rows, all): (Vec<_>, Vec<_>) = figures
+        .into_iter()
+        .map(|way| (way.by_priority, way.all))
+        .unzip();
+    let table = Table(rows.into_iter().flatten().collect());
+    let verdict = verdict::lines(&all).join("\n");
+    format!("{table}\n{EXPLANATION}\n{verdict}\n")
 }
 
 impl Args {
@@ -143,38 +158,37 @@ fn new_folder(workspace: &Workspace) -> Result<PathBuf> {
 
 impl Demo {
     /// Runs the ways one after another, each with new processes.
-    fn compare(&self, ways: &[&'static Way]) -> Result<Vec<Row>> {
+    fn compare(&self, ways: &[&'static Way]) -> Result<Vec<Figures>> {
         let mut progress = Progress::new(ways.len(), self.plan.replay + plan::AROUND);
-        let mut rows = Vec::new();
+        let mut figures = Vec::new();
         for way in ways {
             progress.next_way(way.name);
-            rows.extend(self.try_way(way, &mut progress).context(way.name)?);
+            figures.push(self.try_way(way, &mut progress).context(way.name)?);
         }
-        Ok(rows)
+        Ok(figures)
     }
 
-    fn try_way(&self, way: &Way, progress: &mut Progress) -> Result<Vec<Row>> {
+    fn try_way(&self, way: &Way, progress: &mut Progress) -> Result<Figures> {
         let started = Instant::now();
         let folder = self.folder.join(way.folder());
         let mut processes = Processes::new(folder.clone())?;
         progress.say("starting", started.elapsed());
         let callers = self.start(way, &mut processes, &folder)?;
+        let plan = &self.plan;
+        let sending = |sent: Duration| match plan.replay.checked_sub(sent) {
+            Some(_) => format!("sending, {} of {} s", sent.as_secs(), plan.replay.as_secs()),
+            None => "waiting for the last answers".to_owned(),
+        };
         let records = self.workload.send(
             &mut processes,
             &self.programs.replay,
             &callers,
+            plan.deadline,
             &folder,
-            |sent| {
-                let what = format!(
-                    "sending for {} of {} s",
-                    sent.as_secs(),
-                    self.plan.replay.as_secs()
-                );
-                progress.say(&what, started.elapsed());
-            },
+            |sent| progress.say(&sending(sent), started.elapsed()),
         )?;
         progress.end_way(&format!("done in {} s", started.elapsed().as_secs()));
-        Ok(results::rows(way.name, &replay::PRIORITIES, &records))
+        Ok(Figures::new(way.name, &replay::PRIORITIES, &records))
     }
 
     /// Starts hosts, sidecars and, where Weir chooses, weir-control.
@@ -215,22 +229,25 @@ impl Demo {
         }
     }
 
-    fn header(&self, workspace: &Workspace) -> String {
-        let plan = &self.plan;
-        let kept = workspace.shown(&self.folder);
+    fn header(&self) -> String {
+        let Plan {
+            hosts,
+            cores,
+            callers,
+            cache_bytes,
+            fetch_bytes_per_second,
+            ..
+        } = &self.plan;
         format!(
-            "workload: {}\n\
-             hosts:    {} x {} EMULATED cores, each with {} of cache; a job sleeps for its time and burns no CPU\n\
-             callers:  {} Envoys; {} s for each way, hosts start with empty caches\n\
-             machine:  {}\n\
-             kept in:  {kept}",
-            self.workload.description,
-            plan.hosts,
-            plan.cores,
-            plan.cache_bytes,
-            plan.callers,
-            plan.replay.as_secs(),
-            machine::describe(),
+            "{workload}\n\
+             hosts:    {hosts} with {cores} EMULATED cores: a job sleeps for its time and burns no CPU; {cache_bytes} of \
+             cache, empty at the start, filled at {fetch_bytes_per_second}/s\n\
+             callers:  {callers} Envoys; {seconds} s for each way; who has no good answer {deadline} s later gives up\n\
+             machine:  {machine}",
+            workload = self.workload.description,
+            seconds = self.plan.replay.as_secs_f32(),
+            deadline = self.plan.deadline.as_secs_f32(),
+            machine = machine::describe(),
         )
     }
 }

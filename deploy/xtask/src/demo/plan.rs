@@ -7,13 +7,16 @@ use std::time::Duration;
 pub(super) const FROM_MINUTE: u64 = 60;
 pub(super) const MINUTES: u64 = 5;
 
-/// Starting the processes of a way and letting the last answers come.
+/// Starting the processes of a way and letting the last answers come, where hosts keep up.
 pub(super) const AROUND: Duration = Duration::from_secs(6);
 
 /// The same for every way.
 pub(super) struct Plan {
     /// How long the workload lasts for each way.
     pub(super) replay: Duration,
+    /// A caller that has no good answer by then gives up. As long as a way may go on after its
+    /// last request was sent.
+    pub(super) deadline: Duration,
     /// Share of the trace's calls. With all of them two real cores would be the bottleneck.
     pub(super) sample: f64,
     pub(super) hosts: usize,
@@ -32,13 +35,14 @@ pub(super) struct Plan {
 impl Plan {
     pub(super) fn new(quick: bool) -> Self {
         let full = Self {
-            replay: Duration::from_secs(60),
+            replay: Duration::from_secs(50),
+            deadline: Duration::from_secs(15),
             sample: 0.5,
             hosts: 6,
             cores: 4,
             utilisation: 0.85,
             cache_bytes: "4G",
-            fetch_bytes_per_second: "2G",
+            fetch_bytes_per_second: "5G",
             callers: 2,
         };
         if !quick {
@@ -46,6 +50,7 @@ impl Plan {
         }
         Self {
             replay: full.replay / 4,
+            deadline: full.deadline / 2,
             // The same number of requests a second.
             sample: full.sample / 4.0,
             ..full

@@ -21,10 +21,6 @@ use crate::workspace::Workspace;
 /// In the order of the table.
 pub(super) const PRIORITIES: [&str; 2] = ["high", "low"];
 
-/// A caller that has not been answered by then has given up. As long as a way may go on after the
-/// last request was sent.
-const DEADLINE: Duration = Duration::from_secs(20);
-
 /// What is sent, the same for every way.
 pub(super) struct Workload {
     file: PathBuf,
@@ -81,10 +77,10 @@ pub(super) fn prepare(
 impl Report {
     fn describe(&self, plan: &Plan) -> String {
         format!(
-            "Azure Functions 2019, {minutes} minutes from 09:00, {sample:.0} % of the calls, {speed_up:.0} times as fast: \
-             {requests} requests, {rate:.0}/s\n\
-             modelled: place in the minute (uniform), run time (from each function's percentiles, mean {run:.0} ms \
-             after a factor {factor:.2}), priority (http = high)\n\
+            "workload: Azure Functions 2019, {minutes} minutes from 09:00, {sample:.1} % of the calls, {speed_up:.0} times as \
+             fast: {requests} requests, {rate:.0}/s\n\
+             MODELLED: place inside the minute (uniform), run time (from each function's percentiles; mean {run:.0} ms \
+             after a factor of {factor:.2}), priority (http = high)\n\
              keys:     {keys} functions with {bytes:.1} GB of data; one function has {largest:.0} % of the requests\n\
              load:     run times fill {utilisation:.0} % of the cores; fetching absent data comes on top",
             minutes = plan::MINUTES,
@@ -109,6 +105,7 @@ impl Workload {
         processes: &mut Processes,
         program: &Path,
         callers: &[SocketAddr],
+        deadline: Duration,
         folder: &Path,
         tick: impl FnMut(Duration),
     ) -> Result<Vec<Record>> {
@@ -119,7 +116,7 @@ impl Workload {
             command.args(["--target", &caller.to_string()]);
         }
         command
-            .args(["--deadline", &format!("{}s", DEADLINE.as_secs())])
+            .args(["--deadline", &format!("{}ms", deadline.as_millis())])
             .arg("--out")
             .arg(&out)
             .arg("--summary")

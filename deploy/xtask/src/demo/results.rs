@@ -24,8 +24,23 @@ pub(super) struct Served {
     pub(super) hit: bool,
 }
 
+/// The figures of a way: each priority's, and those of all requests.
+pub(super) struct Figures {
+    pub(super) by_priority: Vec<Row>,
+    pub(super) all: Row,
+}
+
+impl Figures {
+    pub(super) fn new(way: &str, priorities: &[&str], records: &[Record]) -> Self {
+        Self {
+            by_priority: rows(way, priorities, records),
+            all: row(way, "all", records.iter().collect()),
+        }
+    }
+}
+
 /// One row for each priority, in the order of `priorities`.
-pub(super) fn rows(way: &str, priorities: &[&str], records: &[Record]) -> Vec<Row> {
+fn rows(way: &str, priorities: &[&str], records: &[Record]) -> Vec<Row> {
     let row = |priority: &&str| {
         let of_priority = records.iter().filter(|record| record.priority == *priority);
         row(way, priority, of_priority.collect())

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the demonstration claims, held against its own figures.
+
+use crate::demo::table::Row;
+
+struct Claim {
+    ours: &'static str,
+    theirs: &'static str,
+    measure: Measure,
+}
+
+#[derive(Clone, Copy)]
+enum Measure {
+    CacheHits,
+    P99Wait,
+}
+
+const DYNAMIC: [&str; 2] = ["weir dynamic+breaker", "weir dynamic+dagor"];
+
+/// A line for each claim whose two ways were run. `all` has one row a way, over all priorities.
+pub(super) fn lines(all: &[Row]) -> Vec<String> {
+    let claims = DYNAMIC.iter().flat_map(|ours| {
+        [
+            Claim {
+                ours,
+                theirs: "envoy least_request",
+                measure: Measure::CacheHits,
+            },
+            Claim {
+                ours,
+                theirs: "envoy ring_hash",
+                measure: Measure::P99Wait,
+            },
+        ]
+    });
+    claims.filter_map(|claim| claim.line(all)).collect()
+}
+
+impl Claim {
+    fn line(&self, all: &[Row]) -> Option<String> {
+        let find = |name: &str| all.iter().find(|row| row.way == name);
+        let (ours, theirs) = (find(self.ours)?, find(self.theirs)?);
+        let (holds, figures) = match self.measure {
+            Measure::CacheHits => (
+                ours.hits > theirs.hits,
+                format!(
+                    "cache hits {:.1} % against {:.1} %",
+                    100.0 * ours.hits,
+                    100.0 * theirs.hits
+                ),
+            ),
+            Measure::P99Wait => (
+                ours.wait.p99 < theirs.wait.p99,
+                format!(
+                    "p99 wait {:.0} ms against {:.0} ms",
+                    ours.wait.p99, theirs.wait.p99
+                ),
+            ),
+        };
+        let word = if holds { "better" } else { "NOT BETTER" };
+        Some(format!(
+            "{} is {word} than {}: {figures}",
+            self.ours, self.theirs
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::demo::table::Spread;
+
+    fn row(way: &str, hits: f64, p99: f64) -> Row {
+        let wait = Spread {
+            mean: 1.0,
+            p50: 1.0,
+            p90: 1.0,
+            p95: 1.0,
+            p99,
+        };
+        Row {
+            way: way.into(),
+            priority: "all".into(),
+            requests: 1,
+            duration: wait,
+            wait,
+            hits,
+            shed: 0,
+            failed: 0,
+            unevenness: 0.0,
+        }
+    }
+
+    #[test]
+    fn claims_are_held_against_the_figures_also_when_they_fail() {
+        let all = [
+            row("envoy least_request", 0.70, 5.0),
+            row("envoy ring_hash", 0.99, 900.0),
+            row("weir dynamic+breaker", 0.60, 30.0),
+        ];
+        assert_eq!(
+            lines(&all),
+            [
+                "weir dynamic+breaker is NOT BETTER than envoy least_request: cache hits 60.0 % against 70.0 %",
+                "weir dynamic+breaker is better than envoy ring_hash: p99 wait 30 ms against 900 ms",
+            ]
+        );
+        assert!(lines(&all[..2]).is_empty());
+    }
+}
