@@ -71,6 +71,7 @@ struct Programs {
 
 /// One run of the command.
 struct Demo {
+    root: PathBuf,
     programs: Programs,
     plan: Plan,
     workload: Workload,
@@ -87,6 +88,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     let folder = new_folder(workspace)?;
     let workload = replay::prepare(workspace, &programs.replay, &plan, &folder)?;
     let demo = Demo {
+        root: workspace.root.clone(),
         programs,
         plan,
         workload,
@@ -206,7 +208,7 @@ impl Demo {
         match way.kind {
             Kind::Envoy(balancer) => {
                 let start = |node: &String| {
-                    let bootstrap = envoy::alone(node, balancer, &hosts);
+                    let bootstrap = envoy::alone(node, balancer, &hosts).to_string();
                     envoy::start(processes, &programs.envoy, node, &bootstrap, folder)
                 };
                 nodes.iter().map(start).collect()
@@ -218,7 +220,7 @@ impl Demo {
                 let config = control::config(selection, overload, &hosts, &programs.filter);
                 let control = control::start(processes, &programs.control, &config, folder)?;
                 let mut start = |node: &String| {
-                    let bootstrap = envoy::with_weir(node, control.xds);
+                    let bootstrap = envoy::with_weir(&self.root, node, control.xds)?;
                     let caller =
                         envoy::start(processes, &programs.envoy, node, &bootstrap, folder)?;
                     wait_for_table(processes, node, caller)?;

@@ -25,12 +25,12 @@ pub(super) fn start(
     processes: &mut Processes,
     program: &Path,
     name: &str,
-    bootstrap: &Value,
+    bootstrap: &str,
     folder: &Path,
 ) -> Result<SocketAddr> {
-    let config = folder.join(format!("{name}.json"));
-    fs::write(&config, serde_json::to_vec_pretty(bootstrap)?)
-        .with_context(|| format!("writing {}", config.display()))?;
+    // JSON is YAML too.
+    let config = folder.join(format!("{name}.yaml"));
+    fs::write(&config, bootstrap).with_context(|| format!("writing {}", config.display()))?;
     let address_file: PathBuf = folder.join(format!("{name}.admin"));
     let mut command = Command::new(program);
     command

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the sidecars are started with.
 
+use std::fs;
 use std::net::SocketAddr;
+use std::path::Path;
 
+use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use crate::demo::ways::Balancer;
@@ -20,49 +23,31 @@ pub(in crate::demo) fn alone(node: &str, balancer: Balancer, hosts: &[SocketAddr
             "typed_config": connection_manager(balancer),
         }]}],
     });
-    let mut bootstrap = base(node);
-    bootstrap["static_resources"] = json!({
-        "listeners": [listener],
-        "clusters": [cluster(balancer, hosts)],
-    });
-    bootstrap
-}
-
-/// Envoy told everything by weir-control, as in the standalone mode.
-pub(in crate::demo) fn with_weir(node: &str, control: SocketAddr) -> Value {
-    let mut bootstrap = base(node);
-    bootstrap["static_resources"] = json!({"clusters": [{
-        "name": "weir-control",
-        "type": "STATIC",
-        "connect_timeout": "1s",
-        "load_assignment": assignment("weir-control", &[control]),
-        "typed_extension_protocol_options": {
-            "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
-                "@type": "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
-                "explicit_http_config": {"http2_protocol_options": {
-                    // A frozen server is noticed in seven seconds.
-                    "connection_keepalive": {"interval": "5s", "timeout": "2s"},
-                }},
-            },
-        },
-    }]});
-    let ads = json!({"ads": {}, "resource_api_version": "V3"});
-    bootstrap["dynamic_resources"] = json!({
-        "ads_config": {
-            "api_type": "DELTA_GRPC",
-            "transport_api_version": "V3",
-            "grpc_services": [{"envoy_grpc": {"cluster_name": "weir-control"}}],
-        },
-        "cds_config": ads,
-        "lds_config": ads,
-    });
-    bootstrap
-}
-
-fn base(node: &str) -> Value {
     json!({
         "node": {"id": node, "cluster": "callers"},
         "admin": {"address": loopback(0)},
+        "static_resources": {"listeners": [listener], "clusters": [cluster(balancer, hosts)]},
+    })
+}
+
+/// The project's own bootstrap for sidecars that weir-control tells everything, with another name
+/// and other ports.
+pub(in crate::demo) fn with_weir(root: &Path, node: &str, control: SocketAddr) -> Result<String> {
+    let file = root.join("envoy-config/standalone/bootstrap.yaml");
+    let text = fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
+    let control = format!("port_value: {} }}", control.port());
+    let changes = [
+        ("id: sidecar-1", &*format!("id: {node}")),
+        ("port_value: 9901 }", "port_value: 0 }"),
+        ("port_value: 18000 }", &control),
+    ];
+    changes.into_iter().try_fold(text, |text, (old, new)| {
+        ensure!(
+            text.matches(old).count() == 1,
+            "{} does not hold `{old}` once",
+            file.display()
+        );
+        Ok(text.replace(old, new))
     })
 }
 
@@ -73,7 +58,7 @@ fn connection_manager(balancer: Balancer) -> Value {
         "timeout": "0s",
         // The same as weir-control gives in the standalone mode.
         "retry_policy": {
-            "retry_on": "connect-failure,reset",
+            "retry_on": "connect-failure,refused-stream,reset-before-request",
             "num_retries": 2,
             "retry_host_predicate": [{
                 "name": "envoy.retry_host_predicates.previous_hosts",
@@ -135,4 +120,20 @@ fn assignment(cluster: &str, addresses: &[SocketAddr]) -> Value {
 
 fn loopback(port: u16) -> Value {
     json!({"socket_address": {"address": "127.0.0.1", "port_value": port}})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+    #[test]
+    fn the_standalone_bootstrap_takes_a_name_and_ports() {
+        let control = "127.0.0.1:41234".parse().unwrap();
+        let text = with_weir(Path::new(ROOT), "caller-2", control).unwrap();
+        for part in ["id: caller-2", "port_value: 0 }", "port_value: 41234 }"] {
+            assert_eq!(text.matches(part).count(), 1, "{part} in:\n{text}");
+        }
+    }
 }
