@@ -218,3 +218,6 @@ pub fn load(path: &Path) -> Result<Loaded, (Error, Files)> {
         Err(error) => Err((error, reader.files)),
     }
 }
+
+#[cfg(test)]
+mod tests;

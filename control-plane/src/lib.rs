@@ -57,9 +57,14 @@ impl Listeners {
     /// Binds what the configuration says.
     pub async fn bind(config: &Config) -> anyhow::Result<Self> {
         let bind = async |name: &str, address: SocketAddr| {
-            TcpListener::bind(address).await.with_context(|| format!("{name}.listen: cannot bind {address}"))
+            TcpListener::bind(address)
+                .await
+                .with_context(|| format!("{name}.listen: cannot bind {address}"))
         };
-        Ok(Self { xds: bind("xds", config.xds.listen).await?, admin: bind("admin", config.admin).await? })
+        Ok(Self {
+            xds: bind("xds", config.xds.listen).await?,
+            admin: bind("admin", config.admin).await?,
+        })
     }
 }
 
@@ -99,10 +104,23 @@ pub async fn run(
     let feed = Feed { snapshots, events };
     let services = server::Services {
         discovery: xds::service(feed, xds_metrics, shutdown.clone()),
-        reports: reports::Service::server(updates.clone(), config.reports.max_proxies, shutdown.clone()),
+        reports: reports::Service::server(
+            updates.clone(),
+            config.reports.max_proxies,
+            shutdown.clone(),
+        ),
     };
-    let grpc = server::serve(listeners.xds, config.xds.tls.as_ref(), services, shutdown.clone());
-    let admin = admin::serve(listeners.admin, admin::App::new(updates, registry), shutdown.clone());
+    let grpc = server::serve(
+        listeners.xds,
+        config.xds.tls.as_ref(),
+        services,
+        shutdown.clone(),
+    );
+    let admin = admin::serve(
+        listeners.admin,
+        admin::App::new(updates, registry),
+        shutdown.clone(),
+    );
     let stopped = async {
         // The owner ends first only if it has panicked.
         owner.await.context("the state's owner")

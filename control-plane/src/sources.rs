@@ -259,3 +259,6 @@ impl Drop for Abort {
         self.0.abort();
     }
 }
+
+#[cfg(test)]
+mod tests;

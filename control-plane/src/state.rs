@@ -405,3 +405,6 @@ pub async fn own(
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use tokio::time::Instant;
+use weir_policy::KeyHash;
 
+use super::*;
+use crate::config;
+use crate::metrics::Metrics;
+use crate::sources::cache::Changes;
+
+/// Two hosts; the second holds "a".
+async fn view() -> View {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("c.yaml");
+    let hosts = "[ { address: \"127.0.0.1:1\" }, { address: \"127.0.0.1:2\" } ]";
+    std::fs::write(
+        &path,
+        format!("clusters: {{ rules: {{ hosts: {hosts} }} }}\n"),
+    )
+    .unwrap();
+    let config = config::load(&path)
+        .map_err(|(error, _)| error)
+        .unwrap()
+        .config;
+    let now = Instant::now();
+    let mut state = crate::state::State::new(config, 1, Metrics::default(), now);
+    let changes = Changes {
+        reset: true,
+        added: vec![KeyHash::of(b"a")],
+        removed: vec![],
+    };
+    let (cluster, host) = ("rules".into(), "127.0.0.1:2".into());
+    state.fold(
+        Update::Cached {
+            cluster,
+            host,
+            asked: now,
+            result: Ok(changes),
+        },
+        now,
+    );
+    state.publish(now);
+    let (answer, view) = oneshot::channel();
+    state.fold(Update::View(answer), now);
+    view.await.unwrap()
+}
+
+fn parameters(text: &str) -> Vec<(String, String)> {
+    let pairs = text.split('&').filter_map(|pair| pair.split_once('='));
+    pairs
+        .map(|(name, value)| (name.into(), value.into()))
+        .collect()
+}
+
+#[tokio::test]
+async fn it_names_the_host_that_has_the_key_first_and_says_why() {
+    let view = view().await;
+    let question = Question::parse(
+        &parameters("cluster=rules&key=a&priority=high&user=u"),
+        &view,
+        0,
+    )
+    .unwrap();
+    let answer = explain(&view, &question, &mut StdRng::seed_from_u64(1)).unwrap();
+    assert_eq!(
+        (answer.outcome, answer.reason, answer.class),
+        ("send", "known_cached", 0)
+    );
+    assert_eq!(
+        (answer.ranked[0].address.as_str(), answer.ranked[0].cached),
+        ("127.0.0.1:2", "known")
+    );
+    assert_eq!(answer.ranked.len() + answer.others.len(), 2);
+    let question = Question::parse(&parameters("cluster=rules&key=b"), &view, 0).unwrap();
+    let answer = explain(&view, &question, &mut StdRng::seed_from_u64(1)).unwrap();
+    assert_eq!((answer.reason, answer.class), ("not_cached", 16));
+}
+
+#[tokio::test]
+async fn a_question_that_cannot_be_answered_says_what_could_be_asked() {
+    let view = view().await;
+    let problem = |text: &str| Question::parse(&parameters(text), &view, 0).unwrap_err();
+    let clusters = vec!["rules".to_owned()];
+    let missing = problem("key=a");
+    assert_eq!(
+        (
+            missing.parameter.as_str(),
+            &missing.possible,
+            missing.unknown
+        ),
+        ("cluster", &clusters, false)
+    );
+    let unknown = problem("cluster=x");
+    assert_eq!(
+        (unknown.reason.as_str(), &unknown.possible, unknown.unknown),
+        ("no such cluster", &clusters, true)
+    );
+    assert_eq!(problem("cluster=rules&priority=32").possible[2], "0 to 31");
+    assert_eq!(
+        problem("cluster=rules&usr=x").possible,
+        ["cluster (required)", "key", "priority", "user"]
+    );
+}

@@ -186,10 +186,12 @@ fn ranks(counts: &[v1::RankCount]) -> impl Iterator<Item = (Rank, u64)> + '_ {
 
 fn observe(record: &v1::ClusterRecord, written: Duration, news: &mut News) {
     let at = |age_ms: u32| written.saturating_sub(Duration::from_millis(age_ms.into()));
+    // More classes than there are would make a table that every proxy refuses.
+    let sane = |load: &&v1::Load| load.queued.len() <= usize::from(weir_policy::CLASSES);
     let loads = record
         .hosts
         .iter()
-        .filter_map(|host| Some((host, host.load.as_ref()?)));
+        .filter_map(|host| Some((host, host.load.as_ref().filter(sane)?)));
     news.loads
         .extend(loads.map(|(host, load)| (host.address.clone(), load.clone(), at(load.age_ms))));
     news.assignments

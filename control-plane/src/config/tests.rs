@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+use super::*;
+
+/// What `load` says of a configuration, with hosts.yaml beside it.
+fn said(text: &str, hosts: &str) -> Result<Arc<Config>, String> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("c.yaml");
+    std::fs::write(&path, text).unwrap();
+    std::fs::write(folder.path().join("hosts.yaml"), hosts).unwrap();
+    let said = load(&path)
+        .map(|loaded| loaded.config)
+        .map_err(|(error, _)| error.to_string());
+    said.map_err(|error| error.replace(&format!("{}/", folder.path().display()), ""))
+}
+
+#[test]
+fn every_refusal_names_file_line_field_and_reason() {
+    let cases = [
+        (
+            "clusters:\n  r:\n    bogus: 1\n",
+            "c.yaml:3: unknown field `bogus`, expected one of policy, dagor, cache_shards, hosts, hosts_file, scrape, cache",
+        ),
+        (
+            "clusters:\n  r:\n    hosts: 12\n",
+            "c.yaml:3: hosts: expected sequence start",
+        ),
+        (
+            "clusters:\n  r: {}\n  r: {}\n",
+            "c.yaml:3: duplicate mapping key: r",
+        ),
+        (
+            "",
+            "c.yaml:1: clusters: names no cluster; at least one is needed",
+        ),
+        (
+            "clusters:\n  r:\n    policy:\n      overload: foo\n",
+            "c.yaml:4: clusters.r.policy.overload: \"foo\" is unknown; one of none, breaker, dagor",
+        ),
+        (
+            "clusters:\n  r: { policy: { selection: best } }\n",
+            "c.yaml:2: clusters.r.policy.selection: \"best\" is unknown; one of baseline, random, rendezvous, dynamic",
+        ),
+        (
+            "clusters:\n  r: { policy: { ranked_hosts: 9 } }\n",
+            "c.yaml:2: clusters.r.policy.ranked_hosts: 9 is not in 1 to 8",
+        ),
+        (
+            "clusters:\n  r: { policy: { stale_after: 5 } }\n",
+            "c.yaml:2: clusters.r.policy.stale_after: \"5\" is not a duration; write a number and us, ms, s, m or h, as in 500ms",
+        ),
+        (
+            "clusters:\n  r: { policy: { retry_after: 500ms } }\n",
+            "c.yaml:2: clusters.r.policy.retry_after: 500ms is not in 1s to 3600s",
+        ),
+        (
+            "clusters:\n  r: { dagor: { alpha: 0.9 } }\n",
+            "c.yaml:2: clusters.r.dagor.alpha: 0.9 is not in 0.001 to 0.5",
+        ),
+        (
+            "clusters:\n  r: { dagor: { alpha: NaN } }\n",
+            "c.yaml:2: clusters.r.dagor.alpha: NaN is not in 0.001 to 0.5",
+        ),
+        (
+            "clusters:\n  r: { cache_shards: 12 }\n",
+            "c.yaml:2: clusters.r.cache_shards: 12 is not 0 or a power of two",
+        ),
+        (
+            "clusters:\n  r:\n    hosts:\n    - address: 127.0.0.1:1\n    - { address: \"127.0.0.1:1\" }\n",
+            "c.yaml:5: clusters.r.hosts[1].address: 127.0.0.1:1 is already a host of this cluster (c.yaml:4)",
+        ),
+        (
+            "clusters:\n  r:\n    hosts: [ { address: localhost:1 } ]\n",
+            "c.yaml:3: clusters.r.hosts[0].address: \"localhost:1\" is not ip:port",
+        ),
+        (
+            "clusters:\n  r:\n    hosts: [ { address: \"127.0.0.1:0\" } ]\n",
+            "c.yaml:3: clusters.r.hosts[0].address: port 0 is no port",
+        ),
+        (
+            "clusters:\n  r:\n    hosts: [ { address: \"[0:0::1]:80\" } ]\n",
+            "c.yaml:3: clusters.r.hosts[0].address: \"[0:0::1]:80\" has to be written \"[::1]:80\"",
+        ),
+        (
+            "clusters:\n  r:\n    hosts: [ { draining: true } ]\n",
+            "c.yaml:3: clusters.r.hosts[0].address: required; ip:port",
+        ),
+        (
+            "clusters:\n  r: { scrape: { path: metrics } }\n",
+            "c.yaml:2: clusters.r.scrape.path: \"metrics\" is not the path of a URL, as in /metrics",
+        ),
+        (
+            "clusters:\n  r: { scrape: { metrics: { queued: a-b } } }\n",
+            "c.yaml:2: clusters.r.scrape.metrics.queued: \"a-b\" is not the name of a Prometheus metric",
+        ),
+        (
+            "clusters:\n  r: { cache: { max_bytes: 16 } }\n",
+            "c.yaml:2: clusters.r.cache.max_bytes: \"16\" is not a size; write a number and B, KiB, MiB, GiB, kB, MB or GB, as in 4MiB",
+        ),
+        (
+            "xds: { listen: \"0.0.0.0:1\" }\nclusters: { r: {} }\n",
+            "c.yaml:1: xds.listen: not loopback: xds.tls is required, or plaintext: true if the network is protected by other means",
+        ),
+        (
+            "xds: { tls: { certificate: none.pem } }\nclusters: { r: {} }\n",
+            "c.yaml:1: xds.tls.certificate: cannot read none.pem: No such file or directory (os error 2)",
+        ),
+        (
+            "xds: { tls: { certificate: hosts.yaml } }\nclusters: { r: {} }\n",
+            "c.yaml:1: xds.tls.certificate: hosts.yaml has no CERTIFICATE in PEM",
+        ),
+        (
+            "admin: { listen: \"0.0.0.0:1\" }\nclusters: { r: {} }\n",
+            "c.yaml:1: admin.listen: not loopback, and admin has no TLS; write plaintext: true if anyone who reaches it may read it",
+        ),
+        (
+            "clusters:\n  r: { hosts_file: none.yaml }\n",
+            "none.yaml: cannot read: No such file or directory (os error 2)",
+        ),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(said(text, "").unwrap_err(), expected, "{text}");
+    }
+}
+
+#[test]
+fn a_hosts_file_is_checked_as_a_whole_and_against_the_hosts_beside_it() {
+    let main = "clusters:\n  r:\n    hosts: [ { address: \"127.0.0.1:2\" } ]\n    hosts_file: hosts.yaml\n";
+    let config = said(main, "- address: 127.0.0.1:3\n- { address: \"127.0.0.1:1\", draining: true, capacity_millicores: 500 }\n").unwrap();
+    let hosts: Vec<&str> = config.clusters["r"]
+        .hosts
+        .iter()
+        .map(|host| host.address.as_str())
+        .collect();
+    assert_eq!(hosts, ["127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"]);
+    assert!(config.clusters["r"].hosts[0].draining);
+    for (hosts, expected) in [
+        (
+            "- address: 127.0.0.1:3\n- address: 127.0.0.1:2\n",
+            "hosts.yaml:2: hosts[1].address: 127.0.0.1:2 is already a host of this cluster (c.yaml:3)",
+        ),
+        (
+            "- address: 127.0.0.1:3\n- addres: 127.0.0.1:2\n",
+            "hosts.yaml:2: unknown field `addres`, expected one of address, metrics_address, cache_address, capacity_millicores, preempt_at_unix_ms, draining",
+        ),
+    ] {
+        assert_eq!(said(main, hosts).unwrap_err(), expected);
+    }
+}
+
+#[test]
+fn what_is_left_out_has_the_documented_default() {
+    let config = said("clusters: { r: { scrape: {}, cache: {} } }\n", "").unwrap();
+    assert_eq!(
+        (config.xds.listen.to_string(), config.admin.to_string()),
+        ("127.0.0.1:18000".into(), "127.0.0.1:19000".into())
+    );
+    let cluster = &config.clusters["r"];
+    assert_eq!(cluster.policy, Policy::default());
+    assert_eq!(
+        (cluster.cache_shards, cluster.dagor.window_requests),
+        (16, 2000)
+    );
+    let scrape = cluster.scrape.as_ref().unwrap();
+    assert_eq!(
+        (scrape.poll.interval, scrape.poll.timeout),
+        (Duration::from_secs(1), Duration::from_millis(500))
+    );
+    assert_eq!(cluster.cache.as_ref().unwrap().max_keys, 1_000_000);
+    assert!(
+        said("clusters: { r: { scrape: } }\n", "").unwrap().clusters["r"]
+            .scrape
+            .is_none()
+    );
+}
+
+#[test]
+fn the_files_that_were_read_come_back_for_the_watcher_even_if_they_are_bad() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("c.yaml");
+    std::fs::write(&path, "clusters: { r: { hosts_file: h.yaml } }").unwrap();
+    let (_, files) = load(&path).unwrap_err();
+    assert_eq!(files.len(), 2);
+    assert_eq!(files[&folder.path().join("h.yaml")], None);
+    let (files, news) = crate::sources::file::look(&path, files);
+    assert!(news.is_none(), "nothing has changed");
+    std::fs::write(folder.path().join("h.yaml"), "- address: 127.0.0.1:1\n").unwrap();
+    let (files, news) = crate::sources::file::look(&path, files);
+    assert_eq!(news.unwrap().unwrap().clusters["r"].hosts.len(), 1);
+    std::fs::write(folder.path().join("h.yaml"), "- address: x\n").unwrap();
+    assert!(crate::sources::file::look(&path, files).1.unwrap().is_err());
+}
+
+#[test]
+fn a_change_of_a_listener_needs_a_restart() {
+    let old = said("clusters: { r: {} }\n", "").unwrap();
+    let file = Path::new("c.yaml");
+    let new = said(
+        "xds: { listen: \"127.0.0.1:1\" }\nclusters: { r: {} }\n",
+        "",
+    )
+    .unwrap();
+    let error = crate::sources::file::restart_needed(file, &old, &new).unwrap();
+    assert_eq!(
+        error.to_string(),
+        "c.yaml: xds: restart needed: listeners do not change while weir-control runs; nothing of this file is applied"
+    );
+    assert!(crate::sources::file::restart_needed(file, &old, &old).is_none());
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Polls of hosts that misbehave, each a real listener on a free port.
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+use super::*;
+use crate::config::Cache;
+use crate::sources::scrape::{Figures, Scraped};
+
+/// A host that answers each connection with these bytes and then waits, or closes.
+async fn host(answer: Vec<u8>, closes: bool) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    tokio::spawn(async move {
+        let mut open = Vec::new();
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut request = [0; 1024];
+            let _ = stream.read(&mut request).await;
+            let _ = stream.write_all(&answer).await;
+            if !closes {
+                open.push(stream);
+            }
+        }
+    });
+    address
+}
+
+fn http(status: &str, body: &str) -> Vec<u8> {
+    format!(
+        "HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .into_bytes()
+}
+
+fn poll(timeout_ms: u64) -> Poll {
+    Poll {
+        interval: Duration::from_millis(10),
+        timeout: Duration::from_millis(timeout_ms),
+        path: "/x".into(),
+        max_bytes: 1024,
+    }
+}
+
+fn target(updates: mpsc::Sender<Update>) -> Target {
+    Target {
+        cluster: "c".into(),
+        host: "h".into(),
+        client: fetch::Client::new(),
+        updates,
+    }
+}
+
+async fn fault(address: &str, timeout_ms: u64) -> Fault {
+    let (updates, _news) = mpsc::channel(1);
+    target(updates)
+        .fetch(address, "/x", &poll(timeout_ms))
+        .await
+        .unwrap_err()
+        .fault
+}
+
+const LONG: u64 = 60_000;
+
+#[tokio::test]
+async fn each_way_to_fail_is_told_from_the_others() {
+    let nobody = TcpListener::bind("127.0.0.1:0")
+        .await
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .to_string();
+    assert_eq!(fault(&nobody, LONG).await, Fault::Refused);
+    assert_eq!(
+        fault(&host(http("503 Unwell", ""), false).await, LONG).await,
+        Fault::BadStatus
+    );
+    assert_eq!(
+        fault(&host(vec![], false).await, 30).await,
+        Fault::TimedOut,
+        "silent"
+    );
+    let slow = host(
+        b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc".to_vec(),
+        false,
+    )
+    .await;
+    assert_eq!(
+        fault(&slow, 30).await,
+        Fault::TimedOut,
+        "stops in the middle of the body"
+    );
+    assert_eq!(
+        fault(&host(b"SSH-2.0\r\n\r\n".to_vec(), false).await, LONG).await,
+        Fault::Failed
+    );
+}
+
+#[tokio::test]
+async fn a_body_over_the_limit_is_refused_whether_or_not_it_is_announced() {
+    let announced = host(http("200 OK", &"x".repeat(1025)), false).await;
+    assert_eq!(fault(&announced, LONG).await, Fault::TooLarge);
+    let chunk = format!(
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n401\r\n{}\r\n",
+        "x".repeat(1025)
+    );
+    let endless = host(chunk.into_bytes(), false).await;
+    assert_eq!(
+        fault(&endless, LONG).await,
+        Fault::TooLarge,
+        "read no further than the limit"
+    );
+    let fits = host(http("200 OK", &"x".repeat(1024)), false).await;
+    let (updates, _news) = mpsc::channel(1);
+    assert_eq!(
+        target(updates)
+            .fetch(&fits, "/x", &poll(LONG))
+            .await
+            .unwrap()
+            .len(),
+        1024
+    );
+}
+
+#[tokio::test]
+async fn a_page_with_nan_gives_the_other_figures_and_a_complaint() {
+    let page = "p NaN\nq{priority=\"0\"} 3\nd_sum 1\nd_count 2\n";
+    let at = host(http("200 OK", page), false).await;
+    let (updates, mut news) = mpsc::channel(1);
+    let scrape = Scrape {
+        poll: poll(LONG),
+        in_progress: "p".into(),
+        queued: "q".into(),
+        queued_priority_label: "priority".into(),
+        queuing_delay: "d".into(),
+    };
+    let task = tokio::spawn(scrape::run(target(updates), at, scrape));
+    let Some(Update::Scraped { result, .. }) = news.recv().await else {
+        panic!()
+    };
+    let figures = Figures {
+        in_progress: None,
+        queued: Some(vec![3]),
+        queuing_delay: None,
+    };
+    assert_eq!(
+        result,
+        Ok(Scraped {
+            figures,
+            complaints: vec!["p: NaN is not a count".into()]
+        })
+    );
+    task.abort();
+}
+
+#[tokio::test]
+async fn a_cache_answer_that_lies_is_followed_by_a_question_from_scratch() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let at = listener.local_addr().unwrap().to_string();
+    let (asked, mut questions) = mpsc::unbounded_channel();
+    let app = axum::Router::new().fallback(async move |uri: axum::http::Uri| {
+        let _ = asked.send(uri.to_string());
+        // A liar: whatever it is asked, it says that something of epoch 2 has changed.
+        let reset = uri.query().is_none();
+        format!(
+            r#"{{"version":5,"epoch":{},"reset":{reset},"added":["a"]}}"#,
+            if reset { 1 } else { 2 }
+        )
+    });
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    let (updates, mut news) = mpsc::channel(8);
+    let cache = Cache {
+        poll: poll(LONG),
+        max_keys: 10,
+        max_key_bytes: 10,
+    };
+    let task = tokio::spawn(cache::run(target(updates), at, cache));
+    for expected in ["/x", "/x?since=5&epoch=1", "/x", "/x?since=5&epoch=1"] {
+        assert_eq!(questions.recv().await.unwrap(), expected);
+        let Some(Update::Cached { result, .. }) = news.recv().await else {
+            panic!()
+        };
+        match expected {
+            "/x" => assert!(result.unwrap().reset),
+            _ => assert_eq!(result.unwrap_err().fault, Fault::Lied),
+        }
+    }
+    task.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn polls_come_at_jittered_intervals_and_missed_ones_are_not_made_up_for() {
+    let mut ticker = Ticker::new(Duration::from_secs(1));
+    ticker.tick().await;
+    for _ in 0..100 {
+        let before = Instant::now();
+        ticker.tick().await;
+        let gap = before.elapsed();
+        assert!(
+            gap >= Duration::from_millis(895) && gap <= Duration::from_millis(1105),
+            "{gap:?}"
+        );
+    }
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let late = Instant::now();
+    ticker.tick().await;
+    ticker.tick().await;
+    assert!(late.elapsed() <= Duration::from_millis(1105));
+    let before = Instant::now();
+    ticker.tick().await;
+    assert!(before.elapsed() >= Duration::from_millis(895));
+}

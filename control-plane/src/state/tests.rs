@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Scripts of updates, and what is pushed after them. No clock but the script's.
+
+use weir_policy::{KeyHash, Rank, Table};
+use weir_tables::{decode_cache_shard, decode_host_table};
+
+use super::*;
+use crate::sources::scrape::Figures;
+
+struct Script {
+    state: State,
+    start: Instant,
+    now: Instant,
+    _folder: tempfile::TempDir,
+}
+
+fn configured(folder: &tempfile::TempDir, text: &str) -> Arc<Config> {
+    let path = folder.path().join("c.yaml");
+    std::fs::write(&path, text).unwrap();
+    config::load(&path)
+        .map_err(|(error, _)| error)
+        .unwrap()
+        .config
+}
+
+impl Script {
+    /// A cluster "c" of hosts 127.0.0.1:1 to 127.0.0.1:`hosts`, with these settings.
+    fn new(hosts: usize, settings: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let config = configured(&folder, &Self::text(hosts, settings));
+        let start = Instant::now();
+        let mut state = State::new(config, 7, Metrics::default(), start);
+        state.publish(start);
+        Self {
+            state,
+            start,
+            now: start,
+            _folder: folder,
+        }
+    }
+
+    fn text(hosts: usize, settings: &str) -> String {
+        let hosts: Vec<String> = (1..=hosts)
+            .map(|n| format!("{{ address: \"127.0.0.1:{n}\" }}"))
+            .collect();
+        format!(
+            "clusters:\n  c: {{ hosts: [ {} ], scrape: {{}}, cache: {{}}, {settings} }}\n",
+            hosts.join(", ")
+        )
+    }
+
+    fn pass(&mut self, ms: u64) -> &mut Self {
+        self.now += Duration::from_millis(ms);
+        self.state.advance(self.now);
+        self
+    }
+
+    fn fold(&mut self, update: Update) -> &mut Self {
+        self.state.fold(update, self.now);
+        self
+    }
+
+    fn scraped(&mut self, host: usize, result: Result<Figures, Fault>) -> &mut Self {
+        let result = result
+            .map(|figures| Scraped {
+                figures,
+                complaints: vec![],
+            })
+            .map_err(|fault| PollError::new(fault, "x"));
+        let (cluster, host, asked) = ("c".into(), format!("127.0.0.1:{host}").into(), self.now);
+        self.fold(Update::Scraped {
+            cluster,
+            host,
+            asked,
+            result,
+        })
+    }
+
+    fn cached(&mut self, host: usize, reset: bool, keys: &[&str]) -> &mut Self {
+        let added = keys.iter().map(|key| KeyHash::of(key.as_bytes())).collect();
+        let result = Ok(Changes {
+            reset,
+            added,
+            removed: vec![],
+        });
+        let (cluster, host, asked) = ("c".into(), format!("127.0.0.1:{host}").into(), self.now);
+        self.fold(Update::Cached {
+            cluster,
+            host,
+            asked,
+            result,
+        })
+    }
+
+    fn publish(&mut self) -> Option<Arc<Snapshot>> {
+        self.state.publish(self.now)
+    }
+
+    /// The table as a proxy reads it that got it when it was built, on the script's clock.
+    fn table(&mut self) -> Table {
+        self.publish();
+        let built = self.state.clusters["c"].built.unwrap();
+        let resource = self.state.snapshot.get(HOST_TABLE_TYPE, "c").unwrap();
+        decode_host_table("c", &resource.body, built).unwrap().1
+    }
+
+    fn states(&mut self) -> Vec<HostState> {
+        self.table().hosts().iter().map(|host| host.state).collect()
+    }
+}
+
+fn figures(in_progress: u32, queued: u32, delay_ms: u64) -> Figures {
+    Figures {
+        in_progress: Some(in_progress),
+        queued: Some(vec![queued]),
+        queuing_delay: Some(Duration::from_millis(delay_ms)),
+    }
+}
+
+#[test]
+fn hosts_are_pushed_before_anything_is_known_of_them() {
+    let table = Script::new(2, "").table();
+    assert_eq!(table.hosts().len(), 2);
+    assert!(
+        table
+            .hosts()
+            .iter()
+            .all(|host| host.state == HostState::Up && host.load.is_none())
+    );
+    assert_eq!(Script::new(0, "").table().hosts().len(), 0);
+}
+
+#[test]
+fn figures_keep_the_time_at_which_they_were_true() {
+    let mut script = Script::new(1, "");
+    script.pass(1000).scraped(1, Ok(figures(3, 2, 5))).pass(400);
+    let observed = script.table().hosts()[0].load.clone().unwrap();
+    assert_eq!((observed.in_progress, observed.queued), (3, 2));
+    assert_eq!(observed.observed, Duration::from_millis(1000));
+    script.pass(600).scraped(1, Err(Fault::TimedOut));
+    let kept = script.table().hosts()[0].load.clone().unwrap();
+    assert_eq!(
+        (kept.in_progress, kept.observed),
+        (3, Duration::from_millis(1000)),
+        "kept, and ageing"
+    );
+}
+
+#[test]
+fn a_table_is_built_when_something_changed_or_its_ages_would_mislead() {
+    let mut script = Script::new(1, "policy: { stale_after: 3s }");
+    assert!(script.pass(999).publish().is_none());
+    assert!(script.pass(1).publish().is_some());
+    assert!(script.publish().is_none());
+    assert!(script.scraped(1, Ok(figures(1, 0, 0))).publish().is_some());
+    assert!(script.scraped(1, Err(Fault::TimedOut)).publish().is_none());
+}
+
+#[test]
+fn a_host_that_refuses_twice_is_down_until_it_answers() {
+    let mut script = Script::new(3, "");
+    script.scraped(1, Err(Fault::Refused));
+    assert_eq!(script.states()[0], HostState::Up);
+    script.scraped(1, Err(Fault::Refused));
+    assert_eq!(
+        script.states(),
+        [HostState::Down, HostState::Up, HostState::Up]
+    );
+    script.scraped(1, Ok(figures(0, 0, 0)));
+    assert_eq!(script.states()[0], HostState::Up);
+}
+
+#[test]
+fn if_more_than_half_of_the_hosts_seem_dead_none_is_taken_out() {
+    let mut script = Script::new(4, "");
+    for host in [1, 2] {
+        script
+            .scraped(host, Err(Fault::Refused))
+            .scraped(host, Err(Fault::Refused));
+    }
+    assert_eq!(
+        script
+            .states()
+            .iter()
+            .filter(|state| **state == HostState::Down)
+            .count(),
+        2
+    );
+    script
+        .scraped(3, Err(Fault::Refused))
+        .scraped(3, Err(Fault::Refused));
+    assert_eq!(script.states(), [HostState::Up; 4]);
+    let view = script.state.view(script.now - script.start);
+    assert!(view.clusters["c"].suspects_itself && view.clusters["c"].hosts[0].refuses_connections);
+}
+
+#[test]
+fn only_shards_that_changed_get_a_new_version() {
+    let mut script = Script::new(2, "cache_shards: 4");
+    let versions = |snapshot: &Snapshot| -> Vec<String> {
+        let shards = snapshot.of_type(CACHE_SHARD_TYPE).unwrap().values();
+        shards.map(|shard| shard.version.to_string()).collect()
+    };
+    let before = versions(&script.state.snapshot);
+    assert_eq!(before.len(), 4);
+    let snapshot = script.cached(1, true, &["a"]).publish().unwrap();
+    let shard = weir_policy::shard_of(KeyHash::of(b"a"), 4);
+    for (index, (old, new)) in before.iter().zip(versions(&snapshot)).enumerate() {
+        assert_eq!(*old != new, index == shard as usize);
+    }
+    let name = cache_shard_name("c", 4, shard);
+    let (meta, contents) =
+        decode_cache_shard(&name, &snapshot.get(CACHE_SHARD_TYPE, &name).unwrap().body).unwrap();
+    assert_eq!((meta.epoch, contents.len()), (7, 1));
+    assert!(
+        script.cached(1, true, &["a"]).publish().is_none(),
+        "said again"
+    );
+}
+
+#[test]
+fn a_new_configuration_keeps_what_is_known_of_hosts_that_stay() {
+    let mut script = Script::new(3, "cache_shards: 4");
+    script
+        .scraped(1, Ok(figures(9, 0, 0)))
+        .cached(1, true, &["a"])
+        .cached(3, true, &["a", "b"]);
+    let config = configured(&script._folder, &Script::text(2, "cache_shards: 2"));
+    script.fold(Update::Configured(config));
+    let table = script.table();
+    assert_eq!(table.hosts().len(), 2);
+    assert_eq!(table.hosts()[0].load.as_ref().unwrap().in_progress, 9);
+    let names: Vec<&String> = script
+        .state
+        .snapshot
+        .of_type(CACHE_SHARD_TYPE)
+        .unwrap()
+        .keys()
+        .collect();
+    assert_eq!(names, ["c/2/0", "c/2/1"]);
+    let keys: usize = (0..2)
+        .map(|shard| {
+            let name = cache_shard_name("c", 2, shard);
+            let body = &script
+                .state
+                .snapshot
+                .get(CACHE_SHARD_TYPE, &name)
+                .unwrap()
+                .body;
+            decode_cache_shard(&name, body).unwrap().1.len()
+        })
+        .sum();
+    assert_eq!(keys, 1, "the keys of the host that left are gone");
+}
+
+#[test]
+fn a_bad_configuration_changes_nothing_but_is_shown() {
+    let mut script = Script::new(1, "");
+    let error = config::Error {
+        file: "c.yaml".into(),
+        line: 3,
+        field: "x".into(),
+        reason: "bad".into(),
+    };
+    script.fold(Update::Misconfigured(error));
+    assert!(script.publish().is_none());
+    let view = script.state.view(Duration::ZERO);
+    assert_eq!(
+        view.configuration_refused.as_deref(),
+        Some("c.yaml:3: x: bad")
+    );
+    let config = configured(&script._folder, &Script::text(1, ""));
+    script.fold(Update::Configured(config));
+    assert_eq!(
+        script.state.view(Duration::ZERO).configuration_refused,
+        None
+    );
+}
+
+/// A report in which 40 classes × 10 requests have been offered and admitted `times` times, at host 1.
+fn report(times: u64, assignment: Option<&str>, load: Option<v1::Load>) -> Update {
+    let counts: Vec<v1::RankCount> = (0..32)
+        .map(|class| v1::RankCount {
+            rank: Rank::new(class, 9).number().into(),
+            count: 10 * times,
+        })
+        .collect();
+    let host = v1::HostRecord {
+        address: "127.0.0.1:1".into(),
+        admitted: counts.clone(),
+        load,
+        ..Default::default()
+    };
+    let assignments = assignment
+        .map(|key| v1::Assignment {
+            key: KeyHash::of(key.as_bytes()).0,
+            host_id: weir_policy::HostId::of("127.0.0.1:1").0,
+            age_ms: 0,
+        })
+        .into_iter()
+        .collect();
+    let cluster = v1::ClusterRecord {
+        cluster: "c".into(),
+        hosts: vec![host],
+        offered: counts,
+        shed: 0,
+        assignments,
+    };
+    let record = v1::VmRecord {
+        slot: 0,
+        epoch: 1,
+        deadline_ns: u64::MAX,
+        clusters: vec![cluster],
+        published_ns: 0,
+    };
+    Update::Reported(v1::Report {
+        proxy: "p".into(),
+        records: vec![record],
+    })
+}
+
+#[test]
+fn the_level_of_a_host_that_is_not_keeping_up_falls_and_comes_back() {
+    let mut script = Script::new(2, "policy: { overload: dagor }");
+    let level = |script: &mut Script| script.table().hosts()[0].level.ranks();
+    script.fold(report(0, None, None));
+    let mut last = 4096;
+    for window in 1..=10 {
+        script
+            .scraped(1, Ok(figures(9, 9, 50)))
+            .scraped(2, Ok(figures(0, 0, 0)));
+        script.fold(report(window, None, None)).pass(1000);
+        let now = level(&mut script);
+        assert!(now < last, "window {window}: {now}");
+        last = now;
+    }
+    assert_eq!(script.table().hosts()[1].level.ranks(), 4096);
+    script
+        .scraped(1, Ok(figures(9, 9, 1)))
+        .fold(report(11, None, None))
+        .pass(1000);
+    assert!(level(&mut script) > last);
+    // Figures are lost: not to know is not to be overloaded.
+    script.pass(6000);
+    assert_eq!(level(&mut script), 4096);
+}
+
+#[test]
+fn an_answer_that_a_proxy_reports_counts_if_it_is_newer_than_the_last_poll() {
+    let mut script = Script::new(1, "");
+    let load = |age_ms| {
+        Some(v1::Load {
+            age_ms,
+            in_progress: 8,
+            queued: vec![4],
+            queuing_delay_us: None,
+        })
+    };
+    script
+        .pass(5000)
+        .scraped(1, Ok(figures(1, 0, 7)))
+        .pass(100)
+        .fold(report(0, None, load(200)));
+    assert_eq!(
+        script.table().hosts()[0].load.as_ref().unwrap().in_progress,
+        1,
+        "older than the poll"
+    );
+    script.fold(report(0, None, load(50)));
+    let observed = script.table().hosts()[0].load.clone().unwrap();
+    assert_eq!((observed.in_progress, observed.queued), (8, 4));
+    assert_eq!(
+        observed.queuing_delay,
+        Some(Duration::from_millis(7)),
+        "kept, since the answer has none"
+    );
+    let classes = Some(v1::Load {
+        age_ms: 0,
+        in_progress: 5,
+        queued: vec![1; 33],
+        queuing_delay_us: None,
+    });
+    script.pass(10).fold(report(0, None, classes));
+    assert_eq!(
+        script.table().hosts()[0].load.as_ref().unwrap().in_progress,
+        8,
+        "33 classes are nonsense"
+    );
+}
+
+#[test]
+fn a_key_that_was_sent_to_a_host_is_assumed_there_for_a_while() {
+    let mut script = Script::new(1, "cache_shards: 1, policy: { assumed_cached: 2s }");
+    let len = |script: &mut Script| {
+        script.publish();
+        let shard = script
+            .state
+            .snapshot
+            .get(CACHE_SHARD_TYPE, "c/1/0")
+            .unwrap();
+        decode_cache_shard("c/1/0", &shard.body).unwrap().1.len()
+    };
+    script.fold(report(0, Some("a"), None));
+    assert_eq!(len(&mut script), 1);
+    script.pass(1999);
+    assert_eq!(len(&mut script), 1);
+    script.pass(1);
+    assert_eq!(len(&mut script), 0);
+}

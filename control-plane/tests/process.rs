@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The program as a whole.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+fn weir_control(config: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_weir-control"));
+    command
+        .arg("--config")
+        .arg(config)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+fn output(command: &mut Command) -> (Option<i32>, String) {
+    let Output { status, stderr, .. } = command.output().unwrap();
+    (status.code(), String::from_utf8(stderr).unwrap())
+}
+
+#[test]
+fn a_bad_configuration_ends_with_64_and_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("c.yaml");
+    std::fs::write(&path, "clusters:\n  r: { policy: { overload: foo } }\n").unwrap();
+    let expected = format!(
+        "{}:2: clusters.r.policy.overload: \"foo\" is unknown; one of none, breaker, dagor\n",
+        path.display()
+    );
+    // A port that is taken would be noticed first if it were bound first.
+    assert_eq!(
+        output(&mut weir_control(&path)),
+        (Some(64), expected.clone())
+    );
+    assert_eq!(
+        output(weir_control(&path).arg("--check")),
+        (Some(64), expected)
+    );
+    std::fs::write(&path, "clusters: { r: {} }\n").unwrap();
+    assert_eq!(
+        output(weir_control(&path).arg("--check")),
+        (Some(0), String::new())
+    );
+    assert_eq!(
+        output(&mut weir_control(&folder.path().join("none.yaml"))).0,
+        Some(64)
+    );
+    assert_eq!(output(weir_control(&path).arg("--bogus")).0, Some(64));
+}
+
+#[test]
+fn it_says_where_it_listens_and_ends_when_told_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, ports) = (
+        folder.path().join("c.yaml"),
+        folder.path().join("ports.json"),
+    );
+    let free = "{ listen: \"127.0.0.1:0\" }";
+    std::fs::write(
+        &path,
+        format!("xds: {free}\nadmin: {free}\nclusters: {{ r: {{}} }}\n"),
+    )
+    .unwrap();
+    let mut child = weir_control(&path)
+        .arg("--ports-file")
+        .arg(&ports)
+        .spawn()
+        .unwrap();
+    let ports = loop {
+        match std::fs::read(&ports) {
+            Ok(text) => break serde_json::from_slice::<serde_json::Value>(&text).unwrap(),
+            Err(_) if child.try_wait().unwrap().is_some() => panic!("ended"),
+            Err(_) => std::thread::yield_now(),
+        }
+    };
+    for name in ["xds", "admin"] {
+        std::net::TcpStream::connect(ports[name].as_str().unwrap()).unwrap();
+    }
+    let kill = Command::new("kill")
+        .arg("-TERM")
+        .arg(child.id().to_string())
+        .status()
+        .unwrap();
+    assert!(kill.success());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
