@@ -204,13 +204,14 @@ impl AssumedKeys {
             .map(|assignment| assignment.host)
     }
 
-    /// The newest assignments made here, newest first.
+    /// The newest assignments made here, newest first, of a key and host only the newest.
     pub(crate) fn recent(&self) -> impl Iterator<Item = Assignment> + '_ {
-        self.order
-            .iter()
-            .rev()
-            .filter(|(_, own)| *own)
-            .map(|(assignment, _)| *assignment)
+        let counts = |assignment: &Assignment| {
+            let hosts = self.hosts.get(&assignment.key);
+            hosts.is_some_and(|hosts| hosts.contains(&Some(*assignment)))
+        };
+        let own = self.order.iter().rev().filter(|(_, own)| *own);
+        own.map(|(assignment, _)| *assignment).filter(counts)
     }
 
     #[cfg(test)]

@@ -65,6 +65,13 @@ pub enum TableError {
     BadRankedHosts { count: usize },
 }
 
+/// The most of a text that an error repeats: a refusal has to fit into a message.
+const MAX_SHOWN: usize = 64;
+
+fn clipped(text: &str) -> String {
+    text.chars().take(MAX_SHOWN).collect()
+}
+
 /// A checked host table.
 #[derive(Clone, Debug)]
 pub struct Table {
@@ -101,20 +108,20 @@ impl Table {
             {
                 return Err(TableError::BadAddress {
                     index,
-                    address: address.into(),
+                    address: clipped(address),
                 });
             }
             // Two addresses with one identity (1 in 10¹⁰ for 40,000 hosts) are as good as one address twice.
             if address == previous || index_of.insert(host.id(), index as u32).is_some() {
                 return Err(TableError::DuplicateHost {
                     index,
-                    address: address.into(),
+                    address: clipped(address),
                 });
             }
             if address < previous {
                 return Err(TableError::UnsortedHosts {
                     index,
-                    address: address.into(),
+                    address: clipped(address),
                 });
             }
             previous = address;

@@ -7,7 +7,7 @@ use weir_policy::{
 };
 
 use crate::load::decode_load;
-use crate::{Meta, Refusal, v1};
+use crate::{Meta, Refusal, clipped, v1};
 
 /// Decodes and checks the resource `name`, received at `received` on the reader's clock.
 pub fn decode_host_table(
@@ -21,8 +21,8 @@ pub fn decode_host_table(
     })?;
     if table.cluster != name {
         return Err(Refusal::WrongCluster {
-            name: name.into(),
-            cluster: table.cluster,
+            name: clipped(name),
+            cluster: clipped(&table.cluster),
         });
     }
     let policy = decode_policy(&table.policy.unwrap_or_default())?;
@@ -90,7 +90,7 @@ fn decode_host(index: usize, host: &v1::Host, received: Duration) -> Result<Host
         Ok(v1::HostState::Draining) => HostState::Draining,
         Ok(v1::HostState::Down) => HostState::Down,
         Ok(v1::HostState::Unspecified) | Err(_) => {
-            let value = host.state as u64;
+            let value = host.state.into();
             return Err(Refusal::HostOutOfRange {
                 index,
                 field: "state",
@@ -101,7 +101,7 @@ fn decode_host(index: usize, host: &v1::Host, received: Duration) -> Result<Host
     };
     let classes = host.load.as_ref().map_or(0, |load| load.queued.len());
     if classes > CLASSES.into() {
-        let (field, value, range) = ("load.queued", classes as u64, "0..=32 classes");
+        let (field, value, range) = ("load.queued", classes as i64, "0..=32 classes");
         return Err(Refusal::HostOutOfRange {
             index,
             field,

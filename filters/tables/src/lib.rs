@@ -66,6 +66,13 @@ impl std::fmt::Display for Meta {
     }
 }
 
+/// The most of a text that a refusal repeats, so that it fits into a NACK.
+const MAX_SHOWN: usize = 64;
+
+fn clipped(text: &str) -> String {
+    text.chars().take(MAX_SHOWN).collect()
+}
+
 /// Why a resource was refused, in one line that names the field.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
@@ -87,7 +94,7 @@ pub enum Refusal {
     HostOutOfRange {
         index: usize,
         field: &'static str,
-        value: u64,
+        value: i64,
         range: &'static str,
     },
     #[error(transparent)]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 use weir_policy::MAX_CACHE_SHARDS;
 
-use crate::Refusal;
+use crate::{Refusal, clipped};
 
 /// Type URL of [`crate::v1::HostTable`].
 pub const HOST_TABLE_TYPE: &str = "type.googleapis.com/weir.v1.HostTable";
@@ -15,7 +15,9 @@ pub fn cache_shard_name(cluster: &str, shards: u32, shard: u32) -> String {
 
 /// Cluster, number of shards and shard of a resource name. The cluster's own name may have slashes.
 pub fn parse_cache_shard_name(name: &str) -> Result<(&str, u32, u32), Refusal> {
-    let bad = || Refusal::BadName { name: name.into() };
+    let bad = || Refusal::BadName {
+        name: clipped(name),
+    };
     let mut parts = name.rsplitn(3, '/');
     let mut number = || {
         let part = parts.next().ok_or_else(bad)?;

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What README.md promises to other languages.
+
+mod any_bytes;
+mod golden;
+mod hashes;
+mod refusals;
+mod round_trip;
+mod samples;
+mod versions;

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use proptest::prelude::*;
+use prost::Message;
+use weir_policy::{
+    CacheShard, Holder, Host, HostId, HostState, KeyHash, Level, Load, Overload, Policy, Selection,
+};
+use weir_tables::{
+    Meta, ShardBuilder, cache_shard_name, decode_cache_shard, decode_host_table, encode_load,
+    encode_policy, v1,
+};
+
+use crate::samples::{CLUSTER, RECEIVED};
+
+fn policies() -> impl Strategy<Value = Policy> {
+    let overload = prop_oneof![
+        Just(Overload::None),
+        any::<u32>().prop_map(|queued_jobs| Overload::Breaker { queued_jobs }),
+        Just(Overload::Dagor),
+    ];
+    let selection = prop::sample::select(vec![
+        Selection::Baseline,
+        Selection::Random,
+        Selection::Rendezvous,
+        Selection::Dynamic,
+    ]);
+    let duration = || any::<u32>().prop_map(|ms| Duration::from_millis(ms.into()));
+    (
+        overload,
+        selection,
+        duration(),
+        duration(),
+        1usize..=8,
+        duration(),
+    )
+        .prop_map(
+            |(overload, selection, assumed_cached, stale_after, ranked_hosts, retry_after)| {
+                Policy {
+                    overload,
+                    selection,
+                    assumed_cached,
+                    stale_after,
+                    ranked_hosts,
+                    retry_after,
+                }
+            },
+        )
+}
+
+fn loads() -> impl Strategy<Value = Load> {
+    let delay = prop::option::of(any::<u32>());
+    (0u64..1_000_000, any::<u32>(), any::<u32>(), delay).prop_map(
+        |(age_ms, in_progress, queued, delay)| Load {
+            observed: RECEIVED - Duration::from_millis(age_ms),
+            in_progress,
+            queued,
+            queuing_delay: delay.map(|us| Duration::from_micros(us.into())),
+        },
+    )
+}
+
+fn hosts() -> impl Strategy<Value = Vec<Host>> {
+    let address = prop_oneof![
+        any::<std::net::SocketAddrV4>().prop_map(|address| address.to_string()),
+        (any::<std::net::Ipv6Addr>(), any::<u16>())
+            .prop_map(|(ip, port)| std::net::SocketAddr::new(ip.into(), port).to_string()),
+    ];
+    let state = prop::sample::select(vec![HostState::Up, HostState::Draining, HostState::Down]);
+    let level = (0u16..=4096).prop_map(Level::admitting);
+    let row = (
+        state,
+        prop::option::of(loads()),
+        level,
+        any::<u32>(),
+        any::<u64>(),
+    );
+    prop::collection::btree_map(address, row, 0..20).prop_map(|rows| {
+        let host =
+            |(address, (state, load, level, capacity_millicores, preempt_at_unix_ms))| Host {
+                address,
+                state,
+                load,
+                level,
+                capacity_millicores,
+                preempt_at_unix_ms,
+            };
+        rows.into_iter().map(host).collect()
+    })
+}
+
+fn encode_host(host: &Host) -> v1::Host {
+    let state = match host.state {
+        HostState::Up => v1::HostState::Up,
+        HostState::Draining => v1::HostState::Draining,
+        HostState::Down => v1::HostState::Down,
+    };
+    v1::Host {
+        address: host.address.clone(),
+        state: state.into(),
+        load: host.load.as_ref().map(|load| encode_load(load, RECEIVED)),
+        admission_level: Some(host.level.ranks().into()),
+        capacity_millicores: host.capacity_millicores,
+        preempt_at_unix_ms: host.preempt_at_unix_ms,
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_host_table_is_read_as_it_was_written(
+        policy in policies(), hosts in hosts(), shards in 0u32..=11, epoch: u64, version: u64,
+    ) {
+        let cache_shards = 1 << shards >> 1;
+        let message = v1::HostTable {
+            cluster: CLUSTER.into(),
+            epoch,
+            version,
+            policy: Some(encode_policy(&policy)),
+            hosts: hosts.iter().map(encode_host).collect(),
+            cache_shards,
+        };
+        let (meta, table) = decode_host_table(CLUSTER, &message.encode_to_vec(), RECEIVED).unwrap();
+        prop_assert_eq!(meta, Meta { epoch, version });
+        prop_assert_eq!(table.policy(), &policy);
+        prop_assert_eq!(table.hosts(), hosts.as_slice());
+        prop_assert_eq!(table.cache_shards(), cache_shards);
+    }
+
+    #[test]
+    fn a_cache_shard_is_read_as_it_was_written(
+        bits in 0u32..=10,
+        which: prop::sample::Index,
+        held in prop::collection::btree_map(any::<u64>(), prop::collection::btree_map(0u64..9, any::<bool>(), 1..6), 0..30),
+        epoch: u64,
+        version: u64,
+    ) {
+        let shards = 1u32 << bits;
+        let shard = which.index(shards as usize) as u32;
+        // Every key is moved to the shard by its top bits.
+        let top = u64::from(shard).checked_shl(64 - bits).unwrap_or(0);
+        let moved = |key: u64| top | key.checked_shr(bits).unwrap_or(key);
+        let held: BTreeMap<u64, _> = held.into_iter().map(|(key, held)| (moved(key), held)).collect();
+        let mut builder = ShardBuilder::default();
+        for (key, held) in &held {
+            for (host, assumed) in held {
+                builder.add(KeyHash(*key), Holder { host: HostId(*host), assumed: *assumed });
+            }
+        }
+        let bytes = builder.build(Meta { epoch, version }).encode_to_vec();
+        let name = cache_shard_name(CLUSTER, shards, shard);
+        let (meta, found) = decode_cache_shard(&name, &bytes).unwrap();
+        prop_assert_eq!(meta, Meta { epoch, version });
+
+        let hosts: BTreeSet<u64> = held.values().flat_map(BTreeMap::keys).copied().collect();
+        let hosts: Vec<u64> = hosts.into_iter().collect();
+        let (mut ends, mut holders) = (Vec::new(), Vec::new());
+        for held in held.values() {
+            for (host, assumed) in held {
+                let place = hosts.binary_search(host).unwrap() as u32;
+                holders.push(place * 2 + u32::from(*assumed));
+            }
+            ends.push(holders.len() as u32);
+        }
+        let hosts = hosts.into_iter().map(HostId).collect();
+        let keys = held.into_keys().collect();
+        prop_assert_eq!(found, CacheShard::new(shard, shards, hosts, keys, ends, holders).unwrap());
+    }
+}
+
+#[test]
+fn what_a_table_leaves_out_takes_the_default_of_the_readme() {
+    let host = v1::Host {
+        address: "10.0.0.1:9000".into(),
+        state: v1::HostState::Up.into(),
+        ..Default::default()
+    };
+    let message = v1::HostTable {
+        cluster: CLUSTER.into(),
+        hosts: vec![host],
+        ..Default::default()
+    };
+    let (meta, table) = decode_host_table(CLUSTER, &message.encode_to_vec(), RECEIVED).unwrap();
+    assert_eq!(meta, Meta::default());
+    let expected = Policy {
+        overload: Overload::None,
+        selection: Selection::Dynamic,
+        assumed_cached: Duration::from_secs(10),
+        stale_after: Duration::from_secs(5),
+        ranked_hosts: 3,
+        retry_after: Duration::from_secs(1),
+    };
+    assert_eq!(table.policy(), &expected);
+    assert_eq!(table.cache_shards(), 0);
+    let host = table.host(0).unwrap();
+    assert_eq!((host.level, &host.load), (Level::ALL, &None));
+    let breaker = v1::Policy {
+        overload: v1::Overload::Breaker.into(),
+        ..Default::default()
+    };
+    let message = v1::HostTable {
+        policy: Some(breaker),
+        ..message
+    };
+    let (_, table) = decode_host_table(CLUSTER, &message.encode_to_vec(), RECEIVED).unwrap();
+    assert_eq!(
+        table.policy().overload,
+        Overload::Breaker { queued_jobs: 100 }
+    );
+}
+
+#[test]
+fn unknown_fields_are_passed_over_so_that_tables_can_grow() {
+    let mut bytes = crate::samples::host_table().encode_to_vec();
+    let before = decode_host_table(CLUSTER, &bytes, RECEIVED).unwrap();
+    // Field 2047 as a varint.
+    bytes.extend([0xf8, 0x7f, 0x01]);
+    let after = decode_host_table(CLUSTER, &bytes, RECEIVED).unwrap();
+    assert_eq!(before.0, after.0);
+    assert_eq!(before.1.hosts(), after.1.hosts());
+}

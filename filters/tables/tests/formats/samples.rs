@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One sound message of each kind: those of the golden files.
+
+use std::time::Duration;
+
+use weir_policy::{Holder, HostId, KeyHash, shard_of};
+use weir_tables::{Meta, ShardBuilder, v1};
+
+pub(crate) const RECEIVED: Duration = Duration::from_secs(1000);
+pub(crate) const CLUSTER: &str = "rules";
+/// Resource name of [`cache_shard`].
+pub(crate) const SHARD: &str = "rules/4/2";
+const META: Meta = Meta {
+    epoch: 0x0123_4567_89ab_cdef,
+    version: 42,
+};
+
+pub(crate) fn host_table() -> v1::HostTable {
+    let load = v1::Load {
+        age_ms: 250,
+        in_progress: 12,
+        queued: vec![3, 0, 5],
+        queuing_delay_us: Some(1500),
+    };
+    let up = v1::Host {
+        address: "10.0.0.1:9000".into(),
+        state: v1::HostState::Up.into(),
+        load: Some(load),
+        admission_level: Some(2112),
+        capacity_millicores: 8000,
+        preempt_at_unix_ms: 1_700_000_000_000,
+    };
+    let draining = v1::Host {
+        address: "10.0.0.2:9000".into(),
+        state: v1::HostState::Draining.into(),
+        ..Default::default()
+    };
+    let down = v1::Host {
+        address: "[2001:db8::1]:9000".into(),
+        state: v1::HostState::Down.into(),
+        ..Default::default()
+    };
+    v1::HostTable {
+        cluster: CLUSTER.into(),
+        epoch: META.epoch,
+        version: META.version,
+        policy: Some(v1::Policy {
+            overload: v1::Overload::Breaker.into(),
+            selection: v1::Selection::Dynamic.into(),
+            breaker_queued_jobs: Some(80),
+            assumed_cached_ms: Some(12_000),
+            stale_after_ms: Some(4000),
+            ranked_hosts: Some(2),
+            retry_after_ms: Some(1500),
+        }),
+        hosts: vec![up, draining, down],
+        cache_shards: 4,
+    }
+}
+
+/// Key 2 of 3 is held by two hosts, one of which is only assumed to have it.
+pub(crate) fn cache_shard() -> v1::CacheShard {
+    let keys = (0..).map(|number| KeyHash::of(format!("project-{number}").as_bytes()));
+    let keys: Vec<_> = keys.filter(|key| shard_of(*key, 4) == 2).take(3).collect();
+    let holder = |address, assumed| Holder {
+        host: HostId::of(address),
+        assumed,
+    };
+    let mut shard = ShardBuilder::default();
+    shard.add(keys[0], holder("10.0.0.1:9000", false));
+    shard.add(keys[1], holder("10.0.0.1:9000", false));
+    shard.add(keys[1], holder("[2001:db8::1]:9000", true));
+    shard.add(keys[2], holder("10.0.0.2:9000", false));
+    shard.build(META)
+}
+
+pub(crate) fn report() -> v1::Report {
+    let host = v1::HostRecord {
+        address: "10.0.0.1:9000".into(),
+        in_flight: 2,
+        assigned: 100,
+        ok: 90,
+        client_error: 3,
+        server_error: 4,
+        no_answer: 1,
+        load: Some(v1::Load {
+            age_ms: 10,
+            in_progress: 12,
+            queued: vec![8],
+            queuing_delay_us: None,
+        }),
+        admitted: vec![v1::RankCount {
+            rank: 64,
+            count: 100,
+        }],
+    };
+    let cluster = v1::ClusterRecord {
+        cluster: CLUSTER.into(),
+        hosts: vec![host],
+        offered: vec![
+            v1::RankCount {
+                rank: 64,
+                count: 100,
+            },
+            v1::RankCount {
+                rank: 2112,
+                count: 7,
+            },
+        ],
+        shed: 7,
+        assignments: vec![v1::Assignment {
+            key: KeyHash::of(b"project-1").0,
+            host_id: HostId::of("10.0.0.1:9000").0,
+            age_ms: 20,
+        }],
+    };
+    v1::Report {
+        proxy: "caller-1".into(),
+        records: vec![v1::VmRecord {
+            slot: 1,
+            epoch: 0xfeed_f00d_0000_0001,
+            deadline_ns: 1_000_000_000,
+            clusters: vec![cluster],
+            published_ns: 900_000_000,
+        }],
+    }
+}
