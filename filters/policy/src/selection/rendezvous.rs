@@ -112,3 +112,24 @@ fn insert(nearest: &mut [(u64, u32); MAX_RANKED], limit: usize, entry: (u64, u32
         moved.rotate_right(1);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_ring_shows_every_host_once_by_distance_from_any_place(
+            ids in prop::collection::btree_set(any::<u64>(), 0..40), place in any::<u64>(),
+        ) {
+            let ring = Ring::new(ids.iter().map(|id| HostId(*id)).zip(0..));
+            let shown: Vec<_> = ring.from(place).collect();
+            prop_assert!(shown.is_sorted());
+            let mut hosts: Vec<_> = shown.iter().map(|(_, host)| *host).collect();
+            hosts.sort_unstable();
+            prop_assert_eq!(hosts, (0..ids.len() as u32).collect::<Vec<_>>());
+        }
+    }
+}
