@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The stream owner's two streams to weir-control: tables in, reports out.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use prost::Message;
@@ -9,7 +10,7 @@ use weir_tables::v1::Report;
 
 use crate::config::Config;
 use crate::hostcalls::{self, LogLevel};
-use crate::index::Kind;
+use crate::index::{Index, Kind};
 use crate::shared;
 use crate::stream::{self, Backoff, Subscriptions};
 use crate::vm::{self, Vm};
@@ -27,6 +28,8 @@ pub(crate) struct Control {
     tables: Link,
     reports: Link,
     subscriptions: Subscriptions,
+    /// The tables that were wanted, and the index, when the subscriptions were brought up to date.
+    subscribed: Option<(BTreeSet<String>, Option<u32>)>,
     reported: Duration,
 }
 
@@ -34,6 +37,8 @@ pub(crate) struct Control {
 #[derive(Default)]
 struct Link {
     token: Option<u32>,
+    /// Whether anything came through it.
+    works: bool,
     backoff: Backoff,
 }
 
@@ -44,7 +49,7 @@ impl Link {
             return false;
         }
         match hostcalls::open_stream(cluster, method.0, method.1) {
-            Ok(token) => self.token = Some(token),
+            Ok(token) => (self.token, self.works) = (Some(token), false),
             Err(_) => self.backoff.failed(now, Duration::ZERO, vm.random()),
         }
         self.token.is_some()
@@ -74,7 +79,9 @@ impl Control {
         };
         if self.tables.open(cluster, DISCOVERY, vm, now) {
             vm.metrics.streams_opened.increment();
-            self.subscriptions = Subscriptions::default();
+            (self.subscriptions, self.subscribed) = (Subscriptions::default(), None);
+            // Nothing comes back through it that would end its pauses; a server that answers does.
+            self.reports.backoff.succeeded();
         }
         if self.tables.token.is_some() {
             self.subscribe(proxy, vm, now);
@@ -93,18 +100,29 @@ impl Control {
             };
             self.reports.send(&report.encode_to_vec(), vm, now);
         }
+        // Every time: after a change of owner the gauge is still the old one's.
+        let connected = self.tables.token.is_some() && self.tables.works;
+        vm.metrics.connected.set(connected.into());
     }
 
     fn subscribe(&mut self, proxy: &str, vm: &mut Vm, now: Duration) {
-        for kind in Kind::ALL {
-            let (index, _) = shared::index().unwrap_or_default();
-            let request = self
-                .subscriptions
-                .request(kind, vm.wanted(kind, now), proxy, &index);
-            if let Some(request) = request {
-                self.tables.send(&request.encode_to_vec(), vm, now);
-            }
+        let tables = vm.wanted(now);
+        let (index, cas) = vm.index();
+        let state = Some((tables.clone(), cas));
+        if self.subscribed == state {
+            return;
         }
+        let shards = index.shards_of(&tables);
+        forget_all_but(index, &tables, &shards);
+        let wanted = [(Kind::Table, tables), (Kind::Shard, shards)];
+        let requests = wanted.map(|(kind, names)| {
+            let request = self.subscriptions.request(kind, names, proxy, index)?;
+            Some(request.encode_to_vec())
+        });
+        for request in requests.into_iter().flatten() {
+            self.tables.send(&request, vm, now);
+        }
+        self.subscribed = state;
     }
 
     /// Takes a message of the table stream into shared data and answers it.
@@ -113,6 +131,7 @@ impl Control {
             return;
         }
         self.tables.backoff.succeeded();
+        self.tables.works = true;
         let Ok(response) = DeltaDiscoveryResponse::decode(message) else {
             hostcalls::log(
                 LogLevel::Error,
@@ -123,7 +142,7 @@ impl Control {
         let Some(kind) = Kind::of(&response.type_url) else {
             return;
         };
-        let (mut index, _) = shared::index().unwrap_or_default();
+        let (mut index, _) = shared::index(None).unwrap_or_default();
         let update = stream::check(&response, kind, &index, now);
         for (name, refusal) in &update.refusals {
             hostcalls::log(
@@ -131,9 +150,12 @@ impl Control {
                 &format!("refused {name}: {refusal}; the last good one stays"),
             );
         }
-        for accepted in &update.accepted {
-            if shared::set_resource(kind, &accepted.name, now, &accepted.body) {
-                index.insert(kind, &accepted.name, accepted.meta, now);
+        // What is not asked for, or no longer, is good but not kept.
+        let asked_for = update.accepted.iter();
+        let asked_for = asked_for.filter(|new| self.subscriptions.has(kind, &new.name));
+        for new in asked_for {
+            if shared::set_resource(kind, &new.name, now, &new.body) {
+                index.insert(kind, &new.name, new.meta, new.cache_shards, now);
             }
         }
         for name in &update.removed {
@@ -147,7 +169,6 @@ impl Control {
             for _ in &update.refusals {
                 vm.metrics.resources_refused.increment();
             }
-            vm.metrics.connected.set(1);
             self.tables.send(&answer, vm, now);
             vm.read_resources(now);
         });
@@ -168,8 +189,13 @@ impl Control {
             }
         }
         if self.tables.token.is_none() {
+            hostcalls::log(
+                LogLevel::Warn,
+                &format!(
+                    "the stream to weir-control ended with gRPC status {code}; the last tables serve"
+                ),
+            );
             self.reports.close();
-            vm::with(|vm| vm.metrics.connected.set(0));
         }
     }
 
@@ -177,5 +203,25 @@ impl Control {
     pub(crate) fn release(&mut self) {
         self.tables.close();
         self.reports.close();
+    }
+}
+
+/// Strikes what nobody wants any more: the server, not being asked, would never say that it is gone.
+fn forget_all_but(known: &Index, tables: &BTreeSet<String>, shards: &BTreeSet<String>) {
+    let is_unwanted = |kind, name: &String| match kind {
+        Kind::Table => !tables.contains(name),
+        Kind::Shard => !shards.contains(name),
+    };
+    let mut index = known.clone();
+    index
+        .entries
+        .retain(|entry| !is_unwanted(entry.kind(), &entry.name));
+    if index.entries.len() == known.entries.len() {
+        return;
+    }
+    shared::set_index(&index);
+    let unwanted = known.entries.iter();
+    for entry in unwanted.filter(|entry| is_unwanted(entry.kind(), &entry.name)) {
+        shared::set_resource(entry.kind(), &entry.name, Duration::ZERO, &[]);
     }
 }

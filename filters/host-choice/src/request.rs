@@ -11,7 +11,10 @@ use weir_policy::{
     Cluster, HostId, KeyHash, Outcome, Rank, Ranked, Reason, Request, USERS, user_priority,
 };
 
-use crate::config::{ClusterConfig, Config, KeySource, Trust, UserSource, key_in_path};
+use crate::config::{
+    ClusterConfig, Config, KEY_HEADER, KeySource, PRIORITY_HEADER, Trust, USER_HEADER, UserSource,
+    key_in_path,
+};
 use crate::hostcalls::{self, Map};
 use crate::record::Ending;
 use crate::{orca, vm};
@@ -31,6 +34,7 @@ const HOST_FAILED: u64 = 0x10 | 0x20 | 0x40;
 
 pub(crate) struct Exchange {
     config: Option<Rc<Config>>,
+    reason: Option<Reason>,
     sent: Option<Sent>,
 }
 
@@ -41,13 +45,16 @@ struct Sent {
     host: HostId,
     key: Option<KeyHash>,
     rank: Rank,
-    reason: Reason,
     status: Option<u32>,
 }
 
 impl Exchange {
     pub(crate) fn new(config: Option<Rc<Config>>) -> Self {
-        Self { config, sent: None }
+        Self {
+            config,
+            reason: None,
+            sent: None,
+        }
     }
 
     /// Decides; what is left to Envoy is let through as it came.
@@ -64,25 +71,19 @@ impl Exchange {
             return pass();
         };
         let _ = hostcalls::set_filter_state(FILTER_STATE_REASON, decision.reason.as_str());
+        self.reason = Some(decision.reason);
         match decision.outcome {
-            Outcome::Send(hosts) => self.send(table, &asked, decision.reason, hosts, now),
+            Outcome::Send(hosts) => self.send(table, &asked, hosts, now),
             Outcome::Fallback => pass(),
             Outcome::Shed { retry_after } => {
                 vm::with(|vm| vm.shed(table));
-                shed(retry_after, config.debug)
+                shed(retry_after)
             }
-            Outcome::NoHost => no_host(config.debug),
+            Outcome::NoHost => no_host(),
         }
     }
 
-    fn send(
-        &mut self,
-        table: &str,
-        asked: &Request,
-        reason: Reason,
-        hosts: Ranked,
-        now: Duration,
-    ) -> Action {
+    fn send(&mut self, table: &str, asked: &Request, hosts: Ranked, now: Duration) -> Action {
         let named =
             vm::with(|vm| vm.cluster(table).and_then(|cluster| name(cluster, hosts))).flatten();
         let Some((host, destination)) = named else {
@@ -98,7 +99,6 @@ impl Exchange {
             host,
             key,
             rank,
-            reason,
             status: None,
         });
         Action::Continue
@@ -116,17 +116,18 @@ impl HttpContext for Exchange {
     }
 
     fn on_http_response_headers(&mut self, _count: usize, _end: bool) -> Action {
-        let Some(sent) = &mut self.sent else {
+        let Some(reason) = self.reason else {
             return Action::Continue;
         };
-        let now = hostcalls::monotonic();
         let address =
             hostcalls::property("upstream\0address").and_then(|a| String::from_utf8(a).ok());
-        sent.answered_by(address.as_deref(), now);
-        sent.status = hostcalls::header(Map::Response, ":status")
-            .and_then(|status| std::str::from_utf8(&status).ok()?.parse().ok());
+        if let Some(sent) = &mut self.sent {
+            sent.answered_by(address.as_deref(), hostcalls::monotonic());
+            sent.status = hostcalls::header(Map::Response, ":status")
+                .and_then(|status| std::str::from_utf8(&status).ok()?.parse().ok());
+        }
         if self.config.as_ref().is_some_and(|config| config.debug) {
-            let _ = hostcalls::set_header(Map::Response, DEBUG_REASON, sent.reason.as_str());
+            let _ = hostcalls::set_header(Map::Response, DEBUG_REASON, reason.as_str());
             if let Some(address) = &address {
                 let _ = hostcalls::set_header(Map::Response, DEBUG_HOST, address);
             }
@@ -186,19 +187,19 @@ fn cluster_of(config: &Config) -> Option<&ClusterConfig> {
     if let Some(only) = config.only_cluster() {
         return Some(only);
     }
-    let name = hostcalls::property("cluster_name")?;
+    let name = hostcalls::property("xds\0cluster_name")?;
     config.cluster(std::str::from_utf8(&name).ok()?)
 }
 
 /// Reads what the caller says of the request, as far as the caller is believed.
 fn read_request(config: &Config, cluster: &ClusterConfig, vm: &mut vm::Vm) -> Request {
     let believed = is_trusted(config.trust);
+    if !believed {
+        remove_own_headers(cluster);
+    }
     let header = |name: &str| {
-        let value = hostcalls::header(Map::Request, name);
-        if !believed && value.is_some() {
-            let _ = hostcalls::remove_header(Map::Request, name);
-        }
-        value.filter(|_| believed)
+        let value = || hostcalls::header(Map::Request, name);
+        believed.then(value).flatten()
     };
     let key = match &cluster.key {
         KeySource::Header(name) => header(name).map(|key| KeyHash::of(&key)),
@@ -219,6 +220,26 @@ fn read_request(config: &Config, cluster: &ClusterConfig, vm: &mut vm::Vm) -> Re
     Request {
         key,
         rank: Rank::new(class, user),
+    }
+}
+
+/// Hosts believe these headers of whoever sends through the proxy. Headers of other names, which some
+/// application reads, are not taken from it.
+fn remove_own_headers(cluster: &ClusterConfig) {
+    let key = match &cluster.key {
+        KeySource::Header(name) => name,
+        KeySource::Path(_) => KEY_HEADER,
+    };
+    let user = match &cluster.user {
+        UserSource::Header(name) => name,
+        UserSource::PeerCertificate => USER_HEADER,
+    };
+    let configured = [key, user, &cluster.priority_header];
+    let configured = configured
+        .into_iter()
+        .filter(|name| name.starts_with("x-weir-"));
+    for name in configured.chain([KEY_HEADER, USER_HEADER, PRIORITY_HEADER]) {
+        let _ = hostcalls::remove_header(Map::Request, name);
     }
 }
 
@@ -251,32 +272,18 @@ fn name(cluster: &Cluster, hosts: Ranked) -> Option<(HostId, String)> {
     Some((first, addresses.join(",")))
 }
 
-fn shed(retry_after: Duration, debug: bool) -> Action {
+// Both pass through `on_http_response_headers` like an answer from a host, where debug headers are added.
+fn shed(retry_after: Duration) -> Action {
     // The header counts in whole seconds.
     let seconds = retry_after.as_millis().div_ceil(1000).max(1).to_string();
     let body = format!("overloaded: try again in {seconds} s\n");
-    let headers = [
-        ("retry-after", seconds.as_str()),
-        (DEBUG_REASON, Reason::Overloaded.as_str()),
-    ];
-    let headers = if debug {
-        headers.as_slice()
-    } else {
-        headers.get(..1).unwrap_or_default()
-    };
-    answer(429, "weir_overloaded", headers, &body, RESOURCE_EXHAUSTED)
+    let headers = [("retry-after", seconds.as_str())];
+    answer(429, "weir_overloaded", &headers, &body, RESOURCE_EXHAUSTED)
 }
 
-fn no_host(debug: bool) -> Action {
-    let headers = [(DEBUG_REASON, Reason::NoHost.as_str())];
-    let headers = if debug { headers.as_slice() } else { &[] };
-    answer(
-        503,
-        "weir_no_host",
-        headers,
-        "no host of this cluster is up\n",
-        UNAVAILABLE,
-    )
+fn no_host() -> Action {
+    let body = "no host of this cluster is up\n";
+    answer(503, "weir_no_host", &[], body, UNAVAILABLE)
 }
 
 fn answer(

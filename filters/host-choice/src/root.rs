@@ -20,6 +20,8 @@ pub(crate) struct Root {
     config: Option<Rc<Config>>,
     proxy: String,
     generation: u64,
+    /// The VM's id.
+    vm: Option<u64>,
     /// Present while this root holds the lease.
     control: Option<Control>,
 }
@@ -31,17 +33,22 @@ impl Root {
             config: None,
             proxy: String::new(),
             generation: 0,
+            vm: None,
             control: None,
+        }
+    }
+
+    fn holder(&self, vm: u64) -> Holder {
+        Holder {
+            vm,
+            root: self.id,
+            generation: self.generation,
         }
     }
 
     /// Takes, keeps or loses the lease.
     fn hold_lease(&mut self, vm: u64, term: Duration, now: Duration) {
-        let me = Holder {
-            vm,
-            root: self.id,
-            generation: self.generation,
-        };
+        let me = self.holder(vm);
         let Some((current, cas)) = shared::lease() else {
             return;
         };
@@ -81,9 +88,14 @@ impl Context for Root {
     fn on_done(&mut self) -> bool {
         if let Some(mut control) = self.control.take() {
             control.release();
-            if let Some((_, cas)) = shared::lease() {
+            if let Some((Some(lease), cas)) = shared::lease()
+                && self.vm.is_some_and(|vm| lease.holder == self.holder(vm))
+            {
                 shared::set_lease(None, cas);
             }
+        }
+        if let Some(config) = self.config.take() {
+            vm::with(|vm| vm.retired(&config));
         }
         true
     }
@@ -100,16 +112,15 @@ impl RootContext for Root {
             }
         };
         shared::create();
-        self.generation = shared::generation(KeyHash::of(&json).0);
-        self.proxy = config.proxy.clone().unwrap_or_else(|| {
-            let id = hostcalls::property("node\0id").unwrap_or_default();
-            String::from_utf8_lossy(&id).into_owned()
+        let (hash, now) = (KeyHash::of(&json).0, hostcalls::monotonic());
+        let again = vm::with(|vm| {
+            self.vm = Some(vm.id);
+            vm.configured(hash, &config, now)
         });
-        vm::with(|vm| {
-            for cluster in config.clusters.values() {
-                vm.add_cluster(&cluster.table);
-            }
-            vm.read_resources(hostcalls::monotonic());
+        self.generation = shared::generation(hash, again.unwrap_or(false));
+        self.proxy = config.proxy.clone().unwrap_or_else(|| {
+            let id = hostcalls::property("xds\0node\0id").unwrap_or_default();
+            String::from_utf8_lossy(&id).into_owned()
         });
         if hostcalls::set_tick(config.tick).is_err() {
             hostcalls::log(
@@ -125,14 +136,14 @@ impl RootContext for Root {
         let Some(config) = self.config.clone() else {
             return;
         };
-        let now = hostcalls::monotonic();
-        let Some(vm) = vm::with(|vm| {
-            vm.tick(now);
-            vm.id
-        }) else {
+        let (Some(id), now) = (self.vm, hostcalls::monotonic()) else {
             return;
         };
-        self.hold_lease(vm, config.lease, now);
+        vm::with(|vm| vm.tick(now));
+        // A root that has nowhere to get tables from leaves the lease to those that have.
+        if config.control_cluster.is_some() {
+            self.hold_lease(id, config.lease, now);
+        }
         if let Some(control) = &mut self.control {
             vm::with(|vm| control.tick(&config, &self.proxy, vm, now));
         }
