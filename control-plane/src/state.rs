@@ -89,6 +89,9 @@ pub struct State {
     /// As last given to Envoys in standalone mode.
     endpoints: Vec<ClusterHosts>,
     configured: bool,
+    /// Whether every cache has been asked once. Until then nothing is said of caches, so that a proxy which
+    /// resumes after a restart keeps what it knows.
+    caches_asked: bool,
 }
 
 impl State {
@@ -107,6 +110,7 @@ impl State {
             snapshot: Snapshot::default(),
             endpoints: Vec::new(),
             configured: true,
+            caches_asked: false,
         };
         state.configure(config);
         state
@@ -268,7 +272,14 @@ impl State {
     /// Builds what is due; none where nothing is.
     pub fn publish(&mut self, now: Instant) -> Option<Arc<Snapshot>> {
         let now = self.clock(now);
-        let due = |cluster: &Cluster| cluster.is_due(now) || cluster.holdings.is_changed();
+        self.caches_asked |= self
+            .clusters
+            .values()
+            .all(|cluster| cluster.caches_asked(now));
+        let caches_asked = self.caches_asked;
+        let due = |cluster: &Cluster| {
+            cluster.is_due(now) || caches_asked && cluster.holdings.is_changed()
+        };
         if !self.configured && !self.clusters.values().any(due) {
             return None;
         }
@@ -293,7 +304,12 @@ impl State {
         };
         for (name, cluster) in &mut self.clusters {
             let count = cluster.holdings.shards();
-            for shard in cluster.holdings.take_changed() {
+            let changed = if caches_asked {
+                cluster.holdings.take_changed()
+            } else {
+                Vec::new()
+            };
+            for shard in changed {
                 let meta = next();
                 let message = tables::cache_shard(&cluster.holdings, shard, meta);
                 shards.insert(
@@ -314,9 +330,11 @@ impl State {
         self.snapshot
             .resources
             .insert(HOST_TABLE_TYPE, Arc::new(tables));
-        self.snapshot
-            .resources
-            .insert(CACHE_SHARD_TYPE, Arc::new(shards));
+        if caches_asked {
+            self.snapshot
+                .resources
+                .insert(CACHE_SHARD_TYPE, Arc::new(shards));
+        }
         self.publish_standalone();
         self.metrics.proxies(self.ledger.proxies());
         self.configured = false;

@@ -12,6 +12,7 @@ use super::host::{Host, Observed};
 use crate::config;
 use crate::levels::{Counts, Step};
 use crate::reports::ledger::News;
+use crate::sources::Source;
 use crate::sources::scrape::Figures;
 
 /// A cluster of hosts.
@@ -58,10 +59,10 @@ impl Cluster {
                 Some(mut kept) => {
                     kept.level.configure(&config.dagor);
                     if config.scrape.is_none() {
-                        kept.polls.remove(&crate::sources::Source::Scrape);
+                        kept.polls.remove(&Source::Scrape);
                     }
                     if config.cache.is_none() {
-                        kept.polls.remove(&crate::sources::Source::Cache);
+                        kept.polls.remove(&Source::Cache);
                     }
                     Host {
                         config: host.clone(),
@@ -87,6 +88,14 @@ impl Cluster {
             .collect();
         self.config = config;
         self.changed = true;
+    }
+
+    /// Whether every host was asked for its cache contents once, or has had the time to be.
+    pub fn caches_asked(&self, now: Duration) -> bool {
+        let asked = |host: &Host| host.polls.contains_key(&Source::Cache);
+        self.config.cache.is_none()
+            || self.hosts.values().all(asked)
+            || now >= self.config.policy.stale_after
     }
 
     /// The hosts that refuse connections.

@@ -24,8 +24,18 @@ fn configured(folder: &tempfile::TempDir, text: &str) -> Arc<Config> {
 }
 
 impl Script {
-    /// A cluster "c" of hosts 127.0.0.1:1 to 127.0.0.1:`hosts`, with these settings.
+    /// A cluster "c" of hosts 127.0.0.1:1 to 127.0.0.1:`hosts`, with these settings. Each host has been
+    /// asked for its cache once, and had nothing.
     fn new(hosts: usize, settings: &str) -> Self {
+        let mut script = Self::unasked(hosts, settings);
+        for host in 1..=hosts {
+            script.cached(host, true, &[]);
+        }
+        script.publish();
+        script
+    }
+
+    fn unasked(hosts: usize, settings: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let config = configured(&folder, &Self::text(hosts, settings));
         let start = Instant::now();
@@ -192,6 +202,20 @@ fn if_more_than_half_of_the_hosts_seem_dead_none_is_taken_out() {
     assert_eq!(script.states(), [HostState::Up; 4]);
     let view = script.state.view(script.now - script.start);
     assert!(view.clusters["c"].suspects_itself && view.clusters["c"].hosts[0].refuses_connections);
+}
+
+#[test]
+fn nothing_is_said_of_caches_before_every_one_was_asked_or_had_the_time() {
+    let said = |script: &mut Script| {
+        script.publish();
+        script.state.snapshot.of_type(CACHE_SHARD_TYPE).is_some()
+    };
+    let mut script = Script::unasked(2, "cache_shards: 4");
+    assert!(!said(script.cached(1, true, &["a"])));
+    assert!(said(script.cached(2, true, &["b"])));
+    let mut script = Script::unasked(2, "cache_shards: 4, policy: { stale_after: 5s }");
+    assert!(!said(script.cached(1, true, &["a"]).pass(4_900)));
+    assert!(said(script.pass(100)));
 }
 
 #[test]
