@@ -7,6 +7,12 @@ use std::time::Duration;
 use serde::Deserialize;
 use weir_policy::CLASSES;
 
+/// Where a request says what it is, unless the configuration says otherwise.
+pub const KEY_HEADER: &str = "x-weir-key";
+/// See [`KEY_HEADER`].
+pub const PRIORITY_HEADER: &str = "x-weir-priority";
+/// See [`KEY_HEADER`].
+pub const USER_HEADER: &str = "x-weir-user";
 /// Above this a serialized reference to the cluster is no longer plain ASCII, which the SDK requires.
 const MAX_CONTROL_CLUSTER: usize = 120;
 /// Shared data cannot forget a key, so the number of tables is bounded.
@@ -61,7 +67,7 @@ impl Default for WrittenCluster {
         Self {
             table: None,
             key: KeySource::default(),
-            priority_header: "x-weir-priority".into(),
+            priority_header: PRIORITY_HEADER.into(),
             user: UserSource::default(),
         }
     }
@@ -79,7 +85,7 @@ pub enum KeySource {
 
 impl Default for KeySource {
     fn default() -> Self {
-        Self::Header("x-weir-key".into())
+        Self::Header(KEY_HEADER.into())
     }
 }
 
@@ -95,7 +101,7 @@ pub enum UserSource {
 
 impl Default for UserSource {
     fn default() -> Self {
-        Self::Header("x-weir-user".into())
+        Self::Header(USER_HEADER.into())
     }
 }
 

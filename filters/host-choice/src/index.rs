@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the stream owner has received, in one small value: the other VMs read it to see what to read.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use weir_tables::{CACHE_SHARD_TYPE, HOST_TABLE_TYPE, Meta};
+use weir_tables::{CACHE_SHARD_TYPE, HOST_TABLE_TYPE, Meta, cache_shard_name};
 
 /// The two kinds of resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -60,6 +61,9 @@ pub struct Entry {
     /// When it was written, on the proxy's monotonic clock: a reader who has seen this has seen the resource.
     #[prost(fixed64, tag = "5")]
     pub written_ns: u64,
+    /// Of a table: how many shards its cluster's cache contents have.
+    #[prost(uint32, tag = "6")]
+    pub cache_shards: u32,
 }
 
 impl Entry {
@@ -89,8 +93,8 @@ impl Index {
             .find(|entry| entry.kind() == kind && entry.name == name)
     }
 
-    /// Enters a resource that was written `now`.
-    pub fn insert(&mut self, kind: Kind, name: &str, meta: Meta, now: Duration) {
+    /// Enters a resource that was written `now`; `cache_shards` is of tables.
+    pub fn insert(&mut self, kind: Kind, name: &str, meta: Meta, cache_shards: u32, now: Duration) {
         self.remove(kind, name);
         self.entries.push(Entry {
             is_shard: kind == Kind::Shard,
@@ -98,7 +102,19 @@ impl Index {
             epoch: meta.epoch,
             version: meta.version,
             written_ns: now.as_nanos() as u64,
+            cache_shards,
         });
+    }
+
+    /// The names of the shards of these tables, as far as the tables are here.
+    pub fn shards_of(&self, tables: &BTreeSet<String>) -> BTreeSet<String> {
+        let entries = self.entries.iter();
+        let tables = entries.filter(|entry| !entry.is_shard && tables.contains(&entry.name));
+        let names = tables.flat_map(|table| {
+            let shards = 0..table.cache_shards;
+            shards.map(|shard| cache_shard_name(&table.name, table.cache_shards, shard))
+        });
+        names.collect()
     }
 
     /// Strikes a resource; says whether it was there.

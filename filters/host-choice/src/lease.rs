@@ -69,6 +69,60 @@ pub fn step(current: Option<Lease>, me: Holder, now: Duration, term: Duration) -
     }
 }
 
+/// Which configurations there are, the newest last, with the generation of each: 16 bytes apiece.
+///
+/// Several may be in use at once (two listeners, or one that drains), and every VM configures all of them in
+/// its own time: a configuration that is known keeps its generation.
+#[derive(Debug, Default)]
+pub struct Generations {
+    by_configuration: Vec<(u64, u64)>,
+}
+
+impl Generations {
+    /// Configurations remembered: more than are ever in use at once.
+    const MOST: usize = 64;
+
+    /// Reads them; other bytes are none.
+    pub fn decode(bytes: &[u8]) -> Self {
+        let pair = |bytes: &[u8]| {
+            let (hash, generation) = bytes.split_first_chunk::<8>()?;
+            let generation = u64::from_le_bytes(*generation.first_chunk::<8>()?);
+            Some((u64::from_le_bytes(*hash), generation))
+        };
+        let by_configuration = bytes.chunks_exact(16).filter_map(pair).collect();
+        Self { by_configuration }
+    }
+
+    /// Their bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let numbers = self.by_configuration.iter();
+        let numbers = numbers.flat_map(|(hash, generation)| [hash, generation]);
+        numbers.flat_map(|number| number.to_le_bytes()).collect()
+    }
+
+    /// The generation of the configuration with this hash, and whether it was given just now. `again`: the
+    /// VM had this configuration before, so that somebody went back to it, and it is the newest once more.
+    pub fn of(&mut self, configuration: u64, again: bool) -> (u64, bool) {
+        let known = self.by_configuration.iter();
+        let newest = known.clone().map(|(_, given)| *given).max().unwrap_or(0);
+        let known = known
+            .filter(|(hash, _)| *hash == configuration)
+            .map(|(_, given)| *given)
+            .next_back();
+        if let Some(given) = known.filter(|given| !again || *given == newest) {
+            return (given, false);
+        }
+        let given = newest.saturating_add(1);
+        self.by_configuration
+            .retain(|(hash, _)| *hash != configuration);
+        if self.by_configuration.len() >= Self::MOST {
+            self.by_configuration.remove(0);
+        }
+        self.by_configuration.push((configuration, given));
+        (given, true)
+    }
+}
+
 impl Lease {
     /// Its bytes in shared data.
     pub fn encode(&self) -> [u8; 28] {
@@ -155,6 +209,37 @@ mod tests {
         let now = Duration::from_millis(5_000);
         let taken = Step::Write(lease(me, 6_000));
         assert_eq!(step(Some(lease(other, 500_000)), me, now, TERM), taken);
+    }
+
+    #[test]
+    fn each_vm_finds_the_generations_that_the_first_gave() {
+        let (a, b) = (7, 8);
+        let mut generations = Generations::decode(&[0]);
+        assert_eq!(generations.of(a, false), (1, true));
+        assert_eq!(generations.of(b, false), (2, true));
+        let mut generations = Generations::decode(&generations.encode());
+        assert_eq!(generations.of(a, false), (1, false));
+        assert_eq!(generations.of(b, false), (2, false));
+    }
+
+    #[test]
+    fn a_configuration_that_comes_back_is_the_newest_again() {
+        let (a, b) = (7, 8);
+        let mut generations = Generations::default();
+        generations.of(a, false);
+        generations.of(b, false);
+        assert_eq!(generations.of(a, true), (3, true), "the first VM goes back");
+        assert_eq!(generations.of(a, true), (3, false), "and so does the next");
+    }
+
+    #[test]
+    fn configurations_long_gone_are_forgotten() {
+        let mut generations = Generations::default();
+        for configuration in 0..1_000 {
+            generations.of(configuration, false);
+        }
+        assert_eq!(generations.encode().len(), 16 * Generations::MOST);
+        assert_eq!(generations.of(999, false), (1_000, false));
     }
 
     proptest! {

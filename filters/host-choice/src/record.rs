@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use weir_policy::{Cluster, HostId, KeyHash, Overload, Rank};
+use weir_policy::{Cluster, HostId, KeyHash, Load, Overload, Rank};
 use weir_tables::{encode_load, v1};
 
 /// Hosts that are counted for; a cluster that replaced that many in the life of a VM is counted no further.
@@ -37,6 +37,9 @@ struct HostCounters {
     client_error: u64,
     server_error: u64,
     no_answer: u64,
+    /// The newest that an answer carried. What tables and other VMs say is not passed on: it would come
+    /// back to them, looking newer each time.
+    load: Option<Load>,
     admitted: BTreeMap<Rank, u64>,
 }
 
@@ -66,6 +69,13 @@ impl Counters {
         }
     }
 
+    /// An answer of the host carried its load.
+    pub fn observed(&mut self, host: HostId, load: Load) {
+        if let Some(counters) = self.hosts.get_mut(&host) {
+            counters.load = Some(load);
+        }
+    }
+
     /// A request that was sent to the host has ended.
     pub fn ended(&mut self, host: HostId, ending: Ending) {
         if let Some(counters) = self.hosts.get_mut(&host) {
@@ -90,21 +100,16 @@ impl Counters {
                 })
                 .collect()
         };
-        let hosts = self.hosts.iter().map(|(id, counters)| {
-            let load = cluster
-                .table()
-                .and_then(|table| cluster.load(table.index_of(*id)?));
-            v1::HostRecord {
-                address: counters.address.clone(),
-                in_flight: cluster.in_flight(*id),
-                assigned: counters.assigned,
-                ok: counters.ok,
-                client_error: counters.client_error,
-                server_error: counters.server_error,
-                no_answer: counters.no_answer,
-                load: load.map(|load| encode_load(load, now)),
-                admitted: ranks(&counters.admitted),
-            }
+        let hosts = self.hosts.iter().map(|(id, counters)| v1::HostRecord {
+            address: counters.address.clone(),
+            in_flight: cluster.in_flight(*id),
+            assigned: counters.assigned,
+            ok: counters.ok,
+            client_error: counters.client_error,
+            server_error: counters.server_error,
+            no_answer: counters.no_answer,
+            load: counters.load.as_ref().map(|load| encode_load(load, now)),
+            admitted: ranks(&counters.admitted),
         });
         v1::ClusterRecord {
             cluster: name.into(),

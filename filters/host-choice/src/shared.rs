@@ -5,7 +5,7 @@
 //! | key | value | writer |
 //! |---|---|---|
 //! | `owner` | the [`Lease`] | its holder, by compare-and-swap |
-//! | `generation` | number and hash of the newest configuration | any root, by compare-and-swap |
+//! | `generation` | hash and generation of each configuration ([`Generations`]) | any root, by compare-and-swap |
 //! | `slots` | which VM has which slot | any VM, by compare-and-swap |
 //! | `vm/<slot>` | the VM's `weir.v1.VmRecord` | that VM |
 //! | `index` | name and version of every resource ([`Index`]) | the owner |
@@ -18,7 +18,7 @@ use weir_tables::v1::VmRecord;
 
 use crate::hostcalls;
 use crate::index::{Index, Kind};
-use crate::lease::Lease;
+use crate::lease::{Generations, Lease};
 
 const PREFIX: &str = "weir/1/";
 /// VMs of one proxy: its worker threads and the main thread.
@@ -54,20 +54,12 @@ fn update<T>(name: &str, mut change: impl FnMut(&[u8]) -> (Option<Vec<u8>>, T)) 
     None
 }
 
-/// The generation of the configuration with this hash: that of the newest configuration where it is the
-/// same, or the next.
-pub(crate) fn generation(configuration: u64) -> u64 {
+/// The generation of the configuration with this hash; see [`Generations::of`].
+pub(crate) fn generation(configuration: u64, again: bool) -> u64 {
     let generation = update("generation", |value| {
-        let newest = value
-            .first_chunk::<16>()
-            .map(|bytes| u128::from_le_bytes(*bytes))
-            .unwrap_or(0);
-        let (generation, hash) = ((newest >> 64) as u64, newest as u64);
-        if hash == configuration && generation > 0 {
-            return (None, generation);
-        }
-        let next = (u128::from(generation + 1) << 64) | u128::from(configuration);
-        (Some(next.to_le_bytes().to_vec()), generation + 1)
+        let mut generations = Generations::decode(value);
+        let (generation, is_new) = generations.of(configuration, again);
+        (is_new.then(|| generations.encode()), generation)
     });
     generation.unwrap_or(1)
 }
@@ -92,7 +84,11 @@ pub(crate) fn claim_slot(vm: u64, now: Duration) -> Option<u32> {
             .filter_map(|bytes| Some(u64::from_le_bytes(bytes.try_into().ok()?)))
             .collect();
         let dead = |slot: u32, holder: u64| {
-            record(slot).is_some_and(|(record, _)| record.epoch == holder && expired(&record, now))
+            if holder == 0 {
+                return true;
+            }
+            let record = record(slot, None).and_then(|(record, _)| record);
+            record.is_some_and(|record| record.epoch == holder && expired(&record, now))
         };
         let free = (0u32..)
             .zip(&slots)
@@ -132,10 +128,13 @@ pub(crate) fn expired(record: &VmRecord, now: Duration) -> bool {
     Duration::from_nanos(record.deadline_ns) < now
 }
 
-/// The record in a slot and the number that changes with it.
-pub(crate) fn record(slot: u32) -> Option<(VmRecord, u32)> {
+/// The number that changes with the record in a slot, and the record unless that number is `seen`.
+pub(crate) fn record(slot: u32, seen: Option<u32>) -> Option<(Option<VmRecord>, u32)> {
     let (value, cas) = hostcalls::shared(&key(&format!("vm/{slot}")))?;
-    Some((VmRecord::decode(value.as_slice()).ok()?, cas))
+    if seen == Some(cas) {
+        return Some((None, cas));
+    }
+    Some((Some(VmRecord::decode(value.as_slice()).ok()?), cas))
 }
 
 /// Writes the VM's own record.
@@ -143,9 +142,12 @@ pub(crate) fn set_record(slot: u32, record: &VmRecord) {
     let _ = hostcalls::set_shared(&key(&format!("vm/{slot}")), &record.encode_to_vec(), None);
 }
 
-/// The index and the number that changes with it.
-pub(crate) fn index() -> Option<(Index, u32)> {
+/// The index and the number that changes with it, unless that number is `seen`.
+pub(crate) fn index(seen: Option<u32>) -> Option<(Index, u32)> {
     let (value, cas) = hostcalls::shared(&key("index"))?;
+    if seen == Some(cas) {
+        return None;
+    }
     Some((Index::decode(value.as_slice()).unwrap_or_default(), cas))
 }
 

@@ -20,6 +20,13 @@ pub struct Subscriptions {
 }
 
 impl Subscriptions {
+    /// Whether the resource was asked for.
+    pub fn has(&self, kind: Kind, name: &str) -> bool {
+        self.names
+            .get(&kind)
+            .is_some_and(|names| names.contains(name))
+    }
+
     /// The request that brings the subscription of a kind to `wanted`; none where it is there. The first
     /// one of a kind tells which of them this proxy has already.
     pub fn request(
@@ -66,6 +73,8 @@ pub struct Accepted {
     pub name: String,
     /// Which build it is.
     pub meta: Meta,
+    /// Of a table: how many shards its cluster's cache contents have.
+    pub cache_shards: u32,
     /// Its encoded message.
     pub body: Vec<u8>,
 }
@@ -100,21 +109,23 @@ pub fn check(
             .map(|any| any.value.as_slice())
             .unwrap_or_default();
         let meta = match kind {
-            Kind::Table => decode_host_table(&resource.name, body, now).map(|(meta, _)| meta),
-            Kind::Shard => decode_cache_shard(&resource.name, body).map(|(meta, _)| meta),
+            Kind::Table => decode_host_table(&resource.name, body, now)
+                .map(|(meta, table)| (meta, table.cache_shards())),
+            Kind::Shard => decode_cache_shard(&resource.name, body).map(|(meta, _)| (meta, 0)),
         };
         let in_use = current.get(kind, &resource.name).map(|entry| entry.meta());
-        let checked = meta.and_then(|offered| match in_use {
+        let checked = meta.and_then(|(offered, shards)| match in_use {
             Some(current) if offered.is_older_than(current) => {
                 Err(Refusal::Older { offered, current })
             }
-            _ => Ok(offered),
+            _ => Ok((offered, shards)),
         });
         match checked {
-            Ok(meta) => {
+            Ok((meta, cache_shards)) => {
                 update.accepted.push(Accepted {
                     name: resource.name.clone(),
                     meta,
+                    cache_shards,
                     body: body.into(),
                 });
             }
@@ -194,6 +205,7 @@ mod tests {
                 epoch: 255,
                 version: 7,
             },
+            0,
             Duration::ZERO,
         );
         let mut subscriptions = Subscriptions::default();

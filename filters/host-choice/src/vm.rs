@@ -2,16 +2,19 @@
 //! What one VM knows: its clusters with their decoded tables, and its peers.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
-use weir_policy::{Assignment, Cluster, Decision, HostId, KeyHash, Load, Overload, Rank, Request};
+use weir_policy::{
+    Assignment, CacheShard, Cluster, Decision, HostId, KeyHash, Load, Overload, Rank, Request,
+};
 use weir_tables::{decode_cache_shard, decode_host_table, decode_load, parse_cache_shard_name, v1};
 
+use crate::config::Config;
 use crate::hostcalls::{self, LogLevel};
-use crate::index::{Entry, Kind};
+use crate::index::{Entry, Index, Kind};
 use crate::metrics::Metrics;
 use crate::record::{Counters, Ending};
 use crate::shared;
@@ -28,14 +31,22 @@ pub(crate) struct Vm {
     slot: Option<u32>,
     rng: SmallRng,
     clusters: BTreeMap<String, ClusterState>,
+    /// Hashes of the configurations that came to this VM.
+    configured: BTreeSet<u64>,
+    index: Index,
     index_cas: Option<u32>,
     /// By slot, which record was read last.
     peers: BTreeMap<u32, Peer>,
     published: Duration,
+    /// Whether the want of a slot was logged.
+    slotless: bool,
 }
 
 #[derive(Default)]
 struct ClusterState {
+    /// Roots whose configuration names the cluster. Without one it only keeps its counters, which must not
+    /// start again within the life of the VM.
+    roots: usize,
     cluster: Cluster,
     counters: Counters,
     /// By kind and name, when the resource that was taken was written.
@@ -70,17 +81,33 @@ impl Vm {
             slot: None,
             rng: SmallRng::seed_from_u64(hostcalls::random()),
             clusters: BTreeMap::new(),
+            configured: BTreeSet::new(),
+            index: Index::default(),
             index_cas: None,
             peers: BTreeMap::new(),
             published: Duration::ZERO,
+            slotless: false,
         }
     }
 
-    /// Makes room for a cluster; one that is there keeps its state.
-    pub(crate) fn add_cluster(&mut self, table: &str) {
-        if !self.clusters.contains_key(table) {
-            self.clusters.insert(table.into(), ClusterState::default());
-            self.index_cas = None;
+    /// A root has this configuration now. Says whether some root of this VM had it before.
+    pub(crate) fn configured(&mut self, hash: u64, config: &Config, now: Duration) -> bool {
+        for cluster in config.clusters.values() {
+            let state = self.clusters.entry(cluster.table.clone()).or_default();
+            state.roots += 1;
+        }
+        // All are read anew: those that are not wanted by anybody are not kept up to date.
+        self.index_cas = None;
+        self.read_resources(now);
+        !self.configured.insert(hash)
+    }
+
+    /// A root with this configuration is gone.
+    pub(crate) fn retired(&mut self, config: &Config) {
+        for cluster in config.clusters.values() {
+            if let Some(state) = self.clusters.get_mut(&cluster.table) {
+                state.roots = state.roots.saturating_sub(1);
+            }
         }
     }
 
@@ -90,55 +117,52 @@ impl Vm {
         // Roots of one VM share it: the first to tick does the work.
         if now.saturating_sub(self.published) >= PUBLISH_INTERVAL {
             self.published = now;
-            self.publish(now);
-            self.read_peers(now);
+            let slots = shared::slots();
+            self.publish(&slots, now);
+            self.read_peers(&slots, now);
         }
     }
 
     /// Reads what the index says is new.
     pub(crate) fn read_resources(&mut self, now: Duration) {
-        let Some((index, cas)) = shared::index() else {
+        let Some((index, cas)) = shared::index(self.index_cas) else {
             return;
         };
-        if self.index_cas == Some(cas) {
-            return;
-        }
         self.index_cas = Some(cas);
         for (name, state) in &mut self.clusters {
             // Tables first: a shard is understood only beside its table.
-            for entry in index
-                .entries
-                .iter()
-                .filter(|entry| entry.kind() == Kind::Table && entry.name == *name)
-            {
-                state.read_table(entry, now);
-            }
-            for entry in index
-                .entries
-                .iter()
-                .filter(|entry| entry.kind() == Kind::Shard)
-            {
-                if parse_cache_shard_name(&entry.name).is_ok_and(|(cluster, ..)| cluster == name) {
-                    state.read_shard(entry);
-                }
-            }
-            if index.get(Kind::Table, name).is_none() {
-                state.cluster.remove_table();
-                state.seen.clear();
+            match index.get(Kind::Table, name) {
+                Some(entry) => state.read_table(entry, now),
+                None => state.remove_table(),
             }
         }
+        let mut shards: BTreeSet<&str> = BTreeSet::new();
+        for entry in index.entries.iter().filter(|entry| entry.is_shard) {
+            let Ok((cluster, shards_of_it, shard)) = parse_cache_shard_name(&entry.name) else {
+                continue;
+            };
+            if let Some(state) = self.clusters.get_mut(cluster) {
+                shards.insert(&entry.name);
+                state.read_shard(entry, shards_of_it, shard);
+            }
+        }
+        for state in self.clusters.values_mut() {
+            state.forget_shards_except(&shards);
+        }
+        self.index = index;
     }
 
-    fn publish(&mut self, now: Duration) {
-        if self.slot.is_none() {
-            self.slot = shared::claim_slot(self.id, now);
-            if self.slot.is_none() {
-                hostcalls::log(
-                    LogLevel::Warn,
-                    "no slot in shared data: this VM's requests are not reported",
-                );
-                return;
-            }
+    fn publish(&mut self, slots: &[u64], now: Duration) {
+        // A VM that was silent for longer than a record lives may have lost its slot to a new one.
+        let held = |slot: &u32| slots.get(*slot as usize) == Some(&self.id);
+        let slot = self.slot.filter(held);
+        self.slot = slot.or_else(|| shared::claim_slot(self.id, now));
+        if self.slot.is_none() && !self.slotless {
+            self.slotless = true;
+            hostcalls::log(
+                LogLevel::Warn,
+                "no slot in shared data: this VM's requests are not reported",
+            );
         }
         let stale = self
             .clusters
@@ -153,8 +177,7 @@ impl Vm {
 
     fn record(&self, slot: u32, now: Duration) -> v1::VmRecord {
         let clusters = self
-            .clusters
-            .iter()
+            .named_clusters()
             .map(|(name, state)| state.counters.record(name, &state.cluster, now));
         v1::VmRecord {
             slot,
@@ -165,24 +188,30 @@ impl Vm {
         }
     }
 
-    fn read_peers(&mut self, now: Duration) {
-        for (slot, holder) in (0u32..).zip(shared::slots()) {
+    fn named_clusters(&self) -> impl Iterator<Item = (&String, &ClusterState)> {
+        self.clusters.iter().filter(|(_, state)| state.roots > 0)
+    }
+
+    fn read_peers(&mut self, slots: &[u64], now: Duration) {
+        for (slot, holder) in (0u32..).zip(slots) {
             if Some(slot) == self.slot {
+                self.peers.remove(&slot);
                 continue;
             }
-            let Some((record, cas)) = shared::record(slot) else {
+            let peer = self.peers.entry(slot).or_default();
+            let Some((news, cas)) = shared::record(slot, Some(peer.cas)) else {
                 continue;
             };
-            let peer = self.peers.entry(slot).or_default();
-            if record.epoch != holder || shared::expired(&record, now) {
-                *peer = Peer::default();
-            } else if peer.cas != cas {
+            if let Some(record) = news {
                 let assigned_until = peer.learn(&record, &mut self.clusters, now);
                 *peer = Peer {
                     record,
                     cas,
                     assigned_until,
                 };
+            }
+            if peer.record.epoch != *holder || shared::expired(&peer.record, now) {
+                peer.record = v1::VmRecord::default();
             }
         }
         for (name, state) in &mut self.clusters {
@@ -211,8 +240,8 @@ impl Vm {
             .collect()
     }
 
-    /// Names of the tables that any live VM of the proxy wants, with their shards as far as they are known.
-    pub(crate) fn wanted(&self, kind: Kind, now: Duration) -> std::collections::BTreeSet<String> {
+    /// Names of the tables that any live VM of the proxy wants.
+    pub(crate) fn wanted(&self, now: Duration) -> BTreeSet<String> {
         let live = self
             .peers
             .values()
@@ -220,32 +249,13 @@ impl Vm {
         let peers = live
             .flat_map(|peer| &peer.record.clusters)
             .map(|record| record.cluster.clone());
-        let tables = peers.chain(self.clusters.keys().cloned());
-        match kind {
-            Kind::Table => tables.collect(),
-            Kind::Shard => tables.flat_map(|table| self.shard_names(&table)).collect(),
-        }
+        let own = self.named_clusters().map(|(name, _)| name.clone());
+        peers.chain(own).collect()
     }
 
-    fn shard_names(&self, table: &str) -> Vec<String> {
-        // A cluster that only a peer wants is not decoded here; its table in shared data is.
-        let own = self
-            .clusters
-            .get(table)
-            .and_then(|state| state.cluster.table());
-        let shards = own.map(|table| table.cache_shards()).or_else(|| {
-            let (received, body) = shared::resource(Kind::Table, table)?;
-            Some(
-                decode_host_table(table, &body, received)
-                    .ok()?
-                    .1
-                    .cache_shards(),
-            )
-        });
-        let shards = shards.unwrap_or(0);
-        (0..shards)
-            .map(|shard| weir_tables::cache_shard_name(table, shards, shard))
-            .collect()
+    /// The index as of the last tick, and the number that changes with it.
+    pub(crate) fn index(&self) -> (&Index, Option<u32>) {
+        (&self.index, self.index_cas)
     }
 
     /// What to do with a request for a cluster; none where the cluster is not configured.
@@ -322,6 +332,7 @@ impl Vm {
         };
         state.cluster.answered(host);
         if let Some(load) = load {
+            state.counters.observed(host, load.clone());
             state.cluster.observed(host, load, now);
         }
     }
@@ -360,10 +371,23 @@ impl ClusterState {
         self.cluster.set_table(table, received, now);
     }
 
-    fn read_shard(&mut self, entry: &Entry) {
-        let Ok((_, shards, shard)) = parse_cache_shard_name(&entry.name) else {
-            return;
-        };
+    fn remove_table(&mut self) {
+        self.cluster.remove_table();
+        self.seen.clear();
+    }
+
+    /// Empties the shards that are gone.
+    fn forget_shards_except(&mut self, present: &BTreeSet<&str>) {
+        self.seen.retain(|(kind, name), _| {
+            let keep = *kind == Kind::Table || present.contains(name.as_str());
+            if let (false, Ok((_, _, shard))) = (keep, parse_cache_shard_name(name)) {
+                self.cluster.set_cache_shard(shard, CacheShard::default());
+            }
+            keep
+        });
+    }
+
+    fn read_shard(&mut self, entry: &Entry, shards: u32, shard: u32) {
         if self
             .cluster
             .table()
