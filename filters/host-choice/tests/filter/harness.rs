@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A proxy of several VMs on one shared data, and weir-control as the tests play it.
+
+mod control;
+mod message;
+
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use prost::Message;
+use weir_tables::v1;
+use weir_testkit::{GrpcStream, Host, HttpStream, Module, Vm, VmBuilder};
+
+pub(crate) use control::Ads;
+pub(crate) use message::{A, B, C, busy, cached, host, of_type, resource, shard, table, up};
+
+pub(crate) const VM_ID: &str = "weir";
+pub(crate) const CONTROL: &str = "weir-control";
+/// A configuration of one cluster, named `rules` on both sides.
+pub(crate) const RULES: &str = r#"{"clusters":{"rules":{}}}"#;
+/// Two ticks at the default interval: a table that has come is known everywhere.
+pub(crate) const TICKS: Duration = Duration::from_millis(100);
+/// Two of the intervals at which VMs publish their records, and a tick.
+pub(crate) const SHARING: Duration = Duration::from_millis(250);
+
+/// The module, compiled once for all tests.
+pub(crate) static MODULE: LazyLock<Module> =
+    LazyLock::new(|| Module::from_file(module_file()).expect("the module is one"));
+
+/// Where the built module is: `cargo xtask test` says so, `cargo xtask build-filter` leaves it in the target
+/// directory, which is three levels above the directory for test files or two.
+pub(crate) fn module_file() -> PathBuf {
+    if let Some(file) = std::env::var_os("WEIR_FILTER_WASM") {
+        return file.into();
+    }
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent();
+    let file = target.expect("a target directory").join("weir_filter.wasm");
+    assert!(
+        file.exists(),
+        "{} is not there: run `cargo xtask build-filter`, or set WEIR_FILTER_WASM",
+        file.display()
+    );
+    file
+}
+
+pub(crate) const fn milliseconds(milliseconds: u64) -> Duration {
+    Duration::from_millis(milliseconds)
+}
+
+/// One Envoy: the first VM is the main thread's, which gets no requests.
+pub(crate) struct Proxy {
+    pub(crate) host: Host,
+    pub(crate) vms: Vec<Vm>,
+}
+
+impl Proxy {
+    /// A main thread and two workers.
+    pub(crate) fn start(configuration: &str) -> Self {
+        Self::of(3, configuration)
+    }
+
+    pub(crate) fn of(vms: usize, configuration: &str) -> Self {
+        Self::on(Host::new(), vms, configuration)
+    }
+
+    pub(crate) fn on(host: Host, vms: usize, configuration: &str) -> Self {
+        host.add_upstream(CONTROL);
+        let start = |_| vm(&host, configuration).start().expect("starts");
+        let vms = (0..vms).map(start).collect();
+        Self { host, vms }
+    }
+
+    /// A proxy with these tables.
+    pub(crate) fn with(configuration: &str, tables: &[v1::HostTable]) -> Self {
+        let proxy = Self::start(configuration);
+        proxy.run(TICKS);
+        let ads = proxy.ads();
+        for table in tables {
+            ads.accepts(&[resource(table)]);
+        }
+        proxy.run(TICKS);
+        proxy
+    }
+
+    pub(crate) fn run(&self, time: Duration) {
+        self.host.run_for(time).expect("no trap");
+    }
+
+    /// The last worker: never the owner at the start.
+    pub(crate) fn worker(&self) -> &Vm {
+        self.vms.last().expect("a VM")
+    }
+
+    pub(crate) fn streams(&self, service: &str) -> Vec<GrpcStream> {
+        let streams = self.vms.iter().flat_map(Vm::grpc_streams);
+        streams
+            .filter(|stream| stream.request().service.ends_with(service))
+            .collect()
+    }
+
+    /// The table stream, which must be the only one.
+    pub(crate) fn ads(&self) -> Ads {
+        let mut streams = self.streams("AggregatedDiscoveryService");
+        assert_eq!(streams.len(), 1, "table streams");
+        Ads::new(streams.remove(0))
+    }
+
+    pub(crate) fn has_ads(&self) -> bool {
+        !self.streams("AggregatedDiscoveryService").is_empty()
+    }
+
+    /// Which VM has the table stream.
+    pub(crate) fn owner(&self) -> Option<usize> {
+        self.vms.iter().position(|vm| !vm.grpc_streams().is_empty())
+    }
+
+    /// The newest report, and none is left.
+    pub(crate) fn report(&self) -> v1::Report {
+        let streams = self.streams("Reports");
+        let sent = streams.iter().flat_map(GrpcStream::take_sent).last();
+        v1::Report::decode(sent.expect("a report").as_slice()).expect("a report")
+    }
+
+    pub(crate) fn shared(&self, key: &str) -> Option<Vec<u8>> {
+        self.host.shared_data(VM_ID, &format!("weir/1/{key}"))
+    }
+
+    /// What the VMs that hold a slot say of themselves.
+    pub(crate) fn records(&self) -> Vec<v1::VmRecord> {
+        let slots = self.shared("slots").unwrap_or_default();
+        let record = |(slot, holder): (usize, &[u8])| {
+            let record = self.shared(&format!("vm/{slot}"))?;
+            let record = v1::VmRecord::decode(record.as_slice()).ok()?;
+            (record.epoch.to_le_bytes() == *holder).then_some(record)
+        };
+        let slots = slots.chunks_exact(8).enumerate();
+        slots.filter_map(record).collect()
+    }
+
+    /// Requests in flight at a host, over all VMs.
+    pub(crate) fn in_flight(&self, address: &str) -> u32 {
+        let records = self.records();
+        let hosts = records
+            .iter()
+            .flat_map(|record| &record.clusters)
+            .flat_map(|cluster| &cluster.hosts);
+        hosts
+            .filter(|host| host.address == address)
+            .map(|host| host.in_flight)
+            .sum()
+    }
+}
+
+/// A VM of the proxy, for a caller on the loopback address and the cluster `rules`.
+pub(crate) fn vm(host: &Host, configuration: &str) -> VmBuilder {
+    vm_of(host, configuration, "rules", "127.0.0.1:50000")
+}
+
+/// A VM whose requests are of this Envoy cluster and caller.
+pub(crate) fn vm_of(host: &Host, configuration: &str, cluster: &str, caller: &str) -> VmBuilder {
+    host.vm(&MODULE)
+        .vm_id(VM_ID)
+        .property(&["xds", "node", "id"], "sidecar-1")
+        .property(&["xds", "cluster_name"], cluster)
+        .property(&["source", "address"], caller)
+        .plugin_config(configuration)
+}
+
+/// What became of a request.
+pub(crate) trait Chosen {
+    /// The hosts named, best first.
+    fn destination(&self) -> Vec<String>;
+    /// The first of them.
+    fn first(&self) -> String;
+    /// The reason, as access logs see it.
+    fn reason(&self) -> String;
+    /// The host at `address` answers 200 and the request ends.
+    fn answered_by(&self, address: &str);
+    /// An answer with these headers; the request is still open.
+    fn answer(&self, address: &str, headers: &[(&str, &str)]);
+}
+
+impl Chosen for HttpStream {
+    fn destination(&self) -> Vec<String> {
+        let all = self.request_headers().all("x-gateway-destination-endpoint");
+        assert!(all.len() <= 1, "one header names all hosts");
+        let hosts = all.first().map(|hosts| hosts.split(','));
+        hosts.into_iter().flatten().map(str::to_owned).collect()
+    }
+
+    fn first(&self) -> String {
+        self.destination().first().cloned().unwrap_or_default()
+    }
+
+    fn reason(&self) -> String {
+        String::from_utf8(self.filter_state(&["weir_reason"]).unwrap_or_default()).expect("text")
+    }
+
+    fn answered_by(&self, address: &str) {
+        self.answer(address, &[(":status", "200")]);
+        self.finish().expect("no trap");
+    }
+
+    fn answer(&self, address: &str, headers: &[(&str, &str)]) {
+        self.set_property(&["upstream", "address"], address);
+        self.response(headers).expect("no trap");
+    }
+}
+
+pub(crate) fn request(vm: &Vm, headers: &[(&str, &str)]) -> HttpStream {
+    let path = [(":path", "/"), (":method", "GET"), (":authority", "rules")];
+    let all: Vec<_> = path.iter().chain(headers).copied().collect();
+    vm.request(all.as_slice()).expect("no trap")
+}
+
+/// A request for a key.
+pub(crate) fn ask(vm: &Vm, key: &str) -> HttpStream {
+    request(vm, &[("x-weir-key", key)])
+}

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The built module under weir-testkit: a fake Envoy of several VMs, with the tests in weir-control's place.
+
+mod answers;
+mod any_events;
+mod configuration;
+mod cost;
+mod decisions;
+mod harness;
+mod headers;
+mod lease;
+mod refusals;
+mod reports;
+mod tables;

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What weir-control hears of the proxy's requests.
+
+use std::collections::BTreeSet;
+
+use weir_policy::{HostId, KeyHash};
+use weir_tables::v1::{self, ClusterRecord};
+
+use crate::harness::{
+    A, B, C, Chosen, Proxy, RULES, SHARING, ask, milliseconds, request, resource, table, up,
+};
+
+const INTERVAL: std::time::Duration = milliseconds(1_050);
+
+/// The record of the only VM that had requests.
+fn active(proxy: &Proxy) -> (u64, ClusterRecord) {
+    proxy.run(INTERVAL);
+    let report = proxy.report();
+    assert_eq!(report.proxy, "sidecar-1");
+    assert_eq!(
+        report.records.len(),
+        proxy.vms.len(),
+        "also of those without"
+    );
+    let mut active = report.records.into_iter().filter(|record| {
+        record
+            .clusters
+            .iter()
+            .any(|cluster| !cluster.offered.is_empty())
+    });
+    let record = active.next().expect("a VM with requests");
+    assert!(active.next().is_none());
+    (record.epoch, record.clusters.into_iter().next().unwrap())
+}
+
+fn offered(cluster: &ClusterRecord) -> u64 {
+    cluster.offered.iter().map(|offered| offered.count).sum()
+}
+
+#[test]
+fn counters_are_absolute_within_the_life_of_a_vm() {
+    let proxy = Proxy::with(RULES, &[table(1, up(&[A]))]);
+    let mut epochs = BTreeSet::new();
+    for round in 1..=3 {
+        ask(proxy.worker(), "key").answered_by(A);
+        let (epoch, cluster) = active(&proxy);
+        epochs.insert(epoch);
+        assert_eq!(cluster.cluster, "rules");
+        assert_eq!(offered(&cluster), round);
+        assert_eq!(
+            (cluster.hosts[0].assigned, cluster.hosts[0].ok),
+            (round, round)
+        );
+    }
+    assert_eq!(epochs.len(), 1);
+}
+
+#[test]
+fn a_change_of_configuration_does_not_start_the_counters_again() {
+    let proxy = Proxy::with(RULES, &[table(1, up(&[A]))]);
+    ask(proxy.worker(), "key").answered_by(A);
+    let (epoch, _) = active(&proxy);
+    let other = r#"{"clusters":{"others":{}}}"#;
+    for vm in &proxy.vms {
+        let old = vm.roots()[0];
+        vm.configure(other).unwrap();
+        vm.retire(old).unwrap();
+    }
+    proxy.run(INTERVAL);
+    let names: BTreeSet<_> = proxy
+        .report()
+        .records
+        .into_iter()
+        .flat_map(|record| record.clusters)
+        .map(|cluster| cluster.cluster)
+        .collect();
+    assert_eq!(
+        names,
+        BTreeSet::from(["others".into()]),
+        "rules is no longer wanted"
+    );
+    for vm in &proxy.vms {
+        let old = vm.roots()[0];
+        vm.configure(RULES).unwrap();
+        vm.retire(old).unwrap();
+    }
+    proxy.run(INTERVAL);
+    proxy.ads().accepts(&[resource(&table(2, up(&[A])))]);
+    proxy.run(SHARING);
+    ask(proxy.worker(), "key").answered_by(A);
+    let (same, cluster) = active(&proxy);
+    assert_eq!((same, offered(&cluster)), (epoch, 2));
+}
+
+#[test]
+fn shed_requests_are_offered_and_counted_as_shed() {
+    let proxy = Proxy::with(RULES, &[dagor(0)]);
+    for _ in 0..3 {
+        let request = ask(proxy.worker(), "key");
+        assert_eq!(request.reason(), "overloaded");
+        request.finish().unwrap();
+    }
+    let (_, cluster) = active(&proxy);
+    assert_eq!((offered(&cluster), cluster.shed), (3, 3));
+    assert!(cluster.hosts.is_empty());
+}
+
+fn dagor(level: u32) -> v1::HostTable {
+    let mut dagor = table(1, up(&[A]));
+    dagor.policy.as_mut().unwrap().overload = v1::Overload::Dagor.into();
+    dagor.hosts[0].admission_level = Some(level);
+    dagor
+}
+
+#[test]
+fn ranks_admitted_by_each_host_are_told_under_dagor_alone() {
+    for (table, told) in [(dagor(4096), true), (table(1, up(&[A])), false)] {
+        let proxy = Proxy::with(RULES, &[table]);
+        for priority in ["high", "high", "low"] {
+            request(
+                proxy.worker(),
+                &[("x-weir-priority", priority), ("x-weir-user", "u")],
+            );
+        }
+        let (_, cluster) = active(&proxy);
+        let counts = |ranks: &[v1::RankCount]| -> Vec<(u32, u64)> {
+            ranks
+                .iter()
+                .map(|rank| (rank.rank / 128, rank.count))
+                .collect()
+        };
+        assert_eq!(counts(&cluster.offered), [(0, 2), (16, 1)]);
+        let admitted = counts(&cluster.hosts[0].admitted);
+        assert_eq!(admitted, if told { vec![(0, 2), (16, 1)] } else { vec![] });
+    }
+}
+
+#[test]
+fn assignments_are_told_once_for_a_key_and_host_newest_first() {
+    let proxy = Proxy::with(RULES, &[table(1, up(&[A, B, C]))]);
+    let mut sent = Vec::new();
+    for key in ["a", "b", "a", "c", "b"] {
+        let request = ask(proxy.worker(), key);
+        sent.push((
+            KeyHash::of(key.as_bytes()).0,
+            HostId::of(&request.first()).0,
+        ));
+        proxy.run(milliseconds(20));
+    }
+    sent.reverse();
+    let mut expected: Vec<_> = Vec::new();
+    for assignment in sent {
+        if !expected.contains(&assignment) {
+            expected.push(assignment);
+        }
+    }
+    let (_, cluster) = active(&proxy);
+    let told: Vec<_> = cluster
+        .assignments
+        .iter()
+        .map(|told| (told.key, told.host_id))
+        .collect();
+    assert_eq!(told, expected);
+    assert!(cluster.assignments.is_sorted_by_key(|told| told.age_ms));
+}
+
+#[test]
+fn no_more_assignments_are_told_than_the_format_allows_and_none_that_ended() {
+    let proxy = Proxy::with(RULES, &[table(1, up(&[A, B]))]);
+    for key in 0..1_500 {
+        ask(proxy.worker(), &key.to_string()).finish().unwrap();
+    }
+    assert_eq!(active(&proxy).1.assignments.len(), 1_024);
+    proxy.run(milliseconds(10_000));
+    assert!(active(&proxy).1.assignments.is_empty());
+}
+
+#[test]
+fn what_a_dead_vm_wrote_is_not_told_and_its_slot_is_used_again() {
+    let mut proxy = Proxy::with(RULES, &[table(1, up(&[A]))]);
+    let open = ask(proxy.worker(), "key");
+    proxy.run(INTERVAL);
+    assert_eq!(proxy.report().records.len(), 3);
+    drop((open, proxy.vms.pop()));
+    proxy.run(milliseconds(4_500));
+    assert_eq!(proxy.report().records.len(), 2);
+    // Nor do its requests count here: the one that is left in the record would be A's for ever.
+    let late = crate::harness::vm(&proxy.host, RULES).start().unwrap();
+    proxy.vms.push(late);
+    proxy.run(INTERVAL);
+    assert_eq!(proxy.report().records.len(), 3);
+    assert_eq!(proxy.records().len(), 3, "slots");
+    assert_eq!(proxy.in_flight(A), 0);
+}
+
+#[test]
+fn a_vm_whose_slot_went_to_another_takes_a_new_one() {
+    let host = weir_testkit::Host::new();
+    let proxy = Proxy::on(host.clone(), 1, RULES);
+    proxy.run(SHARING);
+    // Silent for longer than a record lives, as behind a long computation of its thread.
+    host.clock().advance(milliseconds(5_000));
+    let late = crate::harness::vm(&host, RULES).start().unwrap();
+    late.tick().unwrap();
+    proxy.run(SHARING);
+    let epochs: BTreeSet<_> = proxy.records().iter().map(|record| record.epoch).collect();
+    assert_eq!(epochs.len(), 2);
+}
+
+#[test]
+fn reports_come_at_their_interval_and_go_on_after_the_stream_was_lost() {
+    let proxy = Proxy::start(r#"{"clusters":{"rules":{}},"report_interval":"500ms"}"#);
+    proxy.run(milliseconds(50));
+    let streams = proxy.streams("weir.v1.Reports");
+    assert_eq!(streams[0].take_sent().len(), 1, "at once");
+    proxy.run(milliseconds(2_000));
+    assert_eq!(streams[0].take_sent().len(), 4);
+    streams[0].close(14, "gone").unwrap();
+    proxy.run(milliseconds(600));
+    assert_eq!(proxy.report().records.len(), 3);
+}
