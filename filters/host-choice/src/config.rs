@@ -170,10 +170,12 @@ pub enum ConfigError {
 impl Config {
     /// Reads and checks the plugin configuration; empty bytes are the default.
     pub fn parse(json: &[u8]) -> Result<Self, ConfigError> {
-        let written: Written = if json.iter().all(u8::is_ascii_whitespace) {
-            Written::default()
-        } else {
-            serde_json::from_slice(json).map_err(|error| ConfigError::Json(error.to_string()))?
+        let written: Written = match json.trim_ascii_start().first() {
+            None => Written::default(),
+            // A list would be taken for the fields in order.
+            Some(b'[') => return Err(ConfigError::Json("a list where an object is due".into())),
+            _ => serde_json::from_slice(json)
+                .map_err(|error| ConfigError::Json(error.to_string()))?,
         };
         check(written)
     }

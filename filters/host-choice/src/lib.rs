@@ -28,6 +28,8 @@ pub mod stream;
 
 #[cfg(target_arch = "wasm32")]
 mod control;
+#[cfg(all(target_arch = "wasm32", feature = "crash-test"))]
+mod crash;
 #[cfg(target_arch = "wasm32")]
 mod hostcalls;
 #[cfg(target_arch = "wasm32")]

@@ -109,6 +109,8 @@ impl Context for Exchange {}
 
 impl HttpContext for Exchange {
     fn on_http_request_headers(&mut self, _count: usize, _end: bool) -> Action {
+        #[cfg(feature = "crash-test")]
+        crate::crash::request();
         match self.config.clone() {
             Some(config) => self.choose(&config),
             None => pass(),

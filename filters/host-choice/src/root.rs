@@ -95,7 +95,7 @@ impl Context for Root {
             }
         }
         if let Some(config) = self.config.take() {
-            vm::with(|vm| vm.retired(&config));
+            vm::with(|vm| vm.retired(self.id, &config));
         }
         true
     }
@@ -118,6 +118,10 @@ impl RootContext for Root {
             vm.configured(hash, &config, now)
         });
         self.generation = shared::generation(hash, again.unwrap_or(false));
+        // One that has nowhere to get tables from leaves the lease to those that have.
+        if config.control_cluster.is_some() {
+            vm::with(|vm| vm.enter(self.id, self.generation));
+        }
         self.proxy = config.proxy.clone().unwrap_or_else(|| {
             let id = hostcalls::property("xds\0node\0id").unwrap_or_default();
             String::from_utf8_lossy(&id).into_owned()
@@ -139,11 +143,17 @@ impl RootContext for Root {
         let (Some(id), now) = (self.vm, hostcalls::monotonic()) else {
             return;
         };
-        vm::with(|vm| vm.tick(now));
-        // A root that has nowhere to get tables from leaves the lease to those that have.
-        if config.control_cluster.is_some() {
+        let contends = vm::with(|vm| {
+            vm.tick(now);
+            vm.contends(self.id)
+        });
+        if contends == Some(true) {
             self.hold_lease(id, config.lease, now);
+        } else if let Some(mut control) = self.control.take() {
+            control.release();
         }
+        #[cfg(feature = "crash-test")]
+        crate::crash::tick(self.control.is_some());
         if let Some(control) = &mut self.control {
             vm::with(|vm| control.tick(&config, &self.proxy, vm, now));
         }

@@ -31,6 +31,8 @@ pub(crate) struct Vm {
     slot: Option<u32>,
     rng: SmallRng,
     clusters: BTreeMap<String, ClusterState>,
+    /// The generation of each root that can keep streams.
+    contenders: BTreeMap<u32, u64>,
     /// Hashes of the configurations that came to this VM.
     configured: BTreeSet<u64>,
     index: Index,
@@ -81,6 +83,7 @@ impl Vm {
             slot: None,
             rng: SmallRng::seed_from_u64(hostcalls::random()),
             clusters: BTreeMap::new(),
+            contenders: BTreeMap::new(),
             configured: BTreeSet::new(),
             index: Index::default(),
             index_cas: None,
@@ -102,8 +105,21 @@ impl Vm {
         !self.configured.insert(hash)
     }
 
+    /// A root can keep streams to weir-control.
+    pub(crate) fn enter(&mut self, root: u32, generation: u64) {
+        self.contenders.insert(root, generation);
+    }
+
+    /// Whether the root is the one of this VM that tries for the lease: the newest.
+    pub(crate) fn contends(&self, root: u32) -> bool {
+        let order = |(root, generation): (&u32, &u64)| (*generation, *root);
+        let newest = self.contenders.iter().map(order).max();
+        newest.is_some_and(|(_, newest)| newest == root)
+    }
+
     /// A root with this configuration is gone.
-    pub(crate) fn retired(&mut self, config: &Config) {
+    pub(crate) fn retired(&mut self, root: u32, config: &Config) {
+        self.contenders.remove(&root);
         for cluster in config.clusters.values() {
             if let Some(state) = self.clusters.get_mut(&cluster.table) {
                 state.roots = state.roots.saturating_sub(1);
