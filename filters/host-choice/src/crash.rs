@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//! VMs that trap when a test tells them to (feature `crash-test`).
+//!
+//! | request header | who traps |
+//! |---|---|
+//! | `x-weir-crash: here` | the VM of the request, with the request in it |
+//! | `x-weir-crash: owner` | the VM that holds the lease, at its next tick |
+
+use crate::hostcalls::{self, Map};
+
+const HEADER: &str = "x-weir-crash";
+/// Set while the owner is to trap.
+const OWNER: &str = "weir/crash-test/owner";
+
+pub(crate) fn request() {
+    match hostcalls::header(Map::Request, HEADER).as_deref() {
+        Some(b"here") => core::arch::wasm32::unreachable(),
+        Some(b"owner") => {
+            let _ = hostcalls::set_shared(OWNER, &[1], None);
+        }
+        _ => {}
+    }
+}
+
+pub(crate) fn tick(is_owner: bool) {
+    let told = || hostcalls::shared(OWNER).is_some_and(|(value, _)| value == [1]);
+    if is_owner && told() {
+        // Before the trap: the next owner is to live.
+        let _ = hostcalls::set_shared(OWNER, &[0], None);
+        core::arch::wasm32::unreachable();
+    }
+}
