@@ -1,22 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What one VM knows: its clusters with their decoded tables, and its peers.
 
+mod cluster;
+mod peers;
+
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
-use weir_policy::{
-    Assignment, CacheShard, Cluster, Decision, HostId, KeyHash, Load, Overload, Rank, Request,
-};
-use weir_tables::{decode_cache_shard, decode_host_table, decode_load, parse_cache_shard_name, v1};
+use weir_policy::{Cluster, Decision, HostId, KeyHash, Load, Overload, Rank, Request};
+use weir_tables::{parse_cache_shard_name, v1};
+
+use cluster::ClusterState;
+use peers::Peer;
 
 use crate::config::Config;
 use crate::hostcalls::{self, LogLevel};
-use crate::index::{Entry, Index, Kind};
+use crate::index::{Index, Kind};
 use crate::metrics::Metrics;
-use crate::record::{Counters, Ending};
+use crate::record::Ending;
 use crate::shared;
 
 /// How often a VM writes its record, at most. Others see its requests in flight that much later.
@@ -42,25 +46,6 @@ pub(crate) struct Vm {
     published: Duration,
     /// Whether the want of a slot was logged.
     slotless: bool,
-}
-
-#[derive(Default)]
-struct ClusterState {
-    /// Roots whose configuration names the cluster. Without one it only keeps its counters, which must not
-    /// start again within the life of the VM.
-    roots: usize,
-    cluster: Cluster,
-    counters: Counters,
-    /// By kind and name, when the resource that was taken was written.
-    seen: BTreeMap<(Kind, String), u64>,
-}
-
-#[derive(Default)]
-struct Peer {
-    record: v1::VmRecord,
-    cas: u32,
-    /// Assignments up to this time are known.
-    assigned_until: Duration,
 }
 
 thread_local! {
@@ -181,9 +166,8 @@ impl Vm {
             );
         }
         let stale = self
-            .clusters
-            .values()
-            .filter(|state| state.cluster.is_stale(now))
+            .named_clusters()
+            .filter(|(_, state)| state.cluster.is_stale(now))
             .count();
         self.metrics.stale_tables.set(stale as u64);
         if let Some(slot) = self.slot {
@@ -206,67 +190,6 @@ impl Vm {
 
     fn named_clusters(&self) -> impl Iterator<Item = (&String, &ClusterState)> {
         self.clusters.iter().filter(|(_, state)| state.roots > 0)
-    }
-
-    fn read_peers(&mut self, slots: &[u64], now: Duration) {
-        for (slot, holder) in (0u32..).zip(slots) {
-            if Some(slot) == self.slot {
-                self.peers.remove(&slot);
-                continue;
-            }
-            let peer = self.peers.entry(slot).or_default();
-            let Some((news, cas)) = shared::record(slot, Some(peer.cas)) else {
-                continue;
-            };
-            if let Some(record) = news {
-                let assigned_until = peer.learn(&record, &mut self.clusters, now);
-                *peer = Peer {
-                    record,
-                    cas,
-                    assigned_until,
-                };
-            }
-            if peer.record.epoch != *holder || shared::expired(&peer.record, now) {
-                peer.record = v1::VmRecord::default();
-            }
-        }
-        for (name, state) in &mut self.clusters {
-            let records = self.peers.values().flat_map(|peer| &peer.record.clusters);
-            let hosts = records
-                .filter(|record| record.cluster == *name)
-                .flat_map(|record| &record.hosts);
-            let in_flight = hosts.map(|host| (HostId::of(&host.address), host.in_flight));
-            state.cluster.set_peers_in_flight(in_flight);
-        }
-    }
-
-    /// Records of all live VMs of the proxy, this one's included.
-    pub(crate) fn records(&self, now: Duration) -> Vec<v1::VmRecord> {
-        let live = |peer: &&v1::VmRecord| peer.epoch != 0 && !shared::expired(peer, now);
-        let peers = self
-            .peers
-            .values()
-            .map(|peer| &peer.record)
-            .filter(live)
-            .cloned();
-        self.slot
-            .map(|slot| self.record(slot, now))
-            .into_iter()
-            .chain(peers)
-            .collect()
-    }
-
-    /// Names of the tables that any live VM of the proxy wants.
-    pub(crate) fn wanted(&self, now: Duration) -> BTreeSet<String> {
-        let live = self
-            .peers
-            .values()
-            .filter(|peer| !shared::expired(&peer.record, now));
-        let peers = live
-            .flat_map(|peer| &peer.record.clusters)
-            .map(|record| record.cluster.clone());
-        let own = self.named_clusters().map(|(name, _)| name.clone());
-        peers.chain(own).collect()
     }
 
     /// The index as of the last tick, and the number that changes with it.
@@ -359,98 +282,5 @@ impl Vm {
             state.cluster.finished(host);
             state.counters.ended(host, ending);
         }
-    }
-}
-
-impl ClusterState {
-    fn is_news(&mut self, entry: &Entry) -> bool {
-        let seen = self
-            .seen
-            .insert((entry.kind(), entry.name.clone()), entry.written_ns);
-        seen != Some(entry.written_ns)
-    }
-
-    fn read_table(&mut self, entry: &Entry, now: Duration) {
-        if !self.is_news(entry) {
-            return;
-        }
-        let Some((received, body)) = shared::resource(Kind::Table, &entry.name) else {
-            return;
-        };
-        // The owner has checked it; a failure here is another version's owner, and the old table stays.
-        let Ok((_, table)) = decode_host_table(&entry.name, &body, received) else {
-            return;
-        };
-        if self.cluster.table().map(|table| table.cache_shards()) != Some(table.cache_shards()) {
-            self.seen.retain(|(kind, _), _| *kind == Kind::Table);
-        }
-        self.cluster.set_table(table, received, now);
-    }
-
-    fn remove_table(&mut self) {
-        self.cluster.remove_table();
-        self.seen.clear();
-    }
-
-    /// Empties the shards that are gone.
-    fn forget_shards_except(&mut self, present: &BTreeSet<&str>) {
-        self.seen.retain(|(kind, name), _| {
-            let keep = *kind == Kind::Table || present.contains(name.as_str());
-            if let (false, Ok((_, _, shard))) = (keep, parse_cache_shard_name(name)) {
-                self.cluster.set_cache_shard(shard, CacheShard::default());
-            }
-            keep
-        });
-    }
-
-    fn read_shard(&mut self, entry: &Entry, shards: u32, shard: u32) {
-        if self
-            .cluster
-            .table()
-            .is_none_or(|table| table.cache_shards() != shards)
-            || !self.is_news(entry)
-        {
-            return;
-        }
-        let Some((_, body)) = shared::resource(Kind::Shard, &entry.name) else {
-            return;
-        };
-        if let Ok((_, contents)) = decode_cache_shard(&entry.name, &body) {
-            self.cluster.set_cache_shard(shard, contents);
-        }
-    }
-}
-
-impl Peer {
-    /// Takes over what the peer's new record says of hosts and keys; returns the time of its newest
-    /// assignment.
-    fn learn(
-        &self,
-        record: &v1::VmRecord,
-        clusters: &mut BTreeMap<String, ClusterState>,
-        now: Duration,
-    ) -> Duration {
-        let published = Duration::from_nanos(record.published_ns);
-        let mut newest = self.assigned_until;
-        for told in &record.clusters {
-            let Some(state) = clusters.get_mut(&told.cluster) else {
-                continue;
-            };
-            for host in &told.hosts {
-                if let Some(load) = &host.load {
-                    let load = decode_load(load, published);
-                    state.cluster.observed(HostId::of(&host.address), load, now);
-                }
-            }
-            for assignment in told.assignments.iter().rev() {
-                let at = published.saturating_sub(Duration::from_millis(assignment.age_ms.into()));
-                if at > self.assigned_until {
-                    let (key, host) = (KeyHash(assignment.key), HostId(assignment.host_id));
-                    state.cluster.assigned_by_peer(Assignment { key, host, at });
-                    newest = newest.max(at);
-                }
-            }
-        }
-        newest
     }
 }

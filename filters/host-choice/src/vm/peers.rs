@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The other VMs of the proxy, as their records in shared data show them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use weir_policy::{Assignment, HostId, KeyHash};
+use weir_tables::{decode_load, v1};
+
+use super::Vm;
+use super::cluster::ClusterState;
+use crate::shared;
+
+#[derive(Default)]
+pub(super) struct Peer {
+    record: v1::VmRecord,
+    cas: u32,
+    /// Assignments up to this time are known.
+    assigned_until: Duration,
+}
+
+impl Vm {
+    pub(super) fn read_peers(&mut self, slots: &[u64], now: Duration) {
+        for (slot, holder) in (0u32..).zip(slots) {
+            if Some(slot) == self.slot {
+                self.peers.remove(&slot);
+                continue;
+            }
+            let peer = self.peers.entry(slot).or_default();
+            let Some((news, cas)) = shared::record(slot, Some(peer.cas)) else {
+                peer.record = v1::VmRecord::default();
+                continue;
+            };
+            if let Some(record) = news {
+                let assigned_until = peer.learn(&record, &mut self.clusters, now);
+                *peer = Peer {
+                    record,
+                    cas,
+                    assigned_until,
+                };
+            }
+            if peer.record.epoch != *holder || shared::expired(&peer.record, now) {
+                peer.record = v1::VmRecord::default();
+            }
+        }
+        for (name, state) in &mut self.clusters {
+            let records = self.peers.values().flat_map(|peer| &peer.record.clusters);
+            let hosts = records
+                .filter(|record| record.cluster == *name)
+                .flat_map(|record| &record.hosts);
+            let in_flight = hosts.map(|host| (HostId::of(&host.address), host.in_flight));
+            state.cluster.set_peers_in_flight(in_flight);
+        }
+    }
+
+    /// Records of all live VMs of the proxy, this one's included.
+    pub(crate) fn records(&self, now: Duration) -> Vec<v1::VmRecord> {
+        let live = |peer: &&v1::VmRecord| peer.epoch != 0 && !shared::expired(peer, now);
+        let peers = self
+            .peers
+            .values()
+            .map(|peer| &peer.record)
+            .filter(live)
+            .cloned();
+        self.slot
+            .map(|slot| self.record(slot, now))
+            .into_iter()
+            .chain(peers)
+            .collect()
+    }
+
+    /// Names of the tables that any live VM of the proxy wants.
+    pub(crate) fn wanted(&self, now: Duration) -> BTreeSet<String> {
+        let live = self
+            .peers
+            .values()
+            .filter(|peer| !shared::expired(&peer.record, now));
+        let peers = live
+            .flat_map(|peer| &peer.record.clusters)
+            .map(|record| record.cluster.clone());
+        let own = self.named_clusters().map(|(name, _)| name.clone());
+        peers.chain(own).collect()
+    }
+}
+
+impl Peer {
+    /// Takes over what the peer's new record says of hosts and keys; returns the time of its newest
+    /// assignment.
+    fn learn(
+        &self,
+        record: &v1::VmRecord,
+        clusters: &mut BTreeMap<String, ClusterState>,
+        now: Duration,
+    ) -> Duration {
+        let published = Duration::from_nanos(record.published_ns);
+        let mut newest = self.assigned_until;
+        for told in &record.clusters {
+            let Some(state) = clusters.get_mut(&told.cluster) else {
+                continue;
+            };
+            for host in &told.hosts {
+                if let Some(load) = &host.load {
+                    let load = decode_load(load, published);
+                    state.cluster.observed(HostId::of(&host.address), load, now);
+                }
+            }
+            for assignment in told.assignments.iter().rev() {
+                let at = published.saturating_sub(Duration::from_millis(assignment.age_ms.into()));
+                if at > self.assigned_until {
+                    let (key, host) = (KeyHash(assignment.key), HostId(assignment.host_id));
+                    state.cluster.assigned_by_peer(Assignment { key, host, at });
+                    newest = newest.max(at);
+                }
+            }
+        }
+        newest
+    }
+}
