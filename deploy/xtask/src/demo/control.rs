@@ -11,6 +11,7 @@ use anyhow::{Context, Result};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::demo::plan;
 use crate::demo::processes::Processes;
 
 const READY: Duration = Duration::from_secs(10);
@@ -44,7 +45,7 @@ pub(super) fn start(
     })
 }
 
-/// The configuration of one way: the defaults, but for what makes the way.
+/// The configuration of one way: the defaults, but for what makes the way and the plan's limits.
 pub(super) fn config(
     selection: &str,
     overload: &str,
@@ -59,7 +60,12 @@ pub(super) fn config(
         "xds": {"listen": "127.0.0.1:0"},
         "admin": {"listen": "127.0.0.1:0"},
         "clusters": {"rules": {
-            "policy": {"selection": selection, "overload": overload},
+            "policy": {
+                "selection": selection,
+                "overload": overload,
+                "breaker_queued_jobs": plan::BREAKER_QUEUED_JOBS,
+            },
+            "dagor": {"threshold": plan::DAGOR_THRESHOLD},
             "hosts": hosts,
             "scrape": {},
             "cache": {},

@@ -36,6 +36,7 @@ struct Report {
     largest_key_share: f64,
     rate_per_s: f64,
     utilisation: f64,
+    utilisation_by_minute: Vec<f64>,
     run_factor: f64,
     mean_run_us: f64,
     distinct_bytes: f64,
@@ -53,9 +54,9 @@ pub(super) fn prepare(
     Command::new(program)
         .args(["workload", "azure-functions"])
         .arg("--counts")
-        .arg(traces.join("azfunc2019_5min.csv"))
+        .arg(traces.join(format!("{}.csv", plan::TRACE)))
         .arg("--keys")
-        .arg(traces.join("azfunc2019_5min_keys.csv"))
+        .arg(traces.join(format!("{}_keys.csv", plan::TRACE)))
         .args(["--from", &plan::FROM_MINUTE.to_string()])
         .args(["--minutes", &plan::MINUTES.to_string()])
         .args(["--hosts", &plan.hosts.to_string()])
@@ -77,12 +78,13 @@ pub(super) fn prepare(
 impl Report {
     fn describe(&self, plan: &Plan) -> String {
         format!(
-            "workload: Azure Functions 2019, {minutes} minutes from 09:00, {sample:.1} % of the calls, {speed_up:.0} times as \
+            "workload: Azure Functions 2019, {minutes} minutes from {clock}, {sample:.1} % of the calls, {speed_up:.0} times as \
              fast: {requests} requests, {rate:.0}/s\n\
              MODELLED: place inside the minute (uniform), run time (from each function's percentiles; mean {run:.0} ms \
              after a factor of {factor:.2}), priority (http = high)\n\
              keys:     {keys} functions with {bytes:.1} GB of data; one function has {largest:.0} % of the requests\n\
-             load:     run times fill {utilisation:.0} % of the cores; fetching absent data comes on top",
+             load:     run times fill {utilisation:.0} % of the cores ({by_minute} % by minute); fetching absent data comes on top",
+            clock = plan::FROM_CLOCK,
             minutes = plan::MINUTES,
             sample = 100.0 * plan.sample,
             speed_up = plan.speed_up(),
@@ -94,7 +96,14 @@ impl Report {
             bytes = self.distinct_bytes / 1e9,
             largest = 100.0 * self.largest_key_share,
             utilisation = 100.0 * self.utilisation,
+            by_minute = self.by_minute(),
         )
+    }
+
+    fn by_minute(&self) -> String {
+        let percent = |share: &f64| format!("{:.0}", 100.0 * share);
+        let all: Vec<String> = self.utilisation_by_minute.iter().map(percent).collect();
+        all.join(", ")
     }
 }
 
