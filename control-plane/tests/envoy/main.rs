@@ -7,6 +7,7 @@ mod configs;
 mod control;
 mod hosts;
 mod http;
+#[allow(dead_code)] // The tests of faults use more of it.
 mod sidecar;
 mod standalone;
 mod tools;

@@ -22,8 +22,13 @@ pub(crate) struct Sidecar {
 }
 
 impl Sidecar {
-    /// Starts Envoy and waits until it is ready.
+    /// Starts Envoy with one worker thread and waits until it is ready.
     pub(crate) async fn start(config: &str) -> Self {
+        Self::start_with(config, 1).await
+    }
+
+    /// Starts Envoy with so many worker threads and waits until it is ready.
+    pub(crate) async fn start_with(config: &str, threads: u8) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (file, admin) = (
             folder.path().join("envoy.yaml"),
@@ -32,14 +37,8 @@ impl Sidecar {
         std::fs::write(&file, config).unwrap();
         let log = std::fs::File::create(folder.path().join("log")).unwrap();
         let child = Command::new(tools::envoy())
-            .args([
-                "--concurrency",
-                "1",
-                "--disable-hot-restart",
-                "-l",
-                "info",
-                "-c",
-            ])
+            .args(["--concurrency", &threads.to_string()])
+            .args(["--disable-hot-restart", "-l", "info", "-c"])
             .arg(&file)
             .arg("--admin-address-path")
             .arg(&admin)
@@ -92,8 +91,18 @@ impl Sidecar {
             }
             tokio::time::sleep(PAUSE).await;
         }
-        let log = std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
-        panic!("waited in vain for {what}\n{log}");
+        panic!("waited in vain for {what}\n{}", self.log());
+    }
+
+    /// Ends Envoy without giving it a chance to say so.
+    pub(crate) fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// What Envoy has said.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
 }
 
@@ -103,7 +112,6 @@ fn address(file: &Path) -> Option<SocketAddr> {
 
 impl Drop for Sidecar {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.kill();
     }
 }

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A caller.
+
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Empty};
+use hyper::Request;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+
+/// Headers of a request.
+pub(crate) type Headers = Vec<(&'static str, String)>;
+
+/// What came back.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Answer {
+    /// Which request it belongs to, counted from 0.
+    pub(crate) number: usize,
+    /// None: the connection failed.
+    pub(crate) status: Option<u16>,
+    pub(crate) host: Option<SocketAddr>,
+    pub(crate) reason: String,
+    pub(crate) retry_after: Option<u64>,
+    pub(crate) body: String,
+}
+
+#[derive(Clone)]
+pub(crate) struct Caller {
+    address: SocketAddr,
+    client: Client<HttpConnector, Empty<Bytes>>,
+}
+
+impl Caller {
+    pub(crate) fn new(address: SocketAddr) -> Self {
+        let client = Client::builder(TokioExecutor::new()).build_http();
+        Self { address, client }
+    }
+
+    pub(crate) async fn send(&self, path: &str, headers: &Headers) -> Answer {
+        let mut request = Request::get(format!("http://{}{path}", self.address));
+        for (name, value) in headers {
+            request = request.header(*name, value);
+        }
+        let request = request.body(Empty::new()).unwrap();
+        let Ok(answer) = self.client.request(request).await else {
+            return Answer::default();
+        };
+        let header = |name: &str| answer.headers().get(name)?.to_str().ok();
+        let mut received = Answer {
+            number: 0,
+            status: Some(answer.status().as_u16()),
+            host: header("x-weir-host").and_then(|host| host.parse().ok()),
+            reason: header("x-weir-reason").unwrap_or_default().to_owned(),
+            retry_after: header("retry-after").and_then(|seconds| seconds.parse().ok()),
+            body: String::new(),
+        };
+        match answer.into_body().collect().await {
+            Ok(body) => received.body = String::from_utf8_lossy(&body.to_bytes()).into_owned(),
+            Err(_) => received.status = None,
+        }
+        received
+    }
+}
+
+/// A request for one of twenty keys.
+pub(crate) fn keyed(number: usize) -> Headers {
+    vec![("x-weir-key", format!("k{}", number % 20))]
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Hosts inside the test: they tell what reached them, and hold requests until they are told to answer.
+
+use std::net::SocketAddr;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+/// Answers with the request's head in lower case. A request for `/held` waits for [`Host::release`].
+pub(crate) struct Host {
+    pub(crate) address: SocketAddr,
+    held: watch::Sender<u32>,
+    released: watch::Sender<bool>,
+}
+
+impl Host {
+    pub(crate) async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (held, released) = (watch::Sender::new(0), watch::Sender::new(false));
+        let (counter, gate) = (held.clone(), released.clone());
+        tokio::spawn(async move {
+            while let Ok((connection, _)) = listener.accept().await {
+                tokio::spawn(answer(connection, counter.clone(), gate.subscribe()));
+            }
+        });
+        Self {
+            address,
+            held,
+            released,
+        }
+    }
+
+    /// As a row of the hosts file.
+    pub(crate) fn row(&self) -> Value {
+        json!({"address": self.address})
+    }
+
+    /// Whether a request is held here.
+    pub(crate) fn holds(&self) -> bool {
+        *self.held.borrow() > 0
+    }
+
+    pub(crate) fn release(&self) {
+        self.released.send_replace(true);
+    }
+}
+
+async fn answer(
+    mut connection: TcpStream,
+    held: watch::Sender<u32>,
+    mut released: watch::Receiver<bool>,
+) -> std::io::Result<()> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(connection.read_u8().await?);
+    }
+    let head = String::from_utf8_lossy(&head).to_lowercase();
+    if head.starts_with("get /held ") {
+        held.send_modify(|held| *held += 1);
+        let _ = released.wait_for(|released| *released).await;
+    }
+    let length = head.len();
+    let answer =
+        format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{head}");
+    connection.write_all(answer.as_bytes()).await
+}

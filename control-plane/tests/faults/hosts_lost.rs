@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Hosts that die, leave, or are not there.
+
+use crate::client::{Answer, keyed};
+use crate::hosts::Host;
+use crate::load::{Load, assert_all_ok};
+use crate::world::Plan;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn when_a_host_is_killed_its_requests_go_to_the_next_until_it_is_back() {
+    let mut world = Plan::workers(3, &[]).start().await;
+    let dead = world.workers[0].address;
+    // Every other key is new: a host that nobody expects to know any gets its share of those.
+    let keys = |number: usize| match number % 2 {
+        0 => keyed(number),
+        _ => vec![("x-weir-key", format!("new-{number}"))],
+    };
+    let load = Load::start(world.egress, 50, keys);
+    let visited = |answers: &[Answer]| answers.iter().any(|answer| answer.host == Some(dead));
+    load.until("a visit", 0, visited).await;
+
+    // A request whose work may have begun is not repeated, so those on their way may fail.
+    let answered = load.since(0).len();
+    world.workers[0].kill();
+    let killed = load.sent();
+    let on_their_way = killed - answered;
+    let down = async || {
+        let tables = world.tables().await?;
+        let hosts = tables["clusters"]["rules"]["hosts"].as_array()?.clone();
+        let row = hosts
+            .iter()
+            .find(|host| host["address"] == dead.to_string())?;
+        (row["state"] == "down").then_some(())
+    };
+    world.until("the dead host's row", down).await;
+    load.next(50).await;
+    let answers = load.since(killed);
+    assert_all_ok(&answers);
+    assert!(!visited(&answers), "answers of a dead host");
+    let failed = load
+        .since(0)
+        .into_iter()
+        .filter(|answer| answer.status != Some(200))
+        .count();
+    assert!(
+        failed <= on_their_way,
+        "{failed} failed, {on_their_way} were on their way"
+    );
+    // Nobody tries the dead one first any more.
+    let retries = "envoy_cluster_upstream_rq_retry{envoy_cluster_name=\"rules\"}";
+    let before = world.envoy_metric(retries).await;
+    load.next(50).await;
+    assert_eq!(world.envoy_metric(retries).await, before, "retries");
+
+    world.start_worker(0);
+    let back = load.sent();
+    load.until("visits again", back, visited).await;
+    let answers = load.finish().await;
+    assert_all_ok(answers.iter().filter(|answer| answer.number >= killed));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_at_a_host_that_leaves_ends_well_and_new_ones_go_elsewhere() {
+    let (first, second) = (Host::start().await, Host::start().await);
+    let world = Plan::hosts(vec![first.row(), second.row()]).start().await;
+    let caller = world.caller();
+    let held = tokio::spawn(async move { caller.send("/held", &keyed(0)).await });
+    let holds = async || (first.holds() || second.holds()).then_some(());
+    world.until("a held request", holds).await;
+    let (leaving, staying) = if first.holds() {
+        (first, second)
+    } else {
+        (second, first)
+    };
+
+    let load = Load::start(world.egress, 50, keyed);
+    world.set_hosts(&[staying.address]);
+    let elsewhere = |answers: &[Answer]| {
+        let last = answers.iter().rev().take(40);
+        answers.len() >= 40
+            && last
+                .clone()
+                .all(|answer| answer.host == Some(staying.address))
+    };
+    load.until("answers of the other host", 0, elsewhere).await;
+    let gone = async || {
+        let page = world.sidecar.page("/clusters").await?;
+        (!page.contains(&format!("rules::{}::", leaving.address))).then_some(())
+    };
+    world.until("its end in Envoy", gone).await;
+    assert_all_ok(&load.finish().await);
+
+    assert!(!held.is_finished(), "answered by nobody");
+    leaving.release();
+    let answer = held.await.unwrap();
+    assert_eq!(
+        (answer.status, answer.host),
+        (Some(200), Some(leaving.address))
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_hosts_the_answer_is_503_and_says_why_until_there_are_some() {
+    let world = Plan::workers(2, &[]).start().await;
+    let (caller, all) = (world.caller(), world.addresses());
+    let load = Load::start(world.egress, 20, keyed);
+    world.set_hosts(&[]);
+    let refused = async || {
+        let answer = caller.send("/", &keyed(0)).await;
+        (answer.reason == "no_host").then_some(answer)
+    };
+    let answer = world.until("no_host", refused).await;
+    assert_eq!(answer.status, Some(503));
+    world.set_hosts(&all);
+    world.until_tables_decide().await;
+    let back = load.sent();
+    load.next(20).await;
+    assert_all_ok(&load.since(back));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn when_all_hosts_refuse_connections_weir_control_suspects_itself_and_envoy_decides() {
+    let mut world = Plan::workers(2, &[]).start().await;
+    for worker in &mut world.workers {
+        worker.kill();
+    }
+    world
+        .until_control("weir_control_suspects_itself", |suspects| suspects == 1.0)
+        .await;
+    let caller = world.caller();
+    for number in 0..20 {
+        let answer = caller.send("/", &keyed(number)).await;
+        assert_eq!(answer.status, Some(503), "{answer:#?}");
+        assert!(
+            answer.body.contains("upstream connect error"),
+            "not Envoy's word: {answer:#?}"
+        );
+        assert_ne!(answer.reason, "no_host", "{answer:#?}");
+    }
+    // One that is there is enough, whatever the table says of it.
+    world.start_worker(1);
+    let alive = world.workers[1].address;
+    let answered = async || {
+        let answer = caller.send("/", &keyed(0)).await;
+        (answer.status == Some(200)).then_some(answer.host)
+    };
+    assert_eq!(world.until("an answer", answered).await, Some(alive));
+    let answers = Load::start(world.egress, 50, keyed).next(50).await;
+    assert_all_ok(&answers);
+}

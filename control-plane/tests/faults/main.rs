@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a caller sees when something breaks: weir-control, hosts, a real Envoy and load, all on loopback.
+//!
+//! A file a fault. Counts and orders are asserted, never times; every wait has a generous end.
+
+mod client;
+mod config;
+mod control_loss;
+mod crash;
+mod envoy_restart;
+mod headers;
+mod hosts;
+mod hosts_lost;
+mod load;
+mod overload;
+mod plugin;
+mod process;
+mod stats;
+mod world;
+
+#[path = "../envoy/http.rs"]
+mod http;
+#[allow(dead_code)] // The tests of discovery use more of it.
+#[path = "../envoy/sidecar.rs"]
+mod sidecar;
+#[path = "../envoy/tools.rs"]
+mod tools;

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Programs of the project, killed on drop.
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+pub(crate) const CONTROL: &str = env!("CARGO_BIN_EXE_weir-control");
+
+pub(crate) struct Process(Child);
+
+impl Process {
+    /// Starts it with its output in a file.
+    pub(crate) fn start(command: &mut Command, log: &Path) -> Self {
+        let log = std::fs::File::options()
+            .create(true)
+            .append(true)
+            .open(log)
+            .unwrap();
+        let both = log.try_clone().unwrap();
+        command.stdin(Stdio::null()).stdout(both).stderr(log);
+        Self(command.spawn().unwrap())
+    }
+
+    /// `STOP` or `CONT`.
+    pub(crate) fn signal(&self, name: &str) {
+        let mut kill = Command::new("kill");
+        kill.arg(format!("-{name}")).arg(self.0.id().to_string());
+        assert!(kill.status().unwrap().success());
+    }
+
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.0.try_wait().unwrap().is_some()
+    }
+}
+
+impl Drop for Process {
+    /// `SIGKILL`, which a stopped process obeys too.
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A free port below those that the system gives to callers, so that nobody takes it while its process is
+/// dead.
+pub(crate) fn free_address() -> SocketAddr {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let start = std::process::id() * 31;
+    loop {
+        let offset = start.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % 12_000;
+        let address = SocketAddr::from(([127, 0, 0, 1], 20_000 + offset as u16));
+        if TcpListener::bind(address).is_ok() {
+            return address;
+        }
+    }
+}
+
+/// Where cargo puts what it builds for these tests.
+pub(crate) fn target() -> &'static Path {
+    Path::new(CONTROL).parent().unwrap().parent().unwrap()
+}
+
+/// The worker beside weir-control: there when the whole workspace is tested, built here when this package
+/// is tested alone.
+pub(crate) fn worker_program() -> PathBuf {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    let build = || {
+        let folder = Path::new(CONTROL).parent().unwrap();
+        let program = folder.join("weir-worker");
+        if !program.exists() {
+            let release = folder.ends_with("release");
+            cargo(
+                target(),
+                if release { "release" } else { "dev" },
+                "weir-worker",
+                &[],
+            );
+        }
+        program
+    };
+    BUILT.get_or_init(build).clone()
+}
+
+/// The filter that traps when it is told to. Nothing else finds it in its own folder.
+pub(crate) fn crashing_filter() -> PathBuf {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    let build = || {
+        let folder = target().join("crash-test");
+        let (kind, options) = ("wasm32-wasip1", ["--lib", "--features", "crash-test"]);
+        // Small and fast is for the module that is shipped; this one is to be there soon.
+        let quick = [
+            "--config",
+            "profile.wasm.lto=\"off\"",
+            "--config",
+            "profile.wasm.opt-level=1",
+        ];
+        let parallel = [
+            "--config",
+            "profile.wasm.codegen-units=16",
+            "--target",
+            kind,
+        ];
+        cargo(
+            &folder,
+            "wasm",
+            "weir-filter",
+            &[&options[..], &quick, &parallel].concat(),
+        );
+        folder.join(kind).join("wasm/weir_filter.wasm")
+    };
+    BUILT.get_or_init(build).clone()
+}
+
+fn cargo(target: &Path, profile: &str, package: &str, options: &[&str]) {
+    let mut command = Command::new(env!("CARGO"));
+    command
+        .args([
+            "build",
+            "--quiet",
+            "--package",
+            package,
+            "--profile",
+            profile,
+        ])
+        .args(options)
+        .arg("--target-dir")
+        .arg(target)
+        .current_dir(crate::tools::root());
+    assert!(command.status().unwrap().success(), "{command:?} failed");
+}

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+//! weir-control, hosts and a sidecar.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::sync::{Mutex, MutexGuard};
+
+use crate::client::{Answer, Caller, keyed};
+use crate::config::{self, merge, write};
+use crate::process::{self, Process};
+use crate::sidecar::Sidecar;
+use crate::{http, tools};
+
+/// One world at a time: they would starve each other of processor time.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::const_new(());
+
+/// Looks, every 50 ms, before a wait is in vain.
+const LOOKS: usize = 1_200;
+
+/// An emulated host, alive or dead.
+pub(crate) struct Worker {
+    pub(crate) address: SocketAddr,
+    options: Vec<String>,
+    process: Option<Process>,
+}
+
+impl Worker {
+    fn start(&mut self, folder: &Path) {
+        let mut command = Command::new(process::worker_program());
+        command
+            .args(["--emulate", "--listen", &self.address.to_string()])
+            .args(&self.options);
+        let log = folder.join(format!("host-{}.log", self.address.port()));
+        self.process = Some(Process::start(&mut command, &log));
+    }
+
+    pub(crate) fn kill(&mut self) {
+        self.process = None;
+    }
+}
+
+pub(crate) struct World {
+    // Dropped in this order: the sidecar first, so that it does not fill its log on the way.
+    pub(crate) sidecar: Sidecar,
+    pub(crate) egress: SocketAddr,
+    pub(crate) control: Option<Process>,
+    pub(crate) workers: Vec<Worker>,
+    pub(crate) config: Value,
+    pub(crate) xds: SocketAddr,
+    folder: TempDir,
+    _turn: MutexGuard<'static, ()>,
+}
+
+/// What a world is made of.
+pub(crate) struct Plan {
+    workers: usize,
+    options: Vec<String>,
+    hosts: Vec<Value>,
+    change: Value,
+    filter: PathBuf,
+}
+
+impl Plan {
+    /// Emulated hosts.
+    pub(crate) fn workers(workers: usize, options: &[&str]) -> Self {
+        let options = options.iter().map(|&option| option.to_owned()).collect();
+        let (hosts, change, filter) = (Vec::new(), json!({}), tools::filter());
+        Self {
+            workers,
+            options,
+            hosts,
+            change,
+            filter,
+        }
+    }
+
+    /// Hosts that are there already, which nobody polls.
+    pub(crate) fn hosts(hosts: Vec<Value>) -> Self {
+        let unpolled = json!({"clusters": {"rules": {"scrape": null, "cache": null}}});
+        let plan = Self::workers(0, &[]).with(unpolled);
+        Self { hosts, ..plan }
+    }
+
+    /// Merges over weir-control's configuration.
+    pub(crate) fn with(mut self, change: Value) -> Self {
+        merge(&mut self.change, change);
+        self
+    }
+
+    pub(crate) fn filter(self, filter: PathBuf) -> Self {
+        Self { filter, ..self }
+    }
+
+    /// Starts everything and waits until tables decide.
+    pub(crate) async fn start(self) -> World {
+        let turn = ONE_AT_A_TIME.lock().await;
+        let folder = tempfile::tempdir().unwrap();
+        let xds = process::free_address();
+        let worker = |_| Worker {
+            address: process::free_address(),
+            options: self.options.clone(),
+            process: None,
+        };
+        let mut workers: Vec<Worker> = (0..self.workers).map(worker).collect();
+        for worker in &mut workers {
+            worker.start(folder.path());
+        }
+        let mut config = config::base(xds, &self.filter);
+        merge(&mut config, self.change);
+        let mut hosts = self.hosts;
+        hosts.extend(
+            workers
+                .iter()
+                .map(|worker| json!({"address": worker.address})),
+        );
+        write(folder.path(), "hosts.yaml", &Value::Array(hosts));
+        write(folder.path(), "weir-control.yaml", &config);
+        let control = Some(start_control(folder.path()));
+        let sidecar = start_sidecar(xds).await;
+        let egress = sidecar.listener("egress").await;
+        let world = World {
+            sidecar,
+            egress,
+            control,
+            workers,
+            config,
+            xds,
+            folder,
+            _turn: turn,
+        };
+        world.until_tables_decide().await;
+        world
+    }
+}
+
+impl World {
+    pub(crate) fn caller(&self) -> Caller {
+        Caller::new(self.egress)
+    }
+
+    /// Waits until requests are decided by a table that names a host.
+    pub(crate) async fn until_tables_decide(&self) {
+        let caller = self.caller();
+        let decided = async || {
+            let answer = caller.send("/", &keyed(0)).await;
+            let by_table = !["", "no_table", "no_host", "stale_table"].contains(&&*answer.reason);
+            (answer.status == Some(200) && by_table).then_some(())
+        };
+        self.until("a table", decided).await;
+    }
+
+    /// Changes weir-control's configuration file.
+    pub(crate) fn configure(&mut self, change: Value) {
+        merge(&mut self.config, change);
+        write(self.folder.path(), "weir-control.yaml", &self.config);
+    }
+
+    /// Writes the hosts file.
+    pub(crate) fn set_hosts(&self, hosts: &[SocketAddr]) {
+        let hosts: Vec<Value> = hosts
+            .iter()
+            .map(|address| json!({"address": address}))
+            .collect();
+        write(self.folder.path(), "hosts.yaml", &json!(hosts));
+    }
+
+    pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
+        self.workers.iter().map(|worker| worker.address).collect()
+    }
+
+    pub(crate) fn start_worker(&mut self, index: usize) {
+        self.workers[index].start(self.folder.path());
+    }
+
+    /// weir-control again, on the same port.
+    pub(crate) fn start_control(&mut self) {
+        self.control = Some(start_control(self.folder.path()));
+    }
+
+    /// Another sidecar in place of the one that there was, which is killed.
+    pub(crate) async fn restart_sidecar(&mut self) {
+        self.sidecar.kill();
+        self.sidecar = start_sidecar(self.xds).await;
+        self.egress = self.sidecar.listener("egress").await;
+    }
+
+    /// Sum over all lines of weir-control's metrics that begin so.
+    pub(crate) async fn control_metric(&self, start: &str) -> Option<f64> {
+        let (_, page) = http::get(self.admin()?, "/metrics").await?;
+        sum(&page, start)
+    }
+
+    /// weir-control's view of everything.
+    pub(crate) async fn tables(&self) -> Option<Value> {
+        let (_, page) = http::get(self.admin()?, "/tables").await?;
+        serde_json::from_str(&page).ok()
+    }
+
+    fn admin(&self) -> Option<SocketAddr> {
+        let ports = std::fs::read(self.folder.path().join("ports.json")).ok()?;
+        let ports: Value = serde_json::from_slice(&ports).ok()?;
+        ports["admin"].as_str()?.parse().ok()
+    }
+
+    /// Sum over all lines of Envoy's metrics that begin so.
+    pub(crate) async fn envoy_metric(&self, start: &str) -> Option<f64> {
+        sum(&self.sidecar.page("/stats/prometheus").await?, start)
+    }
+
+    /// Asks again and again until there is an answer.
+    pub(crate) async fn until<T>(&self, what: &str, ask: impl AsyncFn() -> Option<T>) -> T {
+        for _ in 0..LOOKS {
+            if let Some(answer) = ask().await {
+                return answer;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        let control = std::fs::read_to_string(self.folder.path().join("control.log"));
+        let control = control.unwrap_or_default();
+        panic!(
+            "waited in vain for {what}\n{control}\n{}",
+            self.sidecar.log()
+        );
+    }
+
+    /// Waits until Envoy's metric is this.
+    pub(crate) async fn until_envoy(&self, start: &str, wanted: impl Fn(f64) -> bool) {
+        let reached = async || {
+            self.envoy_metric(start)
+                .await
+                .filter(|value| wanted(*value))
+        };
+        self.until(start, reached).await;
+    }
+
+    /// Waits until weir-control's metric is this.
+    pub(crate) async fn until_control(&self, start: &str, wanted: impl Fn(f64) -> bool) {
+        let reached = async || {
+            self.control_metric(start)
+                .await
+                .filter(|value| wanted(*value))
+        };
+        self.until(start, reached).await;
+    }
+
+    /// Changes how hosts are chosen and waits until a request is decided so: proof that tables arrive.
+    pub(crate) async fn prove_tables_arrive(&mut self, selection: &str, reason: &str) {
+        self.configure(config::select(selection));
+        let caller = self.caller();
+        let arrived = async || {
+            let answer: Answer = caller.send("/", &keyed(0)).await;
+            (answer.reason == reason).then_some(())
+        };
+        self.until(reason, arrived).await;
+    }
+}
+
+fn start_control(folder: &Path) -> Process {
+    let ports = folder.join("ports.json");
+    let _ = std::fs::remove_file(&ports);
+    let mut command = Command::new(process::CONTROL);
+    command
+        .arg("--config")
+        .arg(folder.join("weir-control.yaml"));
+    command.arg("--ports-file").arg(&ports);
+    let mut process = Process::start(&mut command, &folder.join("control.log"));
+    while !ports.exists() {
+        let log = || std::fs::read_to_string(folder.join("control.log")).unwrap_or_default();
+        assert!(!process.has_ended(), "weir-control ended: {}", log());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    process
+}
+
+async fn start_sidecar(xds: SocketAddr) -> Sidecar {
+    let port = format!("port_value: {}", xds.port());
+    let replace = [
+        ("port_value: 18000", &*port),
+        ("port_value: 9901", "port_value: 0"),
+    ];
+    Sidecar::start_with(
+        &tools::envoy_config("standalone/bootstrap.yaml", &replace),
+        2,
+    )
+    .await
+}
+
+/// The sum of a page's metrics whose lines begin so; none if there is no such line.
+pub(crate) fn sum(page: &str, start: &str) -> Option<f64> {
+    let values = page
+        .lines()
+        .filter(|line| line.starts_with(start))
+        .filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok());
+    values.reduce(|sum, value| sum + value)
+}
