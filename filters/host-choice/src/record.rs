@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What one VM counts of one cluster's requests, and its form in a `weir.v1.VmRecord`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use weir_policy::{Cluster, HostId, KeyHash, Load, Overload, Rank};
+use weir_policy::{Cluster, HostId, Load, Overload, Rank};
 use weir_tables::{encode_load, v1};
 
 /// Hosts that are counted for; a cluster that replaced that many in the life of a VM is counted no further.
@@ -126,11 +126,9 @@ fn assignments(cluster: &Cluster, now: Duration) -> Vec<v1::Assignment> {
         return Vec::new();
     };
     let lifetime = table.policy().assumed_cached;
-    let mut seen: BTreeSet<(KeyHash, HostId)> = BTreeSet::new();
     cluster
         .recent_assignments()
         .take_while(|assignment| now.saturating_sub(assignment.at) <= lifetime)
-        .filter(|assignment| seen.insert((assignment.key, assignment.host)))
         .take(MAX_ASSIGNMENTS)
         .map(|assignment| v1::Assignment {
             key: assignment.key.0,

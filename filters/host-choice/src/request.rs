@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One request and its answer.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -258,11 +258,10 @@ fn is_trusted(trust: Trust) -> bool {
 }
 
 fn is_loopback(address: &str) -> bool {
-    let ip = address
+    // Envoy may take the address from x-forwarded-for, which any caller can write; then it has no port.
+    address
         .parse::<SocketAddr>()
-        .map(|address| address.ip())
-        .or_else(|_| address.parse::<IpAddr>());
-    ip.is_ok_and(|ip| ip.to_canonical().is_loopback())
+        .is_ok_and(|address| address.port() != 0 && address.ip().to_canonical().is_loopback())
 }
 
 /// The first host and the header that names them all.

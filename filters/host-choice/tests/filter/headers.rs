@@ -65,7 +65,10 @@ fn headers_of_callers_who_are_not_trusted_are_removed_and_not_believed() {
         ("loopback", "127.8.8.8:1", false, true),
         ("loopback", "[::1]:1", false, true),
         ("loopback", "[::ffff:127.0.0.1]:1", false, true),
-        ("loopback", "::1", false, true),
+        // Written by the caller into x-forwarded-for.
+        ("loopback", "127.0.0.1:0", false, false),
+        ("loopback", "[::1]:0", false, false),
+        ("loopback", "127.0.0.1", false, false),
         ("loopback", "203.0.113.9:1", true, false),
         ("loopback", "[2001:db8::1]:1", false, false),
         ("loopback", "127.0.0.1.example:1", false, false),
