@@ -64,6 +64,24 @@ fn what_one_vm_has_in_flight_counts_for_the_others() {
 }
 
 #[test]
+fn what_a_dead_vm_had_in_flight_is_forgotten() {
+    let mut proxy = Proxy::with(RULES, &[table(1, vec![busy(A, 0, 0), busy(B, 0, 0)])]);
+    let dying = proxy.vms.remove(1);
+    let open: Vec<_> = (0..10).map(|_| request(&dying, &[])).collect();
+    for request in open.iter().filter(|request| request.first() == B) {
+        request.answered_by(B);
+    }
+    proxy.run(SHARING);
+    assert_eq!(request(proxy.worker(), &[]).first(), B);
+    drop((open, dying));
+    proxy.run(milliseconds(3_500));
+    let newer = table(2, vec![busy(A, 0, 0), busy(B, 2, 0)]);
+    proxy.ads().accepts(&[resource(&newer)]);
+    proxy.run(TICKS);
+    assert_eq!(request(proxy.worker(), &[]).first(), A);
+}
+
+#[test]
 fn a_request_without_a_key_goes_where_least_is_in_progress() {
     let proxy = Proxy::with(RULES, &[table(1, vec![busy(A, 5, 0), busy(B, 1, 0)])]);
     for headers in [&[][..], &[("x-weir-key", "")]] {

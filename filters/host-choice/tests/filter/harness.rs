@@ -28,8 +28,8 @@ pub(crate) const SHARING: Duration = Duration::from_millis(250);
 pub(crate) static MODULE: LazyLock<Module> =
     LazyLock::new(|| Module::from_file(module_file()).expect("the module is one"));
 
-/// Where the built module is: `cargo xtask test` says so, `cargo xtask build-filter` leaves it in the target
-/// directory, which is three levels above the directory for test files or two.
+/// Where the built module is: `cargo xtask test` says so, and `cargo xtask build-filter` leaves it in the
+/// target directory.
 pub(crate) fn module_file() -> PathBuf {
     if let Some(file) = std::env::var_os("WEIR_FILTER_WASM") {
         return file.into();

@@ -114,7 +114,14 @@ fn dagor(level: u32) -> v1::HostTable {
 
 #[test]
 fn ranks_admitted_by_each_host_are_told_under_dagor_alone() {
-    for (table, told) in [(dagor(4096), true), (table(1, up(&[A])), false)] {
+    let mut breaker = table(1, up(&[A]));
+    breaker.policy.as_mut().unwrap().overload = v1::Overload::Breaker.into();
+    let cases = [
+        (dagor(4096), true),
+        (breaker, false),
+        (table(1, up(&[A])), false),
+    ];
+    for (table, told) in cases {
         let proxy = Proxy::with(RULES, &[table]);
         for priority in ["high", "high", "low"] {
             request(
