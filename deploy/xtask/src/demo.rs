@@ -245,13 +245,14 @@ impl Demo {
              hosts:    {hosts} with {cores} EMULATED cores: a job sleeps for its time and burns no CPU; {cache_bytes} of \
              cache, empty at the start, filled at {fetch_bytes_per_second}/s\n\
              callers:  {callers} Envoys; {seconds} s for each way; who has no good answer {deadline} s later gives up\n\
-             policies: breaker at {breaker} queued jobs, dagor at a mean queuing delay of {threshold}\n\
+             policies: breaker at {breaker} queued jobs, dagor at a mean queuing delay of {threshold}, in steps of {step:.0} %\n\
              machine:  {machine}",
             workload = self.workload.description,
             seconds = self.plan.replay.as_secs_f32(),
             deadline = self.plan.deadline.as_secs_f32(),
             breaker = plan::BREAKER_QUEUED_JOBS,
             threshold = plan::DAGOR_THRESHOLD,
+            step = 100.0 * plan::DAGOR_STEP,
             machine = machine::describe(),
         )
     }

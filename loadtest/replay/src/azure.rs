@@ -45,6 +45,8 @@ pub struct Params {
     pub max_run: Option<Duration>,
     /// Trigger classes mapped to priority `high`; the others are `low`.
     pub high: BTreeSet<String>,
+    /// Whether the application stands for the user; else nobody does.
+    pub users: bool,
     /// Seed of every random choice.
     pub seed: u64,
 }
@@ -230,7 +232,10 @@ fn request(
         t_us: (invocation.t_us / params.speed_up) as u64,
         key: invocation.key.clone(),
         priority: if high { "high" } else { "low" }.to_owned(),
-        user: function.map(|f| f.app.clone()).unwrap_or_default(),
+        user: function
+            .filter(|_| params.users)
+            .map(|f| f.app.clone())
+            .unwrap_or_default(),
         run_us: ((invocation.run_us * factor).round() as u64).min(micros(max_run)),
         bytes: function.map_or(0, |f| f.bytes),
     }

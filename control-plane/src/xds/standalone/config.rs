@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use super::extension::plugin_configuration;
 use super::written::{self, Written};
 
 /// The field that is wrong, such as `listeners[0].address`, and why.
@@ -119,7 +120,7 @@ impl Written {
                 "0 would let nothing through".to_owned(),
             ));
         }
-        Ok(Config {
+        let config = Config {
             wasm,
             delivery: choice(
                 self.filter.delivery.as_deref(),
@@ -137,7 +138,12 @@ impl Written {
                 CONNECT_TIMEOUT,
             )?,
             max_requests,
-        })
+        };
+        // With the filter's own eyes, before any sidecar sees it.
+        let plugin = plugin_configuration(&config, clusters.iter().copied()).to_string();
+        weir_filter::config::Config::parse(plugin.as_bytes())
+            .map_err(|error| ("filter.config".to_owned(), error.to_string()))?;
+        Ok(config)
     }
 }
 

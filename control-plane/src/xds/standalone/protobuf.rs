@@ -37,6 +37,10 @@ pub(super) fn uint32(value: u32) -> Option<google::UInt32Value> {
     Some(google::UInt32Value { value })
 }
 
+pub(super) fn on() -> Option<google::BoolValue> {
+    Some(google::BoolValue { value: true })
+}
+
 pub(super) fn address(address: SocketAddr) -> Option<core::Address> {
     let socket = core::SocketAddress {
         address: address.ip().to_string(),

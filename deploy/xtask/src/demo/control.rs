@@ -65,7 +65,11 @@ pub(super) fn config(
                 "overload": overload,
                 "breaker_queued_jobs": plan::BREAKER_QUEUED_JOBS,
             },
-            "dagor": {"threshold": plan::DAGOR_THRESHOLD},
+            "dagor": {
+                "threshold": plan::DAGOR_THRESHOLD,
+                "alpha": plan::DAGOR_STEP,
+                "beta": plan::DAGOR_STEP,
+            },
             "hosts": hosts,
             "scrape": {},
             "cache": {},

@@ -57,6 +57,7 @@ pub(super) fn prepare(
         .arg(traces.join(format!("{}.csv", plan::TRACE)))
         .arg("--keys")
         .arg(traces.join(format!("{}_keys.csv", plan::TRACE)))
+        .arg("--anonymous")
         .args(["--from", &plan::FROM_MINUTE.to_string()])
         .args(["--minutes", &plan::MINUTES.to_string()])
         .args(["--hosts", &plan.hosts.to_string()])
@@ -81,7 +82,7 @@ impl Report {
             "workload: Azure Functions 2019, {minutes} minutes from {clock}, {sample:.1} % of the calls, {speed_up:.0} times as \
              fast: {requests} requests, {rate:.0}/s\n\
              MODELLED: place inside the minute (uniform), run time (from each function's percentiles; mean {run:.0} ms \
-             after a factor of {factor:.2}), priority (http = high)\n\
+             after a factor of {factor:.2}), priority (http = high), no user\n\
              keys:     {keys} functions with {bytes:.1} GB of data; one function has {largest:.0} % of the requests\n\
              load:     run times fill {utilisation:.0} % of the cores ({by_minute} % by minute); fetching absent data comes on top",
             clock = plan::FROM_CLOCK,

@@ -27,6 +27,7 @@ fn params() -> Params {
         sample: 1.0,
         max_run: None,
         high: BTreeSet::from(["http".to_owned()]),
+        users: true,
         seed: 1,
     }
 }

@@ -66,6 +66,10 @@ pub(crate) struct AzureFunctions {
         default_value = "http"
     )]
     high: Vec<String>,
+    /// Name no user. The source knows applications only, and one of them makes most of the calls:
+    /// taken as a user, it is admitted or refused as a whole.
+    #[arg(long)]
+    anonymous: bool,
     /// Seed of every random choice.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -117,6 +121,7 @@ impl AzureFunctions {
             sample: self.sample,
             max_run: self.max_run,
             high: self.high.iter().cloned().collect(),
+            users: !self.anonymous,
             seed: self.seed,
         }
     }
