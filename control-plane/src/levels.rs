@@ -22,6 +22,8 @@ pub type Counts = BTreeMap<Rank, f64>;
 pub struct HostLevel {
     controller: LevelController,
     demand: Counts,
+    /// Requests that it got in the cluster's present window.
+    requests: f64,
     stepped: Duration,
     measured: Option<Duration>,
 }
@@ -32,6 +34,7 @@ impl HostLevel {
         Self {
             controller: LevelController::new(dagor.params),
             demand: Counts::new(),
+            requests: 0.0,
             stepped: Duration::ZERO,
             measured: None,
         }
@@ -49,29 +52,33 @@ impl HostLevel {
 
     /// Requests that the host got.
     pub fn got(&mut self, rank: Rank, count: f64) {
+        self.requests += count;
         *self.demand.entry(rank).or_default() += count;
     }
 
-    /// How many requests it was asked for since the last step.
+    /// How many requests it got in the present window.
     pub fn requests(&self) -> f64 {
-        self.demand.values().sum()
+        self.requests
     }
 
-    /// Ends a window. `unplaced` is this host's share of the requests that no host got.
+    /// Ends a window. `offered` is this host's share of what the whole cluster was asked for: of the ranks
+    /// that it refuses this is all it can know of the demand, whoever served them meanwhile.
     ///
     /// Stale figures open the level: not to know is not to be overloaded.
     pub fn step(
         &mut self,
-        unplaced: &Counts,
+        offered: &Counts,
         observed: Option<&Observed>,
         now: Duration,
         with: &Step<'_>,
     ) {
-        for (rank, count) in unplaced {
-            self.got(*rank, *count);
+        self.requests = 0.0;
+        let level = self.get();
+        for (rank, count) in offered.iter().filter(|(rank, _)| !level.admits(**rank)) {
+            *self.demand.entry(*rank).or_default() += count;
         }
-        let Some(observed) =
-            observed.filter(|observed| now.saturating_sub(observed.at) <= with.stale_after)
+        let Some(observed) = observed
+            .filter(|observed| now.saturating_sub(observed.overload_at()) <= with.stale_after)
         else {
             *self = Self {
                 stepped: now,
@@ -81,11 +88,12 @@ impl HostLevel {
         };
         if self
             .measured
-            .is_some_and(|measured| observed.at <= measured)
+            .is_some_and(|measured| observed.overload_at() <= measured)
         {
             return;
         }
         let Some(overloaded) = overloaded(observed, with.dagor) else {
+            self.demand.clear();
             return;
         };
         let window = Window {
@@ -95,7 +103,7 @@ impl HostLevel {
         };
         self.controller.step(&window);
         self.stepped = now;
-        self.measured = Some(observed.at);
+        self.measured = Some(observed.overload_at());
     }
 }
 
@@ -112,7 +120,7 @@ pub struct Step<'a> {
 fn overloaded(observed: &Observed, dagor: &Dagor) -> Option<bool> {
     let figures = &observed.figures;
     if let Some(delay) = figures.queuing_delay {
-        return Some(delay > dagor.params.threshold);
+        return Some(dagor.params.is_overloaded(delay));
     }
     let queued = figures.queued.as_ref()?;
     let queued: u64 = queued.iter().map(|jobs| u64::from(*jobs)).sum();
@@ -143,6 +151,7 @@ mod tests {
         Observed {
             figures,
             at,
+            delay_at: at,
             reported: false,
         }
     }

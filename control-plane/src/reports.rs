@@ -34,6 +34,10 @@ struct Streams {
     newest: BTreeMap<String, (u64, CancellationToken)>,
 }
 
+/// Counters by host and rank of every VM of a proxy: 16 worker threads, 200 hosts and 256 ranks in use take
+/// 7 MB. A larger report ends its stream.
+const MAX_REPORT_BYTES: usize = 16 << 20;
+
 impl Service {
     /// A server that tells `updates` until `shutdown`.
     pub fn server(
@@ -47,6 +51,7 @@ impl Service {
             max_proxies,
             shutdown,
         })
+        .max_decoding_message_size(MAX_REPORT_BYTES)
     }
 
     /// Makes this the proxy's stream; an older one ends.

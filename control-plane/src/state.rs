@@ -172,6 +172,7 @@ impl State {
                     let observed = host::Observed {
                         figures: news.figures,
                         at,
+                        delay_at: at,
                         reported: false,
                     };
                     cluster.changed |= host.observe(observed);

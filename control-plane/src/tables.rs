@@ -14,7 +14,7 @@ use crate::state::host::{Host, Observed};
 /// A message as a resource.
 pub fn resource(meta: Meta, message: &impl prost::Message) -> Resource {
     Resource {
-        version: format!("{:x}.{}", meta.epoch, meta.version).into(),
+        version: meta.to_string().into(),
         body: message.encode_to_vec().into(),
     }
 }

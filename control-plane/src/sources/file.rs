@@ -67,7 +67,9 @@ pub fn look(path: &std::path::Path, known: Files) -> (Files, Option<Result<Arc<C
 
 /// What cannot be changed while ports are bound.
 pub fn restart_needed(file: &std::path::Path, running: &Config, new: &Config) -> Option<Error> {
-    let field = if running.xds != new.xds {
+    // A renewed certificate takes effect with the next start, and holds nothing else up until then.
+    let secured = |config: &Config| config.xds.tls.is_some();
+    let field = if running.xds.listen != new.xds.listen || secured(running) != secured(new) {
         "xds"
     } else if running.admin != new.admin {
         "admin.listen"

@@ -29,8 +29,8 @@ pub struct Cluster {
     /// When it was built.
     pub built: Option<Duration>,
     ids: HashMap<HostId, String>,
-    /// Requests that no host got, since the levels last moved.
-    unplaced: Counts,
+    /// What all hosts together were asked for since the levels last moved.
+    offered: Counts,
     stepped: Duration,
 }
 
@@ -44,7 +44,7 @@ impl Cluster {
             changed: true,
             built: None,
             ids: HashMap::new(),
-            unplaced: Counts::new(),
+            offered: Counts::new(),
             stepped: Duration::ZERO,
         };
         cluster.configure(config);
@@ -78,6 +78,9 @@ impl Cluster {
         }
         if config.cache_shards == 0 {
             self.holdings = Holdings::default();
+        } else if config.cache.is_none() && self.config.cache.is_some() {
+            // What nobody asks for any more would be believed for ever.
+            self.holdings = Holdings::new(config.cache_shards);
         } else {
             self.holdings.resize(config.cache_shards);
         }
@@ -86,6 +89,9 @@ impl Cluster {
             .values()
             .map(|host| (host.id, host.config.address.clone()))
             .collect();
+        if config.policy.overload != Overload::Dagor {
+            self.offered.clear();
+        }
         self.config = config;
         self.changed = true;
     }
@@ -131,12 +137,13 @@ impl Cluster {
 
     /// Takes in what a proxy reports.
     pub fn report(&mut self, news: News, now: Duration) {
-        for (rank, count) in news.offered {
-            *self.unplaced.entry(rank).or_default() += count as f64;
+        if self.config.policy.overload == Overload::Dagor {
+            for (rank, count) in news.offered {
+                *self.offered.entry(rank).or_default() += count as f64;
+            }
         }
         for (address, counts) in news.admitted {
             for (rank, count) in counts {
-                *self.unplaced.entry(rank).or_default() -= count as f64;
                 if let Some(host) = self.hosts.get_mut(&address) {
                     host.level.got(rank, count as f64);
                 }
@@ -152,6 +159,7 @@ impl Cluster {
                 self.changed |= host.observe(Observed {
                     figures,
                     at,
+                    delay_at: at,
                     reported: true,
                 });
             }
@@ -182,9 +190,8 @@ impl Cluster {
         let suspects_itself = self.suspects_itself();
         let up = |host: &&Host| self.state_of(host, suspects_itself) == HostState::Up;
         let share = 1.0 / self.hosts.values().filter(up).count().max(1) as f64;
-        let unplaced: Counts = std::mem::take(&mut self.unplaced)
+        let offered: Counts = std::mem::take(&mut self.offered)
             .into_iter()
-            .filter(|(_, count)| *count > 0.0)
             .map(|(rank, count)| (rank, count * share))
             .collect();
         let step = Step {
@@ -194,7 +201,7 @@ impl Cluster {
         for host in self.hosts.values_mut() {
             let before = host.level.get();
             host.level
-                .step(&unplaced, host.observed.as_ref(), now, &step);
+                .step(&offered, host.observed.as_ref(), now, &step);
             self.changed |= host.level.get() != before;
         }
     }

@@ -21,8 +21,20 @@ pub struct Observed {
     pub figures: Figures,
     /// On the state's clock.
     pub at: Duration,
+    /// When the queuing delay was true: it may be older than the rest.
+    pub delay_at: Duration,
     /// From an answer that a proxy has reported, not from a poll.
     pub reported: bool,
+}
+
+impl Observed {
+    /// When what tells overload was true: the queuing delay where there is one, else the queue.
+    pub fn overload_at(&self) -> Duration {
+        match self.figures.queuing_delay {
+            Some(_) => self.delay_at,
+            None => self.at,
+        }
+    }
 }
 
 /// How the polls of one source go.
@@ -72,6 +84,7 @@ impl Host {
             Some(old) if old.at > news.at => return false,
             Some(old) if news.reported && news.figures.queuing_delay.is_none() => {
                 news.figures.queuing_delay = old.figures.queuing_delay;
+                news.delay_at = old.delay_at;
             }
             _ => {}
         }
@@ -194,6 +207,7 @@ mod tests {
                 ..Figures::default()
             },
             at: Duration::from_millis(ms),
+            delay_at: Duration::from_millis(ms),
             reported,
         };
         assert!(host.observe(observed(10, 1, false)));

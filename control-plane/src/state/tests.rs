@@ -301,14 +301,18 @@ fn a_bad_configuration_changes_nothing_but_is_shown() {
     );
 }
 
-/// A report in which 40 classes × 10 requests have been offered and admitted `times` times, at host 1.
+/// Ten requests of each of 32 classes, `times` times.
+fn counts(times: u64) -> Vec<v1::RankCount> {
+    let count = |class| v1::RankCount {
+        rank: Rank::new(class, 9).number().into(),
+        count: 10 * times,
+    };
+    (0..32).map(count).collect()
+}
+
+/// A report in which so many have been offered and admitted, at host 1.
 fn report(times: u64, assignment: Option<&str>, load: Option<v1::Load>) -> Update {
-    let counts: Vec<v1::RankCount> = (0..32)
-        .map(|class| v1::RankCount {
-            rank: Rank::new(class, 9).number().into(),
-            count: 10 * times,
-        })
-        .collect();
+    let counts = counts(times);
     let host = v1::HostRecord {
         address: "127.0.0.1:1".into(),
         admitted: counts.clone(),
@@ -323,13 +327,16 @@ fn report(times: u64, assignment: Option<&str>, load: Option<v1::Load>) -> Updat
         })
         .into_iter()
         .collect();
-    let cluster = v1::ClusterRecord {
+    reported(v1::ClusterRecord {
         cluster: "c".into(),
         hosts: vec![host],
         offered: counts,
         shed: 0,
         assignments,
-    };
+    })
+}
+
+fn reported(cluster: v1::ClusterRecord) -> Update {
     let record = v1::VmRecord {
         slot: 0,
         epoch: 1,
@@ -367,6 +374,42 @@ fn the_level_of_a_host_that_is_not_keeping_up_falls_and_comes_back() {
     // Figures are lost: not to know is not to be overloaded.
     script.pass(6000);
     assert_eq!(level(&mut script), 4096);
+}
+
+#[test]
+fn a_host_that_closed_opens_again_though_others_have_served_everything_since() {
+    let mut script = Script::new(2, "policy: { overload: dagor }");
+    // So many at the first host, then so many at the second.
+    let served = |first: u64, second: u64| {
+        let host = |number: u32, times| v1::HostRecord {
+            address: format!("127.0.0.1:{number}"),
+            admitted: counts(times),
+            ..Default::default()
+        };
+        reported(v1::ClusterRecord {
+            cluster: "c".into(),
+            hosts: vec![host(1, first), host(2, second)],
+            offered: counts(first + second),
+            ..Default::default()
+        })
+    };
+    let level = |script: &mut Script| script.table().hosts()[0].level.ranks();
+    script.fold(served(0, 0));
+    for window in 1..=40 {
+        script.scraped(1, Ok(figures(9, 9, 50)));
+        script.fold(served(window, 0)).pass(1000);
+    }
+    assert_eq!(
+        level(&mut script) / 128,
+        0,
+        "only the most important class, or none"
+    );
+    let closed = level(&mut script);
+    for window in 1..=3 {
+        script.scraped(1, Ok(figures(0, 0, 0)));
+        script.fold(served(40, window)).pass(1000);
+    }
+    assert!(level(&mut script) > closed);
 }
 
 #[test]
