@@ -142,7 +142,7 @@ impl Control {
         let Some(kind) = Kind::of(&response.type_url) else {
             return;
         };
-        let (mut index, _) = shared::index(None).unwrap_or_default();
+        let (index, _) = shared::index(None).unwrap_or_default();
         let update = stream::check(&response, kind, &index, now);
         for (name, refusal) in &update.refusals {
             hostcalls::log(
@@ -152,18 +152,23 @@ impl Control {
         }
         // What is not asked for, or no longer, is good but not kept.
         let asked_for = update.accepted.iter();
-        let asked_for = asked_for.filter(|new| self.subscriptions.has(kind, &new.name));
-        for new in asked_for {
-            if shared::set_resource(kind, &new.name, now, &new.body) {
+        let kept: Vec<_> = asked_for
+            .filter(|new| self.subscriptions.has(kind, &new.name))
+            .filter(|new| shared::set_resource(kind, &new.name, now, &new.body))
+            .collect();
+        shared::update_index(|index| {
+            for new in &kept {
                 index.insert(kind, &new.name, new.meta, new.cache_shards, now);
             }
-        }
+            for name in &update.removed {
+                index.remove(kind, name);
+            }
+        });
         for name in &update.removed {
-            if index.remove(kind, name) {
+            if index.get(kind, name).is_some() {
                 shared::set_resource(kind, name, now, &[]);
             }
         }
-        shared::set_index(&index);
         let answer = stream::answer(&response, &update).encode_to_vec();
         vm::with(|vm| {
             for _ in &update.refusals {
@@ -212,14 +217,15 @@ fn forget_all_but(known: &Index, tables: &BTreeSet<String>, shards: &BTreeSet<St
         Kind::Table => !tables.contains(name),
         Kind::Shard => !shards.contains(name),
     };
-    let mut index = known.clone();
-    index
-        .entries
-        .retain(|entry| !is_unwanted(entry.kind(), &entry.name));
-    if index.entries.len() == known.entries.len() {
+    let mut all = known.entries.iter();
+    if !all.any(|entry| is_unwanted(entry.kind(), &entry.name)) {
         return;
     }
-    shared::set_index(&index);
+    shared::update_index(|index| {
+        index
+            .entries
+            .retain(|entry| !is_unwanted(entry.kind(), &entry.name));
+    });
     let unwanted = known.entries.iter();
     for entry in unwanted.filter(|entry| is_unwanted(entry.kind(), &entry.name)) {
         shared::set_resource(entry.kind(), &entry.name, Duration::ZERO, &[]);

@@ -3,7 +3,8 @@
 //! Thin wrappers around the host's functions (proxy-wasm ABI 0.2.1).
 //!
 //! They exist beside the SDK's own because those panic on statuses that they do not expect, and a panic is
-//! a dead VM with every request in it. Here every status but success is an error or an absence.
+//! a dead VM with every request in it. Here every status but success is an error or an absence. One call is
+//! the SDK's all the same, and says why: [`open_stream`].
 
 use std::time::Duration;
 
@@ -314,7 +315,8 @@ pub(crate) fn record_metric(id: u32, value: u64) {
 }
 
 /// Opens a bidirectional stream to an Envoy cluster. The SDK's own call, because only it tells the SDK
-/// where to deliver what comes back.
+/// where to deliver what comes back. It panics on a status that Envoy gives only where
+/// `capability_restriction_config` forbids the call: a configuration that restricts must allow it.
 pub(crate) fn open_stream(cluster: &str, service: &str, method: &str) -> Result<u32, Failed> {
     // envoy.config.core.v3.GrpcService { envoy_grpc { cluster_name } }: a bare name that happens to be
     // valid protobuf would abort the whole proxy. `Config` keeps the lengths below 128.

@@ -42,6 +42,9 @@ pub enum Step {
     Hold,
 }
 
+/// The longest term that a configuration may ask for.
+const LONGEST_TERM: Duration = Duration::from_secs(60);
+
 /// Decides what `me` does about a lease that stands at `current`.
 pub fn step(current: Option<Lease>, me: Holder, now: Duration, term: Duration) -> Step {
     let taken = Step::Write(Lease {
@@ -58,8 +61,8 @@ pub fn step(current: Option<Lease>, me: Holder, now: Duration, term: Duration) -
             }
         }
         Some(lease) if lease.deadline > now && lease.holder.generation >= me.generation => {
-            // A deadline further off than any term is from a clock that jumped.
-            if lease.deadline - now > term * 2 {
+            // A deadline further off than any configuration's term is from a clock that jumped.
+            if lease.deadline - now > LONGEST_TERM * 2 {
                 taken
             } else {
                 Step::Wait

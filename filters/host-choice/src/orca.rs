@@ -19,7 +19,8 @@ struct Report {
     named_metrics: BTreeMap<String, f64>,
 }
 
-/// The load in a header's value, seen `now`; none where it names no `weir.in_progress` or is malformed.
+/// The load in a header's value, seen `now`; none where it names no `weir.in_progress` or no queue, or is
+/// malformed. Half a load would hide the other half, which the table has.
 pub fn parse(value: &[u8], now: Duration) -> Option<Load> {
     let value = std::str::from_utf8(value)
         .ok()
@@ -41,7 +42,7 @@ pub fn parse(value: &[u8], now: Duration) -> Option<Load> {
     Some(Load {
         observed: now,
         in_progress: figures.in_progress?,
-        queued: figures.queued,
+        queued: figures.queued?,
         queuing_delay: figures.queuing_delay,
     })
 }
@@ -49,7 +50,7 @@ pub fn parse(value: &[u8], now: Duration) -> Option<Load> {
 #[derive(Default)]
 struct Figures {
     in_progress: Option<u32>,
-    queued: u32,
+    queued: Option<u32>,
     queuing_delay: Option<Duration>,
 }
 
@@ -65,7 +66,7 @@ impl Figures {
                 self.queuing_delay = Duration::try_from_secs_f64(figure).ok()
             }
             _ if name.starts_with("weir.queued.") => {
-                self.queued = self.queued.saturating_add(figure as u32)
+                self.queued = Some(self.queued.unwrap_or(0).saturating_add(figure as u32));
             }
             _ => {}
         }
@@ -103,6 +104,7 @@ mod tests {
             "",
             "TEXT ",
             "TEXT cpu=0.5",
+            "TEXT named_metrics.weir.in_progress=3",
             "named_metrics.weir.in_progress=3",
             "TEXT named_metrics.weir.in_progress=-1",
             "TEXT named_metrics.weir.in_progress=NaN",

@@ -76,8 +76,11 @@ impl Exchange {
             Outcome::Send(hosts) => self.send(table, &asked, hosts, now),
             Outcome::Fallback => pass(),
             Outcome::Shed { retry_after } => {
-                vm::with(|vm| vm.shed(table));
-                shed(retry_after)
+                let random = vm::with(|vm| {
+                    vm.shed(table);
+                    vm.random()
+                });
+                shed(retry_after, random.unwrap_or(0))
             }
             Outcome::NoHost => no_host(),
         }
@@ -124,9 +127,12 @@ impl HttpContext for Exchange {
         let address =
             hostcalls::property("upstream\0address").and_then(|a| String::from_utf8(a).ok());
         if let Some(sent) = &mut self.sent {
-            sent.answered_by(address.as_deref(), hostcalls::monotonic());
             sent.status = hostcalls::header(Map::Response, ":status")
                 .and_then(|status| std::str::from_utf8(&status).ok()?.parse().ok());
+            // Envoy's own answer, on a time-out say, is no sign of life of the host.
+            if envoy_flags(sent.status) == 0 {
+                sent.answered_by(address.as_deref(), hostcalls::monotonic());
+            }
         }
         if self.config.as_ref().is_some_and(|config| config.debug) {
             let _ = hostcalls::set_header(Map::Response, DEBUG_REASON, reason.as_str());
@@ -140,11 +146,7 @@ impl HttpContext for Exchange {
     fn on_log(&mut self) {
         let Some(sent) = self.sent.take() else { return };
         let now = hostcalls::monotonic();
-        // An answer of 500 and up may be Envoy's own; then flags say why. Below, it is the host's.
-        let flags = match sent.status {
-            Some(..500) => 0,
-            _ => number("response\0flags").unwrap_or(0),
-        };
+        let flags = envoy_flags(sent.status);
         let ending = match sent.status {
             Some(status) if flags == 0 => Ending::Status(status),
             _ => Ending::NoAnswer,
@@ -274,9 +276,10 @@ fn name(cluster: &Cluster, hosts: Ranked) -> Option<(HostId, String)> {
 }
 
 // Both pass through `on_http_response_headers` like an answer from a host, where debug headers are added.
-fn shed(retry_after: Duration) -> Action {
-    // The header counts in whole seconds.
-    let seconds = retry_after.as_millis().div_ceil(1000).max(1).to_string();
+fn shed(retry_after: Duration, random: u64) -> Action {
+    // The header counts in whole seconds: rounded up or down by chance, so that the mean stays.
+    let millis = retry_after.as_millis() + u128::from(random % 1000);
+    let seconds = (millis / 1000).max(1).to_string();
     let body = format!("overloaded: try again in {seconds} s\n");
     let headers = [("retry-after", seconds.as_str())];
     answer(429, "weir_overloaded", &headers, &body, RESOURCE_EXHAUSTED)
@@ -298,6 +301,14 @@ fn answer(
         Ok(()) => Action::Pause,
         // An answer that cannot be given is better left to Envoy than never given.
         Err(_) => pass(),
+    }
+}
+
+/// Why Envoy answered itself; 0 where the host did. Below 500 it is the host's answer.
+fn envoy_flags(status: Option<u32>) -> u64 {
+    match status {
+        Some(..500) => 0,
+        _ => number("response\0flags").unwrap_or(0),
     }
 }
 

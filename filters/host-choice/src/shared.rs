@@ -8,7 +8,7 @@
 //! | `generation` | hash and generation of each configuration ([`Generations`]) | any root, by compare-and-swap |
 //! | `slots` | which VM has which slot | any VM, by compare-and-swap |
 //! | `vm/<slot>` | the VM's `weir.v1.VmRecord` | that VM |
-//! | `index` | name and version of every resource ([`Index`]) | the owner |
+//! | `index` | name and version of every resource ([`Index`]) | the owner, by compare-and-swap |
 //! | `table/<name>`, `shard/<name>` | when it was received, then the resource | the owner |
 
 use std::time::Duration;
@@ -32,7 +32,7 @@ fn key(name: &str) -> String {
 
 /// Creates the keys that are written by compare-and-swap: only a key that exists has a number to compare.
 pub(crate) fn create() {
-    for name in ["owner", "generation", "slots"] {
+    for name in ["owner", "generation", "slots", "index"] {
         if hostcalls::shared(&key(name)).is_none() {
             let _ = hostcalls::set_shared(&key(name), &[0], None);
         }
@@ -151,9 +151,13 @@ pub(crate) fn index(seen: Option<u32>) -> Option<(Index, u32)> {
     Some((Index::decode(value.as_slice()).unwrap_or_default(), cas))
 }
 
-/// Writes the index.
-pub(crate) fn set_index(index: &Index) -> bool {
-    hostcalls::set_shared(&key("index"), &index.encode_to_vec(), None) == Ok(true)
+/// Changes the index: an owner that has just lost its lease may be writing too.
+pub(crate) fn update_index(change: impl Fn(&mut Index)) {
+    update("index", |value| {
+        let mut index = Index::decode(value).unwrap_or_default();
+        change(&mut index);
+        (Some(index.encode_to_vec()), ())
+    });
 }
 
 /// A resource and when it was received.

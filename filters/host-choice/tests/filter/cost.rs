@@ -14,8 +14,8 @@ fn the_module_is_smaller_than_a_megabyte() {
     assert!(bytes < 1_000_000, "{bytes} bytes");
 }
 
-/// Shows the fuel of each callback of a request that ends with an answer.
-fn show(proxy: &Proxy, name: &str, headers: &[(&str, &str)]) {
+/// Shows the fuel of each callback of a request that ends with an answer; returns that of the choice.
+fn show(proxy: &Proxy, name: &str, headers: &[(&str, &str)]) -> u64 {
     let vm = proxy.worker();
     let measure = || {
         let request = request(vm, headers);
@@ -37,10 +37,12 @@ fn show(proxy: &Proxy, name: &str, headers: &[(&str, &str)]) {
     (0..20).for_each(|_| drop(measure()));
     let (reason, asked, answered, logged) = measure();
     println!("{name:>28}: {reason:>14} request {asked:>7} response {answered:>6} log {logged:>6}");
+    asked
 }
 
 #[test]
-fn fuel_of_requests_by_reason() {
+fn fuel_of_requests_by_reason_does_not_grow_with_the_fleet() {
+    let mut known = Vec::new();
     for count in [6_usize, 100, 1_000] {
         let addresses: Vec<_> = (0..count)
             .map(|n| format!("10.0.{}.{}:80", 100 + n / 100, 100 + n % 100))
@@ -57,11 +59,11 @@ fn fuel_of_requests_by_reason() {
         let proxy = Proxy::with(RULES, &[dynamic]);
         proxy.ads().accepts(&cached(1, 16, &[("known", first)]));
         proxy.run(TICKS);
-        show(
+        known.push(show(
             &proxy,
             &format!("dynamic, {count} hosts"),
             &[("x-weir-key", "known")],
-        );
+        ));
         show(&proxy, "", &[("x-weir-key", "assumed")]);
         show(&proxy, "", &[]);
         let all = [
@@ -87,6 +89,13 @@ fn fuel_of_requests_by_reason() {
             show(&proxy, "", &[("x-weir-key", "key")]);
         }
     }
+    let [_, hundred, thousand] = known[..] else {
+        panic!("three fleets")
+    };
+    assert!(
+        thousand < 2 * hundred,
+        "{thousand} for 1,000 hosts, {hundred} for 100"
+    );
     let mut shedding = table(1, vec![busy(A, 300, 300)]);
     shedding.policy.as_mut().unwrap().overload = v1::Overload::Breaker.into();
     show(
