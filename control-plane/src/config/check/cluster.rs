@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_saphyr::Spanned;
+use weir_policy::overload::breaker;
 use weir_policy::{MAX_CACHE_SHARDS, MAX_HOSTS, Overload, Policy, Selection, dagor};
 
 use super::field::Scope;
@@ -66,11 +67,10 @@ pub(super) fn cluster(
 
 fn policy(written: &written::Policy, scope: &Scope<'_>) -> Result<Policy, Error> {
     let default = Policy::default();
-    // 100: document 001, section 9.1.
     let queued_jobs = scope.whole(
         &written.breaker_queued_jobs,
         "breaker_queued_jobs",
-        100,
+        breaker::QUEUED_JOBS.into(),
         0..=u64::from(u32::MAX),
     )?;
     Ok(Policy {
@@ -158,7 +158,8 @@ fn dagor(written: &written::Dagor, scope: &Scope<'_>) -> Result<Dagor, Error> {
         queued_jobs: scope.whole(
             &written.queued_jobs,
             "queued_jobs",
-            100,
+            // As document 001 does (section 9.1.3): DAGOR on stalled jobs has the breaker's threshold.
+            breaker::QUEUED_JOBS.into(),
             0..=u64::from(u32::MAX),
         )? as u32,
     })
