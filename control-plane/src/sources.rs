@@ -128,7 +128,7 @@ impl Ticker {
     pub async fn tick(&mut self) {
         tokio::time::sleep_until(self.next).await;
         let factor = 1.0 + rand::rng().random_range(-Self::JITTER..Self::JITTER);
-        self.next = self.next.max(Instant::now() - self.interval) + self.interval.mul_f64(factor);
+        self.next = Instant::now() + self.interval.mul_f64(factor);
     }
 }
 
