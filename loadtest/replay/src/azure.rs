@@ -238,6 +238,7 @@ fn request(
             .unwrap_or_default(),
         run_us: ((invocation.run_us * factor).round() as u64).min(micros(max_run)),
         bytes: function.map_or(0, |f| f.bytes),
+        body: None,
     }
 }
 

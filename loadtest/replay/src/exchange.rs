@@ -6,14 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{HOST, RETRY_AFTER};
-use http::{HeaderMap, HeaderValue, StatusCode};
-use http_body_util::{BodyExt, Empty};
+use http::header::{CONTENT_TYPE, HOST, RETRY_AFTER};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use http_body_util::{BodyExt, Full};
 use hyper_util::client::legacy::{self, connect::HttpConnector};
 use hyper_util::rt::TokioExecutor;
 use tokio::time::Instant;
 
 use crate::backoff::Backoff;
+use crate::bodies::Bodies;
 use crate::record::{Cache, Outcome, Record};
 use crate::rng::SplitMix64;
 use crate::units::micros;
@@ -42,7 +43,8 @@ pub struct Settings {
 #[derive(Debug)]
 pub struct Sender {
     settings: Settings,
-    client: legacy::Client<HttpConnector, Empty<Bytes>>,
+    bodies: Bodies,
+    client: legacy::Client<HttpConnector, Full<Bytes>>,
 }
 
 /// What an attempt came back with.
@@ -62,13 +64,18 @@ enum Verdict {
 }
 
 impl Sender {
-    /// A sender without connections.
+    /// A sender without connections. `bodies` must hold those of every request to come: one whose
+    /// body is not there fails like a broken connection.
     #[must_use]
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: Settings, bodies: Bodies) -> Self {
         let mut connector = HttpConnector::new();
         connector.set_nodelay(true);
         let client = legacy::Client::builder(TokioExecutor::new()).build(connector);
-        Self { settings, client }
+        Self {
+            settings,
+            bodies,
+            client,
+        }
     }
 
     /// How this sender was set up.
@@ -115,7 +122,7 @@ impl Sender {
     }
 
     async fn attempt(&self, request: &Request, target: SocketAddr) -> Reply {
-        let Ok(message) = self.message(request, target) else {
+        let Some(message) = self.message(request, target) else {
             return Reply::Broken;
         };
         let Ok(answer) = self.client.request(message).await else {
@@ -131,13 +138,10 @@ impl Sender {
         Reply::Answer(head.status, head.headers)
     }
 
-    fn message(
-        &self,
-        request: &Request,
-        target: SocketAddr,
-    ) -> Result<http::Request<Empty<Bytes>>, http::Error> {
-        let uri = format!("http://{target}{}", self.settings.path);
-        let mut message = http::Request::get(uri)
+    /// A POST of the request's body, or a GET if it has none.
+    fn message(&self, request: &Request, target: SocketAddr) -> Option<http::Request<Full<Bytes>>> {
+        let mut message = http::Request::builder()
+            .uri(format!("http://{target}{}", self.settings.path))
             .header("x-weir-priority", request.priority.as_bytes())
             .header("x-emulate-run-us", request.run_us)
             .header("x-emulate-bytes", request.bytes);
@@ -149,7 +153,14 @@ impl Sender {
         if let Some(host) = &self.settings.host_header {
             message = message.header(HOST, host);
         }
-        message.body(Empty::new())
+        let mut content = Bytes::new();
+        if let Some(name) = &request.body {
+            content = self.bodies.get(name)?;
+            message = message
+                .method(Method::POST)
+                .header(CONTENT_TYPE, "application/json");
+        }
+        message.body(Full::new(content)).ok()
     }
 }
 

@@ -2,9 +2,10 @@
 //! Sends a workload open-loop and measures every answer.
 //!
 //! ```text
-//! extract ── azure ──> workload file ──> workload ──> dispatch ──at its offset──> exchange (attempts, back-off) ──> Record
-//!                                                                                                                   │
-//!                                                         progress line, --out, summary  <── recorder (a thread) <──┘
+//! extract ── azure ──┐                                 bodies ──┐
+//!   index ── feeds ──┴──> workload file ──> workload ──> dispatch ──at its offset──> exchange (attempts, back-off) ──> Record
+//!                                                                                                                      │
+//!                                                            progress line, --out, summary  <── recorder (a thread) <──┘
 //! ```
 //!
 //! Open-loop: a request is sent at its offset whatever became of those before it, and its duration
@@ -12,6 +13,7 @@
 
 pub mod azure;
 pub mod backoff;
+pub mod bodies;
 pub mod dispatch;
 pub mod exchange;
 pub mod record;

@@ -279,6 +279,7 @@ mod tests {
                 user: String::new(),
                 run_us: 100_000,
                 bytes: 0,
+                body: None,
             };
             let mut record = Record::new(n as usize, request, "127.0.0.1:1".parse().unwrap());
             record.lag_us = n;

@@ -8,10 +8,11 @@ use http::HeaderValue;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::bodies::bad_name;
 use crate::table::{BadInput, Lines, Row};
 
-/// The fields of a line and the header of the CSV form.
-pub const FIELDS: [&str; 6] = ["t_us", "key", "priority", "user", "run_us", "bytes"];
+/// The fields of a line. The header of the CSV form has them all, or all but `body`.
+pub static FIELDS: [&str; 7] = ["t_us", "key", "priority", "user", "run_us", "bytes", "body"];
 /// Longest run that hosts accept.
 const MAX_RUN_US: u64 = 3_600_000_000;
 
@@ -30,26 +31,44 @@ pub struct Request {
     pub run_us: u64,
     /// Modelled size of the key's data.
     pub bytes: u64,
+    /// File that is sent as the body, in the folder of bodies; `None`: no body.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub body: Option<String>,
 }
 
 /// Reads a whole workload in either form: NDJSON if the first line begins with `{`, else CSV.
 pub fn read(input: impl BufRead) -> Result<Vec<Request>, BadInput> {
+    read_each(input, |_, _| Ok(()))
+}
+
+/// Like [`read`], and shows each request with its line to `each`, which may refuse it.
+pub fn read_each(
+    input: impl BufRead,
+    mut each: impl FnMut(usize, &Request) -> Result<(), BadInput>,
+) -> Result<Vec<Request>, BadInput> {
     let mut lines = Lines::new(input);
     let mut requests = Vec::new();
     let Some((number, first)) = lines.next_line()? else {
         return Err(BadInput::new(1, "line", "the file is empty"));
     };
-    let parse = if first.starts_with('{') {
-        take(&mut requests, parse_json(number, &first)?, number)?;
-        parse_json
-    } else if first == FIELDS.join(",") {
-        parse_csv
+    let mut take = |line: usize, request: Request| {
+        check(requests.last(), &request, line)?;
+        each(line, &request)?;
+        requests.push(request);
+        Ok(())
+    };
+    let columns = if first.starts_with('{') {
+        take(number, parse_json(number, &first)?)?;
+        None
     } else {
-        let reason = format!("expected the header {} or a JSON object", FIELDS.join(","));
-        return Err(BadInput::new(number, "line", reason));
+        Some(columns(number, &first)?)
     };
     while let Some((number, text)) = lines.next_line()? {
-        take(&mut requests, parse(number, &text)?, number)?;
+        let request = match columns {
+            Some(columns) => parse_csv(number, &text, columns),
+            None => parse_json(number, &text),
+        };
+        take(number, request?)?;
     }
     if requests.is_empty() {
         return Err(BadInput::new(2, "line", "the file holds no request"));
@@ -66,9 +85,25 @@ pub fn write(requests: &[Request], out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-fn take(all: &mut Vec<Request>, request: Request, line: usize) -> Result<(), BadInput> {
+/// What the header of the CSV form promises of each line.
+fn columns(line: usize, header: &str) -> Result<&'static [&'static str], BadInput> {
+    let without_body = &FIELDS[..FIELDS.len() - 1];
+    if header == without_body.join(",") {
+        return Ok(without_body);
+    }
+    if header == FIELDS.join(",") {
+        return Ok(&FIELDS);
+    }
+    let reason = format!(
+        "expected the header {}[,body] or a JSON object",
+        without_body.join(",")
+    );
+    Err(BadInput::new(line, "line", reason))
+}
+
+fn check(last: Option<&Request>, request: &Request, line: usize) -> Result<(), BadInput> {
     let bad = |field: &str, reason: String| Err(BadInput::new(line, field, reason));
-    if let Some(last) = all.last()
+    if let Some(last) = last
         && request.t_us < last.t_us
     {
         let reason = format!("{} is before {} of the line above", request.t_us, last.t_us);
@@ -86,12 +121,17 @@ fn take(all: &mut Vec<Request>, request: Request, line: usize) -> Result<(), Bad
             return bad(field, format!("{text:?} cannot be sent in a header"));
         }
     }
-    all.push(request);
+    if let Some(body) = &request.body
+        && let Some(reason) = bad_name(body)
+    {
+        return bad("body", format!("{body:?} {reason}"));
+    }
     Ok(())
 }
 
-fn parse_csv(line: usize, text: &str) -> Result<Request, BadInput> {
-    let row = Row::split(line, text, &FIELDS)?;
+fn parse_csv(line: usize, text: &str, columns: &[&str]) -> Result<Request, BadInput> {
+    let row = Row::split(line, text, columns)?;
+    let body = row.text("body");
     Ok(Request {
         t_us: row.whole("t_us")?,
         key: row.text("key").to_owned(),
@@ -99,6 +139,7 @@ fn parse_csv(line: usize, text: &str) -> Result<Request, BadInput> {
         user: row.text("user").to_owned(),
         run_us: row.whole("run_us")?,
         bytes: row.whole("bytes")?,
+        body: (!body.is_empty()).then(|| body.to_owned()),
     })
 }
 
@@ -107,6 +148,7 @@ fn parse_json(line: usize, text: &str) -> Result<Request, BadInput> {
     let bad = |field: &str, reason: String| BadInput::new(line, field, reason);
     let mut object: BTreeMap<String, Value> =
         serde_json::from_str(text).map_err(|e| bad("line", format!("not a JSON object: {e}")))?;
+    let body = object.remove("body");
     let mut value = |field: &str| {
         let value = object.remove(field);
         value.ok_or_else(|| bad(field, "is missing".to_owned()))
@@ -126,6 +168,7 @@ fn parse_json(line: usize, text: &str) -> Result<Request, BadInput> {
         user: text("user", value("user")?)?,
         run_us: whole("run_us", value("run_us")?)?,
         bytes: whole("bytes", value("bytes")?)?,
+        body: body.map(|value| text("body", value)).transpose()?,
     };
     match object.keys().next() {
         Some(unknown) => Err(bad(unknown, "is not a field of a workload".to_owned())),
@@ -151,6 +194,41 @@ mod tests {
         write(&requests, &mut json).unwrap();
         assert_eq!(read(json.as_slice()).unwrap(), requests);
         assert_eq!(requests[1].key, "");
+        assert!(!String::from_utf8(json).unwrap().contains("body"));
+    }
+
+    #[test]
+    fn a_body_is_a_seventh_column_that_may_be_empty() {
+        let header = HEADER.replace('\n', ",body\n");
+        let csv = format!("{header}0,a,high,u1,0,20,rules/a.json\n5,,low,,0,0,\n");
+        let requests = read(csv.as_bytes()).unwrap();
+        let bodies: Vec<_> = requests.iter().map(|r| r.body.as_deref()).collect();
+        assert_eq!(bodies, [Some("rules/a.json"), None]);
+        let mut json = Vec::new();
+        write(&requests, &mut json).unwrap();
+        assert_eq!(read(json.as_slice()).unwrap(), requests);
+        let text = String::from_utf8(json).unwrap();
+        assert_eq!(text.matches("body").count(), 1, "{text}");
+        let outside = format!("{header}0,a,high,u1,0,20,../a.json\n");
+        assert!(error(outside).starts_with("line 2: body: \"../a.json\" is not a relative"));
+    }
+
+    #[test]
+    fn each_request_is_shown_with_its_line_and_may_be_refused() {
+        let mut seen = Vec::new();
+        let csv = format!("{HEADER}0,a,high,u,1,2\n1,b,high,u,1,2\n2,c,high,u,1,2\n");
+        let refused = read_each(csv.as_bytes(), |line, request| {
+            seen.push((line, request.key.clone()));
+            match request.key.as_str() {
+                "b" => Err(BadInput::new(line, "key", "is not wanted")),
+                _ => Ok(()),
+            }
+        });
+        assert_eq!(
+            refused.unwrap_err().to_string(),
+            "line 3: key: is not wanted"
+        );
+        assert_eq!(seen, [(2, "a".to_owned()), (3, "b".to_owned())]);
     }
 
     #[test]
@@ -206,6 +284,11 @@ mod tests {
         assert!(error(with("t_us", "1.5")).starts_with("line 1: t_us: 1.5 is not"));
         assert!(error(with("key", "7")).starts_with("line 1: key: 7 is not a string"));
         assert!(error(with("size", "7")).starts_with("line 1: size: is not a field"));
+        assert!(error(with("body", "null")).starts_with("line 1: body: null is not a string"));
+        assert!(error(with("body", "\"\"")).starts_with("line 1: body: \"\" is empty"));
+        assert!(
+            error(with("body", "\"/a\"")).starts_with("line 1: body: \"/a\" is not a relative")
+        );
         assert!(error("{}").starts_with("line 1: t_us: is missing"));
         assert!(error("{oops").starts_with("line 1: line: not a JSON object"));
     }

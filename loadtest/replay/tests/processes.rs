@@ -197,3 +197,32 @@ fn the_recorded_trace_becomes_the_workload_that_its_readme_promises() {
     let requests = weir_replay::workload::read(fs::read(&out).unwrap().as_slice()).unwrap();
     assert_eq!(requests.len() as u64, report["requests"].as_u64().unwrap());
 }
+
+#[test]
+fn bodies_reach_the_host_and_a_missing_one_stops_everything() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let worker = Worker::start(folder.path());
+    fs::write(path("a.json"), "{}").unwrap();
+    let workload = "t_us,key,priority,user,run_us,bytes,body\n\
+                    0,k,low,,0,0,a.json\n1,k,low,,0,0,\n2,k,low,,0,0,b.json\n";
+    fs::write(path("workload.csv"), workload).unwrap();
+    let run = |bodies: &[&str]| {
+        let workload = path("workload.csv");
+        let args = ["--workload", &workload, "--target", &worker.addr];
+        let out = replay(&[&args, bodies].concat());
+        (out.status.success(), String::from_utf8(out.stderr).unwrap())
+    };
+    let (ok, told) = run(&[]);
+    assert!(!ok && told.contains("line 2: body: \"a.json\""), "{told}");
+    assert!(told.contains("--bodies"), "{told}");
+    let bodies = ["--bodies", folder.path().to_str().unwrap()];
+    let (ok, told) = run(&bodies);
+    assert!(!ok && told.contains("line 4: body: cannot read"), "{told}");
+    fs::write(path("b.json"), "{}").unwrap();
+    let (ok, told) = run(&bodies);
+    assert!(
+        ok && told.ends_with("ok 3, shed 0, failed 0, timeout 0\n"),
+        "{told}"
+    );
+}

@@ -8,11 +8,13 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::Barrier;
 use weir_replay::backoff::Backoff;
+use weir_replay::bodies::Bodies;
 use weir_replay::dispatch::{Pace, replay};
 use weir_replay::exchange::{Sender, Settings};
 use weir_replay::record::{Cache, Outcome, Record};
@@ -42,18 +44,28 @@ fn workload(keys: &[&str]) -> Vec<Request> {
         user: "u".to_owned(),
         run_us: 7,
         bytes: 8,
+        body: None,
     };
     keys.iter().enumerate().map(request).collect()
 }
 
 /// Replays and returns the records in the order of the workload.
 async fn records(workload: Vec<Request>, settings: Settings, max_in_flight: usize) -> Vec<Record> {
+    records_of(
+        workload,
+        Sender::new(settings, Bodies::default()),
+        max_in_flight,
+    )
+    .await
+}
+
+async fn records_of(workload: Vec<Request>, sender: Sender, max_in_flight: usize) -> Vec<Record> {
     let (outbox, inbox) = mpsc::channel();
     let pace = Pace {
         speed: 1.0,
         max_in_flight,
     };
-    replay(workload, Arc::new(Sender::new(settings)), &pace, &outbox).await;
+    replay(workload, Arc::new(sender), &pace, &outbox).await;
     drop(outbox);
     let mut records: Vec<_> = inbox
         .into_iter()
@@ -231,4 +243,96 @@ async fn targets_take_turns_and_the_answer_is_taken_over() {
     assert_eq!(first.reason.as_deref(), Some("known_cached"));
     assert_eq!((first.cache, first.wait_us), (Some(Cache::Hit), Some(30)));
     assert_eq!(first.slowdown(), Some(0.75));
+}
+
+/// A GET without content, or a POST of `rules` once more after a 503.
+async fn method_and_body(
+    State(attempts): State<Arc<Mutex<HashMap<Method, usize>>>>,
+    method: Method,
+    headers: HeaderMap,
+    body: String,
+) -> StatusCode {
+    let content_type = headers.get("content-type").map(|v| v.to_str().unwrap());
+    let length = headers.get("content-length").map(|v| v.to_str().unwrap());
+    match method {
+        Method::GET => assert_eq!((content_type, length, &*body), (None, None, "")),
+        _ => assert_eq!(
+            (content_type, length, &*body),
+            (Some("application/json"), Some("5"), "rules")
+        ),
+    }
+    let mut attempts = attempts.lock().unwrap();
+    let attempt = attempts.entry(method.clone()).or_default();
+    *attempt += 1;
+    if method == Method::POST && *attempt == 1 {
+        return StatusCode::SERVICE_UNAVAILABLE;
+    }
+    StatusCode::OK
+}
+
+#[tokio::test]
+async fn a_request_with_a_body_is_a_post_of_it_and_its_retry_too() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("a.json"), "rules").unwrap();
+    let mut requests = workload(&["k"; 2]);
+    requests[1].body = Some("a.json".to_owned());
+    let mut bodies = Bodies::new(Some(folder.path().to_owned()));
+    bodies.load(2, &requests[1]).unwrap();
+    let attempts = Arc::new(Mutex::new(HashMap::new()));
+    let router = Router::new()
+        .fallback(method_and_body)
+        .with_state(Arc::clone(&attempts));
+    let addr = serve(router).await;
+    let records = records_of(requests, Sender::new(settings(&[addr]), bodies), 100).await;
+    assert!(records.iter().all(|r| r.outcome == Outcome::Ok));
+    let expected = HashMap::from([(Method::GET, 1), (Method::POST, 2)]);
+    assert_eq!(*attempts.lock().unwrap(), expected);
+}
+
+#[tokio::test]
+async fn a_streamed_answer_has_no_run_time_and_no_slowdown() {
+    let answer = || async {
+        (
+            [("x-worker-wait-us", "30"), ("x-worker-cache", "hit")],
+            "ok",
+        )
+    };
+    let addr = serve(Router::new().fallback(answer)).await;
+    let records = records(workload(&["k"]), settings(&[addr]), 1).await;
+    let record = &records[0];
+    assert_eq!((record.outcome, record.wait_us), (Outcome::Ok, Some(30)));
+    assert_eq!((record.run_us, record.slowdown()), (None, None));
+}
+
+/// Answers every connection with these bytes and closes it.
+async fn cut_off(answer: &'static str) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let addr = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut request = Vec::new();
+            while !request.ends_with(b"\r\n\r\n") {
+                request.push(stream.read_u8().await.unwrap());
+            }
+            stream.write_all(answer.as_bytes()).await.unwrap();
+        }
+    });
+    addr
+}
+
+#[tokio::test]
+async fn an_answer_that_is_cut_short_is_broken_and_tried_again() {
+    for answer in [
+        "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nshort",
+        "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nshort\r\n",
+    ] {
+        let addr = cut_off(answer).await;
+        let records = records(workload(&["k"]), settings(&[addr]), 1).await;
+        let record = &records[0];
+        assert_eq!(
+            (record.outcome, record.attempts, record.status),
+            (Outcome::Failed, 4, None),
+            "{answer:?}"
+        );
+    }
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use http::HeaderValue;
 use weir_replay::backoff::Backoff;
+use weir_replay::bodies::Bodies;
 use weir_replay::dispatch::{self, Pace};
 use weir_replay::exchange::{Sender, Settings};
 use weir_replay::recorder::{self, Sink};
@@ -19,13 +20,18 @@ use weir_replay::workload::Request;
 use weir_replay::{table, units, workload};
 
 /// Sends each request of the file at its offset, whatever the answers do. Durations count from the
-/// offset. Nothing is sent before the whole file has been read and found valid.
+/// offset. Nothing is sent before the whole file, and every body it names, has been read and found
+/// valid.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Run {
-    /// Workload file: NDJSON or CSV with the fields t_us,key,priority,user,run_us,bytes; may be
-    /// gzipped.
+    /// Workload file: NDJSON or CSV with the fields t_us,key,priority,user,run_us,bytes and
+    /// perhaps body; may be gzipped.
     #[arg(long, value_name = "FILE")]
     workload: PathBuf,
+    /// Folder of the bodies that the workload names; those requests are POSTs of JSON, the others
+    /// GETs.
+    #[arg(long, value_name = "DIR")]
+    bodies: Option<PathBuf>,
     /// Where to send, IP:PORT; given several times, they take turns as so many callers.
     #[arg(long, value_name = "IP:PORT", required = true)]
     target: Vec<SocketAddr>,
@@ -86,10 +92,12 @@ impl Run {
         }
         let name = self.workload.display();
         let input = table::open(&self.workload).with_context(|| format!("cannot read {name}"))?;
-        let requests = workload::read(input).with_context(|| format!("{name} is refused"))?;
+        let mut bodies = Bodies::new(self.bodies.clone());
+        let requests = workload::read_each(input, |line, request| bodies.load(line, request))
+            .with_context(|| format!("{name} is refused"))?;
         let sink = self.out.as_deref().map(Sink::create).transpose();
         let sink = sink.context("--out cannot be written")?;
-        let (figures, ended) = self.replay(requests, sink)?;
+        let (figures, ended) = self.replay(requests, bodies, sink)?;
         let text = serde_json::to_string_pretty(&figures.summary())? + "\n";
         match &self.summary {
             Some(file) => fs::write(file, text).context("--summary cannot be written")?,
@@ -104,10 +112,11 @@ impl Run {
     fn replay(
         &self,
         requests: Vec<Request>,
+        bodies: Bodies,
         sink: Option<Sink>,
     ) -> anyhow::Result<(Figures, Ended)> {
         let total = requests.len();
-        let sender = Arc::new(Sender::new(self.settings()));
+        let sender = Arc::new(Sender::new(self.settings(), bodies));
         let pace = Pace {
             speed: self.speed,
             max_in_flight: self.in_flight(),
