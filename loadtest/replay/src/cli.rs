@@ -18,7 +18,7 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Replay a workload file.
     Run(run::Run),
-    /// Make a workload file from a recorded trace.
+    /// Make a workload file from a recorded trace or a folder of feeds.
     #[command(subcommand)]
     Workload(workload::Source),
 }

@@ -16,6 +16,7 @@ pub mod backoff;
 pub mod bodies;
 pub mod dispatch;
 pub mod exchange;
+pub mod feeds;
 pub mod record;
 pub mod recorder;
 pub mod rng;

@@ -30,6 +30,38 @@ pub fn positive(text: &str) -> Result<f64, String> {
     }
 }
 
+/// Reads a finite number from 0 up.
+pub fn not_negative(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(n) if n.is_finite() && n >= 0.0 => Ok(n),
+        _ => Err("expected a number from 0 up".to_owned()),
+    }
+}
+
+/// Reads a number from 0 to 1.
+pub fn share(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
+        _ => Err("expected a number from 0 to 1".to_owned()),
+    }
+}
+
+/// Reads a number above 0 and up to 1.
+pub fn share_above_0(text: &str) -> Result<f64, String> {
+    match share(text) {
+        Ok(share) if share > 0.0 => Ok(share),
+        _ => Err("expected a number above 0 and up to 1".to_owned()),
+    }
+}
+
+/// Reads a [`duration`] that is not 0.
+pub fn duration_above_0(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        Duration::ZERO => Err("expected a duration above 0".to_owned()),
+        duration => Ok(duration),
+    }
+}
+
 /// Whole microseconds.
 #[must_use]
 pub fn micros(duration: Duration) -> u64 {
@@ -48,5 +80,19 @@ mod tests {
         for bad in ["", "5", "5 h", "-1s", "s", "1e999s"] {
             assert!(duration(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn numbers_keep_to_their_ranges() {
+        assert_eq!((not_negative("0"), share("1")), (Ok(0.0), Ok(1.0)));
+        assert_eq!(
+            (share_above_0("1"), duration_above_0("1s")),
+            (Ok(1.0), Ok(Duration::from_secs(1)))
+        );
+        for bad in ["", "-1", "NaN", "inf", "two"] {
+            assert!(not_negative(bad).is_err() && share(bad).is_err(), "{bad}");
+        }
+        assert!(share("1.1").is_err() && share_above_0("0").is_err());
+        assert!(duration_above_0("0s").is_err());
     }
 }

@@ -226,3 +226,61 @@ fn bodies_reach_the_host_and_a_missing_one_stops_everything() {
         "{told}"
     );
 }
+
+/// Two projects with two channels each.
+fn write_feeds(folder: &Path) {
+    fs::create_dir_all(folder.join("rules")).unwrap();
+    let project = |name: &str| {
+        let rules = [1, 2].map(|channel| format!("{name}-{channel}.json"));
+        for file in &rules {
+            fs::write(folder.join("rules").join(file), "{}").unwrap();
+        }
+        serde_json::json!({"project": name, "items": 3, "bytes": 1000, "rules": rules})
+    };
+    let projects = ["shop-0001", "shop-0002"].map(project);
+    let index = serde_json::json!({"seed": 1, "projects": projects});
+    fs::write(folder.join("feeds.json"), index.to_string()).unwrap();
+}
+
+#[test]
+fn a_folder_of_feeds_becomes_a_workload_that_a_host_answers() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let feeds = path("feeds");
+    let make = || {
+        let (out, report) = (path("w.ndjson"), path("r.json"));
+        Command::new(REPLAY)
+            .args(["workload", "feeds", "--feeds", &feeds, "--rate", "0"])
+            .args([
+                "--ramp-to",
+                "200",
+                "--duration",
+                "1s",
+                "--high-share",
+                "0.5",
+            ])
+            .args(["--out", &out, "--report", &report])
+            .output()
+            .unwrap()
+    };
+    let told = String::from_utf8(make().stderr).unwrap();
+    assert!(
+        told.contains("feeds.json") && told.contains("weir-feeds"),
+        "{told}"
+    );
+    write_feeds(Path::new(&feeds));
+    assert!(make().status.success());
+    let report: Value = serde_json::from_slice(&fs::read(path("r.json")).unwrap()).unwrap();
+    let made = report["requests"].as_u64().unwrap();
+    assert!((40..180).contains(&made), "{made}");
+
+    let worker = Worker::start(folder.path());
+    let workload = path("w.ndjson");
+    let args = ["--workload", &workload, "--target", &worker.addr];
+    let out = replay(&[&args[..], &["--bodies", &feeds]].concat());
+    let told = String::from_utf8(out.stderr).unwrap();
+    let end = format!("ok {made}, shed 0, failed 0, timeout 0\n");
+    assert!(out.status.success() && told.ends_with(&end), "{told}");
+    let summary: Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!(summary["all"]["cache"]["miss"], report["keys"]);
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `weir-replay workload azure-functions`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context;
+use weir_replay::azure::{self, Params, Report};
+use weir_replay::{table, units};
+
+use super::save;
+
+/// Makes a workload of Azure Functions: key = function, user = application, size = the
+/// application's memory (1 MB = 10^6 bytes).
+///
+/// MODELLED, because the source does not record it: the place of an invocation inside its minute
+/// (uniform at random); its run time (drawn from the function's measured percentiles, linear in
+/// between); its priority (from the trigger: `--high` classes are high, the others low; by default
+/// http, where somebody waits). Offsets and run times are divided by the speed-up; then run times
+/// alone are multiplied by one factor so that they fill the cores to the utilisation. Fetches of
+/// data on the hosts come on top. Every choice comes from the seed: same seed, same bytes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct AzureFunctions {
+    /// File of t_ms,keys,count,cls; may be gzipped.
+    #[arg(long, value_name = "FILE")]
+    counts: PathBuf,
+    /// File of functions, their percentiles and memory; may be gzipped.
+    #[arg(long, value_name = "FILE")]
+    keys: PathBuf,
+    /// First minute to take, counted from t_ms = 0.
+    #[arg(long, value_name = "MIN", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..1_000_000))]
+    from: u64,
+    /// Minutes to take.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    minutes: u64,
+    /// Hosts that will serve the workload.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    hosts: u32,
+    /// Cores of each host.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    cores: u32,
+    /// Sum of run times over what the cores offer.
+    #[arg(long, default_value = "0.85", value_parser = units::positive)]
+    utilisation: f64,
+    /// Divide offsets and run times by this.
+    #[arg(long, default_value = "1", value_parser = units::positive)]
+    speed_up: f64,
+    /// Keep this share of the invocations, at random, before run times are scaled.
+    #[arg(long, default_value = "1", value_parser = units::share_above_0)]
+    sample: f64,
+    /// Cut longer run times (default: a tenth of the workload's duration).
+    #[arg(long, value_name = "DURATION", value_parser = units::duration)]
+    max_run: Option<Duration>,
+    /// Trigger classes with high priority, separated by commas.
+    #[arg(
+        long,
+        value_name = "CLASS",
+        value_delimiter = ',',
+        default_value = "http"
+    )]
+    high: Vec<String>,
+    /// Name no user. The source knows applications only, and one of them makes most of the calls:
+    /// taken as a user, it is admitted or refused as a whole.
+    #[arg(long)]
+    anonymous: bool,
+    /// Seed of every random choice.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Where to write the workload (NDJSON).
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    /// Also write what was made, and from what, as JSON.
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+}
+
+impl AzureFunctions {
+    pub(super) fn run(&self) -> anyhow::Result<()> {
+        let open = |file: &PathBuf| {
+            table::open(file).with_context(|| format!("cannot read {}", file.display()))
+        };
+        let (counts, keys) = (open(&self.counts)?, open(&self.keys)?);
+        let (requests, report) = azure::convert(counts, keys, &self.params())?;
+        save(&requests, &report, &self.out, self.report.as_deref())?;
+        tell(&report);
+        Ok(())
+    }
+
+    fn params(&self) -> Params {
+        Params {
+            from_minute: self.from,
+            minutes: self.minutes,
+            hosts: self.hosts,
+            cores: self.cores,
+            utilisation: self.utilisation,
+            speed_up: self.speed_up,
+            sample: self.sample,
+            max_run: self.max_run,
+            high: self.high.iter().cloned().collect(),
+            users: !self.anonymous,
+            seed: self.seed,
+        }
+    }
+}
+
+fn tell(report: &Report) {
+    eprintln!(
+        "{} requests over {:.1} s ({:.1}/s) {:?}; {} keys, the most frequent {:.0} % of requests",
+        report.requests,
+        report.duration_s,
+        report.rate_per_s,
+        report.by_priority,
+        report.keys,
+        report.largest_key_share * 100.0,
+    );
+    eprintln!(
+        "times divided by {}, then run times multiplied by {:.6}: {:.1} core-seconds, utilisation {:.4} (asked {}), mean {:.1} ms",
+        report.params.speed_up,
+        report.run_factor,
+        report.run_core_s,
+        report.utilisation,
+        report.params.utilisation,
+        report.mean_run_us / 1e3,
+    );
+    let minutes = report.utilisation_by_minute.iter();
+    let minutes: Vec<_> = minutes.map(|u| format!("{u:.2}")).collect();
+    eprintln!("utilisation by minute of the source: {}", minutes.join(" "));
+    eprintln!(
+        "{} run times cut to {:.1} ms; data {:.1} MB in all, the largest {:.1} MB",
+        report.capped,
+        report.max_run_us as f64 / 1e3,
+        report.distinct_bytes as f64 / 1e6,
+        report.largest_bytes as f64 / 1e6,
+    );
+}
