@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The page around everything, and its file.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::bars::Bars;
+use crate::markup::escape;
+use crate::plot::Plot;
+use crate::table::Table;
+
+/// Colours, measures and both themes.
+const STYLE: &str = include_str!("page.css");
+
+/// A report, written from top to bottom.
+#[derive(Debug, Clone)]
+pub struct Report {
+    title: String,
+    subtitle: String,
+    body: String,
+}
+
+/// The report's file could not be written; what was there before is untouched.
+#[derive(Debug, thiserror::Error)]
+#[error("report {path}: {source}")]
+pub struct WriteError {
+    /// The file asked for.
+    pub path: PathBuf,
+    /// Why not.
+    pub source: io::Error,
+}
+
+impl Report {
+    /// A report with nothing in it yet.
+    #[must_use]
+    pub fn new(title: impl Into<String>, subtitle: impl Into<String>) -> Self {
+        Self {
+            title: title.into(),
+            subtitle: subtitle.into(),
+            body: String::new(),
+        }
+    }
+
+    /// Starts a section.
+    pub fn heading(&mut self, text: &str) {
+        self.element("<h2>", text, "</h2>");
+    }
+
+    /// Adds paragraphs; an empty line starts the next one.
+    pub fn text(&mut self, text: &str) {
+        for paragraph in text.split("\n\n").filter(|p| !p.trim().is_empty()) {
+            self.element("<p>", paragraph.trim(), "</p>");
+        }
+    }
+
+    /// Adds a remark that must not be overlooked.
+    pub fn note(&mut self, text: &str) {
+        self.element("<p class=\"note\">", text, "</p>");
+    }
+
+    /// Adds the command that makes these results again.
+    pub fn command(&mut self, line: &str) {
+        self.element(
+            "<pre class=\"command\" tabindex=\"0\"><code>",
+            line,
+            "</code></pre>",
+        );
+    }
+
+    /// Adds a table.
+    pub fn table(&mut self, table: &Table) {
+        self.body.push_str(&table.html());
+    }
+
+    /// Adds a plot.
+    pub fn plot(&mut self, plot: &Plot) {
+        self.body.push_str(&plot.html());
+    }
+
+    /// Adds bars.
+    pub fn bars(&mut self, bars: &Bars) {
+        self.body.push_str(&bars.html());
+    }
+
+    fn element(&mut self, open: &str, text: &str, close: &str) {
+        self.body
+            .push_str(&format!("{open}{}{close}\n", escape(text)));
+    }
+
+    /// The whole page. The same calls give the same text.
+    #[must_use]
+    pub fn html(&self) -> String {
+        let (title, subtitle, body) = (escape(&self.title), escape(&self.subtitle), &self.body);
+        // The policy keeps the promise that nothing is loaded or run, whatever is in the text.
+        format!(
+            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+             <meta name=\"color-scheme\" content=\"light dark\">\n\
+             <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
+             <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n\
+             <h1>{title}</h1>\n<p class=\"subtitle\">{subtitle}</p>\n{body}</main>\n</body>\n</html>\n"
+        )
+    }
+
+    /// Writes the page to `path`: a file beside it takes the place of `path` only once it is whole.
+    ///
+    /// # Errors
+    /// [`WriteError`] when the folder is missing or cannot be written.
+    pub fn write(&self, path: impl AsRef<Path>) -> Result<(), WriteError> {
+        let path = path.as_ref();
+        let partial = partial(path);
+        fs::write(&partial, self.html())
+            .and_then(|()| fs::rename(&partial, path))
+            .map_err(|source| {
+                // Nothing more can be done when this fails as well.
+                let _ = fs::remove_file(&partial);
+                WriteError {
+                    path: path.to_owned(),
+                    source,
+                }
+            })
+    }
+}
+
+/// The unfinished file: of this process alone, so that two writers cannot mix their pages.
+fn partial(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.partial", std::process::id()));
+    path.with_file_name(name)
+}
