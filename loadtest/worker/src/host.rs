@@ -1,24 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The task that owns the emulator, and the handle others talk to it through.
+//! The handle through which others talk to the task that owns a host.
 
-use std::collections::HashMap;
+mod owner;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::Instant;
+use weir_executor::{CacheChanges, Full, Load, Request, Spent, Work};
 
-use crate::executor::{CacheChanges, Done, Emulator, Event, JobId, Load, Request};
-use crate::metrics::{Families, Outcome};
+use crate::engine::Engine;
+use crate::metrics::Families;
+use owner::Owner;
 
-/// How a submitted job was answered, with the load at that moment.
+/// What happens to a submitted job, in this order; the last three end it.
 #[derive(Debug)]
-pub enum Answer {
-    /// Finished.
-    Done(Done, Load),
+pub enum News<E> {
+    /// A joblet that it needs has a core.
+    Started,
+    /// Its last joblet has; the wait is final.
+    Began(Spent, Load),
+    /// It was done or has failed.
+    Ended(Result<Spent, E>, Load),
     /// Too many jobs are queued.
-    Refused(String, Load),
+    Refused(Full, Load),
     /// The host stopped before the job could finish.
     Stopped(Load),
 }
@@ -32,27 +37,40 @@ pub struct Picture {
     pub unanswered: usize,
     /// Bytes in the cache.
     pub cache_bytes: u64,
-    /// Keys in the cache.
+    /// Results in the cache.
     pub cache_items: usize,
-    /// Keys evicted so far.
+    /// Results evicted so far.
     pub cache_evictions: u64,
 }
 
+/// How a caller leaves a job.
+#[derive(Debug, Clone, Copy)]
+enum Leave {
+    /// What runs may end: its result may be of use to others.
+    Cancel,
+    /// What runs for this job alone is stopped.
+    Abort,
+}
+
 #[derive(Debug)]
-enum Command {
+enum Command<W: Work> {
     Submit {
         ticket: u64,
-        request: Request,
-        run: Duration,
-        reply: oneshot::Sender<Answer>,
+        request: Request<W>,
+        news: mpsc::UnboundedSender<News<W::Error>>,
     },
-    Cancel {
+    Leave {
         ticket: u64,
+        how: Leave,
     },
     Cache {
         since: u64,
         epoch: Option<u64>,
         reply: oneshot::Sender<CacheChanges>,
+    },
+    Holds {
+        key: Arc<str>,
+        reply: oneshot::Sender<bool>,
     },
     Look {
         reply: oneshot::Sender<Picture>,
@@ -69,71 +87,81 @@ pub struct Gone;
 
 /// Talks to the owner task. The channel is unbounded: a connection has one command under way at a
 /// time, and the executor refuses jobs over its limit.
-#[derive(Debug, Clone)]
-pub struct Host {
-    commands: mpsc::UnboundedSender<Command>,
-    tickets: Arc<AtomicU64>,
-}
-
-/// Cancels its job when dropped before the answer came.
 #[derive(Debug)]
-struct Ticket<'a> {
-    host: &'a Host,
-    number: u64,
-    answered: bool,
+pub struct Host<W: Work> {
+    commands: mpsc::UnboundedSender<Command<W>>,
+    tickets: AtomicU64,
 }
 
-impl Drop for Ticket<'_> {
+/// A submitted job. Dropping it before its end cancels the job.
+#[derive(Debug)]
+pub struct Running<W: Work> {
+    news: mpsc::UnboundedReceiver<News<W::Error>>,
+    commands: mpsc::UnboundedSender<Command<W>>,
+    ticket: u64,
+    ended: bool,
+    leave: Leave,
+}
+
+impl<W: Work> Running<W> {
+    /// What happens next.
+    pub async fn next(&mut self) -> Result<News<W::Error>, Gone> {
+        let news = self.news.recv().await.ok_or(Gone)?;
+        self.ended = matches!(
+            news,
+            News::Ended(..) | News::Refused(..) | News::Stopped(..)
+        );
+        Ok(news)
+    }
+
+    /// From now on, dropping it also stops what runs for it alone.
+    pub fn abort_on_drop(&mut self) {
+        self.leave = Leave::Abort;
+    }
+}
+
+impl<W: Work> Drop for Running<W> {
     fn drop(&mut self) {
-        if !self.answered {
-            let ticket = self.number;
+        if !self.ended {
+            let (ticket, how) = (self.ticket, self.leave);
             // A stopped host has no jobs left to cancel.
-            let _ = self.host.commands.send(Command::Cancel { ticket });
+            let _ = self.commands.send(Command::Leave { ticket, how });
         }
     }
 }
 
-impl Host {
-    /// Starts the owner task; it ends when every handle is gone.
+impl<W: Work> Host<W> {
+    /// Starts the owner task; it ends when the handle and every job are gone.
     #[must_use]
-    pub fn start(emulator: Emulator, metrics: Families) -> Self {
+    pub fn start(engine: impl Engine<Work = W>, metrics: Families) -> Self {
         let (commands, inbox) = mpsc::unbounded_channel();
-        let owner = Owner {
-            emulator,
-            metrics,
-            origin: Instant::now(),
-            tickets: HashMap::new(),
-            waiting: HashMap::new(),
-        };
-        tokio::spawn(owner.run(inbox));
+        tokio::spawn(Owner::new(engine, metrics).run(inbox));
         Self {
             commands,
-            tickets: Arc::default(),
+            tickets: AtomicU64::new(0),
         }
     }
 
-    /// Runs a job to its end. Dropping the future cancels the job.
-    pub async fn submit(&self, request: Request, run: Duration) -> Result<Answer, Gone> {
-        let number = self.tickets.fetch_add(1, Ordering::Relaxed);
-        let (reply, answer) = oneshot::channel();
-        let mut ticket = Ticket {
-            host: self,
-            number,
-            answered: false,
-        };
+    /// Submits a job.
+    pub fn submit(&self, request: Request<W>) -> Result<Running<W>, Gone> {
+        let ticket = self.tickets.fetch_add(1, Ordering::Relaxed);
+        let (sender, news) = mpsc::unbounded_channel();
         let command = Command::Submit {
-            ticket: number,
+            ticket,
             request,
-            run,
-            reply,
+            news: sender,
         };
         self.commands.send(command).map_err(|_| Gone)?;
-        let answer = answer.await.map_err(|_| Gone);
-        ticket.answered = true;
-        answer
+        Ok(Running {
+            news,
+            commands: self.commands.clone(),
+            ticket,
+            ended: false,
+            leave: Leave::Cancel,
+        })
     }
 
-    /// See [`crate::executor::Cache::changes_since`].
+    /// See [`weir_executor::Cache::changes_since`].
     pub async fn cache(&self, since: u64, epoch: Option<u64>) -> Result<CacheChanges, Gone> {
         self.ask(|reply| Command::Cache {
             since,
@@ -143,157 +171,27 @@ impl Host {
         .await
     }
 
+    /// Whether the items of a key are cached, in whatever version.
+    pub async fn holds(&self, key: Arc<str>) -> Result<bool, Gone> {
+        self.ask(|reply| Command::Holds { key, reply }).await
+    }
+
     /// What the host looks like now.
     pub async fn look(&self) -> Result<Picture, Gone> {
         self.ask(|reply| Command::Look { reply }).await
     }
 
-    /// Answers every unfinished job with [`Answer::Stopped`].
+    /// Answers every unfinished job with [`News::Stopped`] and stops what runs for it.
     pub async fn stop(&self) -> Result<(), Gone> {
         self.ask(|reply| Command::Stop { reply }).await
     }
 
-    async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, Gone> {
+    async fn ask<T>(
+        &self,
+        command: impl FnOnce(oneshot::Sender<T>) -> Command<W>,
+    ) -> Result<T, Gone> {
         let (reply, answer) = oneshot::channel();
         self.commands.send(command(reply)).map_err(|_| Gone)?;
         answer.await.map_err(|_| Gone)
-    }
-}
-
-#[derive(Debug)]
-struct Owner {
-    emulator: Emulator,
-    metrics: Families,
-    origin: Instant,
-    tickets: HashMap<u64, JobId>,
-    waiting: HashMap<JobId, (u64, oneshot::Sender<Answer>)>,
-}
-
-impl Owner {
-    async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<Command>) {
-        loop {
-            let due = self.emulator.next_due().map(|at| self.origin + at);
-            tokio::select! {
-                command = inbox.recv() => match command {
-                    Some(command) => self.handle(command),
-                    None => return,
-                },
-                () = sleep_until(due) => {}
-            }
-            self.tell();
-        }
-    }
-
-    fn now(&self) -> Duration {
-        self.origin.elapsed()
-    }
-
-    fn handle(&mut self, command: Command) {
-        // A reply that nobody waits for any more is no error.
-        match command {
-            Command::Submit {
-                ticket,
-                request,
-                run,
-                reply,
-            } => self.submit(ticket, request, run, reply),
-            Command::Cancel { ticket } => self.cancel(ticket),
-            Command::Cache {
-                since,
-                epoch,
-                reply,
-            } => {
-                let cache = self.emulator.executor().cache();
-                let _ = reply.send(cache.changes_since(since, epoch));
-            }
-            Command::Look { reply } => {
-                let _ = reply.send(self.picture());
-            }
-            Command::Stop { reply } => {
-                self.stop();
-                let _ = reply.send(());
-            }
-        }
-    }
-
-    fn submit(
-        &mut self,
-        ticket: u64,
-        request: Request,
-        run: Duration,
-        reply: oneshot::Sender<Answer>,
-    ) {
-        let now = self.now();
-        match self.emulator.submit(now, request, run) {
-            Ok(job) => {
-                self.tickets.insert(ticket, job);
-                self.waiting.insert(job, (ticket, reply));
-            }
-            Err(full) => {
-                self.metrics.ended(Outcome::Refused);
-                let load = self.emulator.load(now);
-                let _ = reply.send(Answer::Refused(full.to_string(), load));
-            }
-        }
-    }
-
-    fn cancel(&mut self, ticket: u64) {
-        if let Some(job) = self.tickets.remove(&ticket) {
-            self.waiting.remove(&job);
-            self.emulator.cancel(self.now(), job);
-            self.metrics.ended(Outcome::Cancelled);
-        }
-    }
-
-    fn stop(&mut self) {
-        let now = self.now();
-        self.tell();
-        for job in self.emulator.executor().jobs() {
-            self.emulator.cancel(now, job);
-            if let Some((ticket, reply)) = self.waiting.remove(&job) {
-                self.tickets.remove(&ticket);
-                self.metrics.ended(Outcome::Stopped);
-                let load = self.emulator.load(now);
-                let _ = reply.send(Answer::Stopped(load));
-            }
-        }
-    }
-
-    fn picture(&mut self) -> Picture {
-        let load = self.emulator.load(self.now());
-        let cache = self.emulator.executor().cache();
-        Picture {
-            load,
-            unanswered: self.waiting.len(),
-            cache_bytes: cache.bytes(),
-            cache_items: cache.len(),
-            cache_evictions: cache.evictions(),
-        }
-    }
-
-    /// Passes on what has happened in the emulator.
-    fn tell(&mut self) {
-        let now = self.now();
-        for event in self.emulator.advance(now) {
-            match event {
-                Event::Began(_, wait) => self.metrics.began(wait),
-                Event::Done(done) => {
-                    self.metrics.ended(Outcome::Done);
-                    self.metrics.looked_up(done.source);
-                    if let Some((ticket, reply)) = self.waiting.remove(&done.job) {
-                        self.tickets.remove(&ticket);
-                        let load = self.emulator.load(now);
-                        let _ = reply.send(Answer::Done(done, load));
-                    }
-                }
-            }
-        }
-    }
-}
-
-async fn sleep_until(due: Option<Instant>) {
-    match due {
-        Some(due) => tokio::time::sleep_until(due).await,
-        None => std::future::pending().await,
     }
 }

@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A host for tests, demonstrations and measurements: cores, a priority queue and a cache.
+//! A rule-processing host (document 001, sections 3.1 to 3.6), real or emulated.
 //!
 //! ```text
-//! HTTP (server) ──Command──> host: one task owns the Emulator ──Answer──> HTTP
-//!      │  /metrics /cache /ready            │
-//!      └── jobs: any other path             └── executor: pure, `now` passed in
+//! HTTP (server) ──Request──> host: one task owns the Engine ──News──> HTTP
+//!   │ /metrics /cache /ready            │
+//!   │                                   ├── Cores:    threads that fetch feeds and apply rules
+//!   └── rules | emulated: jobs          └── Emulator: modelled time, no CPU and no data
 //! ```
 //!
-//! Today its work is **emulated**: a job holds a core for the time its request says, asleep. The
-//! executor neither knows nor cares.
+//! Both engines run the same [`weir_executor::Executor`], which neither knows nor cares.
 
-pub mod executor;
+pub mod engine;
 pub mod host;
+pub mod joblet_log;
 pub mod metrics;
+pub mod objects;
 pub mod orca;
-pub mod request;
+mod patience;
+pub mod priorities;
 pub mod server;
+pub mod task;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the host tells Prometheus.
 
+use std::time::Duration;
+
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -8,7 +10,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
-use crate::executor::Source;
+use weir_executor::{Kind, Source};
+
 use crate::host::Picture;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -26,15 +29,24 @@ struct OutcomeLabel {
     outcome: &'static str,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct KindLabel {
+    kind: &'static str,
+}
+
 /// How a request ended.
 #[derive(Debug, Clone, Copy)]
 pub enum Outcome {
     /// Finished and answered.
     Done,
+    /// A joblet that it needed failed.
+    Failed,
     /// Too many jobs were queued.
     Refused,
     /// The caller left.
     Cancelled,
+    /// One of its own time limits passed.
+    TimedOut,
     /// The host stopped first.
     Stopped,
 }
@@ -45,7 +57,10 @@ pub struct Families {
     in_progress: Gauge,
     busy_cores: Gauge,
     queued: Family<PriorityLabel, Gauge>,
-    queuing_delay: Histogram,
+    stalled: Family<KindLabel, Gauge>,
+    queuing_delay: Family<PriorityLabel, Histogram>,
+    joblet_seconds: Family<KindLabel, Histogram>,
+    joblets_failed: Family<KindLabel, Counter>,
     cache_bytes: Gauge,
     cache_items: Gauge,
     cache_evictions: Counter,
@@ -59,8 +74,10 @@ impl Default for Families {
             in_progress: Gauge::default(),
             busy_cores: Gauge::default(),
             queued: Family::default(),
-            // 0.1 ms to 210 s: document 001 reports waits from 40 µs to 240 s.
-            queuing_delay: Histogram::new(exponential_buckets(0.0001, 2.0, 22)),
+            stalled: Family::default(),
+            queuing_delay: Family::new_with_constructor(histogram),
+            joblet_seconds: Family::new_with_constructor(histogram),
+            joblets_failed: Family::default(),
             cache_bytes: Gauge::default(),
             cache_items: Gauge::default(),
             cache_evictions: Counter::default(),
@@ -70,39 +87,63 @@ impl Default for Families {
     }
 }
 
+/// 0.1 ms to 210 s: document 001 reports waits from 40 µs to 240 s.
+fn histogram() -> Histogram {
+    Histogram::new(exponential_buckets(0.0001, 2.0, 22))
+}
+
 impl Families {
     /// Registers everything under `prefix`, e.g. `weir_host`.
     pub fn register(&self, registry: &mut Registry, prefix: &str) {
         let r = registry.sub_registry_with_prefix(prefix);
         r.register(
             "in_progress",
-            "Jobs running and queued (emulated work)",
+            "Jobs running and queued",
             self.in_progress.clone(),
         );
         r.register(
             "busy_cores",
-            "Virtual cores in use (emulated work)",
+            "Cores in use, virtual ones where the work is emulated",
             self.busy_cores.clone(),
         );
         r.register(
             "queued",
-            "Jobs that wait for a core, by priority class (emulated work)",
+            "Jobs that wait for a core, by priority class",
             self.queued.clone(),
         );
         r.register(
+            "stalled_joblets",
+            "Joblets that could run and wait for a core, by kind",
+            self.stalled.clone(),
+        );
+        r.register(
+            "joblet_seconds",
+            "Time that a joblet held its cores, by kind (real work only)",
+            self.joblet_seconds.clone(),
+        );
+        r.register(
+            "joblets_failed",
+            "Joblets without a result, by kind (real work only)",
+            self.joblets_failed.clone(),
+        );
+        r.register(
             "queuing_delay_seconds",
-            "Time a job waited in all, observed when its last joblet begins (emulated work)",
+            "Time a job waited in all by priority class, observed when its last joblet begins",
             self.queuing_delay.clone(),
         );
         r.register(
             "cache_bytes",
-            "Modelled bytes in the cache",
+            "Bytes in the cache, modelled ones where the work is emulated",
             self.cache_bytes.clone(),
         );
-        r.register("cache_items", "Keys in the cache", self.cache_items.clone());
+        r.register(
+            "cache_items",
+            "Results in the cache",
+            self.cache_items.clone(),
+        );
         r.register(
             "cache_evictions",
-            "Keys evicted from the cache",
+            "Results evicted from the cache",
             self.cache_evictions.clone(),
         );
         r.register(
@@ -123,6 +164,10 @@ impl Families {
                 .get_or_create(&PriorityLabel { priority: *class })
                 .set(i64::from(queued.copied().unwrap_or(0)));
         }
+        for (kind, stalled) in Kind::ALL.into_iter().zip(picture.load.stalled) {
+            let label = KindLabel { kind: kind.name() };
+            self.stalled.get_or_create(&label).set(i64::from(stalled));
+        }
         self.cache_bytes
             .set(i64::try_from(picture.cache_bytes).unwrap_or(i64::MAX));
         self.cache_items
@@ -133,15 +178,28 @@ impl Families {
         self.cache_evictions.inc_by(new);
     }
 
-    pub(crate) fn began(&self, wait: std::time::Duration) {
-        self.queuing_delay.observe(wait.as_secs_f64());
+    pub(crate) fn began(&self, class: u8, wait: Duration) {
+        let label = PriorityLabel { priority: class };
+        let delay = self.queuing_delay.get_or_create(&label);
+        delay.observe(wait.as_secs_f64());
+    }
+
+    pub(crate) fn ran(&self, kind: Kind, lasted: Duration, good: bool) {
+        let label = KindLabel { kind: kind.name() };
+        let seconds = self.joblet_seconds.get_or_create(&label);
+        seconds.observe(lasted.as_secs_f64());
+        if !good {
+            self.joblets_failed.get_or_create(&label).inc();
+        }
     }
 
     pub(crate) fn ended(&self, outcome: Outcome) {
         let outcome = match outcome {
             Outcome::Done => "done",
+            Outcome::Failed => "failed",
             Outcome::Refused => "refused",
             Outcome::Cancelled => "cancelled",
+            Outcome::TimedOut => "timed_out",
             Outcome::Stopped => "stopped",
         };
         self.jobs.get_or_create(&OutcomeLabel { outcome }).inc();

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use crate::executor::Load;
+use weir_executor::Load;
 
 /// Name of the response header.
 pub const HEADER: &str = "endpoint-load-metrics";
@@ -31,8 +31,8 @@ pub fn text(load: &Load, classes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::executor::CLASSES;
     use std::time::Duration;
+    use weir_executor::{CLASSES, Kind};
 
     #[test]
     fn the_text_form_lists_every_configured_class() {
@@ -43,6 +43,7 @@ mod tests {
             in_progress: 3,
             busy_cores: 2,
             queued,
+            stalled: [0; Kind::COUNT],
             queuing_delay: Some(Duration::from_millis(12)),
         };
         assert_eq!(

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The cache: limited in bytes, evicts what was stored first, and remembers its latest changes.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
 use serde::Serialize;
+
+use crate::Kind;
+use crate::work::ResultId;
 
 /// What changed in a cache, as `GET /cache` answers it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -21,23 +24,34 @@ pub struct CacheChanges {
     pub removed: Vec<Arc<str>>,
 }
 
-/// Keys and sizes of what is held.
+/// Results of joblets. The keys whose items are here, results of [`Kind::FeedSource`], are what
+/// callers are told.
 #[derive(Debug)]
-pub struct Cache {
+pub struct Cache<T> {
     limit: u64,
     bytes: u64,
-    items: HashMap<Arc<str>, u64>,
-    /// Keys from the oldest on.
-    order: VecDeque<Arc<str>>,
+    items: HashMap<ResultId, Item<T>>,
+    /// Results from the oldest on.
+    order: BTreeMap<u64, ResultId>,
+    /// The version of the items of every key that is here.
+    keys: HashMap<Arc<str>, u128>,
     /// The changes up to `version`, oldest first: key and whether it came.
     log: VecDeque<(Arc<str>, bool)>,
     log_limit: usize,
     version: u64,
     epoch: u64,
     evictions: u64,
+    stored: u64,
 }
 
-impl Cache {
+#[derive(Debug)]
+struct Item<T> {
+    output: T,
+    bytes: u64,
+    place: u64,
+}
+
+impl<T> Cache<T> {
     /// An empty cache of `limit` bytes that remembers `log_limit` changes.
     #[must_use]
     pub fn new(limit: u64, log_limit: usize, epoch: u64) -> Self {
@@ -45,34 +59,61 @@ impl Cache {
             limit,
             bytes: 0,
             items: HashMap::new(),
-            order: VecDeque::new(),
+            order: BTreeMap::new(),
+            keys: HashMap::new(),
             log: VecDeque::new(),
             log_limit,
             version: 0,
             epoch,
             evictions: 0,
+            stored: 0,
         }
     }
 
-    /// Whether the data of a key is here.
+    /// A result, if it is here.
     #[must_use]
-    pub fn contains(&self, key: &str) -> bool {
-        self.items.contains_key(key)
+    pub fn get(&self, result: &ResultId) -> Option<&T> {
+        self.items.get(result).map(|item| &item.output)
     }
 
-    /// Stores data, evicting the oldest until it fits. Data larger than the whole cache is not
-    /// kept; data that is here already stays as it is.
-    pub fn insert(&mut self, key: Arc<str>, bytes: u64) {
-        if bytes > self.limit || self.items.contains_key(&key) {
+    /// Whether the items of a key are here, in whatever version.
+    #[must_use]
+    pub fn contains(&self, key: &str) -> bool {
+        self.keys.contains_key(key)
+    }
+
+    /// The version of a key's items that is here.
+    #[must_use]
+    pub fn version_of(&self, key: &str) -> Option<u128> {
+        self.keys.get(key).copied()
+    }
+
+    /// Stores a result, evicting the oldest until it fits. One larger than the whole cache is not
+    /// kept; one that is here already stays as it is. New items of a key replace older ones.
+    pub fn insert(&mut self, result: ResultId, output: T, bytes: u64) {
+        if bytes > self.limit || self.items.contains_key(&result) {
             return;
+        }
+        if result.kind == Kind::FeedSource {
+            self.drop_older(&result.key);
         }
         while self.bytes > self.limit - bytes {
             self.evict_oldest();
         }
         self.bytes += bytes;
-        self.items.insert(Arc::clone(&key), bytes);
-        self.order.push_back(Arc::clone(&key));
-        self.remember(key, true);
+        let place = self.stored;
+        self.stored += 1;
+        self.order.insert(place, result.clone());
+        if result.kind == Kind::FeedSource {
+            self.keys.insert(Arc::clone(&result.key), result.version);
+            self.remember(Arc::clone(&result.key), true);
+        }
+        let item = Item {
+            output,
+            bytes,
+            place,
+        };
+        self.items.insert(result, item);
     }
 
     /// Bytes held.
@@ -81,7 +122,7 @@ impl Cache {
         self.bytes
     }
 
-    /// Items held.
+    /// Results held.
     #[must_use]
     pub fn len(&self) -> usize {
         self.items.len()
@@ -93,7 +134,7 @@ impl Cache {
         self.items.is_empty()
     }
 
-    /// Items evicted so far.
+    /// Results evicted so far.
     #[must_use]
     pub fn evictions(&self) -> u64 {
         self.evictions
@@ -112,10 +153,17 @@ impl Cache {
                 version: self.version,
                 epoch: self.epoch,
                 reset: true,
-                added: self.order.iter().cloned().collect(),
+                added: self.sources().collect(),
                 removed: Vec::new(),
             },
         }
+    }
+
+    /// The keys whose items are here, the oldest first.
+    fn sources(&self) -> impl Iterator<Item = Arc<str>> {
+        let all = self.order.values();
+        let sources = all.filter(|result| result.kind == Kind::FeedSource);
+        sources.map(|result| Arc::clone(&result.key))
     }
 
     /// The net effect of the log from `from` on. A key's first change tells whether it was here
@@ -142,13 +190,35 @@ impl Cache {
         }
     }
 
-    fn evict_oldest(&mut self) {
-        let Some(key) = self.order.pop_front() else {
+    fn drop_older(&mut self, key: &Arc<str>) {
+        let Some(version) = self.keys.get(key).copied() else {
             return;
         };
-        self.bytes -= self.items.remove(&key).unwrap_or(0);
+        self.drop_result(&ResultId {
+            kind: Kind::FeedSource,
+            key: Arc::clone(key),
+            version,
+        });
+    }
+
+    fn evict_oldest(&mut self) {
+        let Some((_, result)) = self.order.pop_first() else {
+            return;
+        };
         self.evictions += 1;
-        self.remember(key, false);
+        self.drop_result(&result);
+    }
+
+    fn drop_result(&mut self, result: &ResultId) {
+        let Some(item) = self.items.remove(result) else {
+            return;
+        };
+        self.bytes -= item.bytes;
+        self.order.remove(&item.place);
+        if result.kind == Kind::FeedSource {
+            self.keys.remove(&result.key);
+            self.remember(Arc::clone(&result.key), false);
+        }
     }
 
     fn remember(&mut self, key: Arc<str>, came: bool) {

@@ -2,17 +2,20 @@
 //! A host over real sockets on port 0, one HTTP/1.1 exchange a connection.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-use weir_worker::executor::{Emulator, Settings, Timing};
+use weir_executor::{Emulator, Order, Settings, Timing};
 use weir_worker::host::Host;
 use weir_worker::metrics::Families;
-use weir_worker::request::Priorities;
-use weir_worker::server::{self, Options};
+use weir_worker::priorities::Priorities;
+use weir_worker::server;
+use weir_worker::server::app::App;
+use weir_worker::server::emulated::{self, Model};
 
 struct Running {
     addr: SocketAddr,
@@ -26,18 +29,19 @@ async fn start(cores: usize, max_queued: usize, drain: Duration) -> Running {
         cache_bytes: 1000,
         max_queued,
         change_log: 100,
+        order: Order::Priority,
     };
     let timing = Timing {
         fetch_base: Duration::from_millis(1),
         fetch_bytes_per_second: 1_000_000,
     };
     let metrics = Families::default();
-    let host = Host::start(Emulator::new(&settings, timing, 42), metrics.clone());
+    let host = Host::start(Emulator::new(&settings, 42), metrics.clone());
     let list = ["high=0", "low=16"].map(|p| p.parse().unwrap());
-    let options = Options {
-        priorities: Priorities::new(list.to_vec(), "low").unwrap(),
+    let priorities = Priorities::new(list.to_vec(), "low").unwrap();
+    let model = Model {
+        timing,
         default_run: Duration::from_millis(1),
-        drain,
     };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let addr = listener.local_addr().unwrap();
@@ -45,7 +49,9 @@ async fn start(cores: usize, max_queued: usize, drain: Duration) -> Running {
     let shutdown = async {
         let _ = stopped.await;
     };
-    let served = tokio::spawn(server::run(listener, host, metrics, options, shutdown));
+    let app = Arc::new(App::new(host, metrics, priorities, addr).unwrap());
+    let jobs = emulated::router(Arc::clone(&app), model);
+    let served = tokio::spawn(server::run(listener, app, jobs, drain, shutdown));
     Running {
         addr,
         stop: Some(stop),
@@ -128,8 +134,9 @@ async fn metrics_show_every_class_and_the_queuing_delay() {
         "weir_host_in_progress 0",
         "weir_host_queued{priority=\"0\"} 0",
         "weir_host_queued{priority=\"16\"} 0",
-        "weir_host_queuing_delay_seconds_sum 0.0",
-        "weir_host_queuing_delay_seconds_count 1",
+        "weir_host_stalled_joblets{kind=\"feed_source\"} 0",
+        "weir_host_queuing_delay_seconds_sum{priority=\"16\"} 0.0",
+        "weir_host_queuing_delay_seconds_count{priority=\"16\"} 1",
         "weir_host_cache_lookups_total{source=\"miss\"} 1",
     ] {
         assert!(metrics.contains(line), "{line} is not in {metrics}");

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+//! An executor whose joblets last as long as a model says.
+
+mod shared_clock;
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::job::{Event, JobId, Request, Step};
+use crate::joblet::JobletId;
+use crate::work::{Product, ResultId, Work};
+use crate::{Executor, Full, Kind, Load, Settings};
+
+use shared_clock::SharedClock;
+
+/// A joblet that only takes time and room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Modelled {
+    /// Time on one core; on several it is that much shorter.
+    pub core_time: Duration,
+    /// Size of its result.
+    pub bytes: u64,
+}
+
+impl Work for Modelled {
+    type Output = u64;
+    type Error = Infallible;
+}
+
+/// How long a fetch takes: `fetch_base + bytes / fetch_bytes_per_second`.
+#[derive(Debug, Clone)]
+pub struct Timing {
+    /// Time to the first byte.
+    pub fetch_base: Duration,
+    /// Bandwidth of one fetch. At least 1.
+    pub fetch_bytes_per_second: u64,
+}
+
+impl Timing {
+    /// Duration of a fetch of so many bytes.
+    #[must_use]
+    pub fn fetch(&self, bytes: u64) -> Duration {
+        let micros = u128::from(bytes) * 1_000_000 / u128::from(self.fetch_bytes_per_second.max(1));
+        self.fetch_base + Duration::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
+    }
+
+    /// A job of two joblets: the fetch of a key's data, if it has a key, and a run on one core.
+    #[must_use]
+    pub fn job(
+        &self,
+        key: Option<Arc<str>>,
+        bytes: u64,
+        class: u8,
+        run: Duration,
+    ) -> Request<Modelled> {
+        let fetch = key.map(|key| Step {
+            kind: Kind::FeedSource,
+            result: Some(ResultId {
+                kind: Kind::FeedSource,
+                key,
+                version: 0,
+            }),
+            keep: true,
+            cores: 1,
+            work: Modelled {
+                core_time: self.fetch(bytes),
+                bytes,
+            },
+        });
+        let run = Step {
+            kind: Kind::Operators,
+            result: None,
+            keep: false,
+            cores: 1,
+            work: Modelled {
+                core_time: run,
+                bytes: 0,
+            },
+        };
+        Request {
+            class,
+            steps: fetch.into_iter().chain([run]).collect(),
+        }
+    }
+}
+
+/// Runs an [`Executor`] on modelled durations.
+///
+/// Joblets end at the instant the model says, however late the caller notices: a freed core takes
+/// its next joblet at that instant too, so a coarse timer delays answers but loses no core time.
+/// Joblets that hold more cores than there are share them evenly.
+#[derive(Debug)]
+pub struct Emulator {
+    executor: Executor<Modelled>,
+    clock: SharedClock,
+    /// End of each running joblet, on the shared clock.
+    due: BinaryHeap<Reverse<(Duration, JobletId, u64)>>,
+}
+
+impl Emulator {
+    /// An idle host.
+    #[must_use]
+    pub fn new(settings: &Settings, epoch: u64) -> Self {
+        Self {
+            executor: Executor::new(settings, epoch),
+            clock: SharedClock::default(),
+            due: BinaryHeap::new(),
+        }
+    }
+
+    /// Accepts a job.
+    pub fn submit(&mut self, now: Duration, request: Request<Modelled>) -> Result<JobId, Full> {
+        self.catch_up(now);
+        let id = self.executor.submit(now, request)?;
+        self.dispatch(now);
+        Ok(id)
+    }
+
+    /// Forgets a job, see [`Executor::cancel`].
+    pub fn cancel(&mut self, now: Duration, id: JobId) {
+        self.catch_up(now);
+        self.executor.cancel(id);
+    }
+
+    /// Everything that has happened up to `now` and was not told yet, in order.
+    pub fn advance(&mut self, now: Duration) -> Vec<Event<Infallible>> {
+        self.catch_up(now);
+        self.executor.events()
+    }
+
+    /// When the next joblet ends.
+    #[must_use]
+    pub fn next_due(&self) -> Option<Duration> {
+        let Reverse((at, ..)) = self.due.peek()?;
+        Some(self.clock.real(*at))
+    }
+
+    /// The load now.
+    pub fn load(&mut self, now: Duration) -> Load {
+        self.catch_up(now);
+        self.executor.load(now)
+    }
+
+    /// The executor underneath.
+    #[must_use]
+    pub fn executor(&self) -> &Executor<Modelled> {
+        &self.executor
+    }
+
+    fn catch_up(&mut self, now: Duration) {
+        while let Some(Reverse((at, joblet, bytes))) = self.due.peek().copied()
+            && let real = self.clock.real(at)
+            && real <= now
+        {
+            self.due.pop();
+            self.clock.reach(real, at);
+            let product = Product {
+                output: bytes,
+                bytes,
+            };
+            self.executor.finish(real, joblet, Ok(product));
+            self.dispatch(real);
+        }
+    }
+
+    fn dispatch(&mut self, now: Duration) {
+        while let Some(start) = self.executor.start(now) {
+            let cores = u32::try_from(start.cores).unwrap_or(u32::MAX);
+            let lasts = start.work.core_time / cores;
+            let due = self.clock.shared(now) + lasts;
+            self.due
+                .push(Reverse((due, start.joblet, start.work.bytes)));
+        }
+        let (held, cores) = (self.executor.held_cores(), self.executor.cores());
+        self.clock.set_rate(now, cores, held);
+    }
+}

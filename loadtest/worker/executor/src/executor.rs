@@ -1,0 +1,445 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Jobs, joblets, cores and cache of one host, in one place.
+
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
+
+use crate::Kind;
+use crate::cache::Cache;
+use crate::delay::RecentDelay;
+use crate::job::{Event, Job, JobId, Rank, Request, Source};
+use crate::joblet::{Joblet, JobletId, Running, Start};
+use crate::load::{CLASSES, Load};
+use crate::scheduler::{Order, Scheduler};
+use crate::work::{Product, ResultId, Work};
+
+/// The size of a host.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Cores. At least 1.
+    pub cores: usize,
+    /// Bytes the cache may hold.
+    pub cache_bytes: u64,
+    /// Jobs that may wait for a core at the same time.
+    pub max_queued: usize,
+    /// Cache changes remembered for [`Cache::changes_since`].
+    pub change_log: usize,
+    /// The order in which joblets get cores.
+    pub order: Order,
+}
+
+/// As many jobs as allowed are waiting already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{0} jobs are queued already")]
+pub struct Full(pub usize);
+
+/// Cores, queue and cache of one host.
+#[derive(Debug)]
+pub struct Executor<W: Work> {
+    cores: usize,
+    /// Cores that no joblet holds; more than there are where the system shares them out.
+    idle: usize,
+    /// The most that one joblet gets.
+    most_cores: usize,
+    max_queued: usize,
+    scheduler: Scheduler,
+    jobs: HashMap<JobId, Job<W>>,
+    joblets: HashMap<JobletId, Joblet<W>>,
+    /// The joblet that will make a result.
+    pending: HashMap<ResultId, JobletId>,
+    cache: Cache<W::Output>,
+    queued: [u32; CLASSES],
+    delay: RecentDelay,
+    events: Vec<Event<W::Error>>,
+    held: usize,
+    next_job: u64,
+    next_joblet: u64,
+}
+
+impl<W: Work> Executor<W> {
+    /// An idle host with an empty cache. `epoch` names this life of the cache.
+    #[must_use]
+    pub fn new(settings: &Settings, epoch: u64) -> Self {
+        let cores = settings.cores.max(1);
+        Self {
+            cores,
+            idle: settings.order.slots(cores, settings.max_queued),
+            most_cores: settings.order.most_cores(cores),
+            max_queued: settings.max_queued,
+            scheduler: Scheduler::new(&settings.order),
+            jobs: HashMap::new(),
+            joblets: HashMap::new(),
+            pending: HashMap::new(),
+            cache: Cache::new(settings.cache_bytes, settings.change_log, epoch),
+            queued: [0; CLASSES],
+            delay: RecentDelay::default(),
+            events: Vec::new(),
+            held: 0,
+            next_job: 0,
+            next_joblet: 0,
+        }
+    }
+
+    /// Accepts a job, unless too many wait. One whose results are all cached ends at once.
+    pub fn submit(&mut self, now: Duration, request: Request<W>) -> Result<JobId, Full> {
+        let waiting: usize = self.queued.iter().map(|n| *n as usize).sum();
+        if waiting >= self.max_queued && self.idle == 0 {
+            return Err(Full(self.max_queued));
+        }
+        let id = JobId(self.next_job);
+        self.next_job += 1;
+        let class = request.class.min(CLASSES as u8 - 1);
+        let needs_data = request.steps.iter().any(|s| s.kind == Kind::FeedSource);
+        self.jobs.insert(id, Job::new(class, request.steps, now));
+        let source = self.advance(id);
+        if let Some(job) = self.jobs.get_mut(&id).filter(|_| needs_data) {
+            job.source = source;
+        }
+        self.end_if_complete(id);
+        Ok(id)
+    }
+
+    /// Gives the next joblet cores, if both exist. Call until it returns `None`.
+    pub fn start(&mut self, now: Duration) -> Option<Start<W>> {
+        if self.idle == 0 {
+            return None;
+        }
+        let id = self.scheduler.next()?;
+        let joblet = self.joblets.get_mut(&id)?;
+        let cores = joblet.step.cores.min(self.most_cores).clamp(1, self.idle);
+        joblet.running = Some(Running { cores, since: now });
+        self.idle -= cores;
+        self.held += cores;
+        for rank in &joblet.waiters {
+            let Some(job) = self.jobs.get_mut(&rank.job) else {
+                continue;
+            };
+            job.end_wait(now);
+            self.queued[usize::from(rank.class)] -= 1;
+            note_start(job, rank.job, &mut self.events);
+            if job.is_last(job.next) {
+                self.delay.record(now, job.wait);
+            }
+        }
+        Some(Start {
+            joblet: id,
+            kind: joblet.step.kind,
+            cores,
+            work: joblet.step.work.clone(),
+            input: joblet.input.take(),
+        })
+    }
+
+    /// Frees the cores of a joblet, keeps its result and moves on the jobs that wanted it; those
+    /// that are complete or have failed are in [`Executor::events`]. An unknown joblet is ignored.
+    pub fn finish(
+        &mut self,
+        now: Duration,
+        id: JobletId,
+        result: Result<Product<W::Output>, W::Error>,
+    ) {
+        let Some(joblet) = self.joblets.remove(&id) else {
+            return;
+        };
+        let kind = joblet.step.kind;
+        if let Some(running) = joblet.running {
+            self.idle += running.cores;
+            self.held -= running.cores;
+            let cores = u32::try_from(running.cores).unwrap_or(u32::MAX);
+            let core_time = now.saturating_sub(running.since).saturating_mul(cores);
+            self.scheduler.ran(kind, core_time, joblet.waiters.len());
+        }
+        self.forget_pending(&joblet, id);
+        match result {
+            Ok(product) => {
+                let output = product.output.clone();
+                if let Some(result) = joblet.step.result.filter(|_| joblet.step.keep) {
+                    self.cache.insert(result, product.output, product.bytes);
+                }
+                for rank in joblet.waiters {
+                    self.pass_on(now, rank.job, kind, &output);
+                }
+            }
+            Err(error) => {
+                for rank in joblet.waiters {
+                    self.jobs.remove(&rank.job);
+                    let failed = Event::Ended(rank.job, Err(error.clone()));
+                    self.events.push(failed);
+                }
+            }
+        }
+    }
+
+    /// Forgets a job. What waits is dropped; a joblet on a core runs to its end, as document 001
+    /// has it, and one that others want goes on. Unknown or finished jobs are ignored.
+    pub fn cancel(&mut self, id: JobId) {
+        self.leave(id);
+    }
+
+    /// Forgets a job, and returns the joblet that runs for it alone: the caller may stop it. Nobody
+    /// can share it any more, whatever comes of it.
+    pub fn abort(&mut self, id: JobId) -> Option<JobletId> {
+        let joblet = self.leave(id)?;
+        let result = self.joblets.get(&joblet)?.step.result.clone();
+        if let Some(result) = result {
+            self.pending.remove(&result);
+        }
+        Some(joblet)
+    }
+
+    /// What has happened since the last call, in order.
+    pub fn events(&mut self) -> Vec<Event<W::Error>> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// Every job that is not finished, in order of submission.
+    #[must_use]
+    pub fn jobs(&self) -> Vec<JobId> {
+        let mut ids: Vec<_> = self.jobs.keys().copied().collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    /// The cache.
+    #[must_use]
+    pub fn cache(&self) -> &Cache<W::Output> {
+        &self.cache
+    }
+
+    /// Cores held by running joblets; more than there are where the system shares them out.
+    #[must_use]
+    pub fn held_cores(&self) -> usize {
+        self.held
+    }
+
+    /// The cores there are.
+    #[must_use]
+    pub fn cores(&self) -> usize {
+        self.cores
+    }
+
+    /// The load now.
+    pub fn load(&mut self, now: Duration) -> Load {
+        let unwanted = |j: &&Joblet<W>| j.running.is_some() && j.waiters.is_empty();
+        let unwanted = self.joblets.values().filter(unwanted).count();
+        let queuing_delay = self.delay.mean(now).or_else(|| self.longest_wait(now));
+        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        Load {
+            in_progress: count(self.jobs.len() + unwanted),
+            busy_cores: count(self.held.min(self.cores)),
+            queued: self.queued,
+            stalled: self.scheduler.stalled(),
+            queuing_delay,
+        }
+    }
+
+    fn longest_wait(&self, now: Duration) -> Option<Duration> {
+        let waiting = self.jobs.values().filter(|job| job.waiting);
+        waiting.map(|job| job.wait_so_far(now)).max()
+    }
+
+    /// Hands a result to a job that wanted it and sees to its next step.
+    fn pass_on(&mut self, now: Duration, id: JobId, kind: Kind, output: &W::Output) {
+        let Some(job) = self.jobs.get_mut(&id) else {
+            return;
+        };
+        job.end_joblet(kind, now);
+        job.input = Some(output.clone());
+        job.next += 1;
+        self.advance(id);
+        self.end_if_complete(id);
+    }
+
+    /// Finds the latest step whose result is cached or on its way, and sees to what is needed after
+    /// that.
+    fn advance(&mut self, id: JobId) -> Source {
+        let Some(job) = self.jobs.get_mut(&id) else {
+            return Source::None;
+        };
+        let mut source = Source::Miss;
+        for at in (job.next..job.steps.len()).rev() {
+            let Some(result) = &job.steps[at].result else {
+                continue;
+            };
+            if let Some(output) = self.cache.get(result) {
+                job.input = Some(output.clone());
+                job.next = at + 1;
+                source = Source::Hit;
+                break;
+            }
+            if let Some(joblet) = self.pending.get(result).copied() {
+                job.next = at;
+                self.join(id, joblet);
+                return Source::Shared;
+            }
+        }
+        self.queue_next(id);
+        source
+    }
+
+    /// Queues the joblet of a job's next step, if it has one.
+    fn queue_next(&mut self, id: JobId) {
+        let Some(job) = self.jobs.get_mut(&id) else {
+            return;
+        };
+        let Some(step) = job.steps.get(job.next).cloned() else {
+            return;
+        };
+        let joblet = JobletId(self.next_joblet);
+        self.next_joblet += 1;
+        let rank = Rank {
+            class: job.class,
+            job: id,
+        };
+        job.joblet = Some(joblet);
+        job.waiting = true;
+        self.queued[usize::from(job.class)] += 1;
+        if let Some(result) = &step.result {
+            self.pending.insert(result.clone(), joblet);
+        }
+        self.scheduler.push(step.kind, rank, joblet);
+        let new = Joblet {
+            step,
+            input: job.input.take(),
+            waiters: BTreeSet::from([rank]),
+            running: None,
+        };
+        self.joblets.insert(joblet, new);
+    }
+
+    /// Adds a job to those that want a joblet, which moves up if the job is more important.
+    fn join(&mut self, id: JobId, joblet_id: JobletId) {
+        let joblet = self.joblets.get_mut(&joblet_id);
+        let (Some(job), Some(joblet)) = (self.jobs.get_mut(&id), joblet) else {
+            return;
+        };
+        let rank = Rank {
+            class: job.class,
+            job: id,
+        };
+        job.joblet = Some(joblet_id);
+        job.input = None;
+        let before = joblet.waiters.first().copied();
+        joblet.waiters.insert(rank);
+        if joblet.running.is_some() {
+            note_start(job, id, &mut self.events);
+            return;
+        }
+        job.waiting = true;
+        self.queued[usize::from(job.class)] += 1;
+        if let Some(before) = before.filter(|before| rank < *before) {
+            self.scheduler.remove(joblet.step.kind, before);
+            self.scheduler.push(joblet.step.kind, rank, joblet_id);
+        }
+    }
+
+    fn end_if_complete(&mut self, id: JobId) {
+        let complete = |job: &&Job<W>| job.next >= job.steps.len();
+        let Some(spent) = self.jobs.get(&id).filter(complete).map(Job::spent) else {
+            return;
+        };
+        self.jobs.remove(&id);
+        self.events.push(Event::Ended(id, Ok(spent)));
+    }
+
+    /// Takes a job out; returns the joblet that now runs for nobody, if there is one.
+    fn leave(&mut self, id: JobId) -> Option<JobletId> {
+        let job = self.jobs.remove(&id)?;
+        if job.waiting {
+            self.queued[usize::from(job.class)] -= 1;
+        }
+        let joblet_id = job.joblet?;
+        let joblet = self.joblets.get_mut(&joblet_id)?;
+        let rank = Rank {
+            class: job.class,
+            job: id,
+        };
+        let was_first = joblet.waiters.first() == Some(&rank);
+        joblet.waiters.remove(&rank);
+        let next = joblet.waiters.first().copied();
+        if joblet.running.is_some() {
+            return next.is_none().then_some(joblet_id);
+        }
+        if was_first {
+            let kind = joblet.step.kind;
+            self.scheduler.remove(kind, rank);
+            match next {
+                Some(next) => self.scheduler.push(kind, next, joblet_id),
+                None => self.drop_joblet(joblet_id),
+            }
+        }
+        None
+    }
+
+    fn drop_joblet(&mut self, id: JobletId) {
+        if let Some(joblet) = self.joblets.remove(&id) {
+            self.forget_pending(&joblet, id);
+        }
+    }
+
+    /// An aborted joblet is pending no longer, and another may have taken its place.
+    fn forget_pending(&mut self, joblet: &Joblet<W>, id: JobletId) {
+        if let Some(result) = &joblet.step.result
+            && self.pending.get(result) == Some(&id)
+        {
+            self.pending.remove(result);
+        }
+    }
+
+    /// The waiting joblet of the most important and then oldest job.
+    #[cfg(test)]
+    pub(crate) fn best_waiting(&self) -> Option<JobletId> {
+        let waiting = self.joblets.iter().filter(|(_, j)| j.running.is_none());
+        let best = waiting.min_by_key(|(_, joblet)| joblet.waiters.first().copied());
+        best.map(|(id, _)| *id)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn idles_while_a_joblet_waits(&self) -> bool {
+        self.idle > 0 && !self.scheduler.is_empty()
+    }
+
+    /// The counters against what they count.
+    #[cfg(test)]
+    pub(crate) fn check_books(&self) {
+        let mut queued = [0u32; CLASSES];
+        for job in self.jobs.values().filter(|job| job.waiting) {
+            queued[usize::from(job.class)] += 1;
+        }
+        assert_eq!(queued, self.queued);
+        let running = self.joblets.values().filter_map(|j| j.running);
+        assert_eq!(running.map(|r| r.cores).sum::<usize>(), self.held);
+        for (result, joblet) in &self.pending {
+            assert!(self.cache.get(result).is_none(), "made while cached");
+            assert_eq!(self.joblets[joblet].step.result.as_ref(), Some(result));
+        }
+        for (id, job) in &self.jobs {
+            let joblet = &self.joblets[&job.joblet.expect("an unfinished job needs a joblet")];
+            assert!(joblet.waiters.iter().any(|rank| rank.job == *id));
+            assert_eq!(job.waiting, joblet.running.is_none());
+        }
+        for (id, joblet) in self.joblets.iter().filter(|(_, j)| j.running.is_none()) {
+            let first = joblet.waiters.first().expect("nobody waits for it");
+            let actor = &self.scheduler.actors()[joblet.step.kind as usize];
+            assert_eq!(
+                actor.get(first),
+                Some(id),
+                "stands at its first waiter's rank"
+            );
+        }
+        let waiting = self.joblets.values().filter(|j| j.running.is_none());
+        let stalled: u32 = self.scheduler.stalled().iter().sum();
+        assert_eq!(waiting.count(), stalled as usize);
+    }
+}
+
+/// Tells that a joblet which the job needs has a core.
+fn note_start<W: Work>(job: &mut Job<W>, id: JobId, events: &mut Vec<Event<W::Error>>) {
+    if !job.started {
+        job.started = true;
+        events.push(Event::Started(id));
+    }
+    if job.is_last(job.next) {
+        events.push(Event::Began(id, job.spent()));
+    }
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One job: what was asked for, how far it is, and where its time went.
+
+use std::time::Duration;
+
+use crate::joblet::JobletId;
+use crate::{Kind, ResultId, Work};
+
+/// Names a job within one executor, in order of submission.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct JobId(pub(crate) u64);
+
+/// What a caller asks for.
+#[derive(Debug, Clone)]
+pub struct Request<W> {
+    /// Priority class, 0 the most important; above 31 counts as 31.
+    pub class: u8,
+    /// The joblets, each in need of the result of the one before.
+    pub steps: Vec<Step<W>>,
+}
+
+/// One joblet of a job.
+#[derive(Debug, Clone)]
+pub struct Step<W> {
+    /// Its kind.
+    pub kind: Kind,
+    /// The name of its result; `None` is never shared and never cached.
+    pub result: Option<ResultId>,
+    /// Whether the result may go to the cache.
+    pub keep: bool,
+    /// Cores it can use. It starts with as many of them as are idle.
+    pub cores: usize,
+    /// What it does.
+    pub work: W,
+}
+
+/// Where the data of a job came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// The job needs no data.
+    None,
+    /// The cache.
+    Hit,
+    /// A fetch of its own.
+    Miss,
+    /// A joblet that another job had begun or queued.
+    Shared,
+}
+
+/// Where the time of a job went, so far.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spent {
+    /// Time in which neither it nor the joblet it needs was on a core.
+    pub wait: Duration,
+    /// Time a [`Kind::FeedSource`], own or shared, was on a core while it waited for it.
+    pub fetch: Duration,
+    /// Time its other joblets were on cores.
+    pub run: Duration,
+    /// Where its data came from.
+    pub source: Source,
+}
+
+/// What happened to a job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event<E> {
+    /// A joblet that it needs has been given a core for the first time.
+    Started(JobId),
+    /// Its last joblet has: the wait is final.
+    Began(JobId, Spent),
+    /// It has ended, other than by being cancelled.
+    Ended(JobId, Result<Spent, E>),
+}
+
+/// Place in the queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rank {
+    pub(crate) class: u8,
+    pub(crate) job: JobId,
+}
+
+#[derive(Debug)]
+pub(crate) struct Job<W: Work> {
+    pub(crate) class: u8,
+    pub(crate) steps: Vec<Step<W>>,
+    /// The first step that is neither done nor skipped.
+    pub(crate) next: usize,
+    /// The result of the step before.
+    pub(crate) input: Option<W::Output>,
+    /// The joblet it needs now.
+    pub(crate) joblet: Option<JobletId>,
+    pub(crate) source: Source,
+    /// Whether that joblet waits for a core.
+    pub(crate) waiting: bool,
+    /// Whether a joblet that it needs has been on a core.
+    pub(crate) started: bool,
+    pub(crate) wait: Duration,
+    fetch: Duration,
+    run: Duration,
+    /// When the current stretch of waiting, fetching or running began.
+    since: Duration,
+}
+
+impl<W: Work> Job<W> {
+    pub(crate) fn new(class: u8, steps: Vec<Step<W>>, now: Duration) -> Self {
+        Self {
+            class,
+            steps,
+            next: 0,
+            input: None,
+            joblet: None,
+            source: Source::None,
+            waiting: false,
+            wait: Duration::ZERO,
+            fetch: Duration::ZERO,
+            run: Duration::ZERO,
+            started: false,
+            since: now,
+        }
+    }
+
+    pub(crate) fn wait_so_far(&self, now: Duration) -> Duration {
+        self.wait + now.saturating_sub(self.since)
+    }
+
+    pub(crate) fn end_wait(&mut self, now: Duration) {
+        let waited = self.stretch(now);
+        self.wait += waited;
+        self.waiting = false;
+    }
+
+    /// Ends the time on a core of the joblet that it needed.
+    pub(crate) fn end_joblet(&mut self, kind: Kind, now: Duration) {
+        let spent = self.stretch(now);
+        match kind {
+            Kind::FeedSource => self.fetch += spent,
+            _ => self.run += spent,
+        }
+        self.joblet = None;
+    }
+
+    fn stretch(&mut self, now: Duration) -> Duration {
+        let spent = now.saturating_sub(self.since);
+        self.since = now;
+        spent
+    }
+
+    pub(crate) fn is_last(&self, step: usize) -> bool {
+        step + 1 == self.steps.len()
+    }
+
+    pub(crate) fn spent(&self) -> Spent {
+        Spent {
+            wait: self.wait,
+            fetch: self.fetch,
+            run: self.run,
+            source: self.source,
+        }
+    }
+}

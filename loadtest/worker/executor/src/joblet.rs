@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One joblet: who wants it, and whether it waits or runs.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crate::job::{Rank, Step};
+use crate::{Kind, Work};
+
+/// Names a joblet within one executor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct JobletId(pub(crate) u64);
+
+/// A joblet that has just been given cores.
+#[derive(Debug)]
+pub struct Start<W: Work> {
+    /// The joblet, to be named when it has ended.
+    pub joblet: JobletId,
+    /// Its kind.
+    pub kind: Kind,
+    /// The cores it holds until then, at least 1.
+    pub cores: usize,
+    /// What it does.
+    pub work: W,
+    /// The result it builds on.
+    pub input: Option<W::Output>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Joblet<W: Work> {
+    pub(crate) step: Step<W>,
+    pub(crate) input: Option<W::Output>,
+    /// The jobs that need its result, by importance. A waiting joblet stands in the scheduler at
+    /// the rank of the first, so that a high job is never held up by a low one's place.
+    pub(crate) waiters: BTreeSet<Rank>,
+    pub(crate) running: Option<Running>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Running {
+    pub(crate) cores: usize,
+    pub(crate) since: Duration,
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which waiting joblet gets the next idle core. The kinds of joblets are the actors of document
+//! 003: an order decides whose turn it is, and within an actor the most important and then the
+//! oldest job goes first.
+//!
+//! A new order is one file, one variant of [`Order`] and one arm of [`Order::build`].
+
+mod priority;
+mod quantum;
+mod rate_based;
+mod round_robin;
+mod thread_per_job;
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::time::Duration;
+
+pub use quantum::{Formula, QuantumSettings};
+
+use crate::Kind;
+use crate::job::Rank;
+use crate::joblet::JobletId;
+
+/// The orders there are.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum Order {
+    /// The most important job first, then the oldest (document 001, section 3.4).
+    #[default]
+    Priority,
+    /// Each actor in turn, for so much core time (document 003, RR).
+    RoundRobin {
+        /// Core time of a turn.
+        quantum: Duration,
+    },
+    /// Actors by priority while their allowance lasts, sources at intervals (document 003, QBS).
+    Quantum(QuantumSettings),
+    /// The actor through which results leave at the highest rate (document 003, RB).
+    RateBased,
+    /// Every job at once, each on a thread of its own; the operating system shares the cores
+    /// (document 003, PNCWF).
+    ThreadPerJob,
+}
+
+impl Order {
+    fn build(&self) -> Box<dyn Turns> {
+        match self {
+            Self::Priority => Box::new(priority::Priority),
+            Self::RoundRobin { quantum } => Box::new(round_robin::RoundRobin::new(*quantum)),
+            Self::Quantum(settings) => Box::new(quantum::Quantum::new(settings.clone())),
+            Self::RateBased => Box::new(rate_based::RateBased::default()),
+            Self::ThreadPerJob => Box::new(thread_per_job::ThreadPerJob),
+        }
+    }
+
+    /// How many joblets may run at once on so many cores.
+    pub(crate) fn slots(&self, cores: usize, max_queued: usize) -> usize {
+        match self {
+            Self::ThreadPerJob => cores.saturating_add(max_queued),
+            _ => cores,
+        }
+    }
+
+    /// How many cores one joblet may hold: a thread that the system schedules is one.
+    pub(crate) fn most_cores(&self, cores: usize) -> usize {
+        match self {
+            Self::ThreadPerJob => 1,
+            _ => cores,
+        }
+    }
+}
+
+/// Joblets that wait, by actor and rank.
+pub(crate) type Actors = [BTreeMap<Rank, JobletId>; Kind::COUNT];
+
+/// Decides whose turn it is.
+trait Turns: Debug + Send {
+    /// The actor whose first joblet runs next; one that has joblets, if any has.
+    fn next(&mut self, actors: &Actors) -> Option<Kind>;
+
+    /// A joblet of that kind has run for so much core time and served so many jobs.
+    fn ran(&mut self, _kind: Kind, _core_time: Duration, _served: usize) {}
+}
+
+/// The kinds that have joblets waiting.
+fn ready(actors: &Actors) -> impl Iterator<Item = Kind> {
+    let ready = |kind: &Kind| !actors[kind.index()].is_empty();
+    Kind::ALL.into_iter().filter(ready)
+}
+
+/// The rank of an actor's first joblet; only for actors that have one.
+fn first(actors: &Actors, kind: Kind) -> Option<Rank> {
+    actors[kind.index()].keys().next().copied()
+}
+
+/// The joblets that wait, and the order in which they get cores.
+#[derive(Debug)]
+pub(crate) struct Scheduler {
+    actors: Actors,
+    turns: Box<dyn Turns>,
+}
+
+impl Scheduler {
+    pub(crate) fn new(order: &Order) -> Self {
+        Self {
+            actors: Actors::default(),
+            turns: order.build(),
+        }
+    }
+
+    pub(crate) fn push(&mut self, kind: Kind, rank: Rank, joblet: JobletId) {
+        self.actors[kind.index()].insert(rank, joblet);
+    }
+
+    pub(crate) fn remove(&mut self, kind: Kind, rank: Rank) {
+        self.actors[kind.index()].remove(&rank);
+    }
+
+    pub(crate) fn next(&mut self) -> Option<JobletId> {
+        let kind = self.turns.next(&self.actors)?;
+        self.actors[kind.index()].pop_first().map(|(_, id)| id)
+    }
+
+    pub(crate) fn ran(&mut self, kind: Kind, core_time: Duration, served: usize) {
+        self.turns.ran(kind, core_time, served);
+    }
+
+    pub(crate) fn stalled(&self) -> [u32; Kind::COUNT] {
+        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        std::array::from_fn(|i| count(self.actors[i].len()))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.actors.iter().all(BTreeMap::is_empty)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn actors(&self) -> &Actors {
+        &self.actors
+    }
+}

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What holds after every step of random histories, under every order.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::scheduler::QuantumSettings;
+
+/// One moment of a history, `after` ms later than the one before.
+#[derive(Debug, Clone)]
+struct Moment {
+    after: u32,
+    act: Act,
+}
+
+#[derive(Debug, Clone)]
+enum Act {
+    Submit(Request<Modelled>),
+    Cancel(usize),
+}
+
+fn order() -> impl Strategy<Value = Order> {
+    let quantum = (1..20u32).prop_map(|ms| Order::RoundRobin { quantum: ms * MS });
+    let basic = (1..20_000u64).prop_map(|us| {
+        Order::Quantum(QuantumSettings {
+            basic: Duration::from_micros(us),
+            ..QuantumSettings::default()
+        })
+    });
+    prop_oneof![
+        Just(Order::Priority),
+        Just(Order::RateBased),
+        Just(Order::ThreadPerJob),
+        quantum,
+        basic
+    ]
+}
+
+/// A job that stops at some kind, on one of a few projects with a few sets of rules.
+fn job() -> impl Strategy<Value = Request<Modelled>> {
+    let class = prop::sample::select(vec![0u8, 3, 16]);
+    let rules = (0..3u128, 0..3u128, 0..3u128);
+    let lasts = prop::array::uniform4(0..15u32);
+    (
+        class,
+        0..5u8,
+        rules,
+        lasts,
+        1..=4usize,
+        1..4usize,
+        any::<bool>(),
+    )
+        .prop_map(
+            |(class, key, (items, shared, own), lasts, len, cores, keep)| {
+                let version = [items, items * 3 + shared, items * 9 + shared * 3 + own, 0];
+                let steps = Kind::ALL.into_iter().zip(version).zip(lasts);
+                let steps = steps.map(|((kind, version), ms)| Step {
+                    kind,
+                    result: (kind != Kind::OutputFeed).then(|| ResultId {
+                        kind,
+                        key: Arc::from(format!("k{key}")),
+                        version,
+                    }),
+                    keep: keep || kind == Kind::FeedSource,
+                    cores,
+                    work: Modelled {
+                        core_time: ms * MS,
+                        bytes: 10 + u64::from(key),
+                    },
+                });
+                Request {
+                    class,
+                    steps: steps.take(len).collect(),
+                }
+            },
+        )
+}
+
+fn history() -> impl Strategy<Value = Vec<Moment>> {
+    let act = prop_oneof![
+        4 => job().prop_map(Act::Submit),
+        1 => any::<usize>().prop_map(Act::Cancel)
+    ];
+    let moment = (0..15u32, act).prop_map(|(after, act)| Moment { after, act });
+    prop::collection::vec(moment, 1..100)
+}
+
+fn host(cores: usize, order: Order) -> Emulator {
+    let settings = Settings {
+        order,
+        ..settings(cores, 100)
+    };
+    Emulator::new(&settings, 7)
+}
+
+/// Plays a history; after every moment `check` sees the emulator and the time.
+fn play(history: &[Moment], host: &mut Emulator, mut check: impl FnMut(&mut Emulator, Duration)) {
+    let (mut now, mut jobs) = (Duration::ZERO, Vec::new());
+    for moment in history {
+        now += moment.after * MS;
+        match &moment.act {
+            Act::Submit(request) => jobs.push(host.submit(now, request.clone()).unwrap()),
+            Act::Cancel(n) if !jobs.is_empty() => host.cancel(now, jobs[n % jobs.len()]),
+            Act::Cancel(_) => {}
+        }
+        check(host, now);
+    }
+}
+
+const END: Duration = Duration::from_secs(3600);
+
+proptest! {
+    #[test]
+    fn the_books_balance_after_every_moment_and_the_host_ends_idle(
+        history in history(), cores in 1usize..5, order in order(),
+    ) {
+        let mut host = host(cores, order);
+        play(&history, &mut host, |host, _| {
+            host.executor().check_books();
+            assert!(!host.executor().idles_while_a_joblet_waits());
+            assert!(host.executor().cache().bytes() <= 100);
+        });
+        host.advance(END);
+        let load = host.load(END);
+        prop_assert_eq!((load.in_progress, load.busy_cores), (0, 0));
+        prop_assert_eq!(load.queued, [0; CLASSES]);
+        prop_assert_eq!(load.stalled, [0; Kind::COUNT]);
+        host.executor().check_books();
+    }
+
+    #[test]
+    fn every_job_that_is_not_cancelled_is_answered_once(
+        history in history(), cores in 1usize..5, order in order(),
+    ) {
+        let mut host = host(cores, order);
+        let mut answered = Vec::new();
+        play(&history, &mut host, |host, now| answered.extend(done(host.advance(now))));
+        answered.extend(done(host.advance(END)));
+        let ids: HashSet<_> = answered.iter().map(|(job, _)| *job).collect();
+        prop_assert_eq!(ids.len(), answered.len());
+        let submitted = history.iter().filter(|m| matches!(m.act, Act::Submit(_))).count();
+        let cancels = history.len() - submitted;
+        prop_assert!(answered.len() + cancels >= submitted);
+    }
+
+    #[test]
+    fn wait_fetch_and_run_add_up_to_the_time_in_the_host(
+        history in history(), cores in 1usize..4, order in order(),
+    ) {
+        let mut came = HashMap::new();
+        let mut host = host(cores, order);
+        let mut now = Duration::ZERO;
+        let check = |host: &mut Emulator, until: Duration, came: &HashMap<JobId, Duration>| {
+            // One due time at a time, so that `advance` is called at the instant of the end.
+            while let Some(due) = host.next_due().filter(|due| *due <= until) {
+                for (job, d) in done(host.advance(due)) {
+                    if let Some(came) = came.get(&job) {
+                        assert_eq!(d.wait + d.fetch + d.run, due - *came);
+                    }
+                }
+            }
+        };
+        for moment in &history {
+            now += moment.after * MS;
+            check(&mut host, now, &came);
+            if let Act::Submit(request) = &moment.act {
+                let id = host.submit(now, request.clone()).unwrap();
+                came.insert(id, now);
+                // A job whose results are all cached ends at once, and no joblet with it.
+                for (job, d) in done(host.advance(now)) {
+                    assert_eq!(d.wait + d.fetch + d.run, now - came[&job]);
+                }
+            }
+        }
+        check(&mut host, END, &came);
+        prop_assert_eq!(host.load(END).in_progress, 0);
+    }
+
+    #[test]
+    fn nothing_starts_before_something_more_important_or_older(
+        jobs in prop::collection::vec(job(), 1..40),
+    ) {
+        let mut executor = Executor::new(&settings(1, 100), 1);
+        for job in jobs {
+            executor.submit(Duration::ZERO, job).unwrap();
+        }
+        let mut now = Duration::ZERO;
+        loop {
+            let best = executor.best_waiting();
+            let Some(start) = executor.start(now) else { break };
+            prop_assert_eq!(Some(start.joblet), best);
+            now += MS;
+            let product = Product { output: 0, bytes: start.work.bytes };
+            executor.finish(now, start.joblet, Ok(product));
+        }
+    }
+
+    #[test]
+    fn cache_changes_replayed_from_any_version_give_the_present_set(
+        inserts in prop::collection::vec((0..12u8, 0..3u128, 1..50u64, any::<bool>()), 1..60),
+        log in 1usize..64,
+    ) {
+        let mut cache = Cache::new(100, log, 9);
+        let mut past: Vec<(u64, BTreeSet<Arc<str>>)> = vec![(0, BTreeSet::new())];
+        for (key, version, bytes, derived) in inserts {
+            let mut result = items_of(&format!("k{key}"), version);
+            if derived {
+                result.kind = Kind::Operators;
+            }
+            cache.insert(result, (), bytes);
+            let all = cache.changes_since(0, None);
+            past.push((all.version, all.added.into_iter().collect()));
+        }
+        let present = past.last().unwrap().1.clone();
+        for (version, mut keys) in past {
+            let changes = cache.changes_since(version, Some(9));
+            if changes.reset {
+                keys.clear();
+            }
+            for key in changes.removed {
+                prop_assert!(keys.remove(&key), "removed what was not there");
+            }
+            for key in changes.added {
+                prop_assert!(keys.insert(key), "added what was there");
+            }
+            prop_assert_eq!(&keys, &present);
+        }
+    }
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Real work on real threads: a joblet runs on one blocking thread, and on as many more for the
+//! time of its work as it was given cores.
+
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc;
+use weir_executor::{
+    Event, Executor, Full, JobId, JobletId, Load, Product, Request, Settings, Start,
+};
+use weir_rules::{Feed, Stop};
+
+use crate::engine::Engine;
+use crate::joblet_log::JobletLog;
+use crate::metrics::Families;
+use crate::task::{Task, TaskError, Tools};
+
+/// A joblet that has ended, and how.
+#[derive(Debug)]
+struct Finished {
+    joblet: JobletId,
+    result: Result<Product<Arc<Feed>>, TaskError>,
+}
+
+/// What is known of a joblet while it runs.
+#[derive(Debug)]
+struct Begun {
+    stop: Stop,
+    since: Instant,
+    work: Task,
+    kind: weir_executor::Kind,
+    cores: usize,
+}
+
+/// Runs an executor on the cores of this machine.
+#[derive(Debug)]
+pub struct Cores {
+    executor: Executor<Task>,
+    tools: Arc<Tools>,
+    metrics: Families,
+    log: Option<JobletLog>,
+    running: HashMap<JobletId, Begun>,
+    report: mpsc::UnboundedSender<Finished>,
+    finished: mpsc::UnboundedReceiver<Finished>,
+    /// Taken from `finished` and not yet told to the executor.
+    arrived: Vec<Finished>,
+}
+
+impl Cores {
+    /// An idle host. Runs within a tokio runtime whose blocking threads are no fewer than the
+    /// joblets that may run at once.
+    #[must_use]
+    pub fn new(
+        settings: &Settings,
+        epoch: u64,
+        tools: Tools,
+        metrics: Families,
+        log: Option<JobletLog>,
+    ) -> Self {
+        let (report, finished) = mpsc::unbounded_channel();
+        Self {
+            executor: Executor::new(settings, epoch),
+            tools: Arc::new(tools),
+            metrics,
+            log,
+            running: HashMap::new(),
+            report,
+            finished,
+            arrived: Vec::new(),
+        }
+    }
+
+    fn dispatch(&mut self, now: Duration) {
+        while let Some(start) = self.executor.start(now) {
+            let stop = Stop::default();
+            let begun = Begun {
+                stop: stop.clone(),
+                since: Instant::now(),
+                work: start.work.clone(),
+                kind: start.kind,
+                cores: start.cores,
+            };
+            self.running.insert(start.joblet, begun);
+            let (tools, report) = (Arc::clone(&self.tools), self.report.clone());
+            tokio::task::spawn_blocking(move || {
+                let finished = run(start, &tools, &stop);
+                // The owner has gone only when the host is going, and nobody waits any more.
+                let _ = report.send(finished);
+            });
+        }
+    }
+
+    fn finish(&mut self, now: Duration, finished: Finished) {
+        if let Some(begun) = self.running.remove(&finished.joblet) {
+            let (lasted, good) = (begun.since.elapsed(), finished.result.is_ok());
+            self.metrics.ran(begun.kind, lasted, good);
+            if let Some(log) = &mut self.log {
+                log.write(now, begun.kind, &begun.work, lasted, begun.cores, good);
+            }
+        }
+        self.executor.finish(now, finished.joblet, finished.result);
+    }
+}
+
+/// A panic is caught, so that the core is free again and the job is answered.
+fn run(start: Start<Task>, tools: &Tools, stop: &Stop) -> Finished {
+    let Start {
+        joblet,
+        cores,
+        work,
+        input,
+        ..
+    } = start;
+    let result = catch_unwind(AssertUnwindSafe(|| work.run(input, cores, tools, stop)));
+    Finished {
+        joblet,
+        result: result.unwrap_or(Err(TaskError::Defect)),
+    }
+}
+
+impl Engine for Cores {
+    type Work = Task;
+
+    fn submit(&mut self, now: Duration, request: Request<Task>) -> Result<JobId, Full> {
+        let id = self.executor.submit(now, request)?;
+        self.dispatch(now);
+        Ok(id)
+    }
+
+    fn cancel(&mut self, _now: Duration, job: JobId) {
+        self.executor.cancel(job);
+    }
+
+    fn abort(&mut self, _now: Duration, job: JobId) {
+        if let Some(joblet) = self.executor.abort(job)
+            && let Some(begun) = self.running.get(&joblet)
+        {
+            begun.stop.raise();
+        }
+    }
+
+    fn advance(&mut self, now: Duration) -> Vec<Event<TaskError>> {
+        let mut arrived = std::mem::take(&mut self.arrived);
+        while let Ok(more) = self.finished.try_recv() {
+            arrived.push(more);
+        }
+        for finished in arrived {
+            self.finish(now, finished);
+        }
+        self.dispatch(now);
+        self.executor.events()
+    }
+
+    async fn wake(&mut self, _now: Duration) {
+        match self.finished.recv().await {
+            Some(finished) => self.arrived.push(finished),
+            None => std::future::pending().await,
+        }
+    }
+
+    fn load(&mut self, now: Duration) -> Load {
+        self.executor.load(now)
+    }
+
+    fn executor(&self) -> &Executor<Task> {
+        &self.executor
+    }
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The task that owns the engine.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use weir_executor::{Event, JobId, Request, Work};
+
+use super::{Command, Leave, News, Picture};
+use crate::engine::Engine;
+use crate::metrics::{Families, Outcome};
+
+/// Who waits for a job.
+#[derive(Debug)]
+struct Caller<E> {
+    ticket: u64,
+    class: u8,
+    news: mpsc::UnboundedSender<News<E>>,
+}
+
+#[derive(Debug)]
+pub(super) struct Owner<E: Engine> {
+    engine: E,
+    metrics: Families,
+    origin: Instant,
+    tickets: HashMap<u64, JobId>,
+    callers: HashMap<JobId, Caller<<E::Work as Work>::Error>>,
+}
+
+type NewsOf<E> = News<<<E as Engine>::Work as Work>::Error>;
+
+impl<E: Engine> Owner<E> {
+    pub(super) fn new(engine: E, metrics: Families) -> Self {
+        Self {
+            engine,
+            metrics,
+            origin: Instant::now(),
+            tickets: HashMap::new(),
+            callers: HashMap::new(),
+        }
+    }
+
+    pub(super) async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<Command<E::Work>>) {
+        loop {
+            let now = self.now();
+            tokio::select! {
+                command = inbox.recv() => match command {
+                    Some(command) => self.handle(command),
+                    None => return,
+                },
+                () = self.engine.wake(now) => {}
+            }
+            self.tell();
+        }
+    }
+
+    fn now(&self) -> Duration {
+        self.origin.elapsed()
+    }
+
+    fn handle(&mut self, command: Command<E::Work>) {
+        // A reply that nobody waits for any more is no error.
+        match command {
+            Command::Submit {
+                ticket,
+                request,
+                news,
+            } => self.submit(ticket, request, news),
+            Command::Leave { ticket, how } => self.leave(ticket, how),
+            Command::Cache {
+                since,
+                epoch,
+                reply,
+            } => {
+                let cache = self.engine.executor().cache();
+                let _ = reply.send(cache.changes_since(since, epoch));
+            }
+            Command::Holds { key, reply } => {
+                let _ = reply.send(self.engine.executor().cache().contains(&key));
+            }
+            Command::Look { reply } => {
+                let _ = reply.send(self.picture());
+            }
+            Command::Stop { reply } => {
+                self.stop();
+                let _ = reply.send(());
+            }
+        }
+    }
+
+    fn submit(
+        &mut self,
+        ticket: u64,
+        request: Request<E::Work>,
+        news: mpsc::UnboundedSender<NewsOf<E>>,
+    ) {
+        let now = self.now();
+        let class = request.class;
+        match self.engine.submit(now, request) {
+            Ok(job) => {
+                self.tickets.insert(ticket, job);
+                let caller = Caller {
+                    ticket,
+                    class,
+                    news,
+                };
+                self.callers.insert(job, caller);
+            }
+            Err(full) => {
+                self.metrics.ended(Outcome::Refused);
+                let _ = news.send(News::Refused(full, self.engine.load(now)));
+            }
+        }
+    }
+
+    fn leave(&mut self, ticket: u64, how: Leave) {
+        let Some(job) = self.tickets.remove(&ticket) else {
+            return;
+        };
+        self.callers.remove(&job);
+        let now = self.now();
+        let outcome = match how {
+            Leave::Cancel => {
+                self.engine.cancel(now, job);
+                Outcome::Cancelled
+            }
+            Leave::Abort => {
+                self.engine.abort(now, job);
+                Outcome::TimedOut
+            }
+        };
+        self.metrics.ended(outcome);
+    }
+
+    fn stop(&mut self) {
+        let now = self.now();
+        self.tell();
+        for job in self.engine.executor().jobs() {
+            self.engine.abort(now, job);
+            if let Some(caller) = self.callers.remove(&job) {
+                self.tickets.remove(&caller.ticket);
+                self.metrics.ended(Outcome::Stopped);
+                let _ = caller.news.send(News::Stopped(self.engine.load(now)));
+            }
+        }
+    }
+
+    fn picture(&mut self) -> Picture {
+        let load = self.engine.load(self.now());
+        let cache = self.engine.executor().cache();
+        Picture {
+            load,
+            unanswered: self.callers.len(),
+            cache_bytes: cache.bytes(),
+            cache_items: cache.len(),
+            cache_evictions: cache.evictions(),
+        }
+    }
+
+    /// Passes on what has happened in the engine.
+    fn tell(&mut self) {
+        let now = self.now();
+        for event in self.engine.advance(now) {
+            match event {
+                Event::Started(job) => {
+                    if let Some(caller) = self.callers.get(&job) {
+                        let _ = caller.news.send(News::Started);
+                    }
+                }
+                Event::Began(job, spent) => {
+                    let load = self.engine.load(now);
+                    if let Some(caller) = self.callers.get(&job) {
+                        self.metrics.began(caller.class, spent.wait);
+                        let _ = caller.news.send(News::Began(spent, load));
+                    }
+                }
+                Event::Ended(job, outcome) => {
+                    let load = self.engine.load(now);
+                    match &outcome {
+                        Ok(spent) => {
+                            self.metrics.ended(Outcome::Done);
+                            self.metrics.looked_up(spent.source);
+                        }
+                        Err(_) => self.metrics.ended(Outcome::Failed),
+                    }
+                    if let Some(caller) = self.callers.remove(&job) {
+                        self.tickets.remove(&caller.ticket);
+                        let _ = caller.news.send(News::Ended(outcome, load));
+                    }
+                }
+            }
+        }
+    }
+}
