@@ -8,6 +8,7 @@
 
 mod decode;
 mod error;
+pub mod generate;
 mod limits;
 mod object;
 mod store;
