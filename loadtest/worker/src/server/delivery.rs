@@ -17,7 +17,7 @@ use weir_rules::Timeouts;
 
 use super::failure::Failure;
 use crate::host::{Gone, News, Running};
-use crate::task::Task;
+use crate::task::{Task, TaskError};
 
 /// Answers up to this size are sent when they are complete, with their run time in the head;
 /// larger ones are streamed.
@@ -36,7 +36,7 @@ pub(super) struct Answer {
 }
 
 /// Why a job has no answer, with the load at that moment if it is known.
-pub(super) type Failed = (Failure, Option<Load>);
+pub(super) type Failed = (Failure, Option<Box<Load>>);
 
 /// A submitted job and what it writes.
 #[derive(Debug)]
@@ -46,12 +46,6 @@ pub(super) struct Delivery {
     timeouts: Timeouts,
     /// Whether the job is done, though not everything it wrote may have been sent.
     ended: bool,
-}
-
-/// What ends a stage of a job.
-enum Turn {
-    News(News<crate::task::TaskError>),
-    TimedOut,
 }
 
 impl Delivery {
@@ -81,11 +75,11 @@ impl Delivery {
             tokio::select! {
                 Some(chunk) = self.chunks.recv() => head.extend_from_slice(&chunk),
                 turn = next(&mut self.running, deadline) => match turn? {
-                    Turn::News(News::Ended(Ok(spent), load)) => {
+                    Some(News::Ended(Ok(spent), load)) => {
                         return Ok(self.whole(head, spent, load));
                     }
-                    Turn::News(news) => ended_badly(news)?,
-                    Turn::TimedOut => return Err(self.timed_out("stream", self.timeouts.stream)),
+                    Some(news) => ended_badly(news)?,
+                    None => return Err(self.timed_out("stream", self.timeouts.stream)),
                 },
             }
             if head.len() > WHOLE {
@@ -106,17 +100,17 @@ impl Delivery {
         let mut deadline = Instant::now() + self.timeouts.queue;
         loop {
             match next(&mut self.running, deadline).await? {
-                Turn::News(News::Started) => {
+                Some(News::Started) => {
                     started = true;
                     deadline = Instant::now() + self.timeouts.evaluate;
                 }
-                Turn::News(News::Began(spent, load)) => return Ok(Began::Writing(spent, load)),
-                Turn::News(News::Ended(Ok(spent), load)) => return Ok(Began::Ended(spent, load)),
-                Turn::News(news) => ended_badly(news)?,
-                Turn::TimedOut if started => {
+                Some(News::Began(spent, load)) => return Ok(Began::Writing(spent, load)),
+                Some(News::Ended(Ok(spent), load)) => return Ok(Began::Ended(spent, load)),
+                Some(news) => ended_badly(news)?,
+                None if started => {
                     return Err(self.timed_out("evaluate", self.timeouts.evaluate));
                 }
-                Turn::TimedOut => return Err(self.timed_out("queue", self.timeouts.queue)),
+                None => return Err(self.timed_out("queue", self.timeouts.queue)),
             }
         }
     }
@@ -187,9 +181,9 @@ impl Delivery {
             tokio::select! {
                 Some(chunk) = self.chunks.recv() => return Some(Piece::Chunk(chunk)),
                 turn = next(&mut self.running, deadline) => match turn {
-                    Ok(Turn::News(News::Ended(Ok(_), _))) => self.ended = true,
-                    Ok(Turn::News(News::Started | News::Began(..))) => {}
-                    Ok(Turn::News(_) | Turn::TimedOut) | Err(_) => return None,
+                    Ok(Some(News::Ended(Ok(_), _))) => self.ended = true,
+                    Ok(Some(News::Started | News::Began(..))) => {}
+                    Ok(_) | Err(_) => return None,
                 },
             }
         }
@@ -201,21 +195,27 @@ enum Began {
     Ended(Spent, Load),
 }
 
-async fn next(running: &mut Running<Task>, deadline: Instant) -> Result<Turn, Failed> {
+/// The next news, or `None` at the deadline.
+async fn next(
+    running: &mut Running<Task>,
+    deadline: Instant,
+) -> Result<Option<News<TaskError>>, Failed> {
     match timeout_at(deadline, running.next()).await {
-        Ok(Ok(news)) => Ok(Turn::News(news)),
+        Ok(Ok(news)) => Ok(Some(news)),
         Ok(Err(Gone)) => Err((Failure::gone(), None)),
-        Err(_) => Ok(Turn::TimedOut),
+        Err(_) => Ok(None),
     }
 }
 
 /// An error, if the job has ended without an answer.
-fn ended_badly(news: News<crate::task::TaskError>) -> Result<(), Failed> {
+fn ended_badly(news: News<TaskError>) -> Result<(), Failed> {
     match news {
         News::Started | News::Began(..) | News::Ended(Ok(_), _) => Ok(()),
-        News::Ended(Err(error), load) => Err((Failure::from(&error), Some(load))),
-        News::Refused(full, load) => Err((Failure::unavailable(full.to_string()), Some(load))),
-        News::Stopped(load) => Err((Failure::stopped(), Some(load))),
+        News::Ended(Err(error), load) => Err((Failure::from(&error), Some(Box::new(load)))),
+        News::Refused(full, load) => {
+            Err((Failure::unavailable(full.to_string()), Some(Box::new(load))))
+        }
+        News::Stopped(load) => Err((Failure::stopped(), Some(Box::new(load)))),
     }
 }
 
