@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `weir-lab`: what the rule-processing host costs and how its orders differ, measured.
+//!
+//! ```text
+//! rules      items/s of the rules against jq and Python on the same items
+//! orders     response times under a rising rate, for every order (document 003)
+//! emulation  the emulated executor against the real one on the same jobs
+//! ```
+
+mod emulation;
+mod orders;
+mod rules;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Measures the rule-processing host.
+#[derive(Parser)]
+#[command(name = "weir-lab", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Rule evaluation against jq and Python, cold and cached jobs, memory per million items
+    Rules(rules::Args),
+    /// Response times under a rising rate, for every order and quantum of document 003
+    Orders(orders::Args),
+    /// The emulated executor against the real one on the same jobs
+    Emulation(emulation::Args),
+}
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().command {
+        Command::Rules(args) => rules::run(&args),
+        Command::Orders(args) => orders::run(&args),
+        Command::Emulation(args) => emulation::run(&args),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
