@@ -9,11 +9,13 @@ use serde::de::DeserializeOwned;
 use crate::limits::Limits;
 
 mod field;
+pub(crate) mod object;
 mod operator;
 pub(crate) mod path;
 mod presentation;
 pub(crate) mod value;
 
+use object::objects;
 use path::Path;
 
 pub(crate) use operator::{ActionName, FilterName, Node, Operator, WrittenAction};
@@ -41,7 +43,7 @@ impl std::fmt::Display for BadRequest {
 
 /// A rule-processing request (document 001, section 3.1 and Listing 1). The README lists its fields.
 #[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, remote = "Self")]
 pub struct Request {
     /// Names the submitter's session in logs: at most 128 characters.
     #[serde(deserialize_with = "field::session")]
@@ -75,7 +77,7 @@ pub struct Request {
 
 /// A request to fetch a project's items into the cache (document 001, section 3.2).
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, remote = "Self")]
 pub struct Prefetch {
     /// As in [`Request`].
     #[serde(deserialize_with = "field::session")]
@@ -93,7 +95,7 @@ pub struct Prefetch {
 
 /// How long a request may stay in a state before it is aborted: over 0, at most an hour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, remote = "Self")]
 pub struct Timeouts {
     /// Until its first joblet starts: `queue_seconds`, 15 unless told.
     #[serde(rename = "queue_seconds", deserialize_with = "field::seconds")]
@@ -116,6 +118,8 @@ impl Default for Timeouts {
         }
     }
 }
+
+objects!(Request, Prefetch, Timeouts);
 
 impl Request {
     /// Reads a request and counts its parts.

@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use super::{Compiler, replacement};
 use crate::number;
 use crate::plan::{Action, Arithmetic, Case, Change, Lookup, Operand, Operation, Replace, Side};
+use crate::request::object::objects;
 use crate::request::path::Path;
 use crate::request::value::{Scalar, Table, Value, field_name, fits};
 use crate::request::{ActionName, BadRequest, WrittenAction, at_most};
@@ -30,7 +31,7 @@ enum CaseName {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, remote = "Self")]
 struct Calculation {
     operation: OperationName,
     #[serde(default)]
@@ -50,14 +51,14 @@ enum OperationName {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, remote = "Self")]
 struct Splitting {
     separator: String,
     index: usize,
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, remote = "Self")]
 struct Replacing {
     search: String,
     replacement: String,
@@ -66,12 +67,14 @@ struct Replacing {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, remote = "Self")]
 struct LookingUp {
     table: Table,
     #[serde(default)]
     default: Option<Box<RawValue>>,
 }
+
+objects!(Calculation, Splitting, Replacing, LookingUp);
 
 impl Compiler<'_> {
     pub(super) fn actions(

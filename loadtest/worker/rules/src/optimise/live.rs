@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::plan::{Action, Operator, Output};
+use crate::plan::{Action, Condition, Operator, Output};
 
 /// Fields whose value may still matter: all but some, or only some.
 #[derive(Clone)]
@@ -92,7 +92,10 @@ pub(crate) fn without_dead_writes(operators: Vec<Operator>, output: &Output) -> 
     for operator in operators.iter().rev() {
         let (actions, before) = mark(&operator.actions, live.clone());
         let (else_actions, otherwise) = mark(&operator.else_actions, live);
-        live = before.or(otherwise);
+        live = match operator.condition {
+            Condition::Constant(true) => before,
+            _ => before.or(otherwise),
+        };
         if actions.contains(&true) || else_actions.contains(&true) {
             operator.condition.reads(&mut |field| live.insert(field));
         }

@@ -4,12 +4,13 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::object::objects;
 use super::path::Path;
 use super::{BadRequest, Request};
 use crate::limits::Limits;
 
 #[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, remote = "Self")]
 pub(crate) struct Operator {
     #[serde(default)]
     pub(crate) name: Option<String>,
@@ -23,7 +24,7 @@ pub(crate) struct Operator {
 
 /// One entry of a condition. It holds if its own filter or any child holds.
 #[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, remote = "Self")]
 pub(crate) struct Node {
     pub(crate) field: String,
     pub(crate) filter: FilterName,
@@ -60,7 +61,7 @@ pub(crate) enum FilterName {
 }
 
 #[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, remote = "Self")]
 pub(crate) struct WrittenAction {
     pub(crate) field: String,
     pub(crate) action: ActionName,
@@ -81,6 +82,8 @@ pub(crate) enum ActionName {
     Replace,
     Lookup,
 }
+
+objects!(Operator, Node, WrittenAction);
 
 /// What is left of the limits while a request is counted.
 struct Left<'a> {

@@ -3,8 +3,12 @@
 
 use serde::Deserialize;
 
+use super::object::objects;
+
+objects!(SortKey, Search);
+
 #[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, remote = "Self")]
 pub(crate) struct SortKey {
     pub(crate) field: String,
     #[serde(default)]
@@ -30,7 +34,7 @@ pub(crate) enum As {
 }
 
 #[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, remote = "Self")]
 pub(crate) struct Search {
     pub(crate) text: String,
     #[serde(default)]

@@ -10,6 +10,7 @@ use serde::de::{Deserializer, Error, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::BadRequest;
+use super::object::objects;
 use super::path::Path;
 use crate::limits::Limits;
 use crate::number;
@@ -31,12 +32,14 @@ pub(crate) enum Value {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, remote = "Self")]
 struct Tagged {
     #[serde(rename = "type")]
     kind: Kind,
     value: Box<RawValue>,
 }
+
+objects!(Tagged);
 
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
