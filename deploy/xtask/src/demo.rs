@@ -2,25 +2,33 @@
 //! `cargo xtask demo`: one workload, sent five ways through real Envoys, and a table.
 //!
 //! ```text
-//!  replay ──> 2 Envoys (callers) ──> 6 emulated hosts      new processes for every way
-//!                 ▲                        │
-//!                 └────── weir-control <───┘               only where Weir chooses
+//!  replay ──> 2 Envoys (callers) ──> hosts      new processes for every way
+//!                 ▲                    │
+//!                 └── weir-control <───┘         only where Weir chooses
+//!
+//!  emulated hosts: a recorded trace whose jobs sleep
+//!  real hosts:     rules on generated feeds, on the cores of this machine
 //! ```
 
+mod busy;
+mod comparison;
 mod control;
 mod envoy;
+mod header;
 mod hosts;
 mod http;
 mod interrupt;
 mod machine;
 mod plan;
 mod processes;
+mod programs;
 mod progress;
 mod replay;
 mod results;
 mod table;
 mod verdict;
 mod ways;
+mod workload;
 
 use std::fs;
 use std::net::SocketAddr;
@@ -29,16 +37,16 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, ensure};
 
-use crate::command::Run;
-use crate::demo::plan::Plan;
+use crate::demo::busy::Busy;
+use crate::demo::plan::{Plan, Work};
 use crate::demo::processes::Processes;
+use crate::demo::programs::Programs;
 use crate::demo::progress::Progress;
-use crate::demo::replay::Workload;
 use crate::demo::results::Figures;
 use crate::demo::table::Table;
 use crate::demo::ways::{Kind, WAYS, Way};
+use crate::demo::workload::{PRIORITIES, Workload};
 use crate::workspace::Workspace;
-use crate::{build_filter, tools};
 
 /// From the start of the sidecars to the filter's first choice from a table.
 const FIRST_TABLE: Duration = Duration::from_secs(20);
@@ -52,21 +60,16 @@ failed:   requests without a good answer; uneven: deviation over mean of the hos
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
+    /// Hosts that do the work: rules on generated feeds, instead of a recorded trace whose jobs
+    /// sleep. Smaller, as this machine's cores are all there is
+    #[arg(long)]
+    real: bool,
     /// A quarter of the workload: under two minutes, and rougher figures
     #[arg(long)]
     quick: bool,
     /// Only the ways whose name contains this; repeatable
     #[arg(long, value_name = "NAME")]
     way: Vec<String>,
-}
-
-/// What is run, by absolute path.
-struct Programs {
-    envoy: PathBuf,
-    filter: PathBuf,
-    control: PathBuf,
-    worker: PathBuf,
-    replay: PathBuf,
 }
 
 /// One run of the command.
@@ -84,9 +87,12 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     ensure!(!ways.is_empty(), "no way has such a name: {}", names());
     interrupt::catch()?;
     let programs = Programs::build(workspace)?;
-    let plan = Plan::new(args.quick);
+    let plan = match args.real {
+        true => Plan::real(args.quick),
+        false => Plan::emulated(args.quick),
+    };
     let folder = new_folder(workspace)?;
-    let workload = replay::prepare(workspace, &programs.replay, &plan, &folder)?;
+    let workload = Workload::prepare(workspace, &programs, &plan, &folder)?;
     let demo = Demo {
         root: workspace.root.clone(),
         programs,
@@ -94,26 +100,16 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
         workload,
         folder,
     };
-    let header = demo.header();
+    let header = header::text(&demo.plan, &demo.workload.description);
     println!("\n{header}\n");
     let figures = demo.compare(&ways)?;
-    let report = format!("{header}\n\n{}", tell(figures));
+    let report = format!("{header}\n\n{}", demo.tell(figures));
     let file = demo.folder.join("table.txt");
     fs::write(&file, &report).with_context(|| format!("writing {}", file.display()))?;
     println!("\n{report}");
     let folder = workspace.shown(&demo.folder);
     println!("Every request, configuration and log is kept in {folder}");
     Ok(())
-}
-
-fn tell(figures: Vec<Figures>) -> String {
-    let (rows, all): (Vec<_>, Vec<_>) = figures
-        .into_iter()
-        .map(|way| (way.by_priority, way.all))
-        .unzip();
-    let table = Table(rows.into_iter().flatten().collect());
-    let verdict = verdict::lines(&all).join("\n");
-    format!("{table}\n{EXPLANATION}\n{verdict}\n")
 }
 
 impl Args {
@@ -125,30 +121,6 @@ impl Args {
 fn names() -> String {
     let names: Vec<&str> = WAYS.iter().map(|way| way.name).collect();
     names.join(", ")
-}
-
-impl Programs {
-    fn build(workspace: &Workspace) -> Result<Self> {
-        let envoy = tools::install(workspace)?.envoy;
-        let filter = build_filter::run(workspace)?;
-        let packages = ["weir-control", "weir-worker", "weir-replay"];
-        println!("demo: building {}", packages.join(", "));
-        let mut command = workspace.cargo();
-        command.args(["build", "--release", "--bins"]);
-        for package in packages {
-            command.args(["--package", package]);
-        }
-        command.shown()?;
-        let [control, worker, replay] =
-            packages.map(|name| workspace.target.join("release").join(name));
-        Ok(Self {
-            envoy,
-            filter,
-            control,
-            worker,
-            replay,
-        })
-    }
 }
 
 fn new_folder(workspace: &Workspace) -> Result<PathBuf> {
@@ -181,7 +153,9 @@ impl Demo {
             Some(_) => format!("sending, {} of {} s", sent.as_secs(), plan.replay.as_secs()),
             None => "waiting for the last answers".to_owned(),
         };
-        let records = self.workload.send(
+        let busy = Busy::new();
+        let replayed = replay::send(
+            &self.workload,
             &mut processes,
             &self.programs.replay,
             &callers,
@@ -189,8 +163,24 @@ impl Demo {
             &folder,
             |sent| progress.say(&sending(sent), started.elapsed()),
         )?;
+        let (records, busy) = (replayed.records, busy.share());
         progress.end_way(&format!("done in {} s", started.elapsed().as_secs()));
-        Ok(Figures::new(way.name, &replay::PRIORITIES, &records))
+        let figures = Figures::new(way.name, &PRIORITIES, &records, busy, replayed.lag);
+        Ok(figures)
+    }
+
+    /// The table, and what is to be said of it.
+    fn tell(&self, figures: Vec<Figures>) -> String {
+        let closing = match self.plan.work {
+            Work::Emulated(_) => {
+                let all: Vec<_> = figures.iter().map(|way| &way.all).collect();
+                verdict::lines(&all)
+            }
+            Work::Real(_) => comparison::lines(&figures),
+        };
+        let rows = figures.into_iter().flat_map(|way| way.by_priority);
+        let table = Table(rows.collect());
+        format!("{table}\n{EXPLANATION}\n{}\n", closing.join("\n"))
     }
 
     /// Starts hosts, sidecars and, where Weir chooses, weir-control.
@@ -201,7 +191,13 @@ impl Demo {
         folder: &Path,
     ) -> Result<Vec<SocketAddr>> {
         let programs = &self.programs;
-        let hosts = hosts::start(processes, &programs.worker, &self.plan, folder)?;
+        let hosts = hosts::start(
+            processes,
+            &programs.worker,
+            &self.plan,
+            &self.workload,
+            folder,
+        )?;
         let nodes: Vec<String> = (1..=self.plan.callers)
             .map(|n| format!("caller-{n}"))
             .collect();
@@ -217,7 +213,13 @@ impl Demo {
                 selection,
                 overload,
             } => {
-                let config = control::config(selection, overload, &hosts, &programs.filter);
+                let config = control::config(
+                    selection,
+                    overload,
+                    &self.plan.limits,
+                    &hosts,
+                    &programs.filter,
+                );
                 let control = control::start(processes, &programs.control, &config, folder)?;
                 let mut start = |node: &String| {
                     let bootstrap = envoy::with_weir(&self.root, node, control.xds)?;
@@ -230,38 +232,13 @@ impl Demo {
             }
         }
     }
-
-    fn header(&self) -> String {
-        let Plan {
-            hosts,
-            cores,
-            callers,
-            cache_bytes,
-            fetch_bytes_per_second,
-            ..
-        } = &self.plan;
-        format!(
-            "{workload}\n\
-             hosts:    {hosts} with {cores} EMULATED cores: a job sleeps for its time and burns no CPU; {cache_bytes} of \
-             cache, empty at the start, filled at {fetch_bytes_per_second}/s\n\
-             callers:  {callers} Envoys; {seconds} s for each way; who has no good answer {deadline} s later gives up\n\
-             policies: breaker at {breaker} queued jobs, dagor at a mean queuing delay of {threshold}, in steps of {step:.0} %\n\
-             machine:  {machine}",
-            workload = self.workload.description,
-            seconds = self.plan.replay.as_secs_f32(),
-            deadline = self.plan.deadline.as_secs_f32(),
-            breaker = plan::BREAKER_QUEUED_JOBS,
-            threshold = plan::DAGOR_THRESHOLD,
-            step = 100.0 * plan::DAGOR_STEP,
-            machine = machine::describe(),
-        )
-    }
 }
 
 /// Sends requests of no consequence until the filter chooses from a table.
 fn wait_for_table(processes: &mut Processes, node: &str, caller: SocketAddr) -> Result<()> {
     processes.wait_until(&format!("the first table of {node}"), FIRST_TABLE, || {
-        let answer = http::get(caller, "/").ok()?;
+        // A host that works for real has no answer to this but an error.
+        let answer = http::ask(caller, "/").ok()?;
         let reason = answer.header("x-weir-reason")?;
         (reason != "no_table").then_some(())
     })

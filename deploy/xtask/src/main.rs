@@ -4,13 +4,16 @@
 //! ```text
 //!  tools ──> build-filter ──> test    fmt, clippy, tests, licences
 //!    │             └────────> demo    five ways over one workload, on real Envoys
-//!  deploy/tools/pins.toml     bench   the per-request path
+//!  deploy/tools/pins.toml       ^
+//!                             feeds   projects, items and rules for real hosts
+//!                             bench   the per-request path
 //! ```
 
 mod bench;
 mod build_filter;
 mod command;
 mod demo;
+mod feeds;
 mod test;
 mod tools;
 mod workspace;
@@ -40,6 +43,8 @@ enum Command {
     Tools(tools::Args),
     /// Replay a workload five ways through real Envoys and print a table
     Demo(demo::Args),
+    /// Generate feeds and rules for real hosts into .weir/feeds
+    Feeds(feeds::Args),
     /// Build weir_filter.wasm and check its size
     BuildFilter,
 }
@@ -62,6 +67,7 @@ fn run(command: Command) -> Result<()> {
         Command::Bench(args) => bench::run(&workspace, &args),
         Command::Tools(args) => tools::run(&workspace, &args),
         Command::Demo(args) => demo::run(&workspace, &args),
+        Command::Feeds(args) => feeds::run(&workspace, &args),
         Command::BuildFilter => build_filter::run(&workspace).map(drop),
     }
 }

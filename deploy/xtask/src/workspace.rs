@@ -47,6 +47,20 @@ impl Workspace {
         command
     }
 
+    /// Builds the programs of packages that have one with their own name; returns absolute paths.
+    pub(crate) fn build_release<const N: usize>(
+        &self,
+        packages: [&str; N],
+    ) -> Result<[PathBuf; N]> {
+        let mut command = self.cargo();
+        command.args(["build", "--release", "--bins"]);
+        for package in packages {
+            command.args(["--package", package]);
+        }
+        command.shown()?;
+        Ok(packages.map(|name| self.target.join("release").join(name)))
+    }
+
     /// The git-ignored folder of everything the commands keep.
     pub(crate) fn cache(&self) -> PathBuf {
         self.root.join(".weir")

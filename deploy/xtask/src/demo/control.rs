@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::demo::plan;
+use crate::demo::plan::Limits;
 use crate::demo::processes::Processes;
 
 const READY: Duration = Duration::from_secs(10);
@@ -49,6 +49,7 @@ pub(super) fn start(
 pub(super) fn config(
     selection: &str,
     overload: &str,
+    limits: &Limits,
     hosts: &[SocketAddr],
     filter: &Path,
 ) -> Value {
@@ -63,12 +64,12 @@ pub(super) fn config(
             "policy": {
                 "selection": selection,
                 "overload": overload,
-                "breaker_queued_jobs": plan::BREAKER_QUEUED_JOBS,
+                "breaker_queued_jobs": limits.breaker_queued_jobs,
             },
             "dagor": {
-                "threshold": plan::DAGOR_THRESHOLD,
-                "alpha": plan::DAGOR_STEP,
-                "beta": plan::DAGOR_STEP,
+                "threshold": limits.dagor_threshold,
+                "alpha": limits.dagor_step,
+                "beta": limits.dagor_step,
             },
             "hosts": hosts,
             "scrape": {},

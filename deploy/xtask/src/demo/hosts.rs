@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The emulated hosts. New processes for every way, so all start with empty caches.
+//! The hosts. New processes for every way, so all start with empty caches.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -10,8 +10,9 @@ use std::time::Duration;
 use anyhow::Result;
 use serde::Deserialize;
 
-use crate::demo::plan::Plan;
+use crate::demo::plan::{Plan, Work};
 use crate::demo::processes::Processes;
+use crate::demo::workload::Workload;
 
 const READY: Duration = Duration::from_secs(10);
 
@@ -25,16 +26,13 @@ pub(super) fn start(
     processes: &mut Processes,
     program: &Path,
     plan: &Plan,
+    workload: &Workload,
     folder: &Path,
 ) -> Result<Vec<SocketAddr>> {
     let names: Vec<String> = (1..=plan.hosts).map(|n| format!("host-{n}")).collect();
     for name in &names {
-        let mut command = Command::new(program);
+        let mut command = command(program, plan, workload);
         command
-            .args(["--emulate", "--listen", "127.0.0.1:0"])
-            .args(["--cores", &plan.cores.to_string()])
-            .args(["--cache-bytes", plan.cache_bytes])
-            .args(["--fetch-bytes-per-second", plan.fetch_bytes_per_second])
             .arg("--ports-file")
             .arg(folder.join(format!("{name}.ports")))
             .env("RUST_LOG", "warn");
@@ -48,4 +46,42 @@ pub(super) fn start(
         })
     };
     names.iter().map(address).collect()
+}
+
+fn command(program: &Path, plan: &Plan, workload: &Workload) -> Command {
+    let mut command = Command::new(program);
+    match &plan.work {
+        Work::Emulated(trace) => command
+            .arg("--emulate")
+            .args(["--fetch-bytes-per-second", trace.fetch_bytes_per_second]),
+        Work::Real(_) => command.arg("--store").args(&workload.feeds),
+    };
+    command
+        .args(["--listen", "127.0.0.1:0"])
+        .args(["--cores", &plan.cores.to_string()])
+        .args(["--cache-bytes", plan.cache_bytes]);
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::describe;
+
+    #[test]
+    fn emulated_hosts_are_told_so_and_real_ones_where_the_feeds_are() {
+        let workload = |feeds: Option<&str>| Workload {
+            file: "w.ndjson".into(),
+            feeds: feeds.map(Into::into),
+            description: String::new(),
+        };
+        let said = |plan: &Plan, workload: &Workload| {
+            describe(&command(Path::new("weir-worker"), plan, workload))
+        };
+        let emulated = said(&Plan::emulated(true), &workload(None));
+        assert!(emulated.starts_with("weir-worker --emulate "), "{emulated}");
+        let real = said(&Plan::real(true), &workload(Some("feeds")));
+        assert!(real.starts_with("weir-worker --store feeds "), "{real}");
+        assert!(!real.contains("emulate"), "{real}");
+    }
 }

@@ -9,14 +9,25 @@ use anyhow::{Context, Result, ensure};
 
 const LIMIT: Duration = Duration::from_secs(2);
 
-/// An answer with status 200.
 pub(super) struct Answer {
+    status: String,
     headers: String,
     pub(super) body: String,
 }
 
 /// Asks for a page. Any status but 200 is an error.
 pub(super) fn get(address: SocketAddr, path: &str) -> Result<Answer> {
+    let answer = ask(address, path)?;
+    ensure!(
+        answer.status == "200",
+        "http://{address}{path}: status {}",
+        answer.status
+    );
+    Ok(answer)
+}
+
+/// The answer to a GET, whatever its status.
+pub(super) fn ask(address: SocketAddr, path: &str) -> Result<Answer> {
     let mut stream = TcpStream::connect_timeout(&address, LIMIT)?;
     stream.set_read_timeout(Some(LIMIT))?;
     write!(
@@ -35,9 +46,12 @@ impl Answer {
             .split_once("\r\n\r\n")
             .context("the answer has no end of headers")?;
         let (first, headers) = head.split_once("\r\n").unwrap_or((head, ""));
-        let status = first.split(' ').nth(1).unwrap_or_default();
-        ensure!(status == "200", "status {status}");
+        let status = first
+            .split(' ')
+            .nth(1)
+            .context("the answer has no status")?;
         let mut answer = Self {
+            status: status.to_owned(),
             headers: headers.to_owned(),
             body: body.to_owned(),
         };
@@ -82,6 +96,7 @@ mod tests {
             Answer::parse(b"HTTP/1.1 200 OK\r\nX-Weir-Reason: random\r\n\r\nhello").unwrap();
         assert_eq!(answer.header("x-weir-reason"), Some("random"));
         assert_eq!(answer.header("x-weir-host"), None);
+        assert_eq!(answer.status, "200");
         assert_eq!(answer.body, "hello");
     }
 
@@ -93,10 +108,10 @@ mod tests {
     }
 
     #[test]
-    fn errors_and_cut_answers_are_refused() {
+    fn cut_answers_are_refused() {
         for answer in [
             "",
-            "HTTP/1.1 503 no\r\n\r\nbody",
+            "HTTP/1.1\r\n\r\nbody",
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nff\r\nabc",
         ] {
             assert!(body(answer).is_err(), "{answer:?}");

@@ -1,79 +1,149 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How large the demonstration is.
+//! How large the demonstration is, as data.
 
 use std::time::Duration;
-
-/// The extract of the trace, and the minutes it holds. Its load is even, so that what differs
-/// between the ways is their doing.
-pub(super) const TRACE: &str = "azfunc2019_steady_5min";
-pub(super) const FROM_MINUTE: u64 = 100;
-pub(super) const MINUTES: u64 = 5;
-/// The source begins at 08:00.
-pub(super) const FROM_CLOCK: &str = "09:40";
-
-/// Four for each core: the default of 100 is for hosts with far more cores, and would let a job
-/// wait for seconds here before the next host is taken.
-pub(super) const BREAKER_QUEUED_JOBS: u32 = 16;
-
-/// Some eight mean run times: the default of 20 ms is for hosts on which hardly any job waits.
-pub(super) const DAGOR_THRESHOLD: &str = "500ms";
-
-/// Share of the admitted requests that one window of a second sheds or adds. The paper's 5 % and 1 % are
-/// for services that run for hours: here a host that got twice its share would shed for half of the time.
-pub(super) const DAGOR_STEP: f64 = 0.3;
 
 /// Starting the processes of a way and letting the last answers come, where hosts keep up.
 pub(super) const AROUND: Duration = Duration::from_secs(6);
 
 /// The same for every way.
 pub(super) struct Plan {
+    /// What the hosts do.
+    pub(super) work: Work,
     /// How long the workload lasts for each way.
     pub(super) replay: Duration,
     /// A caller that has no good answer by then gives up. As long as a way may go on after its
     /// last request was sent.
     pub(super) deadline: Duration,
-    /// Share of the trace's calls. With all of them two real cores would be the bottleneck.
-    pub(super) sample: f64,
     pub(super) hosts: usize,
     pub(super) cores: usize,
-    /// The workload's run times over the time that the hosts' cores offer.
-    pub(super) utilisation: f64,
     /// Each host's cache: holds a part of the data, so that where requests go decides what is
     /// found there.
     pub(super) cache_bytes: &'static str,
-    /// Absent data comes with this bandwidth, and keeps a core busy meanwhile.
-    pub(super) fetch_bytes_per_second: &'static str,
     /// Sidecars that share what they know through weir-control.
     pub(super) callers: usize,
+    pub(super) limits: Limits,
+}
+
+/// What the hosts do, and for whom.
+pub(super) enum Work {
+    /// They sleep for as long as a recorded trace says.
+    Emulated(Trace),
+    /// They apply rules to feeds.
+    Real(Feeds),
+}
+
+/// Minutes of the recorded trace.
+pub(super) struct Trace {
+    /// Its name in `loadtest/traces`.
+    pub(super) name: &'static str,
+    pub(super) from_minute: u64,
+    pub(super) minutes: u64,
+    /// The first minute as time of the day.
+    pub(super) from_clock: &'static str,
+    /// Share of the trace's calls. With all of them two real cores would be the bottleneck.
+    pub(super) sample: f64,
+    /// The workload's run times over the time that the hosts' cores offer.
+    pub(super) utilisation: f64,
+    /// Absent data comes with this bandwidth, and keeps a core busy meanwhile.
+    pub(super) fetch_bytes_per_second: &'static str,
+}
+
+/// Generated projects, and how often somebody wants something of them.
+pub(super) struct Feeds {
+    pub(super) projects: u32,
+    pub(super) items_min: u32,
+    pub(super) items_max: u32,
+    /// Kinds of requests of a project, at most.
+    pub(super) channels_max: u32,
+    pub(super) format: &'static str,
+    /// Of the feeds and of the workload.
+    pub(super) seed: u64,
+    /// Jobs a second.
+    pub(super) rate: f64,
+    /// Exponent of the projects' popularity.
+    pub(super) zipf: f64,
+    /// Share of the jobs that are important.
+    pub(super) high_share: f64,
+}
+
+/// Where Weir's defaults are for other hosts than these.
+pub(super) struct Limits {
+    pub(super) breaker_queued_jobs: u32,
+    pub(super) dagor_threshold: &'static str,
+    /// Share of the admitted requests that one window of a second sheds or adds. The paper's 5 %
+    /// and 1 % are for services that run for hours: here a host that got twice its share would shed
+    /// for half of the time.
+    pub(super) dagor_step: f64,
 }
 
 impl Plan {
-    pub(super) fn new(quick: bool) -> Self {
-        let full = Self {
-            replay: Duration::from_secs(50),
-            deadline: Duration::from_secs(15),
-            sample: 0.5,
+    pub(super) fn emulated(quick: bool) -> Self {
+        let part = if quick { 4 } else { 1 };
+        Self {
+            work: Work::Emulated(Trace {
+                // Its load is even, so that what differs between the ways is their doing.
+                name: "azfunc2019_steady_5min",
+                from_minute: 100,
+                minutes: 5,
+                // The source begins at 08:00.
+                from_clock: "09:40",
+                // The same number of requests a second, quick or not.
+                sample: 0.5 / f64::from(part),
+                utilisation: 0.85,
+                fetch_bytes_per_second: "5G",
+            }),
+            replay: Duration::from_secs(50) / part,
+            deadline: Duration::from_secs(15) / if quick { 2 } else { 1 },
             hosts: 6,
             cores: 4,
-            utilisation: 0.85,
             cache_bytes: "4G",
-            fetch_bytes_per_second: "5G",
             callers: 2,
-        };
-        if !quick {
-            return full;
-        }
-        Self {
-            replay: full.replay / 4,
-            deadline: full.deadline / 2,
-            // The same number of requests a second.
-            sample: full.sample / 4.0,
-            ..full
+            limits: Limits {
+                // Four for each core: the default of 100 is for hosts with far more cores, and would
+                // let a job wait for seconds here before the next host is taken.
+                breaker_queued_jobs: 16,
+                // Some eight mean run times: the default of 20 ms is for hosts on which hardly any
+                // job waits.
+                dagor_threshold: "500ms",
+                dagor_step: 0.3,
+            },
         }
     }
 
+    /// Small enough for two real cores, which hosts, Envoys and the replayer share: these are to be
+    /// about half busy, so that it is the hosts' queues that requests wait in.
+    pub(super) fn real(quick: bool) -> Self {
+        Self {
+            work: Work::Real(Feeds {
+                projects: 24,
+                items_min: 500,
+                items_max: 8000,
+                channels_max: 3,
+                format: "parquet",
+                seed: 1,
+                rate: 20.0,
+                zipf: 0.8,
+                high_share: 0.2,
+            }),
+            replay: Duration::from_secs(if quick { 15 } else { 60 }),
+            deadline: Duration::from_secs(10),
+            hosts: 3,
+            cores: 1,
+            cache_bytes: "64M",
+            callers: 2,
+            limits: Limits {
+                breaker_queued_jobs: 4,
+                dagor_threshold: "250ms",
+                dagor_step: 0.3,
+            },
+        }
+    }
+}
+
+impl Trace {
     /// So that the minutes of the trace fit.
-    pub(super) fn speed_up(&self) -> f64 {
-        MINUTES as f64 * 60.0 / self.replay.as_secs_f64()
+    pub(super) fn speed_up(&self, replay: Duration) -> f64 {
+        self.minutes as f64 * 60.0 / replay.as_secs_f64()
     }
 }

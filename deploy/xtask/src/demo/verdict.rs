@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the demonstration claims, held against its own figures.
+//! What the demonstration with emulated hosts claims, held against its own figures.
 
 use crate::demo::table::Row;
 
@@ -18,7 +18,7 @@ enum Measure {
 const DYNAMIC: [&str; 2] = ["weir dynamic+breaker", "weir dynamic+dagor"];
 
 /// A line for each claim whose two ways were run. `all` has one row a way, over all priorities.
-pub(super) fn lines(all: &[Row]) -> Vec<String> {
+pub(super) fn lines(all: &[&Row]) -> Vec<String> {
     let claims = DYNAMIC.iter().flat_map(|ours| {
         [
             Claim {
@@ -37,8 +37,8 @@ pub(super) fn lines(all: &[Row]) -> Vec<String> {
 }
 
 impl Claim {
-    fn line(&self, all: &[Row]) -> Option<String> {
-        let find = |name: &str| all.iter().find(|row| row.way == name);
+    fn line(&self, all: &[&Row]) -> Option<String> {
+        let find = |name: &str| all.iter().copied().find(|row| row.way == name);
         let (ours, theirs) = (find(self.ours)?, find(self.theirs)?);
         let (holds, figures) = match self.measure {
             Measure::CacheHits => (
@@ -93,11 +93,12 @@ mod tests {
 
     #[test]
     fn claims_are_held_against_the_figures_also_when_they_fail() {
-        let all = [
+        let rows = [
             row("envoy least_request", 0.70, 5.0),
             row("envoy ring_hash", 0.99, 900.0),
             row("weir dynamic+breaker", 0.60, 30.0),
         ];
+        let all: Vec<&Row> = rows.iter().collect();
         assert_eq!(
             lines(&all),
             [
