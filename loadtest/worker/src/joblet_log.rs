@@ -19,15 +19,15 @@ pub struct Line {
     pub ended_us: u64,
     /// Its kind, see [`Kind::name`].
     pub kind: String,
-    /// The project of a FeedSource, the digest of the rules of the operators, the session of an
-    /// OutputFeed.
+    /// The project of a FeedSource; project/digest of the rules of SharedOperators and Operators;
+    /// the session of an OutputFeed.
     pub of: String,
     /// How long it held its cores, microseconds.
     pub ran_us: u64,
     /// The cores it held.
     pub cores: usize,
-    /// Whether it has a result.
-    pub ok: bool,
+    /// Size of its result; none if it failed.
+    pub bytes: Option<u64>,
 }
 
 /// Writes the log. What cannot be written is lost with a warning, once: a job matters more.
@@ -37,7 +37,7 @@ pub struct JobletLog {
 }
 
 impl JobletLog {
-    /// Begins a new file.
+    /// Begins a new file; what is written reaches it at the latest when the log is dropped.
     pub fn create(path: &Path) -> io::Result<Self> {
         let out = BufWriter::new(File::create(path)?);
         Ok(Self { out: Some(out) })
@@ -50,19 +50,21 @@ impl JobletLog {
         work: &Task,
         lasted: Duration,
         cores: usize,
-        ok: bool,
+        bytes: Option<u64>,
     ) {
         let line = Line {
             ended_us: micros(now),
             kind: kind.name().to_owned(),
             of: match work {
                 Task::Fetch(object) => object.project.to_string(),
-                Task::Apply(rules) => u128::from_le_bytes(rules.id()).to_string(),
+                Task::Apply { rules, project } => {
+                    format!("{project}/{:032x}", u128::from_be_bytes(rules.id()))
+                }
                 Task::Answer { session, .. } => session.to_string(),
             },
             ran_us: micros(lasted),
             cores,
-            ok,
+            bytes,
         };
         let Some(out) = &mut self.out else {
             return;

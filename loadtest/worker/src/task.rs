@@ -19,7 +19,12 @@ pub enum Task {
     /// FeedSource: reads and decodes the items of a project.
     Fetch(Object),
     /// SharedOperators and Operators.
-    Apply(Rules),
+    Apply {
+        /// What to apply.
+        rules: Rules,
+        /// To whose items, for the log.
+        project: Arc<str>,
+    },
     /// OutputFeed: writes the answer.
     Answer {
         /// What to write.
@@ -83,7 +88,7 @@ impl Task {
                 let feed = fetched.map_err(|e| TaskError::Store(Arc::new(e)))?;
                 Ok(product(feed))
             }
-            (Self::Apply(rules), Some(input)) => {
+            (Self::Apply { rules, .. }, Some(input)) => {
                 let feed = rules.apply(&input, cores, &tools.limits, stop)?;
                 Ok(product(feed))
             }
@@ -151,7 +156,10 @@ pub fn job(
             }),
             keep: plan.cache,
             cores: useful_cores(object),
-            work: Task::Apply(rules.clone()),
+            work: Task::Apply {
+                rules: rules.clone(),
+                project: Arc::clone(&object.project),
+            },
         });
     }
     steps.push(Step {

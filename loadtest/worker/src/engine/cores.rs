@@ -95,10 +95,11 @@ impl Cores {
 
     fn finish(&mut self, now: Duration, finished: Finished) {
         if let Some(begun) = self.running.remove(&finished.joblet) {
-            let (lasted, good) = (begun.since.elapsed(), finished.result.is_ok());
-            self.metrics.ran(begun.kind, lasted, good);
+            let lasted = begun.since.elapsed();
+            let bytes = finished.result.as_ref().ok().map(|product| product.bytes);
+            self.metrics.ran(begun.kind, lasted, bytes.is_some());
             if let Some(log) = &mut self.log {
-                log.write(now, begun.kind, &begun.work, lasted, begun.cores, good);
+                log.write(now, begun.kind, &begun.work, lasted, begun.cores, bytes);
             }
         }
         self.executor.finish(now, finished.joblet, finished.result);
