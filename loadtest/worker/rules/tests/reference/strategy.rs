@@ -152,6 +152,39 @@ fn node() -> impl Strategy<Value = Value> {
     })
 }
 
+/// A node on one field, its value among a few.
+pub(crate) fn narrow() -> impl Strategy<Value = Value> {
+    let orders = [
+        "is_greater_than",
+        "is_greater_equal",
+        "is_less_than",
+        "is_less_equal",
+        "is_equal",
+        "is_not_equal",
+    ];
+    let numbers = (
+        select(orders.to_vec()),
+        select(vec![json!(0), json!(7), json!(15), json!("a")]),
+    );
+    let texts = (
+        select(&["is_equal", "is_not_equal", "contains", "not_contains"][..]),
+        select(vec!["a", "15", ""]),
+    );
+    let test = prop_oneof![
+        1 => select(&["is_empty", "is_not_empty"][..]).prop_map(|filter| json!({"filter": filter})),
+        3 => numbers.prop_map(|(filter, value)| json!({"filter": filter, "value": value})),
+        2 => texts.prop_map(|(filter, value)| json!({"filter": filter, "value": value})),
+    ];
+    let node = |mut test: Value, children: Vec<Value>| {
+        test["field"] = json!("price");
+        test["children"] = Value::from(children);
+        test
+    };
+    let child = test.prop_map(move |test| node(test, Vec::new())).boxed();
+    let children = prop_oneof![3 => Just(Vec::new()).boxed(), 1 => prop::collection::vec(child.clone(), 1..3).boxed()];
+    (child, children).prop_map(move |(test, children)| node(test, children))
+}
+
 fn calculation() -> impl Strategy<Value = Value> {
     let operation = select(&["add", "subtract", "multiply", "divide"][..]);
     let amount = prop_oneof![
