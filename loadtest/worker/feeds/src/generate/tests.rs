@@ -170,7 +170,9 @@ fn progress_counts_every_item_once_and_in_batches() {
     let place = tempfile::tempdir().unwrap();
     let folder = Folder::open(place.path(), false).unwrap();
     let settings = Settings {
+        projects: 2,
         items_min: 10_000,
+        items_max: 10_000,
         ..small(1, Format::Ndjson)
     };
     let mut ends = Vec::new();

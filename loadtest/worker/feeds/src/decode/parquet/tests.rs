@@ -257,6 +257,8 @@ fn a_file_cut_anywhere_is_refused() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
     #[test]
     fn rows_come_back_in_order_whatever_the_row_groups_and_cores(
         rows in 0usize..40_000,
@@ -272,7 +274,9 @@ proptest! {
         let found = feed.batches().iter().flat_map(|batch| batch.column(0).as_string::<i32>());
         prop_assert!(found.eq(text.iter()));
     }
+}
 
+proptest! {
     #[test]
     fn a_file_with_flipped_bytes_is_refused_or_read_and_never_panics(
         flips in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 1..4),
