@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, SchemaRef};
 use arrow::error::ArrowError;
 
@@ -86,6 +86,7 @@ struct Context<'a> {
     columns: HashMap<String, usize>,
     limits: &'a Limits,
     stop: &'a Stop,
+    /// Of the batches that are done.
     bytes: AtomicU64,
 }
 
@@ -158,22 +159,30 @@ impl Rules {
 
 impl Context<'_> {
     fn batch(&self, batch: &RecordBatch) -> Result<Option<RecordBatch>, EvaluateError> {
-        let mut items = Items::new(batch, &self.schema, &self.columns);
+        let mut items = Items::new(batch, &self.schema, &self.columns, self.stop);
         for operator in &*self.rules.operators {
             if self.stop.raised() {
                 return Err(EvaluateError::Stopped);
             }
-            action::perform(operator, &mut items, self.limits, self.stop)?;
+            action::perform(operator, &mut items, self)?;
             if items.is_empty() {
                 return Ok(None);
             }
         }
+        items.drop_removed()?;
+        self.check(&items)?;
+        self.bytes.fetch_add(items.bytes(), Ordering::Relaxed);
         let batch = items.finish(&self.schema)?;
-        let bytes = self.bytes.fetch_add(text_bytes(&batch), Ordering::Relaxed);
-        if bytes + text_bytes(&batch) > self.limits.feed_bytes {
-            return Err(EvaluateError::FeedTooLarge(self.limits.feed_bytes));
-        }
         Ok((batch.num_rows() > 0).then_some(batch))
+    }
+
+    /// The batches that are done and this one, however far it is, are within the limit.
+    fn check(&self, items: &Items<'_>) -> Result<(), EvaluateError> {
+        let (done, limit) = (self.bytes.load(Ordering::Relaxed), self.limits.feed_bytes);
+        if done + items.bytes() > limit {
+            return Err(EvaluateError::FeedTooLarge(limit));
+        }
+        Ok(())
     }
 }
 
@@ -193,15 +202,4 @@ pub(crate) fn check_text(schema: &SchemaRef) -> Result<(), EvaluateError> {
     other.map_or(Ok(()), |field| {
         Err(EvaluateError::NotText(field.name().clone()))
     })
-}
-
-/// Bytes that the rows of a batch take: values, offsets and validity.
-fn text_bytes(batch: &RecordBatch) -> u64 {
-    let rows = batch.num_rows();
-    let column = |column: &Arc<dyn Array>| {
-        let offsets = column.as_string::<i32>().value_offsets();
-        let values = offsets[rows].abs_diff(offsets[0]);
-        u64::from(values) + (rows * 4 + rows / 8) as u64
-    };
-    batch.columns().iter().map(column).sum()
 }

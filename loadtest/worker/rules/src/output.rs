@@ -87,7 +87,7 @@ impl Output {
             None => (0..feed.schema().fields().len()).collect(),
         };
         let masks = parallel::in_order(batches.len(), cores, stop, |at| {
-            let mut items = Items::new(&batches[at], feed.schema(), &names);
+            let mut items = Items::new(&batches[at], feed.schema(), &names, stop);
             evaluate::filter::search(&mut items, columns.iter().copied(), &search.text)
         })?;
         Ok(places(masks.iter().map(|mask| mask.set_indices())))

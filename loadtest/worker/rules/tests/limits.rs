@@ -176,6 +176,30 @@ fn feeds_over_a_limit_are_refused() {
 }
 
 #[test]
+fn a_batch_counts_while_it_grows() {
+    let value = "x".repeat(1000);
+    let plan = compile(&format!(
+        r#""operators": [{{"actions": [
+            {{"field": "b", "action": "set", "value": "{value}"}},
+            {{"field": "all", "action": "remove"}}
+        ]}}]"#
+    ));
+    let items = feed(&[Some("a"); 40], 40);
+    let apply = |feed_bytes| {
+        let limits = Limits {
+            feed_bytes,
+            ..Limits::default()
+        };
+        plan.own.apply(&items, 1, &limits, &Stop::default())
+    };
+    assert!(matches!(
+        apply(20_000),
+        Err(EvaluateError::FeedTooLarge(20_000))
+    ));
+    assert_eq!(apply(50_000).unwrap().items(), 0);
+}
+
+#[test]
 fn a_feed_that_is_not_text_is_refused() {
     let schema = Arc::new(Schema::new(vec![Field::new("n", DataType::Int32, true)]));
     let column: ArrayRef = Arc::new(Int32Array::from(vec![1]));

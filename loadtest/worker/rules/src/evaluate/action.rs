@@ -10,20 +10,17 @@ use arrow::compute::nullif;
 
 use super::cells::{COLUMN_BYTES, Cells, TooLong, rewrite};
 use super::items::Items;
-use super::{EvaluateError, filter, text};
-use crate::limits::Limits;
+use super::{Context, EvaluateError, filter, text};
 use crate::number;
 use crate::plan::{
     Action, Arithmetic, Change, Lookup, Operand, Operation, Operator, Replace, Side,
 };
-use crate::stop::Stop;
 
 /// Performs an operator: its condition is evaluated once, before its actions.
 pub(super) fn perform(
     operator: &Operator,
     items: &mut Items<'_>,
-    limits: &Limits,
-    stop: &Stop,
+    context: &Context<'_>,
 ) -> Result<(), EvaluateError> {
     let holds = filter::holds(&operator.condition, items)?;
     // Without `else_actions` the complement is not needed. Actions on the items it does not hold for
@@ -47,8 +44,7 @@ pub(super) fn perform(
                 operator,
                 field,
                 mask: &mask,
-                limits,
-                stop,
+                context,
             };
             task.change(change, items)?;
         }
@@ -70,8 +66,7 @@ struct Task<'a> {
     operator: &'a Operator,
     field: &'a str,
     mask: &'a BooleanBuffer,
-    limits: &'a Limits,
-    stop: &'a Stop,
+    context: &'a Context<'a>,
 }
 
 impl Task<'_> {
@@ -88,11 +83,11 @@ impl Task<'_> {
                     .map_err(|error| self.refused(error))?,
             ),
         };
-        if self.stop.raised() {
+        if items.stopped() {
             return Err(EvaluateError::Stopped);
         }
         items.replace(column, values);
-        Ok(())
+        self.context.check(items)
     }
 
     fn array(&self) -> BooleanArray {
@@ -105,7 +100,7 @@ impl Task<'_> {
             TooLong::Value => EvaluateError::ValueTooLong {
                 operator,
                 field,
-                limit: self.limits.value_bytes,
+                limit: self.context.limits.value_bytes,
             },
             TooLong::Column => EvaluateError::ColumnTooLong { operator, field },
         }
@@ -167,7 +162,7 @@ impl Task<'_> {
                 search,
                 replacement,
             }) => self.present(text, |value, cells| {
-                text::replace_regex(value, search, replacement, self.stop, cells)
+                text::replace_regex(value, search, replacement, self.context.stop, cells)
             }),
             Change::Split { separator, index } => self.each(text, |_, value, cells| {
                 cells.keep(value.and_then(|value| value.split(&**separator).nth(*index)))
@@ -186,7 +181,7 @@ impl Task<'_> {
         column: &StringArray,
         write: impl FnMut(usize, Option<&str>, &mut Cells) -> Result<(), TooLong>,
     ) -> Result<StringArray, TooLong> {
-        rewrite(column, self.mask, self.limits.value_bytes, write)
+        rewrite(column, self.mask, self.context.limits.value_bytes, write)
     }
 
     /// Rewrites the values that are there.

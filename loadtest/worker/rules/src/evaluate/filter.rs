@@ -75,7 +75,7 @@ fn asked(test: &Test, items: &mut Items<'_>) -> Result<BooleanBuffer, EvaluateEr
             mask.map_err(|error| error.of(&test.field))
         }
         Filter::Number { relation, value } => Ok(numbers(items, column, *relation, value)?),
-        Filter::Regex(pattern) => Ok(matches_regex(items.text(column), pattern)),
+        Filter::Regex(pattern) => matches_regex(items, column, pattern),
         Filter::List(list) => {
             in_list(items, column, list).map_err(|_| TextError::TooLong.of(&test.field))
         }
@@ -202,9 +202,21 @@ fn compare_numbers(
     mask.map(present)
 }
 
-/// No kernel: Arrow's compiles the pattern for each batch, without the limits set on it.
-fn matches_regex(column: &StringArray, pattern: &Pattern) -> BooleanBuffer {
-    rows(column, |text| pattern.regex.is_match(text))
+/// No kernel: Arrow's compiles the pattern for each batch, without the limits set on it. A large
+/// expression takes long on a long text, so `stop` is looked at for each.
+fn matches_regex(
+    items: &Items<'_>,
+    column: usize,
+    pattern: &Pattern,
+) -> Result<BooleanBuffer, EvaluateError> {
+    let mask = rows(items.text(column), |text| {
+        !items.stopped() && pattern.regex.is_match(text)
+    });
+    if items.stopped() {
+        Err(EvaluateError::Stopped)
+    } else {
+        Ok(mask)
+    }
 }
 
 /// No kernel: Arrow has none for a set.

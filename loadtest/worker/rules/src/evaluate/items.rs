@@ -15,6 +15,7 @@ use arrow::error::ArrowError;
 use super::lower::{TooLong, lower};
 use crate::date::Moment;
 use crate::number;
+use crate::stop::Stop;
 
 /// One batch. What was read out of the text of a column is kept until the column changes, since
 /// rules often test one field several times.
@@ -27,6 +28,9 @@ pub(crate) struct Items<'a> {
     numbers: HashMap<usize, Arc<Float64Array>>,
     moments: HashMap<usize, Arc<[Option<Moment>]>>,
     lowered: HashMap<usize, Arc<StringArray>>,
+    /// Of all columns.
+    bytes: u64,
+    stop: &'a Stop,
 }
 
 impl<'a> Items<'a> {
@@ -35,6 +39,7 @@ impl<'a> Items<'a> {
         batch: &RecordBatch,
         schema: &SchemaRef,
         names: &'a HashMap<String, usize>,
+        stop: &'a Stop,
     ) -> Self {
         let rows = batch.num_rows();
         let mut columns = batch.columns().to_vec();
@@ -43,6 +48,8 @@ impl<'a> Items<'a> {
             columns.resize(schema.fields().len(), absent);
         }
         Self {
+            bytes: columns.iter().map(column_bytes).sum(),
+            stop,
             columns,
             names,
             rows,
@@ -51,6 +58,16 @@ impl<'a> Items<'a> {
             moments: HashMap::new(),
             lowered: HashMap::new(),
         }
+    }
+
+    /// Bytes that the items take, removed ones included until they are dropped.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Whether nobody wants the result any more.
+    pub(crate) fn stopped(&self) -> bool {
+        self.stop.raised()
     }
 
     /// Number of items, removed ones included until they are dropped.
@@ -87,6 +104,7 @@ impl<'a> Items<'a> {
     }
 
     pub(crate) fn replace(&mut self, column: usize, values: ArrayRef) {
+        self.bytes = self.bytes - column_bytes(&self.columns[column]) + column_bytes(&values);
         self.columns[column] = values;
         self.numbers.remove(&column);
         self.moments.remove(&column);
@@ -142,8 +160,9 @@ impl<'a> Items<'a> {
         }
     }
 
-    fn drop_removed(&mut self) -> Result<(), ArrowError> {
-        let Some(alive) = self.alive.take() else {
+    /// Drops the rows of removed items.
+    pub(crate) fn drop_removed(&mut self) -> Result<(), ArrowError> {
+        let Some(alive) = self.alive.take().filter(BooleanBuffer::has_false) else {
             return Ok(());
         };
         let filter = FilterBuilder::new(&BooleanArray::from(alive))
@@ -156,15 +175,19 @@ impl<'a> Items<'a> {
         for column in &mut self.columns {
             *column = filter.filter(column)?;
         }
+        self.bytes = self.columns.iter().map(column_bytes).sum();
         Ok(())
     }
 
-    /// The batch of the items that are left.
-    pub(crate) fn finish(mut self, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
-        if self.alive.as_ref().is_some_and(BooleanBuffer::has_false) {
-            self.drop_removed()?;
-        }
+    /// The batch of all items.
+    pub(crate) fn finish(self, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
         let options = RecordBatchOptions::new().with_row_count(Some(self.rows));
         RecordBatch::try_new_with_options(Arc::clone(schema), self.columns, &options)
     }
+}
+
+/// Bytes that the rows of a column take: values, offsets and validity.
+fn column_bytes(column: &ArrayRef) -> u64 {
+    let (offsets, rows) = (column.as_string::<i32>().value_offsets(), column.len());
+    u64::from(offsets[rows].abs_diff(offsets[0])) + (rows * 4 + rows / 8) as u64
 }

@@ -120,7 +120,14 @@ fn mark<'a>(actions: &'a [Action], mut live: Live<'a>) -> (Vec<bool>, Live<'a>) 
         .iter()
         .rev()
         .map(|action| match action {
-            Action::RemoveItem => true,
+            Action::RemoveItem => {
+                // Of an item that is removed nothing is read any more.
+                live = Live {
+                    all: false,
+                    except: HashSet::new(),
+                };
+                true
+            }
             Action::Change { field, .. } if !live.contains(field) => false,
             Action::Change { field, change } => {
                 if !change.reads_itself() {
