@@ -221,7 +221,7 @@ fn refused(error: &regex::Error) -> String {
     }
 }
 
-/// Used where a pattern only tells which groups exist.
+/// The number of a group that is written as a number or a name.
 fn group(regex: &Regex, name: &str) -> Option<usize> {
     match name.parse::<usize>() {
         Ok(number) => (number < regex.captures_len()).then_some(number),

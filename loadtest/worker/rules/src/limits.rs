@@ -13,7 +13,7 @@ pub struct Limits {
     pub conditions: usize,
     /// Actions and else-actions of all operators.
     pub actions: usize,
-    /// Entries of one list: of `in_list`, `combine`, `fields`, `omit`, `search.fields`.
+    /// Entries of one list: of `in_list`, `combine`, `omit`, `search.fields`.
     pub list_length: usize,
     /// Entries of one `lookup` table.
     pub table_entries: usize,
@@ -21,7 +21,7 @@ pub struct Limits {
     pub sort_keys: usize,
     /// Bytes of one text: of a value in the request, and of a value that an action makes.
     pub value_bytes: usize,
-    /// Columns of a feed, those that rules add included.
+    /// Columns of a feed, those that rules add included, and entries of `fields`.
     pub columns: usize,
     /// Regular expressions of a request. Each may hold [`Limits::regex_compiled_bytes`] a few times over.
     pub regexes: usize,

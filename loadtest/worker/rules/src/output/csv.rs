@@ -23,17 +23,21 @@ pub(super) fn cell(value: &str) -> String {
 }
 
 fn write(value: &str, out: &mut Vec<u8>) {
-    let special = |byte: u8| matches!(byte, b'"' | b',' | b'\r' | b'\n');
-    if !value.bytes().any(special) {
+    // A fold looks at all bytes, and so at many at once; `any` goes one by one.
+    let special = |byte: u8| (byte == b'"') | (byte == b',') | (byte == b'\r') | (byte == b'\n');
+    if !value
+        .bytes()
+        .fold(false, |found, byte| found | special(byte))
+    {
         out.extend_from_slice(value.as_bytes());
         return;
     }
     out.push(b'"');
-    for byte in value.bytes() {
-        if byte == b'"' {
-            out.push(b'"');
+    for (at, part) in value.split('"').enumerate() {
+        if at > 0 {
+            out.extend_from_slice(b"\"\"");
         }
-        out.push(byte);
+        out.extend_from_slice(part.as_bytes());
     }
     out.push(b'"');
 }
