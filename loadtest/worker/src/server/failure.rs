@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Answers of one line that say what went wrong.
 
-use axum::http::StatusCode;
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use weir_feeds::StoreError;
 use weir_rules::{BadRequest, EvaluateError};
@@ -41,7 +41,12 @@ impl Failure {
 
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
-        (self.status, format!("{}\n", self.reason)).into_response()
+        let mut response = (self.status, format!("{}\n", self.reason)).into_response();
+        if self.status == StatusCode::METHOD_NOT_ALLOWED {
+            let post = HeaderValue::from_static("POST");
+            response.headers_mut().insert(header::ALLOW, post);
+        }
+        response
     }
 }
 

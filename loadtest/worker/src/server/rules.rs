@@ -9,7 +9,7 @@ use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::post;
+use axum::routing::any;
 use tokio::sync::mpsc;
 use weir_feeds::{Object, StoreError};
 use weir_rules::{Limits, Plan, Prefetch, Timeouts};
@@ -50,7 +50,7 @@ pub fn router(app: Arc<App<Task>>, objects: Objects, options: Options) -> Router
         options,
     };
     Router::new()
-        .route("/prefetch", post(serve_prefetch))
+        .route("/prefetch", any(serve_prefetch))
         .fallback(serve_job)
         .with_state(Arc::new(service))
 }
@@ -76,10 +76,6 @@ async fn serve_prefetch(State(service): State<Arc<Service>>, request: Request<Bo
 
 async fn serve_job(State(service): State<Arc<Service>>, request: Request<Body>) -> Response {
     let answer = async {
-        if request.method() != Method::POST {
-            let reason = "a job is the JSON body of a POST";
-            return Err((Failure::new(StatusCode::METHOD_NOT_ALLOWED, reason), None));
-        }
         let (headers, body) = service.read(request).await?;
         // Compiling may take a while, and this thread serves everybody.
         let compiling = Arc::clone(&service);
@@ -101,6 +97,10 @@ impl Service {
         let (head, body) = request.into_parts();
         let limit = self.options.max_body_bytes;
         let failed = |status, reason: String| (Failure::new(status, reason), None);
+        if head.method != Method::POST {
+            let reason = "a job or a prefetch is the JSON body of a POST".to_owned();
+            return Err(failed(StatusCode::METHOD_NOT_ALLOWED, reason));
+        }
         match tokio::time::timeout(BODY_TIME, to_bytes(body, limit)).await {
             Ok(Ok(body)) => Ok((head.headers, body)),
             Ok(Err(_)) => Err(failed(
