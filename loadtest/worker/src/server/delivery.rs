@@ -44,6 +44,8 @@ pub(super) struct Delivery {
     running: Running<Task>,
     chunks: mpsc::UnboundedReceiver<Bytes>,
     timeouts: Timeouts,
+    /// Whether its last joblet writes; that of a prefetch only fetches.
+    writes: bool,
     /// Whether the job is done, though not everything it wrote may have been sent.
     ended: bool,
 }
@@ -53,11 +55,13 @@ impl Delivery {
         running: Running<Task>,
         chunks: mpsc::UnboundedReceiver<Bytes>,
         timeouts: Timeouts,
+        writes: bool,
     ) -> Self {
         Self {
             running,
             chunks,
             timeouts,
+            writes,
             ended: false,
         }
     }
@@ -94,7 +98,7 @@ impl Delivery {
         }
     }
 
-    /// Waits for the last joblet to begin.
+    /// Waits for the answer to begin, or for the end of a job without one.
     async fn begin(&mut self) -> Result<Began, Failed> {
         let mut started = false;
         let mut deadline = Instant::now() + self.timeouts.queue;
@@ -104,7 +108,9 @@ impl Delivery {
                     started = true;
                     deadline = Instant::now() + self.timeouts.evaluate;
                 }
-                Some(News::Began(spent, load)) => return Ok(Began::Writing(spent, load)),
+                Some(News::Began(spent, load)) if self.writes => {
+                    return Ok(Began::Writing(spent, load));
+                }
                 Some(News::Ended(Ok(spent), load)) => return Ok(Began::Ended(spent, load)),
                 Some(news) => ended_badly(news)?,
                 None if started => {

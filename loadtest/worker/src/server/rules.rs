@@ -182,7 +182,7 @@ impl Service {
         };
         let running = self.app.host.submit(request);
         let running = running.map_err(|_| (Failure::gone(), None))?;
-        let delivery = Delivery::new(running, chunks, asked.timeouts);
+        let delivery = Delivery::new(running, chunks, asked.timeouts, asked.plan.is_some());
         delivery.answer().await
     }
 
