@@ -50,6 +50,8 @@ enum Leave {
     Cancel,
     /// What runs for this job alone is stopped.
     Abort,
+    /// The same, as its time is over.
+    TimeOut,
 }
 
 #[derive(Debug)]
@@ -117,6 +119,11 @@ impl<W: Work> Running<W> {
     /// From now on, dropping it also stops what runs for it alone.
     pub fn abort_on_drop(&mut self) {
         self.leave = Leave::Abort;
+    }
+
+    /// Stops what runs for it alone, as its time is over.
+    pub fn time_out(&mut self) {
+        self.leave = Leave::TimeOut;
     }
 }
 

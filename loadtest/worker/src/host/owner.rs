@@ -142,6 +142,10 @@ impl<E: Engine> Owner<E> {
             if let Some(caller) = self.callers.remove(&job) {
                 self.tickets.remove(&caller.ticket);
                 self.metrics.ended(Outcome::Stopped);
+                self.engine.abort(now, job);
+                Outcome::Cancelled
+            }
+            Leave::TimeOut => {
                 let _ = caller.news.send(News::Stopped(self.engine.load(now)));
             }
         }

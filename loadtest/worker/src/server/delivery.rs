@@ -122,7 +122,7 @@ impl Delivery {
     }
 
     fn timed_out(&mut self, stage: &str, limit: Duration) -> Failed {
-        self.running.abort_on_drop();
+        self.running.time_out();
         let status = match stage {
             "queue" => StatusCode::SERVICE_UNAVAILABLE,
             _ => StatusCode::GATEWAY_TIMEOUT,
@@ -166,7 +166,10 @@ impl Delivery {
                 Ok(Ok(())) if last => return,
                 Ok(Ok(())) => {}
                 Ok(Err(_)) => return debug!("the client left in the middle of its answer"),
-                Err(_) => return debug!("the client did not take its answer in time"),
+                Err(_) => {
+                    self.running.time_out();
+                    return debug!("the client did not take its answer in time");
+                }
             }
             piece = match self.next_piece(deadline).await {
                 Some(piece) => piece,
@@ -189,7 +192,11 @@ impl Delivery {
                 turn = next(&mut self.running, deadline) => match turn {
                     Ok(Some(News::Ended(Ok(_), _))) => self.ended = true,
                     Ok(Some(News::Started | News::Began(..))) => {}
-                    Ok(_) | Err(_) => return None,
+                    Ok(Some(_)) | Err(_) => return None,
+                    Ok(None) => {
+                        self.running.time_out();
+                        return None;
+                    }
                 },
             }
         }
