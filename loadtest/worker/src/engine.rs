@@ -24,6 +24,12 @@ pub trait Engine: Debug + Send + 'static {
     /// Forgets a job, and stops what runs for it alone.
     fn abort(&mut self, now: Duration, job: JobId);
 
+    /// Asks everything that runs to end, wanted or not.
+    fn stop(&mut self);
+
+    /// Whether nothing runs that this process would have to wait for.
+    fn is_still(&self) -> bool;
+
     /// What has happened up to `now` and was not told yet.
     fn advance(&mut self, now: Duration) -> Vec<Event<<Self::Work as Work>::Error>>;
 

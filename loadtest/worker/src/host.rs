@@ -188,7 +188,8 @@ impl<W: Work> Host<W> {
         self.ask(|reply| Command::Look { reply }).await
     }
 
-    /// Answers every unfinished job with [`News::Stopped`] and stops what runs for it.
+    /// Answers every unfinished job, and every later one, with [`News::Stopped`]; returns when
+    /// nothing runs any more.
     pub async fn stop(&self) -> Result<(), Gone> {
         self.ask(|reply| Command::Stop { reply }).await
     }

@@ -30,11 +30,12 @@ use failure::Failure;
 
 /// How often the drain looks whether the last job is done.
 const DRAIN_LOOK: Duration = Duration::from_millis(50);
-/// For answers under way once no job is left.
+/// For the last answers after the drain.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// Serves until `shutdown` resolves, then drains: `/ready` says 503 at once, jobs go on and are
-/// still accepted until none is left or `drain` has passed, and whatever is left is answered 503.
+/// still accepted until none is left and every answer is sent, or `drain` has passed, and whatever is
+/// left is answered 503.
 /// `jobs` serves every path but `/metrics`, `/cache` and `/ready`.
 pub async fn run<W: Work>(
     listener: TcpListener,
@@ -55,29 +56,39 @@ pub async fn run<W: Work>(
             // A dropped sender means the same: leave.
             let _ = left.await;
         });
-    let serving = tokio::spawn(serving.into_future());
+    let mut serving = tokio::spawn(serving.into_future());
     shutdown.await;
     app.drain();
     info!(limit = ?drain, "draining");
-    finish_jobs(&app, drain).await;
-    drop(leave);
-    match tokio::time::timeout(FAREWELL, serving).await {
+    let finish = async {
+        no_jobs(&app).await;
+        drop(leave);
+        // Large answers may still be on their way, and requests on theirs to become jobs.
+        (&mut serving).await
+    };
+    let finished = tokio::time::timeout(drain, finish).await;
+    if finished.is_err() {
+        warn!("jobs were unfinished at the end of the drain and are answered 503");
+    }
+    let farewell = async {
+        // A joblet that nobody waits for may still run, and its I/O needs this runtime. A host that
+        // is gone already runs nothing.
+        let _ = app.host.stop().await;
+        match finished {
+            Ok(served) => served,
+            Err(_) => serving.await,
+        }
+    };
+    match tokio::time::timeout(FAREWELL, farewell).await {
         Ok(served) => served??,
-        Err(_) => warn!("connections were still open at the end"),
+        Err(_) => warn!("connections or joblets were left at the end"),
     }
     Ok(())
 }
 
-async fn finish_jobs<W: Work>(app: &App<W>, limit: Duration) {
-    let idle = async {
-        while app.host.look().await.is_ok_and(|p| p.unanswered > 0) {
-            tokio::time::sleep(DRAIN_LOOK).await;
-        }
-    };
-    if tokio::time::timeout(limit, idle).await.is_err() {
-        warn!("jobs were unfinished at the end of the drain and are answered 503");
-        // A host that is gone already has answered its jobs.
-        let _ = app.host.stop().await;
+async fn no_jobs<W: Work>(app: &App<W>) {
+    while app.host.look().await.is_ok_and(|p| p.unanswered > 0) {
+        tokio::time::sleep(DRAIN_LOOK).await;
     }
 }
 

@@ -143,6 +143,16 @@ impl Engine for Cores {
         }
     }
 
+    fn stop(&mut self) {
+        for begun in self.running.values() {
+            begun.stop.raise();
+        }
+    }
+
+    fn is_still(&self) -> bool {
+        self.running.is_empty()
+    }
+
     fn advance(&mut self, now: Duration) -> Vec<Event<TaskError>> {
         let mut arrived = std::mem::take(&mut self.arrived);
         while let Ok(more) = self.finished.try_recv() {

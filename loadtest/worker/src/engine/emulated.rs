@@ -24,6 +24,12 @@ impl Engine for Emulator {
         Emulator::cancel(self, now, job);
     }
 
+    fn stop(&mut self) {}
+
+    fn is_still(&self) -> bool {
+        true
+    }
+
     fn advance(&mut self, now: Duration) -> Vec<Event<Infallible>> {
         Emulator::advance(self, now)
     }

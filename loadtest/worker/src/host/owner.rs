@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use weir_executor::{Event, JobId, Request, Work};
 
@@ -27,6 +27,9 @@ pub(super) struct Owner<E: Engine> {
     origin: Instant,
     tickets: HashMap<u64, JobId>,
     callers: HashMap<JobId, Caller<<E::Work as Work>::Error>>,
+    stopped: bool,
+    /// Who waits for the end of all that runs.
+    quiet: Vec<oneshot::Sender<()>>,
 }
 
 type NewsOf<E> = News<<<E as Engine>::Work as Work>::Error>;
@@ -39,6 +42,8 @@ impl<E: Engine> Owner<E> {
             origin: Instant::now(),
             tickets: HashMap::new(),
             callers: HashMap::new(),
+            stopped: false,
+            quiet: Vec::new(),
         }
     }
 
@@ -53,6 +58,11 @@ impl<E: Engine> Owner<E> {
                 () = self.engine.wake(now) => {}
             }
             self.tell();
+            if self.engine.is_still() {
+                for reply in self.quiet.drain(..) {
+                    let _ = reply.send(());
+                }
+            }
         }
     }
 
@@ -85,7 +95,7 @@ impl<E: Engine> Owner<E> {
             }
             Command::Stop { reply } => {
                 self.stop();
-                let _ = reply.send(());
+                self.quiet.push(reply);
             }
         }
     }
@@ -98,6 +108,11 @@ impl<E: Engine> Owner<E> {
     ) {
         let now = self.now();
         let class = request.class;
+        if self.stopped {
+            self.metrics.ended(Outcome::Stopped);
+            let _ = news.send(News::Stopped(self.engine.load(now)));
+            return;
+        }
         match self.engine.submit(now, request) {
             Ok(job) => {
                 self.tickets.insert(ticket, job);
@@ -128,6 +143,10 @@ impl<E: Engine> Owner<E> {
             }
             Leave::Abort => {
                 self.engine.abort(now, job);
+                Outcome::Cancelled
+            }
+            Leave::TimeOut => {
+                self.engine.abort(now, job);
                 Outcome::TimedOut
             }
         };
@@ -137,15 +156,13 @@ impl<E: Engine> Owner<E> {
     fn stop(&mut self) {
         let now = self.now();
         self.tell();
+        self.stopped = true;
+        self.engine.stop();
         for job in self.engine.executor().jobs() {
             self.engine.abort(now, job);
             if let Some(caller) = self.callers.remove(&job) {
                 self.tickets.remove(&caller.ticket);
                 self.metrics.ended(Outcome::Stopped);
-                self.engine.abort(now, job);
-                Outcome::Cancelled
-            }
-            Leave::TimeOut => {
                 let _ = caller.news.send(News::Stopped(self.engine.load(now)));
             }
         }
