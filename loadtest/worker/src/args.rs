@@ -69,25 +69,19 @@ pub(crate) struct Args {
     /// Core time of a turn (round-robin, default 20000) or the basic quantum (quantum, default 500).
     #[arg(long, help_heading = "Order", value_parser = clap::value_parser!(u64).range(1..))]
     quantum_us: Option<u64>,
-    /// Priorities of SharedOperators, Operators and OutputFeed; smaller is more important (quantum).
-    #[arg(
-        long,
-        help_heading = "Order",
-        value_delimiter = ',',
-        num_args = 3,
-        value_name = "P,P,P"
-    )]
-    quantum_priorities: Option<Vec<u32>>,
+    /// Priorities of SharedOperators, Operators and OutputFeed; smaller is more important (quantum)
+    /// [default: 10,10,5].
+    #[arg(long, help_heading = "Order", value_parser = parse_three, value_name = "P,P,P")]
+    quantum_priorities: Option<[u32; 3]>,
     /// Allowance of a kind with priority p: (CEILING - p) basic quanta, BOOST times that where p is
     /// below BOUNDARY (quantum) [default: 40,20,4, an assumption: see the executor's README].
     #[arg(
         long,
         help_heading = "Order",
-        value_delimiter = ',',
-        num_args = 3,
+        value_parser = parse_three,
         value_name = "CEILING,BOUNDARY,BOOST"
     )]
-    quantum_formula: Option<Vec<u32>>,
+    quantum_formula: Option<[u32; 3]>,
     /// A FeedSource runs after so many other joblets (quantum) [default: 5].
     #[arg(long, help_heading = "Order")]
     source_interval: Option<u32>,
@@ -216,23 +210,29 @@ impl Args {
 
     fn quantum_settings(&self, basic: Option<Duration>) -> QuantumSettings {
         let default = QuantumSettings::default();
-        let formula = three(&self.quantum_formula).map(|[ceiling, boundary, boost]| Formula {
+        let formula = |[ceiling, boundary, boost]: [u32; 3]| Formula {
             ceiling,
             boundary,
             boost,
-        });
+        };
         QuantumSettings {
             basic: basic.unwrap_or(default.basic),
-            priorities: three(&self.quantum_priorities).unwrap_or(default.priorities),
+            priorities: self.quantum_priorities.unwrap_or(default.priorities),
             source_interval: self.source_interval.unwrap_or(default.source_interval),
-            formula: formula.unwrap_or(default.formula),
+            formula: self.quantum_formula.map_or(default.formula, formula),
         }
     }
 }
 
-/// A flag of exactly three numbers.
-fn three(list: &Option<Vec<u32>>) -> Option<[u32; 3]> {
-    list.as_deref()?.try_into().ok()
+fn parse_three(text: &str) -> Result<[u32; 3], String> {
+    let number = |part: &str| {
+        part.parse()
+            .map_err(|_| format!("{part:?} is not a number"))
+    };
+    let numbers: Vec<u32> = text.split(',').map(number).collect::<Result<_, _>>()?;
+    numbers
+        .try_into()
+        .map_err(|_| "expected three numbers with commas between".to_owned())
 }
 
 fn parse_bytes(text: &str) -> Result<u64, String> {
