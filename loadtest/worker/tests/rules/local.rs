@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A host within this process, over a folder. Where tokio's clock is paused, it moves on when
+//! everybody waits.
+
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use weir_executor::{Order, Settings};
+use weir_feeds::{FeedLimits, ItemStore};
+use weir_rules::Limits;
+use weir_worker::engine::cores::Cores;
+use weir_worker::host::Host;
+use weir_worker::metrics::Families;
+use weir_worker::objects::Objects;
+use weir_worker::priorities::Priorities;
+use weir_worker::server::app::App;
+use weir_worker::server::{self, rules};
+use weir_worker::task::Tools;
+
+use crate::client::Client;
+
+pub(crate) struct Local {
+    client: Client,
+    stop: Option<oneshot::Sender<()>>,
+    pub(crate) served: JoinHandle<anyhow::Result<()>>,
+    _folder: TempDir,
+}
+
+impl Deref for Local {
+    type Target = Client;
+
+    fn deref(&self) -> &Client {
+        &self.client
+    }
+}
+
+impl Local {
+    /// A host of one project, which drains for 60 s.
+    pub(crate) async fn start(project: &str, items: &str) -> Self {
+        let folder = TempDir::new().unwrap();
+        std::fs::write(folder.path().join(format!("{project}.ndjson")), items).unwrap();
+        let store = ItemStore::open(folder.path().to_str().unwrap()).unwrap();
+        let settings = Settings {
+            cores: 2,
+            cache_bytes: 1 << 30,
+            max_queued: 10,
+            change_log: 100,
+            order: Order::Priority,
+        };
+        let tools = Tools {
+            store: store.clone(),
+            feed_limits: FeedLimits::default(),
+            limits: Limits::default(),
+            io: Handle::current(),
+        };
+        let metrics = Families::default();
+        let engine = Cores::new(&settings, 42, tools, metrics.clone(), None);
+        let host = Host::start(engine, metrics.clone());
+        let list = ["high=0", "low=16"].map(|one| one.parse().unwrap());
+        let priorities = Priorities::new(list.to_vec(), "low").unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let app = Arc::new(App::new(host, metrics, priorities, address).unwrap());
+        let options = rules::Options {
+            limits: Limits::default(),
+            max_body_bytes: 1 << 20,
+            optimise: true,
+        };
+        let objects = Objects::new(store, Duration::from_secs(10));
+        let jobs = rules::router(Arc::clone(&app), objects, options);
+        let (stop, stopped) = oneshot::channel::<()>();
+        let shutdown = async {
+            let _ = stopped.await;
+        };
+        let drain = Duration::from_secs(60);
+        let served = tokio::spawn(server::run(listener, app, jobs, drain, shutdown));
+        Self {
+            client: Client(address),
+            stop: Some(stop),
+            served,
+            _folder: folder,
+        }
+    }
+
+    /// As SIGTERM does.
+    pub(crate) fn terminate(&mut self) {
+        self.stop.take();
+    }
+}
