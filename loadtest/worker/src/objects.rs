@@ -31,7 +31,8 @@ impl Objects {
     }
 
     /// The object of a project. While the store cannot be reached, the last known one, so that
-    /// cached items go on serving.
+    /// cached items go on serving; the next look is due `recheck` later, as a store that is down is
+    /// slow to say so.
     pub async fn find(&self, project: &str) -> Result<Object, StoreError> {
         let known = self.known().get(project).cloned();
         if let Some((at, object)) = &known
@@ -41,16 +42,12 @@ impl Objects {
         }
         match (self.store.find(project).await, known) {
             (Ok(object), _) => {
-                let mut known = self.known();
-                if known.len() >= MOST {
-                    known.clear();
-                }
-                let entry = (Instant::now(), object.clone());
-                known.insert(Arc::clone(&object.project), entry);
+                self.remember(&object);
                 Ok(object)
             }
             (Err(error @ StoreError::Unreachable { .. }), Some((_, object))) => {
                 warn!(project, %error, "taking the project's last known object");
+                self.remember(&object);
                 Ok(object)
             }
             (Err(error), _) => {
@@ -58,6 +55,15 @@ impl Objects {
                 Err(error)
             }
         }
+    }
+
+    fn remember(&self, object: &Object) {
+        let mut known = self.known();
+        if known.len() >= MOST {
+            known.clear();
+        }
+        let entry = (Instant::now(), object.clone());
+        known.insert(Arc::clone(&object.project), entry);
     }
 
     /// The object is not what it was.
@@ -68,5 +74,29 @@ impl Objects {
     fn known(&self) -> std::sync::MutexGuard<'_, HashMap<Arc<str>, (Instant, Object)>> {
         // The map is whole between any two calls, so a panic elsewhere leaves nothing half-done.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_store_that_is_down_was_looked_at_all_the_same() {
+        let outer = tempfile::tempdir().unwrap();
+        let folder = outer.path().join("items");
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(folder.join("a.ndjson"), "{}\n").unwrap();
+        let store = ItemStore::open(folder.to_str().unwrap()).unwrap();
+        let objects = Objects::new(store, Duration::ZERO);
+        let object = objects.find("a").await.unwrap();
+        let (looked, _) = objects.known()["a"];
+
+        // A file where the folder was is no answer at all.
+        std::fs::remove_dir_all(&folder).unwrap();
+        std::fs::write(&folder, "").unwrap();
+        assert_eq!(objects.find("a").await.unwrap(), object);
+        let (again, _) = objects.known()["a"];
+        assert!(again > looked);
     }
 }
