@@ -57,6 +57,28 @@ async fn a_job_that_computes_too_long_is_504_and_its_fetch_is_stopped() {
 }
 
 #[tokio::test]
+async fn rules_that_compute_too_long_are_504_and_stop() {
+    let many = items(12_000, 100);
+    let bucket = Bucket::start(&[("a", &many)]).await;
+    let worker = Worker::start(&bucket, &["--cores", "1"]).await;
+    worker.prefetch(&plain("a")).await.is(b"");
+    let longer = json!({"field": "title", "action": "replace",
+        "value": {"search": "(s|h)", "replacement": "$1", "regex": true}});
+    let changes = json!({
+        "shared_operators": [],
+        "operators": vec![json!({"actions": vec![longer; 5]}); 30],
+        "timeouts": {"evaluate_seconds": 0.02},
+    });
+    let late = worker.job(&job("a", "low", changes)).await;
+    late.says(504, &["timed out: evaluate took longer than 0.02 s"]);
+    worker.until_idle().await;
+    // Without a result of the operators, as they were stopped.
+    let failed = r#"weir_host_joblets_failed_total{kind="operators"}"#;
+    assert_eq!(worker.metric(failed).await, 1);
+    worker.job(&plain("a")).await.is(many.as_bytes());
+}
+
+#[tokio::test]
 async fn a_prefetch_that_takes_too_long_is_504_like_a_job() {
     let bucket = Bucket::start(&[("a", TABLE_1)]).await;
     let worker = Worker::start(&bucket, &["--cores", "1"]).await;
