@@ -14,7 +14,7 @@ const MOST_LAG: f64 = 50.0;
 pub(super) fn lines(figures: &[Figures]) -> Vec<String> {
     let mut lines: Vec<String> = figures.iter().map(line).collect();
     lines.push(if figures.iter().any(too_busy) {
-        "The machine was the limit in some ways: their figures are of it, not of the way".to_owned()
+        "The machine was too busy in some ways: their figures are of it, not of the way".to_owned()
     } else {
         "One run of each, on one small machine: differences of a few per cent are chance".to_owned()
     });
@@ -72,7 +72,7 @@ mod tests {
         for busy in [figures("b", 0.95, 1.0), figures("b", 0.5, 80.0)] {
             let lines = lines(&[figures("a", 0.5, 1.0), busy]);
             assert!(lines[1].ends_with(": TOO BUSY"), "{lines:?}");
-            assert!(lines[2].contains("limit"), "{lines:?}");
+            assert!(lines[2].contains("too busy"), "{lines:?}");
         }
     }
 }

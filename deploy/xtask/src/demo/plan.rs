@@ -112,17 +112,17 @@ impl Plan {
     }
 
     /// Small enough for two real cores, which hosts, Envoys and the replayer share: these are to be
-    /// about half busy, so that it is the hosts' queues that requests wait in.
+    /// less than half busy, so that it is the hosts' queues that requests wait in.
     pub(super) fn real(quick: bool) -> Self {
         Self {
             work: Work::Real(Feeds {
                 projects: 24,
-                items_min: 500,
-                items_max: 8000,
+                items_min: 4000,
+                items_max: 60_000,
                 channels_max: 3,
                 format: "parquet",
                 seed: 1,
-                rate: 20.0,
+                rate: 30.0,
                 zipf: 0.8,
                 high_share: 0.2,
             }),
@@ -130,10 +130,12 @@ impl Plan {
             deadline: Duration::from_secs(10),
             hosts: 3,
             cores: 1,
-            cache_bytes: "64M",
+            cache_bytes: "128M",
             callers: 2,
             limits: Limits {
+                // Four for each core, as with emulated hosts.
                 breaker_queued_jobs: 4,
+                // Some eight mean runs of absent data.
                 dagor_threshold: "250ms",
                 dagor_step: 0.3,
             },
