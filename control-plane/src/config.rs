@@ -152,6 +152,8 @@ pub struct Scrape {
     pub queued_priority_label: String,
     /// Histogram or summary of waits in seconds.
     pub queuing_delay: String,
+    /// Gauge that is not 0 while a host wants no new requests.
+    pub draining: String,
 }
 
 /// How cache contents are read.

@@ -176,6 +176,8 @@ impl State {
                         reported: false,
                     };
                     cluster.changed |= host.observe(observed);
+                    cluster.changed |= host.draining != news.draining;
+                    host.draining = news.draining;
                 }
             }
             Update::Cached {

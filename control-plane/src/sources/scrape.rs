@@ -31,6 +31,8 @@ pub struct Figures {
 pub struct Scraped {
     /// What it says.
     pub figures: Figures,
+    /// The host wants no new requests.
+    pub draining: bool,
     /// What it should say and does not.
     pub complaints: Vec<String>,
 }
@@ -81,6 +83,7 @@ fn scraped(page: Page, window: &mut Window, now: Instant) -> Scraped {
     let Page {
         in_progress,
         queued,
+        draining,
         complaints,
         ..
     } = page;
@@ -90,6 +93,7 @@ fn scraped(page: Page, window: &mut Window, now: Instant) -> Scraped {
             queued,
             queuing_delay,
         },
+        draining,
         complaints,
     }
 }

@@ -134,6 +134,7 @@ async fn a_page_with_nan_gives_the_other_figures_and_a_complaint() {
         queued: "q".into(),
         queued_priority_label: "priority".into(),
         queuing_delay: "d".into(),
+        draining: "leaving".into(),
     };
     let task = tokio::spawn(scrape::run(target(updates), at, scrape));
     let Some(Update::Scraped { result, .. }) = news.recv().await else {
@@ -148,6 +149,7 @@ async fn a_page_with_nan_gives_the_other_figures_and_a_complaint() {
         result,
         Ok(Scraped {
             figures,
+            draining: false,
             complaints: vec!["p: NaN is not a count".into()]
         })
     );

@@ -57,6 +57,8 @@ pub struct Host {
     pub config: config::Host,
     /// Its identity.
     pub id: HostId,
+    /// It said that it wants no new requests.
+    pub draining: bool,
     /// The newest figures.
     pub observed: Option<Observed>,
     /// By source.
@@ -72,6 +74,7 @@ impl Host {
         Self {
             config,
             id,
+            draining: false,
             observed: None,
             polls: BTreeMap::new(),
             level: HostLevel::new(dagor),

@@ -74,6 +74,7 @@ impl Script {
         let result = result
             .map(|figures| Scraped {
                 figures,
+                draining: false,
                 complaints: vec![],
             })
             .map_err(|fault| PollError::new(fault, "x"));

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Hosts that die, leave, or are not there.
 
-use crate::client::{Answer, keyed};
+use crate::client::{Answer, Caller, keyed};
 use crate::hosts::Host;
+use crate::http;
 use crate::load::{Load, assert_all_ok};
 use crate::world::Plan;
 
@@ -57,6 +58,43 @@ async fn when_a_host_is_killed_its_requests_go_to_the_next_until_it_is_back() {
     load.until("visits again", back, visited).await;
     let answers = load.finish().await;
     assert_all_ok(answers.iter().filter(|answer| answer.number >= killed));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_that_is_told_to_leave_gets_no_more_requests_while_it_finishes_its_jobs() {
+    let world = Plan::workers(3, &["--drain-seconds", "3600"]).start().await;
+    let leaving = &world.workers[0];
+    // Its last job is longer than the test: it is there all the time.
+    let last = Caller::new(leaving.address);
+    let last = tokio::spawn(async move {
+        let hour = vec![("x-emulate-run-us", "3600000000".to_owned())];
+        last.send("/", &hour).await
+    });
+    let busy = async || {
+        let (_, page) = http::get(leaving.address, "/metrics").await?;
+        page.contains("weir_host_busy_cores 1").then_some(())
+    };
+    world.until("its last job", busy).await;
+    let load = Load::start(world.egress, 50, keyed);
+    leaving.terminate();
+    let out = async || {
+        let tables = world.tables().await?;
+        let hosts = tables["clusters"]["rules"]["hosts"].as_array()?.clone();
+        let row = hosts
+            .iter()
+            .find(|host| host["address"] == leaving.address.to_string())?;
+        (row["state"] == "draining").then_some(())
+    };
+    world.until("the leaving host's row", out).await;
+    let elsewhere = |answers: &[Answer]| {
+        let mut last = answers.iter().rev().take(50);
+        answers.len() >= 50 && last.all(|answer| answer.host != Some(leaving.address))
+    };
+    load.until("answers of the others", load.sent(), elsewhere)
+        .await;
+    assert_all_ok(&load.finish().await);
+    assert!(!last.is_finished(), "its last job was dropped");
+    last.abort();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -24,7 +24,7 @@ impl Process {
         Self(command.spawn().unwrap())
     }
 
-    /// `STOP` or `CONT`.
+    /// `STOP`, `CONT` or `TERM`.
     pub(crate) fn signal(&self, name: &str) {
         let mut kill = Command::new("kill");
         kill.arg(format!("-{name}")).arg(self.0.id().to_string());

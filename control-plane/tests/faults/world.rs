@@ -42,6 +42,11 @@ impl Worker {
     pub(crate) fn kill(&mut self) {
         self.process = None;
     }
+
+    /// Asks it to leave.
+    pub(crate) fn terminate(&self) {
+        self.process.as_ref().unwrap().signal("TERM");
+    }
 }
 
 pub(crate) struct World {

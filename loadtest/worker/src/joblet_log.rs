@@ -2,7 +2,7 @@
 //! One line of JSON for every joblet that has ended, for those who want to know where time went.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
 
@@ -19,8 +19,7 @@ pub struct Line {
     pub ended_us: u64,
     /// Its kind, see [`Kind::name`].
     pub kind: String,
-    /// The project of a FeedSource; project/digest of the rules of SharedOperators and Operators;
-    /// the session of an OutputFeed.
+    /// See [`Task::name`].
     pub of: String,
     /// How long it held its cores, microseconds.
     pub ran_us: u64,
@@ -33,14 +32,14 @@ pub struct Line {
 /// Writes the log. What cannot be written is lost with a warning, once: a job matters more.
 #[derive(Debug)]
 pub struct JobletLog {
-    out: Option<BufWriter<File>>,
+    out: Option<File>,
 }
 
 impl JobletLog {
-    /// Begins a new file; what is written reaches it at the latest when the log is dropped.
+    /// Begins a new file. A line is there as soon as its joblet has ended.
     pub fn create(path: &Path) -> io::Result<Self> {
-        let out = BufWriter::new(File::create(path)?);
-        Ok(Self { out: Some(out) })
+        let out = Some(File::create(path)?);
+        Ok(Self { out })
     }
 
     pub(crate) fn write(
@@ -55,13 +54,7 @@ impl JobletLog {
         let line = Line {
             ended_us: micros(now),
             kind: kind.name().to_owned(),
-            of: match work {
-                Task::Fetch(object) => object.project.to_string(),
-                Task::Apply { rules, project } => {
-                    format!("{project}/{:032x}", u128::from_be_bytes(rules.id()))
-                }
-                Task::Answer { session, .. } => session.to_string(),
-            },
+            of: work.name(),
             ran_us: micros(lasted),
             cores,
             bytes,
@@ -69,8 +62,9 @@ impl JobletLog {
         let Some(out) = &mut self.out else {
             return;
         };
-        let written = serde_json::to_writer(&mut *out, &line).map_err(io::Error::from);
-        if let Err(error) = written.and_then(|()| out.write_all(b"\n")) {
+        let text = serde_json::to_string(&line).map_err(io::Error::from);
+        let written = text.and_then(|text| out.write_all(format!("{text}\n").as_bytes()));
+        if let Err(error) = written {
             warn!(%error, "the joblet log ends here");
             self.out = None;
         }

@@ -54,6 +54,7 @@ pub enum Outcome {
 /// The metrics of one host; clones share their values.
 #[derive(Debug, Clone)]
 pub struct Families {
+    draining: Gauge,
     in_progress: Gauge,
     busy_cores: Gauge,
     queued: Family<PriorityLabel, Gauge>,
@@ -71,6 +72,7 @@ pub struct Families {
 impl Default for Families {
     fn default() -> Self {
         Self {
+            draining: Gauge::default(),
             in_progress: Gauge::default(),
             busy_cores: Gauge::default(),
             queued: Family::default(),
@@ -96,6 +98,11 @@ impl Families {
     /// Registers everything under `prefix`, e.g. `weir_host`.
     pub fn register(&self, registry: &mut Registry, prefix: &str) {
         let r = registry.sub_registry_with_prefix(prefix);
+        r.register(
+            "draining",
+            "1 while the host is leaving and wants no new requests",
+            self.draining.clone(),
+        );
         r.register(
             "in_progress",
             "Jobs running and queued",
@@ -176,6 +183,10 @@ impl Families {
             .cache_evictions
             .saturating_sub(self.cache_evictions.get());
         self.cache_evictions.inc_by(new);
+    }
+
+    pub(crate) fn drains(&self) {
+        self.draining.set(1);
     }
 
     pub(crate) fn began(&self, class: u8, wait: Duration) {

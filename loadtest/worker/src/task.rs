@@ -69,6 +69,19 @@ pub struct Tools {
 }
 
 impl Task {
+    /// What it is about, for the log: the project of a FeedSource, project/digest of the rules of
+    /// SharedOperators and Operators, the session of an OutputFeed.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self {
+            Self::Fetch(object) => object.project.to_string(),
+            Self::Apply { rules, project } => {
+                format!("{project}/{:032x}", u128::from_be_bytes(rules.id()))
+            }
+            Self::Answer { session, .. } => session.to_string(),
+        }
+    }
+
     /// Does the work on so many cores. Blocks; `stop` ends it between two batches.
     pub fn run(
         &self,

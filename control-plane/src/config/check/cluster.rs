@@ -307,6 +307,7 @@ fn scrape(written: &written::Scrape, scope: &Scope<'_>) -> Result<Scrape, Error>
             "queuing_delay",
             "weir_host_queuing_delay_seconds",
         )?,
+        draining: name(&metrics.draining, "draining", "weir_host_draining")?,
     })
 }
 

@@ -17,6 +17,8 @@ pub struct Page {
     pub queued: Option<Vec<u32>>,
     /// Of the queuing delay.
     pub delay: Option<Totals>,
+    /// The host wants no new requests. A host without such a figure never says so.
+    pub draining: bool,
     /// One sentence a figure that is missing or refused.
     pub complaints: Vec<String>,
 }
@@ -30,9 +32,16 @@ pub fn read(page: &str, names: &Scrape) -> Page {
     let mut in_progress = Gathered::of(&names.in_progress);
     let mut queued = Gathered::of(&names.queued);
     let (mut seconds, mut jobs) = (Gathered::of(&sum), Gathered::of(&count));
+    let mut draining = Gathered::of(&names.draining);
     for line in page.lines() {
         let name = line.split(['{', ' ', '\t']).next().unwrap_or_default();
-        for metric in [&mut in_progress, &mut queued, &mut seconds, &mut jobs] {
+        for metric in [
+            &mut in_progress,
+            &mut queued,
+            &mut seconds,
+            &mut jobs,
+            &mut draining,
+        ] {
             if metric.name == name {
                 metric.take(&line[name.len()..], &names.queued_priority_label);
             }
@@ -64,10 +73,12 @@ pub fn read(page: &str, names: &Scrape) -> Page {
     let delay = seconds
         .zip(jobs)
         .map(|(seconds, jobs)| Totals { seconds, jobs });
+    let draining = draining.samples();
     Page {
         in_progress,
         queued,
         delay,
+        draining: draining.is_ok_and(|samples| total(samples) > 0.0),
         complaints,
     }
 }

@@ -49,6 +49,7 @@ impl<W: Work> App<W> {
 
     pub(crate) fn drain(&self) {
         self.draining.store(true, Ordering::Relaxed);
+        self.metrics.drains();
     }
 
     pub(crate) fn is_draining(&self) -> bool {

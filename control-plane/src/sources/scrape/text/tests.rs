@@ -16,6 +16,7 @@ fn names() -> Scrape {
         queued: "q".into(),
         queued_priority_label: "priority".into(),
         queuing_delay: "d".into(),
+        draining: "leaving".into(),
     }
 }
 
@@ -67,6 +68,19 @@ fn nan_negative_and_infinite_values_are_refused_for_that_figure_alone() {
         );
         assert_eq!((page.delay, page.in_progress), (None, Some(5)), "{bad}");
     }
+}
+
+#[test]
+fn a_host_drains_only_while_it_says_so() {
+    let draining = |line: &str| read(&format!("{GOOD}\n{line}\n"), &names()).draining;
+    assert!(draining("leaving 1"));
+    assert!(!draining("leaving 0"));
+    assert!(!draining("leaving soon"));
+    assert!(!read(GOOD, &names()).draining);
+    assert!(
+        read(GOOD, &names()).complaints.is_empty(),
+        "it may be absent"
+    );
 }
 
 #[test]
