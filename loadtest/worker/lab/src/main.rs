@@ -7,8 +7,13 @@
 //! emulation  the emulated executor against the real one on the same jobs
 //! ```
 
+mod affinity;
+mod arrivals;
 mod emulation;
+mod jobs;
+mod log;
 mod orders;
+mod real;
 mod rules;
 
 use std::process::ExitCode;

@@ -1,9 +1,147 @@
 // SPDX-License-Identifier: Apache-2.0
+//! Document 003's experiments on a rule-processing host: jobs come ever faster, and the orders
+//! differ in how long an answer takes and at which rate they thrash.
+//!
+//! ```text
+//! calibrate ─> a job of 1/capacity seconds ─┬─> real:     each order on the same arrivals
+//!                                           └─> EMULATED: the same with modelled joblets, at full length
+//! ```
 
-/// Nothing yet.
+mod calibrate;
+mod emulated;
+mod plan;
+mod report;
+mod response;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use weir_executor::{Order, Settings};
+
+use crate::affinity;
+use crate::arrivals::Arrivals;
+use crate::real::{self, Arrival, Sharing};
+use plan::{PLANS, Plan};
+use response::Course;
+
+/// Jobs of the real runs go on for so long after the last one came.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 #[derive(clap::Args)]
-pub(crate) struct Args {}
+pub(crate) struct Args {
+    /// Seconds of each real run (document 003: 600; twelve of them are two hours)
+    #[arg(long, default_value_t = 60)]
+    seconds: u64,
+    /// Seconds of each EMULATED run, which take no time
+    #[arg(long, default_value_t = 600)]
+    emulated_seconds: u64,
+    /// Jobs a second at the end
+    #[arg(long, default_value_t = 200.0)]
+    top_rate: f64,
+    /// Jobs a second that the cores shall be able to do: projects are made that large
+    #[arg(long, default_value_t = 160.0)]
+    capacity: f64,
+    /// Cores, and CPUs of this machine, that the host has
+    #[arg(long, default_value_t = 1)]
+    cores: usize,
+    /// Only the orders whose name contains this; repeatable
+    #[arg(long, value_name = "NAME")]
+    order: Vec<String>,
+    /// Of the arrivals
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Write the page with the plots here
+    #[arg(long, value_name = "FILE", default_value = "orders.html")]
+    report: PathBuf,
+}
 
-pub(crate) fn run(_args: &Args) -> anyhow::Result<()> {
-    anyhow::bail!("not built yet")
+impl Args {
+    fn settings(&self, order: Order) -> Settings {
+        Settings {
+            cores: self.cores,
+            cache_bytes: 0,
+            max_queued: 20_000,
+            change_log: 0,
+            order,
+        }
+    }
+
+    fn wants(&self, plan: &Plan) -> bool {
+        let named = |part: &String| plan.name.contains(part.as_str());
+        self.order.is_empty() || self.order.iter().any(named)
+    }
+}
+
+/// One order's run.
+#[derive(Debug)]
+struct Run {
+    plan: &'static Plan,
+    course: Course,
+}
+
+/// All that was measured.
+#[derive(Debug)]
+struct Results {
+    calibrated: calibrate::Calibrated,
+    real: Vec<Run>,
+    emulated: Vec<Run>,
+}
+
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let plans: Vec<&'static Plan> = PLANS.iter().filter(|plan| args.wants(plan)).collect();
+    ensure!(!plans.is_empty(), "--order: no order has such a name");
+    affinity::keep(args.cores)?;
+    let settings = args.settings(Order::Priority);
+    let runtime = real::runtime(&settings)?;
+    let calibrated = runtime.block_on(calibrate::run(&settings, args.capacity))?;
+    eprintln!("orders: {calibrated}");
+
+    let mut real = Vec::new();
+    let arrivals = arrivals(args, args.seconds);
+    for (n, plan) in plans.iter().enumerate() {
+        eprint!("orders: {}/{} {} ", n + 1, plans.len(), plan.name);
+        let settings = args.settings(plan.order());
+        let jobs = &calibrated.jobs;
+        let run = real::run(jobs, &settings, &arrivals, Sharing::Off, PATIENCE);
+        let outcomes = runtime.block_on(run)?;
+        let course = Course::new(&outcomes, args.top_rate, Duration::from_secs(args.seconds));
+        eprintln!("{course}");
+        real.push(Run { plan, course });
+    }
+    let emulated = emulate(args, &plans, &calibrated);
+    let results = Results {
+        calibrated,
+        real,
+        emulated,
+    };
+    println!("{}", report::markdown(args, &results));
+    report::page(args, &results).write(&args.report)?;
+    eprintln!("orders: the plots are in {}", args.report.display());
+    Ok(())
+}
+
+fn arrivals(args: &Args, seconds: u64) -> Vec<Arrival> {
+    let mut arrivals = Arrivals::new(args.seed);
+    let times = arrivals.rising(args.top_rate, Duration::from_secs(seconds));
+    let arrival = |at| Arrival {
+        at,
+        job: 0,
+        class: 16,
+    };
+    times.into_iter().map(arrival).collect()
+}
+
+fn emulate(args: &Args, plans: &[&'static Plan], calibrated: &calibrate::Calibrated) -> Vec<Run> {
+    let lasts = Duration::from_secs(args.emulated_seconds);
+    let arrivals = arrivals(args, args.emulated_seconds);
+    let run = |plan: &&'static Plan| {
+        let settings = args.settings(plan.order());
+        let outcomes = emulated::run(&settings, &arrivals, &calibrated.samples, args.seed);
+        Run {
+            plan,
+            course: Course::new(&outcomes, args.top_rate, lasts),
+        }
+    };
+    plans.iter().map(run).collect()
 }
