@@ -14,6 +14,7 @@ mod build_filter;
 mod command;
 mod demo;
 mod feeds;
+mod lab;
 mod test;
 mod tools;
 mod workspace;
@@ -45,6 +46,8 @@ enum Command {
     Demo(demo::Args),
     /// Generate feeds and rules for real hosts into .weir/feeds
     Feeds(feeds::Args),
+    /// Measure the rule-processing host: rules against jq and Python, orders, emulation
+    Lab(lab::Args),
     /// Build weir_filter.wasm and check its size
     BuildFilter,
 }
@@ -68,6 +71,7 @@ fn run(command: Command) -> Result<()> {
         Command::Tools(args) => tools::run(&workspace, &args),
         Command::Demo(args) => demo::run(&workspace, &args),
         Command::Feeds(args) => feeds::run(&workspace, &args),
+        Command::Lab(args) => lab::run(&workspace, &args),
         Command::BuildFilter => build_filter::run(&workspace).map(drop),
     }
 }
