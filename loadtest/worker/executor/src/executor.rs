@@ -319,6 +319,8 @@ impl<W: Work> Executor<W> {
         };
         job.joblet = Some(joblet_id);
         job.input = None;
+        // One who may keep the result is enough.
+        joblet.step.keep |= job.steps[job.next].keep;
         let before = joblet.waiters.first().copied();
         joblet.waiters.insert(rank);
         if joblet.running.is_some() {

@@ -126,6 +126,17 @@ fn what_shall_not_be_cached_is_shared_but_not_kept() {
 }
 
 #[test]
+fn a_result_is_kept_if_anybody_who_shared_it_may_keep_it() {
+    let mut host = executor(1);
+    let mut unkept = job(0, "s", "a");
+    unkept.steps.iter_mut().for_each(|step| step.keep = false);
+    host.submit(Duration::ZERO, unkept).unwrap();
+    host.submit(Duration::ZERO, job(0, "s", "a")).unwrap();
+    run(&mut host);
+    assert_eq!(host.cache().len(), 3);
+}
+
+#[test]
 fn a_prefetch_leaves_the_items_and_a_second_one_ends_at_once() {
     let mut host = executor(1);
     let mut prefetch = job(0, "", "");
