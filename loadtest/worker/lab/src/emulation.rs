@@ -45,7 +45,7 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 12)]
     projects: usize,
     /// Cache, in MiB: some of the results fit
-    #[arg(long, default_value_t = 16)]
+    #[arg(long, default_value_t = 8)]
     cache_mib: u64,
     /// Of projects and arrivals
     #[arg(long, default_value_t = 1)]

@@ -8,9 +8,9 @@ use crate::real::Outcome;
 
 /// Windows of a run.
 const WINDOWS: usize = 60;
-/// Mean response of a window, as a share of the run's length, from which on it counts as thrashing
-/// if no later window is below. Document 003 reads it off plots that end at 10 s of 600 s.
-const LIMIT: f64 = 0.01;
+/// Mean response of a window, in multiples of the median window of the first half, from which on
+/// it counts as thrashing if no later window is below. Document 003 reads it off its plots.
+const LIMIT: f64 = 20.0;
 
 /// Response times by the arrival of their jobs.
 #[derive(Debug)]
@@ -19,6 +19,8 @@ pub(super) struct Course {
     pub(super) windows: Vec<(f64, f64)>,
     /// Of the jobs that came before half of the highest rate, seconds.
     pub(super) mean_below_half: f64,
+    /// Of the jobs that came between 70 % and 75 % of the highest rate, seconds.
+    pub(super) mean_busy: f64,
     /// Of all jobs, seconds.
     pub(super) mean: f64,
     /// The rate at which it began to thrash, jobs a second.
@@ -48,10 +50,18 @@ impl Course {
             .filter(|(_, (_, n))| *n > 0)
             .map(|(at, (sum, n))| (middle(at), sum / f64::from(*n)))
             .collect();
-        let thrashes_at = thrash(&windows, LIMIT * seconds).map(|at| at - width / 2.0);
-        let early = |o: &&Outcome| o.at.as_secs_f64() < seconds / 2.0;
+        let limit = LIMIT * median(&windows[..windows.len() / 2]);
+        let thrashes_at = thrash(&windows, limit).map(|at| at - width / 2.0);
+        let between = |from: f64, to: f64| {
+            let of_the_run = |o: &&Outcome| {
+                let place = o.at.as_secs_f64() / seconds;
+                from <= place && place < to
+            };
+            mean(outcomes.iter().filter(of_the_run).map(of))
+        };
         Self {
-            mean_below_half: mean(outcomes.iter().filter(early).map(of)),
+            mean_below_half: between(0.0, 0.5),
+            mean_busy: between(0.7, 0.75),
             mean: mean(outcomes.iter().map(of)),
             thrash_rate: thrashes_at.map(|at| top_rate * at / seconds),
             cut_off: outcomes.iter().filter(|o| o.response.is_none()).count(),
@@ -64,6 +74,12 @@ impl Course {
 fn thrash(windows: &[(f64, f64)], limit: f64) -> Option<f64> {
     let above = windows.iter().rev().take_while(|(_, mean)| *mean >= limit);
     above.last().map(|(at, _)| *at)
+}
+
+fn median(windows: &[(f64, f64)]) -> f64 {
+    let mut means: Vec<f64> = windows.iter().map(|(_, mean)| *mean).collect();
+    means.sort_by(f64::total_cmp);
+    means.get(means.len() / 2).copied().unwrap_or(f64::INFINITY)
 }
 
 fn mean(values: impl Iterator<Item = f64>) -> f64 {
