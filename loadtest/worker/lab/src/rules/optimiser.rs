@@ -4,6 +4,7 @@
 use std::fs;
 
 use anyhow::{Context, Result, ensure};
+use serde_json::Value;
 use weir_feeds::Format;
 use weir_feeds::generate::{Folder, Settings, generate};
 use weir_rules::{Feed, Plan};
@@ -30,14 +31,8 @@ struct Request {
     body: Vec<u8>,
     written: Plan,
     optimised: Plan,
-}
-
-impl Request {
-    /// Whether the optimiser found anything.
-    fn changed(&self) -> bool {
-        let ids = |plan: &Plan| (plan.shared.id(), plan.own.id());
-        ids(&self.written) != ids(&self.optimised)
-    }
+    /// Whether its answer leaves fields out, so that what is written to them does not matter.
+    selects: bool,
 }
 
 impl Optimiser {
@@ -60,7 +55,9 @@ impl Optimiser {
             for name in project.rules {
                 let file = folder.path().join("rules").join(name);
                 let body = fs::read(&file).with_context(|| file.display().to_string())?;
+                let written: Value = serde_json::from_slice(&body)?;
                 requests.push(Request {
+                    selects: ["fields", "omit"].iter().any(|key| !written[key].is_null()),
                     feed: feeds.len(),
                     written: engine::compile(&body, false)?,
                     optimised: engine::compile(&body, true)?,
@@ -96,7 +93,7 @@ impl Optimiser {
                 written.0 == optimised.0,
                 "an optimised answer has other bytes"
             );
-            costs.push((request.changed(), written.1, optimised.1));
+            costs.push((request.selects, written.1, optimised.1));
         }
         let mut add = |requests: &str, items, written: Cost, optimised: Cost| {
             let base = format!("{requests}, as written");
@@ -111,10 +108,19 @@ impl Optimiser {
         };
         let (written, optimised) = sum(&costs);
         add("all requests", self.items, written, optimised);
-        costs.retain(|(changed, _, _)| *changed);
-        if !costs.is_empty() {
-            let (written, optimised) = sum(&costs);
-            add("requests that it changes", 0, written, optimised);
+        for (requests, selects) in [
+            ("requests that name or omit fields", true),
+            ("requests that show all fields", false),
+        ] {
+            let some: Vec<_> = costs
+                .iter()
+                .filter(|cost| cost.0 == selects)
+                .copied()
+                .collect();
+            if !some.is_empty() {
+                let (written, optimised) = sum(&some);
+                add(requests, 0, written, optimised);
+            }
         }
         let ((), written) = self.compile(false)?;
         let ((), optimised) = self.compile(true)?;
@@ -132,11 +138,11 @@ impl Optimiser {
     }
 
     pub(super) fn note(&self) -> String {
-        let changed = self.requests.iter().filter(|request| request.changed());
+        let selecting = self.requests.iter().filter(|request| request.selects);
         format!(
-            "optimiser: {} generated requests of {PROJECTS} projects, evaluated and written; it finds something in {}.",
+            "optimiser: {} generated requests of {PROJECTS} projects, evaluated and written; {} name or omit fields.",
             self.requests.len(),
-            changed.count()
+            selecting.count()
         )
     }
 }
