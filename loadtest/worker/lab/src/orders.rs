@@ -21,7 +21,7 @@ use weir_executor::{Order, Settings};
 
 use crate::affinity;
 use crate::arrivals::Arrivals;
-use crate::real::{self, Arrival, Sharing};
+use crate::real::{self, Arrival, Outcome, Sharing};
 use plan::{PLANS, Plan};
 use response::Course;
 
@@ -30,9 +30,12 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Seconds of each real run (document 003: 600; twelve of them are two hours)
-    #[arg(long, default_value_t = 60)]
+    /// Seconds of each real run (document 003: 600; twelve of them are two hours a round)
+    #[arg(long, default_value_t = 20)]
     seconds: u64,
+    /// Real runs of each order, in turn with the others: a machine is not the same all the time
+    #[arg(long, default_value_t = 3)]
+    rounds: u64,
     /// Seconds of each EMULATED run, which take no time
     #[arg(long, default_value_t = 600)]
     emulated_seconds: u64,
@@ -67,6 +70,11 @@ impl Args {
         }
     }
 
+    /// Of one or several real runs.
+    fn course(&self, outcomes: &[Outcome]) -> Course {
+        Course::new(outcomes, self.top_rate, Duration::from_secs(self.seconds))
+    }
+
     fn wants(&self, plan: &Plan) -> bool {
         let named = |part: &String| plan.name.contains(part.as_str());
         self.order.is_empty() || self.order.iter().any(named)
@@ -97,18 +105,30 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let calibrated = runtime.block_on(calibrate::run(&settings, args.capacity))?;
     eprintln!("orders: {calibrated}");
 
-    let mut real = Vec::new();
-    let arrivals = arrivals(args, args.seconds);
-    for (n, plan) in plans.iter().enumerate() {
-        eprint!("orders: {}/{} {} ", n + 1, plans.len(), plan.name);
-        let settings = args.settings(plan.order());
-        let jobs = &calibrated.jobs;
-        let run = real::run(jobs, &settings, &arrivals, Sharing::Off, PATIENCE);
-        let outcomes = runtime.block_on(run)?;
-        let course = Course::new(&outcomes, args.top_rate, Duration::from_secs(args.seconds));
-        eprintln!("{course}");
-        real.push(Run { plan, course });
+    let mut outcomes = vec![Vec::new(); plans.len()];
+    for round in 0..args.rounds {
+        let arrivals = arrivals(args, args.seconds, round);
+        for (n, plan) in plans.iter().enumerate() {
+            let (round, rounds, all) = (round + 1, args.rounds, plans.len());
+            eprint!(
+                "orders: round {round}/{rounds}, {}/{all} {} ",
+                n + 1,
+                plan.name
+            );
+            let settings = args.settings(plan.order());
+            let jobs = &calibrated.jobs;
+            let run = real::run(jobs, &settings, &arrivals, Sharing::Off, PATIENCE);
+            let run = runtime.block_on(run)?;
+            eprintln!("{}", args.course(&run));
+            outcomes[n].extend(run);
+        }
     }
+    let runs = plans.iter().zip(&outcomes);
+    let real = runs.map(|(plan, outcomes)| Run {
+        plan,
+        course: args.course(outcomes),
+    });
+    let real = real.collect();
     let emulated = emulate(args, &plans, &calibrated);
     let results = Results {
         calibrated,
@@ -121,8 +141,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-fn arrivals(args: &Args, seconds: u64) -> Vec<Arrival> {
-    let mut arrivals = Arrivals::new(args.seed);
+fn arrivals(args: &Args, seconds: u64, round: u64) -> Vec<Arrival> {
+    let mut arrivals = Arrivals::new(args.seed.wrapping_add(round));
     let times = arrivals.rising(args.top_rate, Duration::from_secs(seconds));
     let arrival = |at| Arrival {
         at,
@@ -134,7 +154,7 @@ fn arrivals(args: &Args, seconds: u64) -> Vec<Arrival> {
 
 fn emulate(args: &Args, plans: &[&'static Plan], calibrated: &calibrate::Calibrated) -> Vec<Run> {
     let lasts = Duration::from_secs(args.emulated_seconds);
-    let arrivals = arrivals(args, args.emulated_seconds);
+    let arrivals = arrivals(args, args.emulated_seconds, 0);
     let run = |plan: &&'static Plan| {
         let settings = args.settings(plan.order());
         let outcomes = emulated::run(&settings, &arrivals, &calibrated.samples, args.seed);

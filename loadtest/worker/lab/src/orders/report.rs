@@ -30,8 +30,8 @@ pub(super) fn page(args: &Args, results: &Results) -> Report {
     page.text(READING);
     page.table(&table(results));
     page.command(&format!(
-        "cargo xtask lab orders --seconds {} --emulated-seconds {} --top-rate {} --capacity {} --cores {} --seed {}",
-        args.seconds, args.emulated_seconds, args.top_rate, args.capacity, args.cores, args.seed
+        "cargo xtask lab orders --seconds {} --rounds {} --emulated-seconds {} --top-rate {} --capacity {} --cores {} --seed {}",
+        args.seconds, args.rounds, args.emulated_seconds, args.top_rate, args.capacity, args.cores, args.seed
     ));
     page.heading("Real work");
     figures(&mut page, args, &results.real, args.seconds);
@@ -46,8 +46,13 @@ pub(super) fn page(args: &Args, results: &Results) -> Report {
 
 fn about(args: &Args, results: &Results) -> String {
     format!(
-        "0 to {} jobs a second within {} s (real work) and {} s (EMULATED) on {} core(s); {}.",
-        args.top_rate, args.seconds, args.emulated_seconds, args.cores, results.calibrated
+        "0 to {} jobs a second within {} s (real work, {} rounds) and {} s (EMULATED) on {} core(s); {}.",
+        args.top_rate,
+        args.seconds,
+        args.rounds,
+        args.emulated_seconds,
+        args.cores,
+        results.calibrated
     )
 }
 
