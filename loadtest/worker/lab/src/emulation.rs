@@ -165,7 +165,7 @@ fn emulate(
         }
     };
     for (n, arrival) in arrivals.iter().enumerate() {
-        let request = measured.request(&jobs.all[arrival.job], arrival.class, n);
+        let request = measured.request(&jobs.all[arrival.job], arrival, n);
         if let Ok(job) = host.submit(arrival.at, request) {
             came.insert(job, n);
         }
