@@ -118,8 +118,9 @@ impl Cluster {
     /// What the table says of a host's state.
     pub fn state_of(&self, host: &Host, suspects_itself: bool) -> HostState {
         match () {
-            () if host.config.draining || host.draining => HostState::Draining,
+            () if host.config.draining => HostState::Draining,
             () if host.is_dead() && !suspects_itself => HostState::Down,
+            () if host.draining => HostState::Draining,
             () => HostState::Up,
         }
     }

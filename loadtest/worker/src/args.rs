@@ -12,7 +12,9 @@ use weir_executor::scheduler::{Formula, QuantumSettings};
 use weir_executor::{Order, Settings, Timing};
 use weir_feeds::FeedLimits;
 use weir_rules::Limits;
+use weir_worker::engine::cores::UNWANTED;
 use weir_worker::priorities::Priority;
+use weir_worker::server::Leaving;
 use weir_worker::server::emulated::Model;
 
 /// Cores of an emulated host.
@@ -62,6 +64,9 @@ pub(crate) struct Args {
     /// Seconds that jobs may go on after SIGTERM.
     #[arg(long, default_value_t = 30)]
     drain_seconds: u64,
+    /// Seconds after SIGTERM for which it serves on, so that its callers hear that it leaves.
+    #[arg(long, default_value_t = 3)]
+    notice_seconds: u64,
 
     /// The order in which joblets get cores.
     #[arg(long, value_enum, default_value_t, help_heading = "Order")]
@@ -92,6 +97,9 @@ pub(crate) struct Args {
     /// Look for new data of a project when the last look is so many seconds old.
     #[arg(long, default_value_t = 10, help_heading = "Rules")]
     recheck_seconds: u64,
+    /// Seconds that a joblet may go on when everybody who wanted its result has left.
+    #[arg(long, default_value_t = UNWANTED.as_secs(), help_heading = "Rules")]
+    unwanted_seconds: u64,
     /// Largest request, in bytes.
     #[arg(long, default_value = "4Mi", value_parser = parse_bytes, help_heading = "Rules")]
     max_body_bytes: u64,
@@ -179,12 +187,19 @@ impl Args {
         usize::try_from(self.max_body_bytes).unwrap_or(usize::MAX)
     }
 
+    pub(crate) fn unwanted(&self) -> Duration {
+        Duration::from_secs(self.unwanted_seconds)
+    }
+
     pub(crate) fn recheck(&self) -> Duration {
         Duration::from_secs(self.recheck_seconds)
     }
 
-    pub(crate) fn drain(&self) -> Duration {
-        Duration::from_secs(self.drain_seconds)
+    pub(crate) fn leaving(&self) -> Leaving {
+        Leaving {
+            notice: Duration::from_secs(self.notice_seconds),
+            drain: Duration::from_secs(self.drain_seconds),
+        }
     }
 
     fn cores(&self) -> usize {

@@ -32,8 +32,8 @@ use weir_worker::task::Tools;
 
 use args::Args;
 
-/// Blocking threads beside those of joblets: for compiling requests.
-const SPARE_THREADS: usize = 8;
+/// Blocking threads beside those of joblets: for compiling requests, and for files.
+const SPARE_THREADS: usize = rules::COMPILING + 8;
 
 fn main() -> anyhow::Result<()> {
     let args = Args::parse();
@@ -44,11 +44,14 @@ fn main() -> anyhow::Result<()> {
         .with_ansi(std::io::stderr().is_terminal())
         .init();
     // One thread for requests, and a blocking one for each joblet that runs.
-    tokio::runtime::Builder::new_current_thread()
+    let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(args.joblets_at_once() + SPARE_THREADS)
-        .build()?
-        .block_on(serve(args))
+        .build()?;
+    let served = runtime.block_on(serve(args));
+    // What still runs has been told to stop and had its time.
+    runtime.shutdown_background();
+    served
 }
 
 async fn serve(args: Args) -> anyhow::Result<()> {
@@ -78,9 +81,11 @@ async fn serve_rules(args: Args, url: &str) -> anyhow::Result<()> {
         limits: args.limits(),
         max_body_bytes: args.max_body_bytes(),
         optimise: !args.no_optimise,
+        wide_fetches: !tools.store.is_remote(),
     };
     let metrics = Families::default();
-    let engine = Cores::new(&args.settings(), new_epoch(), tools, metrics.clone(), log);
+    let engine = Cores::new(&args.settings(), new_epoch(), tools, metrics.clone(), log)
+        .unwanted_for(args.unwanted());
     let jobs = |app| rules::router(app, objects, options);
     listen(args, engine, metrics, jobs).await
 }
@@ -124,7 +129,7 @@ async fn listen<W: Work>(
         }
     };
     let jobs = jobs(Arc::clone(&app));
-    server::run(listener, app, jobs, args.drain(), shutdown).await
+    server::run(listener, app, jobs, args.leaving(), shutdown).await
 }
 
 /// Whole or not at all: a reader that waits for the file never sees half of it.

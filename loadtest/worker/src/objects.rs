@@ -40,6 +40,10 @@ impl Objects {
         {
             return Ok(object.clone());
         }
+        if let Some((_, object)) = &known {
+            // Whoever comes while this one looks takes what is known.
+            self.remember(object);
+        }
         match (self.store.find(project).await, known) {
             (Ok(object), _) => {
                 self.remember(&object);

@@ -33,15 +33,25 @@ const DRAIN_LOOK: Duration = Duration::from_millis(50);
 /// For the last answers after the drain.
 const FAREWELL: Duration = Duration::from_secs(2);
 
+/// How a host leaves.
+#[derive(Debug, Clone, Copy)]
+pub struct Leaving {
+    /// How long it goes on as if nothing were, but for saying that it leaves: until those who ask
+    /// it for its state have asked.
+    pub notice: Duration,
+    /// How long jobs may go on in all.
+    pub drain: Duration,
+}
+
 /// Serves until `shutdown` resolves, then drains: `/ready` says 503 at once, jobs go on and are
-/// still accepted until none is left and every answer is sent, or `drain` has passed, and whatever is
-/// left is answered 503.
+/// still accepted for the notice and until none is left and every answer is sent, or the drain's
+/// time has passed, and whatever is left is answered 503.
 /// `jobs` serves every path but `/metrics`, `/cache` and `/ready`.
 pub async fn run<W: Work>(
     listener: TcpListener,
     app: Arc<App<W>>,
     jobs: Router,
-    drain: Duration,
+    leaving: Leaving,
     shutdown: impl Future<Output = ()>,
 ) -> anyhow::Result<()> {
     let router = Router::new()
@@ -59,14 +69,17 @@ pub async fn run<W: Work>(
     let mut serving = tokio::spawn(serving.into_future());
     shutdown.await;
     app.drain();
-    info!(limit = ?drain, "draining");
+    info!(?leaving, "draining");
+    let Leaving { notice, drain } = leaving;
+    let notice = notice.min(drain);
+    tokio::time::sleep(notice).await;
     let finish = async {
         no_jobs(&app).await;
         drop(leave);
         // Large answers may still be on their way, and requests on theirs to become jobs.
         (&mut serving).await
     };
-    let finished = tokio::time::timeout(drain, finish).await;
+    let finished = tokio::time::timeout(drain - notice, finish).await;
     if finished.is_err() {
         warn!("jobs were unfinished at the end of the drain and are answered 503");
     }
@@ -123,6 +136,9 @@ async fn serve_cache<W: Work>(
 }
 
 async fn serve_ready<W: Work>(State(app): State<Arc<App<W>>>) -> Response {
+    if app.host.look().await.is_err() {
+        return Failure::gone().into_response();
+    }
     if app.is_draining() {
         return (StatusCode::SERVICE_UNAVAILABLE, "draining\n").into_response();
     }

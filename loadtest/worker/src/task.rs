@@ -13,6 +13,11 @@ use weir_rules::{EvaluateError, Feed, Limits, Output, Plan, Rules, SinkClosed, S
 /// A second core is worth its while for so many bytes of the stored object.
 const BYTES_PER_CORE: u64 = 1 << 20;
 
+/// What a result counts in the cache beside its items: about what its entry takes, and each of its
+/// fields beside the name. Without it, results without items would be kept without end.
+const ENTRY: usize = 1024;
+const FIELD: usize = 128;
+
 /// One joblet of a rule-processing job.
 #[derive(Debug, Clone)]
 pub enum Task {
@@ -125,7 +130,9 @@ impl From<EvaluateError> for TaskError {
 }
 
 fn product(feed: Feed) -> Product<Arc<Feed>> {
-    let bytes = feed.bytes() as u64;
+    let names = feed.schema().fields().iter();
+    let names: usize = names.map(|field| field.name().len() + FIELD).sum();
+    let bytes = (feed.bytes() + names + ENTRY) as u64;
     Product {
         output: Arc::new(feed),
         bytes,

@@ -51,7 +51,11 @@ async fn start(cores: usize, max_queued: usize, drain: Duration) -> Running {
     };
     let app = Arc::new(App::new(host, metrics, priorities, addr).unwrap());
     let jobs = emulated::router(Arc::clone(&app), model);
-    let served = tokio::spawn(server::run(listener, app, jobs, drain, shutdown));
+    let leaving = server::Leaving {
+        notice: Duration::ZERO,
+        drain,
+    };
+    let served = tokio::spawn(server::run(listener, app, jobs, leaving, shutdown));
     Running {
         addr,
         stop: Some(stop),

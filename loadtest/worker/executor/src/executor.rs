@@ -52,6 +52,8 @@ pub struct Executor<W: Work> {
     delay: RecentDelay,
     events: Vec<Event<W::Error>>,
     held: usize,
+    /// Joblets that run and that nobody wants any more.
+    unwanted: usize,
     next_job: u64,
     next_joblet: u64,
 }
@@ -75,6 +77,7 @@ impl<W: Work> Executor<W> {
             delay: RecentDelay::default(),
             events: Vec::new(),
             held: 0,
+            unwanted: 0,
             next_job: 0,
             next_joblet: 0,
         }
@@ -148,12 +151,16 @@ impl<W: Work> Executor<W> {
             let cores = u32::try_from(running.cores).unwrap_or(u32::MAX);
             let core_time = now.saturating_sub(running.since).saturating_mul(cores);
             self.scheduler.ran(kind, core_time, joblet.waiters.len());
+            self.unwanted -= usize::from(joblet.waiters.is_empty());
         }
         self.forget_pending(&joblet, id);
         match result {
             Ok(product) => {
                 let output = product.output.clone();
-                if let Some(result) = joblet.step.result.filter(|_| joblet.step.keep) {
+                // One that was given up may have ended well after all, when another is making it.
+                let pending = |result: &ResultId| self.pending.contains_key(result);
+                let result = joblet.step.result.filter(|result| !pending(result));
+                if let Some(result) = result.filter(|_| joblet.step.keep) {
                     self.cache.insert(result, product.output, product.bytes);
                 }
                 for rank in joblet.waiters {
@@ -171,20 +178,30 @@ impl<W: Work> Executor<W> {
     }
 
     /// Forgets a job. What waits is dropped; a joblet on a core runs to its end, as document 001
-    /// has it, and one that others want goes on. Unknown or finished jobs are ignored.
-    pub fn cancel(&mut self, id: JobId) {
-        self.leave(id);
+    /// has it, and one that others want goes on. Unknown or finished jobs are ignored. Returns the
+    /// joblet that now runs for nobody, if there is one.
+    pub fn cancel(&mut self, id: JobId) -> Option<JobletId> {
+        self.leave(id)
     }
 
     /// Forgets a job, and returns the joblet that runs for it alone: the caller may stop it. Nobody
     /// can share it any more, whatever comes of it.
     pub fn abort(&mut self, id: JobId) -> Option<JobletId> {
         let joblet = self.leave(id)?;
-        let result = self.joblets.get(&joblet)?.step.result.clone();
-        if let Some(result) = result {
+        self.give_up(joblet).then_some(joblet)
+    }
+
+    /// Whether a joblet runs for nobody: the caller may stop it, and nobody can share it any more.
+    pub fn give_up(&mut self, id: JobletId) -> bool {
+        let Some(joblet) = self.joblets.get(&id) else {
+            return false;
+        };
+        let unwanted = joblet.running.is_some() && joblet.waiters.is_empty();
+        let result = joblet.step.result.clone().filter(|_| unwanted);
+        if let Some(result) = result.filter(|result| self.pending.get(result) == Some(&id)) {
             self.pending.remove(&result);
         }
-        Some(joblet)
+        unwanted
     }
 
     /// What has happened since the last call, in order.
@@ -220,12 +237,10 @@ impl<W: Work> Executor<W> {
 
     /// The load now.
     pub fn load(&mut self, now: Duration) -> Load {
-        let unwanted = |j: &&Joblet<W>| j.running.is_some() && j.waiters.is_empty();
-        let unwanted = self.joblets.values().filter(unwanted).count();
         let queuing_delay = self.delay.mean(now).or_else(|| self.longest_wait(now));
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         Load {
-            in_progress: count(self.jobs.len() + unwanted),
+            in_progress: count(self.jobs.len() + self.unwanted),
             busy_cores: count(self.held.min(self.cores)),
             queued: self.queued,
             stalled: self.scheduler.stalled(),
@@ -322,6 +337,9 @@ impl<W: Work> Executor<W> {
         // One who may keep the result is enough.
         joblet.step.keep |= job.steps[job.next].keep;
         let before = joblet.waiters.first().copied();
+        if joblet.running.is_some() && before.is_none() {
+            self.unwanted -= 1;
+        }
         joblet.waiters.insert(rank);
         if joblet.running.is_some() {
             note_start(job, id, &mut self.events);
@@ -360,6 +378,7 @@ impl<W: Work> Executor<W> {
         joblet.waiters.remove(&rank);
         let next = joblet.waiters.first().copied();
         if joblet.running.is_some() {
+            self.unwanted += usize::from(next.is_none());
             return next.is_none().then_some(joblet_id);
         }
         if was_first {
@@ -429,6 +448,8 @@ impl<W: Work> Executor<W> {
                 "stands at its first waiter's rank"
             );
         }
+        let unwanted = self.joblets.values().filter(|j| j.waiters.is_empty());
+        assert_eq!(unwanted.count(), self.unwanted);
         let waiting = self.joblets.values().filter(|j| j.running.is_none());
         let stalled: u32 = self.scheduler.stalled().iter().sum();
         assert_eq!(waiting.count(), stalled as usize);

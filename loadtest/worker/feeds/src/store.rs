@@ -53,6 +53,12 @@ impl ItemStore {
         &self.url
     }
 
+    /// Whether its objects come over a network.
+    #[must_use]
+    pub fn is_remote(&self) -> bool {
+        self.url.starts_with("s3://") || self.url.starts_with("gs://")
+    }
+
     /// The object of `project` as it is now: `<project>.parquet`, else `<project>.ndjson`.
     ///
     /// # Errors
@@ -60,20 +66,22 @@ impl ItemStore {
     /// [`StoreError::Denied`].
     pub async fn find(&self, project: &str) -> Result<Object, StoreError> {
         check_name(project)?;
+        // Who may not list a bucket is denied what is absent, so the other format is asked for too.
+        let mut denied = None;
         for format in Format::ALL {
             let name = format!("{project}.{}", format.suffix());
-            match self
-                .store
-                .head(&self.root.clone().join(name.as_str()))
-                .await
-            {
+            let place = self.root.clone().join(name.as_str());
+            match self.store.head(&place).await {
                 Ok(meta) => return Ok(Object::new(project, format, meta)),
                 Err(object_store::Error::NotFound { .. }) => {}
-                Err(error) => return Err(failed(self.name(&name), &error)),
+                Err(error) => match failed(self.name(&name), &error) {
+                    error @ StoreError::Denied { .. } => denied = denied.or(Some(error)),
+                    error => return Err(error),
+                },
             }
         }
         let (project, store) = (project.to_owned(), self.url.to_string());
-        Err(StoreError::UnknownProject { project, store })
+        Err(denied.unwrap_or(StoreError::UnknownProject { project, store }))
     }
 
     /// Reads `object` and decodes it on `cores` threads. Decoding computes on the thread that polls

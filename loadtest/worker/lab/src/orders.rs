@@ -72,7 +72,8 @@ impl Args {
 
     /// Of one or several real runs.
     fn course(&self, outcomes: &[Outcome]) -> Course {
-        Course::new(outcomes, self.top_rate, Duration::from_secs(self.seconds))
+        let lasts = Duration::from_secs(self.seconds);
+        Course::new(outcomes, self.top_rate, lasts, PATIENCE)
     }
 
     fn wants(&self, plan: &Plan) -> bool {
@@ -160,7 +161,7 @@ fn emulate(args: &Args, plans: &[&'static Plan], calibrated: &calibrate::Calibra
         let outcomes = emulated::run(&settings, &arrivals, &calibrated.samples, args.seed);
         Run {
             plan,
-            course: Course::new(&outcomes, args.top_rate, lasts),
+            course: Course::new(&outcomes, args.top_rate, lasts, Duration::ZERO),
         }
     };
     plans.iter().map(run).collect()

@@ -2,12 +2,13 @@
 //! Real work on real threads: a joblet runs on one blocking thread, and on as many more for the
 //! time of its work as it was given cores.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use weir_executor::{
     Event, Executor, Full, JobId, JobletId, Load, Product, Request, Settings, Start,
 };
@@ -17,6 +18,10 @@ use crate::engine::Engine;
 use crate::joblet_log::JobletLog;
 use crate::metrics::Families;
 use crate::task::{Task, TaskError, Tools};
+
+/// How long a joblet that nobody wants any more may go on, unless it is set otherwise: its result may
+/// be of use to others, but a caller that leaves shall not keep cores for as long as its rules like.
+pub const UNWANTED: Duration = Duration::from_secs(30);
 
 /// A joblet that has ended, and how.
 #[derive(Debug)]
@@ -43,6 +48,9 @@ pub struct Cores {
     metrics: Families,
     log: Option<JobletLog>,
     running: HashMap<JobletId, Begun>,
+    /// Joblets that nobody wanted when they were put here, and when to stop them if nobody does then.
+    unwanted: VecDeque<(Instant, JobletId)>,
+    unwanted_for: Duration,
     report: mpsc::UnboundedSender<Finished>,
     finished: mpsc::UnboundedReceiver<Finished>,
     /// Taken from `finished` and not yet told to the executor.
@@ -67,6 +75,8 @@ impl Cores {
             metrics,
             log,
             running: HashMap::new(),
+            unwanted: VecDeque::new(),
+            unwanted_for: UNWANTED,
             report,
             finished,
             arrived: Vec::new(),
@@ -93,6 +103,26 @@ impl Cores {
         }
     }
 
+    /// Another limit than [`UNWANTED`].
+    #[must_use]
+    pub fn unwanted_for(self, limit: Duration) -> Self {
+        Self {
+            unwanted_for: limit,
+            ..self
+        }
+    }
+
+    fn stop_unwanted(&mut self) {
+        let now = Instant::now();
+        while let Some((_, joblet)) = self.unwanted.pop_front_if(|(due, _)| *due <= now) {
+            if self.executor.give_up(joblet)
+                && let Some(begun) = self.running.get(&joblet)
+            {
+                begun.stop.raise();
+            }
+        }
+    }
+
     fn finish(&mut self, now: Duration, finished: Finished) {
         if let Some(begun) = self.running.remove(&finished.joblet) {
             let lasted = begun.since.elapsed();
@@ -104,6 +134,12 @@ impl Cores {
         }
         self.executor.finish(now, finished.joblet, finished.result);
     }
+}
+
+/// `Some` at that time; `None` at once without one.
+async fn until(due: Option<Instant>) -> Option<()> {
+    tokio::time::sleep_until(due?).await;
+    Some(())
 }
 
 /// A panic is caught, so that the core is free again and the job is answered.
@@ -132,7 +168,10 @@ impl Engine for Cores {
     }
 
     fn cancel(&mut self, _now: Duration, job: JobId) {
-        self.executor.cancel(job);
+        if let Some(joblet) = self.executor.cancel(job) {
+            let due = Instant::now() + self.unwanted_for;
+            self.unwanted.push_back((due, joblet));
+        }
     }
 
     fn abort(&mut self, _now: Duration, job: JobId) {
@@ -161,14 +200,18 @@ impl Engine for Cores {
         for finished in arrived {
             self.finish(now, finished);
         }
+        self.stop_unwanted();
         self.dispatch(now);
         self.executor.events()
     }
 
     async fn wake(&mut self, _now: Duration) {
-        match self.finished.recv().await {
-            Some(finished) => self.arrived.push(finished),
-            None => std::future::pending().await,
+        let due = self.unwanted.front().map(|(due, _)| *due);
+        tokio::select! {
+            Some(finished) = self.finished.recv() => self.arrived.push(finished),
+            Some(()) = until(due) => {}
+            // The engine keeps a sender of its own, so the other branch is still there.
+            else => std::future::pending().await,
         }
     }
 

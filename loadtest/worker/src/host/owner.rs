@@ -131,6 +131,8 @@ impl<E: Engine> Owner<E> {
     }
 
     fn leave(&mut self, ticket: u64, how: Leave) {
+        // It may have ended meanwhile.
+        self.tell();
         let Some(job) = self.tickets.remove(&ticket) else {
             return;
         };
@@ -158,12 +160,13 @@ impl<E: Engine> Owner<E> {
         self.tell();
         self.stopped = true;
         self.engine.stop();
+        let load = self.engine.load(now);
         for job in self.engine.executor().jobs() {
             self.engine.abort(now, job);
             if let Some(caller) = self.callers.remove(&job) {
                 self.tickets.remove(&caller.ticket);
                 self.metrics.ended(Outcome::Stopped);
-                let _ = caller.news.send(News::Stopped(self.engine.load(now)));
+                let _ = caller.news.send(News::Stopped(load.clone()));
             }
         }
     }

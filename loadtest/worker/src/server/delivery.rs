@@ -77,6 +77,8 @@ impl Delivery {
         };
         loop {
             tokio::select! {
+                // Or an answer of any size would be taken for a small one when its job is quick.
+                biased;
                 Some(chunk) = self.chunks.recv() => head.extend_from_slice(&chunk),
                 turn = next(&mut self.running, deadline) => match turn? {
                     Some(News::Ended(Ok(spent), load)) => {

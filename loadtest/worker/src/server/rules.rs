@@ -10,8 +10,10 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
-use tokio::sync::mpsc;
-use weir_feeds::{Object, StoreError};
+use tokio::sync::{Semaphore, mpsc};
+use tokio::time::timeout;
+use weir_executor::Kind;
+use weir_feeds::Object;
 use weir_rules::{Limits, Plan, Prefetch, Timeouts};
 
 use super::app::App;
@@ -33,13 +35,20 @@ pub struct Options {
     pub max_body_bytes: usize,
     /// Whether steps that cannot matter are left out.
     pub optimise: bool,
+    /// Whether a fetch may use several cores, which pays where it seldom waits for its data.
+    pub wide_fetches: bool,
 }
+
+/// Requests that are compiled at the same time: each may take some of the memory that its limits
+/// allow, and a thread.
+pub const COMPILING: usize = 8;
 
 #[derive(Debug)]
 struct Service {
     app: Arc<App<Task>>,
     objects: Objects,
     options: Options,
+    compiling: Semaphore,
 }
 
 /// Serves `POST /prefetch`, and `POST` of a job on any other path.
@@ -48,6 +57,7 @@ pub fn router(app: Arc<App<Task>>, objects: Objects, options: Options) -> Router
         app,
         objects,
         options,
+        compiling: Semaphore::new(COMPILING),
     };
     Router::new()
         .route("/prefetch", any(serve_prefetch))
@@ -78,10 +88,12 @@ async fn serve_job(State(service): State<Arc<Service>>, request: Request<Body>) 
     let answer = async {
         let (headers, body) = service.read(request).await?;
         // Compiling may take a while, and this thread serves everybody.
+        let permit = service.compiling.acquire().await;
         let compiling = Arc::clone(&service);
         let compiled = tokio::task::spawn_blocking(move || compiling.job(&headers, &body));
         let defect = |_| (Failure::from(&TaskError::Defect), None);
         let asked = compiled.await.map_err(defect)??;
+        drop(permit);
         let plan = asked.plan.as_ref();
         let kind = plan.map_or("text/plain", |plan| plan.output.content_type());
         Ok((service.deliver(&asked).await?, kind))
@@ -101,7 +113,7 @@ impl Service {
             let reason = "a job or a prefetch is the JSON body of a POST".to_owned();
             return Err(failed(StatusCode::METHOD_NOT_ALLOWED, reason));
         }
-        match tokio::time::timeout(BODY_TIME, to_bytes(body, limit)).await {
+        match timeout(BODY_TIME, to_bytes(body, limit)).await {
             Ok(Ok(body)) => Ok((head.headers, body)),
             Ok(Err(_)) => Err(failed(
                 StatusCode::PAYLOAD_TOO_LARGE,
@@ -170,16 +182,30 @@ impl Service {
     }
 
     async fn find(&self, asked: &Asked) -> Result<Object, Failed> {
-        let found = self.objects.find(&asked.project).await;
-        found.map_err(|error: StoreError| (Failure::from(&error), None))
+        let limit = asked.timeouts.queue;
+        match timeout(limit, self.objects.find(&asked.project)).await {
+            Ok(found) => found.map_err(|error| (Failure::from(&error), None)),
+            Err(_) => {
+                let seconds = limit.as_secs_f64();
+                let reason = format!(
+                    "timed out: looking for the project took longer than {seconds} s (timeouts.queue_seconds)"
+                );
+                Err((Failure::unavailable(reason), None))
+            }
+        }
     }
 
     async fn attempt(&self, asked: &Asked, object: &Object) -> Result<Answer, Failed> {
         let (sink, chunks) = mpsc::unbounded_channel();
-        let request = match &asked.plan {
+        let mut request = match &asked.plan {
             Some(plan) => task::job(object, plan, asked.class, &asked.session, sink),
             None => task::prefetch(object, asked.class),
         };
+        if !self.options.wide_fetches {
+            let fetches = request.steps.iter_mut();
+            let fetches = fetches.filter(|step| step.kind == Kind::FeedSource);
+            fetches.for_each(|step| step.cores = 1);
+        }
         let running = self.app.host.submit(request);
         let running = running.map_err(|_| (Failure::gone(), None))?;
         let delivery = Delivery::new(running, chunks, asked.timeouts, asked.plan.is_some());

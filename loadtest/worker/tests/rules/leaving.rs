@@ -45,6 +45,24 @@ async fn a_fetch_whose_client_left_runs_to_its_end_and_serves_the_next_one() {
 }
 
 #[tokio::test]
+async fn a_fetch_whose_client_left_is_stopped_when_it_takes_too_long() {
+    let bucket = Bucket::start(&[("a", TABLE_1)]).await;
+    let flags = ["--cores", "1", "--unwanted-seconds", "1"];
+    let worker = Worker::start(&bucket, &flags).await;
+    bucket.set("a", Mood::Held);
+    let gone = worker.send(&job("a", "low", json!({}))).await;
+    worker.until(BUSY, 1).await;
+    drop(gone);
+    // The bucket never lets it go.
+    worker.until_idle().await;
+    assert_eq!(worker.metric(ITEMS).await, 0);
+    bucket.set("a", Mood::Well);
+    let answer = worker.job(&job("a", "low", json!({}))).await;
+    answer.is(TABLE_2.as_bytes());
+    assert_eq!(answer.header("x-worker-cache"), Some("miss"));
+}
+
+#[tokio::test]
 async fn a_client_that_leaves_in_the_middle_of_an_answer_frees_its_cores_and_spoils_nothing() {
     let many = items(12_000, 600);
     let bucket = Bucket::start(&[("a", &many)]).await;

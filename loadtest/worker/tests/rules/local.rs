@@ -71,6 +71,7 @@ impl Local {
             limits: Limits::default(),
             max_body_bytes: 1 << 20,
             optimise: true,
+            wide_fetches: true,
         };
         let objects = Objects::new(store, Duration::from_secs(10));
         let jobs = rules::router(Arc::clone(&app), objects, options);
@@ -79,7 +80,11 @@ impl Local {
             let _ = stopped.await;
         };
         let drain = Duration::from_secs(60);
-        let served = tokio::spawn(server::run(listener, app, jobs, drain, shutdown));
+        let leaving = server::Leaving {
+            notice: Duration::ZERO,
+            drain,
+        };
+        let served = tokio::spawn(server::run(listener, app, jobs, leaving, shutdown));
         Self {
             client: Client(address),
             stop: Some(stop),

@@ -78,6 +78,29 @@ fn job() -> impl Strategy<Value = Request<Modelled>> {
         )
 }
 
+/// Work that is named by its result, and may fail.
+#[derive(Debug, Clone)]
+struct Fallible(Option<ResultId>);
+
+impl Work for Fallible {
+    type Output = Option<ResultId>;
+    type Error = &'static str;
+}
+
+fn fallible(request: Request<Modelled>) -> Request<Fallible> {
+    let step = |step: Step<Modelled>| Step {
+        work: Fallible(step.result.clone()),
+        kind: step.kind,
+        result: step.result,
+        keep: step.keep,
+        cores: step.cores,
+    };
+    Request {
+        class: request.class,
+        steps: request.steps.into_iter().map(step).collect(),
+    }
+}
+
 fn history() -> impl Strategy<Value = Vec<Moment>> {
     let act = prop_oneof![
         4 => job().prop_map(Act::Submit),
@@ -135,14 +158,90 @@ proptest! {
         history in history(), cores in 1usize..5, order in order(),
     ) {
         let mut host = host(cores, order);
-        let mut answered = Vec::new();
-        play(&history, &mut host, |host, now| answered.extend(done(host.advance(now))));
-        answered.extend(done(host.advance(END)));
-        let ids: HashSet<_> = answered.iter().map(|(job, _)| *job).collect();
-        prop_assert_eq!(ids.len(), answered.len());
-        let submitted = history.iter().filter(|m| matches!(m.act, Act::Submit(_))).count();
-        let cancels = history.len() - submitted;
-        prop_assert!(answered.len() + cancels >= submitted);
+        let (mut now, mut jobs) = (Duration::ZERO, Vec::new());
+        let (mut answered, mut cancelled) = (Vec::new(), HashSet::new());
+        for moment in &history {
+            now += moment.after * MS;
+            answered.extend(done(host.advance(now)).into_iter().map(|(job, _)| job));
+            match &moment.act {
+                Act::Submit(request) => jobs.push(host.submit(now, request.clone()).unwrap()),
+                Act::Cancel(n) if !jobs.is_empty() => {
+                    let job = jobs[n % jobs.len()];
+                    host.cancel(now, job);
+                    if !answered.contains(&job) {
+                        cancelled.insert(job);
+                    }
+                }
+                Act::Cancel(_) => {}
+            }
+        }
+        answered.extend(done(host.advance(END)).into_iter().map(|(job, _)| job));
+        let once: HashSet<_> = answered.iter().copied().collect();
+        prop_assert_eq!(once.len(), answered.len());
+        // A job may be complete as soon as it is submitted, and then a cancel comes too late.
+        let all: HashSet<_> = jobs.into_iter().collect();
+        let either: HashSet<_> = once.union(&cancelled).copied().collect();
+        prop_assert_eq!(either, all);
+    }
+
+    #[test]
+    fn what_is_stopped_or_fails_leaves_no_core_held_no_job_behind_and_no_result(
+        acts in prop::collection::vec((0..6u8, any::<usize>(), job()), 1..120),
+        cores in 1usize..5, order in order(),
+    ) {
+        let settings = Settings { order, ..settings(cores, 100) };
+        let mut host = Executor::<Fallible>::new(&settings, 1);
+        let (mut running, mut jobs) = (Vec::new(), Vec::new());
+        let mut stopped = HashSet::new();
+        let mut failed: HashSet<ResultId> = HashSet::new();
+        for (n, (act, pick, request)) in acts.into_iter().enumerate() {
+            let now = u32::try_from(n).unwrap() * MS;
+            match act {
+                0 | 1 => jobs.push(host.submit(now, fallible(request)).unwrap()),
+                2 if !jobs.is_empty() => {
+                    stopped.extend(host.abort(jobs[pick % jobs.len()]));
+                }
+                3 if !jobs.is_empty() => {
+                    if let Some(joblet) = host.cancel(jobs[pick % jobs.len()]) {
+                        prop_assert!(host.give_up(joblet));
+                        stopped.insert(joblet);
+                    }
+                }
+                _ if !running.is_empty() => {
+                    let start: Start<Fallible> = running.swap_remove(pick % running.len());
+                    // What was asked to stop may have been done already.
+                    let stops = stopped.contains(&start.joblet) && pick % 2 == 0;
+                    let result = match stops || act == 4 {
+                        true => Err("stopped or failed"),
+                        false => Ok(Product { output: start.work.0.clone(), bytes: 10 }),
+                    };
+                    if let (Err(_), Some(id)) = (&result, &start.work.0) {
+                        failed.insert(id.clone());
+                    } else if let Some(id) = &start.work.0 {
+                        failed.remove(id);
+                    }
+                    host.finish(now, start.joblet, result);
+                }
+                _ => {}
+            }
+            while let Some(start) = host.start(now) {
+                running.push(start);
+            }
+            host.check_books();
+        }
+        for start in running {
+            host.finish(END, start.joblet, Err("the end"));
+        }
+        while let Some(start) = host.start(END) {
+            host.finish(END, start.joblet, Err("the end"));
+        }
+        host.check_books();
+        let load = host.load(END);
+        prop_assert_eq!((load.in_progress, load.busy_cores), (0, 0));
+        prop_assert_eq!(load.stalled, [0; Kind::COUNT]);
+        for id in failed {
+            prop_assert!(host.cache().get(&id).is_none_or(|made| made.as_ref() == Some(&id)));
+        }
     }
 
     #[test]

@@ -30,12 +30,18 @@ pub(super) struct Course {
 }
 
 impl Course {
-    pub(super) fn new(outcomes: &[Outcome], top_rate: f64, lasts: Duration) -> Self {
+    /// A run of jobs that were waited for until `patience` after its end.
+    pub(super) fn new(
+        outcomes: &[Outcome],
+        top_rate: f64,
+        lasts: Duration,
+        patience: Duration,
+    ) -> Self {
         let seconds = lasts.as_secs_f64();
         let width = seconds / WINDOWS as f64;
-        // Who was cut off has waited for as long as anybody could.
-        let longest = outcomes.iter().filter_map(|o| o.response).max();
-        let of = |o: &Outcome| o.response.or(longest).unwrap_or(lasts).as_secs_f64();
+        // Who was cut off has waited for at least so long.
+        let at_least = |o: &Outcome| (lasts + patience).saturating_sub(o.at);
+        let of = |o: &Outcome| o.response.unwrap_or_else(|| at_least(o)).as_secs_f64();
         let mut sums = vec![(0.0, 0u32); WINDOWS];
         for outcome in outcomes {
             let window = (outcome.at.as_secs_f64() / width) as usize;
@@ -119,7 +125,7 @@ mod tests {
         let outcomes: Vec<_> = (0..60)
             .map(|at| outcome(at, if slow(at) { 700 } else { 10 }))
             .collect();
-        let course = Course::new(&outcomes, 200.0, Duration::from_secs(60));
+        let course = Course::new(&outcomes, 200.0, Duration::from_secs(60), Duration::ZERO);
         assert_eq!(course.thrash_rate, Some(150.0));
         assert_eq!(course.windows.len(), 60);
     }
@@ -127,7 +133,7 @@ mod tests {
     #[test]
     fn a_fast_run_does_not_thrash() {
         let outcomes: Vec<_> = (0..60).map(|at| outcome(at, 10)).collect();
-        let course = Course::new(&outcomes, 200.0, Duration::from_secs(60));
+        let course = Course::new(&outcomes, 200.0, Duration::from_secs(60), Duration::ZERO);
         assert_eq!(course.thrash_rate, None);
         assert!((course.mean - 0.01).abs() < 1e-9);
     }

@@ -19,7 +19,7 @@ use weir_worker::metrics::Families;
 use weir_worker::objects::Objects;
 use weir_worker::priorities::Priorities;
 use weir_worker::server::app::App;
-use weir_worker::server::{self, rules};
+use weir_worker::server::{self, Leaving, rules};
 use weir_worker::task::Tools;
 
 /// A host that serves until it is stopped.
@@ -91,6 +91,12 @@ fn ended(thread: JoinHandle<Result<()>>) -> anyhow::Error {
     }
 }
 
+/// Nothing is left to do when a measurement ends.
+const LEAVING: Leaving = Leaving {
+    notice: Duration::ZERO,
+    drain: Duration::from_secs(30),
+};
+
 async fn serve(
     listener: TcpListener,
     address: SocketAddr,
@@ -120,6 +126,7 @@ async fn serve(
         limits: Limits::default(),
         max_body_bytes: 4 << 20,
         optimise: true,
+        wide_fetches: true,
     };
     let objects = Objects::new(store, Duration::from_secs(10));
     let jobs = rules::router(Arc::clone(&app), objects, options);
@@ -127,7 +134,7 @@ async fn serve(
         // A client that is gone wants it to end, too.
         let _ = left.await;
     };
-    server::run(listener, app, jobs, Duration::from_secs(30), shutdown).await
+    server::run(listener, app, jobs, LEAVING, shutdown).await
 }
 
 /// Reads until the host closes the connection. Only head and end are looked at.
