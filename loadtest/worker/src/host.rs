@@ -11,6 +11,7 @@ use weir_executor::{CacheChanges, Full, Load, Request, Spent, Work};
 
 use crate::engine::Engine;
 use crate::metrics::Families;
+use crate::picture::Picture;
 use owner::Owner;
 
 /// What happens to a submitted job, in this order; the last three end it.
@@ -26,21 +27,6 @@ pub enum News<E> {
     Refused(Full, Load),
     /// The host stopped before the job could finish.
     Stopped(Load),
-}
-
-/// What the host looks like now.
-#[derive(Debug)]
-pub struct Picture {
-    /// The load.
-    pub load: Load,
-    /// Jobs whose callers still wait.
-    pub unanswered: usize,
-    /// Bytes in the cache.
-    pub cache_bytes: u64,
-    /// Results in the cache.
-    pub cache_items: usize,
-    /// Results evicted so far.
-    pub cache_evictions: u64,
 }
 
 /// How a caller leaves a job.

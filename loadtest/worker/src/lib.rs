@@ -17,6 +17,7 @@ pub mod metrics;
 pub mod objects;
 pub mod orca;
 mod patience;
+pub mod picture;
 pub mod priorities;
 pub mod server;
 pub mod task;

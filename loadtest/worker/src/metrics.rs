@@ -12,7 +12,7 @@ use prometheus_client::registry::Registry;
 
 use weir_executor::{Kind, Source};
 
-use crate::host::Picture;
+use crate::picture::Picture;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct PriorityLabel {

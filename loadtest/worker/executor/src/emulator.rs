@@ -9,8 +9,8 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::job::{Event, JobId, Request, Step};
-use crate::joblet::JobletId;
+use crate::id::{JobId, JobletId};
+use crate::job::{Event, Request, Step};
 use crate::work::{Product, ResultId, Work};
 use crate::{Executor, Full, Kind, Load, Settings};
 

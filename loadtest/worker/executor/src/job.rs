@@ -3,12 +3,8 @@
 
 use std::time::Duration;
 
-use crate::joblet::JobletId;
+use crate::id::{JobId, JobletId};
 use crate::{Kind, ResultId, Work};
-
-/// Names a job within one executor, in order of submission.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct JobId(pub(crate) u64);
 
 /// What a caller asks for.
 #[derive(Debug, Clone)]
@@ -69,13 +65,6 @@ pub enum Event<E> {
     Began(JobId, Spent),
     /// It has ended, other than by being cancelled.
     Ended(JobId, Result<Spent, E>),
-}
-
-/// Place in the queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Rank {
-    pub(crate) class: u8,
-    pub(crate) job: JobId,
 }
 
 #[derive(Debug)]

@@ -4,12 +4,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::job::{Rank, Step};
+use crate::id::{JobletId, Rank};
+use crate::job::Step;
 use crate::{Kind, Work};
-
-/// Names a joblet within one executor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct JobletId(pub(crate) u64);
 
 /// A joblet that has just been given cores.
 #[derive(Debug)]

@@ -18,8 +18,7 @@ use std::time::Duration;
 pub use quantum::{Formula, QuantumSettings};
 
 use crate::Kind;
-use crate::job::Rank;
-use crate::joblet::JobletId;
+use crate::id::{JobletId, Rank};
 
 /// The orders there are.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -8,9 +8,10 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use weir_executor::{Event, JobId, Request, Work};
 
-use super::{Command, Leave, News, Picture};
+use super::{Command, Leave, News};
 use crate::engine::Engine;
 use crate::metrics::{Families, Outcome};
+use crate::picture::Picture;
 
 /// Who waits for a job.
 #[derive(Debug)]

@@ -9,9 +9,10 @@ use axum::response::Response;
 use prometheus_client::registry::Registry;
 use weir_executor::{Load, Work};
 
-use crate::host::{Host, Picture};
+use crate::host::Host;
 use crate::metrics::Families;
 use crate::orca;
+use crate::picture::Picture;
 use crate::priorities::Priorities;
 
 /// A host and how it shows itself.
