@@ -98,6 +98,25 @@ async fn a_host_that_is_told_to_leave_gets_no_more_requests_while_it_finishes_it
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn nobody_notices_that_a_host_leaves_under_load() {
+    let mut world = Plan::workers(3, &[]).start().await;
+    let leaving = world.workers[0].address;
+    let load = Load::start(world.egress, 50, keyed);
+    let visited = |answers: &[Answer]| answers.iter().any(|answer| answer.host == Some(leaving));
+    load.until("a visit", 0, visited).await;
+    world.workers[0].terminate();
+    // Each job is over at once: it is the notice that keeps the host until callers have heard.
+    while !world.workers[0].has_ended() {
+        load.next(1).await;
+    }
+    load.next(50).await;
+    let answers = load.finish().await;
+    assert_all_ok(&answers);
+    let last = answers.iter().rev().take(50);
+    assert!(last.clone().all(|answer| answer.host != Some(leaving)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_request_at_a_host_that_leaves_ends_well_and_new_ones_go_elsewhere() {
     let (first, second) = (Host::start().await, Host::start().await);
     let world = Plan::hosts(vec![first.row(), second.row()]).start().await;

@@ -43,6 +43,10 @@ impl Worker {
         self.process = None;
     }
 
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.process.as_mut().is_none_or(Process::has_ended)
+    }
+
     /// Asks it to leave.
     pub(crate) fn terminate(&self) {
         self.process.as_ref().unwrap().signal("TERM");
