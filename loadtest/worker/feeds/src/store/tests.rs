@@ -190,6 +190,19 @@ async fn an_etag_that_changes_between_finding_and_reading_is_a_change() {
 }
 
 #[tokio::test]
+async fn who_may_not_list_a_bucket_finds_a_project_of_either_format() {
+    let bucket = Bucket::start("items/shop.ndjson", ITEMS).await;
+    bucket.set(Mood::DeniesTheAbsent);
+    let store = bucket.store("s3://items");
+    assert_eq!(store.find("shop").await.unwrap().format, Format::Ndjson);
+    let absent = store.find("other").await;
+    assert!(
+        matches!(absent, Err(StoreError::Denied { .. })),
+        "{absent:?}"
+    );
+}
+
+#[tokio::test]
 async fn each_failure_of_a_bucket_is_told_apart() {
     let bucket = Bucket::start("items/shop.ndjson", ITEMS).await;
     let store = bucket.store("s3://items");

@@ -27,6 +27,8 @@ pub(super) enum Mood {
     CutsBodies,
     CutsOneBody,
     IgnoresConditions,
+    /// As to those who may read objects and not list them.
+    DeniesTheAbsent,
 }
 
 struct Inner {
@@ -112,7 +114,11 @@ async fn answer(State(inner): State<Arc<Inner>>, request: Request) -> Response {
         _ => {}
     }
     if request.uri().path() != inner.path {
-        return plain(404);
+        return plain(if mood == Mood::DeniesTheAbsent {
+            403
+        } else {
+            404
+        });
     }
     let (content, version) = inner.object.lock().unwrap().clone();
     let etag = format!("\"{version}\"");
