@@ -3,7 +3,6 @@
 
 mod owner;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::{mpsc, oneshot};
@@ -55,10 +54,6 @@ enum Command<W: Work> {
         since: u64,
         epoch: Option<u64>,
         reply: oneshot::Sender<CacheChanges>,
-    },
-    Holds {
-        key: Arc<str>,
-        reply: oneshot::Sender<bool>,
     },
     Look {
         reply: oneshot::Sender<Picture>,
@@ -162,11 +157,6 @@ impl<W: Work> Host<W> {
             reply,
         })
         .await
-    }
-
-    /// Whether the items of a key are cached, in whatever version.
-    pub async fn holds(&self, key: Arc<str>) -> Result<bool, Gone> {
-        self.ask(|reply| Command::Holds { key, reply }).await
     }
 
     /// What the host looks like now.

@@ -82,12 +82,6 @@ impl<T> Cache<T> {
         self.keys.contains_key(key)
     }
 
-    /// The version of a key's items that is here.
-    #[must_use]
-    pub fn version_of(&self, key: &str) -> Option<u128> {
-        self.keys.get(key).copied()
-    }
-
     /// Stores a result, evicting the oldest until it fits. One larger than the whole cache is not
     /// kept; one that is here already stays as it is. New items of a key replace older ones.
     pub fn insert(&mut self, result: ResultId, output: T, bytes: u64) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::Kind;
 use crate::cache::Cache;
 use crate::delay::RecentDelay;
-use crate::id::{JobId, JobletId, Rank};
+use crate::id::{JobId, JobletId};
 use crate::job::{Event, Job, Request, Source};
 use crate::joblet::{Joblet, Running, Start};
 use crate::load::{CLASSES, Load};
@@ -154,7 +154,7 @@ impl<W: Work> Executor<W> {
             self.scheduler.ran(kind, core_time, joblet.waiters.len());
             self.unwanted -= usize::from(joblet.waiters.is_empty());
         }
-        self.forget_pending(&joblet, id);
+        forget_pending(&mut self.pending, &joblet, id);
         match result {
             Ok(product) => {
                 let output = product.output.clone();
@@ -198,9 +198,8 @@ impl<W: Work> Executor<W> {
             return false;
         };
         let unwanted = joblet.running.is_some() && joblet.waiters.is_empty();
-        let result = joblet.step.result.clone().filter(|_| unwanted);
-        if let Some(result) = result.filter(|result| self.pending.get(result) == Some(&id)) {
-            self.pending.remove(&result);
+        if unwanted {
+            forget_pending(&mut self.pending, joblet, id);
         }
         unwanted
     }
@@ -303,10 +302,7 @@ impl<W: Work> Executor<W> {
         };
         let joblet = JobletId(self.next_joblet);
         self.next_joblet += 1;
-        let rank = Rank {
-            class: job.class,
-            job: id,
-        };
+        let rank = job.rank(id);
         job.joblet = Some(joblet);
         job.waiting = true;
         self.queued[usize::from(job.class)] += 1;
@@ -329,10 +325,7 @@ impl<W: Work> Executor<W> {
         let (Some(job), Some(joblet)) = (self.jobs.get_mut(&id), joblet) else {
             return;
         };
-        let rank = Rank {
-            class: job.class,
-            job: id,
-        };
+        let rank = job.rank(id);
         job.joblet = Some(joblet_id);
         job.input = None;
         // One who may keep the result is enough.
@@ -371,10 +364,7 @@ impl<W: Work> Executor<W> {
         }
         let joblet_id = job.joblet?;
         let joblet = self.joblets.get_mut(&joblet_id)?;
-        let rank = Rank {
-            class: job.class,
-            job: id,
-        };
+        let rank = job.rank(id);
         let was_first = joblet.waiters.first() == Some(&rank);
         joblet.waiters.remove(&rank);
         let next = joblet.waiters.first().copied();
@@ -395,16 +385,7 @@ impl<W: Work> Executor<W> {
 
     fn drop_joblet(&mut self, id: JobletId) {
         if let Some(joblet) = self.joblets.remove(&id) {
-            self.forget_pending(&joblet, id);
-        }
-    }
-
-    /// An aborted joblet is pending no longer, and another may have taken its place.
-    fn forget_pending(&mut self, joblet: &Joblet<W>, id: JobletId) {
-        if let Some(result) = &joblet.step.result
-            && self.pending.get(result) == Some(&id)
-        {
-            self.pending.remove(result);
+            forget_pending(&mut self.pending, &joblet, id);
         }
     }
 
@@ -465,5 +446,18 @@ fn note_start<W: Work>(job: &mut Job<W>, id: JobId, events: &mut Vec<Event<W::Er
     }
     if job.is_last(job.next) {
         events.push(Event::Began(id, job.spent()));
+    }
+}
+
+/// A joblet that was given up is pending no longer, and another may have taken its place.
+fn forget_pending<W: Work>(
+    pending: &mut HashMap<ResultId, JobletId>,
+    joblet: &Joblet<W>,
+    id: JobletId,
+) {
+    if let Some(result) = &joblet.step.result
+        && pending.get(result) == Some(&id)
+    {
+        pending.remove(result);
     }
 }

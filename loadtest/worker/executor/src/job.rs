@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::id::{JobId, JobletId};
+use crate::id::{JobId, JobletId, Rank};
 use crate::{Kind, ResultId, Work};
 
 /// What a caller asks for.
@@ -104,6 +104,14 @@ impl<W: Work> Job<W> {
             run: Duration::ZERO,
             started: false,
             since: now,
+        }
+    }
+
+    /// Its place among others; `id` is its own.
+    pub(crate) fn rank(&self, id: JobId) -> Rank {
+        Rank {
+            class: self.class,
+            job: id,
         }
     }
 

@@ -88,9 +88,6 @@ impl<E: Engine> Owner<E> {
                 let cache = self.engine.executor().cache();
                 let _ = reply.send(cache.changes_since(since, epoch));
             }
-            Command::Holds { key, reply } => {
-                let _ = reply.send(self.engine.executor().cache().contains(&key));
-            }
             Command::Look { reply } => {
                 let _ = reply.send(self.picture());
             }

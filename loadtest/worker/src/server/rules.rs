@@ -48,7 +48,7 @@ struct Service {
     app: Arc<App<Task>>,
     objects: Objects,
     options: Options,
-    compiling: Semaphore,
+    compiling: Arc<Semaphore>,
 }
 
 /// Serves `POST /prefetch`, and `POST` of a job on any other path.
@@ -57,7 +57,7 @@ pub fn router(app: Arc<App<Task>>, objects: Objects, options: Options) -> Router
         app,
         objects,
         options,
-        compiling: Semaphore::new(COMPILING),
+        compiling: Arc::new(Semaphore::new(COMPILING)),
     };
     Router::new()
         .route("/prefetch", any(serve_prefetch))
@@ -87,13 +87,16 @@ async fn serve_prefetch(State(service): State<Arc<Service>>, request: Request<Bo
 async fn serve_job(State(service): State<Arc<Service>>, request: Request<Body>) -> Response {
     let answer = async {
         let (headers, body) = service.read(request).await?;
-        // Compiling may take a while, and this thread serves everybody.
-        let permit = service.compiling.acquire().await;
+        // Compiling may take a while, and this thread serves everybody. The permit goes along: a
+        // client that leaves does not end what it began.
+        let permit = Arc::clone(&service.compiling).acquire_owned().await;
         let compiling = Arc::clone(&service);
-        let compiled = tokio::task::spawn_blocking(move || compiling.job(&headers, &body));
+        let compiled = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            compiling.job(&headers, &body)
+        });
         let defect = |_| (Failure::from(&TaskError::Defect), None);
         let asked = compiled.await.map_err(defect)??;
-        drop(permit);
         let plan = asked.plan.as_ref();
         let kind = plan.map_or("text/plain", |plan| plan.output.content_type());
         Ok((service.deliver(&asked).await?, kind))
