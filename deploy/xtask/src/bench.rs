@@ -3,8 +3,8 @@
 
 use anyhow::Result;
 
-use crate::command::Run;
 use crate::workspace::Workspace;
+use weir_stage::command::Run;
 
 /// The packages with benchmarks.
 const PACKAGES: [&str; 1] = ["weir-policy"];

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::command::Run;
 use crate::tools;
 use crate::workspace::Workspace;
+use weir_stage::command::Run;
 
 pub(crate) const TARGET: &str = "wasm32-wasip1";
 

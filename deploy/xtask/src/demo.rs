@@ -10,17 +10,12 @@
 //!  real hosts:     rules on generated feeds, on the cores of this machine
 //! ```
 
-mod busy;
+mod bootstrap;
 mod comparison;
 mod control;
-mod envoy;
 mod header;
 mod hosts;
-mod http;
-mod interrupt;
-mod machine;
 mod plan;
-mod processes;
 mod programs;
 mod progress;
 mod replay;
@@ -36,10 +31,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, ensure};
+use weir_stage::busy::Busy;
+use weir_stage::processes::Processes;
+use weir_stage::{envoy, http, interrupt};
 
-use crate::demo::busy::Busy;
 use crate::demo::plan::{Plan, Work};
-use crate::demo::processes::Processes;
 use crate::demo::programs::Programs;
 use crate::demo::progress::Progress;
 use crate::demo::results::Figures;
@@ -153,7 +149,7 @@ impl Demo {
             Some(_) => format!("sending, {} of {} s", sent.as_secs(), plan.replay.as_secs()),
             None => "waiting for the last answers".to_owned(),
         };
-        let busy = Busy::new();
+        let busy = Busy::start();
         let replayed = replay::send(
             &self.workload,
             &mut processes,
@@ -204,8 +200,9 @@ impl Demo {
         match way.kind {
             Kind::Envoy(balancer) => {
                 let start = |node: &String| {
-                    let bootstrap = envoy::alone(node, balancer, &hosts).to_string();
-                    envoy::start(processes, &programs.envoy, node, &bootstrap, folder)
+                    let bootstrap = bootstrap::alone(node, balancer, &hosts).to_string();
+                    let envoy = envoy::start(processes, &programs.envoy, node, &bootstrap, folder)?;
+                    Ok(envoy.listener)
                 };
                 nodes.iter().map(start).collect()
             }
@@ -220,13 +217,14 @@ impl Demo {
                     &hosts,
                     &programs.filter,
                 );
-                let control = control::start(processes, &programs.control, &config, folder)?;
+                let control =
+                    weir_stage::control::start(processes, &programs.control, &config, folder)?;
                 let mut start = |node: &String| {
-                    let bootstrap = envoy::with_weir(&self.root, node, control.xds)?;
+                    let bootstrap = bootstrap::with_weir(&self.root, node, control.xds)?;
                     let caller =
                         envoy::start(processes, &programs.envoy, node, &bootstrap, folder)?;
-                    wait_for_table(processes, node, caller)?;
-                    Ok(caller)
+                    wait_for_table(processes, node, caller.listener)?;
+                    Ok(caller.listener)
                 };
                 nodes.iter().map(&mut start).collect()
             }

@@ -9,8 +9,8 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::command::Run;
 use crate::workspace::Workspace;
+use weir_stage::command::Run;
 
 pub(crate) use index::Index;
 

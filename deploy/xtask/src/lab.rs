@@ -6,8 +6,8 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::command::Run;
 use crate::workspace::Workspace;
+use weir_stage::command::Run;
 
 #[derive(clap::Args)]
 // Its own help is of more use than ours.

@@ -11,7 +11,6 @@
 
 mod bench;
 mod build_filter;
-mod command;
 mod demo;
 mod feeds;
 mod lab;

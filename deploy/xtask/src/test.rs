@@ -12,11 +12,11 @@ use std::path::PathBuf;
 use anyhow::{Result, bail, ensure};
 use clap::ValueEnum;
 
-use crate::command::Run;
 use crate::test::suite::Counts;
 use crate::test::summary::{Outcome, Summary};
 use crate::workspace::Workspace;
 use crate::{build_filter, tools};
+use weir_stage::command::Run;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {

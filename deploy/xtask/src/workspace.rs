@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
-use crate::command::{Run, describe};
+use weir_stage::command::{Run, describe};
 
 /// The checkout that the commands work on. All paths are absolute.
 pub(crate) struct Workspace {

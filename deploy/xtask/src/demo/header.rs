@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The head of the table: what was run, and what of it is real.
 
-use crate::demo::machine;
 use crate::demo::plan::{Plan, Work};
+use weir_stage::machine;
 
 /// `workload` is what the workload says of itself.
 pub(super) fn text(plan: &Plan, workload: &str) -> String {

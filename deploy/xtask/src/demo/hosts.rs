@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The hosts. New processes for every way, so all start with empty caches.
 
-use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 use anyhow::Result;
 use serde::Deserialize;
+use weir_stage::ports;
+use weir_stage::processes::Processes;
 
 use crate::demo::plan::{Plan, Work};
-use crate::demo::processes::Processes;
 use crate::demo::workload::Workload;
-
-const READY: Duration = Duration::from_secs(10);
 
 #[derive(Deserialize)]
 struct Ports {
@@ -40,10 +37,8 @@ pub(super) fn start(
     }
     let address = |name: &String| {
         let file = folder.join(format!("{name}.ports"));
-        processes.wait_until(&format!("readiness of {name}"), READY, || {
-            let ports: Ports = serde_json::from_slice(&fs::read(&file).ok()?).ok()?;
-            Some(ports.listen)
-        })
+        let ports: Ports = ports::wait(processes, name, &file)?;
+        Ok(ports.listen)
     };
     names.iter().map(address).collect()
 }
@@ -66,7 +61,7 @@ fn command(program: &Path, plan: &Plan, workload: &Workload) -> Command {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::describe;
+    use weir_stage::command::describe;
 
     #[test]
     fn emulated_hosts_are_told_so_and_real_ones_where_the_feeds_are() {

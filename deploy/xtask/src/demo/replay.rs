@@ -12,9 +12,9 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
-use crate::demo::processes::Processes;
 use crate::demo::results::Record;
 use crate::demo::workload::Workload;
+use weir_stage::processes::Processes;
 
 /// What came of it.
 pub(super) struct Replayed {

@@ -3,9 +3,9 @@
 
 use anyhow::{Result, bail};
 
-use crate::command::Run;
 use crate::test::summary::Outcome;
 use crate::workspace::Workspace;
+use weir_stage::command::Run;
 
 /// Without advisories: their database changes by the day and is fetched from the network, so the
 /// same commit could pass and fail. The public workflow checks them apart.

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::command::Run;
+use weir_stage::command::Run;
 
 pub(super) fn install(target: &str, root: &Path) -> Result<()> {
     if installed(target, root)? {

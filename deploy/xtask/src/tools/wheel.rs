@@ -10,8 +10,8 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow};
 
-use crate::command::Run;
 use crate::tools::pins::{Build, Wheel};
+use weir_stage::command::Run;
 
 /// The Python that fetches and unpacks, as the words of a command.
 pub(super) struct Client(Vec<String>);

@@ -9,10 +9,10 @@ use anyhow::{Context, Result};
 use serde::Deserialize;
 
 use super::Workload;
-use crate::command::Run;
 use crate::demo::plan::{Feeds, Plan};
 use crate::demo::programs::Programs;
 use crate::feeds::Index;
+use weir_stage::command::Run;
 
 /// What weir-replay says of the workload it made.
 #[derive(Deserialize)]

@@ -9,9 +9,9 @@ use anyhow::{Context, Result};
 use serde::Deserialize;
 
 use super::Workload;
-use crate::command::Run;
 use crate::demo::plan::{Plan, Trace};
 use crate::workspace::Workspace;
+use weir_stage::command::Run;
 
 /// What weir-replay says of the workload it made.
 #[derive(Deserialize)]

@@ -14,7 +14,7 @@ use crate::demo::ways::Balancer;
 const NO_LIMIT: u32 = 100_000;
 
 /// Envoy alone: everything is static.
-pub(in crate::demo) fn alone(node: &str, balancer: Balancer, hosts: &[SocketAddr]) -> Value {
+pub(super) fn alone(node: &str, balancer: Balancer, hosts: &[SocketAddr]) -> Value {
     let listener = json!({
         "name": "caller",
         "address": loopback(0),
@@ -32,7 +32,7 @@ pub(in crate::demo) fn alone(node: &str, balancer: Balancer, hosts: &[SocketAddr
 
 /// The project's own bootstrap for sidecars that weir-control tells everything, with another name
 /// and other ports.
-pub(in crate::demo) fn with_weir(root: &Path, node: &str, control: SocketAddr) -> Result<String> {
+pub(super) fn with_weir(root: &Path, node: &str, control: SocketAddr) -> Result<String> {
     let file = root.join("envoy-config/standalone/bootstrap.yaml");
     let text = fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
     let control = format!("port_value: {} }}", control.port());

@@ -8,12 +8,12 @@ use anyhow::{Context, Result, ensure};
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// From now on the signals only raise the flag.
-pub(super) fn catch() -> Result<()> {
+pub fn catch() -> Result<()> {
     ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::Relaxed)).context("catching signals")
 }
 
 /// Fails once a signal has come.
-pub(super) fn check() -> Result<()> {
+pub fn check() -> Result<()> {
     ensure!(!INTERRUPTED.load(Ordering::Relaxed), "interrupted");
     Ok(())
 }

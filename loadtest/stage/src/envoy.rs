@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The callers' sidecars.
-
-mod bootstrap;
+//! Sidecars.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -12,22 +10,36 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use crate::demo::http;
-use crate::demo::processes::Processes;
-
-pub(super) use bootstrap::{alone, with_weir};
+use crate::http;
+use crate::processes::Processes;
+use crate::usage::Process;
 
 /// Compiling the filter takes Envoy a second or two on a busy machine.
 const READY: Duration = Duration::from_secs(30);
 
-/// Starts a sidecar and returns where it takes requests, once it does. It picks free ports.
-pub(super) fn start(
+/// A sidecar that takes requests.
+#[derive(Debug, Clone, Copy)]
+pub struct Envoy {
+    /// For what it costs.
+    pub process: Process,
+    /// Its admin pages.
+    pub admin: SocketAddr,
+    /// Its first listener.
+    pub listener: SocketAddr,
+}
+
+/// Starts a sidecar with one worker thread, and waits until it takes requests. Ports in the
+/// bootstrap should be 0.
+///
+/// # Errors
+/// It could not be started, or died.
+pub fn start(
     processes: &mut Processes,
     program: &Path,
     name: &str,
     bootstrap: &str,
     folder: &Path,
-) -> Result<SocketAddr> {
+) -> Result<Envoy> {
     // JSON is YAML too.
     let config = folder.join(format!("{name}.yaml"));
     fs::write(&config, bootstrap).with_context(|| format!("writing {}", config.display()))?;
@@ -45,15 +57,19 @@ pub(super) fn start(
             "--component-log-level",
             "wasm:info",
         ]);
-    processes.start(name, command)?;
+    let process = processes.start(name, command)?;
     processes.wait_until(&format!("readiness of {name}"), READY, || {
-        listening(
-            fs::read_to_string(&address_file)
-                .ok()?
-                .trim()
-                .parse()
-                .ok()?,
-        )
+        let admin = fs::read_to_string(&address_file)
+            .ok()?
+            .trim()
+            .parse()
+            .ok()?;
+        let listener = listening(admin)?;
+        Some(Envoy {
+            process,
+            admin,
+            listener,
+        })
     })
 }
 

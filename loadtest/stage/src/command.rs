@@ -9,7 +9,8 @@ use anyhow::{Context, Result, anyhow, bail};
 /// How many lines of a failed program's error output are worth repeating.
 const TAIL_LINES: usize = 12;
 
-pub(crate) trait Run {
+/// How a command is run.
+pub trait Run {
     /// Runs with the terminal's own input and output.
     fn shown(&mut self) -> Result<()>;
     /// Runs with its output captured and returned. The error output is part of the error.
@@ -46,7 +47,7 @@ impl Run for Command {
 }
 
 /// The command as one would type it, without its environment.
-pub(crate) fn describe(command: &Command) -> String {
+pub fn describe(command: &Command) -> String {
     let program = std::path::Path::new(command.get_program());
     let name = program.file_name().unwrap_or(program.as_os_str());
     std::iter::once(name)
@@ -78,7 +79,7 @@ fn ended(command: &Command, status: ExitStatus, stderr: &[u8]) -> Result<()> {
 }
 
 /// The last lines of what a program said, indented for quoting.
-pub(crate) fn tail(text: &str, lines: usize) -> String {
+pub fn tail(text: &str, lines: usize) -> String {
     let said: Vec<&str> = text
         .lines()
         .filter(|line| !line.trim().is_empty())

@@ -5,7 +5,9 @@ use std::env::consts::{ARCH, OS};
 use std::fs;
 use std::thread::available_parallelism;
 
-pub(super) fn describe() -> String {
+/// Cores, their model, memory, system.
+#[must_use]
+pub fn describe() -> String {
     let cores = available_parallelism().map_or(1, usize::from);
     let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();

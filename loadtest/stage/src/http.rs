@@ -9,14 +9,16 @@ use anyhow::{Context, Result, ensure};
 
 const LIMIT: Duration = Duration::from_secs(2);
 
-pub(super) struct Answer {
+/// What a process answered.
+pub struct Answer {
     status: String,
     headers: String,
-    pub(super) body: String,
+    /// After the headers, chunks joined.
+    pub body: String,
 }
 
 /// Asks for a page. Any status but 200 is an error.
-pub(super) fn get(address: SocketAddr, path: &str) -> Result<Answer> {
+pub fn get(address: SocketAddr, path: &str) -> Result<Answer> {
     let answer = ask(address, path)?;
     ensure!(
         answer.status == "200",
@@ -27,7 +29,7 @@ pub(super) fn get(address: SocketAddr, path: &str) -> Result<Answer> {
 }
 
 /// The answer to a GET, whatever its status.
-pub(super) fn ask(address: SocketAddr, path: &str) -> Result<Answer> {
+pub fn ask(address: SocketAddr, path: &str) -> Result<Answer> {
     let mut stream = TcpStream::connect_timeout(&address, LIMIT)?;
     stream.set_read_timeout(Some(LIMIT))?;
     write!(
@@ -61,7 +63,9 @@ impl Answer {
         Ok(answer)
     }
 
-    pub(super) fn header(&self, name: &str) -> Option<&str> {
+    /// A field of the head, whatever the case of its name.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
         let mut fields = self.headers.lines().filter_map(|line| line.split_once(':'));
         let (_, value) = fields.find(|(field, _)| field.eq_ignore_ascii_case(name))?;
         Some(value.trim())

@@ -3,8 +3,8 @@
 
 use std::fs;
 
-/// Counts from its creation.
-pub(super) struct Busy(Option<Ticks>);
+/// How busy they were since it was made.
+pub struct Busy(Option<Ticks>);
 
 /// Of all cores, since the machine started.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -14,12 +14,14 @@ struct Ticks {
 }
 
 impl Busy {
-    pub(super) fn new() -> Self {
+    /// Starts counting.
+    #[must_use]
+    pub fn start() -> Self {
         Self(Ticks::now())
     }
 
     /// Share of the cores' time since then, in 0..=1; none where the system does not say.
-    pub(super) fn share(&self) -> Option<f64> {
+    pub fn share(&self) -> Option<f64> {
         let (before, now) = (self.0?, Ticks::now()?);
         let all = now.all.checked_sub(before.all).filter(|all| *all > 0)?;
         Some(now.busy.saturating_sub(before.busy) as f64 / all as f64)

@@ -10,12 +10,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use crate::command::{describe, tail};
-use crate::demo::interrupt;
+use crate::{interrupt, usage};
 
 const POLL: Duration = Duration::from_millis(50);
 const TAIL_LINES: usize = 15;
 
-pub(super) struct Processes {
+/// Running processes; they are killed when it is dropped.
+pub struct Processes {
     logs: PathBuf,
     running: Vec<Process>,
 }
@@ -28,20 +29,25 @@ struct Process {
 
 impl Processes {
     /// Logs go to `<logs>/<name>.log`.
-    pub(super) fn new(logs: PathBuf) -> Result<Self> {
+    pub fn new(logs: PathBuf) -> Result<Self> {
         fs::create_dir_all(&logs).with_context(|| format!("creating {}", logs.display()))?;
         let running = Vec::new();
         Ok(Self { logs, running })
     }
 
-    pub(super) fn start(&mut self, name: &str, mut command: Command) -> Result<()> {
+    /// Starts a process that is to live until the value is dropped.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn start(&mut self, name: &str, mut command: Command) -> Result<usage::Process> {
         let process = self.spawn(name, &mut command)?;
+        let id = usage::Process::new(process.child.id())?;
         self.running.push(process);
-        Ok(())
+        Ok(id)
     }
 
     /// Waits until `look` finds something, while all processes live.
-    pub(super) fn wait_until<T>(
+    pub fn wait_until<T>(
         &mut self,
         what: &str,
         limit: Duration,
@@ -65,7 +71,7 @@ impl Processes {
     }
 
     /// Runs a process to its end, while the others live. `tick` is told the time gone by.
-    pub(super) fn run(
+    pub fn run(
         &mut self,
         name: &str,
         mut command: Command,

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `weir-bench`: what Weir costs beside its peers, measured in one run on this machine.
+//!
+//! ```text
+//! Programs ─> parts (request, decide, ...) ─> Section ─> table on the terminal, BENCH.md, HTML
+//! ```
+//! Each part starts the processes it needs, measures its ways in turns, round after round, and
+//! gives ratios with their spread.
+
+mod part;
+mod programs;
+mod section;
+mod spread;
+mod write;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Parser;
+use weir_stage::interrupt;
+
+use crate::part::Part;
+use crate::programs::Programs;
+
+/// Measures what Weir costs beside its peers. `cargo xtask bench` builds what it needs and calls it.
+#[derive(Parser)]
+#[command(name = "weir-bench", version)]
+struct Cli {
+    /// Only these parts
+    part: Vec<Part>,
+    /// Fewer and shorter rounds: a taste, with rougher figures
+    #[arg(long)]
+    quick: bool,
+    #[command(flatten)]
+    programs: Programs,
+    /// Where logs and configurations of what is started are kept
+    #[arg(long, value_name = "FOLDER")]
+    folder: PathBuf,
+    /// Also write the tables as Markdown
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+    /// Also write the tables and plots as one HTML file
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+/// What every part is given.
+struct Bench {
+    programs: Programs,
+    folder: PathBuf,
+    quick: bool,
+}
+
+fn main() -> ExitCode {
+    match run(Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<()> {
+    interrupt::catch()?;
+    let parts = match cli.part.is_empty() {
+        true => Part::ALL.to_vec(),
+        false => cli.part,
+    };
+    let bench = Bench {
+        programs: cli.programs,
+        folder: cli.folder,
+        quick: cli.quick,
+    };
+    let mut sections = Vec::new();
+    for (number, part) in parts.iter().enumerate() {
+        eprintln!("bench: {} ({} of {})", part.name(), number + 1, parts.len());
+        for section in part.measure(&bench)? {
+            println!("{section}");
+            sections.push(section);
+        }
+    }
+    if let Some(file) = cli.markdown {
+        write::markdown(&sections, &file)?;
+    }
+    if let Some(file) = cli.html {
+        write::html(&sections, &file)?;
+    }
+    Ok(())
+}

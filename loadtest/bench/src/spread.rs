@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A figure measured several times.
+
+use std::fmt;
+
+/// Median, least and most of the rounds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Spread {
+    pub(crate) median: f64,
+    pub(crate) least: f64,
+    pub(crate) most: f64,
+}
+
+impl Spread {
+    /// None of no rounds, or of figures that are not numbers.
+    pub(crate) fn of(rounds: &[f64]) -> Option<Self> {
+        let mut sorted = rounds.to_vec();
+        if sorted.iter().any(|figure| figure.is_nan()) {
+            return None;
+        }
+        sorted.sort_by(f64::total_cmp);
+        let (least, most) = (*sorted.first()?, *sorted.last()?);
+        let middle = sorted.len() / 2;
+        let median = match sorted.len() % 2 {
+            0 => (sorted.get(middle - 1)? + sorted.get(middle)?) / 2.0,
+            _ => *sorted.get(middle)?,
+        };
+        Some(Self {
+            median,
+            least,
+            most,
+        })
+    }
+
+    /// Of the ratios of rounds that were measured side by side.
+    pub(crate) fn of_ratios(rounds: &[f64], to: &[f64]) -> Option<Self> {
+        let ratios: Vec<f64> = rounds.iter().zip(to).map(|(a, b)| a / b).collect();
+        Self::of(&ratios)
+    }
+}
+
+/// Three digits that count, or as many as there are before the point.
+pub(crate) fn digits(figure: f64) -> String {
+    let places = match figure.abs() {
+        ..1e-12 => 0,
+        size => (2 - size.log10().floor() as i32).max(0) as usize,
+    };
+    format!("{figure:.places$}")
+}
+
+impl fmt::Display for Spread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [median, least, most] = [self.median, self.least, self.most].map(digits);
+        write!(f, "{median} ({least} to {most})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounds_are_told_by_their_median_and_ends() {
+        let spread = Spread::of(&[3.0, 1.0, 2.0]).unwrap();
+        assert_eq!(spread.to_string(), "2.00 (1.00 to 3.00)");
+        assert_eq!(Spread::of(&[1.0, 4.0]).unwrap().median, 2.5);
+        assert_eq!(Spread::of(&[]), None);
+        assert_eq!(Spread::of(&[f64::NAN]), None);
+    }
+
+    #[test]
+    fn ratios_are_of_rounds_side_by_side() {
+        let ratios = Spread::of_ratios(&[2.0, 30.0], &[1.0, 10.0]).unwrap();
+        assert_eq!((ratios.least, ratios.most), (2.0, 3.0));
+    }
+
+    #[test]
+    fn three_digits_count() {
+        let told = [0.0123, 1.2, 12.34, 123.4, 1234.5, 0.0].map(digits);
+        assert_eq!(told, ["0.0123", "1.20", "12.3", "123", "1234", "0"]);
+    }
+}

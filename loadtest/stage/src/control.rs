@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//! weir-control as a process.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::ports;
+use crate::processes::Processes;
+use crate::usage::Process;
+
+/// A weir-control that serves.
+#[derive(Debug, Clone, Copy)]
+pub struct Control {
+    /// For what it costs.
+    pub process: Process,
+    /// Where sidecars connect.
+    pub xds: SocketAddr,
+    /// Its admin pages.
+    pub admin: SocketAddr,
+}
+
+#[derive(Deserialize)]
+struct Ports {
+    xds: SocketAddr,
+    admin: SocketAddr,
+}
+
+/// Starts it with this configuration, whose listeners should be on port 0, and waits until it serves.
+///
+/// # Errors
+/// It could not be started, or died.
+pub fn start(
+    processes: &mut Processes,
+    program: &Path,
+    config: &Value,
+    folder: &Path,
+) -> Result<Control> {
+    // JSON is YAML too.
+    let file = folder.join("weir-control.yaml");
+    fs::write(&file, serde_json::to_vec_pretty(config)?)
+        .with_context(|| format!("writing {}", file.display()))?;
+    let ports = folder.join("weir-control.ports");
+    let mut command = Command::new(program);
+    command
+        .arg("--config")
+        .arg(&file)
+        .arg("--ports-file")
+        .arg(&ports);
+    let process = processes.start("weir-control", command)?;
+    let Ports { xds, admin } = ports::wait(processes, "weir-control", &ports)?;
+    Ok(Control {
+        process,
+        xds,
+        admin,
+    })
+}

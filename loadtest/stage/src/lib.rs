@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Whole processes for demonstrations and measurements: started with a log each, watched, accounted
+//! for, and gone when the value is dropped.
+//!
+//! ```text
+//! Command ─> Processes ─> ports, pages ─> what is being shown
+//!                └──────> Usage (CPU, memory)      Busy (the machine's cores)
+//! ```
+
+pub mod busy;
+pub mod command;
+pub mod control;
+pub mod envoy;
+pub mod http;
+pub mod interrupt;
+pub mod machine;
+pub mod ports;
+pub mod processes;
+pub mod usage;

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Where a program that was started on port 0 listens: it writes a JSON file once it does.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Result;
+use serde::de::DeserializeOwned;
+
+use crate::processes::Processes;
+
+const READY: Duration = Duration::from_secs(10);
+
+/// Waits for the file of the program's `--ports-file`.
+///
+/// # Errors
+/// A process died meanwhile, or the file did not come.
+pub fn wait<T: DeserializeOwned>(processes: &mut Processes, name: &str, file: &Path) -> Result<T> {
+    processes.wait_until(&format!("readiness of {name}"), READY, || {
+        serde_json::from_slice(&fs::read(file).ok()?).ok()
+    })
+}
