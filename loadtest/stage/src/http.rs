@@ -17,7 +17,10 @@ pub struct Answer {
     pub body: String,
 }
 
-/// Asks for a page. Any status but 200 is an error.
+/// Asks for a page.
+///
+/// # Errors
+/// No answer within two seconds, or another status than 200.
 pub fn get(address: SocketAddr, path: &str) -> Result<Answer> {
     let answer = ask(address, path)?;
     ensure!(
@@ -29,6 +32,9 @@ pub fn get(address: SocketAddr, path: &str) -> Result<Answer> {
 }
 
 /// The answer to a GET, whatever its status.
+///
+/// # Errors
+/// No whole answer within two seconds.
 pub fn ask(address: SocketAddr, path: &str) -> Result<Answer> {
     let mut stream = TcpStream::connect_timeout(&address, LIMIT)?;
     stream.set_read_timeout(Some(LIMIT))?;

@@ -8,11 +8,17 @@ use anyhow::{Context, Result, ensure};
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// From now on the signals only raise the flag.
+///
+/// # Errors
+/// They are caught already.
 pub fn catch() -> Result<()> {
     ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::Relaxed)).context("catching signals")
 }
 
-/// Fails once a signal has come.
+/// Whether to go on.
+///
+/// # Errors
+/// A signal has come.
 pub fn check() -> Result<()> {
     ensure!(!INTERRUPTED.load(Ordering::Relaxed), "interrupted");
     Ok(())

@@ -29,6 +29,9 @@ struct Process {
 
 impl Processes {
     /// Logs go to `<logs>/<name>.log`.
+    ///
+    /// # Errors
+    /// The folder cannot be made.
     pub fn new(logs: PathBuf) -> Result<Self> {
         fs::create_dir_all(&logs).with_context(|| format!("creating {}", logs.display()))?;
         let running = Vec::new();
@@ -47,6 +50,9 @@ impl Processes {
     }
 
     /// Waits until `look` finds something, while all processes live.
+    ///
+    /// # Errors
+    /// A process has ended, a signal has come, or `limit` has passed.
     pub fn wait_until<T>(
         &mut self,
         what: &str,
@@ -71,6 +77,9 @@ impl Processes {
     }
 
     /// Runs a process to its end, while the others live. `tick` is told the time gone by.
+    ///
+    /// # Errors
+    /// It or another one failed, or a signal has come.
     pub fn run(
         &mut self,
         name: &str,
