@@ -78,6 +78,7 @@ mod tests {
         let own = Process::own();
         let before = own.cpu().unwrap();
         while own.cpu().unwrap() == before {}
-        assert!(own.memory().unwrap().peak >= own.memory().unwrap().resident);
+        let memory = own.memory().unwrap();
+        assert!(memory.peak >= memory.resident, "{memory:?}");
     }
 }
