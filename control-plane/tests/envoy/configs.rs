@@ -3,6 +3,7 @@
 
 use std::process::Command;
 
+use crate::certificates::Authority;
 use crate::tools;
 
 fn validate(config: &str) {
@@ -31,4 +32,24 @@ fn the_static_configuration_is_valid() {
     let filter = tools::filter();
     let replace = [("/etc/weir/weir_filter.wasm", filter.to_str().unwrap())];
     validate(&tools::envoy_config("static/envoy.yaml", &replace));
+}
+
+#[test]
+fn the_standalone_bootstrap_with_tls_is_valid() {
+    let authority = Authority::new();
+    let pair = authority.sign("sidecar-1");
+    let folder = tempfile::tempdir().unwrap();
+    let files = [
+        ("ca.pem", &authority.certificate),
+        ("sidecar.pem", &pair.certificate),
+        ("sidecar.key", &pair.key),
+    ];
+    for (name, pem) in files {
+        std::fs::write(folder.path().join(name), pem).unwrap();
+    }
+    let replace = [("/etc/weir", folder.path().to_str().unwrap())];
+    validate(&tools::envoy_config(
+        "standalone/bootstrap-tls.yaml",
+        &replace,
+    ));
 }

@@ -3,6 +3,8 @@
 //!
 //! `cargo xtask test` names Envoy and the filter; see `tools.rs` for what is tried without it.
 
+#[path = "../certificates/mod.rs"]
+mod certificates;
 mod configs;
 mod control;
 mod hosts;

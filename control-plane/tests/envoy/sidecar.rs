@@ -71,8 +71,9 @@ impl Sidecar {
     pub(crate) async fn listener(&self, name: &str) -> SocketAddr {
         let page = async |sidecar: &Self| sidecar.page("/listeners?format=json").await;
         let page: Value = serde_json::from_str(&self.wait("listeners", page).await).unwrap();
-        let all = page["listener_statuses"].as_array().unwrap();
-        let status = all.iter().find(|status| status["name"] == name).unwrap();
+        let all = page["listener_statuses"].as_array();
+        let status = all.and_then(|all| all.iter().find(|status| status["name"] == name));
+        let status = status.unwrap_or_else(|| panic!("no listener {name}\n{}", self.log()));
         let address = &status["local_address"]["socket_address"];
         format!(
             "{}:{}",

@@ -16,8 +16,11 @@ mod overload;
 mod plugin;
 mod process;
 mod stats;
+mod tls;
 mod world;
 
+#[path = "../certificates/mod.rs"]
+mod certificates;
 #[path = "../envoy/http.rs"]
 mod http;
 #[allow(dead_code)] // The tests of discovery use more of it.

@@ -61,6 +61,7 @@ pub(crate) struct World {
     pub(crate) workers: Vec<Worker>,
     pub(crate) config: Value,
     pub(crate) xds: SocketAddr,
+    bootstrap: &'static str,
     folder: TempDir,
     _turn: MutexGuard<'static, ()>,
 }
@@ -72,19 +73,26 @@ pub(crate) struct Plan {
     hosts: Vec<Value>,
     change: Value,
     filter: PathBuf,
+    tls: Option<Tls>,
 }
+
+/// Files of certificates by name, as `bootstrap-tls.yaml` names them; `control.pem` and `.key` are
+/// weir-control's.
+pub(crate) type Tls = Vec<(&'static str, String)>;
 
 impl Plan {
     /// Emulated hosts.
     pub(crate) fn workers(workers: usize, options: &[&str]) -> Self {
         let options = options.iter().map(|&option| option.to_owned()).collect();
         let (hosts, change, filter) = (Vec::new(), json!({}), tools::filter());
+        let tls = None;
         Self {
             workers,
             options,
             hosts,
             change,
             filter,
+            tls,
         }
     }
 
@@ -103,6 +111,18 @@ impl Plan {
 
     pub(crate) fn filter(self, filter: PathBuf) -> Self {
         Self { filter, ..self }
+    }
+
+    /// The sidecar reaches weir-control by TLS in both directions.
+    pub(crate) fn tls(self, files: Tls) -> Self {
+        let tls = json!({"xds": {"tls": {
+            "certificate": "control.pem", "key": "control.key", "client_ca": "ca.pem",
+        }}});
+        let plan = self.with(tls);
+        Self {
+            tls: Some(files),
+            ..plan
+        }
     }
 
     /// Starts everything and waits until tables decide.
@@ -129,8 +149,15 @@ impl Plan {
         );
         write(folder.path(), "hosts.yaml", &Value::Array(hosts));
         write(folder.path(), "weir-control.yaml", &config);
+        for (name, pem) in self.tls.iter().flatten() {
+            std::fs::write(folder.path().join(name), pem).unwrap();
+        }
         let control = Some(start_control(folder.path()));
-        let sidecar = start_sidecar(xds).await;
+        let bootstrap = match self.tls {
+            Some(_) => "standalone/bootstrap-tls.yaml",
+            None => "standalone/bootstrap.yaml",
+        };
+        let sidecar = start_sidecar(xds, bootstrap, folder.path()).await;
         let egress = sidecar.listener("egress").await;
         let world = World {
             sidecar,
@@ -139,6 +166,7 @@ impl Plan {
             workers,
             config,
             xds,
+            bootstrap,
             folder,
             _turn: turn,
         };
@@ -194,7 +222,7 @@ impl World {
     /// Another sidecar in place of the one that there was, which is killed.
     pub(crate) async fn restart_sidecar(&mut self) {
         self.sidecar.kill();
-        self.sidecar = start_sidecar(self.xds).await;
+        self.sidecar = start_sidecar(self.xds, self.bootstrap, self.folder.path()).await;
         self.egress = self.sidecar.listener("egress").await;
     }
 
@@ -286,17 +314,15 @@ fn start_control(folder: &Path) -> Process {
     process
 }
 
-async fn start_sidecar(xds: SocketAddr) -> Sidecar {
+async fn start_sidecar(xds: SocketAddr, bootstrap: &str, folder: &Path) -> Sidecar {
     let port = format!("port_value: {}", xds.port());
     let replace = [
         ("port_value: 18000", &*port),
         ("port_value: 9901", "port_value: 0"),
     ];
-    Sidecar::start_with(
-        &tools::envoy_config("standalone/bootstrap.yaml", &replace),
-        2,
-    )
-    .await
+    let config = tools::envoy_config(bootstrap, &replace);
+    let config = config.replace("/etc/weir", folder.to_str().unwrap());
+    Sidecar::start_with(&config, 2).await
 }
 
 /// The sum of a page's metrics whose lines begin so; none if there is no such line.

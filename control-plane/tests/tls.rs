@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Who may speak to weir-control when it has certificates.
+
+mod certificates;
+
+use std::net::SocketAddr;
+
+use certificates::{Authority, Pair};
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
+use tonic::{Code, Request};
+use weir_control::{Listeners, config, run};
+use weir_tables::v1::{Report, reports_client::ReportsClient};
+
+/// weir-control with certificates of this authority.
+async fn control(authority: &Authority, pair: &Pair) -> (SocketAddr, tempfile::TempDir, DropGuard) {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write("ca.pem", &authority.certificate);
+    write("control.pem", &pair.certificate);
+    write("control.key", &pair.key);
+    write(
+        "c.yaml",
+        "xds: { listen: \"127.0.0.1:0\", tls: { certificate: control.pem, key: control.key, client_ca: ca.pem } }\n\
+         admin: { listen: \"127.0.0.1:0\" }\nclusters: { rules: {} }\n",
+    );
+    let path = folder.path().join("c.yaml");
+    let loaded = config::load(&path).map_err(|(error, _)| error).unwrap();
+    let listeners = Listeners::bind(&loaded.config).await.unwrap();
+    let address = listeners.xds.local_addr().unwrap();
+    let shutdown = CancellationToken::new();
+    tokio::spawn(run(path, loaded, listeners, shutdown.clone()));
+    (address, folder, shutdown.drop_guard())
+}
+
+/// Whether a report gets through: the server's answer to an empty proxy name is its own.
+async fn report(control: SocketAddr, tls: ClientTlsConfig) -> Result<Code, String> {
+    let endpoint = Endpoint::from_shared(format!("https://{control}")).unwrap();
+    let channel: Channel = endpoint
+        .tls_config(tls.domain_name("weir-control"))
+        .unwrap()
+        .connect()
+        .await
+        .map_err(|error| format!("{error:?}"))?;
+    let reports = tokio_stream::iter([Report::default()]);
+    let mut client = ReportsClient::new(channel);
+    let answer = client.stream(Request::new(reports));
+    let status = match answer.await {
+        Err(status) => status,
+        Ok(answer) => answer.into_inner().message().await.unwrap_err(),
+    };
+    match status.code() {
+        Code::InvalidArgument => Ok(status.code()),
+        _ => Err(format!("{status:?}")),
+    }
+}
+
+fn trusting(authority: &Authority) -> ClientTlsConfig {
+    ClientTlsConfig::new().ca_certificate(Certificate::from_pem(&authority.certificate))
+}
+
+fn showing(tls: ClientTlsConfig, pair: &Pair) -> ClientTlsConfig {
+    tls.identity(Identity::from_pem(&pair.certificate, &pair.key))
+}
+
+#[tokio::test]
+async fn only_a_certificate_of_the_authority_is_let_in() {
+    let (authority, other) = (Authority::new(), Authority::new());
+    let (control, _folder, _guard) = control(&authority, &authority.sign("weir-control")).await;
+    let ours = showing(trusting(&authority), &authority.sign("sidecar-1"));
+    assert_eq!(report(control, ours).await, Ok(Code::InvalidArgument));
+
+    let refused = [
+        ("no certificate", trusting(&authority)),
+        (
+            "one of another authority",
+            showing(trusting(&authority), &other.sign("sidecar-1")),
+        ),
+    ];
+    for (what, tls) in refused {
+        let error = report(control, tls).await.expect_err(what);
+        assert!(error.contains("received fatal alert"), "{what}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn a_sidecar_refuses_a_server_that_is_not_weir_control() {
+    let (authority, other) = (Authority::new(), Authority::new());
+    for pair in [authority.sign("someone-else"), other.sign("weir-control")] {
+        let (control, _folder, _guard) = control(&authority, &pair).await;
+        let ours = showing(trusting(&authority), &authority.sign("sidecar-1"));
+        let error = report(control, ours).await.unwrap_err();
+        assert!(error.contains("InvalidCertificate"), "{error}");
+    }
+}
