@@ -7,9 +7,11 @@
 //! Each part starts the processes it needs, measures its ways in turns, round after round, and
 //! gives ratios with their spread.
 
+mod epp;
 mod part;
 mod programs;
 mod section;
+mod sidecar;
 mod spread;
 mod write;
 

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What sidecars are started with: static, and the same for every way but for what makes the way.
+//!
+//! The listener, the route and the limits are those of `envoy-config/static/envoy.yaml`.
+
+pub(crate) mod clusters;
+pub(crate) mod filters;
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use serde_json::{Value, json};
+
+/// The name of the cluster of hosts, here and in weir-control.
+pub(crate) const HOSTS: &str = "rules";
+
+/// Set by whoever chooses: `ip:port[,ip:port…]`.
+pub(crate) const DESTINATION: &str = "x-gateway-destination-endpoint";
+
+const FREE_PORT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
+/// A listener on a free port whose requests pass `filters` and go to the cluster [`HOSTS`].
+pub(crate) fn bootstrap(node: &str, mut filters: Vec<Value>, clusters: Vec<Value>) -> Value {
+    filters.push(filters::router());
+    json!({
+        "node": {"id": node, "cluster": "callers"},
+        "admin": {"address": address(FREE_PORT)},
+        "stats_config": {"stats_tags": [{
+            "tag_name": "reason",
+            "regex": r"^wasmcustom\.weir_.*?(;\.;reason=\.=(.*?);\.;)",
+        }]},
+        "static_resources": {"listeners": [listener(filters)], "clusters": clusters},
+    })
+}
+
+fn listener(filters: Vec<Value>) -> Value {
+    json!({
+        "name": "caller",
+        "address": address(FREE_PORT),
+        "filter_chains": [{"filters": [{
+            "name": "envoy.filters.network.http_connection_manager",
+            "typed_config": {
+                "@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+                "stat_prefix": "caller",
+                "request_timeout": "300s",
+                "stream_idle_timeout": "300s",
+                "server_header_transformation": "PASS_THROUGH",
+                "use_remote_address": true,
+                "skip_xff_append": true,
+                "http_filters": filters,
+                "route_config": {"name": "caller", "virtual_hosts": [{
+                    "name": "all",
+                    "domains": ["*"],
+                    "routes": [{"match": {"prefix": "/"}, "route": route()}],
+                }]},
+            },
+        }]}],
+    })
+}
+
+fn route() -> Value {
+    json!({
+        "cluster": HOSTS,
+        "timeout": "300s",
+        "retry_policy": {
+            "retry_on": "connect-failure,refused-stream,reset-before-request",
+            "num_retries": 2,
+            "retry_host_predicate": [{
+                "name": "envoy.retry_host_predicates.previous_hosts",
+                "typed_config": {
+                    "@type": "type.googleapis.com/envoy.extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate",
+                },
+            }],
+            "host_selection_retry_max_attempts": 5,
+        },
+    })
+}
+
+fn address(address: SocketAddr) -> Value {
+    json!({"socket_address": {
+        "address": address.ip().to_string(),
+        "port_value": address.port(),
+    }})
+}
