@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Hosts that answer at once: what is left of a request's cost is its way to them.
+//!
+//! One thread serves them all. Each tells its load and its cache to weir-control, and its load to the
+//! inference gateway's picker, in their own words.
+
+mod answer;
+mod keys;
+
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use clap::Parser;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use serde_json::json;
+use tokio::net::TcpListener;
+
+use crate::answer::Host;
+
+/// Hosts that answer at once.
+#[derive(Parser)]
+#[command(version)]
+struct Cli {
+    /// How many
+    #[arg(long)]
+    hosts: usize,
+    /// Key number n, `key-n`, is in the cache of host n modulo the number of hosts
+    #[arg(long)]
+    keys: usize,
+    /// `{"hosts": ["ADDRESS", ...]}` is written to it, once all listen
+    #[arg(long, value_name = "FILE")]
+    ports_file: PathBuf,
+}
+
+fn main() -> ExitCode {
+    let run = || {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?
+            .block_on(serve(Cli::parse()))
+    };
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn serve(cli: Cli) -> Result<()> {
+    let mut addresses = Vec::new();
+    for number in 0..cli.hosts {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let address = listener.local_addr()?;
+        let keys = keys::of_host(number, cli.hosts, cli.keys);
+        let host = Arc::new(Host::new(address, keys)?);
+        tokio::spawn(accept(listener, host));
+        addresses.push(address);
+    }
+    announce(&cli.ports_file, &addresses)?;
+    std::future::pending().await
+}
+
+async fn accept(listener: TcpListener, host: Arc<Host>) {
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            continue;
+        };
+        let _ = stream.set_nodelay(true);
+        let host = Arc::clone(&host);
+        let service = service_fn(move |request| {
+            let host = Arc::clone(&host);
+            async move { host.answer(request).await }
+        });
+        tokio::spawn(
+            http1::Builder::new()
+                .timer(TokioTimer::new())
+                .serve_connection(TokioIo::new(stream), service),
+        );
+    }
+}
+
+/// Beside its place and renamed: a reader sees the whole file or none.
+fn announce(file: &PathBuf, hosts: &[SocketAddr]) -> Result<()> {
+    let unfinished = file.with_extension("part");
+    fs::write(&unfinished, json!({"hosts": hosts}).to_string())
+        .and_then(|()| fs::rename(&unfinished, file))
+        .with_context(|| format!("writing {}", file.display()))
+}

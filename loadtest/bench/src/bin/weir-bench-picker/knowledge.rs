@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What decisions are made by.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use weir_policy::{Cluster, KeyHash, Outcome, Rank, Request};
+use weir_tables::{decode_cache_shard, decode_host_table, parse_cache_shard_name};
+
+pub(crate) struct Knowledge {
+    cluster: Cluster,
+    rng: StdRng,
+    origin: Instant,
+}
+
+impl Knowledge {
+    pub(crate) fn new() -> Self {
+        Self {
+            cluster: Cluster::default(),
+            rng: StdRng::from_rng(&mut rand::rng()),
+            origin: Instant::now(),
+        }
+    }
+
+    /// Takes a table. Returns how many shards of cache contents go with it.
+    pub(crate) fn set_table(&mut self, name: &str, bytes: &[u8]) -> Result<u32> {
+        let now = self.now();
+        let (_, table) = decode_host_table(name, bytes, now)?;
+        let shards = table.cache_shards();
+        self.cluster.set_table(table, now, now);
+        Ok(shards)
+    }
+
+    pub(crate) fn set_shard(&mut self, name: &str, bytes: &[u8]) -> Result<()> {
+        let (_, _, shard) = parse_cache_shard_name(name)?;
+        let (_, contents) = decode_cache_shard(name, bytes)?;
+        self.cluster.set_cache_shard(shard, contents);
+        Ok(())
+    }
+
+    /// The destination of a request, as the header has it; none where nothing is known, or nobody
+    /// takes it.
+    pub(crate) fn destination(&mut self, key: Option<KeyHash>, rank: Rank) -> Option<String> {
+        let now = self.now();
+        let decision = self
+            .cluster
+            .decide(&Request { key, rank }, now, &mut self.rng);
+        let Outcome::Send(hosts) = decision.outcome else {
+            return None;
+        };
+        let table = self.cluster.table()?;
+        let rows = || hosts.as_slice().iter().filter_map(|host| table.host(*host));
+        let first = rows().next()?.id();
+        let addresses: Vec<&str> = rows().map(|host| host.address.as_str()).collect();
+        let destination = addresses.join(",");
+        self.cluster.assigned(first, key, now);
+        // It is not told of the answer: that would be another message to and fro.
+        self.cluster.finished(first);
+        Some(destination)
+    }
+
+    fn now(&self) -> Duration {
+        self.origin.elapsed()
+    }
+}

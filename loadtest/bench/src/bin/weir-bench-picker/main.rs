@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The cheapest external picker there can be: Weir's own decision on Weir's own tables, asked for over
+//! Envoy's ext_proc.
+//!
+//! ```text
+//!  weir-control ── delta xDS ──> tables.rs ──> Knowledge ── decide ──> picker.rs <── ext_proc ── sidecar
+//! ```
+//! One thread, request headers only, no bodies, no report, nothing logged.
+
+mod knowledge;
+mod picker;
+mod tables;
+
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex};
+
+use anyhow::{Context, Result};
+use clap::Parser;
+use envoy_types::pb::envoy::service::ext_proc::v3::external_processor_server::ExternalProcessorServer;
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio_stream::wrappers::TcpListenerStream;
+use tonic::transport::Server;
+
+use crate::knowledge::Knowledge;
+use crate::picker::Picker;
+
+/// Names the host of each request to an Envoy that asks by ext_proc.
+#[derive(Parser)]
+#[command(version)]
+struct Cli {
+    /// weir-control's discovery server
+    #[arg(long, value_name = "ADDRESS")]
+    control: SocketAddr,
+    /// The cluster whose hosts are named
+    #[arg(long)]
+    cluster: String,
+    /// `{"grpc": "ADDRESS"}` is written to it, once it listens
+    #[arg(long, value_name = "FILE")]
+    ports_file: PathBuf,
+}
+
+fn main() -> ExitCode {
+    let run = || {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?
+            .block_on(serve(Cli::parse()))
+    };
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn serve(cli: Cli) -> Result<()> {
+    let knowledge = Arc::new(Mutex::new(Knowledge::new()));
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+    announce(&cli.ports_file, listener.local_addr()?)?;
+    let picker = ExternalProcessorServer::new(Picker::new(Arc::clone(&knowledge)));
+    let serving = Server::builder()
+        .tcp_nodelay(true)
+        .add_service(picker)
+        .serve_with_incoming(TcpListenerStream::new(listener));
+    tokio::select! {
+        served = serving => served.context("serving"),
+        ended = tables::follow(cli.control, &cli.cluster, &knowledge) => ended.context("tables"),
+    }
+}
+
+/// Beside its place and renamed: a reader sees the whole file or none.
+fn announce(file: &Path, grpc: SocketAddr) -> Result<()> {
+    let unfinished = file.with_extension("part");
+    fs::write(&unfinished, json!({"grpc": grpc}).to_string())
+        .and_then(|()| fs::rename(&unfinished, file))
+        .with_context(|| format!("writing {}", file.display()))
+}
