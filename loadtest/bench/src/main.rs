@@ -8,8 +8,10 @@
 //! gives ratios with their spread.
 
 mod epp;
+mod load;
 mod part;
 mod programs;
+mod request;
 mod section;
 mod sidecar;
 mod spread;

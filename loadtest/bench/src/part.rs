@@ -4,20 +4,27 @@
 use anyhow::Result;
 use clap::ValueEnum;
 
-use crate::Bench;
 use crate::section::Section;
+use crate::{Bench, request};
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Part {}
+pub(crate) enum Part {
+    /// CPU and latency of a request, by who chooses its host
+    Request,
+}
 
 impl Part {
-    pub(crate) const ALL: [Self; 0] = [];
+    pub(crate) const ALL: [Self; 1] = [Self::Request];
 
     pub(crate) fn name(self) -> &'static str {
-        match self {}
+        match self {
+            Self::Request => "request",
+        }
     }
 
-    pub(crate) fn measure(self, _bench: &Bench) -> Result<Vec<Section>> {
-        match self {}
+    pub(crate) fn measure(self, bench: &Bench) -> Result<Vec<Section>> {
+        match self {
+            Self::Request => request::measure(bench),
+        }
     }
 }

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One connection: a request, its whole answer, and whether that is right.
+
+use std::net::SocketAddr;
+
+use anyhow::{Context, Result, bail, ensure};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+
+use super::work::{AnsweredBy, Shot};
+
+pub(super) struct Connection(SendRequest<Full<Bytes>>);
+
+impl Connection {
+    pub(super) async fn open(target: SocketAddr) -> Result<Self> {
+        let stream = TcpStream::connect(target).await?;
+        stream.set_nodelay(true)?;
+        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+        tokio::task::spawn_local(connection);
+        Ok(Self(sender))
+    }
+
+    pub(super) async fn exchange(&mut self, shot: &Shot) -> Result<()> {
+        self.0.ready().await.context("the connection has ended")?;
+        let answer = self.0.send_request(shot.request()).await;
+        let (head, mut body) = answer.context("no answer")?.into_parts();
+        let mut said = Bytes::new();
+        while let Some(frame) = body.frame().await {
+            if let Ok(data) = frame.context("the answer broke off")?.into_data() {
+                said = data;
+            }
+        }
+        ensure!(
+            head.status == StatusCode::OK,
+            "the answer was {}: {}",
+            head.status,
+            String::from_utf8_lossy(&said)
+        );
+        check(&head.headers, &shot.answered_by)
+    }
+}
+
+fn check(answer: &HeaderMap, answered_by: &AnsweredBy) -> Result<()> {
+    let told = |name: &str| answer.get(name).map_or(&b""[..], HeaderValue::as_bytes);
+    let wanted = match answered_by {
+        AnsweredBy::Any => return Ok(()),
+        AnsweredBy::This(host) => host.as_bytes(),
+        AnsweredBy::TheNamed => told("x-named")
+            .split(|byte| *byte == b',')
+            .next()
+            .unwrap_or_default(),
+    };
+    if wanted == told("x-host") && !wanted.is_empty() {
+        return Ok(());
+    }
+    bail!(
+        "the request should have come to the host `{}`, and came to `{}`",
+        String::from_utf8_lossy(wanted),
+        String::from_utf8_lossy(told("x-host"))
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(host: &'static str, named: &'static str) -> HeaderMap {
+        [("x-host", host), ("x-named", named)]
+            .map(|(name, value)| (name.parse().unwrap(), HeaderValue::from_static(value)))
+            .into_iter()
+            .collect()
+    }
+
+    #[test]
+    fn the_host_that_answers_must_be_the_one_that_was_wanted() {
+        let wanted = AnsweredBy::This(HeaderValue::from_static("a:1"));
+        assert!(check(&answer("a:1", ""), &wanted).is_ok());
+        let error = check(&answer("b:1", ""), &wanted).unwrap_err().to_string();
+        assert!(error.contains("`a:1`, and came to `b:1`"), "{error}");
+    }
+
+    #[test]
+    fn the_first_that_is_named_is_the_one_and_somebody_must_be() {
+        let named = AnsweredBy::TheNamed;
+        assert!(check(&answer("a:1", "a:1,b:1"), &named).is_ok());
+        assert!(check(&answer("b:1", "a:1,b:1"), &named).is_err());
+        assert!(check(&answer("", ""), &named).is_err());
+    }
+}

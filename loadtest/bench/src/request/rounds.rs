@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The rounds: every way of every case in turn, so that what else the machine does hits all alike.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use weir_stage::interrupt;
+
+use crate::load::{Answers, Pace, Pool, Work};
+use crate::request::case::{Case, Group, Rate};
+use crate::request::figures::{Figures, Meter};
+use crate::request::plan::Plan;
+use crate::request::reasons::Reasons;
+use crate::request::stage::Stage;
+use crate::request::way::Way;
+
+pub(super) struct Results {
+    /// By the case's place in its group and the way: a figure a round.
+    pub(super) figures: BTreeMap<(usize, Way), Vec<Figures>>,
+    /// Requests a second of the open loop.
+    pub(super) rate: f64,
+    /// All of them were answered 200, by the host that they should have come to.
+    pub(super) requests: u64,
+}
+
+pub(super) fn run(stage: &mut Stage, group: &Group, plan: &Plan) -> Result<Results> {
+    let weir = stage.sidecar(Way::Weir)?.envoy.admin;
+    let before = Reasons::read(weir)?;
+    let mut runner = Runner {
+        stage,
+        group,
+        plan,
+        rate: 0.0,
+        works: BTreeMap::new(),
+        figures: BTreeMap::new(),
+        requests: BTreeMap::new(),
+    };
+    runner.calibrate()?;
+    for round in 0..plan.rounds {
+        for (number, case) in group.cases.iter().enumerate() {
+            eprintln!(
+                "request: {}: {}, round {} of {}",
+                group.name,
+                case.title,
+                round + 1,
+                plan.rounds
+            );
+            for place in 0..group.ways.len() {
+                let way = in_turn(group.ways, round, place);
+                runner
+                    .slice(number, case, way)
+                    .with_context(|| format!("{}: {}", case.title, way.name()))?;
+            }
+        }
+    }
+    let of = |way| runner.requests.get(&way).copied().unwrap_or(0);
+    let decided = of(Way::Weir) + of(Way::WeirLoads);
+    Reasons::read(weir)?.check(before, decided)?;
+    Ok(Results {
+        requests: runner.requests.values().sum(),
+        figures: runner.figures,
+        rate: runner.rate,
+    })
+}
+
+/// There and back: nobody is always the first.
+fn in_turn(ways: &[Way], round: usize, place: usize) -> Way {
+    match round % 2 {
+        0 => ways[place],
+        _ => ways[ways.len() - 1 - place],
+    }
+}
+
+struct Runner<'a> {
+    stage: &'a Stage,
+    group: &'a Group,
+    plan: &'a Plan,
+    rate: f64,
+    works: BTreeMap<(usize, Way), Rc<Work>>,
+    figures: BTreeMap<(usize, Way), Vec<Figures>>,
+    requests: BTreeMap<Way, u64>,
+}
+
+impl Runner<'_> {
+    /// Half of what the group's reference way does at most becomes the rate of the open loop.
+    fn calibrate(&mut self) -> Result<()> {
+        let saturating = |case: &Case| case.rate == Rate::Closed && case.connections > 1;
+        let number = self.group.cases.iter().position(saturating);
+        let number = number.context("no case saturates")?;
+        let way = self.group.half_of;
+        let target = self.stage.sidecar(way)?.envoy.listener;
+        let work = self.work(number, way)?;
+        let connections = self.group.cases[number].connections;
+        let mut pool = Pool::connect(target, connections, work)?;
+        self.send(&mut pool, way, Pace::Closed, self.plan.warm_up)?;
+        let answers = self.send(&mut pool, way, Pace::Closed, self.plan.slice)?;
+        self.rate = (answers.per_second() / 2.0 / 50.0).round().max(1.0) * 50.0;
+        Ok(())
+    }
+
+    fn slice(&mut self, number: usize, case: &Case, way: Way) -> Result<()> {
+        interrupt::check()?;
+        let sidecar = self.stage.sidecar(way)?;
+        let target: SocketAddr = sidecar.envoy.listener;
+        let pace = match case.rate {
+            Rate::Closed => Pace::Closed,
+            Rate::HalfOfSaturation => Pace::Open(self.rate),
+        };
+        let mut pool = Pool::connect(target, case.connections, self.work(number, way)?)?;
+        self.send(&mut pool, way, pace, self.plan.warm_up)?;
+        let control = self.stage.control.process;
+        let before = Meter::read(&sidecar, control)?;
+        let answers = self.send(&mut pool, way, pace, self.plan.slice)?;
+        let figures = before.figures(Meter::read(&sidecar, control)?, &answers);
+        self.figures.entry((number, way)).or_default().push(figures);
+        Ok(())
+    }
+
+    fn send(&mut self, pool: &mut Pool, way: Way, pace: Pace, time: Duration) -> Result<Answers> {
+        let answers = pool.send(pace, time)?;
+        *self.requests.entry(way).or_default() += answers.count;
+        Ok(answers)
+    }
+
+    fn work(&mut self, number: usize, way: Way) -> Result<Rc<Work>> {
+        if let Some(work) = self.works.get(&(number, way)) {
+            return Ok(Rc::clone(work));
+        }
+        let case = &self.group.cases[number];
+        let work = case.work(way, &self.stage.hosts, self.group.keys)?;
+        self.works.insert((number, way), Rc::clone(&work));
+        Ok(work)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_other_round_goes_back() {
+        let ways = [Way::Plain, Way::NoOp, Way::Weir];
+        let round = |round| [0, 1, 2].map(|place| in_turn(&ways, round, place));
+        assert_eq!(round(0), ways);
+        assert_eq!(round(1), [Way::Weir, Way::NoOp, Way::Plain]);
+    }
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The ways of choosing a host that are compared, as data.
+
+use std::net::SocketAddr;
+
+use anyhow::Result;
+use http::HeaderValue;
+
+use crate::load::AnsweredBy;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Way {
+    /// Envoy alone, with its least_request.
+    Plain,
+    /// The same with a module that does nothing.
+    NoOp,
+    Weir,
+    /// Hosts tell their load on every answer, and the filter takes it in.
+    WeirLoads,
+    /// A table in Lua, the same headers.
+    Lua,
+    /// Weir's decision on Weir's tables, in another process.
+    Picker,
+    /// The picker of the Kubernetes inference gateway.
+    Epp,
+}
+
+impl Way {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "plain Envoy",
+            Self::NoOp => "no-op Wasm",
+            Self::Weir => "Weir",
+            Self::WeirLoads => "Weir, load on answers",
+            Self::Lua => "Lua",
+            Self::Picker => "ext_proc, Weir's decision",
+            Self::Epp => "ext_proc, EPP 1.3.0",
+        }
+    }
+
+    /// What the sidecar is called; two ways share one.
+    pub(super) fn node(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::NoOp => "no-op",
+            Self::Weir | Self::WeirLoads => "weir",
+            Self::Lua => "lua",
+            Self::Picker => "picker",
+            Self::Epp => "epp",
+        }
+    }
+
+    /// Whether weir-control works for it.
+    pub(super) fn is_told_by_control(self) -> bool {
+        matches!(self, Self::Weir | Self::WeirLoads | Self::Picker)
+    }
+
+    /// Who must answer a request for a key that this host has.
+    pub(super) fn answered_by(self, holder: SocketAddr) -> Result<AnsweredBy> {
+        Ok(match self {
+            Self::Plain | Self::NoOp => AnsweredBy::Any,
+            Self::Epp => AnsweredBy::TheNamed,
+            Self::Weir | Self::WeirLoads | Self::Lua | Self::Picker => {
+                AnsweredBy::This(HeaderValue::try_from(holder.to_string())?)
+            }
+        })
+    }
+}
