@@ -1,26 +1,115 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `cargo xtask bench`: the benchmarks of what runs for every request.
+//! `cargo xtask bench`: what Weir costs beside its peers, in tables.
 
-use anyhow::Result;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::workspace::Workspace;
+use anyhow::{Context, Result};
 use weir_stage::command::Run;
 
-/// The packages with benchmarks.
-const PACKAGES: [&str; 1] = ["weir-policy"];
+use crate::workspace::Workspace;
+use crate::{build_filter, tools};
+
+/// Where `--update` writes the tables.
+const TABLES: &str = "loadtest/BENCH.md";
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Only benchmarks whose name contains this
-    filter: Option<String>,
+    /// Only these parts: `request` and others, which a wrong name lists
+    #[arg(value_name = "PART")]
+    parts: Vec<String>,
+    /// Fewer and shorter rounds: a taste, with rougher figures
+    #[arg(long)]
+    quick: bool,
+    /// Also write the tables to loadtest/BENCH.md. All parts, at full length: what is published
+    #[arg(long, conflicts_with_all = ["quick", "parts"])]
+    update: bool,
 }
 
+/// Programs by absolute path, and the flag of weir-bench for each.
+struct Programs(Vec<(&'static str, PathBuf)>);
+
 pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
-    let mut command = workspace.cargo();
-    command.args(["bench", "--benches"]);
-    for package in PACKAGES {
-        command.args(["--package", package]);
+    let programs = Programs::build(workspace, args)?;
+    let folder = new_folder(workspace)?;
+    let report = folder.join("report.html");
+    let mut command = Command::new(workspace.target.join("release/weir-bench"));
+    command.current_dir(&workspace.root).args(&args.parts);
+    for (flag, path) in programs.0 {
+        command.arg(flag).arg(path);
     }
-    command.arg("--").args(&args.filter);
-    command.shown()
+    command.arg("--folder").arg(&folder);
+    command.arg("--html").arg(&report);
+    if args.quick {
+        command.arg("--quick");
+    }
+    if args.update {
+        command.arg("--markdown").arg(workspace.root.join(TABLES));
+    }
+    command.shown()?;
+    tell(workspace, args, &folder, &report);
+    Ok(())
+}
+
+fn tell(workspace: &Workspace, args: &Args, folder: &Path, report: &Path) {
+    if args.update {
+        println!("bench: {TABLES} is up to date");
+    }
+    println!("bench: the report is {}", workspace.shown(report));
+    println!(
+        "bench: every configuration and log is kept in {}",
+        workspace.shown(folder)
+    );
+}
+
+impl Programs {
+    /// Installs and builds what is missing.
+    fn build(workspace: &Workspace, args: &Args) -> Result<Self> {
+        let mut programs = vec![("--envoy", tools::install(workspace)?.envoy)];
+        // They take minutes to build: only where something is measured beside them.
+        if args.wants(&["request", "llm"]) {
+            programs.push(("--epp", tools::build(workspace, "epp")?));
+        }
+        programs.push(("--filter", build_filter::run(workspace)?));
+        programs.push(("--no-op", build_filter::no_op(workspace)?));
+        let packages = ["weir-bench", "weir-control", "weir-llm-host", "weir-replay"];
+        println!("bench: building {}", packages.join(", "));
+        workspace.build_release(packages)?;
+        programs.push(("--release", workspace.target.join("release")));
+        Ok(Self(programs))
+    }
+}
+
+impl Args {
+    /// Whether one of the parts is run.
+    fn wants(&self, parts: &[&str]) -> bool {
+        let named = |part: &&str| self.parts.iter().any(|wanted| wanted == part);
+        self.parts.is_empty() || parts.iter().any(named)
+    }
+}
+
+fn new_folder(workspace: &Workspace) -> Result<PathBuf> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
+    let folder = workspace.cache().join("bench").join(now.to_string());
+    fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
+    Ok(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn peers_are_built_for_the_parts_that_measure_beside_them() {
+        let args = |parts: &[&str]| Args {
+            parts: parts.iter().map(|part| (*part).to_owned()).collect(),
+            quick: false,
+            update: false,
+        };
+        assert!(args(&[]).wants(&["request"]));
+        assert!(args(&["decide", "request"]).wants(&["request"]));
+        assert!(!args(&["decide"]).wants(&["request"]));
+    }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `cargo xtask build-filter`: the filter as the module that Envoy loads.
+//! `cargo xtask build-filter`: the filter as the module that Envoy loads, and what it is measured beside.
 
 use std::fs;
 use std::path::PathBuf;
@@ -17,13 +17,7 @@ const MAX_BYTES: u64 = 1_000_000;
 
 /// Builds `weir_filter.wasm` in the target directory and returns its absolute path.
 pub(crate) fn run(workspace: &Workspace) -> Result<PathBuf> {
-    tools::install_rust_target(workspace, TARGET)?;
-    workspace
-        .cargo()
-        .args(["build", "--package", "weir-filter", "--lib"])
-        .args(["--profile", "wasm", "--target", TARGET])
-        .shown()?;
-    let built = workspace.target.join(TARGET).join("wasm/weir_filter.wasm");
+    let built = build(workspace, "weir-filter")?;
     let module = workspace.target.join("weir_filter.wasm");
     let bytes = fs::copy(&built, &module)
         .with_context(|| format!("copying {} to {}", built.display(), module.display()))?;
@@ -39,4 +33,20 @@ pub(crate) fn run(workspace: &Workspace) -> Result<PathBuf> {
         workspace.shown(&module)
     );
     Ok(module)
+}
+
+/// Builds a filter that does nothing, in the same way, and returns its absolute path.
+pub(crate) fn no_op(workspace: &Workspace) -> Result<PathBuf> {
+    build(workspace, "weir-bench-no-op")
+}
+
+fn build(workspace: &Workspace, package: &str) -> Result<PathBuf> {
+    tools::install_rust_target(workspace, TARGET)?;
+    workspace
+        .cargo()
+        .args(["build", "--package", package, "--lib"])
+        .args(["--profile", "wasm", "--target", TARGET])
+        .shown()?;
+    let module = format!("{}.wasm", package.replace('-', "_"));
+    Ok(workspace.target.join(TARGET).join("wasm").join(module))
 }

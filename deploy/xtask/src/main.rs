@@ -6,7 +6,7 @@
 //!    │             └────────> demo    five ways over one workload, on real Envoys
 //!  deploy/tools/pins.toml       ^
 //!                             feeds   projects, items and rules for real hosts
-//!                             bench   the per-request path
+//!                             bench   what Weir costs beside its peers
 //! ```
 
 mod bench;
@@ -37,7 +37,7 @@ struct Cli {
 enum Command {
     /// Format, lint and test everything, after installing what that needs
     Test(test::Args),
-    /// Run the benchmarks of the per-request path
+    /// Measure what Weir costs beside its peers, and print tables
     Bench(bench::Args),
     /// Install the pinned external programs into .weir/tools (WEIR_TOOLS_DIR for elsewhere)
     Tools(tools::Args),

@@ -109,6 +109,8 @@ fn clippy_wasm(workspace: &Workspace) -> Result<Outcome> {
             "clippy",
             "--package",
             "weir-filter",
+            "--package",
+            "weir-bench-no-op",
             "--lib",
             "--target",
             build_filter::TARGET,

@@ -30,29 +30,26 @@ pub(crate) struct Programs {
 }
 
 impl Programs {
-    /// A program that a part needs, by the flag that names it.
-    pub(crate) fn named<'a>(program: &'a Option<PathBuf>, flag: &str) -> Result<&'a Path> {
-        let program = program
+    /// The program that this option names.
+    pub(crate) fn needed<'a>(path: &'a Option<PathBuf>, option: &str) -> Result<&'a Path> {
+        let path = path
             .as_deref()
-            .with_context(|| format!("{flag} is needed, as `cargo xtask bench` gives it"))?;
+            .with_context(|| format!("this part needs --{option}"))?;
         ensure!(
-            program.is_file(),
-            "{flag} {} is not a file",
-            program.display()
+            path.is_file(),
+            "--{option}: {} is not a file",
+            path.display()
         );
-        Ok(program)
+        Ok(path)
     }
 
     /// A program of the release build.
     pub(crate) fn release(&self, name: &str) -> Result<PathBuf> {
-        let folder = self
-            .release
-            .as_deref()
-            .context("--release is needed, as `cargo xtask bench` gives it")?;
-        let program = folder.join(name);
+        let folder = self.release.as_deref();
+        let program = folder.context("this part needs --release")?.join(name);
         ensure!(
             program.is_file(),
-            "{} is not a file: is {name} built?",
+            "--release: {} is not a file: is {name} built?",
             program.display()
         );
         Ok(program)

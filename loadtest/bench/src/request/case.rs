@@ -53,6 +53,7 @@ pub(super) fn groups() -> [Group; 2] {
                 Way::WeirLoads,
                 Way::Lua,
                 Way::Picker,
+                Way::ToldPicker,
             ],
             cases: [
                 closed("one connection", 1, None),

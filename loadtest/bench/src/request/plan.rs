@@ -13,7 +13,7 @@ pub(super) struct Plan {
 
 impl Plan {
     pub(super) fn new(quick: bool) -> Self {
-        let (rounds, slice, warm_up) = if quick { (2, 600, 150) } else { (5, 1800, 200) };
+        let (rounds, slice, warm_up) = if quick { (2, 600, 150) } else { (7, 1200, 150) };
         Self {
             rounds,
             slice: Duration::from_millis(slice),

@@ -185,8 +185,9 @@ impl Measured<'_> {
                 "Lua finds the host in a table that is written into the script: it knows no load and \
                  learns nothing.",
                 "The ext_proc picker is the cheapest there can be: Weir's decision on weir-control's \
-                 tables, one thread, sent the three headers only, and told nothing of answers.",
-                "weir-control works per second, not per request, for both ways that it tells.",
+                 tables, one thread, sent the three headers only. It cannot know what is in flight, as Weir \
+                 does: that takes the row below, which is told of answers, too.",
+                "weir-control works per second, not per request, for all ways that it tells.",
                 "With load on answers each carries an `endpoint-load-metrics` header, which only Weir reads.",
             ],
             true => &[

@@ -136,12 +136,12 @@ impl Starter<'_> {
         let bootstrap = match way {
             Way::Plain => bootstrap(node, vec![], vec![clusters::least_request(hosts)]),
             Way::NoOp => {
-                let module = Programs::named(&self.programs.no_op, "--no-op")?;
+                let module = Programs::needed(&self.programs.no_op, "no-op")?;
                 let filter = filters::wasm(node, module, &json!({}));
                 bootstrap(node, vec![filter], vec![clusters::least_request(hosts)])
             }
             Way::Weir | Way::WeirLoads => {
-                let module = Programs::named(&self.programs.filter, "--filter")?;
+                let module = Programs::needed(&self.programs.filter, "filter")?;
                 let configuration = json!({
                     "control_cluster": "weir-control",
                     "clusters": {HOSTS: {"table": HOSTS}},
@@ -161,18 +161,22 @@ impl Starter<'_> {
                     vec![clusters::named_and_stripped(hosts)],
                 )
             }
-            Way::Picker => {
-                let (process, grpc) = self.start_picker()?;
+            Way::Picker | Way::ToldPicker => {
+                let (process, grpc) = self.start_picker(way)?;
                 picker = Some(process);
                 let clusters = vec![
                     clusters::named_and_stripped(&self.hosts),
                     clusters::grpc("picker", grpc),
                 ];
-                let filter = filters::ext_proc("picker", Sent::WeirHeaders);
+                let sent = match way {
+                    Way::ToldPicker => Sent::WeirHeadersAndAnswers,
+                    _ => Sent::WeirHeaders,
+                };
+                let filter = filters::ext_proc("picker", sent);
                 bootstrap(node, vec![filter], clusters)
             }
             Way::Epp => {
-                let program = Programs::named(&self.programs.epp, "--epp")?;
+                let program = Programs::needed(&self.programs.epp, "epp")?;
                 let processes = &mut self.processes;
                 let epp = epp::start(processes, program, epp::CHART_CONFIG, hosts, self.folder)?;
                 picker = Some(epp.process);
@@ -181,26 +185,30 @@ impl Starter<'_> {
                 bootstrap
             }
         };
-        let program = Programs::named(&self.programs.envoy, "--envoy")?;
+        let program = Programs::needed(&self.programs.envoy, "envoy")?;
         let text = bootstrap.to_string();
         let envoy = envoy::start(&mut self.processes, program, node, &text, self.folder)?;
         Ok(Sidecar { envoy, picker })
     }
 
-    fn start_picker(&mut self) -> Result<(Process, SocketAddr)> {
+    fn start_picker(&mut self, way: Way) -> Result<(Process, SocketAddr)> {
         #[derive(Deserialize)]
         struct Ports {
             grpc: SocketAddr,
         }
-        let file = self.folder.join("weir-bench-picker.ports");
+        let name = format!("weir-bench-{}", way.node());
+        let file = self.folder.join(format!("{name}.ports"));
         let mut command = Command::new(self.programs.release("weir-bench-picker")?);
         command
             .args(["--cluster", HOSTS])
             .args(["--control", &self.control.xds.to_string()])
             .arg("--ports-file")
             .arg(&file);
-        let process = self.processes.start("weir-bench-picker", command)?;
-        let ports: Ports = ports::wait(&mut self.processes, "weir-bench-picker", &file)?;
+        if way == Way::ToldPicker {
+            command.arg("--told-of-answers");
+        }
+        let process = self.processes.start(&name, command)?;
+        let ports: Ports = ports::wait(&mut self.processes, &name, &file)?;
         Ok((process, ports.grpc))
     }
 }

@@ -21,6 +21,8 @@ pub(super) enum Way {
     Lua,
     /// Weir's decision on Weir's tables, in another process.
     Picker,
+    /// The same, which knows as much as Weir does: it is told of answers, too.
+    ToldPicker,
     /// The picker of the Kubernetes inference gateway.
     Epp,
 }
@@ -34,6 +36,7 @@ impl Way {
             Self::WeirLoads => "Weir, load on answers",
             Self::Lua => "Lua",
             Self::Picker => "ext_proc, Weir's decision",
+            Self::ToldPicker => "ext_proc, told of answers",
             Self::Epp => "ext_proc, EPP 1.3.0",
         }
     }
@@ -46,13 +49,17 @@ impl Way {
             Self::Weir | Self::WeirLoads => "weir",
             Self::Lua => "lua",
             Self::Picker => "picker",
+            Self::ToldPicker => "told-picker",
             Self::Epp => "epp",
         }
     }
 
     /// Whether weir-control works for it.
     pub(super) fn is_told_by_control(self) -> bool {
-        matches!(self, Self::Weir | Self::WeirLoads | Self::Picker)
+        matches!(
+            self,
+            Self::Weir | Self::WeirLoads | Self::Picker | Self::ToldPicker
+        )
     }
 
     /// Who must answer a request for a key that this host has.
@@ -60,7 +67,7 @@ impl Way {
         Ok(match self {
             Self::Plain | Self::NoOp => AnsweredBy::Any,
             Self::Epp => AnsweredBy::TheNamed,
-            Self::Weir | Self::WeirLoads | Self::Lua | Self::Picker => {
+            Self::Weir | Self::WeirLoads | Self::Lua | Self::Picker | Self::ToldPicker => {
                 AnsweredBy::This(HeaderValue::try_from(holder.to_string())?)
             }
         })

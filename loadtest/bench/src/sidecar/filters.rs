@@ -45,6 +45,8 @@ pub(crate) fn lua(source: &str) -> Value {
 pub(crate) enum Sent {
     /// The caller's `x-weir-` headers: as little as a decision needs.
     WeirHeaders,
+    /// The same, and that there is an answer.
+    WeirHeadersAndAnswers,
     /// Headers and bodies, both ways, as the inference gateway's picker demands.
     Everything,
 }
@@ -56,10 +58,14 @@ pub(crate) fn ext_proc(cluster: &str, sent: Sent) -> Value {
         "message_timeout": "300s",
     });
     match sent {
-        Sent::WeirHeaders => {
+        Sent::WeirHeaders | Sent::WeirHeadersAndAnswers => {
+            let answers = match sent {
+                Sent::WeirHeadersAndAnswers => "SEND",
+                _ => "SKIP",
+            };
             config["processing_mode"] = json!({
                 "request_header_mode": "SEND",
-                "response_header_mode": "SKIP",
+                "response_header_mode": answers,
                 "request_body_mode": "NONE",
                 "response_body_mode": "NONE",
                 "request_trailer_mode": "SKIP",

@@ -6,13 +6,19 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
-use weir_policy::{Cluster, KeyHash, Outcome, Rank, Request};
+use weir_policy::{Cluster, HostId, KeyHash, Outcome, Rank, Request};
 use weir_tables::{decode_cache_shard, decode_host_table, parse_cache_shard_name};
 
 pub(crate) struct Knowledge {
     cluster: Cluster,
     rng: StdRng,
     origin: Instant,
+}
+
+pub(crate) struct Choice {
+    pub(crate) first: HostId,
+    /// As the header has it.
+    pub(crate) destination: String,
 }
 
 impl Knowledge {
@@ -40,9 +46,9 @@ impl Knowledge {
         Ok(())
     }
 
-    /// The destination of a request, as the header has it; none where nothing is known, or nobody
-    /// takes it.
-    pub(crate) fn destination(&mut self, key: Option<KeyHash>, rank: Rank) -> Option<String> {
+    /// The host of a request, which is in flight there from now on; none where nothing is known, or
+    /// nobody takes it.
+    pub(crate) fn choose(&mut self, key: Option<KeyHash>, rank: Rank) -> Option<Choice> {
         let now = self.now();
         let decision = self
             .cluster
@@ -56,9 +62,11 @@ impl Knowledge {
         let addresses: Vec<&str> = rows().map(|host| host.address.as_str()).collect();
         let destination = addresses.join(",");
         self.cluster.assigned(first, key, now);
-        // It is not told of the answer: that would be another message to and fro.
-        self.cluster.finished(first);
-        Some(destination)
+        Some(Choice { first, destination })
+    }
+
+    pub(crate) fn finished(&mut self, host: HostId) {
+        self.cluster.finished(host);
     }
 
     fn now(&self) -> Duration {

@@ -5,7 +5,7 @@
 //! ```text
 //!  weir-control ── delta xDS ──> tables.rs ──> Knowledge ── decide ──> picker.rs <── ext_proc ── sidecar
 //! ```
-//! One thread, request headers only, no bodies, no report, nothing logged.
+//! One thread, headers only, no report, nothing logged.
 
 mod knowledge;
 mod picker;
@@ -38,6 +38,9 @@ struct Cli {
     /// The cluster whose hosts are named
     #[arg(long)]
     cluster: String,
+    /// The sidecar sends response headers too, by which requests in flight are known
+    #[arg(long)]
+    told_of_answers: bool,
     /// `{"grpc": "ADDRESS"}` is written to it, once it listens
     #[arg(long, value_name = "FILE")]
     ports_file: PathBuf,
@@ -63,7 +66,8 @@ async fn serve(cli: Cli) -> Result<()> {
     let knowledge = Arc::new(Mutex::new(Knowledge::new()));
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     announce(&cli.ports_file, listener.local_addr()?)?;
-    let picker = ExternalProcessorServer::new(Picker::new(Arc::clone(&knowledge)));
+    let picker =
+        ExternalProcessorServer::new(Picker::new(Arc::clone(&knowledge), cli.told_of_answers));
     let serving = Server::builder()
         .tcp_nodelay(true)
         .add_service(picker)

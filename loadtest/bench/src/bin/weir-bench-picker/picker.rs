@@ -16,9 +16,9 @@ use envoy_types::pb::envoy::service::ext_proc::v3::{
 };
 use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status, Streaming};
-use weir_policy::{KeyHash, Rank, USERS, user_priority};
+use weir_policy::{HostId, KeyHash, Rank, USERS, user_priority};
 
-use crate::knowledge::Knowledge;
+use crate::knowledge::{Choice, Knowledge};
 
 const DESTINATION: &str = "x-gateway-destination-endpoint";
 
@@ -28,12 +28,24 @@ const LOW: u8 = 16;
 
 pub(crate) struct Picker {
     knowledge: Arc<Mutex<Knowledge>>,
+    told_of_answers: bool,
 }
 
 impl Picker {
-    pub(crate) fn new(knowledge: Arc<Mutex<Knowledge>>) -> Self {
-        Self { knowledge }
+    pub(crate) fn new(knowledge: Arc<Mutex<Knowledge>>, told_of_answers: bool) -> Self {
+        Self {
+            knowledge,
+            told_of_answers,
+        }
     }
+}
+
+/// One request, which has its own stream.
+struct Exchange {
+    knowledge: Arc<Mutex<Knowledge>>,
+    told_of_answers: bool,
+    /// Where it is in flight.
+    host: Option<HostId>,
 }
 
 #[tonic::async_trait]
@@ -44,43 +56,79 @@ impl ExternalProcessor for Picker {
         &self,
         request: Request<Streaming<ProcessingRequest>>,
     ) -> Result<Response<Self::ProcessStream>, Status> {
-        let knowledge = Arc::clone(&self.knowledge);
-        let answers = request.into_inner().map(move |message| {
-            let Some(Asked::RequestHeaders(headers)) = message?.request else {
-                return Err(Status::invalid_argument("only request headers are taken"));
-            };
-            Ok(answer(destination(&knowledge, &headers)?))
-        });
+        let mut exchange = Exchange {
+            knowledge: Arc::clone(&self.knowledge),
+            told_of_answers: self.told_of_answers,
+            host: None,
+        };
+        let messages = request.into_inner();
+        let answers = messages.map(move |message| exchange.answer(message?));
         Ok(Response::new(Box::pin(answers)))
     }
 }
 
-/// Reads what the filter reads.
-fn destination(
-    knowledge: &Mutex<Knowledge>,
-    headers: &HttpHeaders,
-) -> Result<Option<String>, Status> {
-    let headers = headers.headers.as_ref().map(|map| map.headers.as_slice());
-    let header = |name: &str| {
-        let found = headers?.iter().find(|header| header.key == name)?;
-        Some(match found.raw_value.is_empty() {
-            true => found.value.as_bytes(),
-            false => &found.raw_value,
-        })
-    };
-    let key = header("x-weir-key").map(KeyHash::of);
-    let class = match header("x-weir-priority") {
-        Some(b"high") => HIGH,
-        _ => LOW,
-    };
-    let user = match header("x-weir-user") {
-        Some(user) => user_priority(user, hour()),
-        None => rand::random_range(0..USERS as u8),
-    };
-    let mut knowledge = knowledge
-        .lock()
-        .map_err(|_| Status::internal("a decision panicked"))?;
-    Ok(knowledge.destination(key, Rank::new(class, user)))
+impl Exchange {
+    fn answer(&mut self, message: ProcessingRequest) -> Result<ProcessingResponse, Status> {
+        match message.request {
+            Some(Asked::RequestHeaders(headers)) => {
+                let choice = self.choose(&headers)?;
+                self.host = choice.as_ref().map(|choice| choice.first);
+                if !self.told_of_answers {
+                    self.end();
+                }
+                Ok(named(choice.map(|choice| choice.destination)))
+            }
+            Some(Asked::ResponseHeaders(_)) => {
+                self.end();
+                Ok(ProcessingResponse {
+                    response: Some(Said::ResponseHeaders(HeadersResponse::default())),
+                    ..Default::default()
+                })
+            }
+            _ => Err(Status::invalid_argument("only headers are taken")),
+        }
+    }
+
+    /// Reads what the filter reads.
+    fn choose(&self, headers: &HttpHeaders) -> Result<Option<Choice>, Status> {
+        let headers = headers.headers.as_ref().map(|map| map.headers.as_slice());
+        let header = |name: &str| {
+            let found = headers?.iter().find(|header| header.key == name)?;
+            Some(match found.raw_value.is_empty() {
+                true => found.value.as_bytes(),
+                false => &found.raw_value,
+            })
+        };
+        let key = header("x-weir-key").map(KeyHash::of);
+        let class = match header("x-weir-priority") {
+            Some(b"high") => HIGH,
+            _ => LOW,
+        };
+        let user = match header("x-weir-user") {
+            Some(user) => user_priority(user, hour()),
+            None => rand::random_range(0..USERS as u8),
+        };
+        let mut knowledge = self
+            .knowledge
+            .lock()
+            .map_err(|_| Status::internal("a decision panicked"))?;
+        Ok(knowledge.choose(key, Rank::new(class, user)))
+    }
+
+    /// The request is in flight no more, as far as one is told.
+    fn end(&mut self) {
+        if let Some(host) = self.host.take()
+            && let Ok(mut knowledge) = self.knowledge.lock()
+        {
+            knowledge.finished(host);
+        }
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        self.end();
+    }
 }
 
 fn hour() -> u64 {
@@ -88,7 +136,7 @@ fn hour() -> u64 {
     since.map_or(0, |since| since.as_secs() / 3600)
 }
 
-fn answer(destination: Option<String>) -> ProcessingResponse {
+fn named(destination: Option<String>) -> ProcessingResponse {
     let set = destination.map(|destination| HeaderMutation {
         set_headers: vec![HeaderValueOption {
             header: Some(HeaderValue {

@@ -70,7 +70,8 @@ fn take(resource: &Resource, kind: &str, knowledge: &Mutex<Knowledge>) -> Result
 fn subscription(kind: &str, names: Vec<String>) -> DeltaDiscoveryRequest {
     DeltaDiscoveryRequest {
         node: Some(Node {
-            id: "picker".to_owned(),
+            // Of two streams with one name weir-control keeps the newest.
+            id: format!("picker-{}", std::process::id()),
             ..Default::default()
         }),
         type_url: kind.to_owned(),
