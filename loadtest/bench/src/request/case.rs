@@ -33,6 +33,8 @@ pub(super) struct Case {
     pub(super) rate: Rate,
     /// A GET without one.
     pub(super) prompt_bytes: Option<usize>,
+    /// Times the plan's slice.
+    pub(super) length: f64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,9 +58,10 @@ pub(super) fn groups() -> [Group; 2] {
                 Way::ToldPicker,
             ],
             cases: [
-                closed("one connection", 1, None),
+                closed("one connection", 1, None).lasting(0.5),
                 closed("16 connections", 16, None),
-                half(None),
+                // A p99 needs many requests.
+                half(None).lasting(1.5),
             ],
             half_of: Way::Weir,
             hosts: 14,
@@ -86,6 +89,7 @@ const fn closed(title: &'static str, connections: usize, prompt_bytes: Option<us
         connections,
         rate: Rate::Closed,
         prompt_bytes,
+        length: 1.0,
     }
 }
 
@@ -98,10 +102,15 @@ const fn half(prompt_bytes: Option<usize>) -> Case {
         connections: 32,
         rate: Rate::HalfOfSaturation,
         prompt_bytes,
+        length: 1.0,
     }
 }
 
 impl Case {
+    fn lasting(self, length: f64) -> Self {
+        Self { length, ..self }
+    }
+
     /// The requests, the same for every way; who must answer them is not.
     pub(super) fn work(&self, way: Way, hosts: &[SocketAddr], keys: usize) -> Result<Rc<Work>> {
         let path = match (self.prompt_bytes, way) {

@@ -113,7 +113,8 @@ impl Runner<'_> {
         self.send(&mut pool, way, pace, self.plan.warm_up)?;
         let control = self.stage.control.process;
         let before = Meter::read(&sidecar, control)?;
-        let answers = self.send(&mut pool, way, pace, self.plan.slice)?;
+        let time = self.plan.slice.mul_f64(case.length);
+        let answers = self.send(&mut pool, way, pace, time)?;
         let figures = before.figures(Meter::read(&sidecar, control)?, &answers);
         self.figures.entry((number, way)).or_default().push(figures);
         Ok(())

@@ -74,6 +74,7 @@ impl Measured<'_> {
             None => "GET without a body".to_owned(),
         };
         let pace = match self.case.rate {
+            Rate::Closed if self.case.connections == 1 => "one connection, closed loop".to_owned(),
             Rate::Closed => format!("{} connections, closed loop", self.case.connections),
             Rate::HalfOfSaturation => format!(
                 "open loop at {:.0} requests/s for all, half of what {} did with 16 connections; latencies \
@@ -87,7 +88,7 @@ impl Measured<'_> {
              {} hosts that answer at once; {} keys, each in one host's cache. Load generator, hosts, Envoys \
              and pickers share the machine.",
             plan.rounds,
-            plan.slice.as_secs_f64(),
+            plan.slice.mul_f64(self.case.length).as_secs_f64(),
             group.hosts,
             group.keys,
         )
