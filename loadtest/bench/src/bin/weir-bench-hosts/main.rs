@@ -17,7 +17,7 @@ use anyhow::{Context, Result};
 use clap::Parser;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use serde_json::json;
 use tokio::net::TcpListener;
 
@@ -81,7 +81,9 @@ async fn accept(listener: TcpListener, host: Arc<Host>) {
         });
         tokio::spawn(
             http1::Builder::new()
-                .timer(TokioTimer::new())
+                // A sidecar rests while others are measured. Closed just as a request comes, a connection
+                // would send it to another host.
+                .header_read_timeout(None)
                 .serve_connection(TokioIo::new(stream), service),
         );
     }
