@@ -163,6 +163,7 @@ impl Measured<'_> {
             (Rate::Closed, None, _) if self.case.connections > 1 => vec![
                 cpu(Way::Weir, Way::NoOp, Bound::AtMost(1.25))?,
                 cpu(Way::Picker, Way::Weir, Bound::AtLeast(2.0))?,
+                cpu(Way::ToldPicker, Way::Weir, Bound::AtLeast(2.0))?,
             ],
             (Rate::Closed, Some(..1000), true) => {
                 vec![cpu(Way::Epp, Way::Weir, Bound::AtLeast(4.0))?]
