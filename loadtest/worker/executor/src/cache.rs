@@ -1,28 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The cache: limited in bytes, evicts what was stored first, and remembers its latest changes.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use serde::Serialize;
-
 use crate::Kind;
+use crate::changes::{CacheChanges, ChangeLog};
 use crate::work::ResultId;
-
-/// What changed in a cache, as `GET /cache` answers it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct CacheChanges {
-    /// Number of changes since the epoch began.
-    pub version: u64,
-    /// The life of the cache that `version` counts in.
-    pub epoch: u64,
-    /// True if `added` is everything, and whatever was known before is void.
-    pub reset: bool,
-    /// Keys that have come.
-    pub added: Vec<Arc<str>>,
-    /// Keys that have gone.
-    pub removed: Vec<Arc<str>>,
-}
 
 /// Results of joblets. The keys whose items are here, results of [`Kind::FeedSource`], are what
 /// callers are told.
@@ -35,11 +19,7 @@ pub struct Cache<T> {
     order: BTreeMap<u64, ResultId>,
     /// The version of the items of every key that is here.
     keys: HashMap<Arc<str>, u128>,
-    /// The changes up to `version`, oldest first: key and whether it came.
-    log: VecDeque<(Arc<str>, bool)>,
-    log_limit: usize,
-    version: u64,
-    epoch: u64,
+    changes: ChangeLog,
     evictions: u64,
     stored: u64,
 }
@@ -61,10 +41,7 @@ impl<T> Cache<T> {
             items: HashMap::new(),
             order: BTreeMap::new(),
             keys: HashMap::new(),
-            log: VecDeque::new(),
-            log_limit,
-            version: 0,
-            epoch,
+            changes: ChangeLog::new(log_limit, epoch),
             evictions: 0,
             stored: 0,
         }
@@ -100,7 +77,7 @@ impl<T> Cache<T> {
         self.order.insert(place, result.clone());
         if result.kind == Kind::FeedSource {
             self.keys.insert(Arc::clone(&result.key), result.version);
-            self.remember(Arc::clone(&result.key), true);
+            self.changes.came(&result.key);
         }
         let item = Item {
             output,
@@ -134,23 +111,11 @@ impl<T> Cache<T> {
         self.evictions
     }
 
-    /// What has changed since `version` of `epoch`. Everything, with `reset` set, if that is
-    /// nothing this cache can know: version 0, one of the future, another epoch, or one so old
-    /// that its changes are forgotten.
+    /// See [`ChangeLog::since`].
     #[must_use]
     pub fn changes_since(&self, version: u64, epoch: Option<u64>) -> CacheChanges {
-        let behind = self.version.checked_sub(version);
-        let known = behind.and_then(|n| self.log.len().checked_sub(usize::try_from(n).ok()?));
-        match known {
-            Some(from) if version > 0 && epoch.is_none_or(|e| e == self.epoch) => self.delta(from),
-            _ => CacheChanges {
-                version: self.version,
-                epoch: self.epoch,
-                reset: true,
-                added: self.sources().collect(),
-                removed: Vec::new(),
-            },
-        }
+        let here = |key: &str| self.contains(key);
+        self.changes.since(version, epoch, here, || self.sources())
     }
 
     /// The keys whose items are here, the oldest first.
@@ -158,30 +123,6 @@ impl<T> Cache<T> {
         let all = self.order.values();
         let sources = all.filter(|result| result.kind == Kind::FeedSource);
         sources.map(|result| Arc::clone(&result.key))
-    }
-
-    /// The net effect of the log from `from` on. A key's first change tells whether it was here
-    /// before; the items tell whether it is here now.
-    fn delta(&self, from: usize) -> CacheChanges {
-        let mut first: HashMap<&Arc<str>, bool> = HashMap::new();
-        let (mut added, mut removed) = (Vec::new(), Vec::new());
-        for (key, came) in self.log.range(from..) {
-            if first.insert(key, *came).is_some() {
-                continue;
-            }
-            match (*came, self.contains(key)) {
-                (true, true) => added.push(Arc::clone(key)),
-                (false, false) => removed.push(Arc::clone(key)),
-                _ => {}
-            }
-        }
-        CacheChanges {
-            version: self.version,
-            epoch: self.epoch,
-            reset: false,
-            added,
-            removed,
-        }
     }
 
     fn drop_older(&mut self, key: &Arc<str>) {
@@ -211,15 +152,7 @@ impl<T> Cache<T> {
         self.order.remove(&item.place);
         if result.kind == Kind::FeedSource {
             self.keys.remove(&result.key);
-            self.remember(Arc::clone(&result.key), false);
-        }
-    }
-
-    fn remember(&mut self, key: Arc<str>, came: bool) {
-        self.version += 1;
-        self.log.push_back((key, came));
-        if self.log.len() > self.log_limit {
-            self.log.pop_front();
+            self.changes.went(&result.key);
         }
     }
 }

@@ -7,21 +7,23 @@ use std::time::Duration;
 /// DAGOR's own window: long enough to average, short enough to follow.
 const WINDOW: Duration = Duration::from_secs(1);
 
+/// Waits of the last second.
 #[derive(Debug, Default)]
-pub(super) struct RecentDelay {
+pub struct RecentDelay {
     starts: VecDeque<(Duration, Duration)>,
     sum: Duration,
 }
 
 impl RecentDelay {
-    pub(super) fn record(&mut self, now: Duration, wait: Duration) {
+    /// Adds a wait that ended now.
+    pub fn record(&mut self, now: Duration, wait: Duration) {
         self.starts.push_back((now, wait));
         self.sum += wait;
         self.forget(now);
     }
 
-    /// `None` when no job began within the window.
-    pub(super) fn mean(&mut self, now: Duration) -> Option<Duration> {
+    /// Of the waits that ended within the window; `None` if none did.
+    pub fn mean(&mut self, now: Duration) -> Option<Duration> {
         self.forget(now);
         let n = u32::try_from(self.starts.len()).unwrap_or(u32::MAX);
         self.sum.checked_div(n)

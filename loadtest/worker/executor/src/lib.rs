@@ -15,7 +15,8 @@
 //! ended. [`Emulator`] does so from modelled durations; a host does it with real work.
 
 pub mod cache;
-mod delay;
+pub mod changes;
+pub mod delay;
 pub mod emulator;
 pub mod executor;
 pub mod id;
@@ -28,7 +29,9 @@ pub mod scheduler;
 mod tests;
 pub mod work;
 
-pub use cache::{Cache, CacheChanges};
+pub use cache::Cache;
+pub use changes::{CacheChanges, ChangeLog};
+pub use delay::RecentDelay;
 pub use emulator::{Emulator, Modelled, Timing};
 pub use executor::{Executor, Full, Settings};
 pub use id::{JobId, JobletId};

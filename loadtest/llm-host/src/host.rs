@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A host that lives: the model, the clock, and those who wait for answers.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Notify, oneshot};
+use tokio::time::{Instant, sleep_until};
+use weir_executor::CacheChanges;
+
+use crate::engine::Engine;
+use crate::load::Load;
+use crate::sequence::{Refused, Sequence, SequenceId, Spent};
+
+/// An answer, and the load when it was complete.
+pub type Answer = (Spent, Load);
+
+/// One host. Held for the length of a look, the lock never waits for long.
+#[derive(Debug)]
+pub struct Host {
+    origin: Instant,
+    desk: Mutex<Desk>,
+    submitted: Notify,
+}
+
+#[derive(Debug)]
+struct Desk {
+    engine: Engine,
+    callers: HashMap<SequenceId, oneshot::Sender<Answer>>,
+}
+
+/// A sequence under way. Dropping it before its end cancels it.
+#[derive(Debug)]
+pub struct UnderWay {
+    host: Arc<Host>,
+    id: SequenceId,
+    answer: oneshot::Receiver<Answer>,
+}
+
+/// The runtime is shutting down.
+#[derive(Debug, thiserror::Error)]
+#[error("the host has stopped")]
+pub struct Gone;
+
+impl UnderWay {
+    /// Waits for the end.
+    ///
+    /// # Errors
+    /// The host has stopped.
+    pub async fn answer(mut self) -> Result<Answer, Gone> {
+        (&mut self.answer).await.map_err(|_| Gone)
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        let mut desk = self.host.desk();
+        if desk.callers.remove(&self.id).is_some() {
+            desk.engine.cancel(self.host.now(), self.id);
+        }
+    }
+}
+
+impl Host {
+    /// Starts the task that ends sequences. Times count from `origin`.
+    #[must_use]
+    pub fn start(engine: Engine, origin: Instant) -> Arc<Self> {
+        let host = Arc::new(Self {
+            origin,
+            desk: Mutex::new(Desk {
+                engine,
+                callers: HashMap::new(),
+            }),
+            submitted: Notify::new(),
+        });
+        tokio::spawn(Arc::clone(&host).run());
+        host
+    }
+
+    /// Accepts a sequence.
+    ///
+    /// # Errors
+    /// See [`Engine::submit`].
+    pub fn submit(self: &Arc<Self>, sequence: Sequence) -> Result<UnderWay, Refused> {
+        let mut desk = self.desk();
+        let id = desk.engine.submit(self.now(), sequence)?;
+        let (caller, answer) = oneshot::channel();
+        desk.callers.insert(id, caller);
+        drop(desk);
+        self.submitted.notify_one();
+        Ok(UnderWay {
+            host: Arc::clone(self),
+            id,
+            answer,
+        })
+    }
+
+    /// The load now.
+    pub fn load(&self) -> Load {
+        self.desk().engine.load(self.now())
+    }
+
+    /// See [`Engine::cache_changes`].
+    pub fn cache_changes(&self, since: u64, epoch: Option<u64>) -> CacheChanges {
+        self.desk().engine.cache_changes(since, epoch)
+    }
+
+    async fn run(self: Arc<Self>) {
+        loop {
+            let due = self.tell();
+            let submitted = self.submitted.notified();
+            match due {
+                Some(due) => tokio::select! {
+                    () = sleep_until(self.origin + due) => {}
+                    () = submitted => {}
+                },
+                None => submitted.await,
+            }
+        }
+    }
+
+    /// Answers whoever waits for what has ended; returns when something happens next.
+    fn tell(&self) -> Option<Duration> {
+        let mut desk = self.desk();
+        let now = self.now();
+        for (id, spent) in desk.engine.advance(now) {
+            let load = desk.engine.load(now);
+            if let Some(caller) = desk.callers.remove(&id) {
+                // One that left in this instant is no error.
+                let _ = caller.send((spent, load));
+            }
+        }
+        desk.engine.next_due()
+    }
+
+    fn now(&self) -> Duration {
+        self.origin.elapsed()
+    }
+
+    fn desk(&self) -> MutexGuard<'_, Desk> {
+        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The program as a process: what it refuses, how it queues, what it lists, and that its hits are
+//! what somebody else counts.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::thread::{self, sleep};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use weir_llm_host::request_log::Line;
+
+/// Much longer than anything takes that is waited for.
+const LIMIT: Duration = Duration::from_secs(30);
+
+struct Hosts {
+    process: Child,
+    addresses: Vec<SocketAddr>,
+    folder: tempfile::TempDir,
+}
+
+impl Drop for Hosts {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+impl Hosts {
+    /// Blocks of 2 tokens, which are 8 bytes.
+    fn start(hosts: usize, flags: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let ports = folder.path().join("ports");
+        let process = Command::new(env!("CARGO_BIN_EXE_weir-llm-host"))
+            .args(["--hosts", &hosts.to_string(), "--block-tokens", "2"])
+            .arg("--ports-file")
+            .arg(&ports)
+            .arg("--request-log")
+            .arg(folder.path().join("log"))
+            .args(flags)
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let text = until(|| fs::read_to_string(&ports).ok());
+        let written: HashMap<String, Vec<SocketAddr>> = serde_json::from_str(&text).unwrap();
+        Self {
+            process,
+            addresses: written["hosts"].clone(),
+            folder,
+        }
+    }
+
+    fn ask(&self, host: usize, method: &str, path: &str, headers: &str, body: &str) -> Answer {
+        let mut stream = TcpStream::connect(self.addresses[host]).unwrap();
+        let length = body.len();
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {length}\r\n{headers}\r\n{body}"
+        )
+        .unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        Answer {
+            status: head[9..12].parse().unwrap(),
+            head: head.to_owned(),
+            body: body.to_owned(),
+        }
+    }
+
+    fn complete(&self, host: usize, key: &str, prompt: &str, max_tokens: u64) -> Answer {
+        let body = json!({ "model": "m", "prompt": prompt, "max_tokens": max_tokens });
+        let headers = format!("x-weir-key: {key}\r\n");
+        self.ask(host, "POST", "/v1/completions", &headers, &body.to_string())
+    }
+
+    fn get(&self, host: usize, path: &str) -> String {
+        self.ask(host, "GET", path, "", "").body
+    }
+
+    fn log(&self) -> Vec<Line> {
+        let file: PathBuf = self.folder.path().join("log");
+        let text = fs::read_to_string(file).unwrap();
+        let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+        lines.collect()
+    }
+}
+
+struct Answer {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+impl Answer {
+    fn number(&self, header: &str) -> u64 {
+        let start = format!("{header}: ");
+        let line = self.head.lines().find_map(|line| line.strip_prefix(&start));
+        line.unwrap_or_else(|| panic!("no {header} in {}", self.head))
+            .parse()
+            .unwrap()
+    }
+}
+
+fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
+    let started = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(started.elapsed() < LIMIT, "it did not happen");
+        sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn what_is_no_completion_is_refused_with_the_reason() {
+    let hosts = Hosts::start(1, &["--max-body-bytes", "200", "--capacity-blocks", "10"]);
+    let ask = |method: &str, path: &str, headers: &str, body: &str| {
+        hosts.ask(0, method, path, headers, body)
+    };
+    let long = json!({"model": "m", "prompt": "x".repeat(300)}).to_string();
+    let big = json!({"model": "m", "prompt": "x".repeat(100), "max_tokens": 3}).to_string();
+    let good = r#"{"model":"m","prompt":"x"}"#;
+    let post = "/v1/completions";
+    for (answer, status, reason) in [
+        (ask("POST", post, "", "{oops"), 400, "no completion: "),
+        (
+            ask("POST", post, "", r#"{"model":"m"}"#),
+            400,
+            "missing field `prompt`",
+        ),
+        (
+            ask("POST", post, "", r#"{"model":"m","prompt":7}"#),
+            400,
+            "expected a string",
+        ),
+        (
+            ask("POST", post, "", r#"{"model":"m","prompt":""}"#),
+            400,
+            "prompt: is empty",
+        ),
+        (
+            ask("POST", post, "", r#"{"model":"gpt","prompt":"x"}"#),
+            404,
+            "model: there is no",
+        ),
+        (
+            ask(
+                "POST",
+                post,
+                "",
+                r#"{"model":"m","prompt":"x","stream":true}"#,
+            ),
+            400,
+            "stream: ",
+        ),
+        (
+            ask("POST", post, "x-weir-key: \r\n", good),
+            400,
+            "header x-weir-key",
+        ),
+        (ask("POST", post, "", &long), 413, "length limit exceeded"),
+        (
+            ask("POST", post, "", &big),
+            400,
+            "need 14 blocks, the host has 10",
+        ),
+        (ask("GET", post, "", ""), 405, "completions are POSTed"),
+        (ask("GET", "/", "", ""), 404, "the paths are"),
+    ] {
+        assert_eq!(answer.status, status, "{}", answer.body);
+        let body: Value = serde_json::from_str(&answer.body).unwrap();
+        let message = body["error"]["message"].as_str().unwrap();
+        assert!(message.contains(reason), "{message}");
+    }
+    assert_eq!(ask("POST", post, "", good).status, 200);
+}
+
+#[test]
+fn one_waits_while_another_is_read_and_the_pages_tell() {
+    // The first is read for 2 s, long enough to be seen.
+    let hosts = Hosts::start(1, &["--prefill-tokens-per-second", "4"]);
+    thread::scope(|scope| {
+        let first = scope.spawn(|| hosts.complete(0, "a", &"a".repeat(32), 0));
+        until(|| {
+            hosts
+                .get(0, "/metrics")
+                .contains("vllm:num_requests_running{model_name=\"m\"} 1")
+                .then_some(())
+        });
+        let second = scope.spawn(|| hosts.complete(0, "b", "b", 0));
+        let page = until(|| {
+            let page = hosts.get(0, "/metrics");
+            page.contains("weir_host_queued{priority=\"16\"} 1")
+                .then_some(page)
+        });
+        for line in [
+            "vllm:num_requests_waiting{model_name=\"m\"} 1",
+            "vllm:kv_cache_usage_perc{model_name=\"m\"} 0.00",
+            "vllm:cache_config_info{block_size=\"2\",num_gpu_blocks=\"2500\"} 1",
+            "vllm:lora_requests_info{max_lora=\"0\",running_lora_adapters=\"\",waiting_lora_adapters=\"\"} 1",
+            "weir_host_in_progress 2",
+        ] {
+            assert!(page.contains(line), "{line} is not in\n{page}");
+        }
+        let (first, second) = (first.join().unwrap(), second.join().unwrap());
+        assert_eq!(first.number("x-worker-wait-us"), 0);
+        assert_eq!(first.number("x-worker-fetch-us"), 2_000_000);
+        assert!(second.number("x-worker-wait-us") > 0);
+        assert!(
+            second
+                .head
+                .contains("endpoint-load-metrics: TEXT named_metrics.weir.in_progress=0")
+        );
+    });
+}
+
+#[test]
+fn keys_are_listed_while_their_own_blocks_are_cached() {
+    let hosts = Hosts::start(1, &["--capacity-blocks", "4", "--speed-up", "1e6"]);
+    let prompt = |own: &str| format!("{}{}", "system..", own.repeat(8));
+    let listed = |since: &str| -> Value {
+        serde_json::from_str(&hosts.get(0, &format!("/cache{since}"))).unwrap()
+    };
+    hosts.complete(0, "a", &prompt("a"), 0);
+    hosts.complete(0, "b", &prompt("b"), 0);
+    let all = listed("");
+    assert_eq!(all["reset"], true);
+    let mut keys: Vec<_> = all["added"].as_array().unwrap().iter().collect();
+    keys.sort_by_key(|key| key.to_string());
+    assert_eq!(keys, ["a", "b"]);
+    let again = hosts.complete(0, "a", &prompt("a"), 0);
+    let found = [
+        again.number("x-worker-blocks"),
+        again.number("x-worker-hit-blocks"),
+    ];
+    assert_eq!(found, [2, 2]);
+    hosts.complete(0, "c", &format!("{}{}", prompt("c"), "more.of."), 0);
+    let (version, epoch) = (&all["version"], &all["epoch"]);
+    let changes = listed(&format!("?since={version}&epoch={epoch}"));
+    assert_eq!(
+        (&changes["reset"], &changes["added"], &changes["removed"]),
+        (&json!(false), &json!(["c"]), &json!(["b"]))
+    );
+}
+
+/// Many requests on several hosts at once; then the hits are counted again from the log alone: a
+/// block is found if this host has read it to its end before, and so for all before it.
+#[test]
+fn hits_are_what_somebody_else_counts() {
+    let hosts = Hosts::start(3, &["--speed-up", "100"]);
+    let told: u64 = thread::scope(|scope| {
+        let client = |client: usize| {
+            let hosts = &hosts;
+            scope.spawn(move || {
+                let ask = |n: usize| {
+                    let session = (client * 7 + n * 5) % 11;
+                    let turns: String = (0..n % 4)
+                        .map(|turn| format!("s{session:03}t{turn:03}"))
+                        .collect();
+                    let prompt = format!("system..{turns}rest");
+                    let answer = hosts.complete((client + n) % 3, &session.to_string(), &prompt, 3);
+                    assert_eq!(answer.status, 200, "{}", answer.body);
+                    answer.number("x-worker-hit-blocks")
+                };
+                (0..40).map(ask).sum::<u64>()
+            })
+        };
+        let clients: Vec<_> = (0..4).map(client).collect();
+        clients
+            .into_iter()
+            .map(|client| client.join().unwrap())
+            .sum()
+    });
+    let mut log = hosts.log();
+    assert_eq!(log.len(), 160);
+    // Prefills of a host do not overlap: in this order, each begins after the one before has ended.
+    log.sort_by_key(|line| line.begun_us);
+    let mut read: HashMap<SocketAddr, HashSet<String>> = HashMap::new();
+    let mut counted = 0;
+    for line in &log {
+        let here = read.entry(line.host).or_default();
+        let found = line
+            .blocks
+            .iter()
+            .take_while(|block| here.contains(*block))
+            .count();
+        assert_eq!(found, line.hit_blocks, "{line:?}");
+        counted += found as u64;
+        here.extend(line.blocks.iter().cloned());
+    }
+    assert_eq!(counted, told);
+    assert!(counted > 100, "{counted}");
+}
