@@ -2,8 +2,8 @@
 //! Sends a workload open-loop and measures every answer.
 //!
 //! ```text
-//! extract ── azure ──┐                                 bodies ──┐
-//!   index ── feeds ──┴──> workload file ──> workload ──> dispatch ──at its offset──> exchange (attempts, back-off) ──> Record
+//! extract ── azure, mooncake ──┐                                 bodies ──┐
+//!   index ── feeds ────────────┴──> workload file ──> workload ──> dispatch ──at its offset──> exchange (attempts, back-off) ──> Record
 //!                                                                                                                      │
 //!                                                            progress line, --out, summary  <── recorder (a thread) <──┘
 //! ```
@@ -17,6 +17,7 @@ pub mod bodies;
 pub mod dispatch;
 pub mod exchange;
 pub mod feeds;
+pub mod mooncake;
 pub mod record;
 pub mod recorder;
 pub mod rng;

@@ -8,7 +8,8 @@ use anyhow::Context;
 use weir_replay::azure::{self, Params, Report};
 use weir_replay::{table, units};
 
-use super::save;
+use super::excerpt::Excerpt;
+use super::output::Output;
 
 /// Makes a workload of Azure Functions: key = function, user = application, size = the
 /// application's memory (1 MB = 10^6 bytes).
@@ -27,12 +28,8 @@ pub(crate) struct AzureFunctions {
     /// File of functions, their percentiles and memory; may be gzipped.
     #[arg(long, value_name = "FILE")]
     keys: PathBuf,
-    /// First minute to take, counted from t_ms = 0.
-    #[arg(long, value_name = "MIN", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..1_000_000))]
-    from: u64,
-    /// Minutes to take.
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
-    minutes: u64,
+    #[command(flatten)]
+    excerpt: Excerpt,
     /// Hosts that will serve the workload.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     hosts: u32,
@@ -42,9 +39,6 @@ pub(crate) struct AzureFunctions {
     /// Sum of run times over what the cores offer.
     #[arg(long, default_value = "0.85", value_parser = units::positive)]
     utilisation: f64,
-    /// Divide offsets and run times by this.
-    #[arg(long, default_value = "1", value_parser = units::positive)]
-    speed_up: f64,
     /// Keep this share of the invocations, at random, before run times are scaled.
     #[arg(long, default_value = "1", value_parser = units::share_above_0)]
     sample: f64,
@@ -63,15 +57,8 @@ pub(crate) struct AzureFunctions {
     /// taken as a user, it is admitted or refused as a whole.
     #[arg(long)]
     anonymous: bool,
-    /// Seed of every random choice.
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// Where to write the workload (NDJSON).
-    #[arg(long, value_name = "FILE")]
-    out: PathBuf,
-    /// Also write what was made, and from what, as JSON.
-    #[arg(long, value_name = "FILE")]
-    report: Option<PathBuf>,
+    #[command(flatten)]
+    output: Output,
 }
 
 impl AzureFunctions {
@@ -81,24 +68,24 @@ impl AzureFunctions {
         };
         let (counts, keys) = (open(&self.counts)?, open(&self.keys)?);
         let (requests, report) = azure::convert(counts, keys, &self.params())?;
-        save(&requests, &report, &self.out, self.report.as_deref())?;
+        self.output.save(&requests, &report)?;
         tell(&report);
         Ok(())
     }
 
     fn params(&self) -> Params {
         Params {
-            from_minute: self.from,
-            minutes: self.minutes,
+            from_minute: self.excerpt.from,
+            minutes: self.excerpt.minutes,
             hosts: self.hosts,
             cores: self.cores,
             utilisation: self.utilisation,
-            speed_up: self.speed_up,
+            speed_up: self.excerpt.speed_up,
             sample: self.sample,
             max_run: self.max_run,
             high: self.high.iter().cloned().collect(),
             users: !self.anonymous,
-            seed: self.seed,
+            seed: self.output.seed,
         }
     }
 }

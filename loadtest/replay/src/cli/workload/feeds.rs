@@ -7,7 +7,7 @@ use std::time::Duration;
 use weir_replay::feeds::{self, Index, Params, Rate, Report};
 use weir_replay::units;
 
-use super::save;
+use super::output::Output;
 
 /// Makes a workload for rule-processing hosts from a folder that `weir-feeds` made: key = project,
 /// size = that of its stored data, body = a request of one of its channels. Replay it with
@@ -41,22 +41,15 @@ pub(crate) struct Feeds {
     /// Name no user; otherwise the project is the user.
     #[arg(long)]
     anonymous: bool,
-    /// Seed of every random choice.
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// Where to write the workload (NDJSON).
-    #[arg(long, value_name = "FILE")]
-    out: PathBuf,
-    /// Also write what was made as JSON.
-    #[arg(long, value_name = "FILE")]
-    report: Option<PathBuf>,
+    #[command(flatten)]
+    output: Output,
 }
 
 impl Feeds {
     pub(super) fn run(&self) -> anyhow::Result<()> {
         let index = Index::open(&self.feeds)?;
         let (requests, report) = feeds::generate(&index, &self.params())?;
-        save(&requests, &report, &self.out, self.report.as_deref())?;
+        self.output.save(&requests, &report)?;
         tell(&report);
         Ok(())
     }
@@ -71,7 +64,7 @@ impl Feeds {
             zipf: self.zipf,
             high_share: self.high_share,
             users: !self.anonymous,
-            seed: self.seed,
+            seed: self.output.seed,
         }
     }
 }

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Where what was made goes, and the seed that it was made from.
+
+use std::fs;
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+
+use anyhow::Context;
+use serde::Serialize;
+use weir_replay::workload::{self, Request};
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Output {
+    /// Seed of every random choice.
+    #[arg(long, default_value_t = 1)]
+    pub(super) seed: u64,
+    /// Where to write the workload (NDJSON).
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    /// Also write what was made, and from what, as JSON.
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+}
+
+impl Output {
+    /// Writes the workload and, if a file is given for it, the report.
+    pub(super) fn save(&self, requests: &[Request], report: &impl Serialize) -> anyhow::Result<()> {
+        let name = self.out.display();
+        let write = || -> std::io::Result<()> {
+            let mut out = BufWriter::new(fs::File::create(&self.out)?);
+            workload::write(requests, &mut out)?;
+            out.flush()
+        };
+        write().with_context(|| format!("cannot write {name}"))?;
+        if let Some(file) = &self.report {
+            let text = serde_json::to_string_pretty(report)? + "\n";
+            fs::write(file, text).context("--report cannot be written")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+//! From the requests of a language model that Mooncake recorded to a workload with prompts.
+//!
+//! ```text
+//! extract ── trace ──> rows of the window ── sessions ──> keys, sample ──> requests, Report
+//!                            └── prompt ──> bodies
+//! ```
+//! The source tells which blocks of 512 tokens prompts begin with, not their text, and when requests
+//! came to three seconds. The text and the moment are made up; the [`Report`] says what was made.
+
+mod prompt;
+mod sessions;
+#[cfg(test)]
+mod tests;
+mod trace;
+
+use std::collections::HashSet;
+use std::io::BufRead;
+
+use serde::Serialize;
+
+use crate::rng::SplitMix64;
+use crate::table::BadInput;
+use crate::workload::Request;
+
+pub use prompt::{BLOCK_TOKENS, BYTES_PER_TOKEN, body};
+pub use trace::Row;
+
+/// What workload to make.
+#[derive(Debug, Clone, Serialize)]
+pub struct Params {
+    /// First minute, counted from the start of the source (t_ms = 0).
+    pub from_minute: u64,
+    /// Minutes to take.
+    pub minutes: u64,
+    /// Offsets are divided by this.
+    pub speed_up: f64,
+    /// Share of the sessions kept, chosen at random.
+    pub sample: f64,
+    /// Seed of every random choice.
+    pub seed: u64,
+}
+
+/// What was made.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    /// What was asked for.
+    pub params: Params,
+    /// Requests in the workload.
+    pub requests: usize,
+    /// Its duration: minutes / speed-up.
+    pub duration_s: f64,
+    /// Requests per second.
+    pub rate_per_s: f64,
+    /// Sessions, the keys.
+    pub keys: usize,
+    /// Share of requests whose session had come before.
+    pub returning_share: f64,
+    /// Blocks at the beginning of most requests, which are no session's own.
+    pub common_blocks: usize,
+    /// Tokens of all prompts.
+    pub prompt_tokens: u64,
+    /// Tokens of all answers.
+    pub output_tokens: u64,
+    /// Full blocks of all prompts; only these can be cached.
+    pub blocks: usize,
+    /// Different ones.
+    pub distinct_blocks: usize,
+    /// Share of the prompts' tokens that a single host with an endless cache would find: no way of
+    /// placing can find more.
+    pub findable_share: f64,
+}
+
+/// A request, and what its body is made from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Made {
+    /// The line of the workload; it names the body.
+    pub request: Request,
+    /// See [`body`].
+    pub row: Row,
+}
+
+/// Why no workload was made.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A line of the trace.
+    #[error("trace: {0}")]
+    Trace(#[from] BadInput),
+    /// The chosen minutes hold nothing.
+    #[error("no request in minutes {0} to {1} survives the sampling")]
+    Empty(u64, u64),
+}
+
+/// Makes the workload. The same input and parameters give the same requests.
+pub fn convert(trace: impl BufRead, params: &Params) -> Result<(Vec<Made>, Report), Error> {
+    let window = params.from_minute..params.from_minute + params.minutes;
+    let rows = trace::read(trace, window)?;
+    let mut rng = SplitMix64::new(params.seed);
+    let moments = trace::moments_us(&rows, &mut rng);
+    let sessions = sessions::name(&rows);
+    let kept = sessions::sample(&sessions.keys, params.sample, &mut rng);
+    let start_us = params.from_minute * 60_000_000;
+    let mut made = Vec::new();
+    for ((row, at_us), key) in rows.into_iter().zip(moments).zip(&sessions.keys) {
+        if kept.contains(key) {
+            let t_us = (at_us - start_us) as f64 / params.speed_up;
+            let request = request(t_us as u64, *key, &row, made.len());
+            made.push(Made { request, row });
+        }
+    }
+    if made.is_empty() {
+        let end = params.from_minute + params.minutes;
+        return Err(Error::Empty(params.from_minute, end));
+    }
+    let report = report(&made, params, sessions.common_blocks);
+    Ok((made, report))
+}
+
+/// The source knows neither priorities nor users.
+fn request(t_us: u64, key: u64, row: &Row, number: usize) -> Request {
+    Request {
+        t_us,
+        key: key.to_string(),
+        priority: "low".to_owned(),
+        user: String::new(),
+        run_us: 0,
+        bytes: row.prompt_tokens * BYTES_PER_TOKEN as u64,
+        body: Some(format!("{number:06}.json")),
+    }
+}
+
+fn report(made: &[Made], params: &Params, common_blocks: usize) -> Report {
+    let (mut keys, mut seen) = (HashSet::new(), HashSet::<u64>::new());
+    let (mut returning, mut blocks, mut found) = (0, 0, 0);
+    for Made { request, row } in made {
+        returning += usize::from(!keys.insert(&request.key));
+        let full = row.full_blocks();
+        blocks += full.len();
+        found += full.iter().take_while(|id| seen.contains(*id)).count();
+        seen.extend(full);
+    }
+    let duration_s = params.minutes as f64 * 60.0 / params.speed_up;
+    let prompt_tokens: u64 = made.iter().map(|m| m.row.prompt_tokens).sum();
+    Report {
+        params: params.clone(),
+        requests: made.len(),
+        duration_s,
+        rate_per_s: made.len() as f64 / duration_s,
+        keys: keys.len(),
+        returning_share: returning as f64 / made.len() as f64,
+        common_blocks,
+        prompt_tokens,
+        output_tokens: made.iter().map(|m| m.row.output_tokens).sum(),
+        blocks,
+        distinct_blocks: seen.len(),
+        findable_share: (found * BLOCK_TOKENS) as f64 / prompt_tokens as f64,
+    }
+}
