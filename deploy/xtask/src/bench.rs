@@ -69,7 +69,7 @@ impl Programs {
     fn build(workspace: &Workspace, args: &Args) -> Result<Self> {
         let mut programs = vec![("--envoy", tools::install(workspace)?.envoy)];
         // They take minutes to build: only where something is measured beside them.
-        if args.wants(&["request", "llm"]) {
+        if args.wants(&["request", "inference"]) {
             programs.push(("--epp", tools::build(workspace, "epp")?));
         }
         programs.push(("--filter", build_filter::run(workspace)?));

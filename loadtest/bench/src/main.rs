@@ -8,6 +8,7 @@
 //! gives ratios with their spread.
 
 mod epp;
+mod inference;
 mod load;
 mod part;
 mod programs;

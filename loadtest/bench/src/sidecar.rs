@@ -32,6 +32,16 @@ pub(crate) fn bootstrap(node: &str, mut filters: Vec<Value>, clusters: Vec<Value
     })
 }
 
+/// The same, whose route makes a hash of this header.
+pub(crate) fn hashed_by(mut bootstrap: Value, header: &str) -> Value {
+    const ROUTE: &str = "/static_resources/listeners/0/filter_chains/0/filters/0/typed_config/route_config\
+                         /virtual_hosts/0/routes/0/route";
+    if let Some(route) = bootstrap.pointer_mut(ROUTE) {
+        route["hash_policy"] = json!([{"header": {"header_name": header}}]);
+    }
+    bootstrap
+}
+
 fn listener(filters: Vec<Value>) -> Value {
     json!({
         "name": "caller",
@@ -80,4 +90,15 @@ fn address(address: SocketAddr) -> Value {
         "address": address.ip().to_string(),
         "port_value": address.port(),
     }})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_route_hashes_the_header() {
+        let hashed = hashed_by(bootstrap("s", vec![], vec![]), "x-weir-key");
+        assert!(hashed.to_string().contains(r#""header_name":"x-weir-key""#));
+    }
 }

@@ -17,6 +17,13 @@ pub(crate) fn least_request(hosts: &[SocketAddr]) -> Value {
     cluster
 }
 
+/// Hosts that Envoy chooses from by a hash that the route has to make.
+pub(crate) fn ring_hash(hosts: &[SocketAddr]) -> Value {
+    let mut cluster = cluster(HOSTS, hosts);
+    cluster["lb_policy"] = json!("RING_HASH");
+    cluster
+}
+
 /// Hosts of which the header [`DESTINATION`] names one. It goes on to the host, which can tell it.
 pub(crate) fn named(hosts: &[SocketAddr]) -> Value {
     let mut cluster = cluster(HOSTS, hosts);

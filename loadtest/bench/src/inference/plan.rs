@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How much is measured.
+
+use std::time::Duration;
+
+use crate::epp::MOST_HOSTS;
+
+pub(super) struct Plan {
+    /// As many as the endpoint picker takes without a cluster.
+    pub(super) hosts: usize,
+    /// Of the trace.
+    pub(super) minutes: u64,
+    /// Times of the trace and of the hosts are divided by this.
+    pub(super) speed_up: u32,
+    pub(super) rounds: usize,
+    /// How long sidecars and whom they ask are left alone, to see what they cost then.
+    pub(super) idle: Duration,
+    /// weir-control asks the hosts so often for load and cache contents.
+    pub(super) poll: &'static str,
+    /// With more queued requests than this a host gets nothing from Weir.
+    pub(super) breaker_queued: u32,
+}
+
+impl Plan {
+    pub(super) fn new(quick: bool) -> Self {
+        let full = Self {
+            hosts: MOST_HOSTS,
+            minutes: 8,
+            speed_up: 20,
+            rounds: 2,
+            idle: Duration::from_secs(2),
+            poll: "100ms",
+            breaker_queued: 4,
+        };
+        match quick {
+            false => full,
+            true => Self {
+                minutes: 2,
+                rounds: 1,
+                idle: Duration::from_secs(1),
+                ..full
+            },
+        }
+    }
+}

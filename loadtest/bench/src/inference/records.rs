@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What weir-replay and the hosts wrote down.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+/// A request, by who sent it.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Record {
+    pub(super) lag_us: u64,
+    pub(super) duration_us: u64,
+    pub(super) outcome: String,
+    pub(super) attempts: u32,
+    pub(super) reason: Option<String>,
+    /// By the host: in its queue, in prefill, in decode.
+    pub(super) wait_us: Option<u64>,
+    pub(super) fetch_us: Option<u64>,
+    pub(super) run_us: Option<u64>,
+}
+
+/// A request, by the host that answered it.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Answered {
+    pub(super) host: SocketAddr,
+    pub(super) begun_us: u64,
+    pub(super) prefill_us: u64,
+    pub(super) prompt_tokens: u64,
+    pub(super) hit_tokens: u64,
+}
+
+pub(super) fn read<T: DeserializeOwned>(file: &Path) -> Result<Vec<T>> {
+    let name = file.display();
+    let lines = BufReader::new(File::open(file).with_context(|| format!("reading {name}"))?);
+    let parse = |(number, line): (usize, std::io::Result<String>)| {
+        let line = line.with_context(|| format!("reading {name}"))?;
+        serde_json::from_str(&line).with_context(|| format!("{name}: line {}", number + 1))
+    };
+    lines.lines().enumerate().map(parse).collect()
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The processes of one run: hosts with empty caches, a sidecar, and whom it asks.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use weir_stage::control;
+use weir_stage::envoy::{self, Envoy};
+use weir_stage::http;
+use weir_stage::ports;
+use weir_stage::processes::Processes;
+use weir_stage::usage::Process;
+
+use crate::Bench;
+use crate::epp::{self, Epp};
+use crate::inference::plan::Plan;
+use crate::inference::way::Way;
+use crate::programs::Programs;
+use crate::sidecar::{self, HOSTS, bootstrap, clusters, filters};
+
+/// From the start of a sidecar until it chooses as it should.
+const SETTLED: Duration = Duration::from_secs(30);
+/// The chart's, with what the documentation of the prefix scorer says for prompts such as these.
+const EPP_CONFIG: &str = include_str!("epp.yaml");
+
+pub(super) struct Stage {
+    pub(super) envoy: Envoy,
+    /// The picker, or weir-control.
+    pub(super) asked: Option<Process>,
+    pub(super) request_log: PathBuf,
+    pub(super) processes: Processes,
+    _epp: Option<Epp>,
+}
+
+impl Stage {
+    pub(super) fn start(bench: &Bench, plan: &Plan, way: Way, folder: &Path) -> Result<Self> {
+        fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
+        let programs = &bench.programs;
+        let mut processes = Processes::new(folder.to_owned())?;
+        let request_log = folder.join("requests.ndjson");
+        let hosts = start_hosts(&mut processes, programs, plan, &request_log, folder)?;
+        let (node, mut epp, mut asked) = (way.node(), None, None);
+        let bootstrap = match way {
+            Way::LeastRequest => bootstrap(node, vec![], vec![clusters::least_request(&hosts)]),
+            Way::RingHash => {
+                let bootstrap = bootstrap(node, vec![], vec![clusters::ring_hash(&hosts)]);
+                sidecar::hashed_by(bootstrap, "x-weir-key")
+            }
+            Way::Epp => {
+                let program = Programs::needed(&programs.epp, "epp")?;
+                let picker = epp::start(&mut processes, program, EPP_CONFIG, &hosts, folder)?;
+                asked = Some(picker.process);
+                let bootstrap = epp::sidecar(node, &hosts, picker.grpc);
+                epp = Some(picker);
+                bootstrap
+            }
+            Way::Weir => {
+                let program = programs.release("weir-control")?;
+                let config = control_config(plan, &hosts);
+                let control = control::start(&mut processes, &program, &config, folder)?;
+                asked = Some(control.process);
+                weir(node, programs, &hosts, control.xds)?
+            }
+        };
+        let program = Programs::needed(&programs.envoy, "envoy")?;
+        let text = bootstrap.to_string();
+        let envoy = envoy::start(&mut processes, program, node, &text, folder)?;
+        let mut stage = Self {
+            envoy,
+            asked,
+            request_log,
+            processes,
+            _epp: epp,
+        };
+        stage.settle(way)?;
+        Ok(stage)
+    }
+
+    /// Asks for pages of the hosts until they come by this way.
+    fn settle(&mut self, way: Way) -> Result<()> {
+        let caller = self.envoy.listener;
+        let what = format!("the first choice of {}", way.name());
+        self.processes.wait_until(&what, SETTLED, || {
+            let answer = http::get(caller, "/metrics").ok()?;
+            let chosen = way != Way::Weir
+                || answer
+                    .header("x-weir-reason")
+                    .is_some_and(|reason| reason != "no_table");
+            chosen.then_some(())
+        })
+    }
+}
+
+fn start_hosts(
+    processes: &mut Processes,
+    programs: &Programs,
+    plan: &Plan,
+    request_log: &Path,
+    folder: &Path,
+) -> Result<Vec<SocketAddr>> {
+    #[derive(Deserialize)]
+    struct Ports {
+        hosts: Vec<SocketAddr>,
+    }
+    let file = folder.join("weir-llm-host.ports");
+    let mut command = Command::new(programs.release("weir-llm-host")?);
+    command
+        .args(["--hosts", &plan.hosts.to_string()])
+        .args(["--speed-up", &plan.speed_up.to_string()])
+        .arg("--request-log")
+        .arg(request_log)
+        .arg("--ports-file")
+        .arg(&file);
+    processes.start("weir-llm-host", command)?;
+    let ports: Ports = ports::wait(processes, "weir-llm-host", &file)?;
+    Ok(ports.hosts)
+}
+
+fn weir(
+    node: &str,
+    programs: &Programs,
+    hosts: &[SocketAddr],
+    control: SocketAddr,
+) -> Result<Value> {
+    let module = Programs::needed(&programs.filter, "filter")?;
+    let configuration = json!({
+        "control_cluster": "weir-control",
+        "clusters": {HOSTS: {"table": HOSTS}},
+        // The reason of a choice tells when the first table has come, and is kept with the records.
+        "debug": true,
+    });
+    let clusters = vec![
+        clusters::named_and_stripped(hosts),
+        clusters::grpc("weir-control", control),
+    ];
+    let filter = filters::wasm(node, module, &configuration);
+    Ok(bootstrap(node, vec![filter], clusters))
+}
+
+fn control_config(plan: &Plan, hosts: &[SocketAddr]) -> Value {
+    let hosts: Vec<Value> = hosts.iter().map(|host| json!({"address": host})).collect();
+    json!({
+        "xds": {"listen": "127.0.0.1:0"},
+        "admin": {"listen": "127.0.0.1:0"},
+        "clusters": {HOSTS: {
+            "hosts": hosts,
+            "policy": {
+                "selection": "dynamic",
+                "overload": "breaker",
+                "breaker_queued_jobs": plan.breaker_queued,
+            },
+            "scrape": {"interval": plan.poll},
+            "cache": {"interval": plan.poll},
+        }},
+    })
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The ways of choosing a host that are compared.
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Way {
+    LeastRequest,
+    /// By Weir's key.
+    RingHash,
+    /// With its prefix scorer.
+    Epp,
+    Weir,
+}
+
+impl Way {
+    pub(super) const ALL: [Self; 4] = [Self::LeastRequest, Self::RingHash, Self::Epp, Self::Weir];
+
+    /// Every second round goes the other way, so that nobody always has the machine after the same.
+    pub(super) fn in_round(round: usize) -> Vec<Self> {
+        let mut ways = Self::ALL.to_vec();
+        if round % 2 == 1 {
+            ways.reverse();
+        }
+        ways
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::LeastRequest => "Envoy least_request",
+            Self::RingHash => "Envoy ring_hash, Weir's key",
+            Self::Epp => "EPP 1.3.0, prefix scorer",
+            Self::Weir => "Weir dynamic + breaker",
+        }
+    }
+
+    pub(super) fn node(self) -> &'static str {
+        match self {
+            Self::LeastRequest => "least-request",
+            Self::RingHash => "ring-hash",
+            Self::Epp => "epp",
+            Self::Weir => "weir",
+        }
+    }
+}
