@@ -284,3 +284,35 @@ fn a_folder_of_feeds_becomes_a_workload_that_a_host_answers() {
     let summary: Value = serde_json::from_slice(&out.stdout).unwrap();
     assert_eq!(summary["all"]["cache"]["miss"], report["keys"]);
 }
+
+#[test]
+fn a_recorded_trace_of_prompts_becomes_bodies_that_the_workload_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let name = |name: &str| folder.path().join(name);
+    let trace =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../traces/mooncake_conversation_10min.csv.gz");
+    let made = Command::new(REPLAY)
+        .args(["workload", "mooncake", "--minutes", "1", "--sample", "0.2"])
+        .arg("--trace")
+        .arg(&trace)
+        .arg("--bodies")
+        .arg(name("bodies"))
+        .arg("--out")
+        .arg(name("workload.ndjson"))
+        .arg("--report")
+        .arg(name("report.json"))
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{made:?}");
+    let workload = fs::read_to_string(name("workload.ndjson")).unwrap();
+    let report: Value = serde_json::from_slice(&fs::read(name("report.json")).unwrap()).unwrap();
+    assert_eq!(report["requests"], workload.lines().count());
+    for line in workload.lines() {
+        let request: Value = serde_json::from_str(line).unwrap();
+        let body = name("bodies").join(request["body"].as_str().unwrap());
+        let body: Value = serde_json::from_slice(&fs::read(body).unwrap()).unwrap();
+        let prompt = body["prompt"].as_str().unwrap();
+        assert_eq!(request["bytes"], prompt.len());
+        assert_eq!(body["model"], "m");
+    }
+}

@@ -30,6 +30,10 @@ pub(super) struct Answered {
     pub(super) host: SocketAddr,
     pub(super) begun_us: u64,
     pub(super) prefill_us: u64,
+    /// The full blocks of the prompt, by name.
+    pub(super) blocks: Vec<String>,
+    /// How many of these, from the first on, were cached.
+    pub(super) hit_blocks: usize,
     pub(super) prompt_tokens: u64,
     pub(super) hit_tokens: u64,
 }

@@ -11,6 +11,7 @@ use weir_stage::busy::Busy;
 use weir_stage::interrupt;
 
 use crate::Bench;
+use crate::inference::figures;
 use crate::inference::plan::Plan;
 use crate::inference::records::{self, Answered, Record};
 use crate::inference::stage::Stage;
@@ -30,6 +31,8 @@ pub(super) struct Run {
     pub(super) asked_cpu: Option<Duration>,
     /// Share of a core that sidecar and picker or weir-control take without requests.
     pub(super) idle: f64,
+    /// From the first request to the last answer.
+    pub(super) lasted: Duration,
     /// Of the machine's cores, while the workload was sent.
     pub(super) busy: Option<f64>,
 }
@@ -53,7 +56,7 @@ pub(super) fn once(
         Ok((stage.envoy.process.cpu()?, asked))
     };
     let before = cpu(&stage)?;
-    let busy = Busy::start();
+    let (busy, started) = (Busy::start(), Instant::now());
     let out = folder.join("records.ndjson");
     let mut command = Command::new(bench.programs.release("weir-replay")?);
     command
@@ -68,7 +71,7 @@ pub(super) fn once(
         .arg("--summary")
         .arg(folder.join("summary.json"));
     stage.processes.run("weir-replay", command, |_| ())?;
-    let busy = busy.share();
+    let (busy, lasted) = (busy.share(), started.elapsed());
     let after = cpu(&stage)?;
     let run = Run {
         way,
@@ -77,6 +80,7 @@ pub(super) fn once(
         envoy_cpu: after.0 - before.0,
         asked_cpu: after.1.zip(before.1).map(|(after, before)| after - before),
         idle,
+        lasted,
         busy,
     };
     run.check(workload)?;
@@ -113,7 +117,17 @@ impl Run {
             counted >= good,
             "the hosts noted {counted} answers, and {good} arrived"
         );
-        Ok(())
+        figures::check_hits(&self.answered)
+    }
+
+    /// CPU time of sidecar and picker or weir-control.
+    pub(super) fn cpu(&self) -> Duration {
+        self.envoy_cpu + self.asked_cpu.unwrap_or_default()
+    }
+
+    /// The same beyond what they would have taken without requests.
+    pub(super) fn cpu_of_requests(&self) -> Duration {
+        self.cpu().saturating_sub(self.lasted.mul_f64(self.idle))
     }
 
     /// Those that were answered.

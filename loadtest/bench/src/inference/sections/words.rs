@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a reader has to know beside the figures.
+
+use std::collections::BTreeMap;
+
+use crate::inference::run::Run;
+use crate::inference::sections::Measured;
+use crate::inference::way::Way;
+
+impl Measured<'_> {
+    pub(super) fn how(&self) -> String {
+        let (plan, facts) = (self.plan, &self.workload.facts);
+        let each = |tokens: u64| tokens as f64 / facts.requests as f64;
+        format!(
+            "EMULATED, MODELLED: {} minutes of the Mooncake conversation trace, sped up {speed_up} times: {} \
+             requests ({:.0} a second, open loop) with prompts of {:.0} tokens and answers of {:.0} in the mean, \
+             to {} emulated hosts with real prefix caches of 2,500 blocks and modelled times \
+             (loadtest/llm-host). Each way {}, from empty caches. Times are all-in and in seconds of the trace: \
+             the host's part times {speed_up}, plus the rest as measured. One host with an endless cache would \
+             find {:.1} % of the tokens; {:.0} % of the requests return to one of {} keys.",
+            plan.minutes,
+            facts.requests,
+            facts.rate_per_s,
+            each(facts.prompt_tokens),
+            each(facts.output_tokens),
+            plan.hosts,
+            match plan.rounds {
+                1 => "once".to_owned(),
+                rounds => format!("{rounds} times, in alternating order"),
+            },
+            facts.findable_share * 100.0,
+            facts.returning_share * 100.0,
+            facts.keys,
+            speed_up = plan.speed_up,
+        )
+    }
+
+    pub(super) fn notes(&self) -> Vec<String> {
+        let mut notes = vec![
+            "EPP: the chart's scorers and weights (queue 2, KV-cache use 2, prefix 3), its prefix scorer told \
+             the hosts' own block size and capacity, and a limit of blocks that no prompt reaches."
+                .to_owned(),
+            format!(
+                "Weir: selection dynamic, overload breaker above {} queued requests; the key is the session's \
+                 first own block, as there are no prefix keys yet. ring_hash hashes the same key.",
+                self.plan.breaker_queued
+            ),
+            format!(
+                "One sidecar sends everything, so neither picker has to learn what others sent. Both ask the hosts \
+                 every {}: EPP's default, and Weir's default of a second, sped up.",
+                self.plan.poll
+            ),
+        ];
+        notes.extend(Way::ALL.into_iter().filter_map(|way| self.trouble(way)));
+        notes.push(self.reasons());
+        notes
+    }
+
+    pub(super) fn how_costs(&self) -> String {
+        let facts = &self.workload.facts;
+        format!(
+            "The same runs. CPU from the first request to the last answer; idle is what both take without \
+             requests, which is mostly polls of the hosts. On the way is what an answer took outside of its \
+             host, as measured: the sidecar, whom it asks, and bodies of {:.0} kB in the mean on loopback.",
+            facts.prompt_tokens as f64 * 4e-3 / facts.requests as f64,
+        )
+    }
+
+    pub(super) fn notes_on_costs(&self) -> Vec<String> {
+        vec![
+            "Not alike: EPP is sent and parses every body, and knows all blocks of a prompt; Weir reads headers \
+             and knows one key, which whoever sends it has to find out."
+                .to_owned(),
+        ]
+    }
+
+    /// What was not answered at once.
+    fn trouble(&self, way: Way) -> Option<String> {
+        let all = || self.of_way(way).flat_map(|run| &run.records);
+        let retried = all().filter(|record| record.attempts > 1).count();
+        let failed = all().filter(|record| record.outcome != "ok").count();
+        (retried + failed > 0).then(|| {
+            format!(
+                "{}: of {} requests {retried} were tried again and {failed} had no answer.",
+                way.name(),
+                all().count()
+            )
+        })
+    }
+
+    fn reasons(&self) -> String {
+        let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
+        for record in self.of_way(Way::Weir).flat_map(|run| &run.records) {
+            let reason = record.reason.as_deref().unwrap_or("none");
+            *reasons.entry(reason).or_default() += 1;
+        }
+        let told = reasons.iter().map(|(reason, n)| format!("{reason} {n}"));
+        let told: Vec<String> = told.collect();
+        format!("Why Weir chose: {}.", told.join(", "))
+    }
+
+    fn of_way(&self, way: Way) -> impl Iterator<Item = &Run> {
+        self.runs.iter().filter(move |run| run.way == way)
+    }
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The recorded trace, made into prompts by weir-replay and cut into blocks again by the host.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::Value;
+use weir_llm_host::{BlockId, Engine, Prompt, Sequence, Settings, Timing};
+use weir_replay::mooncake::{self, BLOCK_TOKENS, Made, Params, Report};
+use weir_replay::table;
+
+fn workload(minutes: u64) -> (Vec<Made>, Report) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let trace = table::open(&folder.join("../traces/mooncake_conversation_10min.csv.gz"));
+    let params = Params {
+        from_minute: 0,
+        minutes,
+        speed_up: 1.0,
+        sample: 1.0,
+        seed: 1,
+    };
+    mooncake::convert(trace.unwrap(), &params).unwrap()
+}
+
+fn sequence(made: &Made) -> Sequence {
+    let body: Value = serde_json::from_str(&mooncake::body(&made.row, "m")).unwrap();
+    Sequence {
+        prompt: Prompt::of(body["prompt"].as_str().unwrap(), BLOCK_TOKENS),
+        output_tokens: body["max_tokens"].as_u64().unwrap(),
+        key: Some(made.request.key.as_str().into()),
+    }
+}
+
+#[test]
+fn the_extract_is_what_its_readme_says() {
+    let (made, report) = workload(10);
+    assert_eq!((made.len(), report.common_blocks), (1750, 1));
+    assert_eq!((report.findable_share * 100.0).round(), 29.0);
+}
+
+/// What a single host with room for everything finds is what the trace's own numbers promise, so
+/// a hit is one of the recorded workload, although the text is made up.
+#[test]
+fn a_host_finds_the_blocks_of_the_trace() {
+    let (made, report) = workload(1);
+    let settings = Settings {
+        slots: 1,
+        max_queued: 1,
+        capacity_blocks: 1_000_000,
+        block_tokens: BLOCK_TOKENS,
+        timing: Timing::new(8000.0, 25.0, 1.0),
+        change_log: 100,
+    };
+    let mut engine = Engine::new(settings, 1);
+    let mut names: HashMap<u64, BlockId> = HashMap::new();
+    let (mut now, mut found) = (Duration::ZERO, 0);
+    for made in &made {
+        let sequence = sequence(made);
+        assert_eq!(sequence.prompt.tokens, made.row.prompt_tokens);
+        let full = made.row.full_blocks();
+        assert_eq!(sequence.prompt.blocks.len(), full.len());
+        for (id, block) in full.iter().zip(&sequence.prompt.blocks) {
+            assert_eq!(names.entry(*id).or_insert(*block), block);
+        }
+        engine.submit(now, sequence).unwrap();
+        now += Duration::from_secs(3600);
+        found += engine.advance(now)[0].1.hit_tokens;
+    }
+    assert!(found > 0);
+    assert_eq!(
+        found as f64 / report.prompt_tokens as f64,
+        report.findable_share
+    );
+    // Every session can be asked for by its key, but those whose own blocks nothing filled.
+    let listed = engine.cache_changes(0, None).added.len();
+    let own = made.iter().filter(|m| m.row.full_blocks().len() > 1);
+    let mut keys: Vec<_> = own.map(|m| &m.request.key).collect();
+    keys.sort();
+    keys.dedup();
+    assert_eq!(listed, keys.len());
+}
