@@ -51,6 +51,18 @@ pub(crate) fn start(
     hosts: &[SocketAddr],
     folder: &Path,
 ) -> Result<Epp> {
+    start_with(processes, program, config, &[], hosts, folder)
+}
+
+/// [`start`], with more flags.
+pub(crate) fn start_with(
+    processes: &mut Processes,
+    program: &Path,
+    config: &str,
+    flags: &[String],
+    hosts: &[SocketAddr],
+    folder: &Path,
+) -> Result<Epp> {
     ensure!(
         (1..=MOST_HOSTS).contains(&hosts.len()),
         "the endpoint picker takes 1 to {MOST_HOSTS} hosts, not {}",
@@ -70,6 +82,7 @@ pub(crate) fn start(
         .env("POD_NAME", "epp-abc-def")
         .env("NAMESPACE", kubernetes::NAMESPACE)
         .args(arguments(hosts, [grpc, health, metrics]))
+        .args(flags)
         .arg("--config-file")
         .arg(&config_file);
     let process = processes.start("epp", command)?;

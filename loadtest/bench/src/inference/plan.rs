@@ -16,8 +16,11 @@ pub(super) struct Plan {
     /// How long sidecars and whom they ask are left alone, to see what they cost then.
     pub(super) idle: Duration,
     /// weir-control asks the hosts so often for load and cache contents: its default of a second,
-    /// sped up, and what EPP does by default.
-    pub(super) poll: &'static str,
+    /// sped up.
+    pub(super) weir_poll: &'static str,
+    /// EPP asks them so often for their load. It counts nothing itself between two polls: its default
+    /// of 50 ms would be a second of the trace, and a twentieth of that would cost more than all else.
+    pub(super) epp_poll: &'static str,
     /// With more queued requests than this a host gets nothing from Weir.
     pub(super) breaker_queued: u32,
 }
@@ -30,7 +33,8 @@ impl Plan {
             speed_up: 20,
             rounds: 2,
             idle: Duration::from_secs(2),
-            poll: "50ms",
+            weir_poll: "50ms",
+            epp_poll: "10ms",
             breaker_queued: 4,
         };
         match quick {

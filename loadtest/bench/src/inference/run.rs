@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use weir_stage::busy::Busy;
 use weir_stage::interrupt;
+use weir_stage::usage::Process;
 
 use crate::Bench;
 use crate::inference::figures;
@@ -25,16 +26,29 @@ pub(super) struct Run {
     pub(super) way: Way,
     pub(super) records: Vec<Record>,
     pub(super) answered: Vec<Answered>,
-    /// CPU time of the sidecar while the workload was sent, until the last answer.
-    pub(super) envoy_cpu: Duration,
-    /// The same of the picker or weir-control.
-    pub(super) asked_cpu: Option<Duration>,
-    /// Share of a core that sidecar and picker or weir-control take without requests.
-    pub(super) idle: f64,
+    pub(super) envoy: Cpu,
+    /// Of the picker or weir-control.
+    pub(super) asked: Option<Cpu>,
     /// From the first request to the last answer.
     pub(super) lasted: Duration,
     /// Of the machine's cores, while the workload was sent.
     pub(super) busy: Option<f64>,
+}
+
+/// What a process cost.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cpu {
+    /// While the workload was sent, until the last answer.
+    spent: Duration,
+    /// Share of a core that it takes without requests.
+    idle: f64,
+}
+
+impl Cpu {
+    /// What it spent beyond what it would have without requests.
+    pub(super) fn of_requests(self, lasted: Duration) -> Duration {
+        self.spent.saturating_sub(lasted.mul_f64(self.idle))
+    }
 }
 
 pub(super) fn once(
@@ -50,12 +64,9 @@ pub(super) fn once(
         workload.facts.duration_s
     );
     let mut stage = Stage::start(bench, plan, way, folder).context(way.name())?;
-    let idle = idle(&stage, plan.idle)?;
-    let cpu = |stage: &Stage| -> Result<(Duration, Option<Duration>)> {
-        let asked = stage.asked.map(|process| process.cpu()).transpose()?;
-        Ok((stage.envoy.process.cpu()?, asked))
-    };
-    let before = cpu(&stage)?;
+    let before = Spent::now(&stage)?;
+    leave_alone(plan.idle)?;
+    let idle = Spent::now(&stage)?;
     let (busy, started) = (Busy::start(), Instant::now());
     let out = folder.join("records.ndjson");
     let mut command = Command::new(bench.programs.release("weir-replay")?);
@@ -72,14 +83,17 @@ pub(super) fn once(
         .arg(folder.join("summary.json"));
     stage.processes.run("weir-replay", command, |_| ())?;
     let (busy, lasted) = (busy.share(), started.elapsed());
-    let after = cpu(&stage)?;
+    let after = Spent::now(&stage)?;
     let run = Run {
         way,
         records: records::read(&out)?,
         answered: records::read(&stage.request_log)?,
-        envoy_cpu: after.0 - before.0,
-        asked_cpu: after.1.zip(before.1).map(|(after, before)| after - before),
-        idle,
+        envoy: after.envoy.since(idle.envoy, before.envoy),
+        asked: after
+            .asked
+            .zip(idle.asked)
+            .zip(before.asked)
+            .map(|((after, idle), before)| after.since(idle, before)),
         lasted,
         busy,
     };
@@ -87,17 +101,53 @@ pub(super) fn once(
     Ok(run)
 }
 
-fn idle(stage: &Stage, time: Duration) -> Result<f64> {
-    let spent = || -> Result<Duration> {
-        let asked = stage.asked.map(|process| process.cpu()).transpose()?;
-        Ok(stage.envoy.process.cpu()? + asked.unwrap_or_default())
-    };
-    let (before, started) = (spent()?, Instant::now());
+/// CPU times so far, and when.
+struct Spent {
+    envoy: Moment,
+    asked: Option<Moment>,
+}
+
+#[derive(Clone, Copy)]
+struct Moment {
+    at: Instant,
+    cpu: Duration,
+}
+
+impl Spent {
+    fn now(stage: &Stage) -> Result<Self> {
+        Ok(Self {
+            envoy: Moment::of(stage.envoy.process)?,
+            asked: stage.asked.map(Moment::of).transpose()?,
+        })
+    }
+}
+
+impl Moment {
+    fn of(process: Process) -> Result<Self> {
+        let cpu = process.cpu()?;
+        Ok(Self {
+            at: Instant::now(),
+            cpu,
+        })
+    }
+
+    /// From `begin` to `idle` there were no requests, since then there were.
+    fn since(self, idle: Self, begin: Self) -> Cpu {
+        let alone = (idle.cpu - begin.cpu).as_secs_f64();
+        Cpu {
+            spent: self.cpu - idle.cpu,
+            idle: alone / (idle.at - begin.at).as_secs_f64(),
+        }
+    }
+}
+
+fn leave_alone(time: Duration) -> Result<()> {
+    let started = Instant::now();
     while started.elapsed() < time {
         interrupt::check()?;
         sleep(Duration::from_millis(50));
     }
-    Ok((spent()? - before).as_secs_f64() / started.elapsed().as_secs_f64())
+    Ok(())
 }
 
 impl Run {
@@ -120,14 +170,15 @@ impl Run {
         figures::check_hits(&self.answered)
     }
 
-    /// CPU time of sidecar and picker or weir-control.
-    pub(super) fn cpu(&self) -> Duration {
-        self.envoy_cpu + self.asked_cpu.unwrap_or_default()
+    /// Share of a core that both take without requests.
+    pub(super) fn idle(&self) -> f64 {
+        self.envoy.idle + self.asked.map_or(0.0, |asked| asked.idle)
     }
 
-    /// The same beyond what they would have taken without requests.
+    /// CPU time of both beyond that.
     pub(super) fn cpu_of_requests(&self) -> Duration {
-        self.cpu().saturating_sub(self.lasted.mul_f64(self.idle))
+        let both = std::iter::once(self.envoy).chain(self.asked);
+        both.map(|cpu| cpu.of_requests(self.lasted)).sum()
     }
 
     /// Those that were answered.

@@ -78,15 +78,12 @@ impl Measured<'_> {
         };
         let columns = vec![
             Column::of("Envoy CPU / µs a request", move |run| {
-                micros(run.envoy_cpu)
+                micros(run.envoy.of_requests(run.lasted))
             }),
             Column::if_any("picker or weir-control / µs", move |run| {
-                run.asked_cpu.map(micros)
+                Some(micros(run.asked?.of_requests(run.lasted)))
             }),
-            Column::of("idle, both / ms a second", |run| run.idle * 1e3),
-            Column::of("both without idle / µs a request", move |run| {
-                micros(run.cpu_of_requests())
-            }),
+            Column::of("idle, both / ms a second", |run| run.idle() * 1e3),
             Column::of("on the way, p50 / ms", move |run| way_ms(run, 0.5)),
             Column::of("p99", move |run| way_ms(run, 0.99)),
             Column::of("replayer's lag, p99 / ms", |run| {
@@ -100,7 +97,7 @@ impl Measured<'_> {
         let mut table = table::of(&columns, self.runs)?;
         table
             .header
-            .push("both without idle, to least_request".to_owned());
+            .push("Envoy and picker, to least_request".to_owned());
         for (way, row) in Way::ALL.into_iter().zip(&mut table.rows) {
             let of = |way| -> Vec<f64> {
                 let runs = self.runs.iter().filter(|run| run.way == way);

@@ -54,7 +54,9 @@ impl Stage {
             }
             Way::Epp => {
                 let program = Programs::needed(&programs.epp, "epp")?;
-                let picker = epp::start(&mut processes, program, EPP_CONFIG, &hosts, folder)?;
+                let flags = [format!("--refresh-metrics-interval={}", plan.epp_poll)];
+                let started = &mut processes;
+                let picker = epp::start_with(started, program, EPP_CONFIG, &flags, &hosts, folder)?;
                 asked = Some(picker.process);
                 let bootstrap = epp::sidecar(node, &hosts, picker.grpc);
                 epp = Some(picker);
@@ -155,8 +157,8 @@ fn control_config(plan: &Plan, hosts: &[SocketAddr]) -> Value {
                 "overload": "breaker",
                 "breaker_queued_jobs": plan.breaker_queued,
             },
-            "scrape": {"interval": plan.poll},
-            "cache": {"interval": plan.poll},
+            "scrape": {"interval": plan.weir_poll},
+            "cache": {"interval": plan.weir_poll},
         }},
     })
 }

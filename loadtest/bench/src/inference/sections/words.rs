@@ -46,9 +46,10 @@ impl Measured<'_> {
                 self.plan.breaker_queued
             ),
             format!(
-                "One sidecar sends everything, so neither picker has to learn what others sent. Both ask the hosts \
-                 every {}: EPP's default, and Weir's default of a second, sped up.",
-                self.plan.poll
+                "One sidecar sends everything, so neither picker has to learn what others sent. EPP asks the hosts \
+                 for their load every {} instead of its 50 ms, as it counts nothing itself in between and the \
+                 trace is sped up; weir-control every {}, its default of a second, sped up.",
+                self.plan.epp_poll, self.plan.weir_poll
             ),
         ];
         notes.extend(Way::ALL.into_iter().filter_map(|way| self.trouble(way)));
@@ -59,8 +60,8 @@ impl Measured<'_> {
     pub(super) fn how_costs(&self) -> String {
         let facts = &self.workload.facts;
         format!(
-            "The same runs. CPU from the first request to the last answer; idle is what both take without \
-             requests, which is mostly polls of the hosts. On the way is what an answer took outside of its \
+            "The same runs. CPU from the first request to the last answer, less what the processes had been seen \
+             to take without requests; that is mostly polls of the hosts, and has its own column. On the way is what an answer took outside of its \
              host, as measured: the sidecar, whom it asks, and bodies of {:.0} kB in the mean on loopback.",
             facts.prompt_tokens as f64 * 4e-3 / facts.requests as f64,
         )
