@@ -8,6 +8,7 @@
 //! ```
 //! Each run begins with empty caches. The ways take turns, round after round.
 
+mod cpu;
 mod figures;
 mod plan;
 mod plots;

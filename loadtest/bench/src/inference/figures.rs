@@ -9,7 +9,8 @@ use crate::inference::records::{Answered, Record};
 use crate::inference::run::Run;
 
 /// Times of one answered request, in seconds of the trace: what the model takes, as if it had not
-/// been sped up, and the way there and back as it was.
+/// been sped up, and the way there and back as it was. Of a request that was tried again, the way
+/// is mostly back-off, and counts as if it had not been sped up either.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Times {
     pub(super) first_token_s: f64,
@@ -23,8 +24,12 @@ impl Times {
     pub(super) fn of(record: &Record, speed_up: u32) -> Option<Self> {
         let first = record.wait_us? + record.fetch_us?;
         let host = first + record.run_us?;
-        let way_s = record.duration_us.saturating_sub(host) as f64 / 1e6;
         let model_s = |us: u64| us as f64 / 1e6 * f64::from(speed_up);
+        let way_us = record.duration_us.saturating_sub(host);
+        let way_s = match record.attempts {
+            ..=1 => way_us as f64 / 1e6,
+            _ => model_s(way_us),
+        };
         Some(Self {
             first_token_s: model_s(first) + way_s,
             all_s: model_s(host) + way_s,
@@ -146,6 +151,8 @@ mod tests {
         assert!((times.first_token_s - 0.605).abs() < 1e-9, "{times:?}");
         assert!((times.all_s - 1.605).abs() < 1e-9, "{times:?}");
         assert!((times.way_s - 0.005).abs() < 1e-9, "{times:?}");
+        record.attempts = 2;
+        assert!((Times::of(&record, 10).unwrap().way_s - 0.05).abs() < 1e-9);
         record.run_us = None;
         assert_eq!(Times::of(&record, 10), None);
     }

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use weir_stage::busy::Busy;
 use weir_stage::interrupt;
-use weir_stage::usage::Process;
 
 use crate::Bench;
+use crate::inference::cpu::{Cpu, Spent};
 use crate::inference::figures;
 use crate::inference::plan::Plan;
 use crate::inference::records::{self, Answered, Record};
@@ -35,22 +35,6 @@ pub(super) struct Run {
     pub(super) busy: Option<f64>,
 }
 
-/// What a process cost.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Cpu {
-    /// While the workload was sent, until the last answer.
-    spent: Duration,
-    /// Share of a core that it takes without requests.
-    idle: f64,
-}
-
-impl Cpu {
-    /// What it spent beyond what it would have without requests.
-    pub(super) fn of_requests(self, lasted: Duration) -> Duration {
-        self.spent.saturating_sub(lasted.mul_f64(self.idle))
-    }
-}
-
 pub(super) fn once(
     bench: &Bench,
     plan: &Plan,
@@ -64,9 +48,9 @@ pub(super) fn once(
         workload.facts.duration_s
     );
     let mut stage = Stage::start(bench, plan, way, folder).context(way.name())?;
-    let before = Spent::now(&stage)?;
+    let before = Spent::now(stage.envoy.process, stage.asked)?;
     leave_alone(plan.idle)?;
-    let idle = Spent::now(&stage)?;
+    let idle = Spent::now(stage.envoy.process, stage.asked)?;
     let (busy, started) = (Busy::start(), Instant::now());
     let out = folder.join("records.ndjson");
     let mut command = Command::new(bench.programs.release("weir-replay")?);
@@ -83,62 +67,18 @@ pub(super) fn once(
         .arg(folder.join("summary.json"));
     stage.processes.run("weir-replay", command, |_| ())?;
     let (busy, lasted) = (busy.share(), started.elapsed());
-    let after = Spent::now(&stage)?;
+    let after = Spent::now(stage.envoy.process, stage.asked)?;
     let run = Run {
         way,
         records: records::read(&out)?,
         answered: records::read(&stage.request_log)?,
         envoy: after.envoy.since(idle.envoy, before.envoy),
-        asked: after
-            .asked
-            .zip(idle.asked)
-            .zip(before.asked)
-            .map(|((after, idle), before)| after.since(idle, before)),
+        asked: after.asked_since(&idle, &before),
         lasted,
         busy,
     };
     run.check(workload)?;
     Ok(run)
-}
-
-/// CPU times so far, and when.
-struct Spent {
-    envoy: Moment,
-    asked: Option<Moment>,
-}
-
-#[derive(Clone, Copy)]
-struct Moment {
-    at: Instant,
-    cpu: Duration,
-}
-
-impl Spent {
-    fn now(stage: &Stage) -> Result<Self> {
-        Ok(Self {
-            envoy: Moment::of(stage.envoy.process)?,
-            asked: stage.asked.map(Moment::of).transpose()?,
-        })
-    }
-}
-
-impl Moment {
-    fn of(process: Process) -> Result<Self> {
-        let cpu = process.cpu()?;
-        Ok(Self {
-            at: Instant::now(),
-            cpu,
-        })
-    }
-
-    /// From `begin` to `idle` there were no requests, since then there were.
-    fn since(self, idle: Self, begin: Self) -> Cpu {
-        let alone = (idle.cpu - begin.cpu).as_secs_f64();
-        Cpu {
-            spent: self.cpu - idle.cpu,
-            idle: alone / (idle.at - begin.at).as_secs_f64(),
-        }
-    }
 }
 
 fn leave_alone(time: Duration) -> Result<()> {

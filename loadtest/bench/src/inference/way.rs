@@ -26,9 +26,9 @@ impl Way {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::LeastRequest => "Envoy least_request",
-            Self::RingHash => "Envoy ring_hash, Weir's key",
-            Self::Epp => "EPP 1.3.0, prefix scorer",
-            Self::Weir => "Weir dynamic + breaker",
+            Self::RingHash => "Envoy ring_hash",
+            Self::Epp => "EPP 1.3.0",
+            Self::Weir => "Weir",
         }
     }
 

@@ -7,6 +7,9 @@ use crate::inference::run::Run;
 use crate::inference::sections::Measured;
 use crate::inference::way::Way;
 
+/// Share of the cores' time above which processes wait for one another.
+const TOO_BUSY: f64 = 0.8;
+
 impl Measured<'_> {
     pub(super) fn how(&self) -> String {
         let (plan, facts) = (self.plan, &self.workload.facts);
@@ -16,7 +19,8 @@ impl Measured<'_> {
              requests ({:.0} a second, open loop) with prompts of {:.0} tokens and answers of {:.0} in the mean, \
              to {} emulated hosts with real prefix caches of 2,500 blocks and modelled times \
              (loadtest/llm-host). Each way {}, from empty caches. Times are all-in and in seconds of the trace: \
-             the host's part times {speed_up}, plus the rest as measured. One host with an endless cache would \
+             the host's part times {speed_up}, plus the rest as measured (times {speed_up} too where a request was \
+             tried again). One host with an endless cache would \
              find {:.1} % of the tokens; {:.0} % of the requests return to one of {} keys.",
             plan.minutes,
             facts.requests,
@@ -68,11 +72,22 @@ impl Measured<'_> {
     }
 
     pub(super) fn notes_on_costs(&self) -> Vec<String> {
-        vec![
+        let mut notes = vec![
             "Not alike: EPP is sent and parses every body, and knows all blocks of a prompt; Weir reads headers \
              and knows one key, which whoever sends it has to find out."
                 .to_owned(),
-        ]
+        ];
+        let busy = self.runs.iter().filter_map(|run| run.busy);
+        let most = busy.fold(0.0, f64::max);
+        if most > TOO_BUSY {
+            notes.push(format!(
+                "The machine's cores were up to {:.0} % busy: what was measured on the way, and all that \
+                 follows from it, tells of them rather than of the ways. Repeat it on a machine that does \
+                 nothing else.",
+                most * 100.0
+            ));
+        }
+        notes
     }
 
     /// What was not answered at once.
