@@ -8,6 +8,8 @@ use crate::epp::MOST_HOSTS;
 pub(super) struct Plan {
     /// As many as the endpoint picker takes without a cluster.
     pub(super) hosts: usize,
+    /// Of each host: what weir-llm-host has by default.
+    pub(super) capacity_blocks: u32,
     /// Of the trace.
     pub(super) minutes: u64,
     /// Times of the trace and of the hosts are divided by this.
@@ -29,6 +31,7 @@ impl Plan {
     pub(super) fn new(quick: bool) -> Self {
         let full = Self {
             hosts: MOST_HOSTS,
+            capacity_blocks: 2500,
             minutes: 8,
             speed_up: 20,
             rounds: 2,

@@ -114,6 +114,7 @@ fn start_hosts(
     let mut command = Command::new(programs.release("weir-llm-host")?);
     command
         .args(["--hosts", &plan.hosts.to_string()])
+        .args(["--capacity-blocks", &plan.capacity_blocks.to_string()])
         .args(["--speed-up", &plan.speed_up.to_string()])
         .arg("--request-log")
         .arg(request_log)
@@ -161,4 +162,16 @@ fn control_config(plan: &Plan, hosts: &[SocketAddr]) -> Value {
             "cache": {"interval": plan.weir_poll},
         }},
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_picker_is_told_what_hosts_have() {
+        let capacity = Plan::new(false).capacity_blocks;
+        let told = format!("lruCapacityPerServer: {capacity}\n");
+        assert!(EPP_CONFIG.contains(&told), "{EPP_CONFIG}");
+    }
 }

@@ -17,7 +17,7 @@ impl Measured<'_> {
         format!(
             "EMULATED, MODELLED: {} minutes of the Mooncake conversation trace, sped up {speed_up} times: {} \
              requests ({:.0} a second, open loop) with prompts of {:.0} tokens and answers of {:.0} in the mean, \
-             to {} emulated hosts with real prefix caches of 2,500 blocks and modelled times \
+             to {} emulated hosts with real prefix caches of {} blocks and modelled times \
              (loadtest/llm-host). Each way {}, from empty caches. Times are all-in and in seconds of the trace: \
              the host's part times {speed_up}, plus the rest as measured (times {speed_up} too where a request was \
              tried again). One host with an endless cache would \
@@ -28,6 +28,7 @@ impl Measured<'_> {
             each(facts.prompt_tokens),
             each(facts.output_tokens),
             plan.hosts,
+            plan.capacity_blocks,
             match plan.rounds {
                 1 => "once".to_owned(),
                 rounds => format!("{rounds} times, in alternating order"),
