@@ -6,7 +6,8 @@
 //!                             │ asks: nobody, Weir's filter, EPP       └── request log ──┐
 //!                             └── CPU of the sidecar and of whom it asks ──> Run <── records ──┘
 //! ```
-//! Each run begins with empty caches. The ways take turns, round after round.
+//! All ways of a round run side by side, each with hosts of its own and from empty caches: hosts
+//! only sleep, and so every way has the same share of whatever else the machine does.
 
 mod cpu;
 mod figures;
@@ -24,7 +25,6 @@ use anyhow::Result;
 use crate::Bench;
 use crate::inference::plan::Plan;
 use crate::inference::run::Run;
-use crate::inference::way::Way;
 use crate::inference::workload::Workload;
 use crate::section::Section;
 
@@ -34,10 +34,8 @@ pub(crate) fn measure(bench: &Bench) -> Result<Vec<Section>> {
     let workload = Workload::make(bench, &plan, &folder)?;
     let mut runs: Vec<Run> = Vec::new();
     for round in 0..plan.rounds {
-        for way in Way::in_round(round) {
-            let folder = folder.join(format!("{}-{}", round + 1, way.node()));
-            runs.push(run::once(bench, &plan, &workload, way, &folder)?);
-        }
+        let folder = folder.join(format!("round-{}", round + 1));
+        runs.extend(run::round(bench, &plan, &workload, &folder)?);
     }
     sections::of(&plan, &workload, &runs)
 }

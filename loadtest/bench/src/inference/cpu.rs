@@ -10,7 +10,7 @@ use weir_stage::usage::Process;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cpu {
     /// While the workload was sent, until the last answer.
-    spent: Duration,
+    pub(super) spent: Duration,
     /// Share of a core that it takes without requests.
     pub(super) idle: f64,
 }

@@ -12,7 +12,8 @@ pub(super) struct Plan {
     pub(super) capacity_blocks: u32,
     /// Of the trace.
     pub(super) minutes: u64,
-    /// Times of the trace and of the hosts are divided by this.
+    /// Times of the trace and of the hosts are divided by this, and so are polls: a way that decides
+    /// by what it polls would otherwise decide by what is long past. Much more would be too often.
     pub(super) speed_up: u32,
     pub(super) rounds: usize,
     /// How long sidecars and whom they ask are left alone, to see what they cost then.
@@ -20,8 +21,7 @@ pub(super) struct Plan {
     /// weir-control asks the hosts so often for load and cache contents: its default of a second,
     /// sped up.
     pub(super) weir_poll: &'static str,
-    /// EPP asks them so often for their load. It counts nothing itself between two polls: its default
-    /// of 50 ms would be a second of the trace, and a twentieth of that would cost more than all else.
+    /// EPP asks them so often for their load: its default of 50 ms, sped up.
     pub(super) epp_poll: &'static str,
     /// With more queued requests than this a host gets nothing from Weir.
     pub(super) breaker_queued: u32,
@@ -33,17 +33,17 @@ impl Plan {
             hosts: MOST_HOSTS,
             capacity_blocks: 2500,
             minutes: 8,
-            speed_up: 20,
+            speed_up: 5,
             rounds: 2,
             idle: Duration::from_secs(2),
-            weir_poll: "50ms",
+            weir_poll: "200ms",
             epp_poll: "10ms",
             breaker_queued: 4,
         };
         match quick {
             false => full,
             true => Self {
-                minutes: 2,
+                minutes: 3,
                 rounds: 1,
                 idle: Duration::from_secs(1),
                 ..full

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One way, once: the whole workload, from empty caches.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::thread::sleep;
+use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -35,25 +35,57 @@ pub(super) struct Run {
     pub(super) busy: Option<f64>,
 }
 
-pub(super) fn once(
+/// All ways at once.
+pub(super) fn round(
     bench: &Bench,
     plan: &Plan,
     workload: &Workload,
+    folder: &Path,
+) -> Result<Vec<Run>> {
+    let start = |way: Way| {
+        eprintln!("inference: starting {}", way.name());
+        let folder = folder.join(way.node());
+        let stage = Stage::start(bench, plan, way, &folder).context(way.name())?;
+        Ok((way, stage, folder))
+    };
+    let stages: Vec<_> = Way::ALL.into_iter().map(start).collect::<Result<_>>()?;
+    let spent = |(_, stage, _): &(Way, Stage, PathBuf)| stage.spent();
+    let begin: Vec<Spent> = stages.iter().map(spent).collect::<Result<_>>()?;
+    leave_alone(plan.idle)?;
+    eprintln!(
+        "inference: {} requests by each way, {:.0} s",
+        workload.facts.requests, workload.facts.duration_s
+    );
+    let replay = bench.programs.release("weir-replay")?;
+    thread::scope(|scope| {
+        let runs = stages.into_iter().zip(begin);
+        let runs: Vec<_> = runs
+            .map(|((way, stage, folder), begin)| {
+                let replay = &replay;
+                let run = move || once(replay, workload, way, stage, &begin, &folder);
+                scope.spawn(move || run().context(way.name()))
+            })
+            .collect();
+        let ended = runs.into_iter().map(|run| match run.join() {
+            Ok(run) => run,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        ended.collect()
+    })
+}
+
+fn once(
+    replay: &Path,
+    workload: &Workload,
     way: Way,
+    mut stage: Stage,
+    begin: &Spent,
     folder: &Path,
 ) -> Result<Run> {
-    eprintln!(
-        "inference: {}, {:.0} s",
-        way.name(),
-        workload.facts.duration_s
-    );
-    let mut stage = Stage::start(bench, plan, way, folder).context(way.name())?;
-    let before = Spent::now(stage.envoy.process, stage.asked)?;
-    leave_alone(plan.idle)?;
-    let idle = Spent::now(stage.envoy.process, stage.asked)?;
+    let idle = stage.spent()?;
     let (busy, started) = (Busy::start(), Instant::now());
     let out = folder.join("records.ndjson");
-    let mut command = Command::new(bench.programs.release("weir-replay")?);
+    let mut command = Command::new(replay);
     command
         .args(["run", "--path", "/v1/completions", "--deadline", DEADLINE])
         .args(["--target", &stage.envoy.listener.to_string()])
@@ -67,13 +99,13 @@ pub(super) fn once(
         .arg(folder.join("summary.json"));
     stage.processes.run("weir-replay", command, |_| ())?;
     let (busy, lasted) = (busy.share(), started.elapsed());
-    let after = Spent::now(stage.envoy.process, stage.asked)?;
+    let after = stage.spent()?;
     let run = Run {
         way,
         records: records::read(&out)?,
         answered: records::read(&stage.request_log)?,
-        envoy: after.envoy.since(idle.envoy, before.envoy),
-        asked: after.asked_since(&idle, &before),
+        envoy: after.envoy.since(idle.envoy, begin.envoy),
+        asked: after.asked_since(&idle, begin),
         lasted,
         busy,
     };
@@ -115,7 +147,12 @@ impl Run {
         self.envoy.idle + self.asked.map_or(0.0, |asked| asked.idle)
     }
 
-    /// CPU time of both beyond that.
+    /// CPU time of both.
+    pub(super) fn cpu(&self) -> Duration {
+        self.envoy.spent + self.asked.map_or(Duration::ZERO, |asked| asked.spent)
+    }
+
+    /// The same beyond that.
     pub(super) fn cpu_of_requests(&self) -> Duration {
         let both = std::iter::once(self.envoy).chain(self.asked);
         both.map(|cpu| cpu.of_requests(self.lasted)).sum()

@@ -78,20 +78,20 @@ impl Measured<'_> {
         };
         let columns = vec![
             Column::of("Envoy CPU / µs a request", move |run| {
-                micros(run.envoy.of_requests(run.lasted))
+                micros(run.envoy.spent)
             }),
             Column::if_any("picker or weir-control / µs", move |run| {
-                Some(micros(run.asked?.of_requests(run.lasted)))
+                Some(micros(run.asked?.spent))
             }),
             Column::of("idle, both / ms a second", |run| run.idle() * 1e3),
+            Column::of("both without idle / µs a request", move |run| {
+                micros(run.cpu_of_requests())
+            }),
             Column::of("on the way, p50 / ms", move |run| way_ms(run, 0.5)),
             Column::of("p99", move |run| way_ms(run, 0.99)),
             Column::of("replayer's lag, p99 / ms", |run| {
                 let lags: Vec<f64> = run.records.iter().map(|r| r.lag_us as f64 / 1e3).collect();
                 percentile(&lags, 0.99)
-            }),
-            Column::if_any("machine busy / %", |run| {
-                run.busy.map(|share| share * 100.0)
             }),
         ];
         let mut table = table::of(&columns, self.runs)?;
@@ -101,7 +101,7 @@ impl Measured<'_> {
         for (way, row) in Way::ALL.into_iter().zip(&mut table.rows) {
             let of = |way| -> Vec<f64> {
                 let runs = self.runs.iter().filter(|run| run.way == way);
-                runs.map(|run| micros(run.cpu_of_requests())).collect()
+                runs.map(|run| micros(run.cpu())).collect()
             };
             let ratio = Spread::of_ratios(&of(way), &of(Way::LeastRequest));
             row.push(table::cell(ratio.context("no rounds")?));

@@ -19,6 +19,7 @@ use weir_stage::usage::Process;
 
 use crate::Bench;
 use crate::epp::{self, Epp};
+use crate::inference::cpu::Spent;
 use crate::inference::plan::Plan;
 use crate::inference::way::Way;
 use crate::programs::Programs;
@@ -82,6 +83,11 @@ impl Stage {
         };
         stage.settle(way)?;
         Ok(stage)
+    }
+
+    /// CPU time of the sidecar and of whom it asks, so far.
+    pub(super) fn spent(&self) -> Result<Spent> {
+        Spent::now(self.envoy.process, self.asked)
     }
 
     /// Asks for pages of the hosts until they come by this way.

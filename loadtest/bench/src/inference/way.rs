@@ -14,15 +14,6 @@ pub(super) enum Way {
 impl Way {
     pub(super) const ALL: [Self; 4] = [Self::LeastRequest, Self::RingHash, Self::Epp, Self::Weir];
 
-    /// Every second round goes the other way, so that nobody always has the machine after the same.
-    pub(super) fn in_round(round: usize) -> Vec<Self> {
-        let mut ways = Self::ALL.to_vec();
-        if round % 2 == 1 {
-            ways.reverse();
-        }
-        ways
-    }
-
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::LeastRequest => "Envoy least_request",

@@ -18,7 +18,8 @@ impl Measured<'_> {
             "EMULATED, MODELLED: {} minutes of the Mooncake conversation trace, sped up {speed_up} times: {} \
              requests ({:.0} a second, open loop) with prompts of {:.0} tokens and answers of {:.0} in the mean, \
              to {} emulated hosts with real prefix caches of {} blocks and modelled times \
-             (loadtest/llm-host). Each way {}, from empty caches. Times are all-in and in seconds of the trace: \
+             (loadtest/llm-host). All ways at once, each with hosts of its own, {}, \
+             from empty caches. Times are all-in and in seconds of the trace: \
              the host's part times {speed_up}, plus the rest as measured (times {speed_up} too where a request was \
              tried again). One host with an endless cache would \
              find {:.1} % of the tokens; {:.0} % of the requests return to one of {} keys.",
@@ -31,7 +32,7 @@ impl Measured<'_> {
             plan.capacity_blocks,
             match plan.rounds {
                 1 => "once".to_owned(),
-                rounds => format!("{rounds} times, in alternating order"),
+                rounds => format!("{rounds} times"),
             },
             facts.findable_share * 100.0,
             facts.returning_share * 100.0,
@@ -51,9 +52,8 @@ impl Measured<'_> {
                 self.plan.breaker_queued
             ),
             format!(
-                "One sidecar sends everything, so neither picker has to learn what others sent. EPP asks the hosts \
-                 for their load every {} instead of its 50 ms, as it counts nothing itself in between and the \
-                 trace is sped up; weir-control every {}, its default of a second, sped up.",
+                "One sidecar sends everything, so neither picker has to learn what others sent. EPP asks its hosts \
+                 for their load every {}, weir-control every {}: their defaults of 50 ms and 1 s, sped up.",
                 self.plan.epp_poll, self.plan.weir_poll
             ),
         ];
@@ -65,10 +65,12 @@ impl Measured<'_> {
     pub(super) fn how_costs(&self) -> String {
         let facts = &self.workload.facts;
         format!(
-            "The same runs. CPU from the first request to the last answer, less what the processes had been seen \
-             to take without requests; that is mostly polls of the hosts, and has its own column. On the way is what an answer took outside of its \
-             host, as measured: the sidecar, whom it asks, and bodies of {:.0} kB in the mean on loopback.",
+            "The same runs. CPU from the first request to the last answer, with what the processes take without \
+             requests, which is mostly polls of the hosts and has its own column. On the way is what an answer \
+             took outside of its host, as measured: the sidecar, whom it asks, and bodies of {:.0} kB in the mean \
+             on loopback. The machine's cores were up to {:.0} % busy.",
             facts.prompt_tokens as f64 * 4e-3 / facts.requests as f64,
+            self.busiest() * 100.0,
         )
     }
 
@@ -78,17 +80,21 @@ impl Measured<'_> {
              and knows one key, which whoever sends it has to find out."
                 .to_owned(),
         ];
-        let busy = self.runs.iter().filter_map(|run| run.busy);
-        let most = busy.fold(0.0, f64::max);
-        if most > TOO_BUSY {
-            notes.push(format!(
-                "The machine's cores were up to {:.0} % busy: what was measured on the way, and all that \
-                 follows from it, tells of them rather than of the ways. Repeat it on a machine that does \
-                 nothing else.",
-                most * 100.0
-            ));
+        if self.busiest() > TOO_BUSY {
+            notes.push(
+                "TOO BUSY: processes waited for cores, polls came late and choices were made by old figures; what \
+                 is taken off for polls is then too much. Repeat it on a machine that does nothing else."
+                    .to_owned(),
+            );
         }
         notes
+    }
+
+    fn busiest(&self) -> f64 {
+        self.runs
+            .iter()
+            .filter_map(|run| run.busy)
+            .fold(0.0, f64::max)
     }
 
     /// What was not answered at once.
