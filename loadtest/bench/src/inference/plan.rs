@@ -13,7 +13,8 @@ pub(super) struct Plan {
     /// Of the trace.
     pub(super) minutes: u64,
     /// Times of the trace and of the hosts are divided by this, and so are polls: a way that decides
-    /// by what it polls would otherwise decide by what is long past. Much more would be too often.
+    /// by what it polls would otherwise decide by what is long past. A greater one would make polls
+    /// the most of the work.
     pub(super) speed_up: u32,
     pub(super) rounds: usize,
     /// How long sidecars and whom they ask are left alone, to see what they cost then.
