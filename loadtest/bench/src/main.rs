@@ -9,6 +9,7 @@
 
 mod part;
 mod programs;
+mod push;
 mod section;
 mod spread;
 mod write;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is measured, by absolute path.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
 
 /// Each part needs some of them; a part whose program is not named says so and fails.
 #[derive(clap::Args)]
@@ -21,4 +23,16 @@ pub(crate) struct Programs {
     /// The linear cache of go-control-plane as a server
     #[arg(long, value_name = "FILE")]
     pub(crate) linear_cache: Option<PathBuf>,
+}
+
+impl Programs {
+    /// The program that this option names.
+    pub(crate) fn needed<'a>(path: &'a Option<PathBuf>, option: &str) -> Result<&'a Path> {
+        path.as_deref()
+            .with_context(|| format!("this part needs --{option}"))
+    }
+
+    pub(crate) fn control(&self) -> Result<PathBuf> {
+        Ok(Self::needed(&self.release, "release")?.join("weir-control"))
+    }
 }
