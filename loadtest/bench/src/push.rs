@@ -18,7 +18,7 @@ use crate::Bench;
 use crate::section::Section;
 
 pub(crate) fn measure(bench: &Bench) -> Result<Vec<Section>> {
-    Ok(vec![fan_out::measure(bench)?])
+    Ok(vec![decisions::measure(bench)?, fan_out::measure(bench)?])
 }
 
 fn runtime() -> Result<Runtime> {

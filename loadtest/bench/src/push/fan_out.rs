@@ -29,8 +29,14 @@ pub(super) fn measure(bench: &Bench) -> Result<Section> {
     let mut rounds: [Vec<Round>; Way::ALL.len()] = Default::default();
     for number in 1..=plan.rounds {
         for (way, rounds) in Way::ALL.into_iter().zip(&mut rounds) {
-            eprintln!("bench: push: fan-out, round {number} of {}: {}", plan.rounds, way.name());
-            let folder = bench.folder.join(format!("push/fan-out-{number}-{}", way.folder()));
+            eprintln!(
+                "bench: push: fan-out, round {number} of {}: {}",
+                plan.rounds,
+                way.name()
+            );
+            let folder = bench
+                .folder
+                .join(format!("push/fan-out-{number}-{}", way.folder()));
             let round = round::measure(bench, &plan, way, &fleet, &folder);
             rounds.push(runtime.block_on(round)?);
         }

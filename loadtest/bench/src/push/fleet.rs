@@ -81,7 +81,10 @@ impl History {
     fn read(&self, host: &str, now: Instant) -> String {
         let change = self.hosts.get(host).map_or(0, |host| {
             let change = self.change(host, now);
-            let mut first = host.first_read.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut first = host
+                .first_read
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
             // A change that nobody has read in its time is read with the next.
             let known = first.len().max(change as usize + 1);
             first.resize(known, now);
@@ -103,7 +106,10 @@ impl History {
     /// How old this change of a host is; none of a change that has not been.
     pub(super) fn age(&self, host: &str, change: u32, now: Instant) -> Option<Age> {
         let host = self.hosts.get(host)?;
-        let first = host.first_read.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = host
+            .first_read
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let read = *first.get(change as usize)?;
         Some(Age {
             changed: now.saturating_duration_since(self.started + host.phase + EVERY * change),

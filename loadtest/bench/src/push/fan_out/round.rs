@@ -99,7 +99,11 @@ pub(super) async fn measure(
     let looking = SIDECARS.div_ceil(LOOKING) as f64;
     // All get the same, so those that look tell how much it was.
     let changes = ages.len() as f64 / looking;
-    ensure!(changes > 0.0, "no sidecar was told of any change by {}", way.name());
+    ensure!(
+        changes > 0.0,
+        "no sidecar was told of any change by {}",
+        way.name()
+    );
     let [messages, bytes] = [0, 1].map(|n| (after[n] - before[n]) as f64 / sidecars);
     let seconds = took.as_secs_f64();
     Ok(Round {
