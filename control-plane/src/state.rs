@@ -281,7 +281,7 @@ impl State {
             .all(|cluster| cluster.caches_asked(now));
         let caches_asked = self.caches_asked;
         let due = |cluster: &Cluster| {
-            cluster.is_due(now) || caches_asked && cluster.holdings.is_changed()
+            cluster.is_due(now) || caches_asked && cluster.holdings.is_changed(now)
         };
         if !self.configured && !self.clusters.values().any(due) {
             return None;
@@ -308,17 +308,17 @@ impl State {
         for (name, cluster) in &mut self.clusters {
             let count = cluster.holdings.shards();
             let changed = if caches_asked {
-                cluster.holdings.take_changed()
+                cluster.holdings.take_changed(now)
             } else {
                 Vec::new()
             };
             for shard in changed {
                 let meta = next();
                 let message = tables::cache_shard(&cluster.holdings, shard, meta);
-                shards.insert(
-                    cache_shard_name(name, count, shard),
-                    tables::resource(meta, &message),
-                );
+                let resource = tables::resource(meta, &message);
+                let (bytes, rate) = (resource.body.len(), self.config.cache_bytes_per_second);
+                cluster.holdings.rest(shard, now, bytes, rate);
+                shards.insert(cache_shard_name(name, count, shard), resource);
                 self.metrics.published(name, "cache_shard");
             }
             if cluster.is_due(now) {

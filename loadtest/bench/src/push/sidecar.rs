@@ -42,10 +42,10 @@ pub(super) struct Task {
 
 /// Runs until it is dropped or the server ends the stream.
 pub(super) async fn run(task: Task) {
-    if let Err(error) = converse(&task).await {
-        if task.receipts.lost.fetch_add(1, Ordering::Relaxed) == 0 {
-            eprintln!("bench: simulated sidecar {}: {error:#}", task.number);
-        }
+    if let Err(error) = converse(&task).await
+        && task.receipts.lost.fetch_add(1, Ordering::Relaxed) == 0
+    {
+        eprintln!("bench: simulated sidecar {}: {error:#}", task.number);
     }
 }
 
