@@ -18,8 +18,8 @@ pub struct Ledger {
 #[derive(Debug, Default)]
 struct Vm {
     heard: Duration,
-    /// On the proxy's clock: when the newest record that was taken in was written.
-    published_ns: u64,
+    /// On the proxy's clock: when the last record that was taken in was written.
+    published_ns: Option<u64>,
     clusters: BTreeMap<String, Counters>,
 }
 
@@ -109,7 +109,7 @@ impl Ledger {
             }
             let vm = vms.entry(key).or_default();
             vm.heard = now;
-            let since = std::mem::replace(&mut vm.published_ns, record.published_ns);
+            let since = vm.published_ns.replace(record.published_ns);
             let written = now.saturating_sub(Duration::from_nanos(clock - record.published_ns));
             for cluster in &record.clusters {
                 let news = news.entry(cluster.cluster.clone()).or_default();
@@ -121,7 +121,7 @@ impl Ledger {
                 // A record repeats those of the records before it.
                 let new = |assignment: &&v1::Assignment| {
                     let age = u64::from(assignment.age_ms) * 1_000_000;
-                    record.published_ns.saturating_sub(age) > since
+                    since.is_none_or(|since| record.published_ns.saturating_sub(age) > since)
                 };
                 assign(cluster.assignments.iter().filter(new), written, news);
             }

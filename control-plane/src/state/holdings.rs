@@ -199,9 +199,9 @@ impl Holdings {
     /// The shard was taken and took so many bytes: it rests until its share of the bytes that a sidecar may
     /// get in a second allows for them.
     pub fn rest(&mut self, shard: u32, now: Duration, bytes: usize, bytes_per_second: usize) {
-        let all = bytes as f64 * f64::from(self.shards());
+        let all = bytes as u64 * u64::from(self.shards());
         if let Some(shard) = self.shards.get_mut(shard as usize) {
-            shard.rests_until = now + Duration::from_secs_f64(all / bytes_per_second as f64);
+            shard.rests_until = now + Duration::from_millis(all * 1000 / bytes_per_second as u64);
         }
     }
 

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 /// Each part needs some of them; a part whose program is not named says so and fails.
 #[derive(clap::Args)]
@@ -28,11 +28,26 @@ pub(crate) struct Programs {
 impl Programs {
     /// The program that this option names.
     pub(crate) fn needed<'a>(path: &'a Option<PathBuf>, option: &str) -> Result<&'a Path> {
-        path.as_deref()
-            .with_context(|| format!("this part needs --{option}"))
+        let path = path
+            .as_deref()
+            .with_context(|| format!("this part needs --{option}"))?;
+        ensure!(
+            path.is_file(),
+            "--{option}: {} is not a file",
+            path.display()
+        );
+        Ok(path)
     }
 
-    pub(crate) fn control(&self) -> Result<PathBuf> {
-        Ok(Self::needed(&self.release, "release")?.join("weir-control"))
+    /// A program of the release build.
+    pub(crate) fn release(&self, name: &str) -> Result<PathBuf> {
+        let folder = self.release.as_deref();
+        let program = folder.context("this part needs --release")?.join(name);
+        ensure!(
+            program.is_file(),
+            "--release: {} is not a file: is {name} built?",
+            program.display()
+        );
+        Ok(program)
     }
 }

@@ -83,13 +83,14 @@ async fn delays(bench: &Bench, plan: Plan, folder: &Path) -> Result<Vec<Delay>> 
     let mut processes = Processes::new(folder.to_owned())?;
     let hosts = Hosts::start(HOSTS).await?;
     let filter = Programs::needed(&bench.programs.filter, "filter")?;
-    let program = Programs::needed(&bench.programs.envoy, "envoy")?;
+    let envoy = Programs::needed(&bench.programs.envoy, "envoy")?;
     let config = config(&hosts, plan.interval, filter);
-    let control = control::start(&mut processes, &bench.programs.control()?, &config, folder)?;
+    let program = bench.programs.release("weir-control")?;
+    let control = control::start(&mut processes, &program, &config, folder)?;
     let mut probes = Vec::new();
     for name in SIDECARS {
         let bootstrap = bootstrap::standalone(name, control.xds)?;
-        let sidecar = envoy::start(&mut processes, program, name, &bootstrap, folder)?;
+        let sidecar = envoy::start(&mut processes, envoy, name, &bootstrap, folder)?;
         probes.push(Probe::start(sidecar.listener).await?);
     }
     // All requests have one key, so all go to one host, which is told by the first table.

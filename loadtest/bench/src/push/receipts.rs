@@ -18,7 +18,7 @@ pub(super) struct Receipts {
     pub(super) messages: AtomicU64,
     /// Of messages, with the five bytes that gRPC puts before each.
     pub(super) bytes: AtomicU64,
-    /// Streams that ended before they were asked to.
+    /// Times that a stream ended or could not be opened.
     pub(super) lost: AtomicU64,
     /// Whether ages are kept.
     pub(super) keeping: AtomicBool,

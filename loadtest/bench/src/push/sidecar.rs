@@ -5,6 +5,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use prost::Message;
@@ -28,6 +29,9 @@ const METHOD: &str =
 const STREAM_WINDOW: u32 = 16 << 20;
 const CONNECTION_WINDOW: u32 = 24 << 20;
 
+/// The filter's first pause before it tries again.
+const PAUSE: Duration = Duration::from_millis(100);
+
 /// What a simulated sidecar is given.
 #[derive(Clone)]
 pub(super) struct Task {
@@ -40,16 +44,20 @@ pub(super) struct Task {
     pub(super) history: Option<Arc<History>>,
 }
 
-/// Runs until it is dropped or the server ends the stream.
+/// Runs until it is dropped. A stream that ends is opened again, as the filter does.
 pub(super) async fn run(task: Task) {
-    if let Err(error) = converse(&task).await
-        && task.receipts.lost.fetch_add(1, Ordering::Relaxed) == 0
-    {
-        eprintln!("bench: simulated sidecar {}: {error:#}", task.number);
+    let (mut served, mut known) = (false, Known::default());
+    loop {
+        if let Err(error) = converse(&task, &mut served, &mut known).await
+            && task.receipts.lost.fetch_add(1, Ordering::Relaxed) == 0
+        {
+            eprintln!("bench: simulated sidecar {}: {error:#}", task.number);
+        }
+        tokio::time::sleep(PAUSE).await;
     }
 }
 
-async fn converse(task: &Task) -> Result<()> {
+async fn converse(task: &Task, served: &mut bool, known: &mut Known) -> Result<()> {
     let channel = Endpoint::from_shared(format!("http://{}", task.server))?
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
@@ -64,18 +72,17 @@ async fn converse(task: &Task) -> Result<()> {
     let path = PathAndQuery::from_static(METHOD);
     let codec = Raw::<DeltaDiscoveryRequest>::default();
     let mut responses = client.streaming(request, path, codec).await?.into_inner();
-    let (mut known, mut served) = (Known::default(), false);
     while let Some(message) = responses.message().await? {
         task.receipts.count(message.len());
         let response = DeltaDiscoveryResponse::decode(message)?;
-        if !std::mem::replace(&mut served, true) {
+        if !std::mem::replace(served, true) {
             task.receipts.served.fetch_add(1, Ordering::Relaxed);
         }
         if let Some(history) = &task.history {
             for resource in &response.resources {
                 let body = resource.resource.as_ref().context("a resource is empty")?;
                 let table = v1::HostTable::decode(body.value.as_slice())?;
-                task.receipts.table(&mut known, &table, history);
+                task.receipts.table(known, &table, history);
             }
         }
         requests.send(accept(response)).await?;

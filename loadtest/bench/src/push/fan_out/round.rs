@@ -59,6 +59,8 @@ pub(super) struct Round {
     pub(super) push: Quantiles,
     /// Seconds until all had been served after all had gone.
     pub(super) again: f64,
+    /// Streams that ended by themselves or could not be opened at first.
+    pub(super) lost: f64,
 }
 
 #[derive(Clone, Copy)]
@@ -87,7 +89,7 @@ pub(super) async fn measure(
     tokio::time::sleep(plan.measure).await;
     let (took, cpu, after) = (started.elapsed(), process.cpu()? - cpu, counted());
     receipts.keeping.store(false, Ordering::Relaxed);
-    crowd.check()?;
+    let lost = receipts.lost.load(Ordering::Relaxed);
     let ages = receipts.take_ages();
     let resident = process.memory()?.resident;
 
@@ -117,6 +119,7 @@ pub(super) async fn measure(
         lag: quantiles(&ages, |age| age.changed)?,
         push: quantiles(&ages, |age| age.read)?,
         again: again.as_secs_f64(),
+        lost: lost as f64,
     })
 }
 

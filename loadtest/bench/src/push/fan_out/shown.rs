@@ -15,7 +15,7 @@ const MIB: f64 = (1 << 20) as f64;
 
 type Figure = (&'static str, fn(&Round) -> f64);
 
-const FIGURES: [Figure; 12] = [
+const FIGURES: [Figure; 13] = [
     ("CPU, cores", |round| round.share),
     ("CPU, µs a change delivered", |round| round.cpu),
     ("memory, MiB", |round| round.resident / MIB),
@@ -28,6 +28,7 @@ const FIGURES: [Figure; 12] = [
     ("lag from reading, p50, ms", |round| round.push.p50),
     ("lag from reading, p99, ms", |round| round.push.p99),
     ("all served again, s", |round| round.again),
+    ("streams lost", |round| round.lost),
 ];
 
 pub(super) fn section(plan: &Plan, rounds: &[Vec<Round>; Way::ALL.len()]) -> Result<Section> {

@@ -61,7 +61,7 @@ impl Way {
         folder: &Path,
     ) -> Result<(Process, SocketAddr)> {
         if self == Self::Weir {
-            let program = bench.programs.control()?;
+            let program = bench.programs.release("weir-control")?;
             let control = control::start(processes, &program, &config(hosts), folder)?;
             return Ok((control.process, control.xds));
         }
