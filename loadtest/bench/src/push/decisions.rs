@@ -43,7 +43,7 @@ impl Plan {
         };
         match quick {
             true => [plan(1000, 8), plan(200, 12)],
-            false => [plan(1000, 40), plan(200, 60)],
+            false => [plan(1000, 32), plan(200, 40)],
         }
     }
 }

@@ -32,7 +32,7 @@ impl Plan {
             false => Self {
                 rounds: 3,
                 settle: seconds(3),
-                measure: seconds(10),
+                measure: seconds(8),
             },
         }
     }

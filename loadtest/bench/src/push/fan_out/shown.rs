@@ -95,6 +95,9 @@ fn notes() -> Vec<String> {
              includes the wait until the host is asked, up to 1.1 s; a change that was over before the \
              host was asked again is delivered to nobody."
         ),
+        "Polls begin within a quarter of a second and spread from there, so all three need more messages a \
+         second when they have run for long, up to 10."
+            .to_owned(),
         "Bytes are of gRPC messages to sidecars, their five bytes of prefix included.".to_owned(),
         "The linear cache is that of go-control-plane 0.14.0 behind its own server, with the changes of a \
          tick in one UpdateResources, resources encoded beforehand, and a wildcard where there are many: \
