@@ -32,6 +32,8 @@ pub struct Config {
     pub admin: SocketAddr,
     /// Changes within this time go out as one table.
     pub publish: Duration,
+    /// A cluster's cache contents are pushed so seldom that a sidecar gets no more.
+    pub cache_bytes_per_second: usize,
     /// What is kept of reports.
     pub reports: ReportLimits,
     /// By name.

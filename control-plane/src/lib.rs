@@ -31,7 +31,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use prometheus_client::registry::Registry;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -43,6 +43,11 @@ use snapshot::{Feed, Snapshot};
 /// News that may wait for the state's owner. A source that finds the queue full waits, and its next poll
 /// with it.
 const UPDATES_WAITING: usize = 4096;
+
+/// Connections that wait to be taken. When the process or its network was away, the whole fleet comes back
+/// within a moment, and whoever finds no place here tries again a second later or is reset. The system
+/// lowers it to its own limit.
+const CONNECTIONS_WAITING: u32 = 4096;
 
 /// Both ports, bound.
 #[derive(Debug)]
@@ -57,15 +62,23 @@ impl Listeners {
     /// Binds what the configuration says.
     pub async fn bind(config: &Config) -> anyhow::Result<Self> {
         let bind = async |name: &str, address: SocketAddr| {
-            TcpListener::bind(address)
-                .await
-                .with_context(|| format!("{name}.listen: cannot bind {address}"))
+            listen(address).with_context(|| format!("{name}.listen: cannot bind {address}"))
         };
         Ok(Self {
             xds: bind("xds", config.xds.listen).await?,
             admin: bind("admin", config.admin).await?,
         })
     }
+}
+
+fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4(),
+        SocketAddr::V6(_) => TcpSocket::new_v6(),
+    }?;
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(CONNECTIONS_WAITING)
 }
 
 /// Runs until `shutdown` is cancelled and every stream has ended. The caller limits how long that may take.

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Parser;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
-use tracing::{error, info};
+use tracing::{error, info, warn};
 use tracing_subscriber::EnvFilter;
 use weir_control::{Listeners, config, run};
 
@@ -68,12 +69,23 @@ fn main() -> ExitCode {
     if flags.check {
         return ExitCode::SUCCESS;
     }
+    allow_open_files();
     match serve(flags, loaded) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             error!(error = format!("{error:#}"), "weir-control has failed");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Each sidecar and each host is a connection, and the usual 1,024 are there for programs that cannot take
+/// more, which this one can.
+fn allow_open_files() {
+    let raised = getrlimit(Resource::RLIMIT_NOFILE)
+        .and_then(|(_, most)| setrlimit(Resource::RLIMIT_NOFILE, most, most));
+    if let Err(error) = raised {
+        warn!(%error, "the limit of open files stays as it is");
     }
 }
 

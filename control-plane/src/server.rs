@@ -26,7 +26,7 @@ pub fn with_tls(tls: &Tls) -> Result<Server, String> {
 #[derive(Debug)]
 pub struct Services {
     /// Tables and standalone resources.
-    pub discovery: envoy_types::pb::envoy::service::discovery::v3::aggregated_discovery_service_server::AggregatedDiscoveryServiceServer<xds::Discovery>,
+    pub discovery: xds::Discovery,
     /// What proxies say.
     pub reports: weir_tables::v1::reports_server::ReportsServer<reports::Service>,
 }

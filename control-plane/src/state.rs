@@ -218,8 +218,8 @@ impl State {
             .polls(source.as_str(), fault.map_or("ok", Fault::as_str));
         let (cluster_name, source_name) = (cluster, source.as_str());
         let cluster = self.clusters.get_mut(cluster)?;
-        let was_dead = cluster.dead();
         let entry = cluster.hosts.get_mut(host)?;
+        let was_dead = entry.is_dead();
         match outcome {
             Ok(complaints) => {
                 if entry.succeeded(source, now, complaints.clone()) {
@@ -238,7 +238,7 @@ impl State {
                 }
             }
         }
-        if cluster.dead() != was_dead {
+        if entry.is_dead() != was_dead {
             cluster.changed = true;
             let suspects_itself = cluster.suspects_itself();
             info!(
@@ -281,7 +281,7 @@ impl State {
             .all(|cluster| cluster.caches_asked(now));
         let caches_asked = self.caches_asked;
         let due = |cluster: &Cluster| {
-            cluster.is_due(now) || caches_asked && cluster.holdings.is_changed()
+            cluster.is_due(now) || caches_asked && cluster.holdings.is_changed(now)
         };
         if !self.configured && !self.clusters.values().any(due) {
             return None;
@@ -308,17 +308,17 @@ impl State {
         for (name, cluster) in &mut self.clusters {
             let count = cluster.holdings.shards();
             let changed = if caches_asked {
-                cluster.holdings.take_changed()
+                cluster.holdings.take_changed(now)
             } else {
                 Vec::new()
             };
             for shard in changed {
                 let meta = next();
                 let message = tables::cache_shard(&cluster.holdings, shard, meta);
-                shards.insert(
-                    cache_shard_name(name, count, shard),
-                    tables::resource(meta, &message),
-                );
+                let resource = tables::resource(meta, &message);
+                let (bytes, rate) = (resource.body.len(), self.config.cache_bytes_per_second);
+                cluster.holdings.rest(shard, now, bytes, rate);
+                shards.insert(cache_shard_name(name, count, shard), resource);
                 self.metrics.published(name, "cache_shard");
             }
             if cluster.is_due(now) {
@@ -396,6 +396,9 @@ fn endpoints(name: &str, cluster: &Cluster) -> ClusterHosts {
     }
 }
 
+/// Few enough that the next table does not wait for them.
+const EVENTS_AT_ONCE: usize = 256;
+
 /// Owns the state until `shutdown` or until nobody sends news.
 pub async fn own(
     mut state: State,
@@ -404,21 +407,30 @@ pub async fn own(
     snapshots: watch::Sender<Arc<Snapshot>>,
     shutdown: CancellationToken,
 ) {
-    let mut next = Instant::now();
+    let stopped = shutdown.cancelled();
+    let tick = tokio::time::sleep(Duration::ZERO);
+    tokio::pin!(stopped, tick);
+    let mut batch = Vec::new();
     loop {
         tokio::select! {
             // In this order: no flood of news keeps tables from being built.
             biased;
-            () = shutdown.cancelled() => return,
-            () = tokio::time::sleep_until(next) => {
+            () = &mut stopped => return,
+            () = &mut tick => {
                 let now = Instant::now();
                 state.advance(now);
                 if let Some(snapshot) = state.publish(now) {
                     snapshots.send_replace(snapshot);
                 }
-                next = now + state.config.publish;
+                tick.as_mut().reset(now + state.config.publish);
             }
-            Some(event) = events.recv() => state.fold(Update::Client(event), Instant::now()),
+            // Every sidecar answers every table, so they come by the thousand.
+            1.. = events.recv_many(&mut batch, EVENTS_AT_ONCE) => {
+                let now = Instant::now();
+                for event in batch.drain(..) {
+                    state.fold(Update::Client(event), now);
+                }
+            }
             update = updates.recv() => match update {
                 Some(update) => state.fold(update, Instant::now()),
                 None => return,

@@ -12,12 +12,12 @@
 
 use std::time::Duration;
 
-use envoy_types::pb::envoy::service::discovery::v3::aggregated_discovery_service_server::AggregatedDiscoveryServiceServer;
 use tokio_util::sync::CancellationToken;
 use tonic::transport::Server;
 
 use crate::snapshot::Feed;
 
+pub mod codec;
 mod metrics;
 mod proxies;
 mod service;
@@ -44,11 +44,7 @@ const STREAMS_PER_CONNECTION: u32 = 256;
 
 /// The discovery service, for `Server::add_service`. Its streams end when `shutdown` is cancelled
 /// or the sender of snapshots is gone.
-pub fn service(
-    feed: Feed,
-    metrics: XdsMetrics,
-    shutdown: CancellationToken,
-) -> AggregatedDiscoveryServiceServer<Discovery> {
+pub fn service(feed: Feed, metrics: XdsMetrics, shutdown: CancellationToken) -> Discovery {
     let proxies = proxies::Proxies::default();
     let shared = stream::Shared {
         feed,
@@ -56,8 +52,7 @@ pub fn service(
         proxies,
         shutdown,
     };
-    AggregatedDiscoveryServiceServer::new(Discovery::new(shared))
-        .max_decoding_message_size(MAX_REQUEST_BYTES)
+    Discovery::new(shared)
 }
 
 /// A server with the limits and pings that sidecars need. TLS and services are the caller's.

@@ -211,3 +211,22 @@ async fn a_newer_report_stream_of_a_proxy_ends_the_older_with_aborted() {
         Code::InvalidArgument
     );
 }
+
+/// A fleet comes back at once. Nobody takes the connections here, so all of them have to find a place.
+#[tokio::test]
+async fn hundreds_of_connections_find_a_place_at_once() {
+    let system = std::fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap();
+    let places = system.trim().parse::<usize>().unwrap().min(800);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("c.yaml");
+    std::fs::write(&path, format!("{FREE}clusters: {{ r: {{}} }}\n")).unwrap();
+    let loaded = config::load(&path).map_err(|(error, _)| error).unwrap();
+    let listeners = Listeners::bind(&loaded.config).await.unwrap();
+    let address = listeners.xds.local_addr().unwrap();
+    let mut connections = Vec::new();
+    for _ in 0..places {
+        let limit = std::time::Duration::from_secs(1);
+        let connection = std::net::TcpStream::connect_timeout(&address, limit);
+        connections.push(connection.unwrap());
+    }
+}

@@ -2,10 +2,15 @@
 //! The program as a whole.
 
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_weir-control");
 
 fn weir_control(config: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_weir-control"));
+    with_config(Command::new(PROGRAM), config)
+}
+
+fn with_config(mut command: Command, config: &Path) -> Command {
     command
         .arg("--config")
         .arg(config)
@@ -49,31 +54,30 @@ fn a_bad_configuration_ends_with_64_and_one_line() {
     assert_eq!(output(weir_control(&path).arg("--bogus")).0, Some(64));
 }
 
-#[test]
-fn it_says_where_it_listens_and_ends_when_told_to() {
-    let folder = tempfile::tempdir().unwrap();
-    let (path, ports) = (
-        folder.path().join("c.yaml"),
-        folder.path().join("ports.json"),
-    );
+/// It serves, and where.
+fn started(program: Command, folder: &Path) -> (Child, serde_json::Value) {
+    let (path, ports) = (folder.join("c.yaml"), folder.join("ports.json"));
     let free = "{ listen: \"127.0.0.1:0\" }";
-    std::fs::write(
-        &path,
-        format!("xds: {free}\nadmin: {free}\nclusters: {{ r: {{}} }}\n"),
-    )
-    .unwrap();
-    let mut child = weir_control(&path)
+    let text = format!("xds: {free}\nadmin: {free}\nclusters: {{ r: {{}} }}\n");
+    std::fs::write(&path, text).unwrap();
+    let mut child = with_config(program, &path)
         .arg("--ports-file")
         .arg(&ports)
         .spawn()
         .unwrap();
-    let ports = loop {
+    loop {
         match std::fs::read(&ports) {
-            Ok(text) => break serde_json::from_slice::<serde_json::Value>(&text).unwrap(),
+            Ok(text) => return (child, serde_json::from_slice(&text).unwrap()),
             Err(_) if child.try_wait().unwrap().is_some() => panic!("ended"),
             Err(_) => std::thread::yield_now(),
         }
-    };
+    }
+}
+
+#[test]
+fn it_says_where_it_listens_and_ends_when_told_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut child, ports) = started(Command::new(PROGRAM), folder.path());
     for name in ["xds", "admin"] {
         std::net::TcpStream::connect(ports[name].as_str().unwrap()).unwrap();
     }
@@ -84,4 +88,20 @@ fn it_says_where_it_listens_and_ends_when_told_to() {
         .unwrap();
     assert!(kill.success());
     assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn it_takes_as_many_connections_as_the_system_allows() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut few = Command::new("sh");
+    few.args(["-c", "ulimit -Sn 64; exec \"$0\" \"$@\"", PROGRAM]);
+    let (mut child, _) = started(few, folder.path());
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", child.id())).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let line = limits
+        .lines()
+        .find(|line| line.starts_with("Max open files"));
+    let figures: Vec<&str> = line.unwrap().split_whitespace().skip(3).take(2).collect();
+    assert_eq!(figures[0], figures[1], "{limits}");
 }

@@ -141,6 +141,13 @@ pub(super) fn file(path: &Path, reader: &mut Reader) -> Result<Config, Error> {
             ms(100),
             ms(10)..=ms(10_000),
         )?,
+        // Ten thousand keys are pushed again after 0.2 s, a million after 20 s.
+        cache_bytes_per_second: root.section("publish").size(
+            &written.publish.cache_bytes_per_second,
+            "cache_bytes_per_second",
+            512 << 10,
+            1 << 10..=1 << 30,
+        )?,
         reports: ReportLimits {
             max_proxies: reports.whole(
                 &written.reports.max_proxies,

@@ -41,7 +41,7 @@ section! {
 }
 section! {
     /// How often tables are built.
-    Publish { interval: Option<Text> }
+    Publish { interval: Option<Text>, cache_bytes_per_second: Option<Text> }
 }
 section! {
     /// What is kept of reports.

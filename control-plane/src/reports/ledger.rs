@@ -18,6 +18,8 @@ pub struct Ledger {
 #[derive(Debug, Default)]
 struct Vm {
     heard: Duration,
+    /// On the proxy's clock: when the last record that was taken in was written.
+    published_ns: Option<u64>,
     clusters: BTreeMap<String, Counters>,
 }
 
@@ -107,6 +109,7 @@ impl Ledger {
             }
             let vm = vms.entry(key).or_default();
             vm.heard = now;
+            let since = vm.published_ns.replace(record.published_ns);
             let written = now.saturating_sub(Duration::from_nanos(clock - record.published_ns));
             for cluster in &record.clusters {
                 let news = news.entry(cluster.cluster.clone()).or_default();
@@ -115,6 +118,12 @@ impl Ledger {
                     .or_default()
                     .fold(cluster, known, news);
                 observe(cluster, written, news);
+                // A record repeats those of the records before it.
+                let new = |assignment: &&v1::Assignment| {
+                    let age = u64::from(assignment.age_ms) * 1_000_000;
+                    since.is_none_or(|since| record.published_ns.saturating_sub(age) > since)
+                };
+                assign(cluster.assignments.iter().filter(new), written, news);
             }
         }
         (news, dropped)
@@ -194,14 +203,19 @@ fn observe(record: &v1::ClusterRecord, written: Duration, news: &mut News) {
         .filter_map(|host| Some((host, host.load.as_ref().filter(sane)?)));
     news.loads
         .extend(loads.map(|(host, load)| (host.address.clone(), load.clone(), at(load.age_ms))));
-    news.assignments
-        .extend(record.assignments.iter().map(|assignment| {
-            (
-                KeyHash(assignment.key),
-                HostId(assignment.host_id),
-                at(assignment.age_ms),
-            )
-        }));
+}
+
+fn assign<'a>(
+    assignments: impl Iterator<Item = &'a v1::Assignment>,
+    written: Duration,
+    news: &mut News,
+) {
+    let assigned = |assignment: &v1::Assignment| {
+        let age = Duration::from_millis(assignment.age_ms.into());
+        let (key, host) = (KeyHash(assignment.key), HostId(assignment.host_id));
+        (key, host, written.saturating_sub(age))
+    };
+    news.assignments.extend(assignments.map(assigned));
 }
 
 #[cfg(test)]

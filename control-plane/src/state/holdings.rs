@@ -27,6 +27,14 @@ pub struct Claim {
 struct Shard {
     keys: BTreeMap<KeyHash, Vec<Claim>>,
     changed: bool,
+    /// It is not taken before, so that a large one is not pushed for each key that comes or goes.
+    rests_until: Duration,
+}
+
+impl Shard {
+    fn is_due(&self, now: Duration) -> bool {
+        self.changed && now >= self.rests_until
+    }
 }
 
 /// The holders of all keys.
@@ -171,17 +179,30 @@ impl Holdings {
         }
     }
 
-    /// The numbers of the shards that look different since they were last taken.
-    pub fn take_changed(&mut self) -> Vec<u32> {
-        let shards = self.shards.iter_mut().zip(0..);
-        shards
-            .filter_map(|(shard, number)| std::mem::take(&mut shard.changed).then_some(number))
-            .collect()
+    /// The numbers of the shards that look different since they were last taken, but for those that rest.
+    pub fn take_changed(&mut self, now: Duration) -> Vec<u32> {
+        let mut taken = Vec::new();
+        for (shard, number) in self.shards.iter_mut().zip(0..) {
+            if shard.is_due(now) {
+                shard.changed = false;
+                taken.push(number);
+            }
+        }
+        taken
     }
 
-    /// Whether a shard looks different since it was last taken.
-    pub fn is_changed(&self) -> bool {
-        self.shards.iter().any(|shard| shard.changed)
+    /// Whether there is a shard to take.
+    pub fn is_changed(&self, now: Duration) -> bool {
+        self.shards.iter().any(|shard| shard.is_due(now))
+    }
+
+    /// The shard was taken and took so many bytes: it rests until its share of the bytes that a sidecar may
+    /// get in a second allows for them.
+    pub fn rest(&mut self, shard: u32, now: Duration, bytes: usize, bytes_per_second: usize) {
+        let all = bytes as u64 * u64::from(self.shards());
+        if let Some(shard) = self.shards.get_mut(shard as usize) {
+            shard.rests_until = now + Duration::from_millis(all * 1000 / bytes_per_second as u64);
+        }
     }
 
     /// How many shards there are.

@@ -96,18 +96,43 @@ impl XdsMetrics {
         self.lost_events.inc();
     }
 
-    pub(super) fn count_response(&self, type_url: &str, resources: usize, bytes: usize) {
+    /// The counters of one type. A stream asks once: to look for them costs more than to count.
+    pub(super) fn of_type(&self, type_url: &'static str) -> OfType {
         let label = TypeLabel::of(type_url);
-        self.responses.get_or_create(&label).inc();
-        self.resources
-            .get_or_create(&label)
-            .inc_by(resources as u64);
-        self.bytes.get_or_create(&label).inc_by(bytes as u64);
+        OfType {
+            type_url,
+            responses: self.responses.get_or_create_owned(&label),
+            resources: self.resources.get_or_create_owned(&label),
+            bytes: self.bytes.get_or_create_owned(&label),
+            acks: self.acks.get_or_create_owned(&label),
+            nacks: self.nacks.get_or_create_owned(&label),
+        }
+    }
+}
+
+/// What is counted of one type.
+#[derive(Debug)]
+pub(super) struct OfType {
+    pub(super) type_url: &'static str,
+    responses: Counter,
+    resources: Counter,
+    bytes: Counter,
+    acks: Counter,
+    nacks: Counter,
+}
+
+impl OfType {
+    pub(super) fn count_response(&self, resources: usize, bytes: usize) {
+        self.responses.inc();
+        self.resources.inc_by(resources as u64);
+        self.bytes.inc_by(bytes as u64);
     }
 
-    pub(super) fn count_verdict(&self, type_url: &str, refused: bool) {
-        let family = if refused { &self.nacks } else { &self.acks };
-        family.get_or_create(&TypeLabel::of(type_url)).inc();
+    pub(super) fn count_verdict(&self, refused: bool) {
+        match refused {
+            true => self.nacks.inc(),
+            false => self.acks.inc(),
+        };
     }
 }
 

@@ -25,15 +25,17 @@ pub(super) struct Claim {
     proxies: Proxies,
     proxy: Arc<str>,
     stream: StreamId,
-    /// Cancelled when a newer stream of the same proxy has come.
-    pub(super) superseded: CancellationToken,
 }
 
 impl Proxies {
-    /// Makes `stream` the one of `proxy` and supersedes the one before.
-    pub(super) fn claim(&self, proxy: Arc<str>, stream: StreamId) -> Claim {
-        let superseded = CancellationToken::new();
-        let entry = (stream, superseded.clone());
+    /// Makes `stream` the one of `proxy` and supersedes the one before, by cancelling what that one gave.
+    pub(super) fn claim(
+        &self,
+        proxy: Arc<str>,
+        stream: StreamId,
+        superseded: CancellationToken,
+    ) -> Claim {
+        let entry = (stream, superseded);
         if let Some((_, older)) = self.lock().insert(proxy.clone(), entry) {
             older.cancel();
         }
@@ -41,7 +43,6 @@ impl Proxies {
             proxies: self.clone(),
             proxy,
             stream,
-            superseded,
         }
     }
 
@@ -69,14 +70,21 @@ mod tests {
     #[test]
     fn a_newer_stream_supersedes_and_the_end_of_the_older_does_not_forget_it() {
         let proxies = Proxies::default();
-        let older = proxies.claim("a".into(), StreamId(1));
-        let other = proxies.claim("b".into(), StreamId(2));
-        let newer = proxies.claim("a".into(), StreamId(3));
-        assert!(older.superseded.is_cancelled());
-        assert!(!other.superseded.is_cancelled());
+        let tokens = [(); 5].map(|()| CancellationToken::new());
+        let claim = |proxy: &str, stream: usize| {
+            proxies.claim(
+                proxy.into(),
+                StreamId(stream as u64),
+                tokens[stream].clone(),
+            )
+        };
+        let (older, other) = (claim("a", 1), claim("b", 2));
+        let newer = claim("a", 3);
+        assert!(tokens[1].is_cancelled());
+        assert!(!tokens[2].is_cancelled());
         drop(older);
-        let newest = proxies.claim("a".into(), StreamId(4));
-        assert!(newer.superseded.is_cancelled());
+        let newest = claim("a", 4);
+        assert!(tokens[3].is_cancelled());
         drop((newer, newest, other));
         assert!(proxies.lock().is_empty());
     }

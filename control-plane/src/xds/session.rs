@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use envoy_types::pb::envoy::service::discovery::v3 as discovery;
-use envoy_types::pb::google::protobuf::Any;
 use tonic::Status;
 
-use super::subscription::{Delta, Subscription, Verdict};
+use super::codec::Response;
+use super::subscription::{Subscription, Verdict};
 use super::types;
-use crate::snapshot::{Resource, Snapshot};
+use crate::snapshot::Snapshot;
 
 /// Types that one stream may ask for. Envoy knows about a dozen.
 const MAX_TYPES: usize = 32;
@@ -92,10 +92,7 @@ impl Session {
     ///
     /// A type that is not in the snapshot is unknown, which is not the same as empty: nothing is
     /// answered, so that a server that has just started does not take away what its clients have.
-    pub fn on_snapshot(
-        &mut self,
-        snapshot: &Snapshot,
-    ) -> Option<discovery::DeltaDiscoveryResponse> {
+    pub fn on_snapshot(&mut self, snapshot: &Snapshot) -> Option<Response> {
         let unused = self.types(types::ROUTING).all(|(rank, subscription)| {
             snapshot
                 .of_type(&rank.1)
@@ -107,11 +104,12 @@ impl Session {
         for (Rank(_, type_url), subscription) in &mut self.subscriptions {
             let held_back = warming && types::ROUTING.contains(&&**type_url);
             let removals = unused || !types::CLUSTERS.contains(&&**type_url);
-            let Some(resources) = snapshot.of_type(type_url).filter(|_| !held_back) else {
+            let published = snapshot.resources.get_key_value(&**type_url);
+            let Some((type_url, resources)) = published.filter(|_| !held_back) else {
                 continue;
             };
             if let Some(delta) = subscription.on_snapshot(resources, removals) {
-                return Some(response(type_url, delta));
+                return Some(Response { type_url, delta });
             }
         }
         None
@@ -124,25 +122,6 @@ impl Session {
         self.subscriptions
             .iter()
             .filter(|(rank, _)| wanted.contains(&&*rank.1))
-    }
-}
-
-fn response(type_url: &str, delta: Delta) -> discovery::DeltaDiscoveryResponse {
-    let resource = |(name, Resource { version, body })| discovery::Resource {
-        name,
-        version: version.to_string(),
-        resource: Some(Any {
-            type_url: type_url.to_owned(),
-            value: body.into(),
-        }),
-        ..Default::default()
-    };
-    discovery::DeltaDiscoveryResponse {
-        type_url: type_url.to_owned(),
-        nonce: delta.nonce.to_string(),
-        resources: delta.resources.into_iter().map(resource).collect(),
-        removed_resources: delta.removed,
-        ..Default::default()
     }
 }
 

@@ -5,17 +5,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use envoy_types::pb::envoy::service::discovery::v3::{
-    DeltaDiscoveryRequest, DeltaDiscoveryResponse,
-};
-use prost::Message;
+use envoy_types::pb::envoy::service::discovery::v3::DeltaDiscoveryRequest;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tonic::{Status, Streaming};
 use tracing::{debug, info, warn};
 
-use super::metrics::XdsMetrics;
+use super::codec::Response;
+use super::metrics::{OfType, XdsMetrics};
 use super::proxies::{Claim, Proxies};
 use super::session::Session;
 use super::subscription::Verdict;
@@ -31,7 +29,7 @@ const FAREWELL_TIMEOUT: Duration = Duration::from_secs(5);
 /// snapshot when this one is on its way.
 pub(super) const RESPONSES_WAITING: usize = 1;
 
-pub(super) type Outbound = mpsc::Sender<Result<DeltaDiscoveryResponse, Status>>;
+pub(super) type Outbound = mpsc::Sender<Result<Response, Status>>;
 
 /// What every stream of a server shares.
 #[derive(Clone, Debug)]
@@ -116,7 +114,12 @@ struct Connection<'a> {
     shared: &'a mut Shared,
     stream: StreamId,
     session: Session,
-    claim: Option<Claim>,
+    /// Of the types that were sent.
+    counted: Vec<OfType>,
+    /// Cancelled when a newer stream of the same proxy has come, or at shutdown.
+    over: CancellationToken,
+    /// The filter's: its place among the proxies.
+    _claim: Option<Claim>,
 }
 
 impl<'a> Connection<'a> {
@@ -127,15 +130,18 @@ impl<'a> Connection<'a> {
         session: Session,
     ) -> Self {
         let proxy = &session.proxy;
+        let over = shared.shutdown.child_token();
         let claim = session
             .weir
-            .then(|| shared.proxies.claim(proxy.clone(), stream));
+            .then(|| shared.proxies.claim(proxy.clone(), stream, over.clone()));
         info!(%proxy, stream = stream.0, ?peer, weir = session.weir, "stream opened");
         let connection = Self {
             shared,
             stream,
-            claim,
             session,
+            counted: Vec::new(),
+            over,
+            _claim: claim,
         };
         connection.tell(ClientEvent::Connected {
             stream,
@@ -153,15 +159,13 @@ impl<'a> Connection<'a> {
         responses: &Outbound,
     ) -> End {
         let open = self.shared.metrics.opened(self.session.weir);
-        let superseded = self
-            .claim
-            .as_ref()
-            .map_or_else(CancellationToken::new, |claim| claim.superseded.clone());
-        let shutdown = self.shared.shutdown.clone();
+        let over = self.over.clone();
         let end = tokio::select! {
             end = self.converse(first, &mut requests, responses) => end,
-            () = superseded.cancelled() => End::Superseded,
-            () = shutdown.cancelled() => End::Shutdown,
+            () = over.cancelled() => match self.shared.shutdown.is_cancelled() {
+                true => End::Shutdown,
+                false => End::Superseded,
+            },
             () = responses.closed() => End::ClientClosed,
         };
         drop(open);
@@ -225,9 +229,8 @@ impl<'a> Connection<'a> {
             removed,
             refusal,
         } = verdict;
-        self.shared
-            .metrics
-            .count_verdict(type_url, refusal.is_some());
+        self.counted(type_url)
+            .inspect(|counted| counted.count_verdict(refusal.is_some()));
         let (stream, proxy) = (self.stream, self.session.proxy.clone());
         let type_url = Arc::from(type_url);
         self.tell(match refusal {
@@ -240,7 +243,7 @@ impl<'a> Connection<'a> {
                 removed,
             },
             Some(reason) => {
-                warn!(%proxy, %type_url, ?versions, reason, "resources refused");
+                warn!(%proxy, stream = stream.0, %type_url, ?versions, reason, "resources refused");
                 ClientEvent::Nacked {
                     stream,
                     proxy,
@@ -253,13 +256,20 @@ impl<'a> Connection<'a> {
         });
     }
 
-    fn count(&self, response: &DeltaDiscoveryResponse) {
-        let (resources, bytes) = (response.resources.len(), response.encoded_len());
-        self.shared
-            .metrics
-            .count_response(&response.type_url, resources, bytes);
-        let removed = response.removed_resources.len();
-        debug!(proxy = %self.session.proxy, r#type = response.type_url, resources, removed, bytes, "response");
+    fn count(&mut self, response: &Response) {
+        let Response { type_url, delta } = response;
+        let (resources, bytes) = (delta.resources.len(), response.encoded_len());
+        if self.counted(type_url).is_none() {
+            self.counted.push(self.shared.metrics.of_type(type_url));
+        }
+        self.counted(type_url)
+            .inspect(|counted| counted.count_response(resources, bytes));
+        let removed = delta.removed.len();
+        debug!(proxy = %self.session.proxy, stream = self.stream.0, r#type = type_url, resources, removed, bytes, "response");
+    }
+
+    fn counted(&self, type_url: &str) -> Option<&OfType> {
+        self.counted.iter().find(|of| of.type_url == type_url)
     }
 
     /// Never waits: a reader that is behind must not delay a table.

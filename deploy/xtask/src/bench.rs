@@ -72,6 +72,9 @@ impl Programs {
         if args.wants(&["request", "inference"]) {
             programs.push(("--epp", tools::build(workspace, "epp")?));
         }
+        if args.wants(&["push"]) {
+            programs.push(("--linear-cache", tools::build(workspace, "linear-cache")?));
+        }
         programs.push(("--filter", build_filter::run(workspace)?));
         programs.push(("--no-op", build_filter::no_op(workspace)?));
         let packages = ["weir-bench", "weir-control", "weir-llm-host", "weir-replay"];

@@ -31,6 +31,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, ensure};
+use weir_stage::bootstrap::standalone;
 use weir_stage::busy::Busy;
 use weir_stage::processes::Processes;
 use weir_stage::{envoy, http, interrupt};
@@ -70,7 +71,6 @@ pub(crate) struct Args {
 
 /// One run of the command.
 struct Demo {
-    root: PathBuf,
     programs: Programs,
     plan: Plan,
     workload: Workload,
@@ -90,7 +90,6 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     let folder = new_folder(workspace)?;
     let workload = Workload::prepare(workspace, &programs, &plan, &folder)?;
     let demo = Demo {
-        root: workspace.root.clone(),
         programs,
         plan,
         workload,
@@ -220,7 +219,7 @@ impl Demo {
                 let control =
                     weir_stage::control::start(processes, &programs.control, &config, folder)?;
                 let mut start = |node: &String| {
-                    let bootstrap = bootstrap::with_weir(&self.root, node, control.xds)?;
+                    let bootstrap = standalone(node, control.xds)?;
                     let caller =
                         envoy::start(processes, &programs.envoy, node, &bootstrap, folder)?;
                     wait_for_table(processes, node, caller.listener)?;

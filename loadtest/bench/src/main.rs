@@ -12,6 +12,7 @@ mod inference;
 mod load;
 mod part;
 mod programs;
+mod push;
 mod request;
 mod section;
 mod sidecar;

@@ -5,22 +5,25 @@ use anyhow::Result;
 use clap::ValueEnum;
 
 use crate::section::Section;
-use crate::{Bench, inference, request};
+use crate::{Bench, inference, push, request};
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Part {
     /// CPU and latency of a request, by who chooses its host
     Request,
+    /// From a change at a host to the sidecars that decide by it; a thousand sidecars
+    Push,
     /// The same prompts to emulated hosts of a language model, by who chooses the host
     Inference,
 }
 
 impl Part {
-    pub(crate) const ALL: [Self; 2] = [Self::Request, Self::Inference];
+    pub(crate) const ALL: [Self; 3] = [Self::Request, Self::Push, Self::Inference];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Request => "request",
+            Self::Push => "push",
             Self::Inference => "inference",
         }
     }
@@ -28,6 +31,7 @@ impl Part {
     pub(crate) fn measure(self, bench: &Bench) -> Result<Vec<Section>> {
         match self {
             Self::Request => request::measure(bench),
+            Self::Push => push::measure(bench),
             Self::Inference => inference::measure(bench),
         }
     }

@@ -7,6 +7,7 @@
 //!                └──────> Usage (CPU, memory)      Busy (the machine's cores)
 //! ```
 
+pub mod bootstrap;
 pub mod busy;
 pub mod command;
 pub mod control;
@@ -14,6 +15,7 @@ pub mod envoy;
 pub mod http;
 pub mod interrupt;
 pub mod machine;
+pub mod open_files;
 pub mod ports;
 pub mod processes;
 pub mod usage;

@@ -130,6 +130,27 @@ fn ages_count_from_when_the_record_was_written() {
 }
 
 #[test]
+fn assignments_that_a_record_repeats_are_told_once() {
+    let mut ledger = Ledger::default();
+    let mut at = |published_ms: u64, assigned_ms: &[u64]| {
+        let mut report = report("p", 0, 1, 1);
+        let assignment = |ms: &u64| v1::Assignment {
+            key: *ms,
+            host_id: 8,
+            age_ms: (published_ms - ms) as u32,
+        };
+        report.records[0].published_ns = published_ms * 1_000_000;
+        report.records[0].clusters[0].assignments = assigned_ms.iter().map(assignment).collect();
+        let (news, _) = ledger.fold(&report, NOW, &LIMITS);
+        let keys = news["c"].assignments.iter().map(|(key, ..)| key.0);
+        keys.collect::<Vec<u64>>()
+    };
+    assert_eq!(at(1000, &[900, 100]), [900, 100]);
+    assert_eq!(at(2000, &[1500, 1001, 900, 100]), [1500, 1001]);
+    assert!(at(2000, &[1500]).is_empty());
+}
+
+#[test]
 fn ranks_that_do_not_exist_are_ignored() {
     let mut report = report("p", 0, 1, 1);
     Ledger::default().fold(&report, NOW, &LIMITS);

@@ -139,6 +139,29 @@ fn contents(holdings: &Holdings, shard: u32) -> BTreeSet<(u64, u64, bool)> {
     .collect()
 }
 
+#[test]
+fn a_large_shard_rests_and_then_has_all_that_came_meanwhile() {
+    let mut holdings = Holdings::new(2);
+    let seconds = Duration::from_secs;
+    let key = |n: u64| KeyHash(n);
+    holdings.take_changed(seconds(0));
+    holdings.assume(HostId(1), key(1), seconds(60));
+    assert_eq!(holdings.take_changed(seconds(1)), [0]);
+    // Half of 1,000 bytes a second is this shard's.
+    holdings.rest(0, seconds(1), 2000, 1000);
+    holdings.assume(HostId(1), key(2), seconds(60));
+    assert!(!holdings.is_changed(seconds(4)));
+    assert!(holdings.take_changed(seconds(4)).is_empty());
+    holdings.assume(HostId(1), key(u64::MAX), seconds(60));
+    assert_eq!(
+        holdings.take_changed(seconds(4)),
+        [1],
+        "the other does not rest"
+    );
+    assert_eq!(holdings.take_changed(seconds(5)), [0]);
+    assert!(!holdings.is_changed(seconds(9)));
+}
+
 proptest! {
     #[test]
     fn folding_changes_gives_what_a_rebuild_from_scratch_gives(steps in prop::collection::vec(step(), 0..60)) {
@@ -158,12 +181,12 @@ proptest! {
     #[test]
     fn a_shard_is_marked_exactly_if_it_looks_different(steps in prop::collection::vec(step(), 0..60)) {
         let (mut holdings, mut model) = (Holdings::new(SHARDS), Model::default());
-        holdings.take_changed();
+        holdings.take_changed(Duration::from_millis(model.now));
         for step in steps.iter().filter(|step| !matches!(step, Step::Resize(_))) {
             let before: Vec<_> = (0..SHARDS).map(|shard| contents(&holdings, shard)).collect();
             model.step(step);
             take(&mut holdings, step, model.now);
-            let changed = holdings.take_changed();
+            let changed = holdings.take_changed(Duration::from_millis(model.now));
             for shard in 0..SHARDS {
                 let differs = before[shard as usize] != contents(&holdings, shard);
                 // A reset that takes a key away and a step that gives it back are two changes.

@@ -4,6 +4,7 @@ use envoy_types::pb::envoy::config::core::v3::Node;
 use tonic::Code;
 
 use super::*;
+use crate::snapshot::Resource;
 
 const HOSTS: &str = "type.googleapis.com/weir.v1.HostTable";
 
@@ -55,19 +56,21 @@ fn drain(session: &mut Session, snapshot: &Snapshot) -> Vec<String> {
             let kind = response.type_url.rsplit('.').next().unwrap();
             said.extend(
                 response
+                    .delta
                     .resources
                     .iter()
-                    .map(|r| format!("{kind} {}", r.name)),
+                    .map(|(name, _)| format!("{kind} {name}")),
             );
             said.extend(
                 response
-                    .removed_resources
+                    .delta
+                    .removed
                     .iter()
                     .map(|name| format!("-{kind} {name}")),
             );
             waiting.push(DeltaDiscoveryRequest {
-                type_url: response.type_url,
-                response_nonce: response.nonce,
+                type_url: response.type_url.to_owned(),
+                response_nonce: response.delta.nonce.to_string(),
                 ..Default::default()
             });
         }

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the sidecars are started with.
 
-use std::fs;
 use std::net::SocketAddr;
-use std::path::Path;
 
-use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use crate::demo::ways::Balancer;
@@ -27,27 +24,6 @@ pub(super) fn alone(node: &str, balancer: Balancer, hosts: &[SocketAddr]) -> Val
         "node": {"id": node, "cluster": "callers"},
         "admin": {"address": loopback(0)},
         "static_resources": {"listeners": [listener], "clusters": [cluster(balancer, hosts)]},
-    })
-}
-
-/// The project's own bootstrap for sidecars that weir-control tells everything, with another name
-/// and other ports.
-pub(super) fn with_weir(root: &Path, node: &str, control: SocketAddr) -> Result<String> {
-    let file = root.join("envoy-config/standalone/bootstrap.yaml");
-    let text = fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
-    let control = format!("port_value: {} }}", control.port());
-    let changes = [
-        ("id: sidecar-1", &*format!("id: {node}")),
-        ("port_value: 9901 }", "port_value: 0 }"),
-        ("port_value: 18000 }", &control),
-    ];
-    changes.into_iter().try_fold(text, |text, (old, new)| {
-        ensure!(
-            text.matches(old).count() == 1,
-            "{} does not hold `{old}` once",
-            file.display()
-        );
-        Ok(text.replace(old, new))
     })
 }
 
@@ -120,20 +96,4 @@ fn assignment(cluster: &str, addresses: &[SocketAddr]) -> Value {
 
 fn loopback(port: u16) -> Value {
     json!({"socket_address": {"address": "127.0.0.1", "port_value": port}})
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-
-    #[test]
-    fn the_standalone_bootstrap_takes_a_name_and_ports() {
-        let control = "127.0.0.1:41234".parse().unwrap();
-        let text = with_weir(Path::new(ROOT), "caller-2", control).unwrap();
-        for part in ["id: caller-2", "port_value: 0 }", "port_value: 41234 }"] {
-            assert_eq!(text.matches(part).count(), 1, "{part} in:\n{text}");
-        }
-    }
 }
