@@ -7,6 +7,8 @@
 //! Each part starts the processes it needs, measures its ways in turns, round after round, and
 //! gives ratios with their spread.
 
+mod decide;
+mod filter;
 mod part;
 mod programs;
 mod section;

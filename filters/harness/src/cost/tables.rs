@@ -36,10 +36,10 @@ pub struct Taken {
 }
 
 impl Fleet {
-    /// Keys of all hosts.
+    /// How many times ten thousand keys there are.
     #[must_use]
-    pub fn claims(self) -> usize {
-        self.hosts * self.keys
+    pub fn ten_thousands(self) -> f64 {
+        (self.hosts * self.keys) as f64 / 1e4
     }
 
     fn contents(self) -> Vec<Resource> {
