@@ -12,7 +12,7 @@ use weir_stage::usage::Process;
 use self::case::{Asked, Case};
 use crate::Bench;
 use crate::section::{Bound, Section, Target};
-use crate::spread::{Spread, digits};
+use crate::spread::Spread;
 
 const HOSTS: [usize; 3] = [14, 1000, 10_000];
 /// Times that a case is run in its turn; the fastest counts, because the machine only ever adds.
@@ -114,7 +114,7 @@ pub(crate) fn measure(bench: &Bench) -> Result<Vec<Section>> {
         rows.iter_mut().try_for_each(Row::measure)?;
     }
     let mut header = vec!["nanoseconds".to_owned()];
-    header.extend(HOSTS.map(|hosts| format!("{} hosts", digits(hosts as f64))));
+    header.extend(HOSTS.map(|hosts| format!("{hosts} hosts")));
     header.push("10,000 to 14".to_owned());
     let decisions = rows.iter().filter(|row| row.is_decision);
     let targets = decisions.map(Row::targets).collect::<Result<Vec<_>>>()?;
