@@ -7,13 +7,16 @@
 //!  deploy/tools/pins.toml       ^
 //!                             feeds   projects, items and rules for real hosts
 //!                             bench   what Weir costs beside its peers
+//!                             keep    the figures that tests hold
 //! ```
 
 mod bench;
 mod build_filter;
 mod demo;
 mod feeds;
+mod keep;
 mod lab;
+mod sizes;
 mod test;
 mod tools;
 mod workspace;
@@ -47,6 +50,8 @@ enum Command {
     Feeds(feeds::Args),
     /// Measure the rule-processing host: rules against jq and Python, orders, emulation
     Lab(lab::Args),
+    /// Measure fuel, host calls and sizes again and keep them as what tests expect
+    Keep,
     /// Build weir_filter.wasm and check its size
     BuildFilter,
 }
@@ -71,6 +76,7 @@ fn run(command: Command) -> Result<()> {
         Command::Demo(args) => demo::run(&workspace, &args),
         Command::Feeds(args) => feeds::run(&workspace, &args),
         Command::Lab(args) => lab::run(&workspace, &args),
+        Command::Keep => keep::run(&workspace),
         Command::BuildFilter => build_filter::run(&workspace).map(drop),
     }
 }

@@ -15,7 +15,7 @@ use clap::ValueEnum;
 use crate::test::suite::Counts;
 use crate::test::summary::{Outcome, Summary};
 use crate::workspace::Workspace;
-use crate::{build_filter, tools};
+use crate::{build_filter, sizes, tools};
 use weir_stage::command::Run;
 
 #[derive(clap::Args)]
@@ -41,6 +41,8 @@ enum Step {
     ClippyWasm,
     /// All tests
     Test,
+    /// Sizes of what is installed, as they were kept
+    Sizes,
     /// Licences, sources and banned crates
     Deny,
 }
@@ -63,6 +65,10 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
             Step::Clippy => summary.run("clippy", || clippy(workspace)),
             Step::ClippyWasm => summary.run("clippy-wasm", || clippy_wasm(workspace)),
             Step::Test => counts = Some(set_up_and_test(workspace, args, &mut summary)),
+            Step::Sizes => summary.run("sizes", || {
+                sizes::check(workspace)?;
+                Ok(Outcome::Passed)
+            }),
             Step::Deny => summary.run("deny", || licences::check(workspace)),
         }
     }

@@ -2,6 +2,7 @@
 //! The plugin configuration: as written ([`Written`], JSON) and as checked ([`Config`]).
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -148,7 +149,7 @@ pub struct Config {
 #[derive(Debug, PartialEq, Eq)]
 pub struct ClusterConfig {
     /// weir-control's name for the cluster.
-    pub table: String,
+    pub table: Rc<str>,
     /// Where the key is.
     pub key: KeySource,
     /// The header that names the priority.
@@ -296,7 +297,7 @@ fn check_cluster(name: &str, written: WrittenCluster) -> Result<ClusterConfig, C
     check_header(&field("priority_header"), &written.priority_header)?;
     let (key, user, priority_header) = (written.key, written.user, written.priority_header);
     Ok(ClusterConfig {
-        table,
+        table: table.into(),
         key,
         priority_header,
         user,
@@ -391,8 +392,8 @@ mod tests {
     #[test]
     fn a_cluster_is_found_by_envoys_name_or_by_the_star() {
         let config = Config::parse(br#"{"clusters":{"a":{},"*":{"table":"rest"}}}"#).unwrap();
-        assert_eq!(config.cluster("a").unwrap().table, "a");
-        assert_eq!(config.cluster("b").unwrap().table, "rest");
+        assert_eq!(config.cluster("a").unwrap().table.as_ref(), "a");
+        assert_eq!(config.cluster("b").unwrap().table.as_ref(), "rest");
         assert!(config.only_cluster().is_none());
     }
 

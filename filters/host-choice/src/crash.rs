@@ -13,7 +13,7 @@ const HEADER: &str = "x-weir-crash";
 const OWNER: &str = "weir/crash-test/owner";
 
 pub(crate) fn request() {
-    match hostcalls::header(Map::Request, HEADER).as_deref() {
+    match hostcalls::headers(Map::Request).get(HEADER) {
         Some(b"here") => core::arch::wasm32::unreachable(),
         Some(b"owner") => {
             let _ = hostcalls::set_shared(OWNER, &[1], None);

@@ -8,6 +8,8 @@
 
 use std::time::Duration;
 
+use crate::headers::Headers;
+
 /// The host's status code for a call that did not succeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Failed(pub(crate) u32);
@@ -53,13 +55,7 @@ unsafe extern "C" {
         data: *mut *mut u8,
         size: *mut usize,
     ) -> u32;
-    fn proxy_get_header_map_value(
-        map: u32,
-        key: *const u8,
-        key_size: usize,
-        value: *mut *mut u8,
-        value_size: *mut usize,
-    ) -> u32;
+    fn proxy_get_header_map_pairs(map: u32, pairs: *mut *mut u8, size: *mut usize) -> u32;
     fn proxy_replace_header_map_value(
         map: u32,
         key: *const u8,
@@ -182,19 +178,16 @@ pub(crate) fn buffer(buffer: Buffer) -> Vec<u8> {
     }
 }
 
-/// The header's value; none where it is absent or empty.
-pub(crate) fn header(map: Map, name: &str) -> Option<Vec<u8>> {
+/// The whole map; empty where it is out of reach.
+pub(crate) fn headers(map: Map) -> Headers {
     let (mut data, mut size) = (std::ptr::null_mut(), 0);
-    // SAFETY: the name and both results outlive the call.
-    let status = unsafe {
-        proxy_get_header_map_value(map as u32, name.as_ptr(), name.len(), &mut data, &mut size)
-    };
-    let value = if status == OK {
-        take(data, size)
+    // SAFETY: both results outlive the call.
+    let status = unsafe { proxy_get_header_map_pairs(map as u32, &mut data, &mut size) };
+    if status == OK {
+        Headers::new(take(data, size))
     } else {
-        Vec::new()
-    };
-    (!value.is_empty()).then_some(value)
+        Headers::default()
+    }
 }
 
 pub(crate) fn set_header(map: Map, name: &str, value: &str) -> Result<(), Failed> {

@@ -20,12 +20,15 @@
 //! module, under weir-testkit and in Envoy.
 
 pub mod config;
+pub mod headers;
 pub mod index;
 pub mod lease;
 pub mod orca;
 pub mod record;
 pub mod stream;
 
+#[cfg(target_arch = "wasm32")]
+mod caller;
 #[cfg(target_arch = "wasm32")]
 mod control;
 #[cfg(all(target_arch = "wasm32", feature = "crash-test"))]

@@ -1,26 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One request and its answer.
 
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
 use proxy_wasm::traits::{Context, HttpContext};
 use proxy_wasm::types::Action;
-use weir_policy::{
-    Cluster, HostId, KeyHash, Outcome, Rank, Ranked, Reason, Request, USERS, user_priority,
-};
+use weir_policy::{Cluster, HostId, KeyHash, Outcome, Rank, Ranked, Reason, Request};
 
-use crate::config::{
-    ClusterConfig, Config, KEY_HEADER, KeySource, PRIORITY_HEADER, Trust, USER_HEADER, UserSource,
-    key_in_path,
-};
+use crate::config::{ClusterConfig, Config};
+use crate::headers::Headers;
 use crate::hostcalls::{self, Map};
 use crate::record::Ending;
-use crate::{orca, vm};
+use crate::{caller, orca, vm};
 
 /// Read by Envoy's override_host policy; the wire form of the Kubernetes inference gateway's picker.
 const DESTINATION: &str = "x-gateway-destination-endpoint";
+/// Room for an IPv4 address with its port and a comma.
+const USUAL_ADDRESS: usize = 22;
 const DEBUG_HOST: &str = "x-weir-host";
 const DEBUG_REASON: &str = "x-weir-reason";
 /// Filter state for access logs: `%FILTER_STATE(wasm.weir_reason:PLAIN)%`.
@@ -40,7 +37,7 @@ pub(crate) struct Exchange {
 
 /// A request on its way.
 struct Sent {
-    table: String,
+    table: Rc<str>,
     /// Where it is: the first host named, then the one that answers.
     host: HostId,
     key: Option<KeyHash>,
@@ -62,9 +59,9 @@ impl Exchange {
         let Some(cluster) = cluster_of(config) else {
             return pass();
         };
-        let Some(asked) = vm::with(|vm| read_request(config, cluster, vm)) else {
-            return pass();
-        };
+        let headers = hostcalls::headers(Map::Request);
+        let random = vm::with(|vm| vm.random()).unwrap_or(0);
+        let asked = caller::read(config, cluster, &headers, random);
         let now = hostcalls::monotonic();
         let table = &cluster.table;
         let Some(decision) = vm::with(|vm| vm.decide(table, &asked, now)).flatten() else {
@@ -86,7 +83,7 @@ impl Exchange {
         }
     }
 
-    fn send(&mut self, table: &str, asked: &Request, hosts: Ranked, now: Duration) -> Action {
+    fn send(&mut self, table: &Rc<str>, asked: &Request, hosts: Ranked, now: Duration) -> Action {
         let named =
             vm::with(|vm| vm.cluster(table).and_then(|cluster| name(cluster, hosts))).flatten();
         let Some((host, destination)) = named else {
@@ -96,12 +93,11 @@ impl Exchange {
             return pass();
         }
         vm::with(|vm| vm.assigned(table, host, asked.key, asked.rank, now));
-        let (table, key, rank) = (table.to_owned(), asked.key, asked.rank);
         self.sent = Some(Sent {
-            table,
+            table: Rc::clone(table),
             host,
-            key,
-            rank,
+            key: asked.key,
+            rank: asked.rank,
             status: None,
         });
         Action::Continue
@@ -124,19 +120,24 @@ impl HttpContext for Exchange {
         let Some(reason) = self.reason else {
             return Action::Continue;
         };
-        let address =
-            hostcalls::property("upstream\0address").and_then(|a| String::from_utf8(a).ok());
+        let debug = self.config.as_ref().is_some_and(|config| config.debug);
+        let address = (debug || self.sent.is_some())
+            .then(|| hostcalls::property("upstream\0address"))
+            .flatten();
+        let address = address.as_deref().and_then(|a| std::str::from_utf8(a).ok());
         if let Some(sent) = &mut self.sent {
-            sent.status = hostcalls::header(Map::Response, ":status")
-                .and_then(|status| std::str::from_utf8(&status).ok()?.parse().ok());
+            let headers = hostcalls::headers(Map::Response);
+            sent.status = headers
+                .get(":status")
+                .and_then(|status| std::str::from_utf8(status).ok()?.parse().ok());
             // Envoy's own answer, on a time-out say, is no sign of life of the host.
             if envoy_flags(sent.status) == 0 {
-                sent.answered_by(address.as_deref(), hostcalls::monotonic());
+                sent.answered_by(address, &headers);
             }
         }
-        if self.config.as_ref().is_some_and(|config| config.debug) {
+        if debug {
             let _ = hostcalls::set_header(Map::Response, DEBUG_REASON, reason.as_str());
-            if let Some(address) = &address {
+            if let Some(address) = address {
                 let _ = hostcalls::set_header(Map::Response, DEBUG_HOST, address);
             }
         }
@@ -145,7 +146,6 @@ impl HttpContext for Exchange {
 
     fn on_log(&mut self) {
         let Some(sent) = self.sent.take() else { return };
-        let now = hostcalls::monotonic();
         let flags = envoy_flags(sent.status);
         let ending = match sent.status {
             Some(status) if flags == 0 => Ending::Status(status),
@@ -153,7 +153,7 @@ impl HttpContext for Exchange {
         };
         vm::with(|vm| {
             if flags & HOST_FAILED != 0 {
-                vm.failed(&sent.table, sent.host, now);
+                vm.failed(&sent.table, sent.host, hostcalls::monotonic());
             }
             vm.ended(&sent.table, sent.host, ending);
         });
@@ -162,21 +162,22 @@ impl HttpContext for Exchange {
 
 impl Sent {
     /// The answer comes from `address`: perhaps not from the first host named, and perhaps with its load.
-    fn answered_by(&mut self, address: Option<&str>, now: Duration) {
+    fn answered_by(&mut self, address: Option<&str>, headers: &Headers) {
         let Some(host) = address.map(HostId::of) else {
             return;
         };
-        let load = hostcalls::header(Map::Response, orca::HEADER)
-            .and_then(|value| orca::parse(&value, now));
+        let load = headers.get(orca::HEADER);
+        let load = load.and_then(|value| orca::parse(value, hostcalls::monotonic()));
         vm::with(|vm| {
             if host != self.host {
                 // Envoy tried the next one, because the first did not take it.
+                let now = hostcalls::monotonic();
                 vm.failed(&self.table, self.host, now);
                 vm.ended(&self.table, self.host, Ending::NoAnswer);
                 vm.assigned(&self.table, host, self.key, self.rank, now);
                 self.host = host;
             }
-            vm.answered(&self.table, host, load, now);
+            vm.answered(&self.table, host, load);
         });
     }
 }
@@ -195,84 +196,18 @@ fn cluster_of(config: &Config) -> Option<&ClusterConfig> {
     config.cluster(std::str::from_utf8(&name).ok()?)
 }
 
-/// Reads what the caller says of the request, as far as the caller is believed.
-fn read_request(config: &Config, cluster: &ClusterConfig, vm: &mut vm::Vm) -> Request {
-    let believed = is_trusted(config.trust);
-    if !believed {
-        remove_own_headers(cluster);
-    }
-    let header = |name: &str| {
-        let value = || hostcalls::header(Map::Request, name);
-        believed.then(value).flatten()
-    };
-    let key = match &cluster.key {
-        KeySource::Header(name) => header(name).map(|key| KeyHash::of(&key)),
-        KeySource::Path(template) => hostcalls::header(Map::Request, ":path")
-            .and_then(|path| key_in_path(template, &path).map(KeyHash::of)),
-    };
-    let class = config.class(header(&cluster.priority_header).as_deref());
-    let user = match &cluster.user {
-        UserSource::Header(name) => header(name),
-        UserSource::PeerCertificate => hostcalls::property("connection\0uri_san_peer_certificate")
-            .filter(|uri| !uri.is_empty()),
-    };
-    let user = match user {
-        Some(user) => user_priority(&user, hostcalls::hour()),
-        // Nobody in particular: every request takes its chance.
-        None => (vm.random() % u64::from(USERS)) as u8,
-    };
-    Request {
-        key,
-        rank: Rank::new(class, user),
-    }
-}
-
-/// Hosts believe these headers of whoever sends through the proxy. Headers of other names, which some
-/// application reads, are not taken from it.
-fn remove_own_headers(cluster: &ClusterConfig) {
-    let key = match &cluster.key {
-        KeySource::Header(name) => name,
-        KeySource::Path(_) => KEY_HEADER,
-    };
-    let user = match &cluster.user {
-        UserSource::Header(name) => name,
-        UserSource::PeerCertificate => USER_HEADER,
-    };
-    let configured = [key, user, &cluster.priority_header];
-    let configured = configured
-        .into_iter()
-        .filter(|name| name.starts_with("x-weir-"));
-    for name in configured.chain([KEY_HEADER, USER_HEADER, PRIORITY_HEADER]) {
-        let _ = hostcalls::remove_header(Map::Request, name);
-    }
-}
-
-fn is_trusted(trust: Trust) -> bool {
-    match trust {
-        Trust::Any => true,
-        Trust::None => false,
-        Trust::Mtls => {
-            hostcalls::property("connection\0mtls").is_some_and(|mtls| mtls.first() == Some(&1))
-        }
-        Trust::Loopback => hostcalls::property("source\0address")
-            .is_some_and(|address| std::str::from_utf8(&address).is_ok_and(is_loopback)),
-    }
-}
-
-fn is_loopback(address: &str) -> bool {
-    // Envoy may take the address from x-forwarded-for, which any caller can write; then it has no port.
-    address
-        .parse::<SocketAddr>()
-        .is_ok_and(|address| address.port() != 0 && address.ip().to_canonical().is_loopback())
-}
-
 /// The first host and the header that names them all.
 fn name(cluster: &Cluster, hosts: Ranked) -> Option<(HostId, String)> {
     let table = cluster.table()?;
-    let rows = || hosts.as_slice().iter().filter_map(|host| table.host(*host));
-    let first = rows().next()?.id();
-    let addresses: Vec<_> = rows().map(|host| host.address.as_str()).collect();
-    Some((first, addresses.join(",")))
+    let first = cluster.id(hosts.first()?)?;
+    let mut header = String::with_capacity(hosts.as_slice().len() * USUAL_ADDRESS);
+    for host in hosts.as_slice().iter().filter_map(|host| table.host(*host)) {
+        if !header.is_empty() {
+            header.push(',');
+        }
+        header.push_str(&host.address);
+    }
+    Some((first, header))
 }
 
 // Both pass through `on_http_response_headers` like an answer from a host, where debug headers are added.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
-use weir_policy::{Cluster, Decision, HostId, KeyHash, Load, Overload, Rank, Request};
+use weir_policy::{Cluster, Decision, HostId, KeyHash, Load, Rank, Request};
 use weir_tables::{parse_cache_shard_name, v1};
 
 use cluster::ClusterState;
@@ -81,7 +81,7 @@ impl Vm {
     /// A root has this configuration now. Says whether some root of this VM had it before.
     pub(crate) fn configured(&mut self, hash: u64, config: &Config, now: Duration) -> bool {
         for cluster in config.clusters.values() {
-            let state = self.clusters.entry(cluster.table.clone()).or_default();
+            let state = self.clusters.entry(cluster.table.to_string()).or_default();
             state.roots += 1;
         }
         // All are read anew: those that are not wanted by anybody are not kept up to date.
@@ -106,7 +106,7 @@ impl Vm {
     pub(crate) fn retired(&mut self, root: u32, config: &Config) {
         self.contenders.remove(&root);
         for cluster in config.clusters.values() {
-            if let Some(state) = self.clusters.get_mut(&cluster.table) {
+            if let Some(state) = self.clusters.get_mut(&*cluster.table) {
                 state.roots = state.roots.saturating_sub(1);
             }
         }
@@ -233,13 +233,11 @@ impl Vm {
         let Some(state) = self.clusters.get_mut(table) else {
             return;
         };
-        let known = state.cluster.table().and_then(|table| {
-            let row = table.host(table.index_of(host)?)?;
-            Some((row.address.clone(), table.policy().overload))
-        });
-        let (address, overload) = known.unwrap_or((String::new(), Overload::None));
-        if !address.is_empty() {
-            state.counters.assigned(host, &address, rank, overload);
+        if let Some(table) = state.cluster.table()
+            && let Some(row) = table.index_of(host).and_then(|index| table.host(index))
+        {
+            let overload = table.policy().overload;
+            state.counters.assigned(host, &row.address, rank, overload);
         }
         state.cluster.assigned(host, key, now);
     }
@@ -259,18 +257,13 @@ impl Vm {
     }
 
     /// A host answers, perhaps with its load.
-    pub(crate) fn answered(
-        &mut self,
-        table: &str,
-        host: HostId,
-        load: Option<Load>,
-        now: Duration,
-    ) {
+    pub(crate) fn answered(&mut self, table: &str, host: HostId, load: Option<Load>) {
         let Some(state) = self.clusters.get_mut(table) else {
             return;
         };
         state.cluster.answered(host);
         if let Some(load) = load {
+            let now = load.observed;
             state.counters.observed(host, load.clone());
             state.cluster.observed(host, load, now);
         }

@@ -41,9 +41,12 @@ impl AdmissionIndex {
 
     /// The hosts that admit `rank`, most admitting first.
     pub(crate) fn admitting(&self, rank: Rank) -> &[u32] {
-        let end = self
-            .order
-            .partition_point(|host| self.level(*host).is_some_and(|level| level.admits(rank)));
+        let admits = |host: &u32| self.level(*host).is_some_and(|level| level.admits(rank));
+        // Most of the time nobody refuses, and the last tells.
+        if self.order.last().is_some_and(admits) {
+            return &self.order;
+        }
+        let end = self.order.partition_point(admits);
         self.order.get(..end).unwrap_or_default()
     }
 

@@ -188,7 +188,7 @@ impl CacheIndex {
         &self,
         key: KeyHash,
         limit: usize,
-        random: u64,
+        random: u32,
     ) -> impl Iterator<Item = Holder> + '_ {
         let shard = self
             .shards
@@ -242,7 +242,7 @@ mod tests {
         assert_eq!(holders(7), []);
         assert_eq!(holders(u64::MAX), []);
         assert_eq!(
-            index.holders(KeyHash(9), 1, u64::MAX).next().unwrap().host,
+            index.holders(KeyHash(9), 1, u32::MAX).next().unwrap().host,
             HostId(2)
         );
     }

@@ -7,6 +7,7 @@ use crate::admission::AdmissionIndex;
 use crate::feedback::{AssumedKeys, Feedback};
 use crate::key::scale;
 use crate::selection::{Candidates, Ring};
+use crate::standing::Clock;
 use crate::{
     Assignment, CacheIndex, CacheShard, Decision, HostId, HostState, KeyHash, Level, Load, Outcome,
     Reason, Request, Table,
@@ -45,9 +46,9 @@ impl Cluster {
         if old != ids {
             self.feedback.relay(old, &ids);
         }
-        for (row, host) in self.feedback.rows_mut().zip(table.hosts()) {
+        for (index, host) in (0u32..).zip(table.hosts()) {
             if let Some(load) = &host.load {
-                row.observe(load.clone());
+                self.feedback.change(index, |row| row.observe(load.clone()));
             }
         }
         self.cache.resize(table.cache_shards());
@@ -94,24 +95,24 @@ impl Cluster {
     pub fn assigned(&mut self, host: HostId, key: Option<KeyHash>, now: Duration) {
         let Some(received) = &self.table else { return };
         let lifetime = received.table.policy().assumed_cached;
-        let index = received.table.index_of(host);
-        if let Some(row) = index.and_then(|index| self.feedback.row_mut(index)) {
-            row.assigned(now);
-            if let Some(key) = key {
-                self.feedback
-                    .assumed
-                    .insert(Assignment { key, host, at: now }, true, lifetime);
-            }
+        let Some(index) = received.table.index_of(host) else {
+            return;
+        };
+        self.feedback.change(index, |row| row.assigned(now));
+        if let Some(key) = key {
+            let assignment = Assignment { key, host, at: now };
+            self.feedback.assumed.insert(assignment, true, lifetime);
         }
     }
 
     /// A request that was sent to the host has ended, however.
     pub fn finished(&mut self, host: HostId) {
-        match self
-            .index_of(host)
-            .and_then(|index| self.feedback.row_mut(index))
-        {
-            Some(row) => row.in_flight = row.in_flight.saturating_sub(1),
+        match self.index_of(host) {
+            Some(index) => {
+                self.feedback.change(index, |row| {
+                    row.in_flight = row.in_flight.saturating_sub(1);
+                });
+            }
             None => self.feedback.departed_finished(host),
         }
     }
@@ -121,11 +122,7 @@ impl Cluster {
         let Some(index) = self.index_of(host) else {
             return;
         };
-        let newer = self
-            .feedback
-            .row_mut(index)
-            .is_some_and(|row| row.observe(load));
-        if newer
+        if self.feedback.change(index, |row| row.observe(load)) == Some(true)
             && let Some(received) = &self.table
             && let Some(level) = self.level_now(&received.table, index, now)
         {
@@ -135,35 +132,22 @@ impl Cluster {
 
     /// The host did not take a request: others come first for a moment.
     pub fn failed(&mut self, host: HostId, now: Duration) {
-        if let Some(row) = self
-            .index_of(host)
-            .and_then(|index| self.feedback.row_mut(index))
-        {
-            row.suspect_until = now + SUSPECT_FOR;
-        }
+        self.suspect(host, now + SUSPECT_FOR);
     }
 
     /// The host answered, so it takes requests.
     pub fn answered(&mut self, host: HostId) {
-        if let Some(row) = self
-            .index_of(host)
-            .and_then(|index| self.feedback.row_mut(index))
-        {
-            row.suspect_until = Duration::ZERO;
-        }
+        self.suspect(host, Duration::ZERO);
     }
 
     /// Requests in flight from the proxy's other VMs, all of them.
     pub fn set_peers_in_flight(&mut self, peers: impl Iterator<Item = (HostId, u32)>) {
-        for row in self.feedback.rows_mut() {
-            row.peers_in_flight = 0;
-        }
+        self.feedback.forget_peers();
         for (host, in_flight) in peers {
-            if let Some(row) = self
-                .index_of(host)
-                .and_then(|index| self.feedback.row_mut(index))
-            {
-                row.peers_in_flight = row.peers_in_flight.saturating_add(in_flight);
+            if let Some(index) = self.index_of(host) {
+                self.feedback.change(index, |row| {
+                    row.peers_in_flight = row.peers_in_flight.saturating_add(in_flight);
+                });
             }
         }
     }
@@ -186,6 +170,11 @@ impl Cluster {
             .map_or(0, |feedback| feedback.in_flight)
     }
 
+    /// The identity of the host with this table index.
+    pub fn id(&self, host: u32) -> Option<HostId> {
+        self.table.as_ref()?.ids.get(host as usize).copied()
+    }
+
     /// The newest load known of the host with this table index.
     pub fn load(&self, host: u32) -> Option<&Load> {
         self.feedback.row(host)?.load.as_ref()
@@ -194,7 +183,8 @@ impl Cluster {
     /// Jobs that are probably running or queued at the host with this table index.
     pub fn in_progress(&self, host: u32, now: Duration) -> Option<u32> {
         let stale_after = self.table()?.policy().stale_after;
-        Some(self.feedback.row(host)?.in_progress(now, stale_after))
+        let clock = Clock::new(now, stale_after);
+        Some(self.feedback.standing(host)?.in_progress(clock))
     }
 
     /// The level in force for the host with this table index; none where it is not up.
@@ -248,22 +238,32 @@ impl Cluster {
                 reason: Reason::Overloaded,
             };
         }
+        let clock = Clock::new(now, table.policy().stale_after);
         let candidates = Candidates {
             cluster: self,
             table,
             eligible,
             request,
             now,
+            clock,
         };
         let (ranked, reason) = table.policy().selection.select(&candidates, rng);
-        let suspect = |host| {
-            self.feedback
-                .row(host)
-                .is_some_and(|row| row.suspect_until > now)
+        let standing = |host| self.feedback.standing(host);
+        let suspect = |host| standing(host).is_some_and(|standing| standing.is_suspect(clock));
+        let ranked = match ranked.as_slice().iter().any(|host| suspect(*host)) {
+            true => ranked.demote(suspect),
+            false => ranked,
         };
         Decision {
-            outcome: Outcome::Send(ranked.demote(suspect)),
+            outcome: Outcome::Send(ranked),
             reason,
+        }
+    }
+
+    /// Others come before the host until then.
+    fn suspect(&mut self, host: HostId, until: Duration) {
+        if let Some(index) = self.index_of(host) {
+            self.feedback.change(index, |row| row.suspect_until = until);
         }
     }
 
@@ -287,6 +287,6 @@ impl Cluster {
 
 /// Half to one and a half times `mean`, so that those shed together do not come back together.
 fn jittered(mean: Duration, rng: &mut impl Rng) -> Duration {
-    let span = usize::try_from(mean.as_millis()).unwrap_or(usize::MAX);
-    mean / 2 + Duration::from_millis(scale(rng.next_u64(), span) as u64)
+    let span = u32::try_from(mean.as_millis()).unwrap_or(u32::MAX);
+    mean / 2 + Duration::from_millis(scale(rng.next_u32(), span as usize) as u64)
 }

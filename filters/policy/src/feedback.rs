@@ -4,6 +4,8 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
+use crate::hashed::Salted;
+use crate::standing::{Standing, nanos};
 use crate::{HostId, KeyHash, Load};
 
 /// Assignments remembered per host between two observations of its load. Beyond them a host is so much
@@ -32,22 +34,23 @@ pub(crate) struct HostFeedback {
 }
 
 impl HostFeedback {
-    /// Jobs that are probably running or queued at the host: what it said last and what was sent since
-    /// (document 001, section 9.2.3), or what is in flight from here where that is more.
-    pub(crate) fn in_progress(&self, now: Duration, stale_after: Duration) -> u32 {
-        let in_flight = self.in_flight.saturating_add(self.peers_in_flight);
-        match &self.load {
-            Some(load) if !load.is_stale(now, stale_after) => {
-                let since = self.assigned.partition_point(|sent| *sent <= load.observed);
-                let sent = (self.assigned.len() - since) as u32;
-                in_flight.max(load.in_progress.saturating_add(sent))
-            }
-            _ => in_flight,
+    /// What decisions compare of it.
+    fn standing(&self) -> Standing {
+        let load = self.load.as_ref();
+        let sent = self.assigned.len() as u32;
+        Standing {
+            observed: load.map_or(0, |load| nanos(load.observed)),
+            suspect_until: nanos(self.suspect_until),
+            known: load.map_or(0, |load| load.in_progress.saturating_add(sent)),
+            in_flight: self.in_flight.saturating_add(self.peers_in_flight),
         }
     }
 
     pub(crate) fn assigned(&mut self, now: Duration) {
         self.in_flight = self.in_flight.saturating_add(1);
+        if self.load.as_ref().is_some_and(|load| now <= load.observed) {
+            return;
+        }
         if self.assigned.len() == MAX_ASSIGNED_SINCE {
             self.assigned.pop_front();
         }
@@ -74,6 +77,8 @@ impl HostFeedback {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Feedback {
     rows: Vec<HostFeedback>,
+    /// Of each row, what decisions compare; brought up to date with it.
+    standings: Vec<Standing>,
     departed: HashMap<HostId, HostFeedback>,
     pub(crate) assumed: AssumedKeys,
 }
@@ -92,6 +97,7 @@ impl Feedback {
                     .unwrap_or_default()
             })
             .collect();
+        self.standings = self.rows.iter().map(HostFeedback::standing).collect();
         known.retain(|_, feedback| feedback.in_flight > 0);
         let room = MAX_DEPARTED.saturating_sub(self.departed.len());
         self.departed.extend(known.into_iter().take(room));
@@ -101,12 +107,30 @@ impl Feedback {
         self.rows.get(index as usize)
     }
 
-    pub(crate) fn row_mut(&mut self, index: u32) -> Option<&mut HostFeedback> {
-        self.rows.get_mut(index as usize)
+    pub(crate) fn standing(&self, index: u32) -> Option<Standing> {
+        self.standings.get(index as usize).copied()
     }
 
-    pub(crate) fn rows_mut(&mut self) -> impl Iterator<Item = &mut HostFeedback> {
-        self.rows.iter_mut()
+    /// Changes a row; none where there is no such row.
+    pub(crate) fn change<T>(
+        &mut self,
+        index: u32,
+        change: impl FnOnce(&mut HostFeedback) -> T,
+    ) -> Option<T> {
+        let row = self.rows.get_mut(index as usize)?;
+        let result = change(row);
+        if let Some(standing) = self.standings.get_mut(index as usize) {
+            *standing = row.standing();
+        }
+        Some(result)
+    }
+
+    /// Of no host is anything known to be in flight from the proxy's other VMs.
+    pub(crate) fn forget_peers(&mut self) {
+        for (row, standing) in self.rows.iter_mut().zip(&mut self.standings) {
+            row.peers_in_flight = 0;
+            standing.in_flight = row.in_flight;
+        }
     }
 
     pub(crate) fn departed(&self, host: HostId) -> Option<&HostFeedback> {
@@ -139,7 +163,7 @@ pub struct Assignment {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AssumedKeys {
     /// By key, the newest assignments; the oldest is overwritten.
-    hosts: HashMap<KeyHash, [Option<Assignment>; MAX_ASSUMED_HOSTS]>,
+    hosts: HashMap<KeyHash, [Option<Assignment>; MAX_ASSUMED_HOSTS], Salted>,
     /// Every insertion, oldest first, so that forgetting is cheap; whether it was sent from here.
     order: VecDeque<(Assignment, bool)>,
 }
@@ -225,6 +249,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::standing::Clock;
 
     fn seconds(seconds: u64) -> Duration {
         Duration::from_secs(seconds)
@@ -239,6 +264,11 @@ mod tests {
         }
     }
 
+    fn in_progress(host: &HostFeedback, now: u64) -> u32 {
+        let clock = Clock::new(seconds(now), seconds(5));
+        host.standing().in_progress(clock)
+    }
+
     #[test]
     fn what_was_sent_after_the_observation_is_added_to_it() {
         let mut host = HostFeedback::default();
@@ -246,13 +276,9 @@ mod tests {
         host.assigned(seconds(9));
         host.assigned(seconds(11));
         host.assigned(seconds(12));
-        assert_eq!(host.in_progress(seconds(12), seconds(5)), 6);
+        assert_eq!(in_progress(&host, 12), 6);
         assert!(host.observe(load(12, 1)));
-        assert_eq!(
-            host.in_progress(seconds(12), seconds(5)),
-            3,
-            "three are in flight from here"
-        );
+        assert_eq!(in_progress(&host, 12), 3, "three are in flight from here");
         assert!(
             !host.observe(load(11, 9)),
             "an older observation is ignored"
@@ -264,7 +290,7 @@ mod tests {
         let mut host = HostFeedback::default();
         host.observe(load(0, 50));
         host.assigned(seconds(8));
-        assert_eq!(host.in_progress(seconds(9), seconds(5)), 1);
+        assert_eq!(in_progress(&host, 9), 1);
     }
 
     #[test]
@@ -272,7 +298,7 @@ mod tests {
         let (a, b) = (HostId(1), HostId(2));
         let mut feedback = Feedback::default();
         feedback.relay(&[], &[a, b]);
-        feedback.row_mut(1).unwrap().assigned(seconds(1));
+        feedback.change(1, |row| row.assigned(seconds(1))).unwrap();
         feedback.relay(&[a, b], &[a]);
         assert_eq!(feedback.departed(b).unwrap().in_flight, 1);
         feedback.relay(&[a], &[a, b]);

@@ -45,8 +45,14 @@ pub(crate) fn split_mix(state: &mut u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Maps a uniform 64-bit number to `0..n` (Lemire, ACM TOMACS 2019, without the rejection step: the bias
-/// is below n / 2⁶⁴).
-pub(crate) fn scale(random: u64, n: usize) -> usize {
-    ((u128::from(random) * n as u128) >> 64) as usize
+/// Maps a uniform 32-bit number to `0..n` (Lemire, ACM TOMACS 2019, without the rejection step: the bias is
+/// below n / 2³², a hundred-thousandth for the largest table). Half a word is enough, and WebAssembly has no
+/// 128-bit product.
+pub(crate) fn scale(random: u32, n: usize) -> usize {
+    ((u64::from(random) * n as u64) >> 32) as usize
+}
+
+/// The half of a uniform number that mixes best, for [`scale`].
+pub(crate) fn upper(random: u64) -> u32 {
+    (random >> 32) as u32
 }

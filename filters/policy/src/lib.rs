@@ -31,12 +31,14 @@ mod cache;
 mod cluster;
 mod decision;
 mod feedback;
+mod hashed;
 mod host;
 mod key;
 mod level;
 pub mod overload;
 mod ranked;
 mod selection;
+mod standing;
 mod table;
 
 pub use cache::{CacheIndex, CacheShard, Holder, ShardError, shard_of};

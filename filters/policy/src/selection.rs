@@ -13,6 +13,7 @@ use std::time::Duration;
 use rand::Rng;
 
 use crate::cluster::Cluster;
+use crate::standing::Clock;
 use crate::{Ranked, Reason, Request, Table};
 
 /// The selection policies.
@@ -37,6 +38,8 @@ pub(crate) struct Candidates<'a> {
     pub(crate) eligible: &'a [u32],
     pub(crate) request: &'a Request,
     pub(crate) now: Duration,
+    /// The same, for comparing hosts.
+    pub(crate) clock: Clock,
 }
 
 impl Candidates<'_> {

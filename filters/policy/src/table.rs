@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::BuildHasherDefault;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use crate::hashed::AsIs;
 use crate::ranked::MAX_RANKED;
 use crate::{Host, HostId, Overload, Selection};
 
@@ -77,7 +78,7 @@ fn clipped(text: &str) -> String {
 pub struct Table {
     policy: Policy,
     hosts: Vec<Host>,
-    index_of: HashMap<HostId, u32, BuildHasherDefault<IdHasher>>,
+    index_of: HashMap<HostId, u32, BuildHasherDefault<AsIs>>,
     cache_shards: u32,
 }
 
@@ -157,25 +158,5 @@ impl Table {
     /// The index of the host's row.
     pub fn index_of(&self, host: HostId) -> Option<u32> {
         self.index_of.get(&host).copied()
-    }
-}
-
-/// Host identities are hashes already.
-#[derive(Clone, Copy, Debug, Default)]
-struct IdHasher(u64);
-
-impl Hasher for IdHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
-        }
-    }
-
-    fn write_u64(&mut self, id: u64) {
-        self.0 = id;
     }
 }

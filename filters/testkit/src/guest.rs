@@ -31,6 +31,9 @@ pub(crate) fn status(answer: Answer) -> wasmtime::Result<u32> {
     }
 }
 
+/// How a host gets memory of the module for what it hands over. Some modules call it `malloc`.
+pub(crate) const ALLOCATE: &str = "proxy_on_memory_allocate";
+
 /// A call from the module into the host.
 pub(crate) struct Guest<'a>(pub(crate) Caller<'a, State>);
 
@@ -70,6 +73,7 @@ impl Guest<'_> {
     pub(crate) fn give(&mut self, bytes: &[u8], pointer: u32, size: u32) -> Answer {
         let mut at = 0;
         if !bytes.is_empty() {
+            self.state().count(ALLOCATE);
             let allocate = self
                 .0
                 .data()

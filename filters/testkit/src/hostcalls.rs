@@ -22,6 +22,7 @@ macro_rules! host_function {
             $name,
             |caller: wasmtime::Caller<'_, $crate::state::State>, $($argument: $kind),*| {
                 let guest = &mut $crate::guest::Guest(caller);
+                guest.state().count($name);
                 $crate::guest::status($function(guest, $($argument),*))
             },
         )?

@@ -55,6 +55,8 @@ pub(crate) struct State {
     pub(crate) effective: Option<u32>,
     /// Set by `proxy_send_local_response`: the callback then counts as paused whatever it returns.
     pub(crate) answered: bool,
+    /// What the present callback has called, and how often.
+    pub(crate) calls: BTreeMap<&'static str, u64>,
     pub(crate) after: VecDeque<After>,
 
     pub(crate) roots: BTreeMap<u32, Root>,
@@ -81,6 +83,7 @@ impl State {
             current: 0,
             effective: None,
             answered: false,
+            calls: BTreeMap::new(),
             after: VecDeque::new(),
             roots: BTreeMap::new(),
             streams: BTreeMap::new(),
@@ -116,6 +119,10 @@ impl State {
     /// The root context of the context that host functions act on.
     pub(crate) fn root_id(&self) -> u32 {
         self.stream().map_or(self.context(), |stream| stream.root)
+    }
+
+    pub(crate) fn count(&mut self, call: &'static str) {
+        *self.calls.entry(call).or_default() += 1;
     }
 
     pub(crate) fn next_context(&mut self) -> u32 {

@@ -9,6 +9,7 @@ pub(crate) mod http;
 pub(crate) mod instance;
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -228,6 +229,17 @@ impl Vm {
     /// The fuel of the last call of an export, such as `proxy_on_request_headers`.
     pub fn fuel_of(&self, callback: &str) -> u64 {
         self.instance.borrow().fuel_of(callback)
+    }
+
+    /// The host functions that the last call of an export has called, by name and how often. What the
+    /// host hands over counts too, as `proxy_on_memory_allocate`: there it has to call into the module.
+    pub fn host_calls_of(&self, callback: &str) -> BTreeMap<&'static str, u64> {
+        self.instance.borrow().host_calls_of(callback)
+    }
+
+    /// The module's linear memory, which grows and never shrinks.
+    pub fn memory_bytes(&self) -> u64 {
+        self.instance.borrow().memory_bytes()
     }
 
     /// Whether it trapped.

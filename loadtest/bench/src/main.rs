@@ -7,7 +7,9 @@
 //! Each part starts the processes it needs, measures its ways in turns, round after round, and
 //! gives ratios with their spread.
 
+mod decide;
 mod epp;
+mod filter;
 mod inference;
 mod load;
 mod part;

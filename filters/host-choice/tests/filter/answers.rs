@@ -4,7 +4,7 @@
 use weir_tables::v1::{self, HostRecord};
 use weir_testkit::Action;
 
-use crate::harness::{
+use weir_harness::{
     A, B, C, Chosen, Proxy, RULES, SHARING, TICKS, ask, busy, milliseconds, request, resource,
     table, up,
 };

@@ -7,7 +7,7 @@ use prost::Message;
 use weir_tables::discovery::DeltaDiscoveryResponse;
 use weir_testkit::{HttpStream, Vm};
 
-use crate::harness::{
+use weir_harness::{
     A, B, C, Proxy, RULES, SHARING, VM_ID, busy, cached, milliseconds, resource, table, up,
 };
 

@@ -3,7 +3,7 @@
 
 use weir_testkit::{Error, LogLevel};
 
-use crate::harness::{A, Chosen, Proxy, RULES, ask, table, up};
+use weir_harness::{A, Chosen, Proxy, RULES, ask, table, up};
 
 #[test]
 fn each_bad_configuration_is_refused_with_field_and_reason_and_the_old_one_goes_on() {
@@ -102,7 +102,7 @@ fn no_configuration_is_the_default_one() {
         let root = proxy.worker().roots()[0];
         let tick = proxy.worker().tick_period(root);
         assert_eq!(tick, Some(std::time::Duration::from_millis(50)));
-        proxy.run(crate::harness::TICKS);
+        proxy.run(weir_harness::TICKS);
         assert!(proxy.ads().requests().is_empty(), "nothing is wanted");
     }
 }

@@ -1,115 +1,115 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Size of the module, and the fuel that requests cost (`cargo test -p weir-filter cost -- --nocapture`).
+//! What the filter costs, held against the figures in `tests/kept.toml`: exactly, because one build of the
+//! module costs the same on every machine. A change that moves them has to be worth it, and then renews them:
+//! `cargo xtask keep`.
 
-use weir_tables::v1;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
 
-use crate::harness::{
-    A, Chosen, Proxy, RULES, TICKS, ask, busy, cached, module_file, request, resource, table, up,
+use weir_harness::cost::{self, Fleet, Request};
+
+const HEAD: &str = "\
+# What the filter costs in WebAssembly: fuel, about one unit an instruction, and how often it calls the host.
+# Held exactly by tests/filter/cost.rs, renewed by `cargo xtask keep`. A change of these lines tells its reason.
+";
+/// Set by `cargo xtask keep`: the file is rewritten instead of being believed.
+const RENEW: &str = "WEIR_KEEP";
+/// A fleet of ten thousand cached keys.
+const TEN_THOUSAND_KEYS: Fleet = Fleet {
+    hosts: 10,
+    keys: 1000,
+    shards: 16,
 };
 
 #[test]
-fn the_module_is_smaller_than_a_megabyte() {
-    let bytes = std::fs::metadata(module_file()).unwrap().len();
-    println!("weir_filter.wasm: {bytes} bytes");
-    assert!(bytes < 1_000_000, "{bytes} bytes");
+fn fuel_and_host_calls_are_those_that_are_kept() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kept.toml");
+    let (now, kept) = (figures(), fs::read_to_string(&file).unwrap_or_default());
+    let changes = changes(&kept, &now);
+    if std::env::var_os(RENEW).is_some() {
+        print!("{changes}");
+        return fs::write(&file, now).expect("tests/kept.toml can be written");
+    }
+    assert!(
+        kept == now,
+        "other figures than tests/kept.toml has, for good reason? `cargo xtask keep` renews it\n{changes}"
+    );
 }
 
-/// Shows the fuel of each callback of a request that ends with an answer; returns that of the choice.
-fn show(proxy: &Proxy, name: &str, headers: &[(&str, &str)]) -> u64 {
-    let vm = proxy.worker();
-    let measure = || {
-        let request = request(vm, headers);
-        let asked = vm.fuel_of("proxy_on_request_headers");
-        if request.local_reply().is_none() {
-            let first = request.first();
-            request.answer(&first, &[(":status", "200")]);
+fn figures() -> String {
+    let tick = cost::tick();
+    let taken = cost::take(TEN_THOUSAND_KEYS, |work| work());
+    let others = format!(
+        "\n[tick]\nowner = {}\nother = {}\n\n[take-10000-keys]\nowner = {}\nother = {}\n\n[request]\n",
+        tick.owner, tick.other, taken.owner_fuel, taken.fuel
+    );
+    let requests = cost::requests();
+    let requests: String = requests.iter().map(request).collect();
+    [HEAD, &others, &requests].concat()
+}
+
+fn request(Request { name, fuel, calls }: &Request) -> String {
+    let call =
+        |(name, count): (&&str, &u64)| format!(", {} = {count}", name.trim_start_matches("proxy_"));
+    let calls: String = calls.iter().map(call).collect();
+    format!("\"{name}\" = {{ fuel = {fuel}{calls} }}\n")
+}
+
+/// The lines that differ, old and new.
+fn changes(old: &str, new: &str) -> String {
+    let (old, new) = (entries(old), entries(new));
+    let mut told = String::new();
+    for name in old
+        .keys()
+        .chain(new.keys().filter(|name| !old.contains_key(*name)))
+    {
+        let [was, is] =
+            [&old, &new].map(|entries| entries.get(name).map_or("nothing", |value| value));
+        if was != is {
+            told.push_str(&format!("{name}\n  was {was}\n  is  {is}\n"));
         }
-        let answered = vm.fuel_of("proxy_on_response_headers");
-        request.finish().unwrap();
-        (
-            request.reason(),
-            asked,
-            answered,
-            vm.fuel_of("proxy_on_log"),
-        )
-    };
-    // What grows has grown after the first ones.
-    (0..20).for_each(|_| drop(measure()));
-    let (reason, asked, answered, logged) = measure();
-    println!("{name:>28}: {reason:>14} request {asked:>7} response {answered:>6} log {logged:>6}");
-    asked
+    }
+    told
+}
+
+/// Values by table and name.
+fn entries(text: &str) -> BTreeMap<String, &str> {
+    let mut table = "";
+    let mut entries = BTreeMap::new();
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        match line.split_once(" = ") {
+            Some((name, value)) => drop(entries.insert(format!("{table} {name}"), value)),
+            None => table = line,
+        }
+    }
+    entries
 }
 
 #[test]
-fn fuel_of_requests_by_reason_does_not_grow_with_the_fleet() {
-    let mut known = Vec::new();
-    for count in [6_usize, 100, 1_000] {
-        let addresses: Vec<_> = (0..count)
-            .map(|n| format!("10.0.{}.{}:80", 100 + n / 100, 100 + n % 100))
-            .collect();
-        let hosts = || {
-            addresses
-                .iter()
-                .map(|address| busy(address, 1, 0))
-                .collect()
-        };
-        let first = addresses[0].as_str();
-        let mut dynamic = table(1, hosts());
-        dynamic.cache_shards = 16;
-        let proxy = Proxy::with(RULES, &[dynamic]);
-        proxy.ads().accepts(&cached(1, 16, &[("known", first)]));
-        proxy.run(TICKS);
-        known.push(show(
-            &proxy,
-            &format!("dynamic, {count} hosts"),
-            &[("x-weir-key", "known")],
-        ));
-        show(&proxy, "", &[("x-weir-key", "assumed")]);
-        show(&proxy, "", &[]);
-        let all = [
-            ("x-weir-key", "known"),
-            ("x-weir-priority", "high"),
-            ("x-weir-user", "me"),
-        ];
-        show(&proxy, "with priority and user", &all);
-        println!(
-            "{:>28}: fuel of a tick {}",
-            "",
-            proxy.worker().fuel_of("proxy_on_tick")
-        );
-        for selection in [
-            v1::Selection::Baseline,
-            v1::Selection::Random,
-            v1::Selection::Rendezvous,
-        ] {
-            let mut other = table(2, hosts());
-            other.policy.as_mut().unwrap().selection = selection.into();
-            proxy.ads().accepts(&[resource(&other)]);
-            proxy.run(TICKS);
-            show(&proxy, "", &[("x-weir-key", "key")]);
-        }
-    }
-    let [_, hundred, thousand] = known[..] else {
-        panic!("three fleets")
+fn changes_are_told_by_name() {
+    let changes = changes("[a]\nx = 1\ny = 2\n", "[a]\nx = 1\ny = 3\nz = 4\n");
+    assert_eq!(
+        changes,
+        "[a] y\n  was 2\n  is  3\n[a] z\n  was nothing\n  is  4\n"
+    );
+}
+
+#[test]
+fn fuel_does_not_grow_with_the_fleet() {
+    let requests = cost::requests();
+    let fuel = |name: &str| {
+        requests
+            .iter()
+            .find(|request| request.name == name)
+            .unwrap()
+            .fuel
     };
-    assert!(
-        thousand < 2 * hundred,
-        "{thousand} for 1,000 hosts, {hundred} for 100"
-    );
-    let mut shedding = table(1, vec![busy(A, 300, 300)]);
-    shedding.policy.as_mut().unwrap().overload = v1::Overload::Breaker.into();
-    show(
-        &Proxy::with(RULES, &[shedding]),
-        "shed",
-        &[("x-weir-key", "key")],
-    );
-    show(
-        &Proxy::with(RULES, &[table(1, up(&[]))]),
-        "no host",
-        &[("x-weir-key", "key")],
-    );
-    let without = Proxy::start(RULES);
-    ask(without.worker(), "key").finish().unwrap();
-    let fuel = without.worker().fuel_of("proxy_on_request_headers");
-    println!("{:>28}: {:>14} request {fuel:>7}", "no table", "no_table");
+    for name in ["known_cached", "not_cached"] {
+        let (few, many) = (fuel(name), fuel(&format!("{name}, 1000 hosts")));
+        assert!(
+            many < 2 * few,
+            "{name}: {many} with 1,000 hosts, {few} with 14"
+        );
+    }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use weir_tables::v1::{self, HostState};
 use weir_testkit::{Action, Vm};
 
-use crate::harness::{
+use weir_harness::{
     A, B, C, Chosen, Proxy, RULES, SHARING, TICKS, ask, busy, cached, host, milliseconds, request,
     resource, table, up, vm_of,
 };

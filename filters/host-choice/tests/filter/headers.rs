@@ -3,7 +3,7 @@
 
 use weir_testkit::{HttpStream, Vm};
 
-use crate::harness::{A, B, Chosen, Proxy, RULES, SHARING, TICKS, busy, request, table, up, vm_of};
+use weir_harness::{A, B, Chosen, Proxy, RULES, SHARING, TICKS, busy, request, table, up, vm_of};
 
 const DESTINATION: &str = "x-gateway-destination-endpoint";
 
@@ -31,7 +31,7 @@ fn a_destination_that_the_caller_sent_is_removed_where_envoy_chooses() {
 
     let no_route = proxy
         .host
-        .vm(&crate::harness::MODULE)
+        .vm(weir_harness::module())
         .vm_id("other")
         .plugin_config(RULES);
     assert!(

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use weir_testkit::Host;
 
-use crate::harness::{CONTROL, Proxy, RULES, SHARING, TICKS, milliseconds, vm};
+use weir_harness::{CONTROL, Proxy, RULES, SHARING, TICKS, milliseconds, vm};
 
 const ABORTED: u32 = 10;
 const UNAVAILABLE: u32 = 14;

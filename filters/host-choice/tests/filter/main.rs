@@ -6,7 +6,6 @@ mod any_events;
 mod configuration;
 mod cost;
 mod decisions;
-mod harness;
 mod headers;
 mod lease;
 mod refusals;

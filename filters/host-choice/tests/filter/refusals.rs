@@ -5,7 +5,7 @@ use weir_tables::discovery::Resource;
 use weir_tables::{CACHE_SHARD_TYPE, HOST_TABLE_TYPE, v1};
 use weir_testkit::LogLevel;
 
-use crate::harness::{
+use weir_harness::{
     A, B, Chosen, Proxy, RULES, TICKS, ask, cached, host, of_type, resource, shard, table, up,
 };
 

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use weir_policy::{HostId, KeyHash};
 use weir_tables::v1::{self, ClusterRecord};
 
-use crate::harness::{
+use weir_harness::{
     A, B, C, Chosen, Proxy, RULES, SHARING, ask, milliseconds, request, resource, table, up,
 };
 
@@ -192,7 +192,7 @@ fn what_a_dead_vm_wrote_is_not_told_and_its_slot_is_used_again() {
     proxy.run(milliseconds(4_500));
     assert_eq!(proxy.report().records.len(), 2);
     // Nor do its requests count here: the one that is left in the record would be A's for ever.
-    let late = crate::harness::vm(&proxy.host, RULES).start().unwrap();
+    let late = weir_harness::vm(&proxy.host, RULES).start().unwrap();
     proxy.vms.push(late);
     proxy.run(INTERVAL);
     assert_eq!(proxy.report().records.len(), 3);
@@ -207,7 +207,7 @@ fn a_vm_whose_slot_went_to_another_takes_a_new_one() {
     proxy.run(SHARING);
     // Silent for longer than a record lives, as behind a long computation of its thread.
     host.clock().advance(milliseconds(5_000));
-    let late = crate::harness::vm(&host, RULES).start().unwrap();
+    let late = weir_harness::vm(&host, RULES).start().unwrap();
     late.tick().unwrap();
     proxy.run(SHARING);
     let epochs: BTreeSet<_> = proxy.records().iter().map(|record| record.epoch).collect();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use weir_tables::{CACHE_SHARD_TYPE, HOST_TABLE_TYPE};
 
-use crate::harness::{
+use weir_harness::{
     A, Ads, B, Chosen, Proxy, RULES, TICKS, ask, cached, milliseconds, resource, table, up, vm,
 };
 

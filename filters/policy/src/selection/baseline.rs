@@ -8,7 +8,7 @@
 //! nothing else about their levels.
 
 use super::Candidates;
-use crate::key::{scale, split_mix};
+use crate::key::{scale, split_mix, upper};
 use crate::ranked::MAX_RANKED;
 use crate::{KeyHash, Ranked};
 
@@ -27,13 +27,13 @@ pub(super) fn select(candidates: &Candidates<'_>, key: KeyHash) -> Ranked {
         if ranked.as_slice().len() == candidates.limit() {
             return ranked;
         }
-        let drawn = up.get(scale(split_mix(&mut state), up.len()));
+        let drawn = up.get(scale(upper(split_mix(&mut state)), up.len()));
         if let Some(host) = drawn.filter(|host| candidates.is_eligible(**host)) {
             ranked.push(*host);
         }
     }
     // Few hosts are eligible: neighbours in their own list do as well.
-    let start = scale(split_mix(&mut state), eligible.len());
+    let start = scale(upper(split_mix(&mut state)), eligible.len());
     let (tail, head) = eligible.split_at_checked(start).unwrap_or_default();
     for host in head.iter().chain(tail).take(2 * MAX_RANKED) {
         ranked.push_up_to(candidates.limit(), *host);

@@ -7,20 +7,37 @@
 use rand::Rng;
 
 use super::Candidates;
-use crate::key::{scale, split_mix};
+use crate::key::{scale, split_mix, upper};
 use crate::ranked::MAX_RANKED;
+use crate::table::MAX_HOSTS;
 use crate::{KeyHash, Ranked, Reason};
 
 /// Hosts looked at among a key's holders, and among the others. Fleets up to this size are seen whole;
 /// beyond, the least loaded of 16 is in the best 6 % on average.
 const SAMPLE: usize = 16;
 
-/// Smaller is better: suspects last, then cache status, then jobs in progress, then chance.
-type Score = (bool, u8, u32, u32);
+/// Smaller is better: suspects last, then cache status, then jobs in progress, then chance, and the host. All in
+/// one number (1, 2, 24, 21 and 16 bits), because to compare is most of a decision's work.
+type Score = u64;
 
-const KNOWN: u8 = 0;
-const ASSUMED: u8 = 1;
-const ABSENT: u8 = 2;
+const SUSPECT: Score = 1 << 63;
+const STATUS: Score = 3 << 61;
+const IN_PROGRESS_AT: u32 = 37;
+const MAX_IN_PROGRESS: u32 = (1 << 24) - 1;
+const CHANCE: Score = ((1 << 21) - 1) << 16;
+const HOST: Score = (1 << 16) - 1;
+/// Worse than every host.
+const NOBODY: Score = Score::MAX;
+
+const _: () = assert!((MAX_HOSTS as Score) < HOST);
+
+/// Where the key is, in its place in a score.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Status(Score);
+
+const KNOWN: Status = Status(0);
+const ASSUMED: Status = Status(1 << 61);
+const ABSENT: Status = Status(2 << 61);
 
 pub(super) fn select(
     candidates: &Candidates<'_>,
@@ -29,7 +46,7 @@ pub(super) fn select(
 ) -> (Ranked, Reason) {
     let mut best = Best::new(candidates, rng.next_u64());
     let cluster = candidates.cluster;
-    for holder in cluster.cache.holders(key, SAMPLE, rng.next_u64()) {
+    for holder in cluster.cache.holders(key, SAMPLE, rng.next_u32()) {
         if let Some(host) = candidates.table.index_of(holder.host) {
             best.offer(host, if holder.assumed { ASSUMED } else { KNOWN });
         }
@@ -70,77 +87,69 @@ struct Best<'a> {
     candidates: &'a Candidates<'a>,
     salt: u64,
     limit: usize,
-    hosts: [(Score, u32); MAX_RANKED],
-    len: usize,
+    scores: [Score; MAX_RANKED],
+    /// What a host has to be better than.
+    worst: Score,
 }
 
 impl<'a> Best<'a> {
     fn new(candidates: &'a Candidates<'a>, salt: u64) -> Self {
-        let hosts = [((true, u8::MAX, u32::MAX, u32::MAX), u32::MAX); MAX_RANKED];
         Self {
             candidates,
             salt,
             limit: candidates.limit(),
-            hosts,
-            len: 0,
+            scores: [NOBODY; MAX_RANKED],
+            worst: NOBODY,
         }
     }
 
     /// Considers a host; one that is not eligible is ignored.
-    fn offer(&mut self, host: u32, status: u8) {
+    fn offer(&mut self, host: u32, status: Status) {
         if self.candidates.is_eligible(host) {
             self.consider(host, status);
         }
     }
 
     /// Considers an eligible host.
-    fn consider(&mut self, host: u32, status: u8) {
-        let candidates = self.candidates;
-        let Some(feedback) = candidates.cluster.feedback.row(host) else {
-            return;
-        };
-        let in_progress =
-            feedback.in_progress(candidates.now, candidates.table.policy().stale_after);
-        // A function of the host, so that a host offered twice scores the same.
-        let chance = split_mix(&mut (self.salt ^ u64::from(host))) as u32;
-        let score = (
-            feedback.suspect_until > candidates.now,
-            status,
-            in_progress,
-            chance,
-        );
-        self.insert(score, host);
+    fn consider(&mut self, host: u32, status: Status) {
+        let score = self.score(host, status);
+        // Most hosts of a sample end here.
+        if score < self.worst {
+            self.insert(score);
+        }
     }
 
-    fn insert(&mut self, score: Score, host: u32) {
-        let Some(filled) = self.hosts.get(..self.len) else {
-            return;
+    fn score(&self, host: u32, status: Status) -> Score {
+        let Some(standing) = self.candidates.cluster.feedback.standing(host) else {
+            return NOBODY;
         };
-        // Most hosts of a sample end here.
-        if self.len == self.limit && filled.last().is_some_and(|(worst, _)| *worst < score) {
+        let clock = self.candidates.clock;
+        let suspect = if standing.is_suspect(clock) {
+            SUSPECT
+        } else {
+            0
+        };
+        let in_progress = Score::from(standing.in_progress(clock).min(MAX_IN_PROGRESS));
+        let chance = split_mix(&mut (self.salt ^ u64::from(host))) & CHANCE;
+        suspect | status.0 | in_progress << IN_PROGRESS_AT | chance | Score::from(host)
+    }
+
+    fn insert(&mut self, score: Score) {
+        let is_named = |named, known: &Score| named | ((known ^ score) & HOST == 0);
+        if self.scores.iter().fold(false, is_named) {
+            // Drawn twice, or offered with a better status before: holders come first.
             return;
         }
-        if filled.iter().any(|(_, known)| *known == host) {
-            // Offered with a better status before: holders come first.
-            return;
-        }
-        let at = filled.partition_point(|(known, _)| *known < score);
-        self.len = (self.len + 1).min(self.limit);
-        if let Some(moved) = self.hosts.get_mut(at..self.len) {
-            moved.rotate_right(1);
-            if let Some(slot) = moved.first_mut() {
-                *slot = (score, host);
-            }
+        let mut moved = score;
+        for place in self.scores.iter_mut().take(self.limit) {
+            (*place, moved) = (moved.min(*place), moved.max(*place));
+            self.worst = *place;
         }
     }
 
     /// As many holders as hosts are to be named, none of them suspect.
     fn is_settled(&self) -> bool {
-        let last = self
-            .limit
-            .checked_sub(1)
-            .and_then(|last| self.hosts.get(last));
-        self.len == self.limit && last.is_some_and(|((suspect, ..), _)| !suspect)
+        self.worst < SUSPECT
     }
 
     /// Considers the eligible hosts as hosts without the key: all of them, or a sample.
@@ -152,23 +161,29 @@ impl<'a> Best<'a> {
             }
             return;
         }
-        for _ in 0..SAMPLE {
-            if let Some(host) = eligible.get(scale(rng.next_u64(), eligible.len())) {
-                self.consider(*host, ABSENT);
+        // All are drawn before the first is looked at, so that the processor fetches them side by side.
+        let mut sample = [0; SAMPLE];
+        for pair in sample.chunks_exact_mut(2) {
+            let random = rng.next_u64();
+            for (place, random) in pair.iter_mut().zip([random as u32, upper(random)]) {
+                let drawn = eligible.get(scale(random, eligible.len()));
+                *place = drawn.copied().unwrap_or(u32::MAX);
             }
+        }
+        for host in sample {
+            self.consider(host, ABSENT);
         }
     }
 
-    fn first_status(&self) -> u8 {
-        self.hosts
-            .first()
-            .map_or(ABSENT, |((_, status, ..), _)| *status)
+    fn first_status(&self) -> Status {
+        let [first, ..] = self.scores;
+        Status(first & STATUS)
     }
 
     fn ranked(&self) -> Ranked {
         let mut ranked = Ranked::default();
-        for (_, host) in self.hosts.get(..self.len).unwrap_or_default() {
-            ranked.push(*host);
+        for score in self.scores.iter().take_while(|score| **score != NOBODY) {
+            ranked.push((score & HOST) as u32);
         }
         ranked
     }

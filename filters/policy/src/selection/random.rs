@@ -22,7 +22,7 @@ pub(super) fn select(candidates: &Candidates<'_>, rng: &mut impl Rng) -> Ranked 
                 .find(|(from, _)| *from == position)
                 .map_or(position, |(_, to)| *to)
         };
-        let drawn = step + scale(rng.next_u64(), eligible.len() - step);
+        let drawn = step + scale(rng.next_u32(), eligible.len() - step);
         let host = at(drawn, &swaps);
         let front = at(step, &swaps);
         if let Some(swap) = swaps.get_mut(step) {

@@ -31,7 +31,9 @@ macro_rules! wasi_function {
     ($linker:expr, $name:literal = $function:path, $($argument:ident: $kind:ty),*) => {
         for module in ["wasi_snapshot_preview1", "wasi_unstable"] {
             $linker.func_wrap(module, $name, |caller: Caller<'_, State>, $($argument: $kind),*| -> u32 {
-                $function(&mut Guest(caller), $($argument),*).map_or_else(|fault| fault.0, |()| SUCCESS)
+                let guest = &mut Guest(caller);
+                guest.state().count($name);
+                $function(guest, $($argument),*).map_or_else(|fault| fault.0, |()| SUCCESS)
             })?;
         }
     };
@@ -40,7 +42,10 @@ macro_rules! wasi_function {
 macro_rules! wasi_refusal {
     ($linker:expr, $name:literal, $errno:expr, $($argument:ident: $kind:ty),*) => {
         for module in ["wasi_snapshot_preview1", "wasi_unstable"] {
-            $linker.func_wrap(module, $name, |$(_: $kind),*| -> u32 { $errno })?;
+            $linker.func_wrap(module, $name, |mut caller: Caller<'_, State>, $(_: $kind),*| -> u32 {
+                caller.data_mut().count($name);
+                $errno
+            })?;
         }
     };
 }

@@ -9,6 +9,7 @@ use wasmtime::{Store, Val};
 
 use crate::abi::{Action, LogLevel};
 use crate::error::{Error, Result};
+use crate::guest::ALLOCATE;
 use crate::host::Host;
 use crate::module::Module;
 use crate::random::Random;
@@ -22,6 +23,7 @@ pub(crate) struct Instance {
     dead: Option<&'static str>,
     fuel_used: u64,
     fuel_by_callback: BTreeMap<&'static str, u64>,
+    calls_by_callback: BTreeMap<&'static str, BTreeMap<&'static str, u64>>,
 }
 
 impl Instance {
@@ -38,7 +40,7 @@ impl Instance {
         store.set_fuel(limit).map_err(fail)?;
         let exports = module.pre().instantiate(&mut store).map_err(fail)?;
         store.data_mut().memory = exports.get_memory(&mut store, "memory");
-        let allocators = ["proxy_on_memory_allocate", "malloc"];
+        let allocators = [ALLOCATE, "malloc"];
         store.data_mut().allocate = allocators
             .iter()
             .find_map(|name| exports.get_typed_func(&mut store, name).ok());
@@ -48,6 +50,7 @@ impl Instance {
             dead: None,
             fuel_used: 0,
             fuel_by_callback: BTreeMap::new(),
+            calls_by_callback: BTreeMap::new(),
         };
         let initializers = ["_initialize", "_start"];
         if let Some(initializer) = initializers.into_iter().find(|name| instance.has(name)) {
@@ -80,6 +83,16 @@ impl Instance {
         self.fuel_by_callback.get(callback).copied().unwrap_or(0)
     }
 
+    pub(crate) fn host_calls_of(&self, callback: &str) -> BTreeMap<&'static str, u64> {
+        let calls = self.calls_by_callback.get(callback);
+        calls.cloned().unwrap_or_default()
+    }
+
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        let memory = self.state().memory;
+        memory.map_or(0, |memory| memory.data_size(&self.store) as u64)
+    }
+
     /// Calls an export with a context as the current one. `None` if the module does not export it.
     /// What the module asked for meanwhile waits for [`settle`](Self::settle).
     pub(crate) fn call(
@@ -97,6 +110,7 @@ impl Instance {
         let logged = self.state().logs.len();
         let state = self.state_mut();
         (state.current, state.effective, state.answered) = (context, None, false);
+        state.calls.clear();
 
         let arguments: Vec<Val> = arguments
             .iter()
@@ -111,6 +125,8 @@ impl Instance {
         let used = limit - self.store.get_fuel().unwrap_or(0);
         self.fuel_used += used;
         self.fuel_by_callback.insert(callback, used);
+        let calls = std::mem::take(&mut self.state_mut().calls);
+        self.calls_by_callback.insert(callback, calls);
         match outcome {
             Ok(()) => Ok(results.first().and_then(Val::i32).map(|value| value as u32)),
             Err(error) => {

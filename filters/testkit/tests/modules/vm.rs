@@ -93,6 +93,24 @@ fn the_same_request_uses_the_same_fuel_in_every_fresh_vm() {
 }
 
 #[test]
+fn host_calls_are_counted_by_callback_and_name() {
+    let vm = start(&HTTP);
+    let calls = |times| {
+        let http = vm.request([(":path", "/")]).unwrap();
+        let calls = vm.host_calls_of("proxy_on_request_headers");
+        assert_eq!(calls["proxy_add_header_map_value"], 1, "request {times}");
+        assert_eq!(calls["proxy_remove_header_map_value"], 1);
+        // The path was handed over.
+        assert!(calls["proxy_on_memory_allocate"] >= 1);
+        http.finish().unwrap();
+        calls
+    };
+    assert_eq!(calls(1), calls(2), "each callback begins anew");
+    assert!(vm.host_calls_of("proxy_on_tick").is_empty());
+    assert!(vm.memory_bytes() > 0 && vm.memory_bytes().is_multiple_of(65_536));
+}
+
+#[test]
 fn random_bytes_differ_between_vms_and_hosts_unless_they_are_fixed() {
     let first = |vm: weir_testkit::VmBuilder| {
         let http = vm.start().unwrap().request([(":path", "/hash")]).unwrap();

@@ -5,21 +5,24 @@ use prost::Message;
 use weir_tables::discovery::{DeltaDiscoveryRequest, DeltaDiscoveryResponse, Resource};
 use weir_testkit::GrpcStream;
 
-pub(crate) struct Ads {
+/// The stream of one proxy.
+pub struct Ads {
     stream: GrpcStream,
 }
 
 impl Ads {
-    pub(crate) fn new(stream: GrpcStream) -> Self {
+    /// The other end of this stream.
+    pub fn new(stream: GrpcStream) -> Self {
         Self { stream }
     }
 
-    pub(crate) fn stream(&self) -> &GrpcStream {
+    /// The stream itself.
+    pub fn stream(&self) -> &GrpcStream {
         &self.stream
     }
 
     /// What the proxy has sent since the last time.
-    pub(crate) fn requests(&self) -> Vec<DeltaDiscoveryRequest> {
+    pub fn requests(&self) -> Vec<DeltaDiscoveryRequest> {
         let sent = self.stream.take_sent();
         sent.iter()
             .map(|sent| DeltaDiscoveryRequest::decode(sent.as_slice()).expect("a request"))
@@ -27,7 +30,7 @@ impl Ads {
     }
 
     /// Sends resources of one type; returns the answer to them.
-    pub(crate) fn push(&self, resources: &[Resource]) -> DeltaDiscoveryRequest {
+    pub fn push(&self, resources: &[Resource]) -> DeltaDiscoveryRequest {
         let any = resources.first().and_then(|first| first.resource.as_ref());
         self.send(DeltaDiscoveryResponse {
             type_url: any.expect("a resource").type_url.clone(),
@@ -37,7 +40,7 @@ impl Ads {
     }
 
     /// Takes resources away; returns the answer.
-    pub(crate) fn remove(&self, type_url: &str, names: &[&str]) -> DeltaDiscoveryRequest {
+    pub fn remove(&self, type_url: &str, names: &[&str]) -> DeltaDiscoveryRequest {
         self.send(DeltaDiscoveryResponse {
             type_url: type_url.into(),
             removed_resources: names.iter().map(|name| (*name).to_owned()).collect(),
@@ -58,12 +61,12 @@ impl Ads {
     }
 
     /// Sends resources, which the proxy takes.
-    pub(crate) fn accepts(&self, resources: &[Resource]) {
+    pub fn accepts(&self, resources: &[Resource]) {
         assert_eq!(self.push(resources).error_detail, None);
     }
 
     /// Sends resources, which the proxy refuses; returns why.
-    pub(crate) fn refuses(&self, resources: &[Resource]) -> String {
+    pub fn refuses(&self, resources: &[Resource]) -> String {
         let status = self.push(resources).error_detail.expect("a NACK");
         assert_eq!(status.code, 3, "INVALID_ARGUMENT");
         status.message

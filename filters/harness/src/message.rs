@@ -6,12 +6,15 @@ use weir_policy::{Holder, HostId, KeyHash, shard_of};
 use weir_tables::discovery::{Any, Resource};
 use weir_tables::{CACHE_SHARD_TYPE, HOST_TABLE_TYPE, Meta, ShardBuilder, cache_shard_name, v1};
 
-pub(crate) const A: &str = "10.0.0.1:80";
-pub(crate) const B: &str = "10.0.0.2:80";
-pub(crate) const C: &str = "10.0.0.3:80";
+/// An address that sorts first.
+pub const A: &str = "10.0.0.1:80";
+/// The second.
+pub const B: &str = "10.0.0.2:80";
+/// The third.
+pub const C: &str = "10.0.0.3:80";
 
 /// The table of `rules`: selection `dynamic`, no overload control, no cache contents.
-pub(crate) fn table(version: u64, hosts: Vec<v1::Host>) -> v1::HostTable {
+pub fn table(version: u64, hosts: Vec<v1::Host>) -> v1::HostTable {
     v1::HostTable {
         cluster: "rules".into(),
         epoch: 1,
@@ -27,14 +30,15 @@ pub(crate) fn table(version: u64, hosts: Vec<v1::Host>) -> v1::HostTable {
 }
 
 /// Idle hosts that are up.
-pub(crate) fn up(addresses: &[&str]) -> Vec<v1::Host> {
+pub fn up(addresses: &[&str]) -> Vec<v1::Host> {
     addresses
         .iter()
         .map(|address| host(address, v1::HostState::Up))
         .collect()
 }
 
-pub(crate) fn host(address: &str, state: v1::HostState) -> v1::Host {
+/// A host without load.
+pub fn host(address: &str, state: v1::HostState) -> v1::Host {
     v1::Host {
         address: address.into(),
         state: state.into(),
@@ -43,7 +47,7 @@ pub(crate) fn host(address: &str, state: v1::HostState) -> v1::Host {
 }
 
 /// A host that is up with jobs in progress, some of them queued.
-pub(crate) fn busy(address: &str, in_progress: u32, queued: u32) -> v1::Host {
+pub fn busy(address: &str, in_progress: u32, queued: u32) -> v1::Host {
     v1::Host {
         load: Some(v1::Load {
             in_progress,
@@ -55,18 +59,19 @@ pub(crate) fn busy(address: &str, in_progress: u32, queued: u32) -> v1::Host {
 }
 
 /// A table as a resource.
-pub(crate) fn resource(table: &v1::HostTable) -> Resource {
+pub fn resource(table: &v1::HostTable) -> Resource {
     let name = table.cluster.clone();
     of_type(HOST_TABLE_TYPE, name, table.encode_to_vec())
 }
 
 /// A shard of `rules` as a resource.
-pub(crate) fn shard(shards: u32, shard: u32, message: &v1::CacheShard) -> Resource {
+pub fn shard(shards: u32, shard: u32, message: &v1::CacheShard) -> Resource {
     let name = cache_shard_name("rules", shards, shard);
     of_type(CACHE_SHARD_TYPE, name, message.encode_to_vec())
 }
 
-pub(crate) fn of_type(type_url: &str, name: String, value: Vec<u8>) -> Resource {
+/// A resource with these bytes.
+pub fn of_type(type_url: &str, name: String, value: Vec<u8>) -> Resource {
     Resource {
         version: "1.1".into(),
         name,
@@ -78,7 +83,7 @@ pub(crate) fn of_type(type_url: &str, name: String, value: Vec<u8>) -> Resource 
 }
 
 /// The shards of `rules` in which these hosts hold these keys.
-pub(crate) fn cached(version: u64, shards: u32, holders: &[(&str, &str)]) -> Vec<Resource> {
+pub fn cached(version: u64, shards: u32, holders: &[(&str, &str)]) -> Vec<Resource> {
     let contents = |number: u32| {
         let mut builder = ShardBuilder::default();
         for (key, address) in holders {

@@ -1,70 +1,92 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A proxy of several VMs on one shared data, and weir-control as the tests play it.
+//! A proxy of several VMs on one shared data, with the built filter in them, and weir-control as tests play it.
+//!
+//! Whoever asks for what the proxy cannot do gets a panic: this is for tests and measurements.
 
 mod control;
+pub mod cost;
 mod message;
 
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use prost::Message;
 use weir_tables::v1;
 use weir_testkit::{GrpcStream, Host, HttpStream, Module, Vm, VmBuilder};
 
-pub(crate) use control::Ads;
-pub(crate) use message::{A, B, C, busy, cached, host, of_type, resource, shard, table, up};
+pub use control::Ads;
+pub use message::{A, B, C, busy, cached, host, of_type, resource, shard, table, up};
 
-pub(crate) const VM_ID: &str = "weir";
-pub(crate) const CONTROL: &str = "weir-control";
+/// The name space of shared data.
+pub const VM_ID: &str = "weir";
+/// Envoy's name of weir-control's cluster.
+pub const CONTROL: &str = "weir-control";
 /// A configuration of one cluster, named `rules` on both sides.
-pub(crate) const RULES: &str = r#"{"clusters":{"rules":{}}}"#;
+pub const RULES: &str = r#"{"clusters":{"rules":{}}}"#;
 /// Two ticks at the default interval: a table that has come is known everywhere.
-pub(crate) const TICKS: Duration = Duration::from_millis(100);
+pub const TICKS: Duration = Duration::from_millis(100);
 /// Two of the intervals at which VMs publish their records, and a tick.
-pub(crate) const SHARING: Duration = Duration::from_millis(250);
+pub const SHARING: Duration = Duration::from_millis(250);
 
-/// The module, compiled once for all tests.
-pub(crate) static MODULE: LazyLock<Module> =
-    LazyLock::new(|| Module::from_file(module_file()).expect("the module is one"));
+static MODULE: OnceLock<Module> = OnceLock::new();
+
+/// The module, compiled once: the one in [`module_file`], unless [`load`] has named another before.
+pub fn module() -> &'static Module {
+    MODULE.get_or_init(|| Module::from_file(module_file()).expect("the module is one"))
+}
+
+/// Names the file of the module.
+///
+/// # Errors
+/// It is none.
+pub fn load(file: &Path) -> Result<(), weir_testkit::Error> {
+    let module = Module::from_file(file)?;
+    MODULE.get_or_init(|| module);
+    Ok(())
+}
 
 /// Where the built module is: `cargo xtask test` says so, and `cargo xtask build-filter` leaves it in the
 /// target directory.
-pub(crate) fn module_file() -> PathBuf {
+pub fn module_file() -> PathBuf {
     if let Some(file) = std::env::var_os("WEIR_FILTER_WASM") {
         return file.into();
     }
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent();
-    let file = target.expect("a target directory").join("weir_filter.wasm");
-    assert!(
-        file.exists(),
-        "{} is not there: run `cargo xtask build-filter`, or set WEIR_FILTER_WASM",
-        file.display()
-    );
-    file
+    let program = std::env::current_exe().expect("a path");
+    let mut folders = program.ancestors().skip(1);
+    let found = folders.find_map(|folder| {
+        let file = folder.join("weir_filter.wasm");
+        file.exists().then_some(file)
+    });
+    found.expect("weir_filter.wasm: run `cargo xtask build-filter`, or set WEIR_FILTER_WASM")
 }
 
-pub(crate) const fn milliseconds(milliseconds: u64) -> Duration {
+/// That long.
+pub const fn milliseconds(milliseconds: u64) -> Duration {
     Duration::from_millis(milliseconds)
 }
 
 /// One Envoy: the first VM is the main thread's, which gets no requests.
-pub(crate) struct Proxy {
-    pub(crate) host: Host,
-    pub(crate) vms: Vec<Vm>,
+pub struct Proxy {
+    /// What the VMs share.
+    pub host: Host,
+    /// The VMs, the main thread's first.
+    pub vms: Vec<Vm>,
 }
 
 impl Proxy {
     /// A main thread and two workers.
-    pub(crate) fn start(configuration: &str) -> Self {
+    pub fn start(configuration: &str) -> Self {
         Self::of(3, configuration)
     }
 
-    pub(crate) fn of(vms: usize, configuration: &str) -> Self {
+    /// A main thread and workers, this many together.
+    pub fn of(vms: usize, configuration: &str) -> Self {
         Self::on(Host::new(), vms, configuration)
     }
 
-    pub(crate) fn on(host: Host, vms: usize, configuration: &str) -> Self {
+    /// The same on a host that is there.
+    pub fn on(host: Host, vms: usize, configuration: &str) -> Self {
         host.add_upstream(CONTROL);
         let start = |_| vm(&host, configuration).start().expect("starts");
         let vms = (0..vms).map(start).collect();
@@ -72,7 +94,7 @@ impl Proxy {
     }
 
     /// A proxy with these tables.
-    pub(crate) fn with(configuration: &str, tables: &[v1::HostTable]) -> Self {
+    pub fn with(configuration: &str, tables: &[v1::HostTable]) -> Self {
         let proxy = Self::start(configuration);
         proxy.run(TICKS);
         let ads = proxy.ads();
@@ -83,16 +105,18 @@ impl Proxy {
         proxy
     }
 
-    pub(crate) fn run(&self, time: Duration) {
+    /// Time passes.
+    pub fn run(&self, time: Duration) {
         self.host.run_for(time).expect("no trap");
     }
 
     /// The last worker: never the owner at the start.
-    pub(crate) fn worker(&self) -> &Vm {
+    pub fn worker(&self) -> &Vm {
         self.vms.last().expect("a VM")
     }
 
-    pub(crate) fn streams(&self, service: &str) -> Vec<GrpcStream> {
+    /// The streams to a service.
+    pub fn streams(&self, service: &str) -> Vec<GrpcStream> {
         let streams = self.vms.iter().flat_map(Vm::grpc_streams);
         streams
             .filter(|stream| stream.request().service.ends_with(service))
@@ -100,34 +124,36 @@ impl Proxy {
     }
 
     /// The table stream, which must be the only one.
-    pub(crate) fn ads(&self) -> Ads {
+    pub fn ads(&self) -> Ads {
         let mut streams = self.streams("AggregatedDiscoveryService");
         assert_eq!(streams.len(), 1, "table streams");
         Ads::new(streams.remove(0))
     }
 
-    pub(crate) fn has_ads(&self) -> bool {
+    /// Whether there is a table stream.
+    pub fn has_ads(&self) -> bool {
         !self.streams("AggregatedDiscoveryService").is_empty()
     }
 
     /// Which VM has the table stream.
-    pub(crate) fn owner(&self) -> Option<usize> {
+    pub fn owner(&self) -> Option<usize> {
         self.vms.iter().position(|vm| !vm.grpc_streams().is_empty())
     }
 
     /// The newest report, and none is left.
-    pub(crate) fn report(&self) -> v1::Report {
+    pub fn report(&self) -> v1::Report {
         let streams = self.streams("Reports");
         let sent = streams.iter().flat_map(GrpcStream::take_sent).last();
         v1::Report::decode(sent.expect("a report").as_slice()).expect("a report")
     }
 
-    pub(crate) fn shared(&self, key: &str) -> Option<Vec<u8>> {
+    /// A value of shared data.
+    pub fn shared(&self, key: &str) -> Option<Vec<u8>> {
         self.host.shared_data(VM_ID, &format!("weir/1/{key}"))
     }
 
     /// What the VMs that hold a slot say of themselves.
-    pub(crate) fn records(&self) -> Vec<v1::VmRecord> {
+    pub fn records(&self) -> Vec<v1::VmRecord> {
         let slots = self.shared("slots").unwrap_or_default();
         let record = |(slot, holder): (usize, &[u8])| {
             let record = self.shared(&format!("vm/{slot}"))?;
@@ -139,7 +165,7 @@ impl Proxy {
     }
 
     /// Requests in flight at a host, over all VMs.
-    pub(crate) fn in_flight(&self, address: &str) -> u32 {
+    pub fn in_flight(&self, address: &str) -> u32 {
         let records = self.records();
         let hosts = records
             .iter()
@@ -153,13 +179,13 @@ impl Proxy {
 }
 
 /// A VM of the proxy, for a caller on the loopback address and the cluster `rules`.
-pub(crate) fn vm(host: &Host, configuration: &str) -> VmBuilder {
+pub fn vm(host: &Host, configuration: &str) -> VmBuilder {
     vm_of(host, configuration, "rules", "127.0.0.1:50000")
 }
 
 /// A VM whose requests are of this Envoy cluster and caller.
-pub(crate) fn vm_of(host: &Host, configuration: &str, cluster: &str, caller: &str) -> VmBuilder {
-    host.vm(&MODULE)
+pub fn vm_of(host: &Host, configuration: &str, cluster: &str, caller: &str) -> VmBuilder {
+    host.vm(module())
         .vm_id(VM_ID)
         .property(&["xds", "node", "id"], "sidecar-1")
         .property(&["xds", "cluster_name"], cluster)
@@ -168,7 +194,7 @@ pub(crate) fn vm_of(host: &Host, configuration: &str, cluster: &str, caller: &st
 }
 
 /// What became of a request.
-pub(crate) trait Chosen {
+pub trait Chosen {
     /// The hosts named, best first.
     fn destination(&self) -> Vec<String>;
     /// The first of them.
@@ -208,13 +234,14 @@ impl Chosen for HttpStream {
     }
 }
 
-pub(crate) fn request(vm: &Vm, headers: &[(&str, &str)]) -> HttpStream {
+/// A request that ends with its headers.
+pub fn request(vm: &Vm, headers: &[(&str, &str)]) -> HttpStream {
     let path = [(":path", "/"), (":method", "GET"), (":authority", "rules")];
     let all: Vec<_> = path.iter().chain(headers).copied().collect();
     vm.request(all.as_slice()).expect("no trap")
 }
 
 /// A request for a key.
-pub(crate) fn ask(vm: &Vm, key: &str) -> HttpStream {
+pub fn ask(vm: &Vm, key: &str) -> HttpStream {
     request(vm, &[("x-weir-key", key)])
 }

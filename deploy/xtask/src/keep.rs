@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `cargo xtask keep`: measures again what is kept, and says what changed.
+
+use anyhow::Result;
+use weir_stage::command::Run;
+
+use crate::workspace::Workspace;
+use crate::{build_filter, sizes};
+
+/// The test that holds fuel and host calls writes them where it finds this variable.
+const RENEW: &str = "WEIR_KEEP";
+
+pub(crate) fn run(workspace: &Workspace) -> Result<()> {
+    let filter = build_filter::run(workspace)?;
+    workspace
+        .cargo()
+        .args([
+            "test",
+            "--quiet",
+            "--package",
+            "weir-filter",
+            "--test",
+            "filter",
+        ])
+        .args([
+            "--",
+            "--exact",
+            "cost::fuel_and_host_calls_are_those_that_are_kept",
+        ])
+        .arg("--nocapture")
+        .env("WEIR_FILTER_WASM", filter)
+        .env(RENEW, "1")
+        .shown()?;
+    sizes::keep(workspace)?;
+    println!("keep: `git diff` shows what changed: say why where you commit it");
+    Ok(())
+}

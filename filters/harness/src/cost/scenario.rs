@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The requests whose cost is kept.
+
+use std::time::Duration;
+
+use weir_tables::v1::{self, HostState, Overload, Selection};
+
+use crate::{busy, table};
+
+/// A request and the proxy that it comes to. The defaults: 14 idle hosts, `dynamic`, nothing cached, a key
+/// that is new each time.
+pub(super) struct Scenario {
+    pub(super) name: &'static str,
+    /// What decisions have to say, or the figures would be of something else.
+    pub(super) reason: &'static str,
+    pub(super) table: Option<v1::HostTable>,
+    pub(super) key: Key,
+    /// For how long no table has come.
+    pub(super) age: Duration,
+    pub(super) caller: &'static str,
+    /// Headers beside the usual ones.
+    pub(super) more: &'static [(&'static str, &'static str)],
+    pub(super) answer: &'static [(&'static str, &'static str)],
+}
+
+pub(super) enum Key {
+    /// The first host has said that it has it.
+    Cached,
+    Same,
+    New,
+    None,
+}
+
+const APPLICATION: &str = "127.0.0.1:50000";
+const STRANGER: &str = "10.9.8.7:50000";
+const LOAD: [(&str, &str); 1] = [(
+    "endpoint-load-metrics",
+    "TEXT named_metrics.weir.in_progress=3,named_metrics.weir.queued.0=1,\
+     named_metrics.weir.queuing_delay_seconds=0.012",
+)];
+
+pub(super) fn hosts(count: usize) -> Vec<v1::Host> {
+    let address = |n: usize| format!("10.0.{}.{}:8080", 100 + n / 100, 100 + n % 100);
+    (0..count).map(|n| busy(&address(n), 1, 0)).collect()
+}
+
+fn scenario(name: &'static str, reason: &'static str) -> Scenario {
+    let mut table = table(1, hosts(14));
+    table.cache_shards = 16;
+    Scenario {
+        name,
+        reason,
+        table: Some(table),
+        key: Key::New,
+        age: Duration::ZERO,
+        caller: APPLICATION,
+        more: &[],
+        answer: &[],
+    }
+}
+
+fn of_fleet(count: usize, mut scenario: Scenario) -> Scenario {
+    if let Some(table) = &mut scenario.table {
+        table.hosts = hosts(count);
+    }
+    scenario
+}
+
+fn with(
+    mut scenario: Scenario,
+    change: impl FnOnce(&mut v1::HostTable, &mut v1::Policy),
+) -> Scenario {
+    if let Some(table) = &mut scenario.table {
+        let mut policy = table.policy.take().unwrap_or_default();
+        change(table, &mut policy);
+        table.policy = Some(policy);
+    }
+    scenario
+}
+
+fn selected(selection: Selection, name: &'static str) -> Scenario {
+    with(scenario(name, name), |_, policy| {
+        policy.selection = selection.into();
+    })
+}
+
+/// Every reason once, and what else a request can bring along.
+pub(super) fn all() -> Vec<Scenario> {
+    let cached = |name| Scenario {
+        key: Key::Cached,
+        ..scenario(name, "known_cached")
+    };
+    let all_headers = &[("x-weir-priority", "high"), ("x-weir-user", "somebody")];
+    let down = |table: &mut v1::HostTable, _: &mut v1::Policy| {
+        for host in &mut table.hosts {
+            host.state = HostState::Down.into();
+        }
+    };
+    vec![
+        cached("known_cached"),
+        Scenario {
+            key: Key::Same,
+            ..scenario("assumed_cached", "assumed_cached")
+        },
+        scenario("not_cached", "not_cached"),
+        Scenario {
+            key: Key::None,
+            ..scenario("no_key", "no_key")
+        },
+        selected(Selection::Baseline, "baseline"),
+        selected(Selection::Random, "random"),
+        selected(Selection::Rendezvous, "rendezvous"),
+        with(scenario("overloaded", "overloaded"), |table, policy| {
+            policy.overload = Overload::Breaker.into();
+            for host in &mut table.hosts {
+                *host = busy(&host.address, 300, 300);
+            }
+        }),
+        with(scenario("no_host", "no_host"), down),
+        Scenario {
+            table: None,
+            ..scenario("no_table", "no_table")
+        },
+        Scenario {
+            age: Duration::from_secs(10),
+            ..with(scenario("stale_table", "stale_table"), down)
+        },
+        Scenario {
+            more: all_headers,
+            ..cached("known_cached, with priority and user")
+        },
+        Scenario {
+            answer: &LOAD,
+            ..cached("known_cached, with the host's load on the answer")
+        },
+        Scenario {
+            caller: STRANGER,
+            more: all_headers,
+            ..scenario("no_key, of a stranger whose headers are removed", "no_key")
+        },
+        of_fleet(1000, cached("known_cached, 1000 hosts")),
+        of_fleet(1000, scenario("not_cached, 1000 hosts", "not_cached")),
+    ]
+}
+
+/// The first host, which has the cached key.
+pub(super) fn holder() -> String {
+    hosts(1).remove(0).address
+}

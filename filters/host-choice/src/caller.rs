@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the caller says of a request, as far as the caller is believed.
+
+use std::net::SocketAddr;
+
+use weir_policy::{KeyHash, Rank, Request, USERS, user_priority};
+
+use crate::config::{
+    ClusterConfig, Config, KEY_HEADER, KeySource, PRIORITY_HEADER, Trust, USER_HEADER, UserSource,
+    key_in_path,
+};
+use crate::headers::Headers;
+use crate::hostcalls::{self, Map};
+
+const OWN_PREFIX: &[u8] = b"x-weir-";
+
+/// Reads the request; `random` is a uniform number. Headers of a caller who is not believed are removed.
+pub(crate) fn read(
+    config: &Config,
+    cluster: &ClusterConfig,
+    headers: &Headers,
+    random: u64,
+) -> Request {
+    let mut told = Told::of(cluster, headers);
+    // To ask is dear, so it is not asked of those who say nothing.
+    if told.anything && !is_trusted(config.trust) {
+        remove_own(cluster, headers);
+        told = Told::default();
+    }
+    let key = match &cluster.key {
+        KeySource::Header(_) => told.key,
+        KeySource::Path(template) => headers
+            .get(":path")
+            .and_then(|path| key_in_path(template, path)),
+    };
+    let user = match &cluster.user {
+        UserSource::Header(_) => told.user.map(user_of),
+        UserSource::PeerCertificate => hostcalls::property("connection\0uri_san_peer_certificate")
+            .filter(|uri| !uri.is_empty())
+            .map(|uri| user_of(&uri)),
+    };
+    // Nobody in particular: every request takes its chance.
+    let user = user.unwrap_or((random % u64::from(USERS)) as u8);
+    Request {
+        key: key.map(KeyHash::of),
+        rank: Rank::new(config.class(told.priority), user),
+    }
+}
+
+/// What the headers say.
+#[derive(Default)]
+struct Told<'a> {
+    key: Option<&'a [u8]>,
+    priority: Option<&'a [u8]>,
+    user: Option<&'a [u8]>,
+    /// Whether there is any header to believe or to remove.
+    anything: bool,
+}
+
+impl<'a> Told<'a> {
+    /// Of each name the first header counts, unless it is empty.
+    fn of(cluster: &ClusterConfig, headers: &'a Headers) -> Self {
+        let [key, priority, user] = names(cluster).map(str::as_bytes);
+        let mut told = Self::default();
+        for (name, value) in headers.iter() {
+            // One header may be named for more than one thing.
+            let (is_key, is_priority, is_user) = (name == key, name == priority, name == user);
+            if is_key {
+                told.key.get_or_insert(value);
+            }
+            if is_priority {
+                told.priority.get_or_insert(value);
+            }
+            if is_user {
+                told.user.get_or_insert(value);
+            }
+            told.anything |= is_key | is_priority | is_user | name.starts_with(OWN_PREFIX);
+        }
+        for place in [&mut told.key, &mut told.priority, &mut told.user] {
+            *place = place.filter(|value| !value.is_empty());
+        }
+        told
+    }
+}
+
+fn user_of(name: &[u8]) -> u8 {
+    user_priority(name, hostcalls::hour())
+}
+
+/// The headers of key, priority and user; where these come from elsewhere, those that hosts would read.
+fn names(cluster: &ClusterConfig) -> [&str; 3] {
+    let key = match &cluster.key {
+        KeySource::Header(name) => name,
+        KeySource::Path(_) => KEY_HEADER,
+    };
+    let user = match &cluster.user {
+        UserSource::Header(name) => name,
+        UserSource::PeerCertificate => USER_HEADER,
+    };
+    [key, &cluster.priority_header, user]
+}
+
+/// Hosts believe these headers of whoever sends through the proxy. Headers of other names, which some
+/// application reads, are not taken from it.
+fn remove_own(cluster: &ClusterConfig, headers: &Headers) {
+    let own = [KEY_HEADER, PRIORITY_HEADER, USER_HEADER];
+    let configured = names(cluster).into_iter();
+    let others =
+        configured.filter(|name| name.as_bytes().starts_with(OWN_PREFIX) && !own.contains(name));
+    for name in own.into_iter().chain(others) {
+        if headers.iter().any(|(known, _)| known == name.as_bytes()) {
+            let _ = hostcalls::remove_header(Map::Request, name);
+        }
+    }
+}
+
+fn is_trusted(trust: Trust) -> bool {
+    match trust {
+        Trust::Any => true,
+        Trust::None => false,
+        Trust::Mtls => {
+            hostcalls::property("connection\0mtls").is_some_and(|mtls| mtls.first() == Some(&1))
+        }
+        Trust::Loopback => hostcalls::property("source\0address")
+            .is_some_and(|address| std::str::from_utf8(&address).is_ok_and(is_loopback)),
+    }
+}
+
+fn is_loopback(address: &str) -> bool {
+    // Nearly all are this one, and to parse any address takes longer than to choose a host.
+    if let Some(port) = address.strip_prefix("127.0.0.1:")
+        && port.bytes().all(|byte| byte.is_ascii_digit())
+    {
+        return port.parse::<u16>().is_ok_and(|port| port != 0);
+    }
+    // Envoy may take the address from x-forwarded-for, which any caller can write; then it has no port.
+    address
+        .parse::<SocketAddr>()
+        .is_ok_and(|address| address.port() != 0 && address.ip().to_canonical().is_loopback())
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A header map as the host hands it over. All of it costs the host little more than one value does: what is
+//! dear is that it asks the module for memory, once a call.
+
+/// The ABI's form: how many headers, the sizes of each name and value, then names and values with a NUL
+/// behind each.
+#[derive(Debug, Default)]
+pub struct Headers(Vec<u8>);
+
+impl Headers {
+    /// Reads this form; where it is malformed, what comes after the fault is absent.
+    pub fn new(bytes: Vec<u8>) -> Self {
+        Self(bytes)
+    }
+
+    /// Names and values in order; names are in lower case.
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let parts = self.0.split_first_chunk().and_then(|(count, rest)| {
+            let count = u32::from_le_bytes(*count) as usize;
+            rest.split_at_checked(count.checked_mul(8)?)
+        });
+        let (sizes, mut texts) = parts.unwrap_or_default();
+        sizes.chunks_exact(8).map_while(move |sizes| {
+            let (name_size, value_size) = sizes.split_first_chunk()?;
+            let (name, rest) = text(texts, *name_size)?;
+            let (value, rest) = text(rest, *value_size.first_chunk()?)?;
+            texts = rest;
+            Some((name, value))
+        })
+    }
+
+    /// The first value of this name, in lower case; none where it is absent or empty.
+    pub fn get(&self, name: &str) -> Option<&[u8]> {
+        let (_, value) = self.iter().find(|(known, _)| *known == name.as_bytes())?;
+        Some(value).filter(|value| !value.is_empty())
+    }
+}
+
+/// The first text of this size, and what follows its NUL.
+fn text(texts: &[u8], size: [u8; 4]) -> Option<(&[u8], &[u8])> {
+    let (text, rest) = texts.split_at_checked(u32::from_le_bytes(size) as usize)?;
+    Some((text, rest.get(1..)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn serialize(headers: &[(String, Vec<u8>)]) -> Vec<u8> {
+        let mut bytes = (headers.len() as u32).to_le_bytes().to_vec();
+        for (name, value) in headers {
+            bytes.extend((name.len() as u32).to_le_bytes());
+            bytes.extend((value.len() as u32).to_le_bytes());
+        }
+        for (name, value) in headers {
+            bytes.extend([name.as_bytes(), b"\0", value, b"\0"].concat());
+        }
+        bytes
+    }
+
+    proptest! {
+        #[test]
+        fn the_first_header_of_a_name_is_found(
+            headers in prop::collection::vec(("[a-d]{0,2}", prop::collection::vec(any::<u8>(), 0..4)), 0..8),
+            name in "[a-d]{0,2}",
+        ) {
+            let map = Headers::new(serialize(&headers));
+            let first = headers.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_slice());
+            prop_assert_eq!(map.iter().count(), headers.len());
+            prop_assert_eq!(map.get(&name), first.filter(|value| !value.is_empty()));
+        }
+
+        #[test]
+        fn what_is_cut_short_is_read_up_to_the_cut(
+            headers in prop::collection::vec(("[a-d]{1,2}", prop::collection::vec(any::<u8>(), 1..4)), 1..8),
+            cut in any::<prop::sample::Index>(),
+        ) {
+            let bytes = serialize(&headers);
+            let map = Headers::new(bytes[..cut.index(bytes.len())].to_vec());
+            for (name, value) in &headers {
+                let known = headers.iter().find(|(known, _)| known == name).map(|(_, value)| value);
+                prop_assert!(map.get(name).is_none_or(|found| Some(found) == known.map(Vec::as_slice)), "{value:?}");
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_read_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..64), name in "[a-d]{0,2}") {
+            Headers::new(bytes).get(&name);
+        }
+    }
+
+    #[test]
+    fn sizes_beyond_memory_are_no_headers() {
+        let huge = [[1, 0, 0, 0], [0xff; 4], [0xff; 4], [b'a', 0, b'b', 0]].concat();
+        for bytes in [huge, vec![0xff; 4], vec![]] {
+            assert_eq!(Headers::new(bytes).iter().next(), None);
+        }
+    }
+}

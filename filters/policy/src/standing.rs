@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What decisions compare of a host. It is small, because a decision in a large fleet reads it of hosts that
+//! lie all over memory.
+
+use std::time::Duration;
+
+/// Figures of one host, in nanoseconds on the clock of the decisions.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Standing {
+    /// When `known` was true, but for what was sent since.
+    pub(crate) observed: u64,
+    /// The host did not take a request; others come first until then.
+    pub(crate) suspect_until: u64,
+    /// Jobs running or queued by its newest load, and what was sent since; 0 where it never told any.
+    pub(crate) known: u32,
+    /// Requests in flight from this proxy.
+    pub(crate) in_flight: u32,
+}
+
+/// The time of a decision, and how old a load may be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    now: u64,
+    stale_after: u64,
+}
+
+impl Clock {
+    pub(crate) fn new(now: Duration, stale_after: Duration) -> Self {
+        let (now, stale_after) = (nanos(now), nanos(stale_after));
+        Self { now, stale_after }
+    }
+}
+
+impl Standing {
+    /// Jobs that are probably running or queued at the host: what it said last and what was sent since
+    /// (document 001, section 9.2.3), or what is in flight from here where that is more.
+    pub(crate) fn in_progress(self, clock: Clock) -> u32 {
+        if clock.now.saturating_sub(self.observed) > clock.stale_after {
+            return self.in_flight;
+        }
+        self.in_flight.max(self.known)
+    }
+
+    pub(crate) fn is_suspect(self, clock: Clock) -> bool {
+        self.suspect_until > clock.now
+    }
+}
+
+/// Enough for five centuries; what is later is then.
+pub(crate) fn nanos(time: Duration) -> u64 {
+    let seconds = time.as_secs().saturating_mul(1_000_000_000);
+    seconds.saturating_add(time.subsec_nanos().into())
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The part `decide`: what a decision costs, by policy and size of the fleet. Nothing but the library runs.
+
+mod case;
+mod fleet;
+
+use anyhow::{Context, Result};
+use weir_policy::Selection;
+use weir_report::Table;
+use weir_stage::usage::Process;
+
+use self::case::{Asked, Case};
+use crate::Bench;
+use crate::section::{Bound, Section, Target};
+use crate::spread::Spread;
+
+const HOSTS: [usize; 3] = [14, 1000, 10_000];
+/// Times that a case is run in its turn; the fastest counts, because the machine only ever adds.
+const RUNS: usize = 20;
+/// A decision is to cost less than a microsecond, and at 10,000 hosts at most twice what it costs at 14.
+const MOST_NANOSECONDS: f64 = 1000.0;
+const FLAT: f64 = 2.0;
+
+/// One row: the same case in fleets of each size, and the nanoseconds of each round.
+struct Row {
+    name: &'static str,
+    /// Whether the targets are for it.
+    is_decision: bool,
+    cases: Vec<Case>,
+    rounds: Vec<Vec<f64>>,
+}
+
+impl Row {
+    fn new(
+        name: &'static str,
+        is_decision: bool,
+        case: impl Fn(usize) -> Result<Case>,
+    ) -> Result<Self> {
+        let cases = HOSTS.into_iter().map(case).collect::<Result<Vec<_>>>()?;
+        let rounds = vec![Vec::new(); cases.len()];
+        Ok(Self {
+            name,
+            is_decision,
+            cases,
+            rounds,
+        })
+    }
+
+    fn measure(&mut self) -> Result<()> {
+        for (case, rounds) in self.cases.iter_mut().zip(&mut self.rounds) {
+            rounds.push(fastest(case)?);
+        }
+        Ok(())
+    }
+
+    fn spread(&self, size: usize) -> Result<Spread> {
+        let rounds = self.rounds.get(size).context("a size")?;
+        Spread::of(rounds).context("no rounds")
+    }
+
+    /// The largest fleet to the smallest.
+    fn growth(&self) -> Result<Spread> {
+        let (Some(few), Some(many)) = (self.rounds.first(), self.rounds.last()) else {
+            anyhow::bail!("no sizes");
+        };
+        Spread::of_ratios(many, few).context("no rounds")
+    }
+
+    fn cells(&self) -> Result<Vec<String>> {
+        let sizes = 0..HOSTS.len();
+        let spreads = sizes.map(|size| Ok(self.spread(size)?.to_string()));
+        let name = std::iter::once(Ok(self.name.to_owned()));
+        let growth = std::iter::once_with(|| Ok(self.growth()?.to_string()));
+        name.chain(spreads).chain(growth).collect()
+    }
+
+    fn targets(&self) -> Result<[Target; 2]> {
+        let largest = self.spread(HOSTS.len() - 1)?;
+        Ok([
+            Target {
+                what: format!("{}: 10,000 hosts to 14", self.name),
+                bound: Bound::AtMost(FLAT),
+                got: self.growth()?,
+            },
+            Target {
+                what: format!("{}: nanoseconds at 10,000 hosts", self.name),
+                bound: Bound::AtMost(MOST_NANOSECONDS),
+                got: largest,
+            },
+        ])
+    }
+}
+
+/// Nanoseconds of CPU for one repetition, of the fastest of some runs.
+fn fastest(case: &mut Case) -> Result<f64> {
+    let process = Process::own();
+    let mut least = f64::INFINITY;
+    for _ in 0..RUNS {
+        let before = process.cpu()?;
+        let times = case();
+        let spent = process.cpu()?.saturating_sub(before);
+        least = least.min(spent.as_nanos() as f64 / times as f64);
+    }
+    Ok(least)
+}
+
+pub(crate) fn measure(bench: &Bench) -> Result<Vec<Section>> {
+    let rounds = if bench.quick { 10 } else { 60 };
+    let mut rows = rows()?;
+    for round in 0..rounds {
+        if round % 10 == 0 {
+            eprintln!("decide: round {} of {rounds}", round + 1);
+        }
+        rows.iter_mut().try_for_each(Row::measure)?;
+    }
+    let mut header = vec!["nanoseconds".to_owned()];
+    header.extend(HOSTS.map(|hosts| format!("{hosts} hosts")));
+    header.push("10,000 to 14".to_owned());
+    let decisions = rows.iter().filter(|row| row.is_decision);
+    let targets = decisions.map(Row::targets).collect::<Result<Vec<_>>>()?;
+    Ok(vec![Section {
+        title: "A decision, by size of the fleet".to_owned(),
+        how: format!(
+            "CPU time of the library, compiled for this machine, of one thread: {rounds} rounds of every case \
+             in turns, of each the fastest of {RUNS} times {} decisions. DAGOR levels, of which one in eight \
+             refuses; keys that are cached are so at three hosts.",
+            case::DECISIONS
+        ),
+        table: Table {
+            header,
+            rows: rows.iter().map(Row::cells).collect::<Result<_>>()?,
+        },
+        targets: targets.into_iter().flatten().collect(),
+        notes: vec![
+            "A new table comes once a source interval, an answer's load with a request.".to_owned(),
+        ],
+        plots: Vec::new(),
+    }])
+}
+
+fn rows() -> Result<Vec<Row>> {
+    let decisions = [
+        ("baseline", Selection::Baseline, Asked::NotCached),
+        ("random", Selection::Random, Asked::NotCached),
+        ("rendezvous", Selection::Rendezvous, Asked::NotCached),
+        ("dynamic, key cached", Selection::Dynamic, Asked::Cached),
+        (
+            "dynamic, key not cached",
+            Selection::Dynamic,
+            Asked::NotCached,
+        ),
+        ("dynamic, no key", Selection::Dynamic, Asked::NoKey),
+    ];
+    let decisions = decisions.map(|(name, selection, asked)| {
+        Row::new(name, true, move |hosts| {
+            case::decisions(hosts, selection, asked)
+        })
+    });
+    let others = [
+        Row::new("a new table, by host", false, case::tables),
+        Row::new("an answer that moves a host", false, case::answers),
+    ];
+    decisions.into_iter().chain(others).collect()
+}

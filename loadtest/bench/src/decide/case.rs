@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is timed: decisions of one policy in one fleet, and what a table and an answer cost it.
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use anyhow::Result;
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+use weir_policy::{Cluster, Host, HostId, Load, Overload, Rank, Request, Selection, Table};
+
+use super::fleet::{self, KEYS, NOW};
+
+/// Repetitions between two looks at the clock, so that its own cost and grain do not show.
+pub(super) const DECISIONS: usize = 256;
+
+/// Something done over and over. Says how often it was done.
+pub(super) type Case = Box<dyn FnMut() -> usize>;
+
+/// Which keys are asked for.
+#[derive(Clone, Copy)]
+pub(super) enum Asked {
+    Cached,
+    NotCached,
+    NoKey,
+}
+
+/// Decisions for one key after the other.
+pub(super) fn decisions(hosts: usize, selection: Selection, asked: Asked) -> Result<Case> {
+    let cluster = fleet::cluster(hosts, selection)?;
+    let numbers = match asked {
+        Asked::Cached => (0..KEYS).step_by(2),
+        Asked::NotCached | Asked::NoKey => (1..KEYS).step_by(2),
+    };
+    let request = |number| Request {
+        key: (!matches!(asked, Asked::NoKey)).then(|| fleet::key(number)),
+        rank: Rank::new(16, 64),
+    };
+    let requests: Vec<Request> = numbers.map(request).collect();
+    let mut at = 0;
+    let mut rng = SmallRng::seed_from_u64(3);
+    Ok(Box::new(move || {
+        for request in requests.iter().cycle().skip(at).take(DECISIONS) {
+            black_box(cluster.decide(black_box(request), NOW, &mut rng));
+        }
+        at = (at + DECISIONS) % requests.len();
+        DECISIONS
+    }))
+}
+
+/// A new table. Counted by host: it is once a table, not once a request.
+pub(super) fn tables(hosts: usize) -> Result<Case> {
+    let mut cluster = fleet::cluster(hosts, Selection::Dynamic)?;
+    let table: Table = fleet::table(hosts, Selection::Dynamic, Overload::Dagor)?;
+    Ok(Box::new(move || {
+        cluster.set_table(table.clone(), NOW, NOW);
+        hosts
+    }))
+}
+
+/// Answers whose load closes or opens a breaker, so that a host changes its place among the others.
+pub(super) fn answers(hosts: usize) -> Result<Case> {
+    let breaker = Overload::Breaker { queued_jobs: 100 };
+    let table = fleet::table(hosts, Selection::Dynamic, breaker)?;
+    let ids: Vec<HostId> = table.hosts().iter().map(Host::id).collect();
+    let mut cluster = Cluster::default();
+    cluster.set_table(table, NOW, NOW);
+    // Hosts close one after the other, then open one after the other.
+    let closing = ids.iter().map(|id| (*id, 200));
+    let opening = ids.iter().map(|id| (*id, 0));
+    let told: Vec<(HostId, u32)> = closing.chain(opening).collect();
+    let (mut next, mut at) = (0, NOW);
+    Ok(Box::new(move || {
+        for (id, queued) in told.iter().cycle().skip(next).take(DECISIONS) {
+            at += Duration::from_nanos(1);
+            let load = Load {
+                observed: at,
+                in_progress: 5,
+                queued: *queued,
+                queuing_delay: None,
+            };
+            cluster.observed(*id, load, at);
+        }
+        next = (next + DECISIONS) % told.len();
+        DECISIONS
+    }))
+}
