@@ -58,8 +58,9 @@ impl HeatRow {
     fn html(&self, columns: usize) -> String {
         let cell = |n: usize| match self.shares.get(n).filter(|share: &&f64| share.is_finite()) {
             Some(share) => format!(
-                "<td class=\"f{}\">{}</td>",
+                "<td class=\"f{}{}\">{}</td>",
                 shade::of_share(*share),
+                if *share > 0.0 { "" } else { " nothing" },
                 percent(*share)
             ),
             None => "<td>–</td>".to_owned(),

@@ -61,10 +61,9 @@ impl Strips {
     fn name(&self, n: usize) -> String {
         let shown = |value: f64| number(value, if value.fract() == 0.0 { 0 } else { 1 });
         match (n, self.steps.get(n)) {
-            (_, None) if n == 0 => "any".to_owned(),
+            (0, None) => "any".to_owned(),
             (0, Some(end)) => format!("under {}", shown(*end)),
-            (_, Some(_)) => format!("from {}", shown(self.steps[n - 1])),
-            (_, None) => format!("{} and more", shown(self.steps[n - 1])),
+            _ => format!("{}+", shown(self.steps[n - 1])),
         }
     }
 
@@ -156,7 +155,7 @@ mod tests {
     #[test]
     fn the_legend_names_where_each_shade_begins() {
         let legend = strips(&[0.0]).legend();
-        for name in ["under 1<", "from 1<", "10 and more<"] {
+        for name in ["under 1<", "1+<", "10+<"] {
             assert!(legend.contains(name), "{legend}");
         }
     }

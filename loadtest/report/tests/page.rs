@@ -162,7 +162,10 @@ fn colours_stand_out_from_the_page_in_both_themes() {
             .into_iter()
             .map(|name| (name, 4.5));
         let series = (0..7).map(|n| (format!("--s{n}"), 3.0));
-        // What is written on a shade is in the colour of the text, or of the page.
+        // A nothing is written on the first shade in the soft colour.
+        let nothing = contrast(luminance(theme, "--soft"), luminance(theme, "--f0"));
+        assert!(nothing >= 4.5, "--soft on --f0: {nothing:.2}");
+        // What else is written on a shade is in the colour of the text, or of the page.
         for n in 0..8 {
             let written = luminance(theme, if n < 4 { "--text" } else { "--page" });
             let contrast = contrast(written, luminance(theme, &format!("--f{n}")));

@@ -82,3 +82,11 @@ fn listed(names: &[&str]) -> String {
         [first @ .., last] => format!("{} and {last}", first.join(", ")),
     }
 }
+
+/// The text with numbers tied to their units, which must not stand alone on a line.
+fn tied(text: &str) -> String {
+    let units = [" %", " ms", " s "];
+    units.iter().fold(text.to_owned(), |text, unit| {
+        text.replace(unit, &unit.replacen(' ', "\u{a0}", 1))
+    })
+}

@@ -4,7 +4,7 @@
 use weir_report::{Report, Table};
 
 use crate::demo::report::story::{Story, Told};
-use crate::demo::report::{listed, word};
+use crate::demo::report::{listed, tied, word};
 use crate::demo::results::Figures;
 use crate::demo::table::{Row, milliseconds};
 use crate::demo::{comparison, verdict};
@@ -13,37 +13,43 @@ use crate::demo::{comparison, verdict};
 const CHANCE: f64 = 1.05;
 
 pub(super) fn add(page: &mut Report, story: &Story) {
-    page.text(&sentences(story));
+    page.list(&sentences(story).map(|sentence| tied(&sentence)));
     page.table(&table(story));
-    page.text("Of all requests, high and low; durations are all-in, from the moment in the workload to the last answer or the giving up, back-off and retries included.");
+    page.text("Of all requests, high and low. Mean and p95 are of the all-in duration, from the moment in the workload to the last answer or the giving up, back-off and retries included; the wait is that in the host, of those served.");
     let figures: Vec<&Figures> = story.figures().collect();
-    page.list(&closing(story.run.emulated, &figures));
+    let closing = closing(story.run.emulated, &figures);
+    if !closing.is_empty() {
+        page.text(if story.run.emulated {
+            "What the demo claims, held against these figures:"
+        } else {
+            "One by one:"
+        });
+        page.list(&closing);
+    }
 }
 
 /// What the command says below its table.
 fn closing(emulated: bool, figures: &[&Figures]) -> Vec<String> {
-    if emulated {
+    let lines = if emulated {
         let all: Vec<&Row> = figures.iter().map(|way| &way.all).collect();
-        return verdict::lines(&all);
-    }
-    let mut lines = comparison::lines(figures);
-    for line in &mut lines {
-        // Aligned there.
-        *line = line.split_whitespace().collect::<Vec<_>>().join(" ");
-    }
-    lines
+        verdict::lines(&all)
+    } else {
+        comparison::lines(figures)
+    };
+    // They are aligned there.
+    let plain = |line: String| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    lines.into_iter().map(|line| tied(&plain(line))).collect()
 }
 
-fn sentences(story: &Story) -> String {
+fn sentences(story: &Story) -> [String; 3] {
     let all: Vec<&Row> = story.figures().map(|way| &way.all).collect();
-    if all.iter().all(|row| row.requests == 0) {
-        return "The workload was empty.".to_owned();
-    }
-    let kinds = [fastest(&all), caches(&all), unanswered(story)];
-    kinds.join(" ")
+    [fastest(&all), caches(&all), unanswered(story)]
 }
 
 fn fastest(all: &[&Row]) -> String {
+    if all.iter().all(|row| row.requests == 0) {
+        return "The workload was empty.".to_owned();
+    }
     let mut all: Vec<(&str, f64)> = all
         .iter()
         .map(|row| (&*row.way, row.duration.p95))
@@ -93,33 +99,29 @@ fn unanswered(story: &Story) -> String {
     let deadline = time(1e3 * story.run.deadline);
     let without: Vec<String> = all()
         .filter(|row| row.failed > 0)
-        .map(|row| {
+        .enumerate()
+        .map(|(n, row)| {
             let share = 100.0 * row.failed as f64 / row.requests as f64;
             let share = if share < 1.0 {
                 "under 1".to_owned()
             } else {
                 format!("{share:.0}")
             };
-            format!(
-                "{} of {} with {} ({share} %)",
-                row.failed, row.requests, row.way
-            )
+            let of = if n == 0 { " of the requests" } else { "" };
+            format!("{share} %{of} with {} ({})", row.way, row.failed)
         })
         .collect();
     let without: Vec<&str> = without.iter().map(String::as_str).collect();
     match (without.len(), story.ways.len()) {
         (0, 1) => "Every request had a good answer.".to_owned(),
         (0, _) => "Every request had a good answer, whatever the way.".to_owned(),
-        _ => format!(
-            "Without a good answer within {deadline} were {}.",
-            listed(&without)
-        ),
+        _ => format!("No good answer within {deadline}: {}.", listed(&without)),
     }
 }
 
 /// Three digits are all that one run can mean.
 fn time(ms: f64) -> String {
-    if ms < 9_995.0 {
+    if ms < 999.5 {
         format!("{} ms", milliseconds(ms))
     } else {
         format!("{:.1} s", ms / 1e3)
@@ -129,23 +131,23 @@ fn time(ms: f64) -> String {
 fn table(story: &Story) -> Table {
     let header = [
         "way",
-        "mean / ms",
         "p95 / ms",
-        "p99 wait in host / ms",
-        "found in cache",
-        "refused attempts",
+        "in cache",
         "no good answer",
+        "mean / ms",
+        "p99 wait / ms",
+        "attempts refused",
     ];
     let row = |told: &Told| {
         let all = &told.figures.all;
         vec![
             told.name().to_owned(),
-            milliseconds(all.duration.mean),
             milliseconds(all.duration.p95),
-            milliseconds(all.wait.p99),
             percent(all.hits),
-            all.shed.to_string(),
             all.failed.to_string(),
+            milliseconds(all.duration.mean),
+            milliseconds(all.wait.p99),
+            all.shed.to_string(),
         ]
     };
     Table {

@@ -15,8 +15,7 @@ pub(super) fn add(page: &mut Report, story: &Story) {
         title: "Duration, all-in".to_owned(),
         figures: panels(story, "duration / ms", |record| Some(record.duration)),
         caption: format!(
-            "The share of requests that were over after so long. Higher and further left is better; what lies to the \
-             right of 1000 ms on a flat line are few requests that took very long. Who had no good answer after {} s \
+            "The share of requests that were over after so long. Higher and further left is better. Who had no good answer after {} s \
              gave up and counts with that time.",
             story.run.deadline
         ),

@@ -55,7 +55,7 @@ fn way(page: &mut Report, story: &Story, told: &Told) {
             title: "Low priority admitted".to_owned(),
             x: time(story),
             y: Axis::linear("requests admitted / %").range(0.0, 100.0),
-            series: lines(admitted(told, last_class())),
+            series: lines(admitted(told, last_class()), Style::Step),
             ..Plot::default()
         }));
     }
@@ -100,16 +100,16 @@ fn figure(story: &Story, title: &str, label: &str, hosts: Vec<Points>, most: f64
         title: title.to_owned(),
         x: time(story),
         y: Axis::log_from_zero(label).range(0.0, most),
-        series: lines(hosts),
+        series: lines(hosts, Style::Line),
         ..Plot::default()
     })
 }
 
-fn lines(hosts: Vec<Points>) -> Vec<Series> {
+fn lines(hosts: Vec<Points>, style: Style) -> Vec<Series> {
     let series = |(host, points): (usize, Points)| Series {
         name: format!("host {}", host + 1),
         points,
-        style: Style::Line,
+        style,
     };
     hosts.into_iter().enumerate().map(series).collect()
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How the ways went: load, queuing delay, admission and cache hits over time.
 
-use weir_report::{Axis, Figure, Panels, Plot, Report, Series, Strip, Strips, Style};
+use weir_report::{Axis, Figure, Panels, Plot, Report, Strip, Strips, Style};
 
 use crate::demo::report::series::{self, Points};
 use crate::demo::report::story::{Story, Told};
@@ -92,31 +92,28 @@ fn delay(story: &Story) -> Plot {
 }
 
 fn admission(page: &mut Report, story: &Story) {
-    let with: Vec<&Told> = story.ways.iter().filter(|told| told.has_levels()).collect();
     let without: Vec<&str> = story
         .ways
         .iter()
         .filter(|told| !told.has_levels())
         .map(Told::name)
         .collect();
-    if with.is_empty() {
+    if without.len() == story.ways.len() {
         page.text(&format!(
             "Admission levels: {} had none. Only weir-control with the overload policy dagor sets them.",
             listed(&without)
         ));
         return;
     }
-    let panel = |told: &&Told| {
-        let series = |(name, class): &(&str, u8)| Series {
-            name: format!("{name} priority"),
-            points: series::mean(&admitted(told, *class)),
-            style: Style::Step,
-        };
+    let panel = |(name, class): &(&str, u8)| {
         Figure::Plot(Plot {
-            title: told.name().to_owned(),
+            title: format!("{name} priority"),
             x: time(story),
             y: Axis::linear("requests admitted / %").range(0.0, 100.0),
-            series: CLASSES.iter().map(series).collect(),
+            series: by_way(story, Style::Step, |told| match told.has_levels() {
+                true => series::mean(&admitted(told, *class)),
+                false => Vec::new(),
+            }),
             ..Plot::default()
         })
     };
@@ -126,7 +123,7 @@ fn admission(page: &mut Report, story: &Story) {
     };
     page.panels(&Panels {
         title: "Admission level".to_owned(),
-        figures: with.iter().map(panel).collect(),
+        figures: CLASSES.iter().map(panel).collect(),
         caption: format!(
             "What the hosts' levels let through of each priority, the mean of all hosts. A request that its host does \
              not admit goes to another one; only if none admits it, it is refused.{without}"

@@ -30,8 +30,8 @@ pub(super) fn add(page: &mut Report, story: &Story) {
             .collect(),
         caption: format!(
             "Of a key's served requests, how many per cent each host answered; the number after the key is its share of \
-             all requests. The keys with rows have {:.0} % of them. One dark cell in a row: the key is in one cache. A \
-             dark column: a host that has more than its part.",
+             all requests. The keys with rows have {:.0} % of them. One strong cell in a row: the key stays with one \
+             host and its cache. A strong column: a host that has more than its part.",
             100.0 * covered as f64 / records.len() as f64
         ),
     });

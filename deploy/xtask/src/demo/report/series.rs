@@ -72,8 +72,8 @@ pub(super) fn admitted(level: u16, class: u8) -> f64 {
 
 /// Seconds of a stretch of the workload: at most some fifty, and enough requests in each.
 pub(super) fn stretch(seconds: f64, requests: usize) -> f64 {
-    let least = (seconds / 50.0).max(40.0 * seconds / requests.max(1) as f64);
-    let nice = [0.25, 0.5, 1.0, 2.0, 5.0, 10.0];
+    let least = (seconds / 50.0).max(60.0 * seconds / requests.max(1) as f64);
+    let nice = [0.5, 1.0, 2.0, 5.0, 10.0];
     nice.into_iter().find(|n| *n >= least).unwrap_or(20.0)
 }
 

@@ -14,13 +14,13 @@ pub(super) fn add(page: &mut Report, story: &Story) {
     if story.figures().all(|way| way.all.shed == 0) {
         page.text("Nothing: no attempt was refused, whatever the priority.");
     } else {
-        page.panels(&over_time(story));
+        over_time(page, story);
     }
     page.table(&table(story));
     page.text("An attempt that is refused is tried again after a pause, until there is an answer or the caller gives up. Given up: after a refusal, after an error, or while an attempt was under way.");
 }
 
-fn over_time(story: &Story) -> Panels {
+fn over_time(page: &mut Report, story: &Story) {
     let seconds = story.run.seconds;
     let requests = story.ways.iter().map(|told| told.records.len()).max();
     let stretch = series::stretch(seconds, requests.unwrap_or(0));
@@ -36,24 +36,33 @@ fn over_time(story: &Story) -> Panels {
             .collect();
         series::by_stretch(&records, seconds, stretch, rate)
     };
-    let all = PRIORITIES.iter().flat_map(|priority| {
-        let ways = story.ways.iter();
-        ways.flat_map(|told| points(told, priority))
-    });
-    let most = all.map(|point| point.1).fold(1.0, f64::max);
+    let most = |priority: &str| {
+        let points = story.ways.iter().flat_map(|told| points(told, priority));
+        points.map(|point| point.1).fold(0.0, f64::max)
+    };
+    let (some, none): (Vec<&str>, Vec<&str>) =
+        PRIORITIES.iter().partition(|priority| most(priority) > 0.0);
+    let largest = some
+        .iter()
+        .map(|priority| most(priority))
+        .fold(1.0, f64::max);
     let panel = |priority: &&str| {
         Figure::Plot(Plot {
             title: format!("{priority} priority"),
             x: Axis::linear("time in the workload / s").range(0.0, seconds),
-            y: Axis::linear("refused attempts a second").range(0.0, most),
+            y: Axis::linear("refused attempts a second").range(0.0, largest),
             series: by_way(story, Style::Line, |told| points(told, priority)),
             ..Plot::default()
         })
     };
-    Panels {
+    page.panels(&Panels {
         title: "Refused attempts".to_owned(),
-        figures: PRIORITIES.iter().map(panel).collect(),
-        caption: "Each request's refusals, at its own time in the workload: its later attempts were later.".to_owned(),
+        figures: some.iter().map(panel).collect(),
+        caption: "Each request's refusals, at its own time in the workload: its later attempts were later."
+            .to_owned(),
+    });
+    for priority in none {
+        page.text(&format!("No attempt of {priority} priority was refused."));
     }
 }
 
@@ -64,10 +73,10 @@ fn table(story: &Story) -> Table {
         "requests",
         "attempts",
         "refused",
-        "answered well",
-        "given up: refused",
-        "given up: error",
-        "given up: under way",
+        "good answer",
+        "given up, refused",
+        "given up, error",
+        "given up, under way",
     ];
     let row = |told: &Told, priority: &str| {
         let records = || told.records.iter().filter(|r| r.priority == priority);
