@@ -25,34 +25,32 @@ mod replay;
 mod report;
 mod results;
 mod sampler;
+mod stage;
 mod table;
 mod verdict;
 mod ways;
 mod workload;
 
 use std::fs;
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use weir_stage::busy::Busy;
+use weir_stage::interrupt;
 use weir_stage::processes::Processes;
-use weir_stage::{envoy, http, interrupt};
 
 use crate::demo::kept::Run;
 use crate::demo::plan::{Plan, Work};
 use crate::demo::programs::Programs;
 use crate::demo::progress::Progress;
 use crate::demo::results::Figures;
-use crate::demo::sampler::{Sampler, Sights, samples};
+use crate::demo::sampler::{Sampler, samples};
+use crate::demo::stage::Stage;
 use crate::demo::table::Table;
-use crate::demo::ways::{Kind, WAYS, Way};
+use crate::demo::ways::{WAYS, Way};
 use crate::demo::workload::{PRIORITIES, Workload};
 use crate::workspace::Workspace;
-
-/// From the start of the sidecars to the filter's first choice from a table.
-const FIRST_TABLE: Duration = Duration::from_secs(20);
 
 const EXPLANATION: &str = "\
 duration: of all requests, from the offset in the workload to the last answer or the giving up,
@@ -86,12 +84,6 @@ struct Demo {
     workload: Workload,
     /// Where everything that the run leaves is kept.
     folder: PathBuf,
-}
-
-/// What a way was started with.
-struct Stage {
-    callers: Vec<SocketAddr>,
-    sights: Sights,
 }
 
 pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
@@ -189,7 +181,7 @@ impl Demo {
         let folder = self.folder.join(way.folder());
         let mut processes = Processes::new(folder.clone())?;
         progress.say("starting", started.elapsed());
-        let Stage { callers, sights } = self.start(way, &mut processes, &folder)?;
+        let Stage { callers, sights } = Stage::start(self, way, &mut processes, &folder)?;
         let hosts = sights.hosts.clone();
         let plan = &self.plan;
         let sending = |sent: Duration| match plan.replay.checked_sub(sent) {
@@ -237,64 +229,4 @@ impl Demo {
         let table = Table(rows.collect());
         format!("{table}\n{EXPLANATION}\n{}\n", closing.join("\n"))
     }
-
-    /// Starts hosts, sidecars and, where Weir chooses, weir-control.
-    fn start(&self, way: &Way, processes: &mut Processes, folder: &Path) -> Result<Stage> {
-        let programs = &self.programs;
-        let hosts = hosts::start(
-            processes,
-            &programs.worker,
-            &self.plan,
-            &self.workload,
-            folder,
-        )?;
-        let nodes: Vec<String> = (1..=self.plan.callers)
-            .map(|n| format!("caller-{n}"))
-            .collect();
-        let (callers, control) = match way.kind {
-            Kind::Envoy(balancer) => {
-                let start = |node: &String| {
-                    let bootstrap = bootstrap::alone(node, balancer, &hosts).to_string();
-                    let envoy = envoy::start(processes, &programs.envoy, node, &bootstrap, folder)?;
-                    Ok(envoy.listener)
-                };
-                (nodes.iter().map(start).collect::<Result<_>>()?, None)
-            }
-            Kind::Weir {
-                selection,
-                overload,
-            } => {
-                let config = control::config(
-                    selection,
-                    overload,
-                    &self.plan.limits,
-                    &hosts,
-                    &programs.filter,
-                );
-                let control =
-                    weir_stage::control::start(processes, &programs.control, &config, folder)?;
-                let mut start = |node: &String| {
-                    let bootstrap = bootstrap::with_weir(&self.root, node, control.xds)?;
-                    let caller =
-                        envoy::start(processes, &programs.envoy, node, &bootstrap, folder)?;
-                    wait_for_table(processes, node, caller.listener)?;
-                    Ok(caller.listener)
-                };
-                let callers = nodes.iter().map(&mut start).collect::<Result<_>>()?;
-                (callers, Some(control.admin))
-            }
-        };
-        let sights = Sights { hosts, control };
-        Ok(Stage { callers, sights })
-    }
-}
-
-/// Sends requests of no consequence until the filter chooses from a table.
-fn wait_for_table(processes: &mut Processes, node: &str, caller: SocketAddr) -> Result<()> {
-    processes.wait_until(&format!("the first table of {node}"), FIRST_TABLE, || {
-        // A host that works for real has no answer to this but an error.
-        let answer = http::ask(caller, "/").ok()?;
-        let reason = answer.header("x-weir-reason")?;
-        (reason != "no_table").then_some(())
-    })
 }

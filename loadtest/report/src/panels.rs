@@ -21,7 +21,7 @@ pub enum Figure {
 /// Legends that are equal are shown once, above all.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Panels {
-    /// Above them.
+    /// Above them; may be empty.
     pub title: String,
     /// In the order of reading. Give their axes the same ranges, or the eye is misled.
     pub figures: Vec<Figure>,
@@ -32,11 +32,12 @@ pub struct Panels {
 impl Panels {
     pub(crate) fn html(&self) -> String {
         let parts: Vec<Parts<'_>> = self.figures.iter().map(Figure::parts).collect();
+        let title = match &*self.title {
+            "" => String::new(),
+            title => format!("<h3>{}</h3>\n", escape(title)),
+        };
         if parts.is_empty() {
-            let title = escape(&self.title);
-            return format!(
-                "<figure>\n<h3>{title}</h3>\n<p class=\"empty\">no data</p>\n</figure>\n"
-            );
+            return format!("<figure>\n{title}<p class=\"empty\">no data</p>\n</figure>\n");
         }
         let mut legends: Vec<&str> = parts.iter().map(|part| part.legend.as_str()).collect();
         legends.dedup();
@@ -46,8 +47,7 @@ impl Panels {
         };
         let figures: String = parts.iter().map(|part| part.panel(shared)).collect();
         format!(
-            "<figure>\n<h3>{title}</h3>\n{shared}<div class=\"panels\">\n{figures}</div>\n{caption}</figure>\n",
-            title = escape(&self.title),
+            "<figure>\n{title}{shared}<div class=\"panels\">\n{figures}</div>\n{caption}</figure>\n",
             caption = caption(&self.caption),
         )
     }
