@@ -45,7 +45,7 @@ fn page(story: &Story) -> Report {
     };
     let mut page = Report::new(
         format!("One workload, {ways} of choosing the host"),
-        format!("cargo xtask demo of Weir, {}", story.run.date()),
+        format!("The demonstration of Weir, run on {}", story.run.date()),
     );
     setting::note(&mut page, story);
     answer::add(&mut page, story);

@@ -17,7 +17,7 @@ pub(super) fn add(page: &mut Report, story: &Story) {
         over_time(page, story);
     }
     page.table(&table(story));
-    page.text("An attempt that is refused is tried again after a pause, until there is an answer or the caller gives up. Given up: after a refusal, after an error, or while an attempt was under way.");
+    page.text("An attempt that is refused is tried again after a pause, until there is an answer or the caller gives up. Out of time: an attempt was under way when the caller gave up.");
 }
 
 fn over_time(page: &mut Report, story: &Story) {
@@ -74,9 +74,9 @@ fn table(story: &Story) -> Table {
         "attempts",
         "refused",
         "good answer",
-        "given up, refused",
-        "given up, error",
-        "given up, under way",
+        "refused to the end",
+        "error at the end",
+        "out of time",
     ];
     let row = |told: &Told, priority: &str| {
         let records = || told.records.iter().filter(|r| r.priority == priority);
