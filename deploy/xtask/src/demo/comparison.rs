@@ -34,7 +34,8 @@ fn line(figures: &Figures) -> String {
     )
 }
 
-fn too_busy(figures: &Figures) -> bool {
+/// Whether the figures of a way are rather those of the machine.
+pub(super) fn too_busy(figures: &Figures) -> bool {
     figures.busy.is_some_and(|share| share > MOST_BUSY) || figures.lag > MOST_LAG
 }
 

@@ -15,7 +15,7 @@ const CHANCE: f64 = 1.05;
 pub(super) fn add(page: &mut Report, story: &Story) {
     page.list(&sentences(story).map(|sentence| tied(&sentence)));
     page.table(&table(story));
-    page.text("Of all requests, high and low. Mean and p95 are of the all-in duration, from the moment in the workload to the last answer or the giving up, back-off and retries included; the wait is that in the host, of those served.");
+    page.text("Of all requests, high and low. Mean and p95 are of the all-in duration, from the moment in the workload to the last answer or the giving up, back-off and retries included; the wait is that in the host, of those served. One run of each way: differences of a few per cent are chance.");
     let figures: Vec<&Figures> = story.figures().collect();
     let closing = closing(story.run.emulated, &figures);
     if !closing.is_empty() {
@@ -124,7 +124,8 @@ fn time(ms: f64) -> String {
     if ms < 999.5 {
         format!("{} ms", milliseconds(ms))
     } else {
-        format!("{:.1} s", ms / 1e3)
+        let seconds = format!("{:.1}", ms / 1e3);
+        format!("{} s", seconds.trim_end_matches(".0"))
     }
 }
 

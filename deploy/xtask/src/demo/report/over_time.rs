@@ -38,6 +38,12 @@ fn load(story: &Story) -> Panels {
     let end = story.end();
     let cells = (end / CELL).ceil().clamp(1.0, CELLS) as usize;
     let cores = story.run.cores as f64;
+    let samples = story.ways.iter().flat_map(|told| &told.samples);
+    let most = samples.map(in_progress).fold(cores + 1.0, f64::max);
+    // The first: idle. The second: as many as run. Then each time four times as many wait.
+    let steps = [1.0, cores + 1.0].into_iter();
+    let waiting = (1..5).map(|n| cores * 4f64.powi(n));
+    let steps: Vec<f64> = steps.chain(waiting).filter(|step| *step <= most).collect();
     let panel = |told: &Told| {
         let strip = |host: usize| Strip {
             label: format!("host {}", host + 1),
@@ -47,15 +53,7 @@ fn load(story: &Story) -> Panels {
             title: told.name().to_owned(),
             x: time(story),
             rows: (0..told.way.hosts.len()).map(strip).collect(),
-            // The first: idle. The second: as many as run. Then each four times as many wait.
-            steps: vec![
-                1.0,
-                cores + 1.0,
-                4.0 * cores,
-                16.0 * cores,
-                64.0 * cores,
-                256.0 * cores,
-            ],
+            steps: steps.clone(),
             unit: "requests that a host has, running and waiting".to_owned(),
             caption: String::new(),
         })

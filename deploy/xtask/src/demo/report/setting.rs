@@ -3,7 +3,9 @@
 
 use weir_report::Report;
 
-use crate::demo::report::story::Story;
+use crate::demo::comparison;
+use crate::demo::report::listed;
+use crate::demo::report::story::{Story, Told};
 
 /// What must not be overlooked.
 pub(super) fn note(page: &mut Report, story: &Story) {
@@ -15,6 +17,19 @@ pub(super) fn note(page: &mut Report, story: &Story) {
         "Hosts, Envoys, weir-control and the replayer share one machine, so each takes time from the others. The work is \
          real; the feeds and the requests for them are generated."
     });
+    let busy: Vec<&str> = story
+        .ways
+        .iter()
+        .filter(|told| comparison::too_busy(&told.figures))
+        .map(Told::name)
+        .collect();
+    if !busy.is_empty() {
+        page.note(&format!(
+            "TOO BUSY: with {} the machine's cores had no time left, or the replayer could not keep up. Such figures \
+             are of the machine rather than of the way; run it again when nothing else runs.",
+            listed(&busy)
+        ));
+    }
 }
 
 pub(super) fn add(page: &mut Report, story: &Story) {
@@ -40,7 +55,7 @@ fn facts(header: &str) -> Vec<(String, String)> {
 
 /// How busy the machine was with each.
 fn ways(story: &Story) -> String {
-    let line = |told: &super::story::Told| {
+    let line = |told: &Told| {
         let busy = told.way.busy.map(|share| 100.0 * share);
         let busy = busy.map(|share| format!("the machine's cores {share:.0} % busy, "));
         format!(

@@ -198,6 +198,16 @@ fn only_emulated_hosts_are_called_so() {
 }
 
 #[test]
+fn a_machine_that_was_too_busy_is_told_at_the_top() {
+    assert!(!Made::new(&TWO).filled(500, 20).html().contains("TOO BUSY"));
+    let mut made = Made::new(&TWO);
+    made.run.ways[1].busy = Some(0.97);
+    let html = made.filled(500, 20).html();
+    let (top, _) = html.split_once("How long requests took").unwrap();
+    assert!(top.contains("TOO BUSY: with weir dynamic+dagor the"));
+}
+
+#[test]
 fn the_same_files_give_the_same_report() {
     let made = Made::new(&TWO).filled(500, 20);
     assert_eq!(made.html(), made.html());
