@@ -12,6 +12,21 @@ use serde::{Deserialize, Serialize};
 /// The file in the run's folder.
 const FILE: &str = "run.json";
 
+const MONTHS: [&str; 12] = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+];
+
 /// One run of the command.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Run {
@@ -66,12 +81,13 @@ impl Run {
         serde_json::from_slice(&text).with_context(|| format!("reading {}", file.display()))
     }
 
-    /// When it began, by UTC: `2026-11-21 12:05 UTC`.
+    /// When it began: `21 November 2026, 12:05 UTC`.
     pub(super) fn date(&self) -> String {
         let (year, month, day) = civil(self.begun / 86_400);
         let minutes = self.begun % 86_400 / 60;
         let (hour, minute) = (minutes / 60, minutes % 60);
-        format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02} UTC")
+        let month = MONTHS[month as usize - 1];
+        format!("{day} {month} {year}, {hour:02}:{minute:02} UTC")
     }
 }
 

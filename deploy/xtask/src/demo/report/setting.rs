@@ -24,10 +24,13 @@ pub(super) fn note(page: &mut Report, story: &Story) {
         .map(Told::name)
         .collect();
     if !busy.is_empty() {
+        let which = match busy.len() == story.ways.len() {
+            true => "every way".to_owned(),
+            false => listed(&busy),
+        };
         page.note(&format!(
-            "TOO BUSY: with {} the machine's cores had no time left, or the replayer could not keep up. Such figures \
-             are of the machine rather than of the way; run it again when nothing else runs.",
-            listed(&busy)
+            "TOO BUSY: with {which} the machine's cores had no time left, or the replayer could not keep up. Such figures \
+             are of the machine rather than of the way; run it again when nothing else runs."
         ));
     }
 }

@@ -156,7 +156,7 @@ fn everything_is_told_and_nothing_is_empty() {
         "All figures",
         "w &lt;http&gt;",
         "cargo xtask demo --quick",
-        "2026-11-21 12:19 UTC",
+        "21 November 2026, 12:19 UTC",
         "1 of 60 looks at a host had no answer",
     ] {
         assert!(html.contains(told), "{told:?} is missing");
