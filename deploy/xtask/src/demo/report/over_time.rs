@@ -150,7 +150,7 @@ fn hits(story: &Story) -> Plot {
     let seconds = story.run.seconds;
     let requests = story.ways.iter().map(|told| told.records.len()).max();
     let stretch = series::stretch(seconds, requests.unwrap_or(0));
-    let share = |records: &[&Record]| {
+    let share = |records: &[&Record], _| {
         let served: Vec<_> = records.iter().filter_map(|r| r.served.as_ref()).collect();
         let hits = served.iter().filter(|served| served.hit).count();
         100.0 * hits as f64 / served.len() as f64
@@ -160,7 +160,7 @@ fn hits(story: &Story) -> Plot {
         x: Axis::linear("time in the workload / s").range(0.0, seconds),
         y: Axis::linear("share of served requests / %"),
         series: by_way(story, Style::Line, |told| {
-            series::by_stretch(&told.records, seconds, stretch, share)
+            series::by_stretch(told.records.iter(), seconds, stretch, share)
         }),
         caption: format!(
             "Of the requests of each {stretch} s of the workload that were served in the end. Caches are empty at the \

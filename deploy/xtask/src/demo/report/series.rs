@@ -41,25 +41,27 @@ pub(super) fn delays(told: &Told, host: usize) -> Points {
 
 /// At each look the largest of the hosts' values.
 pub(super) fn largest(hosts: &[Points]) -> Points {
-    joined(hosts, |values| values.fold(f64::NAN, f64::max))
+    joined(hosts, |values| {
+        values.iter().copied().fold(f64::NAN, f64::max)
+    })
 }
 
 /// At each look the mean of the hosts' values.
 pub(super) fn mean(hosts: &[Points]) -> Points {
     joined(hosts, |values| {
-        let values: Vec<f64> = values.collect();
         values.iter().sum::<f64>() / values.len() as f64
     })
 }
 
-/// Hosts are looked at one after another, so their n-th looks are one moment.
-fn joined(hosts: &[Points], join: impl Fn(&mut dyn Iterator<Item = f64>) -> f64) -> Points {
+/// Hosts are looked at one after another, so their n-th looks are one moment. Who did not answer
+/// is left out of it.
+fn joined(hosts: &[Points], join: impl Fn(&[f64]) -> f64) -> Points {
     let looks = hosts.iter().map(Vec::len).max().unwrap_or(0);
     let look = |n: usize| {
         let at = hosts.iter().find_map(|points| points.get(n))?.0;
-        let mut values = hosts.iter().filter_map(|points| Some(points.get(n)?.1));
-        let mut values = values.by_ref().filter(|value| value.is_finite());
-        Some((at, join(&mut values)))
+        let values = hosts.iter().filter_map(|points| Some(points.get(n)?.1));
+        let values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
+        Some((at, join(&values)))
     };
     (0..looks).filter_map(look).collect()
 }
@@ -77,12 +79,13 @@ pub(super) fn stretch(seconds: f64, requests: usize) -> f64 {
     nice.into_iter().find(|n| *n >= least).unwrap_or(20.0)
 }
 
-/// The requests of each stretch, as one value at its middle. Not a number: nothing to tell.
-pub(super) fn by_stretch(
-    records: &[Record],
+/// The requests of each stretch, as one value at its middle; `value` is told the seconds of the
+/// stretch, of which the last may have fewer. Not a number: nothing to tell.
+pub(super) fn by_stretch<'a>(
+    records: impl Iterator<Item = &'a Record>,
     seconds: f64,
     stretch: f64,
-    value: impl Fn(&[&Record]) -> f64,
+    value: impl Fn(&[&Record], f64) -> f64,
 ) -> Points {
     let count = (seconds / stretch).ceil() as usize;
     let mut stretches: Vec<Vec<&Record>> = vec![Vec::new(); count];
@@ -91,9 +94,12 @@ pub(super) fn by_stretch(
             stretch.push(record);
         }
     }
-    let middle = |n: usize| ((n as f64 + 0.5) * stretch).min(seconds);
-    let stretches = stretches.iter().enumerate();
-    stretches.map(|(n, all)| (middle(n), value(all))).collect()
+    let point = |(n, records): (usize, &Vec<&Record>)| {
+        let start = n as f64 * stretch;
+        let lasts = stretch.min(seconds - start);
+        (start + lasts / 2.0, value(records, lasts))
+    };
+    stretches.iter().enumerate().map(point).collect()
 }
 
 /// The largest value in each of `count` equal parts of the time until `end`; not a number where
@@ -181,6 +187,12 @@ mod tests {
         assert_eq!(stretch(50.0, 16_000), 1.0);
         assert_eq!(stretch(15.0, 486), 2.0);
         assert_eq!(stretch(15.0, 1), 20.0);
+    }
+
+    #[test]
+    fn the_last_stretch_may_be_shorter() {
+        let points = by_stretch(std::iter::empty(), 5.0, 2.0, |_, lasts| lasts);
+        assert_eq!(points, [(1.0, 2.0), (3.0, 2.0), (4.5, 1.0)]);
     }
 
     #[test]

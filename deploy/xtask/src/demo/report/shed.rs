@@ -24,17 +24,14 @@ fn over_time(page: &mut Report, story: &Story) {
     let seconds = story.run.seconds;
     let requests = story.ways.iter().map(|told| told.records.len()).max();
     let stretch = series::stretch(seconds, requests.unwrap_or(0));
-    let rate = |records: &[&Record]| {
+    let rate = |records: &[&Record], lasts: f64| {
         let refused: u64 = records.iter().map(|record| record.shed_attempts).sum();
-        refused as f64 / stretch
+        refused as f64 / lasts
     };
     let points = |told: &Told, priority: &str| {
         let records = told.records.iter();
-        let records: Vec<Record> = records
-            .filter(|record| record.priority == priority)
-            .cloned()
-            .collect();
-        series::by_stretch(&records, seconds, stretch, rate)
+        let records = records.filter(|record| record.priority == priority);
+        series::by_stretch(records, seconds, stretch, rate)
     };
     let most = |priority: &str| {
         let points = story.ways.iter().flat_map(|told| points(told, priority));
