@@ -6,6 +6,8 @@
 //!                 ▲                    │
 //!                 └── weir-control <───┘         only where Weir chooses
 //!
+//!  requests.csv, samples.csv, run.json ─> report.html
+//!
 //!  emulated hosts: a recorded trace whose jobs sleep
 //!  real hosts:     rules on generated feeds, on the cores of this machine
 //! ```
@@ -15,38 +17,40 @@ mod comparison;
 mod control;
 mod header;
 mod hosts;
+mod kept;
 mod plan;
 mod programs;
 mod progress;
 mod replay;
+mod report;
 mod results;
+mod sampler;
+mod stage;
 mod table;
 mod verdict;
 mod ways;
 mod workload;
 
 use std::fs;
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use weir_stage::bootstrap::standalone;
 use weir_stage::busy::Busy;
+use weir_stage::interrupt;
 use weir_stage::processes::Processes;
-use weir_stage::{envoy, http, interrupt};
 
+use crate::demo::kept::Run;
 use crate::demo::plan::{Plan, Work};
 use crate::demo::programs::Programs;
 use crate::demo::progress::Progress;
 use crate::demo::results::Figures;
+use crate::demo::sampler::{Sampler, samples};
+use crate::demo::stage::Stage;
 use crate::demo::table::Table;
-use crate::demo::ways::{Kind, WAYS, Way};
+use crate::demo::ways::{WAYS, Way};
 use crate::demo::workload::{PRIORITIES, Workload};
 use crate::workspace::Workspace;
-
-/// From the start of the sidecars to the filter's first choice from a table.
-const FIRST_TABLE: Duration = Duration::from_secs(20);
 
 const EXPLANATION: &str = "\
 duration: of all requests, from the offset in the workload to the last answer or the giving up,
@@ -67,6 +71,9 @@ pub(crate) struct Args {
     /// Only the ways whose name contains this; repeatable
     #[arg(long, value_name = "NAME")]
     way: Vec<String>,
+    /// Run nothing: write the report of a run again, from what its folder keeps
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["real", "quick", "way"])]
+    report: Option<PathBuf>,
 }
 
 /// One run of the command.
@@ -79,6 +86,10 @@ struct Demo {
 }
 
 pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
+    if let Some(folder) = &args.report {
+        println!("The report is {}", report::write(folder)?.display());
+        return Ok(());
+    }
     let ways: Vec<&Way> = WAYS.iter().filter(|way| args.wants(way)).collect();
     ensure!(!ways.is_empty(), "no way has such a name: {}", names());
     interrupt::catch()?;
@@ -87,7 +98,8 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
         true => Plan::real(args.quick),
         false => Plan::emulated(args.quick),
     };
-    let folder = new_folder(workspace)?;
+    let begun = kept::now()?;
+    let folder = new_folder(workspace, begun)?;
     let workload = Workload::prepare(workspace, &programs, &plan, &folder)?;
     let demo = Demo {
         programs,
@@ -97,11 +109,25 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     };
     let header = header::text(&demo.plan, &demo.workload.description);
     println!("\n{header}\n");
-    let figures = demo.compare(&ways)?;
-    let report = format!("{header}\n\n{}", demo.tell(figures));
+    let (figures, ways) = demo.compare(&ways)?;
+    let told = format!("{header}\n\n{}", demo.tell(figures));
     let file = demo.folder.join("table.txt");
-    fs::write(&file, &report).with_context(|| format!("writing {}", file.display()))?;
-    println!("\n{report}");
+    fs::write(&file, &told).with_context(|| format!("writing {}", file.display()))?;
+    println!("\n{told}");
+    let run = Run {
+        begun,
+        command: args.command(),
+        emulated: !args.real,
+        header,
+        versions: demo.programs.versions(workspace)?,
+        seconds: demo.plan.replay.as_secs_f64(),
+        deadline: demo.plan.deadline.as_secs_f64(),
+        cores: demo.plan.cores,
+        ways,
+    };
+    run.write(&demo.folder)?;
+    let report = report::write(&demo.folder)?;
+    println!("The report is {}", workspace.shown(&report));
     let folder = workspace.shown(&demo.folder);
     println!("Every request, configuration and log is kept in {folder}");
     Ok(())
@@ -111,6 +137,18 @@ impl Args {
     fn wants(&self, way: &Way) -> bool {
         self.way.is_empty() || self.way.iter().any(|part| way.name.contains(&**part))
     }
+
+    /// The command that these are of.
+    fn command(&self) -> String {
+        let mut command = "cargo xtask demo".to_owned();
+        for (given, flag) in [(self.real, " --real"), (self.quick, " --quick")] {
+            command += if given { flag } else { "" };
+        }
+        for name in &self.way {
+            command += &format!(" --way '{name}'");
+        }
+        command
+    }
 }
 
 fn names() -> String {
@@ -118,37 +156,38 @@ fn names() -> String {
     names.join(", ")
 }
 
-fn new_folder(workspace: &Workspace) -> Result<PathBuf> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
-    let folder = workspace.cache().join("demo").join(now.to_string());
+fn new_folder(workspace: &Workspace, begun: u64) -> Result<PathBuf> {
+    let folder = workspace.cache().join("demo").join(begun.to_string());
     fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
     Ok(folder)
 }
 
 impl Demo {
     /// Runs the ways one after another, each with new processes.
-    fn compare(&self, ways: &[&'static Way]) -> Result<Vec<Figures>> {
+    fn compare(&self, ways: &[&'static Way]) -> Result<(Vec<Figures>, Vec<kept::Way>)> {
         let mut progress = Progress::new(ways.len(), self.plan.replay + plan::AROUND);
-        let mut figures = Vec::new();
+        let mut tried = Vec::new();
         for way in ways {
             progress.next_way(way.name);
-            figures.push(self.try_way(way, &mut progress).context(way.name)?);
+            tried.push(self.try_way(way, &mut progress).context(way.name)?);
         }
-        Ok(figures)
+        Ok(tried.into_iter().unzip())
     }
 
-    fn try_way(&self, way: &Way, progress: &mut Progress) -> Result<Figures> {
+    fn try_way(&self, way: &Way, progress: &mut Progress) -> Result<(Figures, kept::Way)> {
         let started = Instant::now();
         let folder = self.folder.join(way.folder());
         let mut processes = Processes::new(folder.clone())?;
         progress.say("starting", started.elapsed());
-        let callers = self.start(way, &mut processes, &folder)?;
+        let Stage { callers, sights } = Stage::start(self, way, &mut processes, &folder)?;
+        let hosts = sights.hosts.clone();
         let plan = &self.plan;
         let sending = |sent: Duration| match plan.replay.checked_sub(sent) {
             Some(_) => format!("sending, {} of {} s", sent.as_secs(), plan.replay.as_secs()),
             None => "waiting for the last answers".to_owned(),
         };
         let busy = Busy::start();
+        let sampler = Sampler::start(sights);
         let replayed = replay::send(
             &self.workload,
             &mut processes,
@@ -159,9 +198,20 @@ impl Demo {
             |sent| progress.say(&sending(sent), started.elapsed()),
         )?;
         let (records, busy) = (replayed.records, busy.share());
+        let file = folder.join(samples::FILE);
+        fs::write(&file, samples::written(&sampler.end()?))
+            .with_context(|| format!("writing {}", file.display()))?;
         progress.end_way(&format!("done in {} s", started.elapsed().as_secs()));
         let figures = Figures::new(way.name, &PRIORITIES, &records, busy, replayed.lag);
-        Ok(figures)
+        let kept = kept::Way {
+            name: way.name.to_owned(),
+            folder: way.folder(),
+            overload: way.overload().map(str::to_owned),
+            hosts,
+            busy,
+            lag: replayed.lag,
+        };
+        Ok((figures, kept))
     }
 
     /// The table, and what is to be said of it.
@@ -171,72 +221,10 @@ impl Demo {
                 let all: Vec<_> = figures.iter().map(|way| &way.all).collect();
                 verdict::lines(&all)
             }
-            Work::Real(_) => comparison::lines(&figures),
+            Work::Real(_) => comparison::lines(&figures.iter().collect::<Vec<_>>()),
         };
         let rows = figures.into_iter().flat_map(|way| way.by_priority);
         let table = Table(rows.collect());
         format!("{table}\n{EXPLANATION}\n{}\n", closing.join("\n"))
     }
-
-    /// Starts hosts, sidecars and, where Weir chooses, weir-control.
-    fn start(
-        &self,
-        way: &Way,
-        processes: &mut Processes,
-        folder: &Path,
-    ) -> Result<Vec<SocketAddr>> {
-        let programs = &self.programs;
-        let hosts = hosts::start(
-            processes,
-            &programs.worker,
-            &self.plan,
-            &self.workload,
-            folder,
-        )?;
-        let nodes: Vec<String> = (1..=self.plan.callers)
-            .map(|n| format!("caller-{n}"))
-            .collect();
-        match way.kind {
-            Kind::Envoy(balancer) => {
-                let start = |node: &String| {
-                    let bootstrap = bootstrap::alone(node, balancer, &hosts).to_string();
-                    let envoy = envoy::start(processes, &programs.envoy, node, &bootstrap, folder)?;
-                    Ok(envoy.listener)
-                };
-                nodes.iter().map(start).collect()
-            }
-            Kind::Weir {
-                selection,
-                overload,
-            } => {
-                let config = control::config(
-                    selection,
-                    overload,
-                    &self.plan.limits,
-                    &hosts,
-                    &programs.filter,
-                );
-                let control =
-                    weir_stage::control::start(processes, &programs.control, &config, folder)?;
-                let mut start = |node: &String| {
-                    let bootstrap = standalone(node, control.xds)?;
-                    let caller =
-                        envoy::start(processes, &programs.envoy, node, &bootstrap, folder)?;
-                    wait_for_table(processes, node, caller.listener)?;
-                    Ok(caller.listener)
-                };
-                nodes.iter().map(&mut start).collect()
-            }
-        }
-    }
-}
-
-/// Sends requests of no consequence until the filter chooses from a table.
-fn wait_for_table(processes: &mut Processes, node: &str, caller: SocketAddr) -> Result<()> {
-    processes.wait_until(&format!("the first table of {node}"), FIRST_TABLE, || {
-        // A host that works for real has no answer to this but an error.
-        let answer = http::ask(caller, "/").ok()?;
-        let reason = answer.header("x-weir-reason")?;
-        (reason != "no_table").then_some(())
-    })
 }

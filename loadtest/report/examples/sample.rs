@@ -2,7 +2,8 @@
 //! One of everything, with made-up numbers: `cargo run -p weir-report --example sample -- sample.html`.
 
 use weir_report::{
-    Axis, BarRow, Bars, Plot, Report, Series, Style, Table, VerticalMark, WriteError, cdf,
+    Axis, BarRow, Bars, Figure, Heat, HeatRow, Panels, Plot, Report, Series, Strip, Strips, Style,
+    Table, VerticalMark, WriteError, cdf,
 };
 
 const ORDERS: [&str; 5] = [
@@ -33,6 +34,17 @@ fn main() -> Result<(), WriteError> {
     report.heading("Over time");
     report.plot(&queue());
     report.plot(&hosts());
+    report.panels(&Panels {
+        title: "Queue of each host".to_owned(),
+        figures: [0, 3].map(|order| Figure::Strips(strips(order))).to_vec(),
+        caption: "Even shades are an even load.".to_owned(),
+    });
+    report.heading("Places");
+    report.heat(&places());
+    report.fold("How this was made", |report| {
+        report.facts(&[("seed", "1"), ("cores", "4")]);
+        report.list(&["It is made up.".to_owned(), "All of it.".to_owned()]);
+    });
     report.heading("Per request");
     report.plot(&scatter());
     report.plot(&Plot {
@@ -198,6 +210,44 @@ fn hosts() -> Plot {
         y: Axis::linear("projects in cache"),
         series: (0..12).map(series).collect(),
         ..Plot::default()
+    }
+}
+
+fn strips(order: usize) -> Strips {
+    let strip = |host: u64| Strip {
+        label: format!("host {}", host + 1),
+        values: (0..60)
+            .map(|n| {
+                let rise = (n * (order as u64 + 1)) as f64 / 3.0;
+                (rise * noise(host + 90, n / 4)).floor()
+            })
+            .collect(),
+    };
+    Strips {
+        title: ORDERS[order].to_owned(),
+        x: Axis::linear("time / s").range(0.0, 600.0),
+        rows: (0..4).map(strip).collect(),
+        steps: vec![1.0, 4.0, 16.0, 64.0],
+        unit: "joblets in the queue".to_owned(),
+        caption: String::new(),
+    }
+}
+
+fn places() -> Heat {
+    let row = |key: u64| {
+        let parts: Vec<f64> = (0..4).map(|n| noise(key, n).powi(6)).collect();
+        let all: f64 = parts.iter().sum();
+        HeatRow {
+            label: format!("shop {key}"),
+            shares: parts.iter().map(|part| part / all).collect(),
+        }
+    };
+    let header = ["key", "host 1", "host 2", "host 3", "host 4"];
+    Heat {
+        title: "Where requests went".to_owned(),
+        header: header.map(str::to_owned).to_vec(),
+        rows: (1..7).map(row).collect(),
+        caption: "Per cent of each key's requests.".to_owned(),
     }
 }
 

@@ -9,6 +9,9 @@ pub enum Scale {
     Linear,
     /// Equal distances for equal ratios; only values above 0 have a place.
     Log,
+    /// As `Log` where values are large, and linear near 0, so that 0 has a place: for counts that
+    /// span decades. Negative values have none.
+    LogFromZero,
 }
 
 /// One axis of a plot.
@@ -41,6 +44,15 @@ impl Axis {
         }
     }
 
+    /// An axis that is logarithmic for large values and begins with 0.
+    #[must_use]
+    pub fn log_from_zero(label: impl Into<String>) -> Self {
+        Self {
+            scale: Scale::LogFromZero,
+            ..Self::linear(label)
+        }
+    }
+
     /// The same axis from `first` to `last`.
     #[must_use]
     pub fn range(mut self, first: f64, last: f64) -> Self {
@@ -50,7 +62,12 @@ impl Axis {
 
     /// Whether `value` has a place on this axis, in sight or not.
     pub(crate) fn holds(&self, value: f64) -> bool {
-        value.is_finite() && (self.scale == Scale::Linear || value > 0.0)
+        let has_place = match self.scale {
+            Scale::Linear => true,
+            Scale::Log => value > 0.0,
+            Scale::LogFromZero => value >= 0.0,
+        };
+        value.is_finite() && has_place
     }
 
     /// The span that shows all `values`; `None` when there is nothing to show.
@@ -74,6 +91,7 @@ impl Axis {
         Some(match scale {
             Scale::Linear => linear_span(low, high, whole_steps),
             Scale::Log => log_span(low, high, whole_steps),
+            Scale::LogFromZero => log_from_zero_span(high, whole_steps),
         })
     }
 }
@@ -113,6 +131,19 @@ fn log_span(low: f64, high: f64, whole_steps: bool) -> Span {
     Span {
         scale: Scale::Log,
         low: low.max(f64::MIN_POSITIVE),
+        high: high.min(f64::MAX),
+    }
+}
+
+fn log_from_zero_span(high: f64, whole_steps: bool) -> Span {
+    // Some decades at least, so that ones and twos do not look like a lot.
+    let mut high = high.max(10.0);
+    if whole_steps {
+        high = high.max(10.0 / below(10.0 / high));
+    }
+    Span {
+        scale: Scale::LogFromZero,
+        low: 0.0,
         high: high.min(f64::MAX),
     }
 }
@@ -159,6 +190,9 @@ impl Span {
             // Halved, so that the widest spans do not overflow.
             Scale::Linear => (value / 2.0 - self.low / 2.0) / (self.high / 2.0 - self.low / 2.0),
             Scale::Log => (value.ln() - self.low.ln()) / (self.high.ln() - self.low.ln()),
+            Scale::LogFromZero => {
+                (value.ln_1p() - self.low.ln_1p()) / (self.high.ln_1p() - self.low.ln_1p())
+            }
         }
     }
 
@@ -171,6 +205,7 @@ impl Span {
         match self.scale {
             Scale::Linear => self.even_ticks(),
             Scale::Log => self.ratio_ticks(),
+            Scale::LogFromZero => self.ticks_from_zero(),
         }
     }
 
@@ -197,6 +232,27 @@ impl Span {
             let every = (decades / 7.0).ceil() as usize;
             self.power_ticks(&[1.0], every, |n, _| n % 2 == 1 && decades > 4.0)
         }
+    }
+
+    /// 0, and powers of ten; what is between them where there are few.
+    fn ticks_from_zero(&self) -> Vec<Tick> {
+        let decades = self.high.log10();
+        let mut ticks = Vec::new();
+        if self.low <= 0.0 {
+            ticks.push(self.tick(0.0, 0, false));
+        }
+        let few = decades <= 2.5;
+        let leads: &[f64] = if few { &[1.0, 2.0, 5.0] } else { &[1.0] };
+        let every = (decades / 7.0).ceil().max(1.0) as usize;
+        for power in (0..=decades.ceil() as i32).step_by(every) {
+            for lead in leads {
+                let value = lead * 10f64.powi(power);
+                if value > self.low && self.place(value) <= 1.0 + 1e-9 {
+                    ticks.push(self.tick(value, 0, *lead != 1.0));
+                }
+            }
+        }
+        ticks
     }
 
     /// A label at each of `leads` times every n-th power of ten; `faint` is told which power it is

@@ -2,7 +2,7 @@
 //! Bars: a few numbers side by side, from zero.
 
 use crate::axis::number;
-use crate::markup::{caption, coordinate, escape, legend};
+use crate::markup::{Parts, coordinate, escape, legend};
 use crate::plot::COLOURS;
 
 /// Lying bars, one group a row.
@@ -30,16 +30,15 @@ pub struct BarRow {
 }
 
 impl Bars {
-    pub(crate) fn html(&self) -> String {
+    pub(crate) fn parts(&self) -> Parts<'_> {
         let swatch = |n: usize| format!("<i class=\"swatch b{}\"></i>", n % COLOURS);
-        format!(
-            "<figure class=\"bars\">\n<h3>{title}</h3>\n{legend}<div class=\"y-label\">{label}</div>\n{body}{caption}</figure>\n",
-            title = escape(&self.title),
-            legend = legend(self.series.iter().map(String::as_str), swatch),
-            label = escape(&self.label),
-            body = self.body(),
-            caption = caption(&self.caption),
-        )
+        Parts {
+            kind: "bars",
+            title: &self.title,
+            legend: legend(self.series.iter().map(String::as_str), swatch),
+            body: self.body(),
+            caption: &self.caption,
+        }
     }
 
     fn body(&self) -> String {
@@ -53,7 +52,8 @@ impl Bars {
         let width = if low == high { 1.0 } else { high - low };
         let share = |value: f64| 100.0 * (value - low) / width;
         let rows: String = self.rows.iter().map(|row| group(row, share)).collect();
-        format!("<div class=\"groups\">\n{rows}</div>\n")
+        let label = escape(&self.label);
+        format!("<div class=\"y-label\">{label}</div><div class=\"groups\">\n{rows}</div>\n")
     }
 }
 
@@ -103,7 +103,8 @@ mod tests {
             rows: vec![row],
             ..Bars::default()
         }
-        .html()
+        .parts()
+        .figure()
     }
 
     #[test]

@@ -3,24 +3,31 @@
 //!
 //! ```text
 //! values ─> cdf ──┐
-//! series ─> thin ─┴─> Plot ─┐
-//!                     Bars ─┼─> Report ─> one .html file
-//!                    Table ─┘
+//! series ─> thin ─┴─> Plot ─┬─> Panels ─┐
+//!       Bars, Heat, Strips ─┴───────────┼─> Report ─> one .html file
+//!                                Table ─┘
 //! ```
 //! The file loads nothing, runs no script, follows the reader's light or dark theme and fits a
 //! phone. Text is never part of a drawing: it stays at its size while the drawing stretches.
 
 mod axis;
 mod bars;
+mod heat;
 mod markup;
 mod page;
+mod panels;
 mod plot;
 mod points;
+mod shade;
+mod strips;
 mod table;
 
 pub use axis::{Axis, Scale};
 pub use bars::{BarRow, Bars};
+pub use heat::{Heat, HeatRow};
 pub use page::{Report, WriteError};
+pub use panels::{Figure, Panels};
 pub use plot::{Plot, Series, Style, VerticalMark};
 pub use points::{cdf, thin};
+pub use strips::{Strip, Strips};
 pub use table::Table;

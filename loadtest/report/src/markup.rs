@@ -35,6 +35,51 @@ pub(crate) fn caption(text: &str) -> String {
     format!("<figcaption>{}</figcaption>\n", escape(text))
 }
 
+/// What a figure is made of.
+pub(crate) struct Parts<'a> {
+    /// Its class.
+    pub(crate) kind: &'static str,
+    pub(crate) title: &'a str,
+    /// As HTML; may be empty.
+    pub(crate) legend: String,
+    /// As HTML.
+    pub(crate) body: String,
+    pub(crate) caption: &'a str,
+}
+
+impl Parts<'_> {
+    /// The figure on its own.
+    pub(crate) fn figure(&self) -> String {
+        format!(
+            "<figure class=\"{kind}\">\n<h3>{title}</h3>\n{legend}{body}{caption}</figure>\n",
+            kind = self.kind,
+            title = escape(self.title),
+            legend = self.legend,
+            body = self.body,
+            caption = caption(self.caption),
+        )
+    }
+
+    /// The figure as one of several, without the legend that they share.
+    pub(crate) fn panel(&self, shared: &str) -> String {
+        let legend = if self.legend == shared {
+            ""
+        } else {
+            &self.legend
+        };
+        format!(
+            "<div class=\"panel {kind}\">\n<h4>{title}</h4>\n{legend}{body}{caption}</div>\n",
+            kind = self.kind,
+            title = escape(self.title),
+            body = self.body,
+            caption = match self.caption {
+                "" => String::new(),
+                text => format!("<p class=\"remark\">{}</p>\n", escape(text)),
+            },
+        )
+    }
+}
+
 /// The coloured list of names above a figure. `swatch` draws the sample of the n-th name.
 pub(crate) fn legend<'a>(
     names: impl Iterator<Item = &'a str>,

@@ -6,8 +6,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::bars::Bars;
+use crate::heat::Heat;
 use crate::markup::escape;
+use crate::panels::Panels;
 use crate::plot::Plot;
+use crate::strips::Strips;
 use crate::table::Table;
 
 /// Colours, measures and both themes.
@@ -75,12 +78,58 @@ impl Report {
 
     /// Adds a plot.
     pub fn plot(&mut self, plot: &Plot) {
-        self.body.push_str(&plot.html());
+        self.body.push_str(&plot.parts().figure());
     }
 
     /// Adds bars.
     pub fn bars(&mut self, bars: &Bars) {
-        self.body.push_str(&bars.html());
+        self.body.push_str(&bars.parts().figure());
+    }
+
+    /// Adds a table of shares.
+    pub fn heat(&mut self, heat: &Heat) {
+        self.body.push_str(&heat.parts().figure());
+    }
+
+    /// Adds strips.
+    pub fn strips(&mut self, strips: &Strips) {
+        self.body.push_str(&strips.parts().figure());
+    }
+
+    /// Adds figures side by side.
+    pub fn panels(&mut self, panels: &Panels) {
+        self.body.push_str(&panels.html());
+    }
+
+    /// Adds what `add` adds, folded away behind its name until the reader asks for it.
+    pub fn fold(&mut self, name: &str, add: impl FnOnce(&mut Self)) {
+        let name = escape(name);
+        self.body
+            .push_str(&format!("<details>\n<summary>{name}</summary>\n"));
+        add(self);
+        self.body.push_str("</details>\n");
+    }
+
+    /// Adds a list of points.
+    pub fn list(&mut self, points: &[String]) {
+        let points: String = points
+            .iter()
+            .map(|point| format!("<li>{}</li>\n", escape(point)))
+            .collect();
+        if !points.is_empty() {
+            self.body
+                .push_str(&format!("<ul class=\"list\">\n{points}</ul>\n"));
+        }
+    }
+
+    /// Adds names and what is to be said of each: settings, versions, the machine.
+    pub fn facts<N: AsRef<str>, T: AsRef<str>>(&mut self, facts: &[(N, T)]) {
+        let line = |(name, text): &(N, T)| {
+            let (name, text) = (escape(name.as_ref()), escape(text.as_ref()));
+            format!("<dt>{name}</dt><dd>{text}</dd>\n")
+        };
+        let lines: String = facts.iter().map(line).collect();
+        self.body.push_str(&format!("<dl>\n{lines}</dl>\n"));
     }
 
     fn element(&mut self, open: &str, text: &str, close: &str) {

@@ -10,7 +10,7 @@ mod marks;
 pub use marks::VerticalMark;
 
 use crate::axis::{Axis, Span, Tick, number};
-use crate::markup::{caption, coordinate, escape, legend};
+use crate::markup::{Parts, coordinate, escape, legend};
 use crate::points::thin;
 
 /// Points drawn of a series at most: about two per pixel column of a wide screen.
@@ -62,16 +62,15 @@ pub struct Plot {
 }
 
 impl Plot {
-    pub(crate) fn html(&self) -> String {
+    pub(crate) fn parts(&self) -> Parts<'_> {
         let names = self.series.iter().map(|series| series.name.as_str());
-        format!(
-            "<figure class=\"plot\">\n<h3>{title}</h3>\n{legend}{frame}{left_out}{caption}</figure>\n",
-            title = escape(&self.title),
-            legend = legend(names, |n| swatch(n, self.series[n].style)),
-            frame = self.frame(),
-            left_out = self.left_out(),
-            caption = caption(&self.caption),
-        )
+        Parts {
+            kind: "plot",
+            title: &self.title,
+            legend: legend(names, |n| swatch(n, self.series[n].style)),
+            body: self.frame() + &self.left_out(),
+            caption: &self.caption,
+        }
     }
 
     fn frame(&self) -> String {
@@ -230,7 +229,7 @@ fn swatch(n: usize, style: Style) -> String {
     )
 }
 
-fn tick_labels(ticks: &[Tick], side: &str) -> String {
+pub(crate) fn tick_labels(ticks: &[Tick], side: &str) -> String {
     let label = |tick: &Tick| {
         let faint = if tick.faint { " class=\"faint\"" } else { "" };
         let at = coordinate(100.0 * tick.at);

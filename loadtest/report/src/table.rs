@@ -49,7 +49,11 @@ fn tag(text: &str, column: usize, head: bool, numeric: bool) -> String {
     let class = if numeric { " class=\"n\"" } else { "" };
     let text = escape(text);
     match (head, column) {
-        (true, _) => format!("<th scope=\"col\"{class}>{text}</th>"),
+        // Headers may break, but not between a quantity and its unit.
+        (true, _) => format!(
+            "<th scope=\"col\"{class}>{}</th>",
+            text.replace(" / ", "\u{a0}/\u{a0}")
+        ),
         (false, 0) => format!("<th scope=\"row\"{class}>{text}</th>"),
         (false, _) => format!("<td{class}>{text}</td>"),
     }
@@ -74,7 +78,7 @@ mod tests {
             &["order", "p99 / ms"],
             &[&["priority", "12.5"], &["fifo", "–"]],
         );
-        assert!(html.contains("<th scope=\"col\" class=\"n\">p99 / ms</th>"));
+        assert!(html.contains("<th scope=\"col\" class=\"n\">p99\u{a0}/\u{a0}ms</th>"));
         assert!(html.contains("<td class=\"n\">12.5</td>"));
         assert!(html.contains("<th scope=\"row\">priority</th>"));
     }

@@ -3,7 +3,10 @@
 
 use std::fs;
 
-use weir_report::{Axis, BarRow, Bars, Plot, Report, Series, Style, Table, VerticalMark};
+use weir_report::{
+    Axis, BarRow, Bars, Figure, Heat, HeatRow, Panels, Plot, Report, Series, Strip, Strips, Style,
+    Table, VerticalMark,
+};
 
 /// A report with one of everything, `text` in every place that takes text.
 fn report(text: &str) -> Report {
@@ -27,6 +30,37 @@ fn report(text: &str) -> Report {
         }],
         caption: text(),
     });
+    let heat = Heat {
+        title: text(),
+        header: vec![text(), text()],
+        rows: vec![HeatRow {
+            label: text(),
+            shares: vec![0.5],
+        }],
+        caption: text(),
+    };
+    report.heat(&heat);
+    let strips = Strips {
+        title: text(),
+        x: Axis::linear(text()).range(0.0, 1.0),
+        rows: vec![Strip {
+            label: text(),
+            values: vec![1.0],
+        }],
+        steps: vec![1.0],
+        unit: text(),
+        caption: text(),
+    };
+    report.strips(&strips);
+    report.fold(&text(), |report| {
+        report.panels(&Panels {
+            title: text(),
+            figures: vec![Figure::Heat(heat), Figure::Strips(strips)],
+            caption: text(),
+        });
+    });
+    report.list(&[text()]);
+    report.facts(&[(text(), text())]);
     let series = |style| Series {
         name: text(),
         points: vec![(1.0, 1.0), (2.0, 3.0)],
@@ -76,7 +110,8 @@ fn text_stays_text_and_every_tag_is_closed() {
         "text in a stretched drawing would be distorted"
     );
     for tag in [
-        "main", "figure", "svg", "div", "table", "ul", "p", "span", "h2", "h3", "tr",
+        "main", "figure", "svg", "div", "table", "ul", "p", "span", "h2", "h3", "h4", "tr", "td",
+        "details", "summary", "dl", "dt", "dd",
     ] {
         let opened =
             html.matches(&format!("<{tag}>")).count() + html.matches(&format!("<{tag} ")).count();
@@ -127,12 +162,25 @@ fn colours_stand_out_from_the_page_in_both_themes() {
             .into_iter()
             .map(|name| (name, 4.5));
         let series = (0..7).map(|n| (format!("--s{n}"), 3.0));
+        // A nothing is written on the first shade in the soft colour.
+        let nothing = contrast(luminance(theme, "--soft"), luminance(theme, "--f0"));
+        assert!(nothing >= 4.5, "--soft on --f0: {nothing:.2}");
+        // What else is written on a shade is in the colour of the text, or of the page.
+        for n in 0..8 {
+            let written = luminance(theme, if n < 4 { "--text" } else { "--page" });
+            let contrast = contrast(written, luminance(theme, &format!("--f{n}")));
+            assert!(contrast >= 4.5, "--f{n}: {contrast:.2}");
+        }
         for (name, least) in names.chain(series) {
             let other = luminance(theme, &name);
-            let contrast = (page.max(other) + 0.05) / (page.min(other) + 0.05);
+            let contrast = contrast(page, other);
             assert!(contrast >= least, "{name}: {contrast:.2}");
         }
     }
+}
+
+fn contrast(a: f64, b: f64) -> f64 {
+    (a.max(b) + 0.05) / (a.min(b) + 0.05)
 }
 
 /// Relative luminance of a colour `name: #rrggbb` (WCAG 2.2).

@@ -11,9 +11,9 @@ const MOST_BUSY: f64 = 0.9;
 const MOST_LAG: f64 = 50.0;
 
 /// A line for each way, and one of warning.
-pub(super) fn lines(figures: &[Figures]) -> Vec<String> {
-    let mut lines: Vec<String> = figures.iter().map(line).collect();
-    lines.push(if figures.iter().any(too_busy) {
+pub(super) fn lines(figures: &[&Figures]) -> Vec<String> {
+    let mut lines: Vec<String> = figures.iter().map(|way| line(way)).collect();
+    lines.push(if figures.iter().any(|way| too_busy(way)) {
         "The machine was too busy in some ways: their figures are of it, not of the way".to_owned()
     } else {
         "One run of each, on one small machine: differences of a few per cent are chance".to_owned()
@@ -34,14 +34,15 @@ fn line(figures: &Figures) -> String {
     )
 }
 
-fn too_busy(figures: &Figures) -> bool {
+/// Whether the figures of a way are rather those of the machine.
+pub(super) fn too_busy(figures: &Figures) -> bool {
     figures.busy.is_some_and(|share| share > MOST_BUSY) || figures.lag > MOST_LAG
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::demo::results::{Record, Served};
+    use crate::demo::results::{Outcome, Record, Served};
 
     fn figures(way: &str, busy: f64, lag: f64) -> Figures {
         let served = Served {
@@ -50,8 +51,12 @@ mod tests {
             hit: true,
         };
         let record = Record {
+            at: 0.0,
+            key: String::new(),
             priority: "high".to_owned(),
             duration: 10.0,
+            outcome: Outcome::Ok,
+            attempts: 1,
             shed_attempts: 0,
             served: Some(served),
         };
@@ -60,9 +65,9 @@ mod tests {
 
     #[test]
     fn ways_stand_side_by_side_and_a_busy_machine_is_confessed() {
-        let calm = [figures("a", 0.5, 1.0)];
+        let calm = figures("a", 0.5, 1.0);
         assert_eq!(
-            lines(&calm),
+            lines(&[&calm]),
             [
                 "a                     hits 100.0 %, p99 wait 7 ms; the machine's cores 50 % busy, replayer at most 1 ms \
                  behind for 99 %",
@@ -70,7 +75,7 @@ mod tests {
             ]
         );
         for busy in [figures("b", 0.95, 1.0), figures("b", 0.5, 80.0)] {
-            let lines = lines(&[figures("a", 0.5, 1.0), busy]);
+            let lines = lines(&[&calm, &busy]);
             assert!(lines[1].ends_with(": TOO BUSY"), "{lines:?}");
             assert!(lines[2].contains("too busy"), "{lines:?}");
         }

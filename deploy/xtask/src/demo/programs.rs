@@ -2,8 +2,10 @@
 //! What the demonstration runs.
 
 use std::path::PathBuf;
+use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
+use weir_stage::command::Run;
 
 use crate::workspace::Workspace;
 use crate::{build_filter, feeds, tools};
@@ -34,5 +36,38 @@ impl Programs {
             replay,
             feeds,
         })
+    }
+
+    /// What ran, for the report.
+    pub(super) fn versions(&self, workspace: &Workspace) -> Result<Vec<(String, String)>> {
+        let envoy = Command::new(&self.envoy).arg("--version").captured()?;
+        let envoy = envoy_version(&envoy).context("`envoy --version` names no version")?;
+        let mut weir = env!("CARGO_PKG_VERSION").to_owned();
+        // Who has the sources without their history has no commit to tell.
+        let mut git = Command::new("git");
+        git.args(["describe", "--always", "--dirty", "--abbrev=10"])
+            .current_dir(&workspace.root);
+        if let Ok(commit) = git.captured() {
+            weir += &format!(", commit {}", commit.trim());
+        }
+        let named = |name: &str, version: String| (name.to_owned(), version);
+        Ok(vec![named("Weir", weir), named("Envoy", envoy.to_owned())])
+    }
+}
+
+/// `envoy  version: <commit>/1.40.0/Clean/RELEASE/BoringSSL`.
+fn envoy_version(said: &str) -> Option<&str> {
+    said.split("version:").nth(1)?.split('/').nth(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn envoy_tells_its_version_among_other_things() {
+        let said = "\nenvoy  version: 8b2d/1.40.0/Clean/RELEASE/BoringSSL\n";
+        assert_eq!(envoy_version(said), Some("1.40.0"));
+        assert_eq!(envoy_version("envoy"), None);
     }
 }

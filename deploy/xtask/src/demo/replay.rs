@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! weir-replay: sends the workload for every way.
 
-mod records;
+pub(super) mod records;
 
 use std::fs;
 use std::net::SocketAddr;
@@ -15,6 +15,9 @@ use serde::Deserialize;
 use crate::demo::results::Record;
 use crate::demo::workload::Workload;
 use weir_stage::processes::Processes;
+
+/// The file of records in a way's folder.
+pub(super) const REQUESTS: &str = "requests.csv";
 
 /// What came of it.
 pub(super) struct Replayed {
@@ -44,7 +47,7 @@ pub(super) fn send(
     folder: &Path,
     tick: impl FnMut(Duration),
 ) -> Result<Replayed> {
-    let out = folder.join("requests.csv");
+    let out = folder.join(REQUESTS);
     let summary = folder.join("summary.json");
     let mut command = Command::new(program);
     command.arg("run").arg("--workload").arg(&workload.file);
@@ -61,7 +64,7 @@ pub(super) fn send(
         .arg("--summary")
         .arg(&summary);
     processes.run("replay", command, tick)?;
-    let records = records::read(&out).with_context(|| format!("reading {}", out.display()))?;
+    let records = records::read(&out)?;
     let summary: Summary = serde_json::from_slice(&fs::read(&summary)?)
         .with_context(|| format!("reading {}", summary.display()))?;
     Ok(Replayed {

@@ -8,12 +8,31 @@ use crate::demo::table::{Row, Spread};
 /// One request of the workload, with all its attempts.
 #[derive(Clone, Debug)]
 pub(super) struct Record {
+    /// Its time in the workload, in seconds.
+    pub(super) at: f64,
+    /// What a host may have cached; may be empty.
+    pub(super) key: String,
     pub(super) priority: String,
     /// From its time in the workload to its end, in milliseconds.
     pub(super) duration: f64,
+    pub(super) outcome: Outcome,
+    pub(super) attempts: u64,
     pub(super) shed_attempts: u64,
     /// What the host that served it says; none if no attempt succeeded.
     pub(super) served: Option<Served>,
+}
+
+/// How it ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Outcome {
+    /// With a good answer.
+    Ok,
+    /// The last attempt was refused.
+    Shed,
+    /// The last answer was an error, or none came.
+    Failed,
+    /// An attempt was under way at the deadline.
+    Timeout,
 }
 
 #[derive(Clone, Debug)]
@@ -129,8 +148,12 @@ mod tests {
             hit,
         };
         Record {
+            at: 0.0,
+            key: String::new(),
             priority: priority.into(),
             duration: wait + 10.0,
+            outcome: Outcome::Ok,
+            attempts: 1,
             shed_attempts: 0,
             served: Some(served),
         }
@@ -152,10 +175,12 @@ mod tests {
     #[test]
     fn priorities_are_told_apart_and_failures_count_in_the_duration_only() {
         let failed = Record {
-            priority: "high".into(),
             duration: 990.0,
+            outcome: Outcome::Shed,
+            attempts: 4,
             shed_attempts: 4,
             served: None,
+            ..served("high", "a", 0.0, true)
         };
         let records = [
             served("high", "a", 0.0, true),

@@ -40,6 +40,12 @@ impl Claim {
     fn line(&self, all: &[&Row]) -> Option<String> {
         let find = |name: &str| all.iter().copied().find(|row| row.way == name);
         let (ours, theirs) = (find(self.ours)?, find(self.theirs)?);
+        if ours.failed == ours.requests || theirs.failed == theirs.requests {
+            let (ours, theirs) = (self.ours, self.theirs);
+            return Some(format!(
+                "{ours} cannot be held against {theirs}: one of them served nothing"
+            ));
+        }
         let (holds, figures) = match self.measure {
             Measure::CacheHits => (
                 ours.hits > theirs.hits,
@@ -107,5 +113,9 @@ mod tests {
             ]
         );
         assert!(lines(&all[..2]).is_empty());
+        let mut rows = rows;
+        rows[1].failed = rows[1].requests;
+        let all: Vec<&Row> = rows.iter().collect();
+        assert!(lines(&all)[1].contains("cannot be held against envoy ring_hash"));
     }
 }

@@ -48,6 +48,14 @@ const fn weir(name: &'static str, selection: &'static str, overload: &'static st
 }
 
 impl Way {
+    /// weir-control's overload policy, where there is a weir-control.
+    pub(super) fn overload(&self) -> Option<&'static str> {
+        match self.kind {
+            Kind::Envoy(_) => None,
+            Kind::Weir { overload, .. } => Some(overload),
+        }
+    }
+
     /// The name as a folder.
     pub(super) fn folder(&self) -> String {
         self.name.replace([' ', '+'], "-")

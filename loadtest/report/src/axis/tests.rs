@@ -108,3 +108,17 @@ fn numbers_are_written_for_people() {
         ]
     );
 }
+
+#[test]
+fn an_axis_from_zero_has_a_place_for_zero_and_for_large_values() {
+    let axis = Axis::log_from_zero("");
+    assert!(axis.holds(0.0) && !axis.holds(-1.0) && !axis.holds(f64::NAN));
+    let span = axis.span([0.0, 3.0, 4321.0].into_iter(), true).unwrap();
+    assert_eq!((span.low, span.high), (0.0, 5000.0));
+    assert_eq!((span.place(0.0), span.place(5000.0)), (0.0, 1.0));
+    let labels: Vec<_> = span.ticks().into_iter().map(|tick| tick.label).collect();
+    assert_eq!(labels, ["0", "1", "10", "100", "1000"]);
+    let small = axis.span([0.0, 2.0].into_iter(), true).unwrap();
+    let labels: Vec<_> = small.ticks().into_iter().map(|tick| tick.label).collect();
+    assert_eq!(labels, ["0", "1", "2", "5", "10"]);
+}

@@ -15,7 +15,7 @@ fn plot(points: &[(f64, f64)], style: Style) -> Plot {
 }
 
 fn drawn(plot: &Plot) -> String {
-    let html = plot.html();
+    let html = plot.parts().figure();
     let path = html
         .split("<path class=\"series")
         .nth(2)
@@ -38,7 +38,7 @@ proptest! {
     ) {
         let x = Axis { range, ..if log { Axis::log("") } else { Axis::linear("") } };
         let marks = vec![VerticalMark { x: mark, label: "m".to_owned() }];
-        let html = Plot { x: x.clone(), y: x, marks, ..plot(&points, style) }.html();
+        let html = Plot { x: x.clone(), y: x, marks, ..plot(&points, style) }.parts().figure();
         prop_assert!(!html.contains("NaN") && !html.contains("inf"), "{}", html);
         prop_assert_eq!(html.matches("<svg").count(), html.matches("</svg>").count());
     }
@@ -56,7 +56,7 @@ fn the_three_styles_draw_lines_steps_and_dots() {
 fn a_missing_value_is_a_gap_that_is_counted() {
     let plot = plot(&[(0.0, 0.0), (1.0, f64::NAN), (2.0, 1.0)], Style::Line);
     assert_eq!(drawn(&plot), "M0 1000h0M1000 0h0");
-    assert!(plot.html().contains("1 point is left out"));
+    assert!(plot.parts().figure().contains("1 point is left out"));
 }
 
 #[test]
@@ -65,13 +65,13 @@ fn values_that_a_logarithm_cannot_show_are_counted() {
         y: Axis::log(""),
         ..plot(&[(0.0, 0.0), (1.0, -1.0), (2.0, 1.0)], Style::Line)
     };
-    assert!(plot.html().contains("2 points are left out"));
+    assert!(plot.parts().figure().contains("2 points are left out"));
 }
 
 #[test]
 fn a_plot_of_nothing_says_so() {
     for points in [&[][..], &[(f64::NAN, 1.0)]] {
-        let html = plot(points, Style::Line).html();
+        let html = plot(points, Style::Line).parts().figure();
         assert!(html.contains("no data") && !html.contains("class=\"drawing"));
     }
 }
@@ -88,7 +88,7 @@ fn a_close_look_is_not_thinned_with_what_lies_outside() {
     };
     assert!(drawn(&whole).matches('M').count() <= DRAWN);
     assert_eq!(drawn(&close).matches('M').count(), 203);
-    assert!(close.html().contains("drawing clip"));
+    assert!(close.parts().figure().contains("drawing clip"));
 }
 
 #[test]
@@ -98,7 +98,8 @@ fn twenty_one_series_look_different() {
         series: vec![one; COLOURS * STROKES],
         ..Plot::default()
     }
-    .html();
+    .parts()
+    .figure();
     let mut classes: Vec<_> = html
         .split("class=\"series ")
         .skip(1)
@@ -127,7 +128,8 @@ fn labels_of_close_marks_do_not_share_a_row() {
         marks,
         ..plot(&[(0.0, 0.0), (1.0, 1.0)], Style::Line)
     }
-    .html();
+    .parts()
+    .figure();
     assert!(
         html.contains("top:0em") && html.contains("top:1.35em"),
         "{html}"

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What was run, what of it is not real, and how to run it again.
+
+use weir_report::Report;
+
+use crate::demo::comparison;
+use crate::demo::report::listed;
+use crate::demo::report::story::{Story, Told};
+
+/// What must not be overlooked.
+pub(super) fn note(page: &mut Report, story: &Story) {
+    page.note(if story.run.emulated {
+        "EMULATED hosts: a job sleeps for its time instead of computing, so durations, waits and loads are of queues, \
+         caches and choices, not of real work. MODELLED: run times, data sizes and priorities of the recorded trace. \
+         Envoy, weir-control and every request between them are real."
+    } else {
+        "Hosts, Envoys, weir-control and the replayer share one machine, so each takes time from the others. The work is \
+         real; the feeds and the requests for them are generated."
+    });
+    let busy: Vec<&str> = story
+        .ways
+        .iter()
+        .filter(|told| comparison::too_busy(&told.figures))
+        .map(Told::name)
+        .collect();
+    if !busy.is_empty() {
+        let which = match busy.len() == story.ways.len() {
+            true => "every way".to_owned(),
+            false => listed(&busy),
+        };
+        page.note(&format!(
+            "TOO BUSY: with {which} the machine's cores had no time left, or the replayer could not keep up. Such figures \
+             are of the machine rather than of the way; run it again when nothing else runs."
+        ));
+    }
+}
+
+pub(super) fn add(page: &mut Report, story: &Story) {
+    page.heading("What was run");
+    let mut facts = facts(&story.run.header);
+    facts.extend(story.run.versions.iter().cloned());
+    facts.push(("ways".to_owned(), ways(story)));
+    page.facts(&facts);
+    page.heading("Run it again");
+    page.text("In a clone of the repository, on Linux; it installs and builds what it needs:");
+    page.command(&story.run.command);
+    page.text("The workload is the same each time; times and choices are not, so figures differ by a few per cent from run to run and by more from machine to machine.");
+}
+
+/// The lines of the table's head by their names; `name:     text`.
+fn facts(header: &str) -> Vec<(String, String)> {
+    let lines = header.lines().map(|line| {
+        let (name, text) = line.split_once(':').unwrap_or(("", line));
+        (name.trim().to_owned(), text.trim().to_owned())
+    });
+    lines.collect()
+}
+
+/// How busy the machine was with each.
+fn ways(story: &Story) -> String {
+    let line = |told: &Told| {
+        let busy = told.way.busy.map(|share| 100.0 * share);
+        let busy = busy.map(|share| format!("the machine's cores {share:.0} % busy, "));
+        format!(
+            "{}: {}replayer at most {:.0} ms behind for 99 %",
+            told.name(),
+            busy.unwrap_or_default(),
+            told.way.lag
+        )
+    };
+    let lines: Vec<String> = story.ways.iter().map(line).collect();
+    lines.join("\n")
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Looks at every host, and at weir-control where there is one, twice a second while a way is sent.
+//!
+//! ```text
+//! hosts' /metrics ─────────┐
+//! weir-control's /metrics ─┴─> page (pure) ─> Sample ─> samples.csv ─> series for the report
+//! ```
+
+pub(super) mod page;
+pub(super) mod samples;
+
+use std::net::SocketAddr;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::{JoinHandle, spawn};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow};
+use weir_stage::http;
+
+use crate::demo::sampler::page::Load;
+use crate::demo::sampler::samples::Sample;
+
+/// Seldom enough not to be felt on two cores: a look costs a host less than a request.
+const EVERY: Duration = Duration::from_millis(500);
+
+/// Where to look.
+#[derive(Clone)]
+pub(super) struct Sights {
+    pub(super) hosts: Vec<SocketAddr>,
+    /// weir-control's admin pages, where there is a weir-control.
+    pub(super) control: Option<SocketAddr>,
+}
+
+/// Looks until it is ended or dropped.
+pub(super) struct Sampler {
+    stop: Option<Sender<()>>,
+    looking: Option<JoinHandle<Vec<Sample>>>,
+}
+
+impl Sampler {
+    /// Starts looking; time counts from now.
+    pub(super) fn start(sights: Sights) -> Self {
+        let (stop, stopped) = channel();
+        let looking = spawn(move || {
+            let started = Instant::now();
+            let mut samples = Vec::new();
+            loop {
+                samples.extend(sights.look(started));
+                // Looks that a busy machine missed are not made up for.
+                let late = started.elapsed().as_nanos() % EVERY.as_nanos();
+                let pause = EVERY - Duration::from_nanos(late as u64);
+                if stopped.recv_timeout(pause) != Err(RecvTimeoutError::Timeout) {
+                    return samples;
+                }
+            }
+        });
+        Self {
+            stop: Some(stop),
+            looking: Some(looking),
+        }
+    }
+
+    /// Stops looking and returns what was seen, in the order of time.
+    pub(super) fn end(mut self) -> Result<Vec<Sample>> {
+        self.stop = None;
+        let looking = self.looking.take().context("ended twice")?;
+        looking.join().map_err(|_| anyhow!("the sampler panicked"))
+    }
+}
+
+impl Drop for Sampler {
+    fn drop(&mut self) {
+        self.stop = None;
+        if let Some(looking) = self.looking.take() {
+            // Whoever drops it has another error to tell of.
+            let _ = looking.join();
+        }
+    }
+}
+
+impl Sights {
+    /// One look at each host. Who does not answer, or not what was expected, is a gap.
+    fn look(&self, started: Instant) -> Vec<Sample> {
+        let levels = self.control.and_then(|control| {
+            let page = http::get(control, "/metrics").ok()?;
+            page::levels(&page.body).ok()
+        });
+        let look = |(index, host): (usize, &SocketAddr)| {
+            let at = started.elapsed();
+            let page = http::get(*host, "/metrics").ok();
+            let level = levels.as_ref().and_then(|levels| levels.get(host));
+            Sample {
+                at: at.as_secs_f64(),
+                host: index,
+                load: page.and_then(|page| Load::parse(&page.body).ok()),
+                level: level.copied(),
+            }
+        };
+        self.hosts.iter().enumerate().map(look).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+    use std::thread;
+
+    const PAGE: &str = "weir_host_in_progress 3\nweir_host_queued{priority=\"0\"} 1\n";
+
+    /// Answers its first `times` visitors.
+    fn host(times: usize) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        thread::spawn(move || {
+            for _ in 0..times {
+                let (mut stream, _) = listener.accept().unwrap();
+                // An unread rest of the question would break the connection before the answer.
+                let mut question = String::new();
+                while !question.ends_with("\r\n\r\n") {
+                    let mut part = [0; 1024];
+                    let read = stream.read(&mut part).unwrap();
+                    question += std::str::from_utf8(&part[..read]).unwrap();
+                }
+                write!(stream, "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{PAGE}").unwrap();
+            }
+        });
+        address
+    }
+
+    #[test]
+    fn a_host_that_does_not_answer_is_a_gap_beside_the_others() {
+        let sights = Sights {
+            hosts: vec![host(1), host(0)],
+            control: Some(host(0)),
+        };
+        let samples = sights.look(Instant::now());
+        assert_eq!(samples[0].load.as_ref().unwrap().in_progress, 3.0);
+        assert!(samples[1].load.is_none());
+        assert!(samples.iter().all(|sample| sample.level.is_none()));
+    }
+
+    #[test]
+    fn looking_ends_when_it_is_told_to() {
+        let sights = Sights {
+            hosts: vec![host(1)],
+            control: None,
+        };
+        let samples = Sampler::start(sights).end().unwrap();
+        assert_eq!(samples.len(), 1);
+    }
+}

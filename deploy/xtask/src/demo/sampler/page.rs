@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is read from a page of metrics (Prometheus or OpenMetrics text).
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+
+use anyhow::{Context, Result, bail};
+
+/// What a host says of itself at one moment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(in crate::demo) struct Load {
+    /// Requests that it has, waiting ones included.
+    pub(in crate::demo) in_progress: f64,
+    /// Those that wait for a core.
+    pub(in crate::demo) queued: f64,
+    /// Of all jobs so far: seconds that they waited, and how many they are.
+    pub(in crate::demo) waited: f64,
+    pub(in crate::demo) jobs: f64,
+}
+
+impl Load {
+    /// The sums over all classes. A host that has had no job yet does not show its waits.
+    pub(super) fn parse(page: &str) -> Result<Self> {
+        let mut load = Self::default();
+        let mut found = false;
+        for line in lines(page) {
+            let Line { name, value, .. } = line?;
+            match name {
+                "weir_host_in_progress" => (load.in_progress, found) = (value, true),
+                "weir_host_queued" => load.queued += value,
+                "weir_host_queuing_delay_seconds_sum" => load.waited += value,
+                "weir_host_queuing_delay_seconds_count" => load.jobs += value,
+                _ => {}
+            }
+        }
+        if !found {
+            bail!("the page has no weir_host_in_progress");
+        }
+        Ok(load)
+    }
+}
+
+/// The admission level of each host, in ranks; empty where none are kept.
+pub(super) fn levels(page: &str) -> Result<HashMap<SocketAddr, u16>> {
+    let mut levels = HashMap::new();
+    for line in lines(page) {
+        let line = line?;
+        if line.name == "weir_control_admission_level" {
+            let host = line.label("host").context("a level has no host")?;
+            levels.insert(host.parse()?, line.value as u16);
+        }
+    }
+    Ok(levels)
+}
+
+/// A value on the page.
+#[derive(Debug, PartialEq)]
+struct Line<'a> {
+    name: &'a str,
+    labels: Vec<(&'a str, &'a str)>,
+    value: f64,
+}
+
+impl Line<'_> {
+    fn label(&self, name: &str) -> Option<&str> {
+        let label = self.labels.iter().find(|(label, _)| *label == name);
+        label.map(|(_, value)| *value)
+    }
+}
+
+/// The values, in their order. Comments are passed over; what is no value names its place.
+fn lines(page: &str) -> impl Iterator<Item = Result<Line<'_>>> {
+    let numbered = page.lines().enumerate();
+    let values = numbered.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
+    values.map(|(index, line)| {
+        Line::parse(line).map_err(|(rest, reason)| {
+            let column = line.len() - rest + 1;
+            anyhow::anyhow!("line {}, column {column}: {reason}", index + 1)
+        })
+    })
+}
+
+/// What is left of a line where it goes wrong, in bytes, and why.
+type Wrong = (usize, &'static str);
+
+impl<'a> Line<'a> {
+    fn parse(line: &'a str) -> Result<Self, Wrong> {
+        let end = line.find(|c: char| !(c.is_ascii_alphanumeric() || "_:".contains(c)));
+        let (name, mut rest) = line.split_at(end.unwrap_or(line.len()));
+        if name.is_empty() {
+            return Err((rest.len(), "no name"));
+        }
+        let mut labels = Vec::new();
+        if let Some(inside) = rest.strip_prefix('{') {
+            rest = inside;
+            while !rest.starts_with('}') {
+                let (label, after) = rest.split_once("=\"").ok_or((rest.len(), "no label"))?;
+                let end = closing(after).ok_or((after.len(), "no closing quote"))?;
+                labels.push((label, &after[..end]));
+                rest = &after[end + 1..];
+                rest = rest.strip_prefix(',').unwrap_or(rest);
+            }
+            rest = &rest[1..];
+        }
+        let text = rest.trim_start();
+        // A time or an exemplar may follow.
+        let value = text.split(' ').next().unwrap_or("");
+        let value = value.parse().map_err(|_| (text.len(), "no number"))?;
+        Ok(Self {
+            name,
+            labels,
+            value,
+        })
+    }
+}
+
+/// Where the quote that ends a label's value is.
+fn closing(text: &str) -> Option<usize> {
+    let mut escaped = false;
+    text.bytes().position(|byte| {
+        let closes = byte == b'"' && !escaped;
+        escaped = byte == b'\\' && !escaped;
+        closes
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOST: &str = "\
+# TYPE weir_host_in_progress gauge
+weir_host_in_progress 7
+weir_host_queued{priority=\"0\"} 1
+weir_host_queued{priority=\"16\"} 2
+weir_host_queuing_delay_seconds_sum{priority=\"0\"} 0.5
+weir_host_queuing_delay_seconds_count{priority=\"0\"} 4
+weir_host_queuing_delay_seconds_bucket{le=\"+Inf\",priority=\"0\"} 4 # {t=\"}\"} 1
+weir_host_queuing_delay_seconds_sum{priority=\"16\"} 1.5
+weir_host_queuing_delay_seconds_count{priority=\"16\"} 6
+# EOF
+";
+
+    #[test]
+    fn a_host_is_the_sum_of_its_classes() {
+        let load = Load {
+            in_progress: 7.0,
+            queued: 3.0,
+            waited: 2.0,
+            jobs: 10.0,
+        };
+        assert_eq!(Load::parse(HOST).unwrap(), load);
+        let error = Load::parse("up 1\n").unwrap_err().to_string();
+        assert!(error.contains("weir_host_in_progress"), "{error}");
+    }
+
+    #[test]
+    fn levels_are_by_host_whatever_is_in_other_labels() {
+        let page = "weir_control_admission_level{cluster=\"a\\\",host=\\\"\",host=\"127.0.0.1:7\"} 2100\nother 1\n";
+        let levels = levels(page).unwrap();
+        assert_eq!(levels.len(), 1);
+        assert_eq!(levels[&"127.0.0.1:7".parse().unwrap()], 2100);
+    }
+
+    #[test]
+    fn what_is_no_value_names_its_line_and_column() {
+        let error = |line: &str| {
+            let page = format!("# a comment\n{line}\n");
+            Load::parse(&page).unwrap_err().to_string()
+        };
+        assert_eq!(error("in_progress soon"), "line 2, column 13: no number");
+        assert_eq!(error("a{b=\"c} 1"), "line 2, column 6: no closing quote");
+        assert_eq!(error("a{b} 1"), "line 2, column 3: no label");
+        assert_eq!(error("{b=\"c\"} 1"), "line 2, column 1: no name");
+    }
+}
