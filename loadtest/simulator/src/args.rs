@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The command line.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Result, bail, ensure};
+use clap::{Parser, Subcommand, ValueEnum};
+use weir_control::config::Dagor;
+use weir_executor::{Order, Settings, Timing};
+use weir_policy::{Overload, Policy, Selection, dagor, overload::breaker};
+use weir_replay::backoff::Backoff;
+use weir_replay::units;
+use weir_sim::Scenario;
+
+/// SIMULATED fleets: the filter's decision, weir-control's state and the executor in modelled time.
+#[derive(Parser)]
+#[command(name = "weir-sim", version)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Play a workload file of weir-replay and print the summary as JSON
+    Run(Args),
+}
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// What is asked for (CSV or NDJSON, as `weir-replay workload` writes it)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) workload: PathBuf,
+    /// Every request and its end, as CSV
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    #[arg(long, value_enum, default_value = "dynamic")]
+    selection: SelectionName,
+    #[arg(long, value_enum, default_value = "none")]
+    overload: OverloadName,
+    /// With breaker: more queued jobs than this close a host
+    #[arg(long, default_value_t = breaker::QUEUED_JOBS)]
+    breaker_queued_jobs: u32,
+    /// With dagor: a larger mean queuing delay is overload
+    #[arg(long, default_value = "20ms", value_parser = units::duration_above_0)]
+    dagor_threshold: Duration,
+    /// With dagor: share shed by a window of overload and added by another
+    #[arg(long, default_value_t = 0.05)]
+    dagor_step: f64,
+    #[arg(long, default_value_t = 14)]
+    hosts: usize,
+    /// Cores of a host
+    #[arg(long, default_value_t = 4)]
+    cores: usize,
+    /// Of a host
+    #[arg(long, default_value_t = 4 << 30)]
+    cache_bytes: u64,
+    /// Time to the first byte of a fetch
+    #[arg(long, default_value = "5ms", value_parser = units::duration_above_0)]
+    fetch_base: Duration,
+    #[arg(long, default_value_t = 5_000_000_000)]
+    fetch_bytes_per_second: u64,
+    /// Sidecars that share only what tables and reports share
+    #[arg(long, default_value_t = 1)]
+    callers: usize,
+    /// Between two polls of a host, ±10 %
+    #[arg(long, default_value = "1s", value_parser = units::duration_above_0)]
+    poll: Duration,
+    /// Answers do not carry the host's load
+    #[arg(long)]
+    no_orca: bool,
+    /// One way between caller and host
+    #[arg(long, default_value = "250us", value_parser = units::duration_above_0)]
+    network: Duration,
+    /// A caller without a good answer gives up after so long
+    #[arg(long, default_value = "15s", value_parser = units::duration_above_0)]
+    deadline: Duration,
+    /// Of everything that is drawn
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum SelectionName {
+    Baseline,
+    Random,
+    Dynamic,
+    Rendezvous,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum OverloadName {
+    None,
+    Breaker,
+    Dagor,
+}
+
+impl Args {
+    /// What is simulated.
+    pub(crate) fn scenario(&self) -> Result<Scenario> {
+        ensure!(
+            self.hosts > 0,
+            "--hosts: a fleet without hosts serves nobody"
+        );
+        ensure!(
+            self.cores > 0,
+            "--cores: a host without cores serves nobody"
+        );
+        ensure!(self.callers > 0, "--callers: nobody would send anything");
+        ensure!(!self.poll.is_zero(), "--poll: must be longer than nothing");
+        if !(0.001..=0.5).contains(&self.dagor_step) {
+            bail!("--dagor-step: {} is not in 0.001 to 0.5", self.dagor_step);
+        }
+        Ok(Scenario {
+            hosts: self.hosts,
+            host: Settings {
+                cores: self.cores,
+                cache_bytes: self.cache_bytes,
+                max_queued: 10_000,
+                change_log: 65_536,
+                order: Order::Priority,
+            },
+            timing: Timing {
+                fetch_base: self.fetch_base,
+                fetch_bytes_per_second: self.fetch_bytes_per_second,
+            },
+            callers: self.callers,
+            policy: Policy {
+                selection: self.selection(),
+                overload: self.overload(),
+                ..Policy::default()
+            },
+            dagor: Dagor {
+                params: dagor::Params {
+                    threshold: self.dagor_threshold,
+                    alpha: self.dagor_step,
+                    beta: self.dagor_step,
+                    ..dagor::Params::default()
+                },
+                // weir-control's own defaults, here and below.
+                window: Duration::from_secs(1),
+                window_requests: 2000,
+                queued_jobs: 100,
+            },
+            cache_shards: 16,
+            poll: self.poll,
+            publish: Duration::from_millis(100),
+            report: Duration::from_secs(1),
+            orca: !self.no_orca,
+            network: self.network,
+            backoff: Backoff {
+                base: Duration::from_millis(100),
+                cap: Duration::from_secs(10),
+            },
+            deadline: self.deadline,
+            seed: self.seed,
+        })
+    }
+
+    fn selection(&self) -> Selection {
+        match self.selection {
+            SelectionName::Baseline => Selection::Baseline,
+            SelectionName::Random => Selection::Random,
+            SelectionName::Dynamic => Selection::Dynamic,
+            SelectionName::Rendezvous => Selection::Rendezvous,
+        }
+    }
+
+    fn overload(&self) -> Overload {
+        match self.overload {
+            OverloadName::None => Overload::None,
+            OverloadName::Breaker => Overload::Breaker {
+                queued_jobs: self.breaker_queued_jobs,
+            },
+            OverloadName::Dagor => Overload::Dagor,
+        }
+    }
+}
