@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, bail};
 use clap::{Parser, Subcommand, ValueEnum};
 use weir_control::config::Dagor;
 use weir_executor::{Order, Settings, Timing};
@@ -12,6 +12,7 @@ use weir_policy::{Overload, Policy, Selection, dagor, overload::breaker};
 use weir_replay::backoff::Backoff;
 use weir_replay::units;
 use weir_sim::Scenario;
+use weir_sim::scenario::{Accept, Fate, Preemption, Timeouts, Trouble};
 
 /// SIMULATED fleets: the filter's decision, weir-control's state and the executor in modelled time.
 #[derive(Parser)]
@@ -76,6 +77,27 @@ pub(crate) struct Args {
     /// A caller without a good answer gives up after so long
     #[arg(long, default_value = "15s", value_parser = units::duration_above_0)]
     deadline: Duration,
+    /// A host that takes longer to accept is passed over for the next of the decision's order
+    #[arg(long, value_parser = units::duration_above_0)]
+    connect_timeout: Option<Duration>,
+    /// An attempt without an answer for so long is given up
+    #[arg(long, value_parser = units::duration_above_0)]
+    read_timeout: Option<Duration>,
+    /// A host gives up a job whose first joblet has waited so long
+    #[arg(long, value_parser = units::duration_above_0)]
+    queue_timeout: Option<Duration>,
+    /// Waiting jobs at a host that do not delay its accepting
+    #[arg(long, default_value_t = 0)]
+    accept_free: u32,
+    /// Each that waits beyond delays its accepting by so much
+    #[arg(long, default_value = "0s", value_parser = units::duration)]
+    accept_per_job: Duration,
+    /// Hosts that are taken away every 24 h, with 30 s notice, for 5 to 10 minutes
+    #[arg(long, default_value_t = 0)]
+    preemptible: usize,
+    /// TIME:HOST:lost, TIME:HOST:back or TIME:HOST:FACTOR, which makes jobs last so many times as long
+    #[arg(long = "trouble", value_parser = trouble)]
+    troubles: Vec<Trouble>,
     /// Of everything that is drawn
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -99,20 +121,10 @@ enum OverloadName {
 impl Args {
     /// What is simulated.
     pub(crate) fn scenario(&self) -> Result<Scenario> {
-        ensure!(
-            self.hosts > 0,
-            "--hosts: a fleet without hosts serves nobody"
-        );
-        ensure!(
-            self.cores > 0,
-            "--cores: a host without cores serves nobody"
-        );
-        ensure!(self.callers > 0, "--callers: nobody would send anything");
-        ensure!(!self.poll.is_zero(), "--poll: must be longer than nothing");
         if !(0.001..=0.5).contains(&self.dagor_step) {
             bail!("--dagor-step: {} is not in 0.001 to 0.5", self.dagor_step);
         }
-        Ok(Scenario {
+        let scenario = Scenario {
             hosts: self.hosts,
             host: Settings {
                 cores: self.cores,
@@ -153,9 +165,29 @@ impl Args {
                 base: Duration::from_millis(100),
                 cap: Duration::from_secs(10),
             },
-            deadline: self.deadline,
+            attempts: u32::MAX,
+            accept: Accept {
+                free: self.accept_free,
+                per_job: self.accept_per_job,
+            },
+            preemption: (self.preemptible > 0).then_some(Preemption {
+                hosts: self.preemptible,
+                // Document 001, sections 3.6 and 9.2.
+                life: Duration::from_secs(24 * 3600),
+                notice: Duration::from_secs(30),
+                away: (Duration::from_secs(300), Duration::from_secs(600)),
+            }),
+            troubles: self.troubles.clone(),
+            timeouts: Timeouts {
+                deadline: self.deadline,
+                connect: self.connect_timeout,
+                read: self.read_timeout,
+                queue: self.queue_timeout,
+            },
             seed: self.seed,
-        })
+        };
+        scenario.check()?;
+        Ok(scenario)
     }
 
     fn selection(&self) -> Selection {
@@ -176,4 +208,21 @@ impl Args {
             OverloadName::Dagor => Overload::Dagor,
         }
     }
+}
+
+/// `10m:3:lost`.
+fn trouble(text: &str) -> Result<Trouble, String> {
+    let form = || format!("{text:?} is not like 10m:3:lost, 15m:3:back or 10m:3:3.0");
+    let mut parts = text.splitn(3, ':');
+    let mut part = || parts.next().ok_or_else(form);
+    let (at, host, what) = (part()?, part()?, part()?);
+    Ok(Trouble {
+        at: units::duration(at)?,
+        host: host.parse().map_err(|_| form())?,
+        what: match what {
+            "lost" => Fate::Lost,
+            "back" => Fate::Back,
+            factor => Fate::Slowed(factor.parse().map_err(|_| form())?),
+        },
+    })
 }

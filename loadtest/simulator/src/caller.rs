@@ -109,6 +109,13 @@ impl Caller {
         self.cluster.finished(self.names[host].0);
     }
 
+    /// The host did not take the request, or was gone before it answered.
+    pub(crate) fn failed(&mut self, host: usize, now: Duration) {
+        let (id, _) = self.names[host];
+        self.cluster.finished(id);
+        self.cluster.failed(id, now);
+    }
+
     /// What is new since the last report.
     pub(crate) fn report(&mut self, now: Duration) -> News {
         let loads = std::mem::take(&mut self.loads).into_iter();

@@ -8,6 +8,7 @@ use prost::Message;
 use weir_control::config;
 use weir_control::reports::ledger::News;
 use weir_control::sources::scrape::Figures;
+use weir_control::sources::{Fault, PollError, Source};
 use weir_control::state::cluster::Cluster;
 use weir_control::state::host::Observed;
 use weir_control::tables;
@@ -71,12 +72,34 @@ impl Control {
         self.addresses.iter().map(name).collect()
     }
 
+    /// The host wants no new requests, or wants them again.
+    pub(crate) fn drain(&mut self, host: usize, draining: bool) {
+        if let Some(known) = self.cluster.hosts.get_mut(&self.addresses[host]) {
+            known.draining = draining;
+            self.cluster.changed = true;
+        }
+    }
+
+    /// Says when the host will be taken away; Unix time is modelled time.
+    pub(crate) fn will_be_taken(&mut self, host: usize, at: Duration) {
+        if let Some(known) = self.cluster.hosts.get_mut(&self.addresses[host]) {
+            known.config.preempt_at_unix_ms = u64::try_from(at.as_millis()).unwrap_or(u64::MAX);
+            self.cluster.changed = true;
+        }
+    }
+
     /// Reads a host's metrics and cache contents.
     pub(crate) fn poll(&mut self, number: usize, host: &mut Host, now: Duration) {
-        let load = host.load(now);
         let Some(known) = self.cluster.hosts.get_mut(&self.addresses[number]) else {
             return;
         };
+        if !host.up {
+            let refused = PollError::new(Fault::Refused, "nobody listens");
+            self.cluster.changed |= known.failed(Source::Scrape, now, refused) || known.is_dead();
+            return;
+        }
+        self.cluster.changed |= known.succeeded(Source::Scrape, now, Vec::new());
+        let load = host.load(now);
         let figures = Figures {
             in_progress: Some(load.in_progress),
             queued: Some(vec![load.queued]),

@@ -9,26 +9,49 @@ use weir_executor::{Emulator, Event, Full, JobId, Modelled, Request, Spent};
 use weir_policy::{KeyHash, Load};
 
 use crate::Scenario;
+use crate::scenario::Accept;
 
 #[derive(Debug)]
 pub(crate) struct Host {
     emulator: Emulator,
-    requests: HashMap<JobId, u32>,
-    jobs: HashMap<u32, JobId>,
+    accept: Accept,
+    tasks: HashMap<JobId, u32>,
     /// Version of the cache contents that were told last.
     told: Option<(u64, u64)>,
     /// The earliest wake-up that is noted on the agenda.
     pub(crate) wake: Option<Duration>,
+    /// It takes connections.
+    pub(crate) up: bool,
+    /// Jobs take this many times as long.
+    pub(crate) slowed: f64,
+}
+
+/// What happened to a request.
+pub(crate) enum News {
+    /// A joblet that it needs has a core for the first time.
+    Started,
+    Ended(Spent),
 }
 
 impl Host {
     pub(crate) fn new(scenario: &Scenario, epoch: u64) -> Self {
         Self {
             emulator: Emulator::new(&scenario.host, epoch),
-            requests: HashMap::new(),
-            jobs: HashMap::new(),
+            accept: scenario.accept,
+            tasks: HashMap::new(),
             told: None,
             wake: None,
+            up: true,
+            slowed: 1.0,
+        }
+    }
+
+    /// Until it takes a connection.
+    pub(crate) fn accepts_after(&mut self, now: Duration) -> Duration {
+        let accept = self.accept;
+        match accept.per_job.is_zero() {
+            true => Duration::ZERO,
+            false => accept.delay(self.load(now).queued),
         }
     }
 
@@ -36,31 +59,48 @@ impl Host {
         &mut self,
         now: Duration,
         request: u32,
-        job: Request<Modelled>,
-    ) -> Result<(), Full> {
+        mut job: Request<Modelled>,
+    ) -> Result<JobId, Full> {
+        if self.slowed != 1.0 {
+            for step in &mut job.steps {
+                step.work.core_time = step.work.core_time.mul_f64(self.slowed);
+            }
+        }
         let id = self.emulator.submit(now, job)?;
-        self.requests.insert(id, request);
-        self.jobs.insert(request, id);
-        Ok(())
+        self.tasks.insert(id, request);
+        Ok(id)
     }
 
-    /// The caller has gone.
-    pub(crate) fn cancel(&mut self, now: Duration, request: u32) {
-        if let Some(id) = self.jobs.remove(&request) {
-            self.requests.remove(&id);
-            self.emulator.cancel(now, id);
+    /// The caller has gone, or waited too long.
+    pub(crate) fn cancel(&mut self, now: Duration, job: JobId) {
+        if self.tasks.remove(&job).is_some() {
+            self.emulator.cancel(now, job);
         }
     }
 
-    /// Tells which requests have ended up to now.
-    pub(crate) fn advance(&mut self, now: Duration, mut ended: impl FnMut(u32, Spent)) {
+    /// Takes the host away with all it had; whose requests are lost, in the order of their coming.
+    pub(crate) fn lose(&mut self) -> Vec<u32> {
+        self.up = false;
+        let mut lost: Vec<_> = self.tasks.drain().collect();
+        lost.sort_unstable();
+        lost.into_iter().map(|(_, request)| request).collect()
+    }
+
+    /// Tells what happened to requests up to now.
+    pub(crate) fn advance(&mut self, now: Duration, mut tell: impl FnMut(u32, News)) {
         for event in self.emulator.advance(now) {
-            let Event::Ended(id, Ok(spent)) = event else {
-                continue;
-            };
-            if let Some(request) = self.requests.remove(&id) {
-                self.jobs.remove(&request);
-                ended(request, spent);
+            match event {
+                Event::Started(id) => {
+                    if let Some(request) = self.tasks.get(&id) {
+                        tell(*request, News::Started);
+                    }
+                }
+                Event::Ended(id, Ok(spent)) => {
+                    if let Some(request) = self.tasks.remove(&id) {
+                        tell(request, News::Ended(spent));
+                    }
+                }
+                Event::Began(..) | Event::Ended(_, Err(_)) => {}
             }
         }
     }

@@ -15,11 +15,15 @@
 mod agenda;
 mod caller;
 mod control;
+mod ended;
 mod host;
+mod joblets;
+mod pending;
 pub mod scenario;
 mod simulation;
 pub mod workload;
 
-pub use scenario::Scenario;
-pub use simulation::{Ended, simulate};
+pub use ended::Ended;
+pub use scenario::{Impossible, Scenario};
+pub use simulation::simulate;
 pub use workload::Workload;

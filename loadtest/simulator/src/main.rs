@@ -13,11 +13,12 @@ use std::time::Instant;
 use anyhow::{Context, Result, anyhow};
 use clap::Parser;
 use weir_executor::Source;
+use weir_policy::Overload;
 use weir_replay::record::{COLUMNS, Cache, Record};
 use weir_replay::summary::Figures;
 use weir_replay::table;
 use weir_replay::workload::{self, Request};
-use weir_sim::{Ended, Workload, simulate};
+use weir_sim::{Ended, Scenario, Workload, simulate};
 
 use crate::args::{Args, Cli, Command};
 
@@ -46,6 +47,7 @@ fn run(args: &Args) -> Result<()> {
         )
     })?;
     let scenario = args.scenario()?;
+    flag_overload(&scenario, &workload);
     let mut out = args.out.as_ref().map(|path| -> Result<_> {
         let file = File::create(path).with_context(|| path.display().to_string())?;
         let mut out = BufWriter::new(file);
@@ -56,7 +58,7 @@ fn run(args: &Args) -> Result<()> {
     let mut figures = Figures::default();
     let mut failed = None;
     let began = Instant::now();
-    simulate(&scenario, &workload, |ended| {
+    simulate(&scenario, &workload.keys, workload.jobs, |ended| {
         let record = record(&requests, ended);
         if let Some(out) = &mut out
             && let Err(error) = record.write_csv(out)
@@ -64,7 +66,7 @@ fn run(args: &Args) -> Result<()> {
             failed.get_or_insert(error);
         }
         figures.add(&record);
-    });
+    })?;
     if let Some(error) = failed {
         return Err(error).context("--out");
     }
@@ -75,6 +77,18 @@ fn run(args: &Args) -> Result<()> {
     eprintln!("SIMULATED: {} requests, {rate:.0} a second", requests.len());
     println!("{}", serde_json::to_string_pretty(&figures.summary())?);
     Ok(())
+}
+
+/// Without shedding nothing settles, and every figure depends on how long the workload goes on.
+fn flag_overload(scenario: &Scenario, workload: &Workload) {
+    let cores = (scenario.hosts * scenario.host.cores) as f64;
+    let busy = workload.busy_cores();
+    if busy > cores && scenario.policy.overload == Overload::None {
+        eprintln!(
+            "warning: more work than the fleet can do: {busy:.1} of {cores} cores would be busy, \
+             and nothing is shed; queues grow for as long as the workload lasts"
+        );
+    }
 }
 
 /// As weir-replay writes it down of a real request.
