@@ -111,7 +111,9 @@ impl Control {
             delay_at: now,
             reported: false,
         });
-        self.cluster.holdings.apply(known.id, &host.cache_changes());
+        if self.cluster.holdings.shards() > 0 {
+            self.cluster.holdings.apply(known.id, &host.cache_changes());
+        }
     }
 
     pub(crate) fn report(&mut self, news: News, now: Duration) {

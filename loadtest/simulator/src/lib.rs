@@ -15,12 +15,14 @@
 mod agenda;
 mod caller;
 mod control;
+pub mod document001;
 mod ended;
 mod host;
 mod joblets;
 mod pending;
 pub mod scenario;
 mod simulation;
+pub mod tally;
 pub mod workload;
 
 pub use ended::Ended;

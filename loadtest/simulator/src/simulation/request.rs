@@ -16,6 +16,11 @@ use crate::joblets;
 use crate::pending::{Pending, Place};
 use crate::workload::Job;
 
+/// Lanes of the agenda.
+const DEADLINES: usize = 0;
+const QUEUES: usize = 1;
+const READS: usize = 2;
+
 impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
     pub(super) fn arrive(&mut self, job: Job, now: Duration) {
         let request = self.came;
@@ -24,7 +29,8 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
         let ended = Ended::new(request, now, job.class, caller);
         self.pending.insert(request, Pending::new(job, ended));
         let deadline = now + self.scenario.timeouts.deadline;
-        self.agenda.note(deadline, Event::Deadline(request));
+        self.agenda
+            .note_in_turn(DEADLINES, deadline, Event::Deadline(request));
         self.attempt(request, now);
     }
 
@@ -135,11 +141,11 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
         let timeouts = &self.scenario.timeouts;
         if let Some(queue) = timeouts.queue {
             let timeout = Event::QueueTimeout(request, connection);
-            self.agenda.note(now + queue, timeout);
+            self.agenda.note_in_turn(QUEUES, now + queue, timeout);
         }
         if let Some(read) = timeouts.read {
             let timeout = Event::ReadTimeout(request, connection);
-            self.agenda.note(now + read, timeout);
+            self.agenda.note_in_turn(READS, now + read, timeout);
         }
         self.wake(host, now);
     }

@@ -3,6 +3,7 @@
 
 mod conservation;
 mod determinism;
+mod document001;
 mod fleet;
 mod queueing;
 mod refusals;

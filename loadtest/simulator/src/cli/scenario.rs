@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The command line.
+//! What fleet the command line asks for.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::ValueEnum;
 use weir_control::config::Dagor;
 use weir_executor::{Order, Settings, Timing};
 use weir_policy::{Overload, Policy, Selection, dagor, overload::breaker};
@@ -14,28 +14,14 @@ use weir_replay::units;
 use weir_sim::Scenario;
 use weir_sim::scenario::{Accept, Fate, Preemption, Timeouts, Trouble};
 
-/// SIMULATED fleets: the filter's decision, weir-control's state and the executor in modelled time.
-#[derive(Parser)]
-#[command(name = "weir-sim", version)]
-pub(crate) struct Cli {
-    #[command(subcommand)]
-    pub(crate) command: Command,
-}
-
-#[derive(Subcommand)]
-pub(crate) enum Command {
-    /// Play a workload file of weir-replay and print the summary as JSON
-    Run(Args),
-}
-
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(super) struct Args {
     /// What is asked for (CSV or NDJSON, as `weir-replay workload` writes it)
     #[arg(long, value_name = "FILE")]
-    pub(crate) workload: PathBuf,
+    pub(super) workload: PathBuf,
     /// Every request and its end, as CSV
     #[arg(long, value_name = "FILE")]
-    pub(crate) out: Option<PathBuf>,
+    pub(super) out: Option<PathBuf>,
     #[arg(long, value_enum, default_value = "dynamic")]
     selection: SelectionName,
     #[arg(long, value_enum, default_value = "none")]
@@ -120,7 +106,7 @@ enum OverloadName {
 
 impl Args {
     /// What is simulated.
-    pub(crate) fn scenario(&self) -> Result<Scenario> {
+    pub(super) fn scenario(&self) -> Result<Scenario> {
         if !(0.001..=0.5).contains(&self.dagor_step) {
             bail!("--dagor-step: {} is not in 0.001 to 0.5", self.dagor_step);
         }
