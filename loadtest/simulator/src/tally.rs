@@ -92,12 +92,16 @@ pub struct Tally {
     pub hits: u64,
     /// Answers.
     pub answers: u64,
+    /// Seconds that rules were applied to all of them; several cores count once.
+    pub ran_s: f64,
+    /// Hours that the requests came.
+    pub hours: f64,
 }
 
 impl Tally {
-    /// Of nothing yet.
+    /// Of nothing yet; of requests that come for so many hours.
     #[must_use]
-    pub fn new(hosts: usize) -> Self {
+    pub fn new(hosts: usize, hours: f64) -> Self {
         let times = || [Times::new(), Times::new()];
         Self {
             durations: times(),
@@ -115,6 +119,8 @@ impl Tally {
             queue_timeouts: 0,
             hits: 0,
             answers: 0,
+            ran_s: 0.0,
+            hours,
         }
     }
 
@@ -138,6 +144,8 @@ impl Tally {
             return;
         }
         self.answers += 1;
+        let ran = ended.spent.as_ref().map(|spent| spent.run);
+        self.ran_s += ran.unwrap_or_default().as_secs_f64();
         let source = ended.spent.as_ref().map(|spent| spent.source);
         self.hits += u64::from(source == Some(Source::Hit));
         self.taken(class, ended.host, ended.attempt, ended.first_wait);
@@ -176,6 +184,12 @@ impl Tally {
     pub fn variances(&self) -> (f64, Vec<f64>) {
         let each = self.variances.iter().map(Moments::variance);
         (self.variance.variance(), each.collect())
+    }
+
+    /// Jobs to which rules are applied on the mean server.
+    #[must_use]
+    pub fn running(&self) -> f64 {
+        self.ran_s / (self.hours * 3600.0) / self.variances.len().max(1) as f64
     }
 
     /// A part of the requests.

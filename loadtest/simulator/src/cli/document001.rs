@@ -4,10 +4,11 @@
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
 use weir_replay::units;
+use weir_sim::Ended;
 use weir_sim::document001::{Experiment, Params, Requests, fit, published};
 use weir_sim::tally::Tally;
 use weir_sim::workload::HIGH;
@@ -51,7 +52,10 @@ pub(super) struct Workload {
 impl Workload {
     pub(super) fn write(&self) -> Result<()> {
         let params = self.model.params()?;
-        let mut progress = Progress::new(Duration::from_secs_f64(self.model.hours * 3600.0));
+        let mut progress = Progress::new(
+            String::new(),
+            Duration::from_secs_f64(self.model.hours * 3600.0),
+        );
         let named = || self.out.display().to_string();
         let mut out = BufWriter::new(File::create(&self.out).with_context(named)?);
         writeln!(out, "t_us,key,priority,user,run_us,bytes").with_context(named)?;
@@ -91,30 +95,26 @@ impl Experiments {
              back-off and retries",
             self.seeds
         );
+        let seeds: Vec<u64> = (1..=self.seeds).collect();
         let all = Experiment::ALL.into_iter();
         for experiment in all.take(if self.production { 1 } else { usize::MAX }) {
-            let mut tallies = Vec::new();
-            let mut busy = 0.0;
-            for seed in 1..=self.seeds {
-                eprintln!("{}, seed {seed}", experiment.name());
-                let mut progress = Progress::new(Duration::from_secs_f64(hours * 3600.0));
-                let mut ran = Duration::ZERO;
-                tallies.push(experiment.run(&params, seed, hours, |ended| {
-                    progress.see(ended.at);
-                    ran += ended
-                        .spent
-                        .as_ref()
-                        .map_or(Duration::ZERO, |spent| spent.run);
-                })?);
-                progress.end();
-                busy += ran.as_secs_f64();
-            }
-            // Jobs that run, not cores: a job on several cores counts once.
-            busy /= self.seeds as f64 * hours * 3600.0 * 14.0;
+            let began = Instant::now();
+            let watch = |seed| {
+                let name = format!("{}, seed {seed}: ", experiment.name());
+                let mut progress = Progress::new(name, Duration::from_secs_f64(hours * 3600.0));
+                move |ended: &Ended| progress.see(ended.at)
+            };
+            let tallies = fit::run_all(experiment, &params, &seeds, hours, watch)?;
+            let requests: u64 = tallies.iter().map(|tally| tally.requests).sum();
+            let rate = requests as f64 / began.elapsed().as_secs_f64();
+            eprintln!(
+                "{}: SIMULATED {rate:.0} requests a second",
+                experiment.name()
+            );
             println!("\n{}", experiment.name());
             let rows: Vec<_> = tallies.iter().map(Tally::rows).collect();
             print::beside(&rows, experiment.published());
-            print::others(&tallies, busy);
+            print::others(&tallies);
         }
         Ok(())
     }
@@ -148,7 +148,9 @@ impl Fit {
             );
         };
         let best = fit::climb(&start, &seeds, hours, self.tries, self.seed, tell)?;
-        let tallies = fit::run_all(Experiment::Production, &best, &seeds, hours)?;
+        let tallies = fit::run_all(Experiment::Production, &best, &seeds, hours, |_| {
+            |_: &Ended| {}
+        })?;
         let rows: Vec<_> = tallies.iter().map(Tally::rows).collect();
         println!("SIMULATED: the production row after {} tries", self.tries);
         print::beside(&rows, &published::PRODUCTION);

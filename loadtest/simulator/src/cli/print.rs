@@ -41,13 +41,13 @@ pub(super) fn beside(seeds: &[Rows], published: &Rows) {
 }
 
 /// What the tables do not show.
-pub(super) fn others(tallies: &[Tally], busy: f64) {
+pub(super) fn others(tallies: &[Tally]) {
     let mean = |of: &dyn Fn(&Tally) -> f64| {
         tallies.iter().map(of).sum::<f64>() / tallies.len().max(1) as f64
     };
     println!(
         "requests {:.0}, failed {:.4}, shed attempts {:.4}, first server connected {:.4}, connection \
-         time-outs {:.4}, queue time-outs {:.4}, hit ratio {:.3}, jobs running on a server {busy:.2}",
+         time-outs {:.4}, queue time-outs {:.4}, hit ratio {:.3}, jobs running on a server {:.2}",
         mean(&|t| t.requests as f64),
         mean(&|t| t.share(t.failed)),
         mean(&|t| t.share(t.shed)),
@@ -55,6 +55,7 @@ pub(super) fn others(tallies: &[Tally], busy: f64) {
         mean(&|t| t.share(t.connect_timeouts)),
         mean(&|t| t.share(t.queue_timeouts)),
         mean(&|t| t.hits as f64 / t.answers.max(1) as f64),
+        mean(&Tally::running),
     );
     let [high, low] = [0, 1].map(|class| mean(&|t| t.all_in()[class][0]));
     let all = mean(&|t| t.variances().0);

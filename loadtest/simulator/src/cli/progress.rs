@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 const EVERY: Duration = Duration::from_secs(5);
 
 pub(super) struct Progress {
+    name: String,
     lasts: Duration,
     began: Instant,
     said: Instant,
@@ -13,10 +14,11 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// Of requests that come for so long.
-    pub(super) fn new(lasts: Duration) -> Self {
+    /// Of requests that come for so long; the name goes before.
+    pub(super) fn new(name: String, lasts: Duration) -> Self {
         let now = Instant::now();
         Self {
+            name,
             lasts,
             began: now,
             said: now,
@@ -30,10 +32,8 @@ impl Progress {
         if self.requests.is_multiple_of(1024) && self.said.elapsed() >= EVERY {
             self.said = Instant::now();
             let percent = 100.0 * at.as_secs_f64() / self.lasts.as_secs_f64();
-            eprintln!(
-                "SIMULATED {percent:.0} %, {:.0} requests a second",
-                self.rate()
-            );
+            let (name, rate) = (&self.name, self.rate());
+            eprintln!("{name}SIMULATED {percent:.0} %, {rate:.0} requests a second");
         }
     }
 

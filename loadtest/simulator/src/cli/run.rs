@@ -43,7 +43,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
     let mut figures = Figures::default();
     let mut failed = None;
     let lasts = workload.jobs.last().map_or(Duration::ZERO, |job| job.at);
-    let mut progress = Progress::new(lasts);
+    let mut progress = Progress::new(String::new(), lasts);
     simulate(&scenario, &workload.keys, workload.jobs, |ended| {
         progress.see(ended.at);
         let record = record(&requests, ended);

@@ -180,7 +180,7 @@ impl Experiment {
             Self::Production => (requests, HOUR.min(HOUR.mul_f64(hours / 4.0))),
             _ => (requests.as_trace(), Duration::ZERO),
         };
-        let mut tally = Tally::new(HOSTS);
+        let mut tally = Tally::new(HOSTS, hours - from.as_secs_f64() / 3600.0);
         simulate(&scenario, &keys, requests, |ended| {
             tell(&ended);
             if ended.at >= from {

@@ -10,6 +10,7 @@ use rand::{RngExt, SeedableRng};
 use super::project::normal;
 use super::published::{self, Row, Rows};
 use super::{Experiment, Params};
+use crate::Ended;
 use crate::scenario::Impossible;
 use crate::tally::Tally;
 
@@ -70,28 +71,39 @@ pub fn mean(rows: &[Rows]) -> Rows {
     }
 }
 
-/// Runs an experiment for every seed, at the same time.
+/// Runs an experiment for every seed, as many at a time as the machine has cores. `watch` makes what
+/// is told of every request of a seed.
 ///
 /// # Errors
 /// The parameters make no scenario.
-pub fn run_all(
+pub fn run_all<W: FnMut(&Ended)>(
     experiment: Experiment,
     params: &Params,
     seeds: &[u64],
     hours: f64,
+    watch: impl Fn(u64) -> W + Sync,
 ) -> Result<Vec<Tally>, Impossible> {
-    std::thread::scope(|scope| {
-        let run = |seed: &u64| {
-            let seed = *seed;
-            scope.spawn(move || experiment.run(params, seed, hours, |_| {}))
-        };
-        let runs: Vec<_> = seeds.iter().map(run).collect();
-        let join = |run: std::thread::ScopedJoinHandle<'_, _>| match run.join() {
-            Ok(tally) => tally,
-            Err(panic) => std::panic::resume_unwind(panic),
-        };
-        runs.into_iter().map(join).collect()
-    })
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let watch = &watch;
+    let mut tallies = Vec::new();
+    for some in seeds.chunks(cores) {
+        let ran: Vec<_> = std::thread::scope(|scope| {
+            let run = |seed: &u64| {
+                let seed = *seed;
+                scope.spawn(move || experiment.run(params, seed, hours, watch(seed)))
+            };
+            let runs: Vec<_> = some.iter().map(run).collect();
+            let join = |run: std::thread::ScopedJoinHandle<'_, _>| match run.join() {
+                Ok(tally) => tally,
+                Err(panic) => std::panic::resume_unwind(panic),
+            };
+            runs.into_iter().map(join).collect()
+        });
+        for tally in ran {
+            tallies.push(tally?);
+        }
+    }
+    Ok(tallies)
 }
 
 /// How far these parameters are from the production row, and what comes of them.
@@ -99,7 +111,9 @@ pub fn run_all(
 /// # Errors
 /// The parameters make no scenario.
 pub fn try_out(params: &Params, seeds: &[u64], hours: f64) -> Result<(f64, Rows), Impossible> {
-    let tallies = run_all(Experiment::Production, params, seeds, hours)?;
+    let tallies = run_all(Experiment::Production, params, seeds, hours, |_| {
+        |_: &Ended| {}
+    })?;
     let rows: Vec<_> = tallies.iter().map(Tally::rows).collect();
     let rows = mean(&rows);
     Ok((distance(&rows, &published::PRODUCTION), rows))
