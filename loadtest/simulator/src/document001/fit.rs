@@ -15,11 +15,12 @@ use crate::scenario::Impossible;
 use crate::tally::Tally;
 
 /// What is fitted, and within which bounds it is plausible. The others are fixed.
-pub const FREE: [(&str, f64, f64); 14] = [
+pub const FREE: [(&str, f64, f64); 15] = [
     ("run_s", 0.02, 5.0),
     ("size_sigma", 1.0, 2.6),
     ("run_sigma", 0.3, 2.2),
     ("high_run", 0.2, 3.0),
+    ("high_run_sigma", 0.3, 2.2),
     ("high_share", 0.1, 0.6),
     ("usable_cores", 1.0, 16.0),
     ("fetch_rate", 1e7, 1e9),

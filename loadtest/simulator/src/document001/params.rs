@@ -74,13 +74,17 @@ params! {
     /// Spread of the projects' sizes: sigma of a lognormal ("hundreds of items to millions", 4.1.2).
     size_sigma: 1.9,
     /// Core seconds of the median request of the median project.
-    run_s: 0.5,
+    run_s: 0.475,
     /// Spread of the requests of one project: sigma of a lognormal.
-    run_sigma: 1.1,
+    run_sigma: 1.45,
     /// A request of priority high is so many times one of priority low.
-    high_run: 0.8,
+    high_run: 1.4,
+    /// Spread of those of priority high.
+    high_run_sigma: 1.3,
     /// Larger ones went to a server of their own (section 8.2.3): core seconds.
-    run_max_s: 1500.0,
+    run_max_s: 700.0,
+    /// The same of priority high: 120 s of evaluation (listing 1), on two or three cores.
+    high_run_max_s: 280.0,
     /// Part of a request that the shared rules take.
     shared_part: 0.25,
     /// Part of a request that the writing of its answer takes, on one core.
@@ -88,13 +92,13 @@ params! {
     /// Cores that the rules can use.
     usable_cores: 3.0,
     /// Cores of a server.
-    cores: 32.0,
+    cores: 28.0,
     /// Bytes of a server's cache.
     cache_bytes: 1e11,
     /// Seconds to the first byte of the item store.
     fetch_base_s: 0.05,
     /// Bytes a second of a fetch.
-    fetch_rate: 1e8,
+    fetch_rate: 5e7,
     /// Exponent of the number of channels: P(more than n) = n^-x ("a single one to hundreds", 4.1.2).
     channel_tail: 1.3,
     /// Channels at most.
@@ -106,11 +110,11 @@ params! {
     /// Those that run every four hours; the others run once a day.
     four_hours_share: 0.25,
     /// Share of the schedules that stand on a full hour or quarter.
-    piled_share: 0.6,
+    piled_share: 0.2,
     /// Mean seconds from a schedule's time until a worker has imported the data.
-    import_s: 90.0,
+    import_s: 200.0,
     /// Mean seconds from one channel's request to the next.
-    channel_gap_s: 2.0,
+    channel_gap_s: 2.5,
     /// Share of the runs before which the data have changed.
     changed_share: 0.5,
     /// Mean number of a session's previews; a prefetch comes first (3.2).
@@ -118,9 +122,9 @@ params! {
     /// Mean seconds from one preview to the next.
     think_s: 20.0,
     /// Share of the sessions that end with a run by hand, of all channels with priority high.
-    manual_share: 0.1,
+    manual_share: 0.07,
     /// By so much sessions at noon outnumber the mean, and at midnight fall short of it.
-    daily_swing: 0.7,
+    daily_swing: 0.45,
     /// Jobs that wait for a core at a server that takes no connection within the time-out: 400 raise
     /// an alarm (9.1.2).
     deaf_at: 400.0,

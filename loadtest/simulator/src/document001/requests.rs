@@ -188,10 +188,17 @@ impl Requests {
     fn job(&mut self, at: Duration, project: u32, class: u8) -> Job {
         let params = &self.params;
         let size = self.projects[project as usize].size;
-        let spread = (params.run_sigma * normal(&mut self.rng)).exp();
-        let priority = if class == HIGH { params.high_run } else { 1.0 };
-        let run = params.run_s * priority * size * spread;
-        let run = Duration::from_secs_f64(run.min(params.run_max_s));
+        let (factor, sigma, most) = match class {
+            HIGH => (
+                params.high_run,
+                params.high_run_sigma,
+                params.high_run_max_s,
+            ),
+            _ => (1.0, params.run_sigma, params.run_max_s),
+        };
+        let spread = (sigma * normal(&mut self.rng)).exp();
+        let run = params.run_s * factor * size * spread;
+        let run = Duration::from_secs_f64(run.min(most));
         let shared = run.mul_f64(params.shared_part.min(0.5));
         let output = run.mul_f64(params.output_part.min(0.5));
         let work = Work::Split {
