@@ -72,19 +72,19 @@ params! {
     /// Bytes of the median project's data.
     median_bytes: 3e6,
     /// Spread of the projects' sizes: sigma of a lognormal ("hundreds of items to millions", 4.1.2).
-    size_sigma: 1.9,
+    size_sigma: 1.75,
     /// Core seconds of the median request of the median project.
     run_s: 0.475,
     /// Spread of the requests of one project: sigma of a lognormal.
-    run_sigma: 1.45,
+    run_sigma: 1.64,
     /// A request of priority high is so many times one of priority low.
     high_run: 1.4,
     /// Spread of those of priority high.
-    high_run_sigma: 1.3,
+    high_run_sigma: 1.52,
     /// Larger ones went to a server of their own (section 8.2.3): core seconds.
-    run_max_s: 700.0,
-    /// The same of priority high: 120 s of evaluation (listing 1), on two or three cores.
-    high_run_max_s: 280.0,
+    run_max_s: 520.0,
+    /// The same of priority high: 120 s of evaluation (listing 1), on two cores.
+    high_run_max_s: 210.0,
     /// Part of a request that the shared rules take.
     shared_part: 0.25,
     /// Part of a request that the writing of its answer takes, on one core.
@@ -92,7 +92,7 @@ params! {
     /// Cores that the rules can use.
     usable_cores: 3.0,
     /// Cores of a server.
-    cores: 28.0,
+    cores: 26.0,
     /// Bytes of a server's cache.
     cache_bytes: 1e11,
     /// Seconds to the first byte of the item store.
@@ -102,7 +102,7 @@ params! {
     /// Exponent of the number of channels: P(more than n) = n^-x ("a single one to hundreds", 4.1.2).
     channel_tail: 1.3,
     /// Channels at most.
-    channels_max: 300.0,
+    channels_max: 150.0,
     /// Of the projects: those that run every 15 minutes (4.1.2 names the intervals, not the shares).
     quarter_share: 0.03,
     /// Those that run every hour.
