@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Document 001 on the command line.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, ensure};
+use weir_replay::units;
+use weir_sim::Ended;
+use weir_sim::document001::{Experiment, Params, Requests, fit, published};
+use weir_sim::tally::Tally;
+use weir_sim::workload::HIGH;
+
+use super::print;
+use super::progress::Progress;
+
+#[derive(clap::Args)]
+struct Model {
+    /// NAME=VALUE: a parameter that the text does not give; repeatable
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    set: Vec<String>,
+    /// Hours of requests
+    #[arg(long, default_value_t = 24.0, value_parser = units::positive)]
+    hours: f64,
+}
+
+impl Model {
+    fn params(&self) -> Result<Params> {
+        let mut params = Params::default();
+        for text in &self.set {
+            let form = || anyhow!("--set {text}: is not like run_s=0.5");
+            let (name, value) = text.split_once('=').ok_or_else(form)?;
+            params.set(name, value.parse().map_err(|_| form())?)?;
+        }
+        Ok(params)
+    }
+}
+
+#[derive(clap::Args)]
+pub(super) struct Workload {
+    #[command(flatten)]
+    model: Model,
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// CSV
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+}
+
+impl Workload {
+    pub(super) fn write(&self) -> Result<()> {
+        let params = self.model.params()?;
+        let mut progress = Progress::new(
+            String::new(),
+            Duration::from_secs_f64(self.model.hours * 3600.0),
+        );
+        let named = || self.out.display().to_string();
+        let mut out = BufWriter::new(File::create(&self.out).with_context(named)?);
+        writeln!(out, "t_us,key,priority,user,run_us,bytes").with_context(named)?;
+        for job in Requests::new(&params, self.seed, self.model.hours).as_trace() {
+            progress.see(job.at);
+            let priority = if job.class == HIGH { "high" } else { "low" };
+            let (at, run) = (job.at.as_micros(), job.work.core_time().as_micros());
+            let project = job.key.unwrap_or(0);
+            let bytes = job.bytes;
+            writeln!(out, "{at},project-{project},{priority},,{run},{bytes}")
+                .with_context(named)?;
+        }
+        out.flush().with_context(named)?;
+        progress.end();
+        Ok(())
+    }
+}
+
+#[derive(clap::Args)]
+pub(super) struct Experiments {
+    #[command(flatten)]
+    model: Model,
+    /// So many seeds, from 1
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    seeds: u64,
+    /// Only production
+    #[arg(long)]
+    production: bool,
+}
+
+impl Experiments {
+    pub(super) fn run(&self) -> Result<()> {
+        let params = self.model.params()?;
+        let hours = self.model.hours;
+        println!(
+            "SIMULATED: {hours} h of document 001, mean of seeds 1 to {}; all-in figures include \
+             back-off and retries",
+            self.seeds
+        );
+        let seeds: Vec<u64> = (1..=self.seeds).collect();
+        let all = Experiment::ALL.into_iter();
+        for experiment in all.take(if self.production { 1 } else { usize::MAX }) {
+            let began = Instant::now();
+            let watch = |seed| {
+                let name = format!("{}, seed {seed}: ", experiment.name());
+                let mut progress = Progress::new(name, Duration::from_secs_f64(hours * 3600.0));
+                move |ended: &Ended| progress.see(ended.at)
+            };
+            let tallies = fit::run_all(experiment, &params, &seeds, hours, watch)?;
+            let requests: u64 = tallies.iter().map(|tally| tally.requests).sum();
+            let rate = requests as f64 / began.elapsed().as_secs_f64();
+            eprintln!(
+                "{}: SIMULATED {rate:.0} requests a second",
+                experiment.name()
+            );
+            println!("\n{}", experiment.name());
+            let rows: Vec<_> = tallies.iter().map(Tally::rows).collect();
+            print::beside(&rows, experiment.published());
+            print::others(&tallies);
+        }
+        Ok(())
+    }
+}
+
+#[derive(clap::Args)]
+pub(super) struct Fit {
+    #[command(flatten)]
+    model: Model,
+    /// So many seeds, from 1
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    seeds: u64,
+    /// Moves tried
+    #[arg(long, default_value_t = 100)]
+    tries: u32,
+    /// Of the search
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+impl Fit {
+    pub(super) fn run(&self) -> Result<()> {
+        let start = self.model.params()?;
+        let hours = self.model.hours;
+        ensure!(hours <= 240.0, "--hours: at most 240");
+        let seeds: Vec<u64> = (1..=self.seeds).collect();
+        let tell = |number: u32, distance: f64, params: &Params, _: &published::Rows| {
+            eprintln!(
+                "try {number}: distance {distance:.4}{}",
+                print::flags(params)
+            );
+        };
+        let best = fit::climb(&start, &seeds, hours, self.tries, self.seed, tell)?;
+        let tallies = fit::run_all(Experiment::Production, &best, &seeds, hours, |_| {
+            |_: &Ended| {}
+        })?;
+        let rows: Vec<_> = tallies.iter().map(Tally::rows).collect();
+        println!("SIMULATED: the production row after {} tries", self.tries);
+        print::beside(&rows, &published::PRODUCTION);
+        println!("weir-sim experiments{}", print::flags(&best));
+        Ok(())
+    }
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+//! weir-control's own state, polled and published in modelled time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use prost::Message;
+use weir_control::config;
+use weir_control::reports::ledger::News;
+use weir_control::sources::scrape::Figures;
+use weir_control::sources::{Fault, PollError, Source};
+use weir_control::state::cluster::Cluster;
+use weir_control::state::host::Observed;
+use weir_control::tables;
+use weir_policy::{CacheShard, HostId, Table};
+use weir_tables::{Meta, cache_shard_name, decode_cache_shard, decode_host_table};
+
+use crate::Scenario;
+use crate::host::Host;
+
+/// The cluster's name; no one else has to know it.
+const NAME: &str = "simulated";
+
+#[derive(Debug)]
+pub(crate) struct Control {
+    cluster: Cluster,
+    addresses: Vec<String>,
+    version: u64,
+}
+
+/// What goes to every caller.
+#[derive(Debug)]
+pub(crate) struct Push {
+    pub(crate) table: Option<Table>,
+    pub(crate) shards: Vec<(u32, CacheShard)>,
+}
+
+/// `ip:port` of a host, in the order of its number.
+pub(crate) fn address(host: usize) -> String {
+    let [high, middle, low] = [host / 10_000, host / 100 % 100, host % 100].map(|part| 100 + part);
+    format!("10.{high}.{middle}.{low}:9000")
+}
+
+impl Control {
+    pub(crate) fn new(scenario: &Scenario) -> Self {
+        let addresses: Vec<String> = (0..scenario.hosts).map(address).collect();
+        let host = |address: &String| config::Host {
+            address: address.clone(),
+            metrics_address: address.clone(),
+            cache_address: address.clone(),
+            capacity_millicores: 0,
+            preempt_at_unix_ms: 0,
+            draining: false,
+        };
+        let cluster = Cluster::new(Arc::new(config::Cluster {
+            policy: scenario.policy.clone(),
+            dagor: scenario.dagor,
+            cache_shards: scenario.cache_shards,
+            hosts: addresses.iter().map(host).collect(),
+            scrape: None,
+            cache: None,
+        }));
+        Self {
+            cluster,
+            addresses,
+            version: 0,
+        }
+    }
+
+    pub(crate) fn names(&self) -> Vec<(HostId, String)> {
+        let name = |address: &String| (HostId::of(address), address.clone());
+        self.addresses.iter().map(name).collect()
+    }
+
+    /// The host wants no new requests, or wants them again.
+    pub(crate) fn drain(&mut self, host: usize, draining: bool) {
+        if let Some(known) = self.cluster.hosts.get_mut(&self.addresses[host]) {
+            known.draining = draining;
+            self.cluster.changed = true;
+        }
+    }
+
+    /// Says when the host will be taken away; Unix time is modelled time.
+    pub(crate) fn will_be_taken(&mut self, host: usize, at: Duration) {
+        if let Some(known) = self.cluster.hosts.get_mut(&self.addresses[host]) {
+            known.config.preempt_at_unix_ms = u64::try_from(at.as_millis()).unwrap_or(u64::MAX);
+            self.cluster.changed = true;
+        }
+    }
+
+    /// Reads a host's metrics and cache contents.
+    pub(crate) fn poll(&mut self, number: usize, host: &mut Host, now: Duration) {
+        let Some(known) = self.cluster.hosts.get_mut(&self.addresses[number]) else {
+            return;
+        };
+        if !host.up {
+            let refused = PollError::new(Fault::Refused, "nobody listens");
+            self.cluster.changed |= known.failed(Source::Scrape, now, refused) || known.is_dead();
+            return;
+        }
+        self.cluster.changed |= known.succeeded(Source::Scrape, now, Vec::new());
+        let load = host.load(now);
+        let figures = Figures {
+            in_progress: Some(load.in_progress),
+            queued: Some(vec![load.queued]),
+            queuing_delay: load.queuing_delay,
+        };
+        self.cluster.changed |= known.observe(Observed {
+            figures,
+            at: now,
+            delay_at: now,
+            reported: false,
+        });
+        if self.cluster.holdings.shards() > 0 {
+            self.cluster.holdings.apply(known.id, &host.cache_changes());
+        }
+    }
+
+    pub(crate) fn report(&mut self, news: News, now: Duration) {
+        self.cluster.report(news, now);
+    }
+
+    /// What changed, as callers read it.
+    pub(crate) fn publish(&mut self, now: Duration) -> Option<Push> {
+        self.cluster.step_levels(now);
+        self.cluster.holdings.expire(now);
+        let mut shards = Vec::new();
+        for shard in self.cluster.holdings.take_changed() {
+            let meta = self.meta();
+            let message = tables::cache_shard(&self.cluster.holdings, shard, meta);
+            let name = cache_shard_name(NAME, self.cluster.holdings.shards(), shard);
+            let read = decode_cache_shard(&name, &message.encode_to_vec());
+            shards.extend(read.map(|(_, contents)| (shard, contents)));
+        }
+        let table = self.cluster.is_due(now).then(|| {
+            let meta = self.meta();
+            let message = tables::host_table(NAME, &self.cluster, meta, now);
+            self.cluster.changed = false;
+            self.cluster.built = Some(now);
+            decode_host_table(NAME, &message.encode_to_vec(), now)
+        });
+        let table = table.and_then(|read| Some(read.ok()?.1));
+        (table.is_some() || !shards.is_empty()).then_some(Push { table, shards })
+    }
+
+    fn meta(&mut self) -> Meta {
+        self.version += 1;
+        Meta {
+            epoch: 1,
+            version: self.version,
+        }
+    }
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Production and the six experiments of table 3, as scenarios.
+
+use std::time::Duration;
+
+use weir_control::config::Dagor;
+use weir_executor::{Order, Settings, Timing};
+use weir_policy::{Overload, Policy, Selection, dagor};
+use weir_replay::backoff::Backoff;
+
+use super::params::{HOSTS, PREEMPTIBLE};
+use super::published::{self, Rows};
+use super::{Params, Requests};
+use crate::scenario::{Accept, Impossible, Preemption, Timeouts};
+use crate::tally::Tally;
+use crate::{Ended, Scenario, simulate};
+
+const SECOND: Duration = Duration::from_secs(1);
+const MINUTE: Duration = Duration::from_secs(60);
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// What was run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Experiment {
+    Production,
+    BaselineBaseline,
+    BreakerBaseline,
+    DagorBaseline,
+    BaselineDynamic,
+    BreakerDynamic,
+    DagorDynamic,
+}
+
+impl Experiment {
+    /// In the order of the tables.
+    pub const ALL: [Self; 7] = [
+        Self::Production,
+        Self::BaselineBaseline,
+        Self::BreakerBaseline,
+        Self::DagorBaseline,
+        Self::BaselineDynamic,
+        Self::BreakerDynamic,
+        Self::DagorDynamic,
+    ];
+
+    /// As table 3 names it: overload, selection.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Production => "Production",
+            Self::BaselineBaseline => "Baseline, baseline",
+            Self::BreakerBaseline => "Breaker, baseline",
+            Self::DagorBaseline => "DAGOR, baseline",
+            Self::BaselineDynamic => "Baseline, dynamic",
+            Self::BreakerDynamic => "Breaker, dynamic",
+            Self::DagorDynamic => "DAGOR, dynamic",
+        }
+    }
+
+    /// What came of it.
+    #[must_use]
+    pub fn published(self) -> &'static Rows {
+        match self {
+            Self::Production => &published::PRODUCTION,
+            Self::BaselineBaseline => &published::BASELINE_BASELINE,
+            Self::BreakerBaseline => &published::BREAKER_BASELINE,
+            Self::DagorBaseline => &published::DAGOR_BASELINE,
+            Self::BaselineDynamic => &published::BASELINE_DYNAMIC,
+            Self::BreakerDynamic => &published::BREAKER_DYNAMIC,
+            Self::DagorDynamic => &published::DAGOR_DYNAMIC,
+        }
+    }
+
+    fn policy(self) -> (Selection, Overload) {
+        // Section 9.1.2.
+        let breaker = Overload::Breaker { queued_jobs: 100 };
+        match self {
+            Self::Production | Self::BaselineBaseline => (Selection::Baseline, Overload::None),
+            Self::BreakerBaseline => (Selection::Baseline, breaker),
+            Self::DagorBaseline => (Selection::Baseline, Overload::Dagor),
+            Self::BaselineDynamic => (Selection::Dynamic, Overload::None),
+            Self::BreakerDynamic => (Selection::Dynamic, breaker),
+            Self::DagorDynamic => (Selection::Dynamic, Overload::Dagor),
+        }
+    }
+
+    /// Production tries three servers and more attempts, with a connection time-out, and loses
+    /// servers now and then; the experiments try once and are cut before all servers go (section
+    /// 10.1).
+    #[must_use]
+    pub fn scenario(self, params: &Params, seed: u64) -> Scenario {
+        let production = self == Self::Production;
+        let (selection, overload) = self.policy();
+        let connect = Duration::from_secs_f64(params.connect_timeout_s);
+        Scenario {
+            hosts: HOSTS,
+            host: Settings {
+                cores: params.cores.round() as usize,
+                cache_bytes: params.cache_bytes as u64,
+                max_queued: 100_000,
+                change_log: 65_536,
+                order: Order::Priority,
+            },
+            timing: Timing {
+                fetch_base: Duration::from_secs_f64(params.fetch_base_s),
+                fetch_bytes_per_second: params.fetch_rate as u64,
+            },
+            accept: Accept {
+                free: 0,
+                per_job: connect.div_f64(params.deaf_at),
+            },
+            // Sections 3.6, 7.4.4 and 9.2.
+            preemption: production.then_some(Preemption {
+                hosts: PREEMPTIBLE,
+                life: 24 * HOUR,
+                notice: 30 * SECOND,
+                away: (5 * MINUTE, 10 * MINUTE),
+            }),
+            troubles: Vec::new(),
+            // Production's callers share nothing, and the baseline needs nothing shared; the
+            // experiments' scheduler is one process (section 7.3).
+            callers: 1,
+            policy: Policy {
+                selection,
+                overload,
+                ..Policy::default()
+            },
+            dagor: Dagor {
+                params: dagor::Params::default(),
+                window: SECOND,
+                window_requests: 2000,
+                queued_jobs: 100,
+            },
+            // Where nobody reads cache contents, nobody needs to be told.
+            cache_shards: match selection {
+                Selection::Baseline => 0,
+                _ => 16,
+            },
+            // Section 7.3.
+            poll: 5 * SECOND,
+            publish: SECOND,
+            report: SECOND,
+            orca: false,
+            network: Duration::from_micros(250),
+            backoff: Backoff {
+                base: SECOND,
+                cap: MINUTE,
+            },
+            // Production's number of retries is not given; the experiments do not retry (7.2).
+            attempts: if production { 3 } else { 1 },
+            timeouts: Timeouts {
+                // The longest durations of table 4 are about two hours.
+                deadline: 2 * HOUR,
+                connect: production.then_some(connect),
+                read: None,
+                queue: Some(Duration::from_secs_f64(params.queue_timeout_s)),
+            },
+            seed,
+        }
+    }
+
+    /// Runs so many hours of requests.
+    ///
+    /// # Errors
+    /// The parameters make no scenario.
+    pub fn run(
+        self,
+        params: &Params,
+        seed: u64,
+        hours: f64,
+        mut tell: impl FnMut(&Ended),
+    ) -> Result<Tally, Impossible> {
+        let scenario = self.scenario(params, seed);
+        let requests = Requests::new(params, seed, hours);
+        let keys = requests.keys();
+        // Production's caches are warm when the trace begins, the experiments' are empty (7.4.5),
+        // and their data never change (7.4.1).
+        let (requests, from) = match self {
+            Self::Production => (requests, HOUR.min(HOUR.mul_f64(hours / 4.0))),
+            _ => (requests.as_trace(), Duration::ZERO),
+        };
+        let mut tally = Tally::new(HOSTS, hours - from.as_secs_f64() / 3600.0);
+        simulate(&scenario, &keys, requests, |ended| {
+            tell(&ended);
+            if ended.at >= from {
+                tally.add(&ended, scenario.timeouts.queue);
+            }
+        })?;
+        Ok(tally)
+    }
+}

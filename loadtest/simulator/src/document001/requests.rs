@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Requests in the order of their times, made when they are needed.
+//!
+//! ```text
+//! project ── schedule, import ──> a run ── a request a channel ───────────────────────┐
+//! customer ── session ──> prefetch ── previews, 15 % of them in pairs ──> run by hand ┴──> Job
+//! ```
+
+use std::time::Duration;
+
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+
+use super::Params;
+use super::params::{DEPENDENT, REQUESTS};
+use super::project::{self, Project, exponential, normal};
+use crate::agenda::Agenda;
+use crate::workload::{HIGH, Job, Key, LOW, Work};
+
+const DAY: f64 = 86_400.0;
+/// Between a preview's end and the request that needs it. Our assumption.
+const INSPECT: Duration = Duration::from_millis(50);
+
+/// What makes requests.
+#[derive(Debug)]
+enum Maker {
+    /// A project's schedule.
+    Schedule(u32),
+    /// A run: channels still to be asked for.
+    Run { project: u32, left: u32, class: u8 },
+    /// A customer may open the application.
+    Session,
+    /// Previews still to come.
+    Previews { project: u32, left: u32 },
+    /// A request that was made before.
+    Made(Box<Job>),
+}
+
+/// The requests of document 001. The same parameters and seed make the same.
+#[derive(Debug)]
+pub struct Requests {
+    params: Params,
+    until: Duration,
+    rng: SmallRng,
+    projects: Vec<Project>,
+    makers: Agenda<Maker>,
+    sessions_per_s: f64,
+    /// Whether they are those of the captured trace.
+    trace: bool,
+}
+
+impl Requests {
+    /// Those of so many hours.
+    #[must_use]
+    pub fn new(params: &Params, seed: u64, hours: f64) -> Self {
+        let mut rng = SmallRng::seed_from_u64(seed);
+        let low = REQUESTS * (1.0 - params.high_share);
+        let projects = project::draw(params, low, &mut rng);
+        let mut makers = Agenda::new();
+        for (number, project) in projects.iter().enumerate() {
+            let at = Duration::from_secs_f64(project.offset);
+            makers.note(at, Maker::Schedule(number as u32));
+        }
+        makers.note(Duration::ZERO, Maker::Session);
+        let channels: f64 = projects.iter().map(|p| f64::from(p.channels)).sum();
+        let by_hand = params.manual_share * channels / projects.len().max(1) as f64;
+        let per_session = 1.0 + params.previews / (1.0 - DEPENDENT) + by_hand;
+        Self {
+            sessions_per_s: REQUESTS * params.high_share / per_session / DAY,
+            params: params.clone(),
+            until: Duration::from_secs_f64(hours * 3600.0),
+            rng,
+            projects,
+            makers,
+            trace: false,
+        }
+    }
+
+    /// As the experiments replay them: data never change (section 7.4.1), and what needs another's
+    /// end comes when it came in production, here without a wait, whether that has ended or not
+    /// (7.4.7).
+    #[must_use]
+    pub fn as_trace(mut self) -> Self {
+        self.trace = true;
+        self
+    }
+
+    /// One for every project.
+    #[must_use]
+    pub fn keys(&self) -> Vec<Key> {
+        let key = |project| Key::new(&format!("project-{project}"));
+        (0..self.projects.len()).map(key).collect()
+    }
+
+    fn after(&mut self, now: Duration, mean_s: f64, maker: Maker) {
+        let pause = Duration::from_secs_f64(exponential(mean_s, &mut self.rng));
+        self.makers.note(now + pause, maker);
+    }
+
+    /// What comes of a maker: a request at most, and makers to come.
+    fn make(&mut self, now: Duration, maker: Maker) -> Option<Job> {
+        match maker {
+            Maker::Schedule(project) => {
+                let Project {
+                    every, channels, ..
+                } = self.projects[project as usize];
+                let next = now + Duration::from_secs_f64(every);
+                self.makers.note(next, Maker::Schedule(project));
+                let run = Maker::Run {
+                    project,
+                    left: channels,
+                    class: LOW,
+                };
+                self.after(now, self.params.import_s, run);
+                None
+            }
+            Maker::Run {
+                project,
+                left,
+                class,
+            } => {
+                let of = &mut self.projects[project as usize];
+                let first = left == of.channels;
+                if first && !self.trace && self.rng.random::<f64>() < self.params.changed_share {
+                    of.version += 1;
+                }
+                if left > 1 {
+                    let left = left - 1;
+                    let rest = Maker::Run {
+                        project,
+                        left,
+                        class,
+                    };
+                    self.after(now, self.params.channel_gap_s, rest);
+                }
+                Some(self.job(now, project, class))
+            }
+            Maker::Session => {
+                let swing = self.params.daily_swing.min(1.0);
+                let most = self.sessions_per_s * (1.0 + swing);
+                self.after(now, 1.0 / most, Maker::Session);
+                let time_of_day = now.as_secs_f64() / DAY * std::f64::consts::TAU;
+                let share = (1.0 - swing * time_of_day.cos()) / (1.0 + swing);
+                if self.rng.random::<f64>() >= share {
+                    return None;
+                }
+                let project = self.rng.random_range(0..self.projects.len()) as u32;
+                let left = exponential(self.params.previews, &mut self.rng).round() as u32;
+                let previews = Maker::Previews { project, left };
+                self.after(now, self.params.think_s, previews);
+                Some(self.with(now, project, HIGH, Work::Prefetch))
+            }
+            Maker::Made(job) => Some(*job),
+            Maker::Previews { project, left: 0 } => {
+                if self.rng.random::<f64>() < self.params.manual_share {
+                    let left = self.projects[project as usize].channels;
+                    let class = HIGH;
+                    let run = Maker::Run {
+                        project,
+                        left,
+                        class,
+                    };
+                    self.makers.note(now, run);
+                }
+                None
+            }
+            Maker::Previews { project, left } => {
+                let left = left - 1;
+                let rest = Maker::Previews { project, left };
+                self.after(now, self.params.think_s, rest);
+                let mut job = self.job(now, project, HIGH);
+                // So that of all of them DEPENDENT need another's end.
+                if self.rng.random::<f64>() < DEPENDENT / (1.0 - DEPENDENT) {
+                    let mut next = Box::new(self.job(INSPECT, project, HIGH));
+                    if self.trace {
+                        let run = job.work.core_time().div_f64(self.params.usable_cores);
+                        next.at = now + run + INSPECT;
+                        self.makers.note(next.at, Maker::Made(next));
+                    } else {
+                        job.then = Some(next);
+                    }
+                }
+                Some(job)
+            }
+        }
+    }
+
+    fn job(&mut self, at: Duration, project: u32, class: u8) -> Job {
+        let params = &self.params;
+        let size = self.projects[project as usize].size;
+        let (factor, sigma, most) = match class {
+            HIGH => (
+                params.high_run,
+                params.high_run_sigma,
+                params.high_run_max_s,
+            ),
+            _ => (1.0, params.run_sigma, params.run_max_s),
+        };
+        let spread = (sigma * normal(&mut self.rng)).exp();
+        let run = params.run_s * factor * size * spread;
+        let run = Duration::from_secs_f64(run.min(most));
+        let shared = run.mul_f64(params.shared_part.min(0.5));
+        let output = run.mul_f64(params.output_part.min(0.5));
+        let work = Work::Split {
+            // A preview is of one channel's rules, and the shared ones are those of all.
+            rules: 1,
+            shared,
+            own: run - shared - output,
+            output,
+            cores: params.usable_cores.round().clamp(1.0, 255.0) as u8,
+        };
+        self.with(at, project, class, work)
+    }
+
+    fn with(&self, at: Duration, project: u32, class: u8, work: Work) -> Job {
+        let Project { size, version, .. } = self.projects[project as usize];
+        Job {
+            at,
+            key: Some(project),
+            version,
+            class,
+            user: None,
+            bytes: (self.params.median_bytes * size) as u64,
+            work,
+            then: None,
+        }
+    }
+}
+
+impl Iterator for Requests {
+    type Item = Job;
+
+    fn next(&mut self) -> Option<Job> {
+        loop {
+            let (now, maker) = self.makers.next()?;
+            if now >= self.until {
+                return None;
+            }
+            if let Some(job) = self.make(now, maker) {
+                return Some(job);
+            }
+        }
+    }
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One request and its end.
+
+use std::time::Duration;
+
+use weir_executor::Spent;
+use weir_policy::Reason;
+use weir_replay::record::Outcome;
+
+/// One request and its end.
+#[derive(Debug, Clone)]
+pub struct Ended {
+    /// Place among all that came, from 0.
+    pub index: usize,
+    /// When it came.
+    pub at: Duration,
+    /// Priority class.
+    pub class: u8,
+    /// From its coming to the end of the last attempt, back-off included.
+    pub duration: Duration,
+    /// The last attempt, from its being sent to its end.
+    pub attempt: Duration,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Attempts made.
+    pub attempts: u32,
+    /// Attempts refused by admission.
+    pub shed_attempts: u32,
+    /// Hosts that did not take the connection, in all attempts.
+    pub unconnected: u32,
+    /// Those of them where it took too long.
+    pub connect_timeouts: u32,
+    /// Attempts that a host gave up, because they had waited too long for their first joblet.
+    pub queue_timeouts: u32,
+    /// Attempts that took their caller too long.
+    pub read_timeouts: u32,
+    /// Which caller sent it.
+    pub caller: usize,
+    /// Where the last attempt went.
+    pub host: Option<usize>,
+    /// Why there.
+    pub reason: Option<Reason>,
+    /// At the host, until the first joblet that it needs had a core: the wait of document 001.
+    pub first_wait: Duration,
+    /// Where the host's time went, if it answered. Its wait is that for all joblets.
+    pub spent: Option<Spent>,
+}
+
+impl Ended {
+    pub(crate) fn new(index: u32, at: Duration, class: u8, caller: usize) -> Self {
+        Self {
+            index: index as usize,
+            at,
+            class,
+            duration: Duration::ZERO,
+            attempt: Duration::ZERO,
+            outcome: Outcome::Failed,
+            attempts: 0,
+            shed_attempts: 0,
+            unconnected: 0,
+            connect_timeouts: 0,
+            queue_timeouts: 0,
+            read_timeouts: 0,
+            caller,
+            host: None,
+            reason: None,
+            first_wait: Duration::ZERO,
+            spent: None,
+        }
+    }
+}

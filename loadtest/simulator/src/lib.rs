@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//! SIMULATED fleets in modelled time: seeded, deterministic, as fast as the machine allows.
+//!
+//! ```text
+//!             ┌────────────────────── Agenda (events in order of time) ──────────────────────┐
+//! Workload ──>│ Caller (weir_policy::Cluster, decide) ──> Host (weir_executor::Emulator)      │──> Ended
+//!             │    ^  └── reports ──> Control (weir_control's state) <── polls ──┘             │
+//!             │    └───────────── tables ───┘                                                 │
+//!             └───────────────────────────────────────────────────────────────────────────────┘
+//! ```
+//! The decision is the filter's own code, the tables and admission levels are weir-control's, the
+//! hosts are the executor that real hosts run. What is modelled is only time: network, polls,
+//! pushes, run and fetch times.
+
+mod agenda;
+mod caller;
+mod control;
+pub mod document001;
+mod ended;
+mod host;
+mod joblets;
+mod pending;
+pub mod scenario;
+mod simulation;
+pub mod tally;
+pub mod workload;
+
+pub use ended::Ended;
+pub use scenario::{Impossible, Scenario};
+pub use simulation::simulate;
+pub use workload::Workload;

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is simulated, as data.
+
+use std::time::Duration;
+
+use weir_control::config::Dagor;
+use weir_executor::{Settings, Timing};
+use weir_policy::Policy;
+use weir_replay::backoff::Backoff;
+
+/// One fleet and its callers.
+#[derive(Debug, Clone)]
+pub struct Scenario {
+    /// How many hosts.
+    pub hosts: usize,
+    /// Each host's cores, cache and order.
+    pub host: Settings,
+    /// How long fetches take.
+    pub timing: Timing,
+    /// How hosts take connections.
+    pub accept: Accept,
+    /// Hosts that the provider takes away.
+    pub preemption: Option<Preemption>,
+    /// What else happens to hosts.
+    pub troubles: Vec<Trouble>,
+    /// Sidecars that share only what tables and reports share.
+    pub callers: usize,
+    /// How hosts are chosen.
+    pub policy: Policy,
+    /// How admission levels move.
+    pub dagor: Dagor,
+    /// Into how many resources cache contents are split.
+    pub cache_shards: u32,
+    /// Between two polls of a host, ±10 % (weir-control's `scrape.interval` and `cache.interval`).
+    pub poll: Duration,
+    /// Changes within this time go out as one table (weir-control's `publish.interval`).
+    pub publish: Duration,
+    /// Between two reports of a caller (the filter's `report_interval`).
+    pub report: Duration,
+    /// Whether answers carry the host's load.
+    pub orca: bool,
+    /// From caller to host, one way; also from weir-control to a caller.
+    pub network: Duration,
+    /// Between the attempts of a request.
+    pub backoff: Backoff,
+    /// Attempts of a request at most; those that were shed do not count.
+    pub attempts: u32,
+    /// How long what may take.
+    pub timeouts: Timeouts,
+    /// Of everything that is drawn.
+    pub seed: u64,
+}
+
+/// How long what may take.
+#[derive(Debug, Clone, Copy)]
+pub struct Timeouts {
+    /// All attempts of a request; its caller gives up.
+    pub deadline: Duration,
+    /// Until a host takes a connection; then the next in the decision's order gets the request.
+    /// Doubles from host to host (document 001, section 7.4.3).
+    pub connect: Option<Duration>,
+    /// From the connection to the answer, of one attempt.
+    pub read: Option<Duration>,
+    /// In the host's queue until the first joblet begins; then the host gives up the job.
+    pub queue: Option<Duration>,
+}
+
+/// How a host takes connections: at once, until jobs wait for a core; then the later the more wait
+/// (document 001, section 10.5.1 says that it is so, not by how much).
+#[derive(Debug, Clone, Copy)]
+pub struct Accept {
+    /// Jobs that may wait without effect.
+    pub free: u32,
+    /// For each that waits beyond.
+    pub per_job: Duration,
+}
+
+impl Accept {
+    /// Hosts that take every connection at once.
+    pub const AT_ONCE: Self = Self {
+        free: 0,
+        per_job: Duration::ZERO,
+    };
+
+    /// Until the host with so many waiting jobs takes a connection.
+    #[must_use]
+    pub fn delay(&self, queued: u32) -> Duration {
+        self.per_job
+            .saturating_mul(queued.saturating_sub(self.free))
+    }
+}
+
+/// Hosts that the provider takes away and gives back (document 001, section 3.6).
+#[derive(Debug, Clone, Copy)]
+pub struct Preemption {
+    /// How many hosts, the first ones.
+    pub hosts: usize,
+    /// Every host has lived so long when it is taken; the first time they are spread over it.
+    pub life: Duration,
+    /// The host says so before.
+    pub notice: Duration,
+    /// From and to: how long it is away.
+    pub away: (Duration, Duration),
+}
+
+/// Something happens to a host.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Trouble {
+    /// When.
+    pub at: Duration,
+    /// From 0.
+    pub host: usize,
+    /// What.
+    pub what: Fate,
+}
+
+/// What happens to a host.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Fate {
+    /// It is gone with all it had, and refuses connections.
+    Lost,
+    /// It is there again, with an empty cache.
+    Back,
+    /// Jobs that come from now on take this many times as long.
+    Slowed(f64),
+}
+
+/// Why a scenario cannot be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum Impossible {
+    #[error("hosts: a fleet without hosts serves nobody: give at least 1")]
+    NoHosts,
+    #[error("cores: a host without cores serves nobody: give at least 1")]
+    NoCores,
+    #[error("callers: nobody would send anything: give at least 1")]
+    NoCallers,
+    #[error("{0}: must be longer than nothing, or modelled time would stand still")]
+    NoTime(&'static str),
+    #[error("attempts: a request that is never tried never ends well: give at least 1")]
+    NoAttempts,
+    #[error("preemption: {0} of {1} hosts cannot be taken away")]
+    TooManyTaken(usize, usize),
+    #[error("preemption: away must be from a shorter to a longer time")]
+    AwayReversed,
+    #[error("host {0}: there are {1}, from 0")]
+    NoSuchHost(usize, usize),
+    #[error("host {0}: a slowdown must be a number above 0")]
+    BadSlowdown(usize),
+}
+
+impl Scenario {
+    /// Whether it can be.
+    ///
+    /// # Errors
+    /// The first reason why not.
+    pub fn check(&self) -> Result<(), Impossible> {
+        let refuse = |refused: bool, why: Impossible| if refused { Err(why) } else { Ok(()) };
+        refuse(self.hosts == 0, Impossible::NoHosts)?;
+        refuse(self.host.cores == 0, Impossible::NoCores)?;
+        refuse(self.callers == 0, Impossible::NoCallers)?;
+        refuse(self.attempts == 0, Impossible::NoAttempts)?;
+        for (name, time) in [
+            ("poll", self.poll),
+            ("publish", self.publish),
+            ("report", self.report),
+            ("backoff", self.backoff.base),
+        ] {
+            refuse(time.is_zero(), Impossible::NoTime(name))?;
+        }
+        if let Some(preemption) = &self.preemption {
+            let taken = preemption.hosts;
+            let too_many = Impossible::TooManyTaken(taken, self.hosts);
+            refuse(taken > self.hosts, too_many)?;
+            let (from, to) = preemption.away;
+            refuse(from > to, Impossible::AwayReversed)?;
+            refuse(preemption.life.is_zero(), Impossible::NoTime("life"))?;
+        }
+        for trouble in &self.troubles {
+            let unknown = Impossible::NoSuchHost(trouble.host, self.hosts);
+            refuse(trouble.host >= self.hosts, unknown)?;
+            if let Fate::Slowed(factor) = trouble.what {
+                let bad = !(factor.is_finite() && factor > 0.0);
+                refuse(bad, Impossible::BadSlowdown(trouble.host))?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The loop: one event after the other.
+
+mod fleet;
+mod request;
+
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+use weir_executor::Spent;
+use weir_policy::Load;
+
+use crate::agenda::Agenda;
+use crate::caller::Caller;
+use crate::control::{Control, Push};
+use crate::ended::Ended;
+use crate::host::Host;
+use crate::pending::Pending;
+use crate::scenario::{Fate, Impossible, Scenario};
+use crate::workload::{Job, Key};
+
+/// Requests are named by their place among all that came, their connections by their number.
+enum Event {
+    /// The workload's next request.
+    Arrive,
+    /// A request that followed another.
+    Follow(Box<Job>),
+    /// An attempt of a request.
+    Attempt(u32),
+    /// A request reaches a host.
+    Reach(u32, u32),
+    /// The host takes the connection.
+    Accept(u32, u32),
+    /// It does not; whether by silence.
+    Unconnected(u32, u32, bool),
+    /// The host is gone while it had the request.
+    Reset(u32, u32),
+    /// A joblet ends at a host.
+    Wake(usize),
+    /// An answer reaches its caller.
+    Answer(u32, u32, Box<(Spent, Option<Load>)>),
+    /// The host has had the request in its queue for too long.
+    QueueTimeout(u32, u32),
+    /// The caller has waited too long for the answer.
+    ReadTimeout(u32, u32),
+    /// A request's patience ends.
+    Deadline(u32),
+    Poll(usize),
+    Report(usize),
+    Publish,
+    Push(usize, Rc<Push>),
+    /// A host will be taken away.
+    Notice(usize),
+    /// It is.
+    Preempt(usize),
+    Befall(usize, Fate),
+}
+
+/// Plays the requests and tells of each that ends. The same scenario and requests tell the same, to
+/// the last nanosecond. Only requests that have not ended are held.
+///
+/// # Errors
+/// The scenario cannot be.
+pub fn simulate(
+    scenario: &Scenario,
+    keys: &[Key],
+    jobs: impl IntoIterator<Item = Job>,
+    tell: impl FnMut(Ended),
+) -> Result<(), Impossible> {
+    scenario.check()?;
+    let mut simulation = Simulation::new(scenario, keys, jobs.into_iter(), tell);
+    simulation.start();
+    while simulation.pending_or_arriving() {
+        let Some((now, event)) = simulation.agenda.next() else {
+            break;
+        };
+        simulation.happen(now, event);
+    }
+    Ok(())
+}
+
+struct Simulation<'a, J, F> {
+    scenario: &'a Scenario,
+    keys: &'a [Key],
+    jobs: J,
+    tell: F,
+    agenda: Agenda<Event>,
+    rng: SmallRng,
+    hosts: Vec<Host>,
+    callers: Vec<Caller>,
+    control: Control,
+    /// The workload's next request.
+    next: Option<Job>,
+    /// How many have come.
+    came: u32,
+    /// How many will come because another has ended.
+    following: usize,
+    pending: HashMap<u32, Pending>,
+    /// Lives of hosts so far, which name their caches.
+    lives: u64,
+}
+
+impl<'a, J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'a, J, F> {
+    fn new(scenario: &'a Scenario, keys: &'a [Key], mut jobs: J, tell: F) -> Self {
+        let control = Control::new(scenario);
+        let mut rng = SmallRng::seed_from_u64(scenario.seed);
+        let caller = |_| Caller::new(control.names(), rng.random());
+        let lives = scenario.hosts as u64;
+        Self {
+            callers: (0..scenario.callers).map(caller).collect(),
+            hosts: (1..=lives).map(|life| Host::new(scenario, life)).collect(),
+            scenario,
+            keys,
+            next: jobs.next(),
+            jobs,
+            tell,
+            agenda: Agenda::new(),
+            rng,
+            control,
+            came: 0,
+            following: 0,
+            pending: HashMap::new(),
+            lives,
+        }
+    }
+
+    /// Polls, tables and reports run before the first request, as in a mesh that has been up.
+    fn start(&mut self) {
+        for host in 0..self.hosts.len() {
+            self.control
+                .poll(host, &mut self.hosts[host], Duration::ZERO);
+            let first = self.scenario.poll.mul_f64(self.rng.random());
+            self.agenda.note(first, Event::Poll(host));
+        }
+        if let Some(push) = self.control.publish(Duration::ZERO) {
+            for caller in &mut self.callers {
+                caller.learn(&push, Duration::ZERO);
+            }
+        }
+        self.agenda.note(self.scenario.publish, Event::Publish);
+        for caller in 0..self.callers.len() {
+            let first = self.scenario.report.mul_f64(self.rng.random());
+            self.agenda.note(first, Event::Report(caller));
+        }
+        self.plan_troubles();
+        self.note_arrival();
+    }
+
+    fn pending_or_arriving(&self) -> bool {
+        self.next.is_some() || self.following > 0 || !self.pending.is_empty()
+    }
+
+    fn note_arrival(&mut self) {
+        if let Some(job) = &self.next {
+            self.agenda.note(job.at, Event::Arrive);
+        }
+    }
+
+    fn happen(&mut self, now: Duration, event: Event) {
+        match event {
+            Event::Arrive => {
+                if let Some(job) = std::mem::replace(&mut self.next, self.jobs.next()) {
+                    self.note_arrival();
+                    self.arrive(job, now);
+                }
+            }
+            Event::Follow(job) => {
+                self.following -= 1;
+                self.arrive(*job, now);
+            }
+            Event::Attempt(request) => self.attempt(request, now),
+            Event::Reach(request, connection) => self.reach(request, connection, now),
+            Event::Accept(request, connection) => self.accept(request, connection, now),
+            Event::Unconnected(request, connection, silent) => {
+                self.unconnected(request, connection, silent, now);
+            }
+            Event::Reset(request, connection) => self.reset(request, connection, now),
+            Event::Wake(host) => self.wake(host, now),
+            Event::Answer(request, connection, answer) => {
+                self.answer(request, connection, *answer, now);
+            }
+            Event::QueueTimeout(request, connection) => {
+                self.queue_timeout(request, connection, now);
+            }
+            Event::ReadTimeout(request, connection) => self.read_timeout(request, connection, now),
+            Event::Deadline(request) => self.give_up(request, now),
+            Event::Poll(host) => self.poll(host, now),
+            Event::Report(caller) => {
+                let news = self.callers[caller].report(now);
+                self.control.report(news, now);
+                self.agenda
+                    .note(now + self.scenario.report, Event::Report(caller));
+            }
+            Event::Publish => self.publish(now),
+            Event::Push(caller, push) => self.callers[caller].learn(&push, now),
+            Event::Notice(host) => self.notice(host, now),
+            Event::Preempt(host) => self.preempt(host, now),
+            Event::Befall(host, fate) => self.befall(host, fate, now),
+        }
+    }
+
+    fn poll(&mut self, host: usize, now: Duration) {
+        self.control.poll(host, &mut self.hosts[host], now);
+        let jitter = self.rng.random_range(0.9..1.1);
+        self.agenda
+            .note(now + self.scenario.poll.mul_f64(jitter), Event::Poll(host));
+    }
+
+    fn publish(&mut self, now: Duration) {
+        if let Some(push) = self.control.publish(now).map(Rc::new) {
+            let arrives = now + self.scenario.network;
+            for caller in 0..self.callers.len() {
+                self.agenda
+                    .note(arrives, Event::Push(caller, Rc::clone(&push)));
+            }
+        }
+        self.agenda
+            .note(now + self.scenario.publish, Event::Publish);
+    }
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What happens to hosts.
+
+use std::time::Duration;
+
+use rand::RngExt;
+
+use super::{Event, Simulation};
+use crate::ended::Ended;
+use crate::host::Host;
+use crate::scenario::Fate;
+use crate::workload::Job;
+
+impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
+    pub(super) fn plan_troubles(&mut self) {
+        for trouble in &self.scenario.troubles {
+            let event = Event::Befall(trouble.host, trouble.what);
+            self.agenda.note(trouble.at, event);
+        }
+        if let Some(preemption) = &self.scenario.preemption {
+            for host in 0..preemption.hosts {
+                let part = (host as f64 + self.rng.random::<f64>()) / preemption.hosts as f64;
+                self.plan_preemption(host, preemption.life.mul_f64(part));
+            }
+        }
+    }
+
+    /// The host will be taken away at this time, and says so before.
+    fn plan_preemption(&mut self, host: usize, at: Duration) {
+        if let Some(preemption) = &self.scenario.preemption {
+            self.control.will_be_taken(host, at);
+            let notice = at.saturating_sub(preemption.notice);
+            self.agenda.note(notice, Event::Notice(host));
+            self.agenda.note(at, Event::Preempt(host));
+        }
+    }
+
+    pub(super) fn notice(&mut self, host: usize, _now: Duration) {
+        self.control.drain(host, true);
+    }
+
+    pub(super) fn preempt(&mut self, host: usize, now: Duration) {
+        if let Some(preemption) = &self.scenario.preemption {
+            let (from, to) = preemption.away;
+            let away = from + (to - from).mul_f64(self.rng.random());
+            self.befall(host, Fate::Lost, now);
+            let back = now + away;
+            self.agenda.note(back, Event::Befall(host, Fate::Back));
+            self.plan_preemption(host, back + preemption.life);
+        }
+    }
+
+    pub(super) fn befall(&mut self, number: usize, fate: Fate, now: Duration) {
+        match fate {
+            Fate::Lost => {
+                let notice = now + self.scenario.network;
+                for request in self.hosts[number].lose() {
+                    if let Some(pending) = self.pending.get(&request) {
+                        let reset = Event::Reset(request, pending.connection);
+                        self.agenda.note(notice, reset);
+                    }
+                }
+            }
+            Fate::Back if self.hosts[number].up => {}
+            Fate::Back => {
+                self.lives += 1;
+                self.hosts[number] = Host::new(self.scenario, self.lives);
+                self.control.drain(number, false);
+            }
+            Fate::Slowed(factor) => self.hosts[number].slowed = factor,
+        }
+    }
+}

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What happens to a request, from its coming to its end.
+
+use std::time::Duration;
+
+use rand::RngExt;
+use weir_executor::Spent;
+use weir_policy::Load;
+use weir_replay::record::Outcome;
+
+use super::{Event, Simulation};
+use crate::caller::Choice;
+use crate::ended::Ended;
+use crate::host::News;
+use crate::joblets;
+use crate::pending::{Pending, Place};
+use crate::workload::Job;
+
+/// Lanes of the agenda.
+const DEADLINES: usize = 0;
+const QUEUES: usize = 1;
+const READS: usize = 2;
+
+impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
+    pub(super) fn arrive(&mut self, job: Job, now: Duration) {
+        let request = self.came;
+        self.came += 1;
+        let caller = request as usize % self.callers.len();
+        let ended = Ended::new(request, now, job.class, caller);
+        self.pending.insert(request, Pending::new(job, ended));
+        let deadline = now + self.scenario.timeouts.deadline;
+        self.agenda
+            .note_in_turn(DEADLINES, deadline, Event::Deadline(request));
+        self.attempt(request, now);
+    }
+
+    pub(super) fn attempt(&mut self, request: u32, now: Duration) {
+        let Some(pending) = self.pending.get_mut(&request) else {
+            return;
+        };
+        let ended = &mut pending.ended;
+        ended.attempts += 1;
+        pending.began = now;
+        let job = &pending.job;
+        let key = job.key.and_then(|key| self.keys.get(key as usize));
+        let caller = &mut self.callers[ended.caller];
+        let asked = caller.request(job, key.map(|key| key.hash));
+        let choice = caller.choose(&asked, now);
+        pending.asked = Some(asked);
+        match choice {
+            Choice::Send(hosts, reason) => {
+                ended.reason = Some(reason);
+                pending.ranked = hosts;
+                pending.tried = 0;
+                self.connect(request, now);
+            }
+            Choice::Shed(after) => {
+                ended.shed_attempts += 1;
+                ended.outcome = Outcome::Shed;
+                self.back_off(request, Some(after), now);
+            }
+            Choice::NoHost => {
+                ended.outcome = Outcome::Failed;
+                self.back_off(request, None, now);
+            }
+        }
+    }
+
+    /// To the first host that was not tried yet.
+    fn connect(&mut self, request: u32, now: Duration) {
+        let Some(pending) = self.pending.get_mut(&request) else {
+            return;
+        };
+        let Some(host) = pending.ranked.get(pending.tried).copied() else {
+            pending.ended.outcome = Outcome::Failed;
+            self.back_off(request, None, now);
+            return;
+        };
+        if let Some(asked) = &pending.asked {
+            self.callers[pending.ended.caller].sent(host, asked, now);
+        }
+        pending.ended.host = Some(host);
+        pending.connection += 1;
+        pending.at = Some(Place {
+            host,
+            job: None,
+            started: false,
+        });
+        let reach = Event::Reach(request, pending.connection);
+        self.agenda.note(now + self.scenario.network, reach);
+    }
+
+    pub(super) fn reach(&mut self, request: u32, connection: u32, now: Duration) {
+        let Some(pending) = self.pending.get(&request) else {
+            return;
+        };
+        let Some(Place { host, .. }) = pending.at(connection) else {
+            return;
+        };
+        if !self.hosts[host].up {
+            let refused = Event::Unconnected(request, connection, false);
+            self.agenda.note(now + self.scenario.network, refused);
+            return;
+        }
+        let delay = self.hosts[host].accepts_after(now);
+        let doubled = 1 << pending.tried.min(16);
+        let patience = self.scenario.timeouts.connect.map(|t| t * doubled);
+        if let Some(patience) = patience.filter(|patience| delay > *patience) {
+            let silence = Event::Unconnected(request, connection, true);
+            self.agenda.note(now + patience, silence);
+        } else if delay.is_zero() {
+            self.accept(request, connection, now);
+        } else {
+            let accept = Event::Accept(request, connection);
+            self.agenda.note(now + delay, accept);
+        }
+    }
+
+    pub(super) fn accept(&mut self, request: u32, connection: u32, now: Duration) {
+        let Some(pending) = self.pending.get_mut(&request) else {
+            // Its caller has gone.
+            return;
+        };
+        let Some(Place { host, .. }) = pending.at(connection) else {
+            return;
+        };
+        if !self.hosts[host].up {
+            self.unconnected(request, connection, false, now);
+            return;
+        }
+        let work = joblets::of(&pending.job, self.keys, &self.scenario.timing);
+        let Ok(job) = self.hosts[host].submit(now, request, work) else {
+            self.failed(request, now);
+            return;
+        };
+        pending.at = Some(Place {
+            host,
+            job: Some((job, now)),
+            started: false,
+        });
+        let timeouts = &self.scenario.timeouts;
+        if let Some(queue) = timeouts.queue {
+            let timeout = Event::QueueTimeout(request, connection);
+            self.agenda.note_in_turn(QUEUES, now + queue, timeout);
+        }
+        if let Some(read) = timeouts.read {
+            let timeout = Event::ReadTimeout(request, connection);
+            self.agenda.note_in_turn(READS, now + read, timeout);
+        }
+        self.wake(host, now);
+    }
+
+    pub(super) fn unconnected(
+        &mut self,
+        request: u32,
+        connection: u32,
+        silent: bool,
+        now: Duration,
+    ) {
+        let Some(pending) = self.pending.get_mut(&request) else {
+            return;
+        };
+        let Some(Place { host, .. }) = pending.at(connection) else {
+            return;
+        };
+        pending.at = None;
+        pending.tried += 1;
+        pending.ended.unconnected += 1;
+        pending.ended.connect_timeouts += u32::from(silent);
+        self.callers[pending.ended.caller].failed(host, now);
+        self.connect(request, now);
+    }
+
+    /// The host was taken away with the request.
+    pub(super) fn reset(&mut self, request: u32, connection: u32, now: Duration) {
+        let Some(pending) = self.pending.get_mut(&request) else {
+            return;
+        };
+        let Some(Place { host, .. }) = pending.at(connection) else {
+            return;
+        };
+        pending.at = None;
+        pending.ended.outcome = Outcome::Failed;
+        self.callers[pending.ended.caller].failed(host, now);
+        self.back_off(request, None, now);
+    }
+
+    pub(super) fn queue_timeout(&mut self, request: u32, connection: u32, now: Duration) {
+        let Some(pending) = self.pending.get_mut(&request) else {
+            return;
+        };
+        let Some(place) = pending.at(connection) else {
+            return;
+        };
+        let Some((job, _)) = place.job.filter(|_| !place.started) else {
+            return;
+        };
+        pending.ended.queue_timeouts += 1;
+        self.hosts[place.host].cancel(now, job);
+        self.failed(request, now);
+        self.wake(place.host, now);
+    }
+
+    pub(super) fn read_timeout(&mut self, request: u32, connection: u32, now: Duration) {
+        let Some(pending) = self.pending.get_mut(&request) else {
+            return;
+        };
+        let Some(place) = pending.at(connection) else {
+            return;
+        };
+        pending.ended.read_timeouts += 1;
+        pending.ended.outcome = Outcome::Timeout;
+        pending.at = None;
+        if let Some((job, _)) = place.job {
+            self.hosts[place.host].cancel(now, job);
+        }
+        self.callers[pending.ended.caller].gave_up(place.host);
+        self.back_off(request, None, now);
+        self.wake(place.host, now);
+    }
+
+    /// The host answers with an error: its queue is full, or was too slow.
+    fn failed(&mut self, request: u32, now: Duration) {
+        let Some(pending) = self.pending.get_mut(&request) else {
+            return;
+        };
+        pending.ended.outcome = Outcome::Failed;
+        if let Some(place) = pending.at.take() {
+            self.callers[pending.ended.caller].ended(place.host, None, now);
+        }
+        self.back_off(request, None, now);
+    }
+
+    /// Until the next attempt, if there may be one.
+    fn back_off(&mut self, request: u32, retry_after: Option<Duration>, now: Duration) {
+        let Some(pending) = self.pending.get(&request) else {
+            return;
+        };
+        let ended = &pending.ended;
+        if retry_after.is_none() && ended.attempts - ended.shed_attempts >= self.scenario.attempts {
+            if let Some(pending) = self.pending.remove(&request) {
+                self.end(pending, now);
+            }
+            return;
+        }
+        let unit = self.rng.random();
+        let backoff = &self.scenario.backoff;
+        let delay = backoff.delay(ended.attempts - 1, retry_after, unit);
+        self.agenda.note(now + delay, Event::Attempt(request));
+    }
+
+    pub(super) fn wake(&mut self, number: usize, now: Duration) {
+        let host = &mut self.hosts[number];
+        if !host.up {
+            return;
+        }
+        let mut answers = Vec::new();
+        let pending = &mut self.pending;
+        host.advance(now, |request, news| match news {
+            News::Started => {
+                if let Some(Pending { at, ended, .. }) = pending.get_mut(&request)
+                    && let Some(place) = at
+                    && let Some((_, since)) = place.job
+                {
+                    place.started = true;
+                    ended.first_wait = now.saturating_sub(since);
+                }
+            }
+            News::Ended(spent) => {
+                let connection = pending.get(&request).map(|pending| pending.connection);
+                answers.extend(connection.map(|connection| (request, connection, spent)));
+            }
+        });
+        let arrives = now + self.scenario.network;
+        for (request, connection, spent) in answers {
+            let load = self.scenario.orca.then(|| host.load(now));
+            let answer = Event::Answer(request, connection, Box::new((spent, load)));
+            self.agenda.note(arrives, answer);
+        }
+        let due = host.next_due();
+        if host.wake.is_some_and(|wake| wake <= now) {
+            host.wake = None;
+        }
+        if let Some(due) = due.filter(|due| host.wake.is_none_or(|wake| *due < wake)) {
+            host.wake = Some(due);
+            self.agenda.note(due, Event::Wake(number));
+        }
+    }
+
+    pub(super) fn answer(
+        &mut self,
+        request: u32,
+        connection: u32,
+        (spent, load): (Spent, Option<Load>),
+        now: Duration,
+    ) {
+        let of = |pending: &Pending| pending.at(connection);
+        let Some(Place { host, .. }) = self.pending.get(&request).and_then(of) else {
+            // Its caller did not wait for it.
+            return;
+        };
+        let Some(mut pending) = self.pending.remove(&request) else {
+            return;
+        };
+        self.callers[pending.ended.caller].ended(host, load, now);
+        pending.ended.spent = Some(spent);
+        pending.ended.outcome = Outcome::Ok;
+        self.end(pending, now);
+    }
+
+    pub(super) fn give_up(&mut self, request: u32, now: Duration) {
+        let Some(mut pending) = self.pending.remove(&request) else {
+            return;
+        };
+        if let Some(place) = pending.at {
+            pending.ended.outcome = Outcome::Timeout;
+            if let Some((job, _)) = place.job {
+                self.hosts[place.host].cancel(now, job);
+            }
+            self.callers[pending.ended.caller].gave_up(place.host);
+            self.wake(place.host, now);
+        }
+        self.end(pending, now);
+    }
+
+    fn end(&mut self, mut pending: Pending, now: Duration) {
+        let ended = &mut pending.ended;
+        ended.duration = now.saturating_sub(ended.at);
+        ended.attempt = now.saturating_sub(pending.began);
+        if let Some(next) = pending.job.then.take() {
+            self.following += 1;
+            self.agenda.note(now + next.at, Event::Follow(next));
+        }
+        (self.tell)(pending.ended);
+    }
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Nothing is lost and nothing ends twice, whatever happens to the hosts.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use weir_policy::{Overload, Selection};
+use weir_replay::record::Outcome;
+use weir_sim::Scenario;
+use weir_sim::scenario::{Accept, Fate, Preemption, Timeouts, Trouble};
+
+use crate::{SECOND, jobs, keys, play, policy, scenario};
+
+fn fates() -> impl Strategy<Value = Vec<Trouble>> {
+    let fate = prop_oneof![
+        Just(Fate::Lost),
+        Just(Fate::Back),
+        (0.2..4.0).prop_map(Fate::Slowed),
+    ];
+    let trouble = (0u64..20_000, 0usize..4, fate).prop_map(|(ms, host, what)| Trouble {
+        at: Duration::from_millis(ms),
+        host,
+        what,
+    });
+    prop::collection::vec(trouble, 0..8)
+}
+
+fn patience() -> impl Strategy<Value = Option<Duration>> {
+    prop::option::of((50u64..2000).prop_map(Duration::from_millis))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+    #[test]
+    fn every_request_ends_exactly_once(
+        seed in 0u64..1000, between_us in 3000u64..30_000, troubles in fates(),
+        (connect, read, queue) in (patience(), patience(), patience()),
+        per_job_ms in 0u64..200, attempts in 1u32..5, preempted in any::<bool>(),
+    ) {
+        let preemption = Preemption {
+            hosts: 3,
+            life: 8 * SECOND,
+            notice: SECOND,
+            away: (SECOND, 3 * SECOND),
+        };
+        let scenario = Scenario {
+            policy: policy(Selection::Dynamic, Overload::Breaker { queued_jobs: 20 }),
+            accept: Accept { free: 5, per_job: Duration::from_millis(per_job_ms) },
+            timeouts: Timeouts { deadline: 15 * SECOND, connect, read, queue },
+            preemption: preempted.then_some(preemption),
+            troubles,
+            attempts,
+            ..scenario()
+        };
+        let between = Duration::from_micros(between_us);
+        let jobs = jobs(1000, 30, between, SECOND / 20, seed);
+        let expected = jobs.iter().map(|job| 1 + usize::from(job.then.is_some())).sum::<usize>();
+        let all = play(&scenario, &keys(30), jobs);
+        let indexes: HashSet<_> = all.iter().map(|ended| ended.index).collect();
+        prop_assert_eq!(all.len(), expected, "each ends");
+        prop_assert_eq!(indexes.len(), expected, "once");
+        for ended in &all {
+            prop_assert!(ended.duration <= scenario.timeouts.deadline);
+            prop_assert!(ended.attempt <= ended.duration);
+            prop_assert!(ended.attempts - ended.shed_attempts <= attempts);
+            prop_assert_eq!(ended.spent.is_some(), ended.outcome == Outcome::Ok);
+            if let Some(spent) = &ended.spent {
+                let at_host = spent.wait + spent.fetch + spent.run;
+                prop_assert!(at_host <= ended.attempt, "{:?}", ended);
+                prop_assert!(ended.first_wait <= spent.wait);
+            }
+        }
+    }
+}
+
+#[test]
+fn without_trouble_time_at_the_host_and_on_the_way_are_the_whole_attempt() {
+    let scenario = scenario();
+    let jobs = jobs(2000, 30, SECOND / 50, SECOND / 20, 3);
+    for ended in play(&scenario, &keys(30), jobs) {
+        let spent = ended.spent.expect("nothing is in the way");
+        let way = 2 * scenario.network;
+        assert_eq!(ended.attempt, spent.wait + spent.fetch + spent.run + way);
+        assert_eq!(ended.duration, ended.attempt);
+    }
+}

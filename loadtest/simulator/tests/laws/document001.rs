@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The made-up requests of document 001 are what its text says, and its scenarios run.
+
+use std::process::Command;
+
+use weir_replay::{table, workload};
+use weir_sim::Workload;
+use weir_sim::document001::{Experiment, Params, Requests};
+use weir_sim::workload::{HIGH, Job, LOW, Work};
+
+const HOURS: f64 = 2.0;
+
+fn requests(seed: u64) -> Requests {
+    // A customer's day would hide the mean.
+    let mut params = Params::default();
+    params.set("daily_swing", 0.01).unwrap();
+    Requests::new(&params, seed, HOURS)
+}
+
+#[test]
+fn one_seed_makes_the_same_requests_and_another_makes_others() {
+    let some = |seed| format!("{:?}", requests(seed).take(1000).collect::<Vec<_>>());
+    assert_eq!(some(1), some(1));
+    assert_ne!(some(1), some(2));
+}
+
+#[test]
+fn there_are_as_many_as_were_captured_in_order_with_the_shares_of_the_text() {
+    let jobs: Vec<Job> = requests(1).collect();
+    assert!(jobs.is_sorted_by_key(|job| job.at));
+    let followers: Vec<_> = jobs.iter().filter_map(|job| job.then.as_ref()).collect();
+    let all = (jobs.len() + followers.len()) as f64;
+    let expected = 2_879_676.0 * HOURS / 24.0;
+    assert!((0.8..1.2).contains(&(all / expected)), "{all}");
+    assert!(followers.iter().all(|job| job.class == HIGH));
+    let classes = jobs.iter().all(|job| [HIGH, LOW].contains(&job.class));
+    assert!(classes && jobs.iter().all(|job| job.key.is_some()));
+    // Of the previews, which are what the web backend sends to be run.
+    let first = |job: &&Job| job.class == HIGH && job.work != Work::Prefetch;
+    let high = jobs.iter().filter(first).count() as f64;
+    let dependent = followers.len() as f64 / (high + followers.len() as f64);
+    assert!(
+        (0.08..=0.155).contains(&dependent),
+        "{dependent}, runs by hand among the others"
+    );
+}
+
+#[test]
+fn a_few_projects_make_much_of_the_work() {
+    let mut by_project = std::collections::BTreeMap::new();
+    for job in requests(1) {
+        *by_project.entry(job.key).or_insert(0.0) += job.work.core_time().as_secs_f64();
+    }
+    let mut work: Vec<f64> = by_project.into_values().collect();
+    work.sort_by(|a, b| b.total_cmp(a));
+    let top: f64 = work[..work.len() / 100].iter().sum();
+    let share = top / work.iter().sum::<f64>();
+    assert!(share > 0.3, "the first percent has {share}");
+}
+
+#[test]
+fn as_a_trace_everything_has_its_time_and_data_never_change() {
+    let jobs: Vec<Job> = requests(1).as_trace().take(100_000).collect();
+    assert!(jobs.is_sorted_by_key(|job| job.at));
+    assert!(
+        jobs.iter()
+            .all(|job| job.then.is_none() && job.version == 0)
+    );
+    assert!(requests(1).take(100_000).any(|job| job.version > 0));
+}
+
+#[test]
+fn every_experiment_runs() {
+    for experiment in Experiment::ALL {
+        let tally = experiment.run(&Params::default(), 1, 0.01, |_| {}).unwrap();
+        assert!(tally.requests > 300, "{}", experiment.name());
+        assert!(tally.rows().low_duration[0] > 0.0);
+    }
+}
+
+#[test]
+fn the_file_form_is_one_that_weir_replay_reads() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("workload.csv");
+    let command = ["workload", "document-001", "--hours", "0.02", "--seed", "3"];
+    let output = Command::new(env!("CARGO_BIN_EXE_weir-sim"))
+        .args(command)
+        .arg("--out")
+        .arg(&out)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let requests = workload::read(table::open(&out).unwrap()).unwrap();
+    assert!(requests.len() > 1000);
+    assert!(Workload::of(&requests).unwrap().busy_cores() > 1.0);
+}
+
+#[test]
+fn unknown_parameters_are_refused_with_those_that_there_are() {
+    let output = Command::new(env!("CARGO_BIN_EXE_weir-sim"))
+        .args(["experiments", "--set", "coress=3"])
+        .output()
+        .unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        error.contains("coress") && error.contains("usable_cores"),
+        "{error}"
+    );
+}

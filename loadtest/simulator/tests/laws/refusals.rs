@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What cannot be is refused, and what makes no sense is said.
+
+use std::process::{Command, Output};
+use std::time::Duration;
+
+use weir_sim::scenario::{Fate, Impossible, Preemption, Trouble};
+use weir_sim::{Scenario, simulate};
+
+use crate::{SECOND, scenario};
+
+#[test]
+fn impossible_scenarios_are_refused_with_the_field_and_the_reason() {
+    let refused = |change: fn(&mut Scenario), named: &str| {
+        let mut scenario = scenario();
+        change(&mut scenario);
+        let error = simulate(&scenario, &[], [], |_| {})
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains(named), "{error:?} does not name {named:?}");
+    };
+    refused(|s| s.hosts = 0, "hosts");
+    refused(|s| s.host.cores = 0, "cores");
+    refused(|s| s.callers = 0, "callers");
+    refused(|s| s.attempts = 0, "attempts");
+    refused(|s| s.poll = Duration::ZERO, "poll");
+    refused(|s| s.publish = Duration::ZERO, "publish");
+    refused(|s| s.report = Duration::ZERO, "report");
+    refused(|s| s.backoff.base = Duration::ZERO, "backoff");
+    let away = |hosts, from, to| {
+        Some(Preemption {
+            hosts,
+            life: SECOND,
+            notice: SECOND,
+            away: (from * SECOND, to * SECOND),
+        })
+    };
+    let mut taken = scenario();
+    taken.preemption = away(5, 1, 2);
+    assert_eq!(taken.check(), Err(Impossible::TooManyTaken(5, 4)));
+    taken.preemption = away(4, 2, 1);
+    assert_eq!(taken.check(), Err(Impossible::AwayReversed));
+    let trouble = |host, what| Trouble {
+        at: SECOND,
+        host,
+        what,
+    };
+    let mut troubled = scenario();
+    troubled.troubles = vec![trouble(4, Fate::Lost)];
+    assert_eq!(troubled.check(), Err(Impossible::NoSuchHost(4, 4)));
+    for factor in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        troubled.troubles = vec![trouble(3, Fate::Slowed(factor))];
+        assert_eq!(troubled.check(), Err(Impossible::BadSlowdown(3)));
+    }
+}
+
+fn run(workload: &str, arguments: &[&str]) -> Output {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("workload.csv");
+    std::fs::write(&path, workload).unwrap();
+    Command::new(env!("CARGO_BIN_EXE_weir-sim"))
+        .arg("run")
+        .args(arguments)
+        .arg("--workload")
+        .arg(path)
+        .output()
+        .unwrap()
+}
+
+/// 200 requests, each of a core second, within a second.
+fn too_much() -> String {
+    let lines = (0..200).map(|n| format!("{},p,low,,1000000,1\n", n * 5000));
+    "t_us,key,priority,user,run_us,bytes\n".to_owned() + &lines.collect::<String>()
+}
+
+#[test]
+fn the_command_line_refuses_the_same() {
+    for flag in ["--hosts", "--cores", "--callers"] {
+        let output = run(&too_much(), &[flag, "0"]);
+        assert!(!output.status.success());
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(error.contains(&flag[2..]), "{error}");
+        assert!(output.stdout.is_empty());
+    }
+}
+
+#[test]
+fn more_work_than_cores_without_shedding_is_flagged() {
+    let said = |workload: &str, arguments: &[&str]| {
+        let output = run(workload, arguments);
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stderr)
+            .unwrap()
+            .contains("more work than")
+    };
+    assert!(said(&too_much(), &["--hosts", "2", "--cores", "2"]));
+    assert!(!said(&too_much(), &["--hosts", "20", "--cores", "20"]));
+    let shedding = ["--hosts", "2", "--cores", "2", "--overload", "breaker"];
+    assert!(!said(&too_much(), &shedding));
+}
