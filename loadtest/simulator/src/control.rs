@@ -20,6 +20,8 @@ use crate::host::Host;
 
 /// The cluster's name; no one else has to know it.
 const NAME: &str = "simulated";
+/// weir-control's default (`publish.cache_bytes_per_second`).
+const CACHE_BYTES_PER_SECOND: usize = 512 << 10;
 
 #[derive(Debug)]
 pub(crate) struct Control {
@@ -125,11 +127,14 @@ impl Control {
         self.cluster.step_levels(now);
         self.cluster.holdings.expire(now);
         let mut shards = Vec::new();
-        for shard in self.cluster.holdings.take_changed() {
+        for shard in self.cluster.holdings.take_changed(now) {
             let meta = self.meta();
             let message = tables::cache_shard(&self.cluster.holdings, shard, meta);
             let name = cache_shard_name(NAME, self.cluster.holdings.shards(), shard);
-            let read = decode_cache_shard(&name, &message.encode_to_vec());
+            let bytes = message.encode_to_vec();
+            let holdings = &mut self.cluster.holdings;
+            holdings.rest(shard, now, bytes.len(), CACHE_BYTES_PER_SECOND);
+            let read = decode_cache_shard(&name, &bytes);
             shards.extend(read.map(|(_, contents)| (shard, contents)));
         }
         let table = self.cluster.is_due(now).then(|| {
