@@ -8,6 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 use weir_stage::command::Run;
+use weir_stage::interrupt;
 
 use crate::workspace::Workspace;
 use crate::{build_filter, tools};
@@ -15,10 +16,13 @@ use crate::{build_filter, tools};
 /// Where `--update` writes the tables.
 const TABLES: &str = "loadtest/BENCH.md";
 
+/// As weir-bench names them: a wrong name is refused before anything is built.
+const PARTS: [&str; 5] = ["request", "decide", "filter", "push", "inference"];
+
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Only these parts: `request` and others, which a wrong name lists
-    #[arg(value_name = "PART")]
+    /// Only these parts
+    #[arg(value_name = "PART", value_parser = PARTS)]
     parts: Vec<String>,
     /// Fewer and shorter rounds: a taste, with rougher figures
     #[arg(long)]
@@ -48,6 +52,8 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     if args.update {
         command.arg("--markdown").arg(workspace.root.join(TABLES));
     }
+    // weir-bench ends what it has started; until then this waits.
+    interrupt::catch()?;
     command.shown()?;
     tell(workspace, args, &folder, &report);
     Ok(())

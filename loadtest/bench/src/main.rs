@@ -24,12 +24,14 @@ mod write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Parser;
 use weir_stage::interrupt;
 
 use crate::part::Part;
 use crate::programs::Programs;
+use crate::section::Section;
+use crate::write::Asked;
 
 /// Measures what Weir costs beside its peers. `cargo xtask bench` builds what it needs and calls it.
 #[derive(Parser)]
@@ -72,6 +74,7 @@ fn main() -> ExitCode {
 
 fn run(cli: Cli) -> Result<()> {
     interrupt::catch()?;
+    let named = cli.part.clone();
     let parts = match cli.part.is_empty() {
         true => Part::ALL.to_vec(),
         false => cli.part,
@@ -82,18 +85,30 @@ fn run(cli: Cli) -> Result<()> {
         quick: cli.quick,
     };
     let mut sections = Vec::new();
+    let measured = measure(&bench, &parts, &mut sections);
+    let asked = Asked {
+        parts: &named,
+        quick: bench.quick,
+        published: cli.markdown.is_some(),
+    };
+    // What was measured before a part failed is not lost, but only a whole run is published.
+    if let Some(file) = cli.html {
+        write::html(&sections, &asked, measured.as_ref().err(), &file)?;
+    }
+    measured?;
+    if let Some(file) = cli.markdown {
+        write::markdown(&sections, &asked, &file)?;
+    }
+    Ok(())
+}
+
+fn measure(bench: &Bench, parts: &[Part], sections: &mut Vec<Section>) -> Result<()> {
     for (number, part) in parts.iter().enumerate() {
         eprintln!("bench: {} ({} of {})", part.name(), number + 1, parts.len());
-        for section in part.measure(&bench)? {
+        for section in part.measure(bench).context(part.name())? {
             println!("{section}");
             sections.push(section);
         }
-    }
-    if let Some(file) = cli.markdown {
-        write::markdown(&sections, &file)?;
-    }
-    if let Some(file) = cli.html {
-        write::html(&sections, &file)?;
     }
     Ok(())
 }

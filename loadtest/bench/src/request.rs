@@ -18,7 +18,7 @@ mod sections;
 mod stage;
 mod way;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use crate::Bench;
 use crate::request::plan::Plan;
@@ -30,8 +30,9 @@ pub(crate) fn measure(bench: &Bench) -> Result<Vec<Section>> {
     let mut sections = Vec::new();
     for group in case::groups() {
         let folder = bench.folder.join("request").join(group.name);
-        let mut stage = Stage::start(bench, &group, folder)?;
-        let results = rounds::run(&mut stage, &group, &plan)?;
+        let mut stage = Stage::start(bench, &group, folder.clone())?;
+        let results = rounds::run(&mut stage, &group, &plan)
+            .with_context(|| format!("logs are in {}", folder.display()))?;
         sections.extend(sections::of(&group, &plan, &results)?);
     }
     Ok(sections)

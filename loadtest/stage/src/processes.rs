@@ -120,7 +120,11 @@ impl Processes {
         Ok(Process { name, log, child })
     }
 
-    fn check(&mut self) -> Result<()> {
+    /// Whether all of them still live, and nobody has asked to stop.
+    ///
+    /// # Errors
+    /// One has ended, with the end of its log; or a signal has come.
+    pub fn check(&mut self) -> Result<()> {
         interrupt::check()?;
         for process in &mut self.running {
             if let Some(status) = process.child.try_wait()? {

@@ -26,7 +26,7 @@ impl Process {
     /// CPU time of all its threads, those that have ended included; to the nanosecond.
     ///
     /// # Errors
-    /// The process has ended.
+    /// The process is gone. One that has ended and was not waited for still tells, and stands still.
     pub fn cpu(self) -> Result<Duration> {
         let spent = clock_getcpuclockid(self.0).and_then(clock_gettime);
         Ok(spent.with_context(|| format!("process {}", self.0))?.into())

@@ -61,7 +61,7 @@ pub(super) fn groups() -> [Group; 2] {
                 closed("one connection", 1, None).lasting(0.5),
                 closed("16 connections", 16, None),
                 // A p99 needs many requests.
-                half(None).lasting(1.5),
+                half("half of Weir's saturation", None).lasting(1.5),
             ],
             half_of: Way::Weir,
             hosts: 14,
@@ -74,7 +74,7 @@ pub(super) fn groups() -> [Group; 2] {
             cases: [
                 closed("500 B prompts, 16 connections", 16, Some(500)),
                 closed("20 KB prompts, 16 connections", 16, Some(20_000)),
-                half(Some(500)),
+                half("500 B prompts, half of EPP's saturation", Some(500)),
             ],
             half_of: Way::Epp,
             hosts: epp::MOST_HOSTS,
@@ -93,12 +93,9 @@ const fn closed(title: &'static str, connections: usize, prompt_bytes: Option<us
     }
 }
 
-const fn half(prompt_bytes: Option<usize>) -> Case {
+const fn half(title: &'static str, prompt_bytes: Option<usize>) -> Case {
     Case {
-        title: match prompt_bytes {
-            None => "half of saturation",
-            Some(_) => "500 B prompts, half of saturation",
-        },
+        title,
         connections: 32,
         rate: Rate::HalfOfSaturation,
         prompt_bytes,

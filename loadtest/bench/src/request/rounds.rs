@@ -78,7 +78,7 @@ fn in_turn(ways: &[Way], round: usize, place: usize) -> Way {
 }
 
 struct Runner<'a> {
-    stage: &'a Stage,
+    stage: &'a mut Stage,
     group: &'a Group,
     plan: &'a Plan,
     rate: f64,
@@ -123,6 +123,7 @@ impl Runner<'_> {
         let time = self.plan.slice.mul_f64(case.length);
         let answers = self.send(&mut pool, way, pace, time)?;
         let figures = before.figures(Meter::read(&sidecar, control)?, &answers);
+        self.stage.check()?;
         self.figures.entry((number, way)).or_default().push(figures);
         Ok(())
     }

@@ -12,6 +12,9 @@ use crate::request::way::Way;
 use crate::section::{Bound, Section, Target};
 use crate::spread::Spread;
 
+/// Share of the requests sent that a way must keep up with.
+const ENOUGH: f64 = 0.99;
+
 pub(super) fn of(group: &Group, plan: &Plan, results: &Results) -> Result<Vec<Section>> {
     let cases = group.cases.iter().enumerate();
     cases
@@ -122,7 +125,10 @@ impl Measured<'_> {
             .all(|figures| figures.picker.is_some());
         let none = || "–".to_owned();
         Ok(vec![
-            way.name().to_owned(),
+            match self.is_overloaded(way)? {
+                true => format!("{} (OVERLOADED)", way.name()),
+                false => way.name().to_owned(),
+            },
             self.spread(way, |figures| figures.sidecar)?,
             match has_picker {
                 true => self.spread(way, |figures| figures.picker.unwrap_or(f64::NAN))?,
@@ -137,6 +143,13 @@ impl Measured<'_> {
                 false => none(),
             },
         ])
+    }
+
+    /// Did less than it was sent: its latencies are of a queue that grew.
+    fn is_overloaded(&self, way: Way) -> Result<bool> {
+        let done = self.each(way, |figures| figures.per_second)?;
+        let done = Spread::of(&done).context("no rounds")?;
+        Ok(self.case.rate == Rate::HalfOfSaturation && done.median < ENOUGH * self.results.rate)
     }
 
     fn targets(&self) -> Result<Vec<Target>> {
@@ -160,7 +173,7 @@ impl Measured<'_> {
         let beside_epp = self.group.ways.contains(&Way::Epp);
         Ok(match (self.case.rate, self.case.prompt_bytes, beside_epp) {
             (Rate::HalfOfSaturation, None, _) => vec![p99()?],
-            (Rate::Closed, None, _) if self.case.connections > 1 => vec![
+            (Rate::Closed, None, _) => vec![
                 cpu(Way::Weir, Way::NoOp, Bound::AtMost(1.25))?,
                 cpu(Way::Picker, Way::Weir, Bound::AtLeast(2.0))?,
                 cpu(Way::ToldPicker, Way::Weir, Bound::AtLeast(2.0))?,

@@ -37,7 +37,7 @@ pub(super) struct Stage {
     sidecars: BTreeMap<Way, Sidecar>,
     _epp: Option<Epp>,
     // Dropped last: everything above uses them.
-    _processes: Processes,
+    processes: Processes,
 }
 
 /// One way, ready to be measured.
@@ -91,17 +91,22 @@ impl Stage {
             };
             sidecars.insert(*way, sidecar);
         }
-        let stage = Self {
+        let mut stage = Self {
             hosts: starter.hosts,
             control: starter.control,
             sidecars,
             _epp: starter.epp,
-            _processes: starter.processes,
+            processes: starter.processes,
         };
         for way in group.ways {
             stage.settle(*way, group).context(way.name())?;
         }
         Ok(stage)
+    }
+
+    /// Whether all of them still live: one that has ended would be taken for one that costs nothing.
+    pub(super) fn check(&mut self) -> Result<()> {
+        self.processes.check()
     }
 
     pub(super) fn sidecar(&self, way: Way) -> Result<Sidecar> {
@@ -110,17 +115,19 @@ impl Stage {
     }
 
     /// Sends requests of no consequence until all answers are right.
-    fn settle(&self, way: Way, group: &Group) -> Result<()> {
+    fn settle(&mut self, way: Way, group: &Group) -> Result<()> {
         let started = Instant::now();
         let case = group.cases.first().context("the group has no case")?;
         let work = case.work(way, &self.hosts, group.keys)?;
         let target = self.sidecar(way)?.envoy.listener;
         loop {
+            self.check()?;
             let mut pool = Pool::connect(target, 16, work.clone())?;
             match pool.send(Pace::Closed, TRY) {
                 Ok(_) => return Ok(()),
                 Err(error) if started.elapsed() > SETTLED => {
-                    return Err(error.context("the answers did not become right"));
+                    let limit = SETTLED.as_secs();
+                    return Err(error.context(format!("no right answers within {limit} s")));
                 }
                 Err(_) => std::thread::sleep(TRY),
             }
