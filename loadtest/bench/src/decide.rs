@@ -7,12 +7,13 @@ mod fleet;
 use anyhow::{Context, Result};
 use weir_policy::Selection;
 use weir_report::Table;
+use weir_stage::interrupt;
 use weir_stage::usage::Process;
 
 use self::case::{Asked, Case};
 use crate::Bench;
 use crate::section::{Bound, Section, Target};
-use crate::spread::Spread;
+use crate::spread::{NO_SPREAD, Spread};
 
 const HOSTS: [usize; 3] = [14, 1000, 10_000];
 /// Times that a case is run in its turn; the fastest counts, because the machine only ever adds.
@@ -26,7 +27,7 @@ struct Row {
     name: &'static str,
     /// Whether the targets are for it.
     is_decision: bool,
-    cases: Vec<Case>,
+    cases: Vec<Box<dyn Case>>,
     rounds: Vec<Vec<f64>>,
 }
 
@@ -34,7 +35,7 @@ impl Row {
     fn new(
         name: &'static str,
         is_decision: bool,
-        case: impl Fn(usize) -> Result<Case>,
+        case: impl Fn(usize) -> Result<Box<dyn Case>>,
     ) -> Result<Self> {
         let cases = HOSTS.into_iter().map(case).collect::<Result<Vec<_>>>()?;
         let rounds = vec![Vec::new(); cases.len()];
@@ -46,16 +47,18 @@ impl Row {
         })
     }
 
-    fn measure(&mut self) -> Result<()> {
-        for (case, rounds) in self.cases.iter_mut().zip(&mut self.rounds) {
-            rounds.push(fastest(case)?);
-        }
-        Ok(())
+    fn measure(&mut self, order: Order) -> Result<()> {
+        let cases = self.cases.iter_mut().zip(&mut self.rounds);
+        order.of(cases).into_iter().try_for_each(|(case, rounds)| {
+            interrupt::check()?;
+            rounds.push(fastest(case.as_mut())?);
+            Ok(())
+        })
     }
 
     fn spread(&self, size: usize) -> Result<Spread> {
         let rounds = self.rounds.get(size).context("a size")?;
-        Spread::of(rounds).context("no rounds")
+        Spread::of(rounds).context(NO_SPREAD)
     }
 
     /// The largest fleet to the smallest.
@@ -63,7 +66,7 @@ impl Row {
         let (Some(few), Some(many)) = (self.rounds.first(), self.rounds.last()) else {
             anyhow::bail!("no sizes");
         };
-        Spread::of_ratios(many, few).context("no rounds")
+        Spread::of_ratios(many, few).context(NO_SPREAD)
     }
 
     fn cells(&self) -> Result<Vec<String>> {
@@ -91,13 +94,38 @@ impl Row {
     }
 }
 
+/// In which cases follow each other: every other round backwards.
+#[derive(Clone, Copy)]
+enum Order {
+    Forwards,
+    Backwards,
+}
+
+impl Order {
+    fn of_round(round: usize) -> Self {
+        match round % 2 {
+            0 => Self::Forwards,
+            _ => Self::Backwards,
+        }
+    }
+
+    fn of<T>(self, items: impl Iterator<Item = T>) -> Vec<T> {
+        let mut items: Vec<T> = items.collect();
+        if let Self::Backwards = self {
+            items.reverse();
+        }
+        items
+    }
+}
+
 /// Nanoseconds of CPU for one repetition, of the fastest of some runs.
-fn fastest(case: &mut Case) -> Result<f64> {
+fn fastest(case: &mut dyn Case) -> Result<f64> {
     let process = Process::own();
     let mut least = f64::INFINITY;
     for _ in 0..RUNS {
+        case.prepare();
         let before = process.cpu()?;
-        let times = case();
+        let times = case.run();
         let spent = process.cpu()?.saturating_sub(before);
         least = least.min(spent.as_nanos() as f64 / times as f64);
     }
@@ -111,7 +139,11 @@ pub(crate) fn measure(bench: &Bench) -> Result<Vec<Section>> {
         if round % 10 == 0 {
             eprintln!("decide: round {} of {rounds}", round + 1);
         }
-        rows.iter_mut().try_for_each(Row::measure)?;
+        let order = Order::of_round(round);
+        order
+            .of(rows.iter_mut())
+            .into_iter()
+            .try_for_each(|row| row.measure(order))?;
     }
     let mut header = vec!["nanoseconds".to_owned()];
     header.extend(HOSTS.map(|hosts| format!("{hosts} hosts")));
@@ -122,9 +154,11 @@ pub(crate) fn measure(bench: &Bench) -> Result<Vec<Section>> {
         title: "A decision, by size of the fleet".to_owned(),
         how: format!(
             "CPU time of the library, compiled for this machine, of one thread: {rounds} rounds of every case \
-             in turns, of each the fastest of {RUNS} times {} decisions. DAGOR levels, of which one in eight \
-             refuses; keys that are cached are so at three hosts.",
-            case::DECISIONS
+             in turns, every other round backwards, of each the fastest of {RUNS} times {} decisions or answers, \
+             or of {RUNS} times as many new tables as have {} hosts together, which are there before the clock \
+             runs. DAGOR levels, of which one in eight refuses; keys that are cached are so at three hosts.",
+            case::REPEATED,
+            case::TABLED
         ),
         table: Table {
             header,

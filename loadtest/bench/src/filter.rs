@@ -5,6 +5,7 @@ mod requests;
 mod tables;
 
 use anyhow::{Context, Result};
+use weir_stage::interrupt;
 
 use crate::Bench;
 use crate::section::Section;
@@ -13,6 +14,7 @@ pub(crate) fn measure(bench: &Bench) -> Result<Vec<Section>> {
     let module = bench.programs.filter.as_deref();
     weir_harness::load(module.context("this part needs --filter")?)?;
     eprintln!("filter: requests by reason");
+    interrupt::check()?;
     let requests = requests::section();
     Ok(vec![requests, tables::section(bench.quick)?])
 }

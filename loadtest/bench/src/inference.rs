@@ -13,6 +13,7 @@ mod cpu;
 mod figures;
 mod plan;
 mod plots;
+mod reasons;
 mod records;
 mod run;
 mod sections;
@@ -20,7 +21,10 @@ mod stage;
 mod way;
 mod workload;
 
-use anyhow::Result;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
 
 use crate::Bench;
 use crate::inference::plan::Plan;
@@ -32,10 +36,18 @@ pub(crate) fn measure(bench: &Bench) -> Result<Vec<Section>> {
     let plan = Plan::new(bench.quick);
     let folder = bench.folder.join("inference");
     let workload = Workload::make(bench, &plan, &folder)?;
+    let runs = rounds(bench, &plan, &workload, &folder);
+    // Dozens of megabytes, which the next run writes again.
+    let bodies = &workload.bodies;
+    fs::remove_dir_all(bodies).with_context(|| format!("removing {}", bodies.display()))?;
+    sections::of(&plan, &workload, &runs?)
+}
+
+fn rounds(bench: &Bench, plan: &Plan, workload: &Workload, folder: &Path) -> Result<Vec<Run>> {
     let mut runs: Vec<Run> = Vec::new();
     for round in 0..plan.rounds {
         let folder = folder.join(format!("round-{}", round + 1));
-        runs.extend(run::round(bench, &plan, &workload, &folder)?);
+        runs.extend(run::round(bench, plan, workload, &folder)?);
     }
-    sections::of(&plan, &workload, &runs)
+    Ok(runs)
 }

@@ -127,9 +127,11 @@ async fn run(
         let (work, schedule) = (Rc::clone(work), schedule.clone());
         let (count, latencies) = (Rc::clone(&count), Rc::clone(&latencies));
         senders.spawn_local(async move {
+            // One at least, however long this thread was off the core.
+            let mut sent = false;
             loop {
                 let due = match &schedule {
-                    None if start.elapsed() >= time => break,
+                    None if sent && start.elapsed() >= time => break,
                     None => Instant::now(),
                     Some(schedule) => match schedule.next().await {
                         Some(due) => due,
@@ -137,6 +139,7 @@ async fn run(
                     },
                 };
                 connection.exchange(work.next()).await?;
+                sent = true;
                 let taken = due.elapsed().as_nanos() as u64;
                 latencies.borrow_mut().record(taken)?;
                 count.set(count.get() + 1);

@@ -11,6 +11,9 @@ pub(crate) struct Spread {
     pub(crate) most: f64,
 }
 
+/// What to say where there is no spread.
+pub(crate) const NO_SPREAD: &str = "no rounds, or a figure that is no number";
+
 impl Spread {
     /// None of no rounds, or of figures that are not numbers.
     pub(crate) fn of(rounds: &[f64]) -> Option<Self> {
@@ -37,6 +40,14 @@ impl Spread {
         let ratios: Vec<f64> = rounds.iter().zip(to).map(|(a, b)| a / b).collect();
         Self::of(&ratios)
     }
+}
+
+/// The value below or at which this share of them is (nearest rank): one that occurred. None of nothing.
+pub(crate) fn percentile(values: &[f64], share: f64) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let rank = (share * sorted.len() as f64).ceil() as usize;
+    sorted.get(rank.saturating_sub(1)).copied()
 }
 
 /// Three digits that count, or as many as there are before the point.
@@ -72,6 +83,18 @@ mod tests {
     fn ratios_are_of_rounds_side_by_side() {
         let ratios = Spread::of_ratios(&[2.0, 30.0], &[1.0, 10.0]).unwrap();
         assert_eq!((ratios.least, ratios.most), (2.0, 3.0));
+    }
+
+    #[test]
+    fn percentiles_are_values_that_occurred() {
+        let values: Vec<f64> = (1..=100).rev().map(f64::from).collect();
+        let of = |share| percentile(&values, share);
+        assert_eq!(
+            [0.0, 0.5, 0.99, 1.0].map(of),
+            [1.0, 50.0, 99.0, 100.0].map(Some)
+        );
+        assert_eq!(percentile(&[7.0], 0.01), Some(7.0));
+        assert_eq!(percentile(&[], 0.5), None);
     }
 
     #[test]

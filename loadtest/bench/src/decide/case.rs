@@ -12,10 +12,25 @@ use weir_policy::{Cluster, Host, HostId, Load, Overload, Rank, Request, Selectio
 use super::fleet::{self, KEYS, NOW};
 
 /// Repetitions between two looks at the clock, so that its own cost and grain do not show.
-pub(super) const DECISIONS: usize = 256;
+pub(super) const REPEATED: usize = 256;
 
-/// Something done over and over. Says how often it was done.
-pub(super) type Case = Box<dyn FnMut() -> usize>;
+/// Hosts in the tables that are taken between two looks at the clock: many small tables or one large.
+pub(super) const TABLED: usize = 10_000;
+
+/// Something done over and over.
+pub(super) trait Case {
+    /// What is not timed.
+    fn prepare(&mut self) {}
+
+    /// Says how often it was done.
+    fn run(&mut self) -> usize;
+}
+
+impl<F: FnMut() -> usize> Case for F {
+    fn run(&mut self) -> usize {
+        self()
+    }
+}
 
 /// Which keys are asked for.
 #[derive(Clone, Copy)]
@@ -26,7 +41,7 @@ pub(super) enum Asked {
 }
 
 /// Decisions for one key after the other.
-pub(super) fn decisions(hosts: usize, selection: Selection, asked: Asked) -> Result<Case> {
+pub(super) fn decisions(hosts: usize, selection: Selection, asked: Asked) -> Result<Box<dyn Case>> {
     let cluster = fleet::cluster(hosts, selection)?;
     let numbers = match asked {
         Asked::Cached => (0..KEYS).step_by(2),
@@ -40,26 +55,48 @@ pub(super) fn decisions(hosts: usize, selection: Selection, asked: Asked) -> Res
     let mut at = 0;
     let mut rng = SmallRng::seed_from_u64(3);
     Ok(Box::new(move || {
-        for request in requests.iter().cycle().skip(at).take(DECISIONS) {
+        for request in requests.iter().cycle().skip(at).take(REPEATED) {
             black_box(cluster.decide(black_box(request), NOW, &mut rng));
         }
-        at = (at + DECISIONS) % requests.len();
-        DECISIONS
+        at = (at + REPEATED) % requests.len();
+        REPEATED
     }))
 }
 
-/// A new table. Counted by host: it is once a table, not once a request.
-pub(super) fn tables(hosts: usize) -> Result<Case> {
-    let mut cluster = fleet::cluster(hosts, Selection::Dynamic)?;
-    let table: Table = fleet::table(hosts, Selection::Dynamic, Overload::Dagor)?;
-    Ok(Box::new(move || {
-        cluster.set_table(table.clone(), NOW, NOW);
+/// Takes tables.
+struct Tables {
+    cluster: Cluster,
+    table: Table,
+    copies: Vec<Table>,
+}
+
+impl Case for Tables {
+    fn prepare(&mut self) {
+        let hosts = self.table.hosts().len();
+        self.copies = vec![self.table.clone(); TABLED.div_ceil(hosts)];
+    }
+
+    fn run(&mut self) -> usize {
+        let mut hosts = 0;
+        for table in self.copies.drain(..) {
+            hosts += table.hosts().len();
+            self.cluster.set_table(table, NOW, NOW);
+        }
         hosts
+    }
+}
+
+/// New tables. Counted by host: it is once a table, not once a request.
+pub(super) fn tables(hosts: usize) -> Result<Box<dyn Case>> {
+    Ok(Box::new(Tables {
+        cluster: fleet::cluster(hosts, Selection::Dynamic)?,
+        table: fleet::table(hosts, Selection::Dynamic, Overload::Dagor)?,
+        copies: Vec::new(),
     }))
 }
 
 /// Answers whose load closes or opens a breaker, so that a host changes its place among the others.
-pub(super) fn answers(hosts: usize) -> Result<Case> {
+pub(super) fn answers(hosts: usize) -> Result<Box<dyn Case>> {
     let breaker = Overload::Breaker { queued_jobs: 100 };
     let table = fleet::table(hosts, Selection::Dynamic, breaker)?;
     let ids: Vec<HostId> = table.hosts().iter().map(Host::id).collect();
@@ -71,7 +108,7 @@ pub(super) fn answers(hosts: usize) -> Result<Case> {
     let told: Vec<(HostId, u32)> = closing.chain(opening).collect();
     let (mut next, mut at) = (0, NOW);
     Ok(Box::new(move || {
-        for (id, queued) in told.iter().cycle().skip(next).take(DECISIONS) {
+        for (id, queued) in told.iter().cycle().skip(next).take(REPEATED) {
             at += Duration::from_nanos(1);
             let load = Load {
                 observed: at,
@@ -81,7 +118,7 @@ pub(super) fn answers(hosts: usize) -> Result<Case> {
             };
             cluster.observed(*id, load, at);
         }
-        next = (next + DECISIONS) % told.len();
-        DECISIONS
+        next = (next + REPEATED) % told.len();
+        REPEATED
     }))
 }

@@ -4,10 +4,11 @@
 use anyhow::{Context, Result};
 use weir_harness::cost::{self, Fleet, Taken};
 use weir_report::Table;
+use weir_stage::interrupt;
 use weir_stage::usage::Process;
 
 use crate::section::Section;
-use crate::spread::{Spread, digits};
+use crate::spread::{NO_SPREAD, Spread, digits};
 
 const FLEETS: [Fleet; 2] = [
     Fleet {
@@ -37,6 +38,7 @@ pub(super) fn section(quick: bool) -> Result<Section> {
     for round in 0..rounds {
         eprintln!("filter: tables, round {} of {rounds}", round + 1);
         for fleet in FLEETS {
+            interrupt::check()?;
             let (taken, time) = take(fleet)?;
             all.push((fleet, taken, time));
         }
@@ -105,7 +107,7 @@ impl Measured {
         Ok(vec![
             format!("{hosts} hosts with {keys} keys each, {shards} shards"),
             digits(fuel),
-            Spread::of(&self.times).context("no rounds")?.to_string(),
+            Spread::of(&self.times).context(NO_SPREAD)?.to_string(),
             megabytes(self.taken.memory),
             megabytes(self.taken.owner_memory),
         ])

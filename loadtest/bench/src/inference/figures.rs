@@ -6,54 +6,57 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use anyhow::{Result, ensure};
 
 use crate::inference::records::{Answered, Record};
-use crate::inference::run::Run;
+use crate::inference::run::{DEADLINE, Run};
 
 /// Times of one answered request, in seconds of the trace: what the model takes, as if it had not
-/// been sped up, and the way there and back as it was. Of a request that was tried again, the way
-/// is mostly back-off, and counts as if it had not been sped up either.
+/// been sped up, and the rest as it was. Of a request that was tried again, the rest is mostly
+/// back-off, and counts as if it had not been sped up either. What was not answered took as long as
+/// it may: the deadline, as if it had not been sped up.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Times {
     pub(super) first_token_s: f64,
     pub(super) all_s: f64,
-    /// Of these outside of the host: the sidecar, whom it asks, connections, retries.
-    pub(super) way_s: f64,
+    /// Of these everything but the modelled host and the replayer's lag: the sidecar, whom it asks,
+    /// connections, retries, and the host's process itself. None of what was not answered.
+    pub(super) rest_s: Option<f64>,
 }
 
 impl Times {
     /// None if the host did not tell.
     pub(super) fn of(record: &Record, speed_up: u32) -> Option<Self> {
-        let first = record.wait_us? + record.fetch_us?;
-        let host = first + record.run_us?;
+        if !record.is_good() {
+            let deadline_s = DEADLINE.as_secs_f64() * f64::from(speed_up);
+            return Some(Self {
+                first_token_s: deadline_s,
+                all_s: deadline_s,
+                rest_s: None,
+            });
+        }
+        let (first, host) = record.host_us()?;
         let model_s = |us: u64| us as f64 / 1e6 * f64::from(speed_up);
-        let way_us = record.duration_us.saturating_sub(host);
-        let way_s = match record.attempts {
-            ..=1 => way_us as f64 / 1e6,
-            _ => model_s(way_us),
+        let lag_s = record.lag_us as f64 / 1e6;
+        let rest_us = record.duration_us.saturating_sub(host + record.lag_us);
+        let rest_s = match record.attempts {
+            ..=1 => rest_us as f64 / 1e6,
+            _ => model_s(rest_us),
         };
         Some(Self {
-            first_token_s: model_s(first) + way_s,
-            all_s: model_s(host) + way_s,
-            way_s,
+            first_token_s: model_s(first) + lag_s + rest_s,
+            all_s: model_s(host) + lag_s + rest_s,
+            rest_s: Some(rest_s),
         })
     }
 }
 
 pub(super) fn times(run: &Run, speed_up: u32) -> Vec<Times> {
-    let times = run.good().map(|record| Times::of(record, speed_up));
-    times.flatten().collect()
+    let times = run.records.iter();
+    times
+        .filter_map(|record| Times::of(record, speed_up))
+        .collect()
 }
 
 pub(super) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
-}
-
-/// By the nearest rank; NaN of nothing.
-pub(super) fn percentile(values: &[f64], share: f64) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let rank = (share * sorted.len() as f64).ceil() as usize;
-    let at = rank.saturating_sub(1);
-    sorted.get(at).copied().unwrap_or(f64::NAN)
 }
 
 /// Share of the prompts' tokens that were cached.
@@ -138,32 +141,27 @@ mod tests {
     #[test]
     fn only_the_model_was_sped_up() {
         let mut record = Record {
-            lag_us: 0,
-            duration_us: 165_000,
+            lag_us: 2000,
+            duration_us: 167_000,
             outcome: "ok".to_owned(),
             attempts: 1,
-            reason: None,
             wait_us: Some(10_000),
             fetch_us: Some(50_000),
             run_us: Some(100_000),
         };
         let times = Times::of(&record, 10).unwrap();
-        assert!((times.first_token_s - 0.605).abs() < 1e-9, "{times:?}");
-        assert!((times.all_s - 1.605).abs() < 1e-9, "{times:?}");
-        assert!((times.way_s - 0.005).abs() < 1e-9, "{times:?}");
+        assert!((times.first_token_s - 0.607).abs() < 1e-9, "{times:?}");
+        assert!((times.all_s - 1.607).abs() < 1e-9, "{times:?}");
+        assert!((times.rest_s.unwrap() - 0.005).abs() < 1e-9, "{times:?}");
         record.attempts = 2;
-        assert!((Times::of(&record, 10).unwrap().way_s - 0.05).abs() < 1e-9);
+        let retried = Times::of(&record, 10).unwrap();
+        assert!((retried.rest_s.unwrap() - 0.05).abs() < 1e-9);
         record.run_us = None;
         assert_eq!(Times::of(&record, 10), None);
-    }
-
-    #[test]
-    fn percentiles_are_values_that_occurred() {
-        let values: Vec<f64> = (1..=100).rev().map(f64::from).collect();
-        assert_eq!(percentile(&values, 0.5), 50.0);
-        assert_eq!(percentile(&values, 0.99), 99.0);
-        assert_eq!(percentile(&[7.0], 0.01), 7.0);
-        assert!(percentile(&[], 0.5).is_nan());
+        // Refused early or never answered: it never was any better than the deadline.
+        record.outcome = "shed".to_owned();
+        let failed = Times::of(&record, 10).unwrap();
+        assert_eq!((failed.all_s, failed.rest_s), (600.0, None));
     }
 
     #[test]

@@ -17,11 +17,23 @@ pub(super) struct Record {
     pub(super) duration_us: u64,
     pub(super) outcome: String,
     pub(super) attempts: u32,
-    pub(super) reason: Option<String>,
     /// By the host: in its queue, in prefill, in decode.
     pub(super) wait_us: Option<u64>,
     pub(super) fetch_us: Option<u64>,
     pub(super) run_us: Option<u64>,
+}
+
+impl Record {
+    /// Whether it was answered.
+    pub(super) fn is_good(&self) -> bool {
+        self.outcome == "ok"
+    }
+
+    /// Until the first token and until the last, by the host.
+    pub(super) fn host_us(&self) -> Option<(u64, u64)> {
+        let first = self.wait_us? + self.fetch_us?;
+        Some((first, first + self.run_us?))
+    }
 }
 
 /// A request, by the host that answered it.

@@ -14,18 +14,23 @@ use crate::Bench;
 use crate::inference::cpu::{Cpu, Spent};
 use crate::inference::figures;
 use crate::inference::plan::Plan;
+use crate::inference::reasons::Reasons;
 use crate::inference::records::{self, Answered, Record};
 use crate::inference::stage::Stage;
 use crate::inference::way::Way;
 use crate::inference::workload::Workload;
 
 /// More than the slowest answer takes; what is not answered by then is given up and counted.
-const DEADLINE: &str = "60s";
+pub(super) const DEADLINE: Duration = Duration::from_secs(60);
+/// With more that have no answer in a hundred, something is broken or the hosts are overloaded.
+const MOST_FAILED_PERCENT: usize = 1;
 
 pub(super) struct Run {
     pub(super) way: Way,
     pub(super) records: Vec<Record>,
     pub(super) answered: Vec<Answered>,
+    /// Of Weir's choices.
+    pub(super) reasons: Reasons,
     pub(super) envoy: Cpu,
     /// Of the picker or weir-control.
     pub(super) asked: Option<Cpu>,
@@ -82,12 +87,15 @@ fn once(
     begin: &Spent,
     folder: &Path,
 ) -> Result<Run> {
+    let deadline = format!("{}s", DEADLINE.as_secs());
+    let admin = stage.envoy.admin;
+    let earlier = Reasons::read(admin)?;
     let idle = stage.spent()?;
     let (busy, started) = (Busy::start(), Instant::now());
     let out = folder.join("records.ndjson");
     let mut command = Command::new(replay);
     command
-        .args(["run", "--path", "/v1/completions", "--deadline", DEADLINE])
+        .args(["run", "--path", "/v1/completions", "--deadline", &deadline])
         .args(["--target", &stage.envoy.listener.to_string()])
         .arg("--workload")
         .arg(&workload.file)
@@ -104,6 +112,7 @@ fn once(
         way,
         records: records::read(&out)?,
         answered: records::read(&stage.request_log)?,
+        reasons: Reasons::read(admin)?.since(&earlier),
         envoy: after.envoy.since(idle.envoy, begin.envoy),
         asked: after.asked_since(&idle, begin),
         lasted,
@@ -129,11 +138,14 @@ impl Run {
         ensure!(sent == wanted, "{sent} records of {wanted} requests");
         let good = self.good().count();
         ensure!(
-            good * 10 >= sent * 9,
+            (sent - good) * 100 <= sent * MOST_FAILED_PERCENT,
             "{}: only {good} of {sent} requests were answered: the hosts are overloaded, or the way \
              is broken; its logs tell",
             self.way.name()
         );
+        let silent = self.good().filter(|record| record.host_us().is_none());
+        let silent = silent.count();
+        ensure!(silent == 0, "{silent} answers without the host's times");
         let counted = self.answered.len();
         ensure!(
             counted >= good,
@@ -160,6 +172,6 @@ impl Run {
 
     /// Those that were answered.
     pub(super) fn good(&self) -> impl Iterator<Item = &Record> {
-        self.records.iter().filter(|record| record.outcome == "ok")
+        self.records.iter().filter(|record| record.is_good())
     }
 }

@@ -4,16 +4,18 @@
 mod table;
 mod words;
 
+use std::time::Duration;
+
 use anyhow::{Context, Result};
 
-use crate::inference::figures::{self, Times, mean, percentile};
+use crate::inference::figures::{self, Times, mean};
 use crate::inference::plan::Plan;
 use crate::inference::plots;
 use crate::inference::run::Run;
 use crate::inference::way::Way;
 use crate::inference::workload::Workload;
 use crate::section::Section;
-use crate::spread::Spread;
+use crate::spread::{NO_SPREAD, Spread, percentile};
 use table::Column;
 
 pub(super) fn of(plan: &Plan, workload: &Workload, runs: &[Run]) -> Result<Vec<Section>> {
@@ -28,6 +30,9 @@ pub(super) fn of(plan: &Plan, workload: &Workload, runs: &[Run]) -> Result<Vec<S
         measured.costs()?,
     ])
 }
+
+/// CPU of the sidecar and of whom it asks.
+type Total = fn(&Run) -> Duration;
 
 struct Measured<'a> {
     plan: &'a Plan,
@@ -58,8 +63,8 @@ impl Measured<'_> {
 
     fn whole(&self) -> Result<Section> {
         Ok(Section {
-            title: "The same prompts: the whole answer".to_owned(),
-            how: "The same runs. Mostly decode, whose modelled time does not depend on the host."
+            title: "The same prompts on EMULATED hosts: the whole answer".to_owned(),
+            how: "EMULATED, MODELLED: the same runs. Mostly decode, whose modelled time does not depend on the host."
                 .to_owned(),
             table: table::of(&self.times("all-in", |times| times.all_s), self.runs)?,
             targets: vec![],
@@ -70,11 +75,11 @@ impl Measured<'_> {
 
     fn costs(&self) -> Result<Section> {
         let requests = self.workload.facts.requests as f64;
-        let micros = move |cpu: std::time::Duration| cpu.as_secs_f64() * 1e6 / requests;
-        let way_ms = |run: &Run, share| {
+        let micros = move |cpu: Duration| cpu.as_secs_f64() * 1e6 / requests;
+        let rest_ms = |run: &Run, share| {
             let times = figures::times(run, self.plan.speed_up);
-            let ways: Vec<f64> = times.iter().map(|times| times.way_s * 1e3).collect();
-            percentile(&ways, share)
+            let rests = times.iter().filter_map(|times| times.rest_s);
+            percentile(&rests.map(|s| s * 1e3).collect::<Vec<_>>(), share)
         };
         let columns = vec![
             Column::of("Envoy CPU / µs a request", move |run| {
@@ -87,27 +92,34 @@ impl Measured<'_> {
             Column::of("both without idle / µs a request", move |run| {
                 micros(run.cpu_of_requests())
             }),
-            Column::of("on the way, p50 / ms", move |run| way_ms(run, 0.5)),
-            Column::of("p99", move |run| way_ms(run, 0.99)),
-            Column::of("replayer's lag, p99 / ms", |run| {
+            Column::if_any("all but the modelled host, p50 / ms", move |run| {
+                rest_ms(run, 0.5)
+            }),
+            Column::if_any("p99", move |run| rest_ms(run, 0.99)),
+            Column::if_any("replayer's lag, p99 / ms", |run| {
                 let lags: Vec<f64> = run.records.iter().map(|r| r.lag_us as f64 / 1e3).collect();
                 percentile(&lags, 0.99)
             }),
         ];
         let mut table = table::of(&columns, self.runs)?;
-        table
-            .header
-            .push("Envoy and picker, to least_request".to_owned());
-        for (way, row) in Way::ALL.into_iter().zip(&mut table.rows) {
-            let of = |way| -> Vec<f64> {
-                let runs = self.runs.iter().filter(|run| run.way == way);
-                runs.map(|run| micros(run.cpu())).collect()
-            };
-            let ratio = Spread::of_ratios(&of(way), &of(Way::LeastRequest));
-            row.push(table::cell(ratio.context("no rounds")?));
+        let both = "Envoy and picker or weir-control";
+        let ratios: [(&str, Total); 2] = [
+            (", without idle", Run::cpu_of_requests),
+            (", with idle", Run::cpu),
+        ];
+        for (kind, cpu) in ratios {
+            table.header.push(format!("{both}{kind}, to least_request"));
+            for (way, row) in Way::ALL.into_iter().zip(&mut table.rows) {
+                let of = |way| -> Vec<f64> {
+                    let runs = self.runs.iter().filter(|run| run.way == way);
+                    runs.map(|run| micros(cpu(run))).collect()
+                };
+                let ratio = Spread::of_ratios(&of(way), &of(Way::LeastRequest));
+                row.push(table::cell(ratio.context(NO_SPREAD)?));
+            }
         }
         Ok(Section {
-            title: "The same prompts: what choosing costs".to_owned(),
+            title: "The same prompts on EMULATED hosts: what choosing costs".to_owned(),
             how: self.how_costs(),
             table,
             targets: vec![],
@@ -127,7 +139,7 @@ impl Measured<'_> {
         })];
         for (name, share) in [("p50", 0.5), ("p95", 0.95), ("p99", 0.99)] {
             let of = move |run: &Run| percentile(&values(run), share);
-            columns.push(Column::of(name, of));
+            columns.push(Column::if_any(name, of));
         }
         columns
     }

@@ -21,6 +21,7 @@ use crate::Bench;
 use crate::epp::{self, Epp};
 use crate::inference::cpu::Spent;
 use crate::inference::plan::Plan;
+use crate::inference::reasons::Reasons;
 use crate::inference::way::Way;
 use crate::programs::Programs;
 use crate::sidecar::{self, HOSTS, bootstrap, clusters, filters};
@@ -92,15 +93,12 @@ impl Stage {
 
     /// Asks for pages of the hosts until they come by this way.
     fn settle(&mut self, way: Way) -> Result<()> {
-        let caller = self.envoy.listener;
+        let (caller, admin) = (self.envoy.listener, self.envoy.admin);
         let what = format!("the first choice of {}", way.name());
         self.processes.wait_until(&what, SETTLED, || {
-            let answer = http::get(caller, "/metrics").ok()?;
-            let chosen = way != Way::Weir
-                || answer
-                    .header("x-weir-reason")
-                    .is_some_and(|reason| reason != "no_table");
-            chosen.then_some(())
+            http::get(caller, "/metrics").ok()?;
+            let chosen = || Reasons::read(admin).is_ok_and(|reasons| reasons.with_table());
+            (way != Way::Weir || chosen()).then_some(())
         })
     }
 }
@@ -141,8 +139,6 @@ fn weir(
     let configuration = json!({
         "control_cluster": "weir-control",
         "clusters": {HOSTS: {"table": HOSTS}},
-        // The reason of a choice tells when the first table has come, and is kept with the records.
-        "debug": true,
     });
     let clusters = vec![
         clusters::named_and_stripped(hosts),

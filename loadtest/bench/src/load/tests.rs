@@ -70,6 +70,9 @@ fn a_closed_loop_uses_its_connections_again() {
         let answers = pool.send(Pace::Closed, Duration::from_millis(50)).unwrap();
         assert!(answers.count >= 2);
     }
+    // Each has sent once, also when the time was over before this thread had the core.
+    let answers = pool.send(Pace::Closed, Duration::ZERO).unwrap();
+    assert_eq!(answers.count, 2);
 }
 
 /// One connection and a host that stops for a while: a loop that waited for it would see one late

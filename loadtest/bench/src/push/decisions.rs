@@ -9,7 +9,7 @@ mod shown;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use rand::RngExt;
 use serde_json::{Value, json};
 use weir_stage::bootstrap;
@@ -110,15 +110,24 @@ async fn delays(bench: &Bench, plan: Plan, folder: &Path) -> Result<Vec<Delay>> 
             .interval
             .mul_f64(1.0 + rand::rng().random_range(0.0..1.0));
         tokio::time::sleep(pause).await;
+        let is_new = |host: &str| (host == victim.name) == change.is_back();
+        for probe in &probes {
+            let host = probe.now();
+            ensure!(
+                host.as_deref().is_some_and(|host| !is_new(host)),
+                "before {}, a sidecar's requests go to {host:?} already",
+                change.name()
+            );
+        }
         let changed = Instant::now();
         victim.set(change);
         let mut each = Vec::new();
         for probe in &mut probes {
-            let decided = probe.until(|host| (host == victim.name) == change.is_back());
-            let decided = tokio::time::timeout(DECIDED, decided)
+            let decided = tokio::time::timeout(DECIDED, probe.until(is_new))
                 .await
                 .with_context(|| format!("a sidecar did not decide by it: {}", change.name()))?;
-            each.push(decided?.saturating_duration_since(changed));
+            let delay = decided?.checked_duration_since(changed);
+            each.push(delay.with_context(|| format!("decided before it: {}", change.name()))?);
         }
         delays.push(Delay { each });
     }

@@ -6,7 +6,7 @@ use weir_report::Table;
 
 use crate::inference::run::Run;
 use crate::inference::way::Way;
-use crate::spread::{Spread, digits};
+use crate::spread::{NO_SPREAD, Spread, digits};
 
 /// None where a way has no such figure.
 type Figure<'a> = dyn Fn(&Run) -> Option<f64> + 'a;
@@ -32,7 +32,7 @@ impl<'a> Column<'a> {
         let rounds = runs.iter().filter(|run| run.way == way);
         let figures: Option<Vec<f64>> = rounds.map(|run| (self.figure)(run)).collect();
         match figures {
-            Some(figures) => Ok(cell(Spread::of(&figures).context("no rounds")?)),
+            Some(figures) => Ok(cell(Spread::of(&figures).context(NO_SPREAD)?)),
             None => Ok("-".to_owned()),
         }
     }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a reader has to know beside the figures.
 
-use std::collections::BTreeMap;
-
-use crate::inference::run::Run;
+use crate::inference::reasons::Reasons;
+use crate::inference::run::{DEADLINE, Run};
 use crate::inference::sections::Measured;
 use crate::inference::way::Way;
 
@@ -21,7 +20,7 @@ impl Measured<'_> {
              (loadtest/llm-host). All ways at once, each with hosts of its own, {}, \
              from empty caches. Times are all-in and in seconds of the trace: \
              the host's part times {speed_up}, plus the rest as measured (times {speed_up} too where a request was \
-             tried again). One host with an endless cache would \
+             tried again); what had no answer counts at the deadline, {:.0} s of the trace. One host with an endless cache would \
              find {:.1} % of the tokens; {:.0} % of the requests return to one of {} keys.",
             plan.minutes,
             facts.requests,
@@ -34,6 +33,7 @@ impl Measured<'_> {
                 1 => "once".to_owned(),
                 rounds => format!("{rounds} times"),
             },
+            DEADLINE.as_secs_f64() * f64::from(plan.speed_up),
             facts.findable_share * 100.0,
             facts.returning_share * 100.0,
             facts.keys,
@@ -65,10 +65,11 @@ impl Measured<'_> {
     pub(super) fn how_costs(&self) -> String {
         let facts = &self.workload.facts;
         format!(
-            "The same runs. CPU from the first request to the last answer, with what the processes take without \
-             requests, which is mostly polls of the hosts and has its own column. On the way is what an answer \
-             took outside of its host, as measured: the sidecar, whom it asks, and bodies of {:.0} kB in the mean \
-             on loopback. The machine's cores were up to {:.0} % busy.",
+            "EMULATED hosts, the same runs. CPU from the first request to the last answer, with what the processes take without \
+             requests, which is mostly polls of the hosts and has its own column. All but the modelled host \
+             is, as measured and without the replayer's lag: the sidecar, whom it asks, back-off, bodies of {:.0} kB \
+             in the mean on loopback, and of the host's process what is no model, alike for all: reading and \
+             hashing of bodies, and timers that count in milliseconds. The machine's cores were up to {:.0} % busy.",
             facts.prompt_tokens as f64 * 4e-3 / facts.requests as f64,
             self.busiest() * 100.0,
         )
@@ -101,10 +102,11 @@ impl Measured<'_> {
     fn trouble(&self, way: Way) -> Option<String> {
         let all = || self.of_way(way).flat_map(|run| &run.records);
         let retried = all().filter(|record| record.attempts > 1).count();
-        let failed = all().filter(|record| record.outcome != "ok").count();
+        let failed = all().filter(|record| !record.is_good()).count();
         (retried + failed > 0).then(|| {
             format!(
-                "{}: of {} requests {retried} were tried again and {failed} had no answer.",
+                "{}: of {} requests {retried} were tried again and {failed} had no answer (under 1 %, or the part would \
+                 have failed).",
                 way.name(),
                 all().count()
             )
@@ -112,14 +114,11 @@ impl Measured<'_> {
     }
 
     fn reasons(&self) -> String {
-        let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
-        for record in self.of_way(Way::Weir).flat_map(|run| &run.records) {
-            let reason = record.reason.as_deref().unwrap_or("none");
-            *reasons.entry(reason).or_default() += 1;
+        let mut reasons = Reasons::default();
+        for run in self.of_way(Way::Weir) {
+            reasons.add(&run.reasons);
         }
-        let told = reasons.iter().map(|(reason, n)| format!("{reason} {n}"));
-        let told: Vec<String> = told.collect();
-        format!("Why Weir chose: {}.", told.join(", "))
+        format!("Why Weir chose, by its own count: {}.", reasons.told())
     }
 
     fn of_way(&self, way: Way) -> impl Iterator<Item = &Run> {

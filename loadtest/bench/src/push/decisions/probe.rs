@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use http_body_util::{BodyExt, Empty};
-use hyper::Request;
 use hyper::client::conn::http1::{self, SendRequest};
+use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
@@ -56,6 +56,11 @@ impl Probe {
         decision.host.clone().context("no host")
     }
 
+    /// The host that requests go to at this moment.
+    pub(super) fn now(&self) -> Option<String> {
+        self.decisions.borrow().host.clone()
+    }
+
     /// When the requests first went to such a host and still do.
     pub(super) async fn until(&mut self, wanted: impl Fn(&str) -> bool) -> Result<Instant> {
         let decided = |decision: &Decision| decision.host.as_deref().is_some_and(&wanted);
@@ -86,8 +91,11 @@ async fn ask(
         let text = |name| head.headers.get(name).and_then(|value| value.to_str().ok());
         let host = match (text("x-weir-reason"), text("x-weir-host")) {
             (Some("no_table") | None, _) => None,
-            (Some(_), Some(host)) => Some(host.to_owned()),
-            (Some(reason), None) => bail!("no host: {reason}, status {}", head.status),
+            (Some(_), Some(host)) if head.status == StatusCode::OK => Some(host.to_owned()),
+            (Some(reason), host) => bail!(
+                "an answer with status {}, reason {reason}, host {host:?}",
+                head.status
+            ),
         };
         let since = Instant::now();
         decisions.send_if_modified(|decision| {

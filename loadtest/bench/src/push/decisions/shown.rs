@@ -9,7 +9,7 @@ use weir_report::{Axis, Plot, Series, Style, Table, cdf};
 use super::hosts::Change;
 use super::{Delay, HOSTS, Plan, SIDECARS};
 use crate::section::Section;
-use crate::spread::digits;
+use crate::spread::{digits, percentile};
 
 const HEADER: [&str; 7] = [
     "hosts asked every",
@@ -24,12 +24,17 @@ const HEADER: [&str; 7] = [
 pub(super) fn section(all: &[(Plan, Vec<Delay>)]) -> Result<Section> {
     let rows = all.iter().map(row).collect::<Result<_>>()?;
     let kinds: Vec<&str> = Change::ALL.into_iter().map(Change::name).collect();
+    let every = |(plan, _): &(Plan, _)| format!("{} ms", plan.interval.as_millis());
+    let intervals: Vec<String> = all.iter().map(every).collect();
     Ok(Section {
-        title: "Push: from a change at a host until both sidecars decide by it".to_owned(),
+        title: "Push: from a change at a host until both sidecars decide by it (SIMULATED hosts)".to_owned(),
         how: format!(
-            "weir-control with its defaults, {} Envoys with the filter, {HOSTS} hosts. Changes at random \
+            "weir-control with selection rendezvous and overload breaker, which asks hosts every {} and has its \
+             defaults beside that, {} Envoys with the filter, {HOSTS} SIMULATED hosts: the bench plays them, \
+             and their figures change when it says so. Changes at random \
              moments of the interval, in turns: {}. Each Envoy is asked all the time, a request after the \
              other, and has decided by a change with the first answer that comes from the other host.",
+            intervals.join(" or "),
             SIDECARS.len(),
             kinds.join("; ")
         ),
@@ -48,14 +53,11 @@ pub(super) fn section(all: &[(Plan, Vec<Delay>)]) -> Result<Section> {
 }
 
 fn row((plan, delays): &(Plan, Vec<Delay>)) -> Result<Vec<String>> {
-    let both = sorted(delays, Delay::both);
-    let apart = sorted(delays, Delay::apart);
-    let at = |sorted: &[Duration], share: f64| {
-        let place = (share * (sorted.len().saturating_sub(1)) as f64).round();
-        sorted.get(place as usize).copied().context("no changes")
-    };
-    let unit = |delay| digits(units(delay, plan));
-    let ms = |delay: Duration| digits(delay.as_secs_f64() * 1e3);
+    let both = seconds(delays, Delay::both);
+    let apart = seconds(delays, Delay::apart);
+    let at = |delays: &[f64], share: f64| percentile(delays, share).context("no changes");
+    let unit = |delay: f64| digits(delay / plan.interval.as_secs_f64());
+    let ms = |delay: f64| digits(delay * 1e3);
     Ok(vec![
         format!("{} ms", plan.interval.as_millis()),
         delays.len().to_string(),
@@ -69,10 +71,8 @@ fn row((plan, delays): &(Plan, Vec<Delay>)) -> Result<Vec<String>> {
 
 fn plot(all: &[(Plan, Vec<Delay>)]) -> Plot {
     let series = |(plan, delays): &(Plan, Vec<Delay>)| {
-        let units: Vec<f64> = delays
-            .iter()
-            .map(|delay| units(delay.both(), plan))
-            .collect();
+        let both = seconds(delays, Delay::both).into_iter();
+        let units: Vec<f64> = both.map(|s| s / plan.interval.as_secs_f64()).collect();
         Series {
             name: format!("hosts asked every {} ms", plan.interval.as_millis()),
             points: cdf(&units),
@@ -80,7 +80,7 @@ fn plot(all: &[(Plan, Vec<Delay>)]) -> Plot {
         }
     };
     Plot {
-        title: "Until both sidecars decide by a change".to_owned(),
+        title: "Until both sidecars decide by a change (SIMULATED hosts)".to_owned(),
         x: Axis::linear("source intervals"),
         y: Axis::linear("share of the changes").range(0.0, 1.0),
         series: all.iter().map(series).collect(),
@@ -89,12 +89,6 @@ fn plot(all: &[(Plan, Vec<Delay>)]) -> Plot {
     }
 }
 
-fn sorted(delays: &[Delay], of: fn(&Delay) -> Duration) -> Vec<Duration> {
-    let mut sorted: Vec<Duration> = delays.iter().map(of).collect();
-    sorted.sort_unstable();
-    sorted
-}
-
-fn units(delay: Duration, plan: &Plan) -> f64 {
-    delay.as_secs_f64() / plan.interval.as_secs_f64()
+fn seconds(delays: &[Delay], of: fn(&Delay) -> Duration) -> Vec<f64> {
+    delays.iter().map(|delay| of(delay).as_secs_f64()).collect()
 }

@@ -13,6 +13,7 @@ use super::way::Way;
 use crate::Bench;
 use crate::push::crowd::{Crowd, LOOKING};
 use crate::push::fleet::{Age, Fleet};
+use crate::spread::percentile;
 
 pub(super) struct Plan {
     pub(super) rounds: u32,
@@ -124,12 +125,8 @@ pub(super) async fn measure(
 }
 
 fn quantiles(ages: &[Age], of: impl Fn(&Age) -> Duration) -> Result<Quantiles> {
-    let mut sorted: Vec<Duration> = ages.iter().map(of).collect();
-    sorted.sort_unstable();
-    let at = |share: f64| {
-        let age = sorted.get((share * (sorted.len() - 1) as f64) as usize);
-        age.map(|age| age.as_secs_f64() * 1e3).context("no ages")
-    };
+    let ages: Vec<f64> = ages.iter().map(|age| of(age).as_secs_f64() * 1e3).collect();
+    let at = |share: f64| percentile(&ages, share).context("no ages");
     Ok(Quantiles {
         p50: at(0.5)?,
         p99: at(0.99)?,

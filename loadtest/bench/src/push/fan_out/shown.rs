@@ -9,7 +9,7 @@ use super::way::Way;
 use super::{HOSTS, SIDECARS};
 use crate::push::crowd::LOOKING;
 use crate::section::{Bound, Section, Target};
-use crate::spread::Spread;
+use crate::spread::{NO_SPREAD, Spread};
 
 const MIB: f64 = (1 << 20) as f64;
 
@@ -57,7 +57,7 @@ fn how(plan: &Plan) -> String {
     format!(
         "{HOSTS} hosts change once a second each and are asked each second ±10 %; changes of 100 ms go \
          out together. {SIDECARS} simulated sidecars, each with a TCP connection and a delta stream of \
-         its own, accept what comes. {} rounds of each way in turns, {} s each after settling; then all \
+         its own, accept what comes. {} rounds of each way in turns, every other backwards, {} s each after settling; then all \
          sidecars leave and come back at once. Hosts and sidecars are one process beside the measured \
          one, on the same cores.",
         plan.rounds,
@@ -79,7 +79,7 @@ fn targets(rounds: &[Vec<Round>; Way::ALL.len()]) -> Result<Vec<Target>> {
         Ok(Target {
             what: format!("CPU a change delivered, {name} ÷ weir-control"),
             bound: Bound::AtLeast(1.0),
-            got: Spread::of_ratios(&cpu(peer), &cpu(weir)).context("no rounds")?,
+            got: Spread::of_ratios(&cpu(peer), &cpu(weir)).context(NO_SPREAD)?,
         })
     };
     Ok(vec![
@@ -106,8 +106,8 @@ fn notes() -> Vec<String> {
             .to_owned(),
         "Bytes are of gRPC messages to sidecars, their five bytes of prefix included.".to_owned(),
         "The linear cache is that of go-control-plane 0.14.0 behind its own server, with the changes of a \
-         tick in one UpdateResources, resources encoded beforehand, and a wildcard where there are many: \
-         what costs it least."
+         tick in one UpdateResources and a wildcard where there are many. Its server encodes what changed (or \
+         the one resource) once a tick, in the measured process; the cache and the streams then only copy it."
             .to_owned(),
     ]
     .into()
@@ -115,5 +115,5 @@ fn notes() -> Vec<String> {
 
 fn spread(rounds: &[Round], figure: &impl Fn(&Round) -> f64) -> Result<Spread> {
     let figures: Vec<f64> = rounds.iter().map(figure).collect();
-    Spread::of(&figures).context("no rounds")
+    Spread::of(&figures).context(NO_SPREAD)
 }
