@@ -194,42 +194,48 @@ fn what_is_no_completion_is_refused_with_the_reason() {
 
 #[test]
 fn one_waits_while_another_is_read_and_the_pages_tell() {
-    // The first would be read for 20 s, long enough to be seen on any machine; its caller leaves.
+    // The first is read for 20 s, long enough to be seen on any machine; nobody waits for the end.
     let hosts = Hosts::start(1, &["--prefill-tokens-per-second", "4"]);
-    thread::scope(|scope| {
-        let (headers, body) = completion("a", &"a".repeat(320), 0);
-        let first = hosts.send(0, "POST", "/v1/completions", &headers, &body);
-        until(|| {
-            hosts
-                .get(0, "/metrics")
-                .contains("vllm:num_requests_running{model_name=\"m\"} 1")
-                .then_some(())
-        });
-        let second = scope.spawn(|| hosts.complete(0, "b", "b", 0));
-        let page = until(|| {
-            let page = hosts.get(0, "/metrics");
-            page.contains("weir_host_queued{priority=\"16\"} 1")
-                .then_some(page)
-        });
-        for line in [
-            "vllm:num_requests_waiting{model_name=\"m\"} 1",
-            "vllm:kv_cache_usage_perc{model_name=\"m\"} 0.0",
-            "vllm:cache_config_info{block_size=\"2\",num_gpu_blocks=\"2500\"} 1",
-            "vllm:lora_requests_info{max_lora=\"0\",running_lora_adapters=\"\",waiting_lora_adapters=\"\"} 1",
-            "weir_host_in_progress 2",
-        ] {
-            assert!(page.contains(line), "{line} is not in\n{page}");
-        }
-        drop(first);
-        let second = second.join().unwrap();
-        assert_eq!(second.number("x-worker-fetch-us"), 250_000);
-        assert!(second.number("x-worker-wait-us") > 0);
-        assert!(
-            second
-                .head
-                .contains("endpoint-load-metrics: TEXT named_metrics.weir.in_progress=0")
-        );
+    let send = |key: &str, prompt: &str| {
+        let (headers, body) = completion(key, prompt, 0);
+        hosts.send(0, "POST", "/v1/completions", &headers, &body)
+    };
+    let _first = send("a", &"a".repeat(320));
+    until(|| {
+        hosts
+            .get(0, "/metrics")
+            .contains("vllm:num_requests_running{model_name=\"m\"} 1")
+            .then_some(())
     });
+    let _second = send("b", "b");
+    let page = until(|| {
+        let page = hosts.get(0, "/metrics");
+        page.contains("weir_host_queued{priority=\"16\"} 1")
+            .then_some(page)
+    });
+    for line in [
+        "vllm:num_requests_waiting{model_name=\"m\"} 1",
+        "vllm:kv_cache_usage_perc{model_name=\"m\"} 0.0",
+        "vllm:cache_config_info{block_size=\"2\",num_gpu_blocks=\"2500\"} 1",
+        "vllm:lora_requests_info{max_lora=\"0\",running_lora_adapters=\"\",waiting_lora_adapters=\"\"} 1",
+        "weir_host_in_progress 2",
+    ] {
+        assert!(page.contains(line), "{line} is not in\n{page}");
+    }
+}
+
+#[test]
+fn an_answer_tells_what_it_took_and_what_is_left() {
+    // Eight tokens of prompt are read for 200 ms.
+    let hosts = Hosts::start(1, &["--prefill-tokens-per-second", "40"]);
+    let answer = hosts.complete(0, "a", &"a".repeat(32), 0);
+    assert_eq!(answer.number("x-worker-wait-us"), 0);
+    assert_eq!(answer.number("x-worker-fetch-us"), 200_000);
+    assert!(
+        answer
+            .head
+            .contains("endpoint-load-metrics: TEXT named_metrics.weir.in_progress=0")
+    );
 }
 
 #[test]
