@@ -23,6 +23,9 @@ use weir_policy::{Policy, dagor};
 pub(crate) use check::with_sources;
 pub use scalar::{show_duration, show_size};
 
+/// Of cache contents, for each sidecar and cluster: a hundredth of a gigabit.
+pub const CACHE_BYTES_PER_SECOND: usize = 512 << 10;
+
 /// Everything that can be set.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -32,7 +35,8 @@ pub struct Config {
     pub admin: SocketAddr,
     /// Changes within this time go out as one table.
     pub publish: Duration,
-    /// A cluster's cache contents are pushed so seldom that a sidecar gets no more.
+    /// A shard of cache contents rests after it was pushed, up to a second, so that a sidecar gets no more of
+    /// a cluster where a second is enough for that.
     pub cache_bytes_per_second: usize,
     /// What is kept of reports.
     pub reports: ReportLimits,

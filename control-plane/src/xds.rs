@@ -17,7 +17,7 @@ use tonic::transport::Server;
 
 use crate::snapshot::Feed;
 
-pub mod codec;
+mod codec;
 mod metrics;
 mod proxies;
 mod service;

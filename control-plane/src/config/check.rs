@@ -141,11 +141,11 @@ pub(super) fn file(path: &Path, reader: &mut Reader) -> Result<Config, Error> {
             ms(100),
             ms(10)..=ms(10_000),
         )?,
-        // Ten thousand keys are pushed again after 0.2 s, a million after 20 s.
+        // Ten thousand keys are pushed again after 0.2 s.
         cache_bytes_per_second: root.section("publish").size(
             &written.publish.cache_bytes_per_second,
             "cache_bytes_per_second",
-            512 << 10,
+            crate::config::CACHE_BYTES_PER_SECOND,
             1 << 10..=1 << 30,
         )?,
         reports: ReportLimits {

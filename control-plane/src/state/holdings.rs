@@ -12,6 +12,9 @@ use weir_policy::{HostId, KeyHash, shard_of};
 
 use crate::sources::cache::Changes;
 
+/// Caches are asked once a second, so what they say waits no longer than that again.
+const LONGEST_REST: Duration = Duration::from_secs(1);
+
 /// One host's claim to a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim {
@@ -196,12 +199,13 @@ impl Holdings {
         self.shards.iter().any(|shard| shard.is_due(now))
     }
 
-    /// The shard was taken and took so many bytes: it rests until its share of the bytes that a sidecar may
-    /// get in a second allows for them.
+    /// The shard was taken and took so many bytes: it rests until its share of the bytes that a sidecar is to
+    /// get in a second allows for them, but never for long.
     pub fn rest(&mut self, shard: u32, now: Duration, bytes: usize, bytes_per_second: usize) {
         let all = bytes as u64 * u64::from(self.shards());
         if let Some(shard) = self.shards.get_mut(shard as usize) {
-            shard.rests_until = now + Duration::from_millis(all * 1000 / bytes_per_second as u64);
+            let rest = Duration::from_millis(all * 1000 / bytes_per_second.max(1) as u64);
+            shard.rests_until = now + rest.min(LONGEST_REST);
         }
     }
 

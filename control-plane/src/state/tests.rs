@@ -129,6 +129,32 @@ fn figures(in_progress: u32, queued: u32, delay_ms: u64) -> Figures {
 }
 
 #[test]
+fn a_shard_that_was_pushed_rests_as_configured() {
+    let mut script = Script::new(1, "cache_shards: 1");
+    let slowly = format!(
+        "publish: {{ cache_bytes_per_second: 1KiB }}\n{}",
+        Script::text(1, "cache_shards: 1")
+    );
+    let config = configured(&script._folder, &slowly);
+    script.fold(Update::Configured(config));
+    let keys: Vec<String> = (0..1000).map(|key| format!("key-{key}")).collect();
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let version = |script: &Script| {
+        let resource = script
+            .state
+            .snapshot
+            .get(CACHE_SHARD_TYPE, &cache_shard_name("c", 1, 0));
+        resource.unwrap().version.clone()
+    };
+    script.cached(1, false, &keys).publish();
+    let first = version(&script);
+    script.cached(1, false, &["one more"]).pass(900).publish();
+    assert_eq!(version(&script), first, "it rests");
+    script.pass(100).publish();
+    assert_ne!(version(&script), first, "for a second");
+}
+
+#[test]
 fn hosts_are_pushed_before_anything_is_known_of_them() {
     let table = Script::new(2, "").table();
     assert_eq!(table.hosts().len(), 2);

@@ -14,17 +14,21 @@ use crate::hostcalls::{self, Map};
 
 const OWN_PREFIX: &[u8] = b"x-weir-";
 
-/// Reads the request; `random` is a uniform number. Headers of a caller who is not believed are removed.
+/// Reads the request; `random` is a uniform number. Headers of a caller who is not believed are removed, also
+/// where they cannot be read (`headers` is none).
 pub(crate) fn read(
     config: &Config,
     cluster: &ClusterConfig,
-    headers: &Headers,
+    headers: Option<&Headers>,
     random: u64,
 ) -> Request {
+    let nothing = Headers::default();
+    let (is_read, headers) = (headers.is_some(), headers.unwrap_or(&nothing));
     let mut told = Told::of(cluster, headers);
     // To ask is dear, so it is not asked of those who say nothing.
-    if told.anything && !is_trusted(config.trust) {
-        remove_own(cluster, headers);
+    if (told.anything || !is_read) && !is_trusted(config.trust) {
+        let is_there = |name: &str| headers.iter().any(|(known, _)| known == name.as_bytes());
+        remove_own(cluster, |name| !is_read || is_there(name));
         told = Told::default();
     }
     let key = match &cluster.key {
@@ -102,13 +106,13 @@ fn names(cluster: &ClusterConfig) -> [&str; 3] {
 
 /// Hosts believe these headers of whoever sends through the proxy. Headers of other names, which some
 /// application reads, are not taken from it.
-fn remove_own(cluster: &ClusterConfig, headers: &Headers) {
+fn remove_own(cluster: &ClusterConfig, may_be_there: impl Fn(&str) -> bool) {
     let own = [KEY_HEADER, PRIORITY_HEADER, USER_HEADER];
     let configured = names(cluster).into_iter();
     let others =
         configured.filter(|name| name.as_bytes().starts_with(OWN_PREFIX) && !own.contains(name));
     for name in own.into_iter().chain(others) {
-        if headers.iter().any(|(known, _)| known == name.as_bytes()) {
+        if may_be_there(name) {
             let _ = hostcalls::remove_header(Map::Request, name);
         }
     }

@@ -178,16 +178,13 @@ pub(crate) fn buffer(buffer: Buffer) -> Vec<u8> {
     }
 }
 
-/// The whole map; empty where it is out of reach.
-pub(crate) fn headers(map: Map) -> Headers {
+/// The whole map.
+pub(crate) fn headers(map: Map) -> Result<Headers, Failed> {
     let (mut data, mut size) = (std::ptr::null_mut(), 0);
     // SAFETY: both results outlive the call.
     let status = unsafe { proxy_get_header_map_pairs(map as u32, &mut data, &mut size) };
-    if status == OK {
-        Headers::new(take(data, size))
-    } else {
-        Headers::default()
-    }
+    check(status)?;
+    Ok(Headers::new(take(data, size)))
 }
 
 pub(crate) fn set_header(map: Map, name: &str, value: &str) -> Result<(), Failed> {

@@ -23,6 +23,9 @@ macro_rules! host_function {
             |caller: wasmtime::Caller<'_, $crate::state::State>, $($argument: $kind),*| {
                 let guest = &mut $crate::guest::Guest(caller);
                 guest.state().count($name);
+                if guest.state().refused.contains($name) {
+                    return Ok($crate::abi::Status::InternalFailure as u32);
+                }
                 $crate::guest::status($function(guest, $($argument),*))
             },
         )?

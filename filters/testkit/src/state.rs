@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Everything the host functions of one VM can see.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -57,6 +57,8 @@ pub(crate) struct State {
     pub(crate) answered: bool,
     /// What the present callback has called, and how often.
     pub(crate) calls: BTreeMap<&'static str, u64>,
+    /// What it may not call.
+    pub(crate) refused: BTreeSet<String>,
     pub(crate) after: VecDeque<After>,
 
     pub(crate) roots: BTreeMap<u32, Root>,
@@ -84,6 +86,7 @@ impl State {
             effective: None,
             answered: false,
             calls: BTreeMap::new(),
+            refused: BTreeSet::new(),
             after: VecDeque::new(),
             roots: BTreeMap::new(),
             streams: BTreeMap::new(),

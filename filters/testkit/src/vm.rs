@@ -237,6 +237,13 @@ impl Vm {
         self.instance.borrow().host_calls_of(callback)
     }
 
+    /// From now on this host function does nothing but fail, as one does that Envoy's
+    /// `capability_restriction_config` leaves out.
+    pub fn refuse(&self, call: &str) {
+        let mut instance = self.instance.borrow_mut();
+        instance.state_mut().refused.insert(call.to_owned());
+    }
+
     /// The module's linear memory, which grows and never shrinks.
     pub fn memory_bytes(&self) -> u64 {
         self.instance.borrow().memory_bytes()

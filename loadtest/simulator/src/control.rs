@@ -20,8 +20,6 @@ use crate::host::Host;
 
 /// The cluster's name; no one else has to know it.
 const NAME: &str = "simulated";
-/// weir-control's default (`publish.cache_bytes_per_second`).
-const CACHE_BYTES_PER_SECOND: usize = 512 << 10;
 
 #[derive(Debug)]
 pub(crate) struct Control {
@@ -133,7 +131,7 @@ impl Control {
             let name = cache_shard_name(NAME, self.cluster.holdings.shards(), shard);
             let bytes = message.encode_to_vec();
             let holdings = &mut self.cluster.holdings;
-            holdings.rest(shard, now, bytes.len(), CACHE_BYTES_PER_SECOND);
+            holdings.rest(shard, now, bytes.len(), config::CACHE_BYTES_PER_SECOND);
             let read = decode_cache_shard(&name, &bytes);
             shards.extend(read.map(|(_, contents)| (shard, contents)));
         }

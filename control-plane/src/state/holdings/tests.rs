@@ -143,23 +143,31 @@ fn contents(holdings: &Holdings, shard: u32) -> BTreeSet<(u64, u64, bool)> {
 fn a_large_shard_rests_and_then_has_all_that_came_meanwhile() {
     let mut holdings = Holdings::new(2);
     let seconds = Duration::from_secs;
+    let ms = Duration::from_millis;
     let key = |n: u64| KeyHash(n);
     holdings.take_changed(seconds(0));
     holdings.assume(HostId(1), key(1), seconds(60));
     assert_eq!(holdings.take_changed(seconds(1)), [0]);
     // Half of 1,000 bytes a second is this shard's.
-    holdings.rest(0, seconds(1), 2000, 1000);
+    holdings.rest(0, seconds(1), 250, 1000);
     holdings.assume(HostId(1), key(2), seconds(60));
-    assert!(!holdings.is_changed(seconds(4)));
-    assert!(holdings.take_changed(seconds(4)).is_empty());
+    assert!(!holdings.is_changed(ms(1499)));
+    assert!(holdings.take_changed(ms(1499)).is_empty());
     holdings.assume(HostId(1), key(u64::MAX), seconds(60));
     assert_eq!(
-        holdings.take_changed(seconds(4)),
+        holdings.take_changed(ms(1499)),
         [1],
         "the other does not rest"
     );
-    assert_eq!(holdings.take_changed(seconds(5)), [0]);
+    assert_eq!(holdings.take_changed(ms(1500)), [0]);
     assert!(!holdings.is_changed(seconds(9)));
+    holdings.rest(0, seconds(9), 1 << 30, 1000);
+    holdings.assume(HostId(1), key(3), seconds(60));
+    assert!(!holdings.is_changed(ms(9999)));
+    assert!(
+        holdings.is_changed(seconds(10)),
+        "nothing rests for longer than a second"
+    );
 }
 
 proptest! {

@@ -124,14 +124,15 @@ impl<'a> Best<'a> {
             return NOBODY;
         };
         let clock = self.candidates.clock;
-        let suspect = if standing.is_suspect(clock) {
-            SUSPECT
-        } else {
-            0
-        };
-        let in_progress = Score::from(standing.in_progress(clock).min(MAX_IN_PROGRESS));
-        let chance = split_mix(&mut (self.salt ^ u64::from(host))) & CHANCE;
-        suspect | status.0 | in_progress << IN_PROGRESS_AT | chance | Score::from(host)
+        // A function of the host, so that a host offered twice scores the same.
+        let chance = split_mix(&mut (self.salt ^ u64::from(host)));
+        pack(
+            standing.is_suspect(clock),
+            status,
+            standing.in_progress(clock),
+            chance,
+            host,
+        )
     }
 
     fn insert(&mut self, score: Score) {
@@ -186,5 +187,44 @@ impl<'a> Best<'a> {
             ranked.push((score & HOST) as u32);
         }
         ranked
+    }
+}
+
+fn pack(is_suspect: bool, status: Status, in_progress: u32, chance: u64, host: u32) -> Score {
+    let suspect = if is_suspect { SUSPECT } else { 0 };
+    let in_progress = Score::from(in_progress.min(MAX_IN_PROGRESS)) << IN_PROGRESS_AT;
+    suspect | status.0 | in_progress | (chance & CHANCE) | Score::from(host)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn parts() -> impl Strategy<Value = (bool, u64, u32, u64, u32)> {
+        let in_progress = prop_oneof![0u32..4, MAX_IN_PROGRESS - 1..=MAX_IN_PROGRESS];
+        let chance = prop_oneof![0u64..4, CHANCE >> 16..=CHANCE >> 16];
+        let host = prop_oneof![0u32..4, MAX_HOSTS as u32 - 2..MAX_HOSTS as u32];
+        (any::<bool>(), 0u64..3, in_progress, chance, host)
+    }
+
+    proptest! {
+        #[test]
+        fn scores_compare_as_their_parts_in_turn(a in parts(), b in parts()) {
+            let score = |(suspect, status, in_progress, chance, host): (bool, u64, u32, u64, u32)| {
+                pack(suspect, Status(status << 61), in_progress, chance << 16, host)
+            };
+            prop_assert_eq!(score(a).cmp(&score(b)), a.cmp(&b));
+            prop_assert!(score(a) < NOBODY);
+            prop_assert_eq!(score(a) & HOST, u64::from(a.4));
+        }
+    }
+
+    #[test]
+    fn more_jobs_than_there_is_room_for_are_the_most() {
+        let score = |in_progress| pack(false, KNOWN, in_progress, 0, 0);
+        assert_eq!(score(u32::MAX), score(MAX_IN_PROGRESS));
+        assert!(score(u32::MAX) < pack(false, ASSUMED, 0, 0, 0));
     }
 }

@@ -83,12 +83,17 @@ fn records(requests: usize, shed: bool) -> String {
     for n in 0..requests {
         let (at, host) = (n * 10_000_000 / requests, address(n * n % HOSTS));
         let (priority, key) = (["high", "low"][usize::from(n % 5 > 0)], n % 17 % 14);
+        // One of the keys is somebody's attempt.
+        let key = match key {
+            0 => "<b id=x>&\"".to_owned(),
+            _ => format!("k{key}"),
+        };
         let cache = ["hit", "hit", "miss"][n % 3];
         let wait = n * 7919 % 900_000;
         let line = match (shed, n % 11) {
-            (true, 0) => format!("5000000,{priority},k{key},,t,shed,429,7,7,,,,,,,"),
-            (false, 0) => format!("5000000,{priority},k{key},,t,timeout,,2,0,,,,,,,"),
-            _ => format!("{wait},{priority},k{key},,t,ok,200,1,0,{host},,{cache},{wait},0,9,0.5"),
+            (true, 0) => format!("5000000,{priority},{key},,t,shed,429,7,7,,,,,,,"),
+            (false, 0) => format!("5000000,{priority},{key},,t,timeout,,2,0,,,,,,,"),
+            _ => format!("{wait},{priority},{key},,t,ok,200,1,0,{host},,{cache},{wait},0,9,0.5"),
         };
         writeln!(text, "{n},{at},0,{line}").unwrap();
     }
@@ -132,6 +137,7 @@ fn the_report_loads_nothing_and_runs_nothing() {
         "<object",
         "onload",
         "javascript",
+        "<b ",
     ] {
         assert!(!html.contains(outside), "{outside} in the report");
     }
@@ -155,6 +161,7 @@ fn everything_is_told_and_nothing_is_empty() {
         "Host by host",
         "All figures",
         "w &lt;http&gt;",
+        "&lt;b id=x&gt;&amp;",
         "cargo xtask demo --quick",
         "21 November 2026, 12:19 UTC",
         "1 of 60 looks at a host had no answer",
