@@ -10,7 +10,7 @@ use crate::request::plan::Plan;
 use crate::request::rounds::Results;
 use crate::request::way::Way;
 use crate::section::{Bound, Section, Target};
-use crate::spread::Spread;
+use crate::spread::{NO_SPREAD, Spread};
 
 /// Share of the requests sent that a way must keep up with.
 const ENOUGH: f64 = 0.99;
@@ -109,13 +109,13 @@ impl Measured<'_> {
     }
 
     fn spread(&self, way: Way, figure: impl Fn(&Figures) -> f64) -> Result<String> {
-        let spread = Spread::of(&self.each(way, figure)?).context("no rounds")?;
+        let spread = Spread::of(&self.each(way, figure)?).context(NO_SPREAD)?;
         Ok(spread.to_string())
     }
 
     fn ratio(&self, way: Way, to: Way, figure: impl Fn(&Figures) -> f64) -> Result<Spread> {
         let (ours, theirs) = (self.each(way, &figure)?, self.each(to, &figure)?);
-        Spread::of_ratios(&ours, &theirs).context("no rounds")
+        Spread::of_ratios(&ours, &theirs).context(NO_SPREAD)
     }
 
     fn row(&self, way: Way) -> Result<Vec<String>> {
@@ -148,7 +148,7 @@ impl Measured<'_> {
     /// Did less than it was sent: its latencies are of a queue that grew.
     fn is_overloaded(&self, way: Way) -> Result<bool> {
         let done = self.each(way, |figures| figures.per_second)?;
-        let done = Spread::of(&done).context("no rounds")?;
+        let done = Spread::of(&done).context(NO_SPREAD)?;
         Ok(self.case.rate == Rate::HalfOfSaturation && done.median < ENOUGH * self.results.rate)
     }
 
