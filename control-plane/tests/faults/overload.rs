@@ -27,7 +27,8 @@ async fn with_dagor_too_much_work_sheds_the_least_important_and_says_when_to_ret
         "policy": {"overload": "dagor"},
         "dagor": {"threshold": "10ms", "alpha": 0.1, "beta": 0.01, "window": "300ms"},
     });
-    let plan = Plan::workers(2, &["--cores", "1", "--max-queued", "100"]);
+    // Room for the whole load at one host: only admission is to refuse anything.
+    let plan = Plan::workers(2, &["--cores", "1", "--max-queued", "200"]);
     let world = plan
         .with(json!({"clusters": {"rules": rules}}))
         .start()
