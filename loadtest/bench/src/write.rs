@@ -65,10 +65,9 @@ pub(crate) fn html(
         report.heading(&section.title);
         report.text(&section.how);
         report.table(&section.table);
-        for target in &section.targets {
-            report.text(&target.to_string());
-        }
-        section.notes.iter().for_each(|note| report.note(note));
+        let targets: Vec<String> = section.targets.iter().map(ToString::to_string).collect();
+        report.list(&targets);
+        report.list(&section.notes);
         section.plots.iter().for_each(|plot| report.plot(plot));
     }
     Ok(report.write(file)?)
