@@ -11,6 +11,7 @@
 
 mod cpu;
 mod figures;
+mod hits;
 mod plan;
 mod plots;
 mod reasons;

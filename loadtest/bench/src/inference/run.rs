@@ -12,7 +12,7 @@ use weir_stage::interrupt;
 
 use crate::Bench;
 use crate::inference::cpu::{Cpu, Spent};
-use crate::inference::figures;
+use crate::inference::hits;
 use crate::inference::plan::Plan;
 use crate::inference::reasons::Reasons;
 use crate::inference::records::{self, Answered, Record};
@@ -151,7 +151,7 @@ impl Run {
             counted >= good,
             "the hosts noted {counted} answers, and {good} arrived"
         );
-        figures::check_hits(&self.answered)
+        hits::check(&self.answered)
     }
 
     /// Share of a core that both take without requests.
