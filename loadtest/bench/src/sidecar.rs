@@ -9,6 +9,7 @@ pub(crate) mod filters;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use serde_json::{Value, json};
+use weir_stage::bootstrap::retry_policy;
 
 /// The name of the cluster of hosts, here and in weir-control.
 pub(crate) const HOSTS: &str = "rules";
@@ -71,17 +72,7 @@ fn route() -> Value {
     json!({
         "cluster": HOSTS,
         "timeout": "300s",
-        "retry_policy": {
-            "retry_on": "connect-failure,refused-stream,reset-before-request",
-            "num_retries": 2,
-            "retry_host_predicate": [{
-                "name": "envoy.retry_host_predicates.previous_hosts",
-                "typed_config": {
-                    "@type": "type.googleapis.com/envoy.extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate",
-                },
-            }],
-            "host_selection_retry_max_attempts": 5,
-        },
+        "retry_policy": retry_policy(),
     })
 }
 

@@ -4,6 +4,7 @@
 use std::net::SocketAddr;
 
 use anyhow::{Result, ensure};
+use serde_json::{Value, json};
 
 /// The project's own, which users copy.
 const STANDALONE: &str = include_str!("../../../envoy-config/standalone/bootstrap.yaml");
@@ -28,6 +29,22 @@ pub fn standalone(node: &str, control: SocketAddr) -> Result<String> {
             );
             Ok(text.replace(old, new))
         })
+}
+
+/// A route's retries, the same as weir-control gives in the standalone mode.
+#[must_use]
+pub fn retry_policy() -> Value {
+    json!({
+        "retry_on": "connect-failure,refused-stream,reset-before-request",
+        "num_retries": 2,
+        "retry_host_predicate": [{
+            "name": "envoy.retry_host_predicates.previous_hosts",
+            "typed_config": {
+                "@type": "type.googleapis.com/envoy.extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate",
+            },
+        }],
+        "host_selection_retry_max_attempts": 5,
+    })
 }
 
 #[cfg(test)]

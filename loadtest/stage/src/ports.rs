@@ -5,8 +5,9 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::processes::Processes;
 
@@ -20,4 +21,15 @@ pub fn wait<T: DeserializeOwned>(processes: &mut Processes, name: &str, file: &P
     processes.wait_until(&format!("readiness of {name}"), READY, || {
         serde_json::from_slice(&fs::read(file).ok()?).ok()
     })
+}
+
+/// Writes such a file, beside its place and renamed: a reader sees the whole file or none.
+///
+/// # Errors
+/// The folder is missing or cannot be written.
+pub fn write(file: &Path, ports: &Value) -> Result<()> {
+    let unfinished = file.with_extension("part");
+    fs::write(&unfinished, ports.to_string())
+        .and_then(|()| fs::rename(&unfinished, file))
+        .with_context(|| format!("writing {}", file.display()))
 }

@@ -4,6 +4,7 @@
 use std::net::SocketAddr;
 
 use serde_json::{Value, json};
+use weir_stage::bootstrap::retry_policy;
 
 use crate::demo::ways::Balancer;
 
@@ -32,18 +33,7 @@ fn connection_manager(balancer: Balancer) -> Value {
         "cluster": "rules",
         // The workload has jobs of minutes; time-outs are not what is compared.
         "timeout": "0s",
-        // The same as weir-control gives in the standalone mode.
-        "retry_policy": {
-            "retry_on": "connect-failure,refused-stream,reset-before-request",
-            "num_retries": 2,
-            "retry_host_predicate": [{
-                "name": "envoy.retry_host_predicates.previous_hosts",
-                "typed_config": {
-                    "@type": "type.googleapis.com/envoy.extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate",
-                },
-            }],
-            "host_selection_retry_max_attempts": 5,
-        },
+        "retry_policy": retry_policy(),
     });
     if let Balancer::RingHash = balancer {
         action["hash_policy"] = json!([{"header": {"header_name": "x-weir-key"}}]);

@@ -77,18 +77,7 @@ pub(super) fn imbalance(answered: &[Answered], hosts: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn answered(port: u16) -> Answered {
-        Answered {
-            host: ([127, 0, 0, 1], port).into(),
-            begun_us: 0,
-            prefill_us: 0,
-            blocks: vec![],
-            hit_blocks: 0,
-            prompt_tokens: 0,
-            hit_tokens: 0,
-        }
-    }
+    use crate::inference::records::answered;
 
     #[test]
     fn only_the_model_was_sped_up() {

@@ -33,18 +33,7 @@ pub(super) fn check(answered: &[Answered]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn answered(port: u16) -> Answered {
-        Answered {
-            host: ([127, 0, 0, 1], port).into(),
-            begun_us: 0,
-            prefill_us: 0,
-            blocks: vec![],
-            hit_blocks: 0,
-            prompt_tokens: 0,
-            hit_tokens: 0,
-        }
-    }
+    use crate::inference::records::answered;
 
     #[test]
     fn a_host_cannot_have_found_what_it_never_read() {

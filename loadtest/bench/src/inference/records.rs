@@ -59,3 +59,17 @@ pub(super) fn read<T: DeserializeOwned>(file: &Path) -> Result<Vec<T>> {
     };
     lines.lines().enumerate().map(parse).collect()
 }
+
+/// One with nothing in it, for tests.
+#[cfg(test)]
+pub(super) fn answered(port: u16) -> Answered {
+    Answered {
+        host: ([127, 0, 0, 1], port).into(),
+        begun_us: 0,
+        prefill_us: 0,
+        blocks: vec![],
+        hit_blocks: 0,
+        prompt_tokens: 0,
+        hit_tokens: 0,
+    }
+}

@@ -7,19 +7,19 @@
 mod answer;
 mod keys;
 
-use std::fs;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Parser;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use serde_json::json;
 use tokio::net::TcpListener;
+use weir_stage::ports;
 
 use crate::answer::Host;
 
@@ -64,7 +64,7 @@ async fn serve(cli: Cli) -> Result<()> {
         tokio::spawn(accept(listener, host));
         addresses.push(address);
     }
-    announce(&cli.ports_file, &addresses)?;
+    ports::write(&cli.ports_file, &json!({"hosts": addresses}))?;
     std::future::pending().await
 }
 
@@ -87,12 +87,4 @@ async fn accept(listener: TcpListener, host: Arc<Host>) {
                 .serve_connection(TokioIo::new(stream), service),
         );
     }
-}
-
-/// Beside its place and renamed: a reader sees the whole file or none.
-fn announce(file: &PathBuf, hosts: &[SocketAddr]) -> Result<()> {
-    let unfinished = file.with_extension("part");
-    fs::write(&unfinished, json!({"hosts": hosts}).to_string())
-        .and_then(|()| fs::rename(&unfinished, file))
-        .with_context(|| format!("writing {}", file.display()))
 }

@@ -11,9 +11,8 @@ mod knowledge;
 mod picker;
 mod tables;
 
-use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
@@ -24,6 +23,7 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::transport::Server;
+use weir_stage::ports;
 
 use crate::knowledge::Knowledge;
 use crate::picker::Picker;
@@ -65,7 +65,7 @@ fn main() -> ExitCode {
 async fn serve(cli: Cli) -> Result<()> {
     let knowledge = Arc::new(Mutex::new(Knowledge::new()));
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-    announce(&cli.ports_file, listener.local_addr()?)?;
+    ports::write(&cli.ports_file, &json!({"grpc": listener.local_addr()?}))?;
     let picker =
         ExternalProcessorServer::new(Picker::new(Arc::clone(&knowledge), cli.told_of_answers));
     let serving = Server::builder()
@@ -76,12 +76,4 @@ async fn serve(cli: Cli) -> Result<()> {
         served = serving => served.context("serving"),
         ended = tables::follow(cli.control, &cli.cluster, &knowledge) => ended.context("tables"),
     }
-}
-
-/// Beside its place and renamed: a reader sees the whole file or none.
-fn announce(file: &Path, grpc: SocketAddr) -> Result<()> {
-    let unfinished = file.with_extension("part");
-    fs::write(&unfinished, json!({"grpc": grpc}).to_string())
-        .and_then(|()| fs::rename(&unfinished, file))
-        .with_context(|| format!("writing {}", file.display()))
 }
