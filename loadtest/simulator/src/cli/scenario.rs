@@ -94,6 +94,7 @@ enum SelectionName {
     Baseline,
     Random,
     Dynamic,
+    Estimate,
     Rendezvous,
 }
 
@@ -181,6 +182,7 @@ impl Args {
             SelectionName::Baseline => Selection::Baseline,
             SelectionName::Random => Selection::Random,
             SelectionName::Dynamic => Selection::Dynamic,
+            SelectionName::Estimate => Selection::Estimate,
             SelectionName::Rendezvous => Selection::Rendezvous,
         }
     }
