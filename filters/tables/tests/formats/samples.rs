@@ -52,6 +52,7 @@ pub(crate) fn host_table() -> v1::HostTable {
             stale_after_ms: Some(4000),
             ranked_hosts: Some(2),
             retry_after_ms: Some(1500),
+            ..Default::default()
         }),
         hosts: vec![up, draining, down],
         cache_shards: 4,
@@ -113,6 +114,7 @@ pub(crate) fn report() -> v1::Report {
             host_id: HostId::of("10.0.0.1:9000").0,
             age_ms: 20,
         }],
+        ..Default::default()
     };
     v1::Report {
         proxy: "caller-1".into(),
