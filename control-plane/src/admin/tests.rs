@@ -11,12 +11,16 @@ use crate::sources::cache::Changes;
 
 /// Two hosts; the second holds "a".
 async fn view() -> View {
+    view_with("{}").await
+}
+
+async fn view_with(policy: &str) -> View {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("c.yaml");
     let hosts = "[ { address: \"127.0.0.1:1\" }, { address: \"127.0.0.1:2\" } ]";
     std::fs::write(
         &path,
-        format!("clusters: {{ rules: {{ hosts: {hosts} }} }}\n"),
+        format!("clusters: {{ rules: {{ hosts: {hosts}, policy: {policy} }} }}\n"),
     )
     .unwrap();
     let config = config::load(&path)
@@ -100,5 +104,17 @@ async fn a_question_that_cannot_be_answered_says_what_could_be_asked() {
     assert_eq!(
         problem("cluster=rules&usr=x").possible,
         ["cluster (required)", "key", "priority", "user"]
+    );
+}
+
+#[tokio::test]
+async fn it_says_what_is_held_only_where_something_is() {
+    let view = view_with("{ holding: { for_eligible: 1s }, hedging: { after: 20ms } }").await;
+    let question = Question::parse(&parameters("cluster=rules&key=a"), &view, 0).unwrap();
+    let answer = explain(&view, &question, &mut StdRng::seed_from_u64(1)).unwrap();
+    // Nobody refuses, and of no host is anything known to be idle.
+    assert_eq!(
+        (answer.outcome, answer.held_for_ms, answer.hedged_after_ms),
+        ("send", None, None)
     );
 }

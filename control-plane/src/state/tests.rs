@@ -358,8 +358,8 @@ fn report(times: u64, assignment: Option<&str>, load: Option<v1::Load>) -> Updat
         cluster: "c".into(),
         hosts: vec![host],
         offered: counts,
-        shed: 0,
         assignments,
+        ..Default::default()
     })
 }
 

@@ -27,6 +27,7 @@ pub struct Counters {
     hosts: BTreeMap<HostId, HostCounters>,
     offered: BTreeMap<Rank, u64>,
     shed: u64,
+    held: u64,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -52,6 +53,11 @@ impl Counters {
     /// It was answered 429.
     pub fn shed(&mut self) {
         self.shed += 1;
+    }
+
+    /// It waits for a host.
+    pub fn held(&mut self) {
+        self.held += 1;
     }
 
     /// It was sent to a host. The ranks by host serve DAGOR alone, and only then are kept.
@@ -117,6 +123,7 @@ impl Counters {
             offered: ranks(&self.offered),
             shed: self.shed,
             assignments: assignments(cluster, now),
+            held: self.held,
         }
     }
 }

@@ -76,7 +76,7 @@ impl Caller {
                 self.news.shed += 1;
                 Choice::Shed(retry_after)
             }
-            Outcome::NoHost => Choice::NoHost,
+            Outcome::NoHost | Outcome::Hold { .. } => Choice::NoHost,
             // Envoy's own policy, whose choice no table guides.
             Outcome::Fallback => {
                 Choice::Send(vec![self.rng.random_range(0..self.names.len())], reason)
