@@ -8,7 +8,8 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use weir_control::reports::ledger::News;
 use weir_policy::{
-    Cluster, Decision, HostId, KeyHash, Load, Outcome, Rank, Reason, Request, USERS,
+    Cluster, Decision, Held, HostId, KeyHash, Load, Outcome, Patience, Rank, Reason, Request,
+    Round, Ticket, USERS,
 };
 use weir_tables::encode_load;
 
@@ -23,11 +24,17 @@ pub(crate) struct Caller {
     names: Vec<(HostId, String)>,
     news: News,
     loads: BTreeMap<usize, Load>,
+    /// Requests that wait for a host, by number.
+    held: Held<u32>,
+    /// It will look at those that wait.
+    pub(crate) looks: bool,
 }
 
 /// Where a request goes.
 pub(crate) enum Choice {
     Send(Vec<usize>, Reason),
+    /// It waits here.
+    Hold(Ticket),
     /// Come back after this time.
     Shed(Duration),
     NoHost,
@@ -41,6 +48,8 @@ impl Caller {
             names,
             news: News::default(),
             loads: BTreeMap::new(),
+            held: Held::default(),
+            looks: false,
         }
     }
 
@@ -63,9 +72,39 @@ impl Caller {
         }
     }
 
-    pub(crate) fn choose(&mut self, request: &Request, now: Duration) -> Choice {
+    /// What becomes of the request of this number.
+    pub(crate) fn choose(&mut self, number: u32, request: &Request, now: Duration) -> Choice {
         *self.news.offered.entry(request.rank).or_default() += 1;
-        let Decision { outcome, reason } = self.cluster.decide(request, now, &mut self.rng);
+        let patience = Patience::new(now);
+        let decision = self
+            .held
+            .decide(&self.cluster, request, patience, now, &mut self.rng);
+        if let Outcome::Hold { until } = decision.outcome {
+            self.news.held += 1;
+            let why = (until, decision.reason);
+            return Choice::Hold(self.held.hold(*request, patience, why, number));
+        }
+        self.follow(decision)
+    }
+
+    /// The next of those that wait which need not or must not wait any longer.
+    pub(crate) fn next_held(&mut self, round: &mut Round, now: Duration) -> Option<(u32, Choice)> {
+        let next = self.held.next(&self.cluster, round, now, &mut self.rng);
+        let (number, _, decision) = next?;
+        Some((number, self.follow(decision)))
+    }
+
+    /// Whether any request waits here.
+    pub(crate) fn holds(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    /// Nobody wants the held request any more.
+    pub(crate) fn left(&mut self, ticket: Ticket) {
+        self.held.remove(ticket);
+    }
+
+    fn follow(&mut self, Decision { outcome, reason }: Decision) -> Choice {
         match outcome {
             Outcome::Send(ranked) => {
                 // All hosts are in every table, in the order of their numbers.
@@ -76,9 +115,9 @@ impl Caller {
                 self.news.shed += 1;
                 Choice::Shed(retry_after)
             }
-            Outcome::NoHost | Outcome::Hold { .. } => Choice::NoHost,
+            Outcome::NoHost => Choice::NoHost,
             // Envoy's own policy, whose choice no table guides.
-            Outcome::Fallback => {
+            Outcome::Fallback | Outcome::Hold { .. } => {
                 Choice::Send(vec![self.rng.random_range(0..self.names.len())], reason)
             }
         }
@@ -97,6 +136,7 @@ impl Caller {
     /// A request has ended: answered, with the host's load on it, or not.
     pub(crate) fn ended(&mut self, host: usize, load: Option<Load>, now: Duration) {
         let (id, _) = self.names[host];
+        self.held.answered();
         self.cluster.finished(id);
         self.cluster.answered(id);
         if let Some(load) = load {
@@ -106,12 +146,14 @@ impl Caller {
     }
 
     pub(crate) fn gave_up(&mut self, host: usize) {
+        self.held.answered();
         self.cluster.finished(self.names[host].0);
     }
 
     /// The host did not take the request, or was gone before it answered.
     pub(crate) fn failed(&mut self, host: usize, now: Duration) {
         let (id, _) = self.names[host];
+        self.held.answered();
         self.cluster.finished(id);
         self.cluster.failed(id, now);
     }

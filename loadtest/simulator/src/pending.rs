@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use weir_executor::JobId;
-use weir_policy::Request;
+use weir_policy::{Request, Ticket};
 
 use crate::ended::Ended;
 use crate::workload::Job;
@@ -23,8 +23,10 @@ pub(crate) struct Pending {
     pub(crate) connection: u32,
     /// When the attempt began.
     pub(crate) began: Duration,
-    /// Where it is; none while it backs off.
+    /// Where it is; none while it backs off or waits at its caller.
     pub(crate) at: Option<Place>,
+    /// While it waits at its caller.
+    pub(crate) held: Option<Ticket>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -47,6 +49,7 @@ impl Pending {
             connection: 0,
             began: Duration::ZERO,
             at: None,
+            held: None,
         }
     }
 

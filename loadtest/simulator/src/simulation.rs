@@ -2,6 +2,7 @@
 //! The loop: one event after the other.
 
 mod fleet;
+mod held;
 mod request;
 
 use std::collections::HashMap;
@@ -48,6 +49,8 @@ enum Event {
     ReadTimeout(u32, u32),
     /// A request's patience ends.
     Deadline(u32),
+    /// A caller looks at those that wait there.
+    Look(usize),
     Poll(usize),
     Report(usize),
     Publish,
@@ -187,6 +190,7 @@ impl<'a, J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'a, J, F> {
             }
             Event::ReadTimeout(request, connection) => self.read_timeout(request, connection, now),
             Event::Deadline(request) => self.give_up(request, now),
+            Event::Look(caller) => self.look(caller, now),
             Event::Poll(host) => self.poll(host, now),
             Event::Report(caller) => {
                 let news = self.callers[caller].report(now);

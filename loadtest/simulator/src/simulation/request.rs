@@ -45,9 +45,19 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
         let key = job.key.and_then(|key| self.keys.get(key as usize));
         let caller = &mut self.callers[ended.caller];
         let asked = caller.request(job, key.map(|key| key.hash));
-        let choice = caller.choose(&asked, now);
+        let choice = caller.choose(request, &asked, now);
         pending.asked = Some(asked);
+        self.follow(request, choice, now);
+    }
+
+    /// Does as the caller has decided.
+    pub(super) fn follow(&mut self, request: u32, choice: Choice, now: Duration) {
+        let Some(pending) = self.pending.get_mut(&request) else {
+            return;
+        };
+        let ended = &mut pending.ended;
         match choice {
+            Choice::Hold(ticket) => self.hold(request, ticket, now),
             Choice::Send(hosts, reason) => {
                 ended.reason = Some(reason);
                 pending.ranked = hosts;
@@ -312,6 +322,10 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
         let Some(mut pending) = self.pending.remove(&request) else {
             return;
         };
+        if let Some(ticket) = pending.held {
+            pending.ended.outcome = Outcome::Timeout;
+            self.callers[pending.ended.caller].left(ticket);
+        }
         if let Some(place) = pending.at {
             pending.ended.outcome = Outcome::Timeout;
             if let Some((job, _)) = place.job {
