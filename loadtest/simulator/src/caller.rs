@@ -32,7 +32,8 @@ pub(crate) struct Caller {
 
 /// Where a request goes.
 pub(crate) enum Choice {
-    Send(Vec<usize>, Reason),
+    /// To the first of these; after the time also to the second.
+    Send(Vec<usize>, Reason, Option<Duration>),
     /// It waits here.
     Hold(Ticket),
     /// Come back after this time.
@@ -84,14 +85,14 @@ impl Caller {
             let why = (until, decision.reason);
             return Choice::Hold(self.held.hold(*request, patience, why, number));
         }
-        self.follow(decision)
+        self.follow(request, decision, now)
     }
 
     /// The next of those that wait which need not or must not wait any longer.
     pub(crate) fn next_held(&mut self, round: &mut Round, now: Duration) -> Option<(u32, Choice)> {
         let next = self.held.next(&self.cluster, round, now, &mut self.rng);
-        let (number, _, decision) = next?;
-        Some((number, self.follow(decision)))
+        let (number, request, decision) = next?;
+        Some((number, self.follow(&request, decision, now)))
     }
 
     /// Whether any request waits here.
@@ -104,12 +105,14 @@ impl Caller {
         self.held.remove(ticket);
     }
 
-    fn follow(&mut self, Decision { outcome, reason }: Decision) -> Choice {
+    fn follow(&mut self, request: &Request, decision: Decision, now: Duration) -> Choice {
+        let Decision { outcome, reason } = decision;
         match outcome {
             Outcome::Send(ranked) => {
                 // All hosts are in every table, in the order of their numbers.
                 let hosts = ranked.as_slice().iter().map(|host| *host as usize);
-                Choice::Send(hosts.collect(), reason)
+                let hedge = self.cluster.hedge(&ranked, request, now);
+                Choice::Send(hosts.collect(), reason, hedge)
             }
             Outcome::Shed { retry_after } => {
                 self.news.shed += 1;
@@ -118,7 +121,8 @@ impl Caller {
             Outcome::NoHost => Choice::NoHost,
             // Envoy's own policy, whose choice no table guides.
             Outcome::Fallback | Outcome::Hold { .. } => {
-                Choice::Send(vec![self.rng.random_range(0..self.names.len())], reason)
+                let any = self.rng.random_range(0..self.names.len());
+                Choice::Send(vec![any], reason, None)
             }
         }
     }

@@ -48,7 +48,7 @@ impl Control {
             address: address.clone(),
             metrics_address: address.clone(),
             cache_address: address.clone(),
-            capacity_millicores: 0,
+            capacity_millicores: scenario.host.cores as u32 * 1000,
             preempt_at_unix_ms: 0,
             draining: false,
         };

@@ -4,6 +4,7 @@
 mod fleet;
 mod held;
 mod request;
+mod second;
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -43,6 +44,11 @@ enum Event {
     Wake(usize),
     /// An answer reaches its caller.
     Answer(u32, u32, Box<(Spent, Option<Load>)>),
+    /// The first host takes long.
+    TrySecond(u32, u32),
+    ReachSecond(u32, u32),
+    /// An answer of the second host.
+    AnswerSecond(u32, u32, Box<(Spent, Option<Load>)>),
     /// The host has had the request in its queue for too long.
     QueueTimeout(u32, u32),
     /// The caller has waited too long for the answer.
@@ -184,6 +190,11 @@ impl<'a, J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'a, J, F> {
             Event::Wake(host) => self.wake(host, now),
             Event::Answer(request, connection, answer) => {
                 self.answer(request, connection, *answer, now);
+            }
+            Event::TrySecond(request, connection) => self.try_second(request, connection, now),
+            Event::ReachSecond(request, connection) => self.reach_second(request, connection, now),
+            Event::AnswerSecond(request, connection, answer) => {
+                self.answer_second(request, connection, *answer, now);
             }
             Event::QueueTimeout(request, connection) => {
                 self.queue_timeout(request, connection, now);

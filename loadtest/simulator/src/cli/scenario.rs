@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use weir_control::config::Dagor;
 use weir_executor::{Order, Settings, Timing};
 use weir_policy::holding::LONGEST_HOLD;
-use weir_policy::{Holding, Overload, Policy, Selection, dagor, overload::breaker};
+use weir_policy::{Hedging, Holding, Overload, Policy, Selection, dagor, overload::breaker};
 use weir_replay::backoff::Backoff;
 use weir_replay::units;
 use weir_sim::Scenario;
@@ -42,6 +42,9 @@ pub(super) struct Args {
     /// One whose key only hosts have that refuse it waits so long for one of them
     #[arg(long, default_value = "0s", value_parser = units::duration)]
     hold_cached: Duration,
+    /// A request without an answer for so long is tried at its second host too, if that has idle cores; 0s: never
+    #[arg(long, default_value = "0s", value_parser = units::duration)]
+    hedge_after: Duration,
     #[arg(long, default_value_t = 14)]
     hosts: usize,
     /// Cores of a host
@@ -146,6 +149,10 @@ impl Args {
                     for_eligible: self.hold_eligible,
                     for_cached: self.hold_cached,
                     ..Holding::default()
+                },
+                hedging: Hedging {
+                    after: self.hedge_after,
+                    ..Hedging::default()
                 },
                 ..Policy::default()
             },

@@ -58,8 +58,9 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
         let ended = &mut pending.ended;
         match choice {
             Choice::Hold(ticket) => self.hold(request, ticket, now),
-            Choice::Send(hosts, reason) => {
+            Choice::Send(hosts, reason, hedge) => {
                 ended.reason = Some(reason);
+                pending.hedge = hedge;
                 pending.ranked = hosts;
                 pending.tried = 0;
                 self.connect(request, now);
@@ -98,6 +99,10 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
         });
         let reach = Event::Reach(request, pending.connection);
         self.agenda.note(now + self.scenario.network, reach);
+        if let Some(after) = pending.hedge.filter(|_| pending.tried == 0) {
+            let second = Event::TrySecond(request, pending.connection);
+            self.agenda.note(now + after, second);
+        }
     }
 
     pub(super) fn reach(&mut self, request: u32, connection: u32, now: Duration) {
@@ -178,6 +183,7 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
         pending.ended.unconnected += 1;
         pending.ended.connect_timeouts += u32::from(silent);
         self.callers[pending.ended.caller].failed(host, now);
+        self.drop_second(request, now);
         self.connect(request, now);
     }
 
@@ -243,6 +249,7 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
 
     /// Until the next attempt, if there may be one.
     fn back_off(&mut self, request: u32, retry_after: Option<Duration>, now: Duration) {
+        self.drop_second(request, now);
         let Some(pending) = self.pending.get(&request) else {
             return;
         };
@@ -269,7 +276,7 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
         host.advance(now, |request, news| match news {
             News::Started => {
                 if let Some(Pending { at, ended, .. }) = pending.get_mut(&request)
-                    && let Some(place) = at
+                    && let Some(place) = at.as_mut().filter(|place| place.host == number)
                     && let Some((_, since)) = place.job
                 {
                     place.started = true;
@@ -277,14 +284,20 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
                 }
             }
             News::Ended(spent) => {
-                let connection = pending.get(&request).map(|pending| pending.connection);
-                answers.extend(connection.map(|connection| (request, connection, spent)));
+                answers.extend(pending.get(&request).map(|pending| {
+                    let second = pending.second.is_some_and(|second| second.host == number);
+                    (request, pending.connection, second, spent)
+                }));
             }
         });
         let arrives = now + self.scenario.network;
-        for (request, connection, spent) in answers {
+        for (request, connection, second, spent) in answers {
             let load = self.scenario.orca.then(|| host.load(now));
-            let answer = Event::Answer(request, connection, Box::new((spent, load)));
+            let answer = Box::new((spent, load));
+            let answer = match second {
+                true => Event::AnswerSecond(request, connection, answer),
+                false => Event::Answer(request, connection, answer),
+            };
             self.agenda.note(arrives, answer);
         }
         let due = host.next_due();
@@ -309,6 +322,7 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
             // Its caller did not wait for it.
             return;
         };
+        self.drop_second(request, now);
         let Some(mut pending) = self.pending.remove(&request) else {
             return;
         };
@@ -319,6 +333,7 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
     }
 
     pub(super) fn give_up(&mut self, request: u32, now: Duration) {
+        self.drop_second(request, now);
         let Some(mut pending) = self.pending.remove(&request) else {
             return;
         };
@@ -337,7 +352,7 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
         self.end(pending, now);
     }
 
-    fn end(&mut self, mut pending: Pending, now: Duration) {
+    pub(super) fn end(&mut self, mut pending: Pending, now: Duration) {
         let ended = &mut pending.ended;
         ended.duration = now.saturating_sub(ended.at);
         ended.attempt = now.saturating_sub(pending.began);

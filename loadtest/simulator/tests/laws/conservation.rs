@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use weir_policy::{Holding, Overload, Policy, Selection};
+use weir_policy::{Hedging, Holding, Overload, Policy, Selection};
 use weir_replay::record::Outcome;
 use weir_sim::Scenario;
 use weir_sim::scenario::{Accept, Fate, Preemption, Timeouts, Trouble};
@@ -38,6 +38,7 @@ proptest! {
         (connect, read, queue) in (patience(), patience(), patience()),
         per_job_ms in 0u64..200, attempts in 1u32..5, preempted in any::<bool>(),
         (for_eligible, for_cached, max_held) in (0u64..3000, 0u64..500, 1usize..40),
+        hedge_ms in 0u64..200,
     ) {
         let preemption = Preemption {
             hosts: 3,
@@ -52,6 +53,7 @@ proptest! {
                     for_cached: Duration::from_millis(for_cached),
                     max_held,
                 },
+                hedging: Hedging { after: Duration::from_millis(hedge_ms), ..Hedging::default() },
                 ..policy(Selection::Dynamic, Overload::Breaker { queued_jobs: 3 })
             },
             accept: Accept { free: 5, per_job: Duration::from_millis(per_job_ms) },
@@ -119,4 +121,37 @@ fn requests_that_may_wait_for_a_host_are_not_shed_before_their_time() {
     let (at_once, after_a_minute) = (shed(Duration::ZERO), shed(60 * SECOND));
     assert!(at_once > 100, "{at_once}");
     assert_eq!(after_a_minute, 0);
+}
+
+#[test]
+fn a_second_try_helps_where_one_host_is_slow() {
+    let slow = Trouble {
+        at: Duration::ZERO,
+        host: 0,
+        what: Fate::Slowed(10.0),
+    };
+    let worst = |after: Duration| {
+        let scenario = Scenario {
+            policy: Policy {
+                hedging: Hedging {
+                    after,
+                    ..Hedging::default()
+                },
+                ..policy(Selection::Random, Overload::None)
+            },
+            troubles: vec![slow],
+            ..scenario()
+        };
+        let all = play(
+            &scenario,
+            &keys(30),
+            jobs(2000, 30, SECOND / 10, SECOND / 20, 3),
+        );
+        assert!(all.iter().all(|ended| ended.outcome == Outcome::Ok));
+        let mut durations: Vec<_> = all.iter().map(|ended| ended.duration).collect();
+        durations.sort_unstable();
+        durations[durations.len() * 99 / 100]
+    };
+    let (without, with) = (worst(Duration::ZERO), worst(SECOND / 5));
+    assert!(with * 2 < without, "{with:?} {without:?}");
 }
