@@ -8,8 +8,9 @@ use super::*;
 use crate::config;
 use crate::metrics::Metrics;
 use crate::sources::cache::Changes;
+use crate::sources::scrape::{Figures, Scraped};
 
-/// Two hosts; the second holds "a".
+/// Two hosts of four cores with a queued job each; the second holds "a".
 async fn view() -> View {
     view_with("{}").await
 }
@@ -17,10 +18,12 @@ async fn view() -> View {
 async fn view_with(policy: &str) -> View {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("c.yaml");
-    let hosts = "[ { address: \"127.0.0.1:1\" }, { address: \"127.0.0.1:2\" } ]";
+    let hosts = ["127.0.0.1:1", "127.0.0.1:2"];
+    let row = |host| format!("{{ address: \"{host}\", capacity_millicores: 4000 }}");
+    let rows = hosts.map(row).join(", ");
     std::fs::write(
         &path,
-        format!("clusters: {{ rules: {{ hosts: {hosts}, policy: {policy} }} }}\n"),
+        format!("clusters: {{ rules: {{ hosts: [ {rows} ], policy: {policy} }} }}\n"),
     )
     .unwrap();
     let config = config::load(&path)
@@ -34,6 +37,27 @@ async fn view_with(policy: &str) -> View {
         added: vec![KeyHash::of(b"a")],
         removed: vec![],
     };
+    for host in hosts {
+        let (cluster, host) = ("rules".into(), host.into());
+        let figures = Figures {
+            in_progress: Some(1),
+            queued: Some(vec![1]),
+            queuing_delay: None,
+        };
+        let result = Ok(Scraped {
+            figures,
+            ..Scraped::default()
+        });
+        state.fold(
+            Update::Scraped {
+                cluster,
+                host,
+                asked: now,
+                result,
+            },
+            now,
+        );
+    }
     let (cluster, host) = ("rules".into(), "127.0.0.1:2".into());
     state.fold(
         Update::Cached {
@@ -108,13 +132,19 @@ async fn a_question_that_cannot_be_answered_says_what_could_be_asked() {
 }
 
 #[tokio::test]
-async fn it_says_what_is_held_only_where_something_is() {
-    let view = view_with("{ holding: { for_eligible: 1s }, hedging: { after: 20ms } }").await;
-    let question = Question::parse(&parameters("cluster=rules&key=a"), &view, 0).unwrap();
-    let answer = explain(&view, &question, &mut StdRng::seed_from_u64(1)).unwrap();
-    // Nobody refuses, and of no host is anything known to be idle.
-    assert_eq!(
-        (answer.outcome, answer.held_for_ms, answer.hedged_after_ms),
-        ("send", None, None)
-    );
+async fn it_says_how_long_a_request_would_wait_and_when_another_host_would_get_it_too() {
+    let policy = |overload: &str| {
+        format!(
+            "{{ overload: {overload}, breaker_queued_jobs: 0, holding: {{ for_eligible: 1s }}, \
+             hedging: {{ after: 20ms }} }}"
+        )
+    };
+    let answer = async |overload: &str| {
+        let view = view_with(&policy(overload)).await;
+        let question = Question::parse(&parameters("cluster=rules&key=b"), &view, 0).unwrap();
+        let answer = explain(&view, &question, &mut StdRng::seed_from_u64(1)).unwrap();
+        (answer.outcome, answer.held_for_ms, answer.hedged_after_ms)
+    };
+    assert_eq!(answer("breaker").await, ("hold", Some(1000), None));
+    assert_eq!(answer("none").await, ("send", None, Some(20)));
 }
