@@ -36,11 +36,15 @@ pub(crate) fn may(trust: Trust, headers: Option<&Headers>) -> bool {
 /// Asks for one second try after this time; says whether Envoy was told.
 pub(crate) fn ask(after: Duration) -> bool {
     let after = after.as_millis().to_string();
-    // Without a retry policy Envoy does not hedge. A try that fails in another way takes the one there is.
+    // Without a retry policy Envoy does not hedge; this one repeats no answer of a host. A try that fails takes the
+    // one that there is.
     let headers = [
         (HEDGE, "true"),
         (AFTER, after.as_str()),
-        (RETRY_ON, "gateway-error,connect-failure,reset"),
+        (
+            RETRY_ON,
+            "connect-failure,refused-stream,reset-before-request",
+        ),
         (MAX_RETRIES, "1"),
     ];
     headers

@@ -44,7 +44,12 @@ fn told(request: &HttpStream) -> Vec<String> {
     HEADERS.iter().filter_map(value).collect()
 }
 
-const HEDGED: [&str; 4] = ["true", "30", "gateway-error,connect-failure,reset", "1"];
+const HEDGED: [&str; 4] = [
+    "true",
+    "30",
+    "connect-failure,refused-stream,reset-before-request",
+    "1",
+];
 
 #[test]
 fn envoy_is_told_to_try_the_second_host_where_it_has_cores_to_spare() {
