@@ -22,8 +22,9 @@ use crate::{Cluster, Decision, KeyHash, Level, Outcome, Rank, Reason, Request, T
 
 /// The longest that a request can be held: longer than nearly all callers wait.
 pub const LONGEST_HOLD: Duration = Duration::from_secs(60);
-/// The most requests that one VM can hold of a cluster.
-pub const MAX_HELD: usize = 65_536;
+/// The most requests that one VM can hold of a cluster: a tick decides anew for all that wait for a key, which
+/// takes some microseconds each.
+pub const MAX_HELD: usize = 10_000;
 /// Holders of a key that are looked at, as selections do.
 const HOLDERS: usize = 16;
 

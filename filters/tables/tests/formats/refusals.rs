@@ -81,7 +81,7 @@ fn parameters_out_of_range_are_refused() {
                 max_held: Some(0),
                 ..Default::default()
             },
-            "policy.holding.max_held: 0 is not in 1..=65536",
+            "policy.holding.max_held: 0 is not in 1..=10000",
         ),
     ] {
         let refusal = refused_table(|table| table.policy.as_mut().unwrap().holding = Some(holding));

@@ -65,7 +65,7 @@ fn policies() -> impl Strategy<Value = Policy> {
 /// Off, or on with any parameters: those of what is off are not sent.
 fn holdings() -> impl Strategy<Value = Holding> {
     let duration = || (1u64..=60_000).prop_map(Duration::from_millis);
-    let on = (duration(), duration(), 1usize..=65_536).prop_map(
+    let on = (duration(), duration(), 1usize..=10_000).prop_map(
         |(for_eligible, for_cached, max_held)| Holding {
             for_eligible,
             for_cached,
