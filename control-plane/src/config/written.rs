@@ -60,8 +60,16 @@ section! {
     Policy {
         overload: Option<Text>, selection: Option<Text>, breaker_queued_jobs: Option<Text>,
         assumed_cached: Option<Text>, stale_after: Option<Text>, ranked_hosts: Option<Text>,
-        retry_after: Option<Text>,
+        retry_after: Option<Text>, holding: Holding, hedging: Hedging,
     }
+}
+section! {
+    /// For how long requests wait for a host.
+    Holding { for_eligible: Option<Text>, for_cached: Option<Text>, max_held: Option<Text> }
+}
+section! {
+    /// When a request is tried at a second host.
+    Hedging { after: Option<Text>, idle_percent: Option<Text>, classes: Option<Text> }
 }
 section! {
     /// How admission levels move.

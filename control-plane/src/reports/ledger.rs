@@ -29,6 +29,7 @@ struct Counters {
     offered: BTreeMap<u32, u64>,
     admitted: BTreeMap<(String, u32), u64>,
     shed: u64,
+    held: u64,
     outcomes: [u64; 4],
 }
 
@@ -44,6 +45,8 @@ pub struct News {
     pub admitted: BTreeMap<String, BTreeMap<Rank, u64>>,
     /// Requests answered 429.
     pub shed: u64,
+    /// Requests that waited for a host.
+    pub held: u64,
     /// Answers, as [`OUTCOMES`] names them.
     pub outcomes: [u64; 4],
     /// What answers of hosts carried, and when they carried it.
@@ -163,6 +166,7 @@ impl Counters {
             }
         }
         news.shed += rise(&mut self.shed, record.shed);
+        news.held += rise(&mut self.held, record.held);
         let mut outcomes = [0u64; 4];
         for host in &record.hosts {
             for (total, one) in outcomes.iter_mut().zip([

@@ -33,6 +33,7 @@ pub struct Counters {
     shed: u64,
     /// What the newest answers cost, oldest first, each with its time.
     spent: VecDeque<(Duration, HostId, KeyHash, Spent)>,
+    held: u64,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -58,6 +59,11 @@ impl Counters {
     /// It was answered 429.
     pub fn shed(&mut self) {
         self.shed += 1;
+    }
+
+    /// It waits for a host.
+    pub fn held(&mut self) {
+        self.held += 1;
     }
 
     /// It was sent to a host. The ranks by host serve DAGOR alone, and only then are kept.
@@ -132,6 +138,7 @@ impl Counters {
             shed: self.shed,
             assignments: assignments(cluster, now),
             spent: self.spent_lately(cluster, now),
+            held: self.held,
         }
     }
 

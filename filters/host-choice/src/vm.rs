@@ -2,6 +2,7 @@
 //! What one VM knows: its clusters with their decoded tables, and its peers.
 
 mod cluster;
+mod held;
 mod peers;
 
 use std::cell::RefCell;
@@ -10,7 +11,7 @@ use std::time::Duration;
 
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
-use weir_policy::{Cluster, Decision, HostId, KeyHash, Load, Request, Selection};
+use weir_policy::{Cluster, Decision, HostId, KeyHash, Load, Patience, Rank, Request, Selection};
 use weir_tables::{parse_cache_shard_name, v1};
 
 use cluster::ClusterState;
@@ -198,18 +199,30 @@ impl Vm {
         (&self.index, self.index_cas)
     }
 
-    /// What to do with a request for a cluster; none where the cluster is not configured.
+    /// What to do with a request for a cluster, how long it may wait, and whether some of its requests are
+    /// hedged; none where the cluster is not configured. `deadline` says when its caller gives up.
     pub(crate) fn decide(
         &mut self,
         table: &str,
         request: &Request,
         now: Duration,
-    ) -> Option<Decision> {
+        deadline: impl FnOnce() -> Option<Duration>,
+    ) -> Option<(Decision, Patience, bool)> {
         let state = self.clusters.get_mut(table)?;
         state.counters.offered(request.rank);
-        let decision = state.cluster.decide(request, now, &mut self.rng);
+        let policy = state.cluster.table().map(|table| table.policy());
+        let holds = policy.is_some_and(|policy| policy.holding.is_on());
+        let hedges = policy.is_some_and(|policy| policy.hedging.is_on());
+        let mut patience = Patience::new(now);
+        let decision = if holds {
+            patience.deadline = deadline();
+            let held = &state.held;
+            held.decide(&state.cluster, request, patience, now, &mut self.rng)
+        } else {
+            state.cluster.decide(request, now, &mut self.rng)
+        };
         self.metrics.decided(decision.reason);
-        Some(decision)
+        Some((decision, patience, hedges))
     }
 
     /// A uniform number.
@@ -293,6 +306,7 @@ impl Vm {
         if let Some(state) = self.clusters.get_mut(table) {
             state.cluster.finished(host, sent, now);
             state.counters.ended(host, ending);
+            state.held.answered();
         }
     }
 }

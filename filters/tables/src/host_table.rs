@@ -3,8 +3,8 @@ use std::time::Duration;
 
 use prost::Message;
 use weir_policy::{
-    CLASSES, Cost, Host, HostState, Level, Overload, Policy, RANKS, Selection, Table,
-    overload::breaker,
+    CLASSES, Cost, Hedging, Holding, Host, HostState, Level, Overload, Policy, RANKS, Selection,
+    Table, overload::breaker,
 };
 
 use crate::load::decode_load;
@@ -59,7 +59,33 @@ fn decode_policy(policy: &v1::Policy) -> Result<Policy, Refusal> {
             .ranked_hosts
             .map_or(default.ranked_hosts, |hosts| hosts as usize),
         retry_after: milliseconds(policy.retry_after_ms, default.retry_after),
+        holding: decode_holding(&policy.holding.unwrap_or_default()),
+        hedging: decode_hedging(&policy.hedging.unwrap_or_default()),
     })
+}
+
+fn decode_holding(holding: &v1::Holding) -> Holding {
+    let default = Holding::default();
+    let milliseconds =
+        |field: Option<u32>, default| field.map_or(default, |ms| Duration::from_millis(ms.into()));
+    Holding {
+        for_eligible: milliseconds(holding.for_eligible_ms, default.for_eligible),
+        for_cached: milliseconds(holding.for_cached_ms, default.for_cached),
+        max_held: holding
+            .max_held
+            .map_or(default.max_held, |held| held as usize),
+    }
+}
+
+fn decode_hedging(hedging: &v1::Hedging) -> Hedging {
+    let default = Hedging::default();
+    Hedging {
+        after: hedging
+            .after_ms
+            .map_or(default.after, |ms| Duration::from_millis(ms.into())),
+        idle_percent: hedging.idle_percent.unwrap_or(default.idle_percent),
+        classes: hedging.classes.unwrap_or(default.classes),
+    }
 }
 
 fn decode_overload(policy: &v1::Policy) -> Result<Overload, Refusal> {
@@ -177,5 +203,15 @@ pub fn encode_policy(policy: &Policy) -> v1::Policy {
         stale_after_ms: milliseconds(policy.stale_after),
         ranked_hosts: Some(policy.ranked_hosts as u32),
         retry_after_ms: milliseconds(policy.retry_after),
+        holding: policy.holding.is_on().then(|| v1::Holding {
+            for_eligible_ms: milliseconds(policy.holding.for_eligible),
+            for_cached_ms: milliseconds(policy.holding.for_cached),
+            max_held: Some(policy.holding.max_held as u32),
+        }),
+        hedging: policy.hedging.is_on().then(|| v1::Hedging {
+            after_ms: milliseconds(policy.hedging.after),
+            idle_percent: Some(policy.hedging.idle_percent),
+            classes: Some(policy.hedging.classes),
+        }),
     }
 }

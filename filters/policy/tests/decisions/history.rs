@@ -67,6 +67,7 @@ fn policies(selection: impl Strategy<Value = Selection>) -> impl Strategy<Value 
                     stale_after: millis(stale_after),
                     ranked_hosts,
                     retry_after: millis(retry_after),
+                    ..Policy::default()
                 }
             },
         )

@@ -5,8 +5,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 use prost::Message;
 use weir_policy::{
-    CacheShard, Cost, Holder, Host, HostId, HostState, KeyHash, Level, Load, Overload, Policy,
-    Selection, Work,
+    CacheShard, Cost, Hedging, Holder, Holding, Host, HostId, HostState, KeyHash, Level, Load,
+    Overload, Policy, Selection, Work,
 };
 use weir_tables::{
     Meta, ShardBuilder, cache_shard_name, decode_cache_shard, decode_host_table, encode_load,
@@ -36,9 +36,19 @@ fn policies() -> impl Strategy<Value = Policy> {
         duration(),
         1usize..=8,
         duration(),
+        (holdings(), hedgings()),
     )
         .prop_map(
-            |(overload, selection, assumed_cached, stale_after, ranked_hosts, retry_after)| {
+            |(
+                overload,
+                selection,
+                assumed_cached,
+                stale_after,
+                ranked_hosts,
+                retry_after,
+                late,
+            )| {
+                let (holding, hedging) = late;
                 Policy {
                     overload,
                     selection,
@@ -46,6 +56,8 @@ fn policies() -> impl Strategy<Value = Policy> {
                     stale_after,
                     ranked_hosts,
                     retry_after,
+                    holding,
+                    hedging,
                 }
             },
         )
@@ -53,6 +65,30 @@ fn policies() -> impl Strategy<Value = Policy> {
 
 /// When tables were built: 14 November 2023.
 const BUILT_UNIX_MS: u64 = 1_700_000_000_000;
+/// Off, or on with any parameters: those of what is off are not sent.
+fn holdings() -> impl Strategy<Value = Holding> {
+    let duration = || (1u64..=60_000).prop_map(Duration::from_millis);
+    let on = (duration(), duration(), 1usize..=10_000).prop_map(
+        |(for_eligible, for_cached, max_held)| Holding {
+            for_eligible,
+            for_cached,
+            max_held,
+        },
+    );
+    prop_oneof![Just(Holding::default()), on]
+}
+
+fn hedgings() -> impl Strategy<Value = Hedging> {
+    let on = (any::<u32>(), 1u32..=100, 1u32..=32).prop_map(|(after, idle_percent, classes)| {
+        let after = Duration::from_millis(u64::from(after).max(1));
+        Hedging {
+            after,
+            idle_percent,
+            classes,
+        }
+    });
+    prop_oneof![Just(Hedging::default()), on]
+}
 
 fn loads() -> impl Strategy<Value = Load> {
     let delay = prop::option::of(any::<u32>());
@@ -219,6 +255,8 @@ fn what_a_table_leaves_out_takes_the_default_of_the_readme() {
         stale_after: Duration::from_secs(5),
         ranked_hosts: 3,
         retry_after: Duration::from_secs(1),
+        holding: Holding::default(),
+        hedging: Hedging::default(),
     };
     assert_eq!(table.policy(), &expected);
     assert_eq!(table.cache_shards(), 0);

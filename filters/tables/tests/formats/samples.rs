@@ -54,6 +54,7 @@ pub(crate) fn host_table() -> v1::HostTable {
             stale_after_ms: Some(4000),
             ranked_hosts: Some(2),
             retry_after_ms: Some(1500),
+            ..Default::default()
         }),
         hosts: vec![up, draining, down],
         cache_shards: 4,

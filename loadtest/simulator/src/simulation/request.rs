@@ -45,11 +45,22 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
         let key = job.key.and_then(|key| self.keys.get(key as usize));
         let caller = &mut self.callers[ended.caller];
         let asked = caller.request(job, key.map(|key| key.hash));
-        let choice = caller.choose(&asked, now);
+        let choice = caller.choose(request, &asked, now);
         pending.asked = Some(asked);
+        self.follow(request, choice, now);
+    }
+
+    /// Does as the caller has decided.
+    pub(super) fn follow(&mut self, request: u32, choice: Choice, now: Duration) {
+        let Some(pending) = self.pending.get_mut(&request) else {
+            return;
+        };
+        let ended = &mut pending.ended;
         match choice {
-            Choice::Send(hosts, reason) => {
+            Choice::Hold(ticket) => self.hold(request, ticket, now),
+            Choice::Send(hosts, reason, hedge) => {
                 ended.reason = Some(reason);
+                pending.hedge = hedge;
                 pending.ranked = hosts;
                 pending.tried = 0;
                 self.connect(request, now);
@@ -89,6 +100,10 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
         });
         let reach = Event::Reach(request, pending.connection);
         self.agenda.note(now + self.scenario.network, reach);
+        if let Some(after) = pending.hedge.filter(|_| pending.tried == 0) {
+            let second = Event::TrySecond(request, pending.connection);
+            self.agenda.note(now + after, second);
+        }
     }
 
     pub(super) fn reach(&mut self, request: u32, connection: u32, now: Duration) {
@@ -167,6 +182,7 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
         pending.ended.unconnected += 1;
         pending.ended.connect_timeouts += u32::from(silent);
         self.callers[pending.ended.caller].failed((host, sent), now);
+        self.drop_second(request, now);
         self.connect(request, now);
     }
 
@@ -232,6 +248,7 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
 
     /// Until the next attempt, if there may be one.
     fn back_off(&mut self, request: u32, retry_after: Option<Duration>, now: Duration) {
+        self.drop_second(request, now);
         let Some(pending) = self.pending.get(&request) else {
             return;
         };
@@ -258,7 +275,7 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
         host.advance(now, |request, news| match news {
             News::Started => {
                 if let Some(Pending { at, ended, .. }) = pending.get_mut(&request)
-                    && let Some(place) = at
+                    && let Some(place) = at.as_mut().filter(|place| place.host == number)
                     && let Some((_, since)) = place.job
                 {
                     place.started = true;
@@ -266,14 +283,20 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
                 }
             }
             News::Ended(spent) => {
-                let connection = pending.get(&request).map(|pending| pending.connection);
-                answers.extend(connection.map(|connection| (request, connection, spent)));
+                answers.extend(pending.get(&request).map(|pending| {
+                    let second = pending.second.is_some_and(|second| second.host == number);
+                    (request, pending.connection, second, spent)
+                }));
             }
         });
         let arrives = now + self.scenario.network;
-        for (request, connection, spent) in answers {
+        for (request, connection, second, spent) in answers {
             let load = self.scenario.orca.then(|| host.load(now));
-            let answer = Event::Answer(request, connection, Box::new((spent, load)));
+            let answer = Box::new((spent, load));
+            let answer = match second {
+                true => Event::AnswerSecond(request, connection, answer),
+                false => Event::Answer(request, connection, answer),
+            };
             self.agenda.note(arrives, answer);
         }
         let due = host.next_due();
@@ -298,6 +321,7 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
             // Its caller did not wait for it.
             return;
         };
+        self.drop_second(request, now);
         let Some(mut pending) = self.pending.remove(&request) else {
             return;
         };
@@ -311,9 +335,14 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
     }
 
     pub(super) fn give_up(&mut self, request: u32, now: Duration) {
+        self.drop_second(request, now);
         let Some(mut pending) = self.pending.remove(&request) else {
             return;
         };
+        if let Some(ticket) = pending.held {
+            pending.ended.outcome = Outcome::Timeout;
+            self.callers[pending.ended.caller].left(ticket);
+        }
         if let Some(place) = pending.at {
             pending.ended.outcome = Outcome::Timeout;
             if let Some((job, _)) = place.job {
@@ -325,7 +354,7 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
         self.end(pending, now);
     }
 
-    fn end(&mut self, mut pending: Pending, now: Duration) {
+    pub(super) fn end(&mut self, mut pending: Pending, now: Duration) {
         let ended = &mut pending.ended;
         ended.duration = now.saturating_sub(ended.at);
         ended.attempt = now.saturating_sub(pending.began);
