@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use proxy_wasm::traits::{Context, HttpContext};
 use proxy_wasm::types::Action;
-use weir_policy::{Cluster, HostId, KeyHash, Outcome, Rank, Ranked, Reason, Request};
+use weir_policy::{Cluster, HostId, Keys, Outcome, Rank, Ranked, Reason, Request};
 
 use crate::config::{ClusterConfig, Config};
 use crate::headers::Headers;
@@ -40,7 +40,7 @@ struct Sent {
     table: Rc<str>,
     /// Where it is: the first host named, then the one that answers.
     host: HostId,
-    key: Option<KeyHash>,
+    keys: Keys,
     rank: Rank,
     status: Option<u32>,
 }
@@ -71,7 +71,7 @@ impl Exchange {
         let _ = hostcalls::set_filter_state(FILTER_STATE_REASON, decision.reason.as_str());
         self.reason = Some(decision.reason);
         match decision.outcome {
-            Outcome::Send(hosts) => self.send(table, &asked, hosts, now),
+            Outcome::Send(hosts) => self.send(table, asked, hosts, now),
             Outcome::Fallback => pass(),
             Outcome::Shed { retry_after } => {
                 let random = vm::with(|vm| {
@@ -84,7 +84,7 @@ impl Exchange {
         }
     }
 
-    fn send(&mut self, table: &Rc<str>, asked: &Request, hosts: Ranked, now: Duration) -> Action {
+    fn send(&mut self, table: &Rc<str>, asked: Request, hosts: Ranked, now: Duration) -> Action {
         let named =
             vm::with(|vm| vm.cluster(table).and_then(|cluster| name(cluster, hosts))).flatten();
         let Some((host, destination)) = named else {
@@ -93,11 +93,11 @@ impl Exchange {
         if hostcalls::set_header(Map::Request, DESTINATION, &destination).is_err() {
             return pass();
         }
-        vm::with(|vm| vm.assigned(table, host, asked.key, asked.rank, now));
+        vm::with(|vm| vm.assigned(table, host, asked.keys.as_slice(), asked.rank, now));
         self.sent = Some(Sent {
             table: Rc::clone(table),
             host,
-            key: asked.key,
+            keys: asked.keys,
             rank: asked.rank,
             status: None,
         });
@@ -175,7 +175,7 @@ impl Sent {
                 let now = hostcalls::monotonic();
                 vm.failed(&self.table, self.host, now);
                 vm.ended(&self.table, self.host, Ending::NoAnswer);
-                vm.assigned(&self.table, host, self.key, self.rank, now);
+                vm.assigned(&self.table, host, self.keys.as_slice(), self.rank, now);
                 self.host = host;
             }
             vm.answered(&self.table, host, load);

@@ -226,7 +226,7 @@ impl Vm {
         &mut self,
         table: &str,
         host: HostId,
-        key: Option<KeyHash>,
+        keys: &[KeyHash],
         rank: Rank,
         now: Duration,
     ) {
@@ -239,7 +239,7 @@ impl Vm {
             let overload = table.policy().overload;
             state.counters.assigned(host, &row.address, rank, overload);
         }
-        state.cluster.assigned(host, key, now);
+        state.cluster.assigned(host, keys, now);
     }
 
     /// A request was refused by the filter.

@@ -9,8 +9,8 @@ use crate::key::scale;
 use crate::selection::{Candidates, Ring};
 use crate::standing::Clock;
 use crate::{
-    Assignment, CacheIndex, CacheShard, Decision, HostId, HostState, KeyHash, Level, Load, Outcome,
-    Reason, Request, Table,
+    Assignment, CacheIndex, CacheShard, Decision, HostId, HostState, KeyHash, Level, Load,
+    MAX_KEYS, Outcome, Reason, Request, Table,
 };
 
 /// For how long a host that did not take a request comes after the others. One poll of its health at
@@ -91,16 +91,21 @@ impl Cluster {
         &self.cache
     }
 
-    /// A request was sent to the host.
-    pub fn assigned(&mut self, host: HostId, key: Option<KeyHash>, now: Duration) {
+    /// A request with these keys was sent to the host.
+    pub fn assigned(&mut self, host: HostId, keys: &[KeyHash], now: Duration) {
         let Some(received) = &self.table else { return };
         let lifetime = received.table.policy().assumed_cached;
         let Some(index) = received.table.index_of(host) else {
             return;
         };
         self.feedback.change(index, |row| row.assigned(now));
-        if let Some(key) = key {
-            let assignment = Assignment { key, host, at: now };
+        // The first keys last: without them the others are of no use, and the oldest are forgotten first.
+        for key in keys.iter().take(MAX_KEYS).rev() {
+            let assignment = Assignment {
+                key: *key,
+                host,
+                at: now,
+            };
             self.feedback.assumed.insert(assignment, true, lifetime);
         }
     }

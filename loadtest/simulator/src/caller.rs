@@ -7,9 +7,7 @@ use std::time::Duration;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use weir_control::reports::ledger::News;
-use weir_policy::{
-    Cluster, Decision, HostId, KeyHash, Load, Outcome, Rank, Reason, Request, USERS,
-};
+use weir_policy::{Cluster, Decision, HostId, Keys, Load, Outcome, Rank, Reason, Request, USERS};
 use weir_tables::encode_load;
 
 use crate::control::Push;
@@ -54,11 +52,11 @@ impl Caller {
     }
 
     /// What the decision is told: of a request without a user, a rank drawn among its class.
-    pub(crate) fn request(&mut self, job: &Job, key: Option<KeyHash>) -> Request {
+    pub(crate) fn request(&mut self, job: &Job, keys: Keys) -> Request {
         let drawn = || self.rng.random_range(0..USERS as u8);
         let user = job.user.unwrap_or_else(drawn);
         Request {
-            key,
+            keys,
             rank: Rank::new(job.class, user),
         }
     }
@@ -86,12 +84,12 @@ impl Caller {
 
     pub(crate) fn sent(&mut self, host: usize, request: &Request, now: Duration) {
         let (id, address) = &self.names[host];
-        self.cluster.assigned(*id, request.key, now);
+        self.cluster.assigned(*id, request.keys.as_slice(), now);
         let admitted = self.news.admitted.entry(address.clone()).or_default();
         *admitted.entry(request.rank).or_default() += 1;
-        if let Some(key) = request.key {
-            self.news.assignments.push((key, *id, now));
-        }
+        let keys = request.keys.as_slice().iter();
+        let assigned = keys.map(|key| (*key, *id, now));
+        self.news.assignments.extend(assigned);
     }
 
     /// A request has ended: answered, with the host's load on it, or not.

@@ -43,7 +43,7 @@ proptest! {
             match step {
                 Step::Send if cluster.table().is_some() => {
                     let host = chosen(&cluster, None, &mut rng);
-                    cluster.assigned(host, None, NOW);
+                    cluster.assigned(host, &[], NOW);
                     in_flight.push(host);
                 }
                 Step::End(which) if !in_flight.is_empty() => {
@@ -102,7 +102,7 @@ fn what_a_peer_tells_late_or_twice_does_not_shorten_what_is_assumed() {
         host: id(2),
         at: NOW,
     };
-    cluster.assigned(id(2), Some(key(1)), NOW + millis(500));
+    cluster.assigned(id(2), &[key(1)], NOW + millis(500));
     for _ in 0..3 {
         cluster.assigned_by_peer(told);
     }

@@ -44,7 +44,7 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
         let job = &pending.job;
         let key = job.key.and_then(|key| self.keys.get(key as usize));
         let caller = &mut self.callers[ended.caller];
-        let asked = caller.request(job, key.map(|key| key.hash));
+        let asked = caller.request(job, key.map(|key| key.hash).into());
         let choice = caller.choose(&asked, now);
         pending.asked = Some(asked);
         match choice {
