@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use weir_executor::JobId;
 use weir_policy::Request;
 
 use crate::ended::Ended;
+use crate::machine::TaskId;
 use crate::workload::Job;
 
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub(crate) struct Pending {
 pub(crate) struct Place {
     pub(crate) host: usize,
     /// Once the host has taken it: the job, and when.
-    pub(crate) job: Option<(JobId, Duration)>,
+    pub(crate) job: Option<(TaskId, Duration)>,
     /// A joblet of it has had a core.
     pub(crate) started: bool,
 }

@@ -11,9 +11,10 @@ use weir_replay::record::Outcome;
 use super::{Event, Simulation};
 use crate::caller::Choice;
 use crate::ended::Ended;
-use crate::host::News;
 use crate::joblets;
+use crate::machine::{News, Task};
 use crate::pending::{Pending, Place};
+use crate::prompt;
 use crate::workload::Job;
 
 /// Lanes of the agenda.
@@ -44,7 +45,7 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
         let job = &pending.job;
         let key = job.key.and_then(|key| self.keys.get(key as usize));
         let caller = &mut self.callers[ended.caller];
-        let asked = caller.request(job, key.map(|key| key.hash).into());
+        let asked = caller.request(job, key.map(|key| key.keys.clone()).unwrap_or_default());
         let choice = caller.choose(&asked, now);
         pending.asked = Some(asked);
         match choice {
@@ -128,8 +129,11 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
             self.unconnected(request, connection, false, now);
             return;
         }
-        let work = joblets::of(&pending.job, self.keys, &self.scenario.timing);
-        let Ok(job) = self.hosts[host].submit(now, request, work) else {
+        let task = match &self.scenario.language_model {
+            Some(model) => Task::Prompt(prompt::of(&pending.job, self.keys, model)),
+            None => Task::Joblets(joblets::of(&pending.job, self.keys, &self.scenario.timing)),
+        };
+        let Ok(job) = self.hosts[host].submit(now, request, task) else {
             self.failed(request, now);
             return;
         };
@@ -266,8 +270,15 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
                     ended.first_wait = now.saturating_sub(since);
                 }
             }
-            News::Ended(spent) => {
-                let connection = pending.get(&request).map(|pending| pending.connection);
+            News::Ended(spent, found) => {
+                let pending = pending.get_mut(&request);
+                let connection = pending.map(|pending| {
+                    pending.ended.found = found;
+                    if !pending.at.is_some_and(|place| place.started) {
+                        pending.ended.first_wait = spent.wait;
+                    }
+                    pending.connection
+                });
                 answers.extend(connection.map(|connection| (request, connection, spent)));
             }
         });

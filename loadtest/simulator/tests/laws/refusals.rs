@@ -27,6 +27,30 @@ fn impossible_scenarios_are_refused_with_the_field_and_the_reason() {
     refused(|s| s.publish = Duration::ZERO, "publish");
     refused(|s| s.report = Duration::ZERO, "report");
     refused(|s| s.backoff.base = Duration::ZERO, "backoff");
+    let model = || weir_llm_host::Settings {
+        slots: 1,
+        max_queued: 1,
+        capacity_blocks: 1,
+        block_tokens: 512,
+        timing: weir_llm_host::Timing::new(8000.0, 25.0, 1.0),
+        change_log: 1,
+    };
+    let mut prompts = scenario();
+    prompts.language_model = Some(model());
+    assert_eq!(prompts.check(), Ok(()));
+    prompts.timeouts.queue = Some(SECOND);
+    assert_eq!(
+        prompts.check(),
+        Err(Impossible::NotKnown("a time-out of the queue"))
+    );
+    let (slots, capacity_blocks) = (0, 0);
+    prompts.language_model = Some(weir_llm_host::Settings { slots, ..model() });
+    assert_eq!(prompts.check(), Err(Impossible::NoRoom("slots")));
+    prompts.language_model = Some(weir_llm_host::Settings {
+        capacity_blocks,
+        ..model()
+    });
+    assert_eq!(prompts.check(), Err(Impossible::NoRoom("blocks")));
     let away = |hosts, from, to| {
         Some(Preemption {
             hosts,
