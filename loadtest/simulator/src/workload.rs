@@ -121,7 +121,8 @@ pub struct Workload {
 }
 
 /// The class of a priority's name, as filter and host have it by default.
-fn class(priority: &str) -> Option<u8> {
+#[must_use]
+pub fn class(priority: &str) -> Option<u8> {
     match priority {
         "high" => Some(HIGH),
         "low" => Some(LOW),

@@ -12,10 +12,10 @@ use weir_llm_host::prompt::BYTES_PER_TOKEN;
 use weir_policy::Overload;
 use weir_replay::record::{COLUMNS, Cache, Record};
 use weir_replay::summary::Figures;
-use weir_replay::table;
+use weir_replay::table::{self, BadInput};
 use weir_replay::whole_file::WholeFile;
 use weir_replay::workload::{self, Request};
-use weir_sim::workload::{Job, SEPARATOR};
+use weir_sim::workload::{Job, SEPARATOR, class};
 use weir_sim::{Ended, Scenario, Workload, simulate};
 
 use super::progress::Progress;
@@ -26,7 +26,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
     let name = args.workload.display();
     let requests = table::open(&args.workload)
         .map_err(anyhow::Error::from)
-        .and_then(|input| Ok(workload::read(input)?))
+        .and_then(|input| Ok(workload::read_each(input, has_class)?))
         .with_context(|| name.to_string())?;
     let workload = Workload::of(&requests, args.language_model).map_err(|(index, priority)| {
         anyhow!(
@@ -74,6 +74,18 @@ pub(super) fn run(args: &Args) -> Result<()> {
     }
     println!("{}", serde_json::to_string_pretty(&figures.summary())?);
     Ok(())
+}
+
+/// Every priority has a class.
+fn has_class(line: usize, request: &Request) -> Result<(), BadInput> {
+    let priority = &request.priority;
+    match class(priority) {
+        Some(_) => Ok(()),
+        None => {
+            let reason = format!("{priority:?} is neither high nor low");
+            Err(BadInput::new(line, "priority", reason))
+        }
+    }
 }
 
 /// Of a list of keys.
