@@ -45,7 +45,7 @@ pub enum Reason {
     KnownCached,
     /// The key was sent there a moment ago; of several, one at least of those that it has.
     AssumedCached,
-    /// Nobody who admits the request has the key; of several, the first.
+    /// Nobody who admits the request has the key; of several, more than half from the first on.
     NotCached,
     /// The request has no key to choose by.
     NoKey,

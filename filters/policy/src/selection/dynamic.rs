@@ -2,8 +2,10 @@
 //! Where the key is cached, then where least is in progress (document 001, section 9.2.3).
 //!
 //! Of several keys in prefix order, the host comes first that holds the most of them, from the first on; of as
-//! many, one that said so of all comes before one where some are only assumed. A key that every request
-//! begins with makes whoever had it first come first for all: callers leave such keys out.
+//! many, one that said so of all comes before one where some are only assumed. A beginning counts that is
+//! more than half of the list. Else a key that every request begins with, such as a system prompt, would
+//! bring all requests to whoever had it first, however loaded.
+//! (The `cache_aware` routers of SGLang and vLLM ask for 0.3 of the prompt, and for balanced queues besides.)
 //!
 //! Its cost does not grow with the fleet: of a key's holders and of the other hosts at most a sample is
 //! looked at. Ties are broken at random, so that callers with the same tables do not all take the same host.
@@ -95,7 +97,11 @@ pub(super) fn select_by_prefix(
     rng: &mut impl Rng,
 ) -> (Ranked, Reason) {
     let mut best = Best::new(candidates, rng.next_u64());
-    for prefix in candidates.prefixes(rng.next_u32()).iter() {
+    let prefixes = candidates.prefixes(rng.next_u32());
+    for prefix in prefixes
+        .iter()
+        .filter(|prefix| 2 * prefix.keys as usize > keys.len())
+    {
         let lacking = keys.len().saturating_sub(prefix.keys as usize);
         best.offer(prefix.host, Status::lacking(lacking, prefix.assumed));
     }

@@ -9,7 +9,7 @@ use crate::history::{HOSTS, KEYS, World, histories};
 
 proptest! {
     /// Document 001, section 9.2.3: order all eligible hosts by cache status, then by jobs in progress. Of
-    /// several keys the status is how many a host has, from the first on.
+    /// several keys the status is how many a host has, from the first on, if more than half of them.
     #[test]
     fn dynamic_names_the_hosts_that_sorting_all_of_them_would(
         history in histories(Just(Selection::Dynamic)),
@@ -25,7 +25,10 @@ proptest! {
             let decision = world.cluster.decide(&Request { keys, rank }, world.now, &mut rng(seed));
             let Outcome::Send(ranked) = decision.outcome else { continue };
             let score = |host: usize| {
-                let (held, assumed) = world.prefix(host, &names);
+                let (held, assumed) = match world.prefix(host, &names) {
+                    (held, assumed) if 2 * held > names.len() => (held, assumed),
+                    _ => (0, false),
+                };
                 (world.is_suspect(host), names.len() - held, assumed, world.in_progress(host))
             };
             let mut expected: Vec<_> = world.eligible(rank).into_iter().map(score).collect();
@@ -75,14 +78,28 @@ fn of_several_keys_the_longest_beginning_counts_and_a_gap_ends_it() {
         (key(3), vec![(4, false), (1, false)]),
     ];
     cluster.set_cache_shard(0, cache(held));
-    let asked = crate::fleet::request(Keys::new([1, 2, 3, 4].map(key)));
+    let asked = crate::fleet::request(Keys::new([1, 2, 3].map(key)));
     let decision = cluster.decide(&asked, NOW, &mut rng(1));
-    assert_eq!(named(&cluster, &decision), [id(2), id(3), id(1)]);
+    assert_eq!(named(&cluster, &decision)[..2], [id(2), id(3)]);
     assert_eq!(decision.reason, Reason::KnownCached);
     cluster.assigned(id(9), &[1, 2, 3].map(key), NOW);
     let decision = cluster.decide(&asked, NOW, &mut rng(1));
     assert_eq!(named(&cluster, &decision), [id(9), id(2), id(3)]);
     assert_eq!(decision.reason, Reason::AssumedCached);
+}
+
+#[test]
+fn a_beginning_that_all_requests_share_does_not_bring_them_all_to_one_host() {
+    let mut cluster = cluster(select(Selection::Dynamic), (0..14).map(host).collect());
+    for number in 0..140 {
+        let own = [1000 + number, 2000 + number];
+        let keys = [1, own[0], own[1]].map(key);
+        let host = chosen(&cluster, Keys::new(keys), &mut rng(number));
+        cluster.assigned(host, &keys, NOW);
+    }
+    for number in 0..14 {
+        assert_eq!(cluster.in_flight(id(number)), 10);
+    }
 }
 
 #[test]
