@@ -3,22 +3,21 @@
 
 use std::time::Duration;
 
-use prost::Message;
 use rand::Rng;
 use serde::Serialize;
 use weir_policy::{
-    CLASSES, Cluster, Holder, HostId, HostState, KeyHash, Outcome, Patience, Rank, Request, Table,
+    CLASSES, Cluster, HostState, KeyHash, Keys, MAX_KEYS, Outcome, Patience, Rank, Request, Table,
     shard_of, user_priority,
 };
 use weir_tables::{
-    CACHE_SHARD_TYPE, HOST_TABLE_TYPE, cache_shard_name, decode_cache_shard, decode_host_table, v1,
+    CACHE_SHARD_TYPE, HOST_TABLE_TYPE, cache_shard_name, decode_cache_shard, decode_host_table,
 };
 
 use crate::state::view::{View, state_name};
 
 /// The filter's default names of classes; others are the filter's configuration, which is not known here.
 const NAMES: [(&str, u8); 2] = [("high", 0), ("low", 16)];
-const PARAMETERS: &str = "cluster (required), key, priority, user";
+const PARAMETERS: &str = "cluster (required), key, key_separator, priority, user";
 /// Hosts that a reader can take in.
 const MOST_SHOWN: usize = 50;
 /// Any origin will do, if it is later than the oldest figures.
@@ -43,8 +42,8 @@ pub struct Problem {
 pub struct Question {
     /// Name of the cluster.
     pub cluster: String,
-    /// Name of the key.
-    pub key: Option<String>,
+    /// Names of the keys, in prefix order; nearly always one.
+    pub keys: Vec<String>,
     /// B and U.
     pub rank: Rank,
 }
@@ -52,11 +51,13 @@ pub struct Question {
 impl Question {
     /// Checks parameters of a URL. Without a user, U is 0: the last of its class to be shed.
     pub fn parse(parameters: &[(String, String)], view: &View, hour: u64) -> Result<Self, Problem> {
-        let (mut cluster, mut key, mut class, mut user) = (None, None, None, 0);
+        let (mut cluster, mut key, mut separator) = (None, None, None);
+        let (mut class, mut user) = (None, 0);
         for (name, value) in parameters {
             match name.as_str() {
                 "cluster" => cluster = Some(value.clone()),
-                "key" => key = Some(value.clone()).filter(|key| !key.is_empty()),
+                "key" => key = Some(value.as_str()),
+                "key_separator" => separator = Some(value.as_str()).filter(|text| !text.is_empty()),
                 "priority" if value.is_empty() => {}
                 "priority" => class = Some(parse_class(value)?),
                 "user" if value.is_empty() => {}
@@ -85,7 +86,16 @@ impl Question {
         }
         // "low" is the filter's default class.
         let rank = Rank::new(class.unwrap_or(NAMES[1].1), user);
-        Ok(Self { cluster, key, rank })
+        let key = key.unwrap_or_default();
+        let names = separator.map_or(vec![key], |separator| {
+            key.split(separator).map(str::trim_ascii).collect()
+        });
+        let names = names.into_iter().filter(|name| !name.is_empty());
+        Ok(Self {
+            cluster,
+            keys: names.take(MAX_KEYS).map(str::to_owned).collect(),
+            rank,
+        })
     }
 }
 
@@ -115,8 +125,8 @@ fn parse_class(text: &str) -> Result<u8, Problem> {
 #[allow(missing_docs)]
 pub struct Explanation {
     pub cluster: String,
-    pub key: Option<String>,
-    pub key_hash: Option<String>,
+    pub keys: Vec<String>,
+    pub key_hashes: Vec<String>,
     pub class: u8,
     pub user_priority: u16,
     pub rank: u16,
@@ -131,7 +141,7 @@ pub struct Explanation {
     pub selection: String,
     pub table_version: String,
     pub table_age_ms: u64,
-    pub cache_shard: Option<String>,
+    pub cache_shards: Vec<String>,
     /// Best first.
     pub ranked: Vec<Row>,
     /// The others, at most fifty.
@@ -148,6 +158,8 @@ pub struct Row {
     pub state: &'static str,
     /// `known`, `assumed` or `no`.
     pub cached: &'static str,
+    /// How many of the keys, from the first on.
+    pub cached_keys: usize,
     pub in_progress: Option<u32>,
     pub queued: Option<u32>,
     pub queuing_delay_ms: Option<f64>,
@@ -182,28 +194,31 @@ pub fn explain(
             reason: format!("proxies refuse this table: {refusal}"),
             ..not_pushed()
         })?;
-    let key = question.key.as_ref().map(|key| KeyHash::of(key.as_bytes()));
+    let names = question.keys.iter();
+    let keys = Keys::new(names.map(|name| KeyHash::of(name.as_bytes())));
     let mut cluster = Cluster::default();
     cluster.set_table(table.clone(), NOW - age, NOW);
-    let shard_name = key.filter(|_| table.cache_shards() > 0).map(|key| {
-        let shards = table.cache_shards();
-        (
-            shard_of(key, shards),
-            cache_shard_name(name, shards, shard_of(key, shards)),
-        )
-    });
-    let mut holders = Vec::new();
-    if let Some((shard, shard_name)) = &shard_name
-        && let Some(pushed) = view.snapshot.get(CACHE_SHARD_TYPE, shard_name)
-        && let Ok((_, contents)) = decode_cache_shard(shard_name, &pushed.body)
-    {
-        holders = key
-            .map(|key| self::holders(&pushed.body, key))
-            .unwrap_or_default();
-        cluster.set_cache_shard(*shard, contents);
+    let shards = table.cache_shards();
+    let mut asked_of: Vec<u32> = keys
+        .as_slice()
+        .iter()
+        .map(|key| shard_of(*key, shards))
+        .collect();
+    asked_of.sort_unstable();
+    asked_of.dedup();
+    asked_of.retain(|_| shards > 0);
+    let mut cache_shards = Vec::new();
+    for shard in asked_of {
+        let name = cache_shard_name(name, shards, shard);
+        if let Some(pushed) = view.snapshot.get(CACHE_SHARD_TYPE, &name)
+            && let Ok((_, contents)) = decode_cache_shard(&name, &pushed.body)
+        {
+            cluster.set_cache_shard(shard, contents);
+        }
+        cache_shards.push(name);
     }
     let rank = question.rank;
-    let request = Request { key, rank };
+    let request = Request { keys, rank };
     let decision = cluster.decide_or_hold(&request, Patience::new(NOW), NOW, rng);
     let (mut held_for, mut hedged_after) = (None, None);
     let (outcome, ranked) = match decision.outcome {
@@ -219,16 +234,17 @@ pub fn explain(
         Outcome::NoHost => ("no_host", Vec::new()),
         Outcome::Fallback => ("fallback", Vec::new()),
     };
-    let row = |host: &u32| row(&cluster, &table, *host, &holders, question.rank);
+    let row = |host: &u32| row(&cluster, &table, *host, &request);
     let all = 0..table.hosts().len() as u32;
     let others: Vec<u32> = all
         .filter(|host| !ranked.contains(host))
         .take(MOST_SHOWN)
         .collect();
+    let hashes = request.keys.as_slice().iter();
     Ok(Explanation {
         cluster: name.clone(),
-        key: question.key.clone(),
-        key_hash: key.map(|key| format!("{:016x}", key.0)),
+        keys: question.keys.clone(),
+        key_hashes: hashes.map(|key| format!("{:016x}", key.0)).collect(),
         class: question.rank.class(),
         user_priority: question.rank.number() % weir_policy::USERS,
         rank: question.rank.number(),
@@ -240,51 +256,30 @@ pub fn explain(
         selection: shown.selection.clone(),
         table_version: pushed.version.to_string(),
         table_age_ms: age.as_millis() as u64,
-        cache_shard: shard_name.map(|(_, name)| name),
+        cache_shards,
         ranked: ranked.iter().filter_map(row).collect(),
         others: others.iter().filter_map(row).collect(),
         note: "A proxy also counts its own requests in flight and its hosts' answers, and breaks ties at random.",
     })
 }
 
-/// Who holds the key, as a shard that decodes says.
-fn holders(shard: &[u8], key: KeyHash) -> Vec<Holder> {
-    let Ok(shard) = v1::CacheShard::decode(shard) else {
-        return Vec::new();
-    };
-    let Ok(found) = shard.keys.binary_search(&key.0) else {
-        return Vec::new();
-    };
-    let start = found
-        .checked_sub(1)
-        .map_or(0, |before| shard.holders_end[before] as usize);
-    let entries = &shard.holders[start..shard.holders_end[found] as usize];
-    let holder = |entry: &u32| Holder {
-        host: HostId(shard.host_ids[*entry as usize / 2]),
-        assumed: entry % 2 == 1,
-    };
-    entries.iter().map(holder).collect()
-}
-
-fn row(
-    cluster: &Cluster,
-    table: &Table,
-    index: u32,
-    holders: &[Holder],
-    rank: Rank,
-) -> Option<Row> {
+fn row(cluster: &Cluster, table: &Table, index: u32, request: &Request) -> Option<Row> {
     let host = table.host(index)?;
-    let holder = holders.iter().find(|holder| holder.host == host.id());
+    let keys = request.keys.as_slice().iter();
+    let prefix: Vec<_> = keys
+        .map_while(|key| cluster.cache().holder(*key, host.id()))
+        .collect();
     let level = cluster.level(index);
     let load = host.load.as_ref();
     Some(Row {
         address: host.address.clone(),
         state: state_name(host.state),
-        cached: match holder {
-            Some(holder) if holder.assumed => "assumed",
-            Some(_) => "known",
-            None => "no",
+        cached: match prefix.as_slice() {
+            [] => "no",
+            held if held.iter().any(|holder| holder.assumed) => "assumed",
+            _ => "known",
         },
+        cached_keys: prefix.len(),
         in_progress: load.map(|load| load.in_progress),
         queued: load.map(|load| load.queued),
         queuing_delay_ms: load
@@ -293,6 +288,7 @@ fn row(
         load_age_ms: load.map(|load| NOW.saturating_sub(load.observed).as_millis() as u64),
         load_stale: load.is_some_and(|load| load.is_stale(NOW, table.policy().stale_after)),
         admission_level: level.map_or(0, |level| level.ranks()),
-        admits: host.state == HostState::Up && level.is_some_and(|level| level.admits(rank)),
+        admits: host.state == HostState::Up
+            && level.is_some_and(|level| level.admits(request.rank)),
     })
 }

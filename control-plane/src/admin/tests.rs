@@ -34,7 +34,7 @@ async fn view_with(policy: &str) -> View {
     let mut state = crate::state::State::new(config, 1, Metrics::default(), now);
     let changes = Changes {
         reset: true,
-        added: vec![KeyHash::of(b"a")],
+        added: vec![KeyHash::of(b"a"), KeyHash::of(b"b1")],
         removed: vec![],
     };
     for host in hosts {
@@ -107,6 +107,25 @@ async fn it_names_the_host_that_has_the_key_first_and_says_why() {
 }
 
 #[tokio::test]
+async fn of_several_keys_it_says_how_many_each_host_has_from_the_first_on() {
+    let view = view().await;
+    let list = parameters("cluster=rules&key=a; b1;;x&key_separator=;");
+    let question = Question::parse(&list, &view, 0).unwrap();
+    assert_eq!(question.keys, ["a", "b1", "x"]);
+    let answer = explain(&view, &question, &mut StdRng::seed_from_u64(1)).unwrap();
+    let (first, second) = (&answer.ranked[0], &answer.ranked[1]);
+    assert_eq!(
+        (first.address.as_str(), first.cached, first.cached_keys),
+        ("127.0.0.1:2", "known", 2)
+    );
+    assert_eq!((second.cached, second.cached_keys), ("no", 0));
+    assert_eq!(answer.reason, "known_cached");
+    let one = parameters("cluster=rules&key=a;b1");
+    let question = Question::parse(&one, &view, 0).unwrap();
+    assert_eq!(question.keys, ["a;b1"], "without a separator it is one key");
+}
+
+#[tokio::test]
 async fn a_question_that_cannot_be_answered_says_what_could_be_asked() {
     let view = view().await;
     let problem = |text: &str| Question::parse(&parameters(text), &view, 0).unwrap_err();
@@ -128,7 +147,13 @@ async fn a_question_that_cannot_be_answered_says_what_could_be_asked() {
     assert_eq!(problem("cluster=rules&priority=32").possible[2], "0 to 31");
     assert_eq!(
         problem("cluster=rules&usr=x").possible,
-        ["cluster (required)", "key", "priority", "user"]
+        [
+            "cluster (required)",
+            "key",
+            "key_separator",
+            "priority",
+            "user"
+        ]
     );
 }
 

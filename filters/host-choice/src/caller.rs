@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 
-use weir_policy::{KeyHash, Rank, Request, USERS, user_priority};
+use weir_policy::{KeyHash, Keys, Rank, Request, USERS, user_priority};
 
 use crate::config::{
     ClusterConfig, Config, KEY_HEADER, KeySource, PRIORITY_HEADER, Trust, USER_HEADER, UserSource,
@@ -46,9 +46,21 @@ pub(crate) fn read(
     // Nobody in particular: every request takes its chance.
     let user = user.unwrap_or((random % u64::from(USERS)) as u8);
     Request {
-        key: key.map(KeyHash::of),
+        keys: match (key, cluster.key_separator) {
+            (Some(list), Some(separator)) => split(list, separator),
+            (key, _) => key.map(KeyHash::of).into(),
+        },
         rank: Rank::new(config.class(told.priority), user),
     }
+}
+
+/// Several keys; spaces around them and places without one do not count.
+fn split(list: &[u8], separator: u8) -> Keys {
+    let names = list.split(|byte| *byte == separator);
+    let names = names
+        .map(<[u8]>::trim_ascii)
+        .filter(|name| !name.is_empty());
+    Keys::new(names.map(KeyHash::of))
 }
 
 /// What the headers say.

@@ -59,6 +59,7 @@ impl Default for Written {
 struct WrittenCluster {
     table: Option<String>,
     key: KeySource,
+    key_separator: Option<char>,
     priority_header: String,
     user: UserSource,
 }
@@ -68,6 +69,7 @@ impl Default for WrittenCluster {
         Self {
             table: None,
             key: KeySource::default(),
+            key_separator: None,
             priority_header: PRIORITY_HEADER.into(),
             user: UserSource::default(),
         }
@@ -152,6 +154,8 @@ pub struct ClusterConfig {
     pub table: Rc<str>,
     /// Where the key is.
     pub key: KeySource,
+    /// What separates several keys in prefix order; none: it is one key, whatever it holds.
+    pub key_separator: Option<u8>,
     /// The header that names the priority.
     pub priority_header: String,
     /// Where the user is.
@@ -291,6 +295,13 @@ fn check_cluster(name: &str, written: WrittenCluster) -> Result<ClusterConfig, C
             }
         }
     }
+    let key_separator = match written.key_separator {
+        Some(separator) if !separator.is_ascii_punctuation() => {
+            let reason = format!("{separator:?} is not an ASCII punctuation character");
+            return Err(error(field("key_separator"), reason));
+        }
+        separator => separator.map(|separator| separator as u8),
+    };
     if let UserSource::Header(header) = &written.user {
         check_header(&field("user.header"), header)?;
     }
@@ -299,6 +310,7 @@ fn check_cluster(name: &str, written: WrittenCluster) -> Result<ClusterConfig, C
     Ok(ClusterConfig {
         table: table.into(),
         key,
+        key_separator,
         priority_header,
         user,
     })
@@ -399,7 +411,7 @@ mod tests {
 
     #[test]
     fn each_fault_is_named_with_its_field() {
-        let faults: [(&str, &str); 12] = [
+        let faults: [(&str, &str); 14] = [
             (r#"{"tik":"1s"}"#, "unknown field `tik`"),
             (r#"{"clusters":{"a":{"keys":{}}}}"#, "unknown field `keys`"),
             (r#"{"trust":"some"}"#, "unknown variant `some`"),
@@ -429,6 +441,14 @@ mod tests {
             (
                 r#"{"clusters":{"a":{"key":{"path":"/x"}}}}"#,
                 "clusters.a.key.path:",
+            ),
+            (
+                r#"{"clusters":{"a":{"key_separator":"x"}}}"#,
+                "clusters.a.key_separator: 'x' is not an ASCII punctuation",
+            ),
+            (
+                r#"{"clusters":{"a":{"key_separator":";;"}}}"#,
+                "a character",
             ),
         ];
         for (json, expected) in faults {

@@ -59,7 +59,7 @@ impl Sent {
         Some(Self {
             table: Rc::clone(table),
             host,
-            request: *request,
+            request: request.clone(),
             at: now,
             status: None,
             hedged: hedged.map(|after| now + after),
@@ -98,7 +98,7 @@ impl Sent {
                 (self.host, self.at) = (host, now);
             }
             vm.answered(&self.table, host, load);
-            if let (Some(key), Some(spent)) = (self.request.key, spent) {
+            if let (Some(key), Some(spent)) = (self.request.keys.last(), spent) {
                 vm.spent(&self.table, host, key, spent, now);
             }
         });

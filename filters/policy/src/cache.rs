@@ -226,18 +226,54 @@ impl CacheIndex {
 
     /// At most `limit` holders of the key. Where it has more, they start at the one that `random` points
     /// at, so that all of them get their turn.
+    /// What is known of the key at the host. It looks at every holder: not for decisions.
+    pub fn holder(&self, key: KeyHash, host: HostId) -> Option<Holder> {
+        let mut holders = self.holders(key, usize::MAX, 0);
+        holders.find(|holder| holder.host == host)
+    }
+
+    /// At most `limit` holders of the key; see [`Entries::sample`].
     pub(crate) fn holders(
         &self,
         key: KeyHash,
         limit: usize,
         random: u32,
     ) -> impl Iterator<Item = Holder> + '_ {
+        self.entries(key).sample(limit, random)
+    }
+
+    /// What is known of the key.
+    pub(crate) fn entries(&self, key: KeyHash) -> Entries<'_> {
         let shard = self
             .shards
             .get(shard_of(key, self.shards.len() as u32) as usize);
         let entries = shard
             .and_then(|shard| shard.holders.get(shard.entries(key)))
             .unwrap_or_default();
+        Entries { shard, entries }
+    }
+}
+
+/// The holders of one key.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Entries<'a> {
+    shard: Option<&'a CacheShard>,
+    entries: &'a [u32],
+}
+
+impl<'a> Entries<'a> {
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// At most `limit` of them. Where there are more, they start at the one that `random` points at, so
+    /// that all of them get their turn.
+    pub(crate) fn sample(self, limit: usize, random: u32) -> impl Iterator<Item = Holder> + 'a {
+        let entries = self.entries;
         let start = if entries.len() > limit {
             crate::key::scale(random, entries.len())
         } else {
@@ -247,7 +283,7 @@ impl CacheIndex {
         head.iter()
             .chain(tail)
             .take(limit)
-            .filter_map(move |entry| shard?.holder(*entry))
+            .filter_map(move |entry| self.shard?.holder(*entry))
     }
 }
 

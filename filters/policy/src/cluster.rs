@@ -9,7 +9,7 @@ use crate::key::scale;
 use crate::selection::{Candidates, Ring};
 use crate::standing::Clock;
 use crate::{
-    Assignment, CacheIndex, CacheShard, Cost, Decision, HostId, HostState, KeyHash, Level, Load,
+    Assignment, CacheIndex, CacheShard, Cost, Decision, HostId, HostState, Keys, Level, Load,
     Outcome, Reason, Request, Table,
 };
 
@@ -101,12 +101,17 @@ impl Cluster {
         let sent = Sent {
             at: now,
             class: request.rank.class(),
-            work: self.cost(request.key).run,
+            work: self.cost(&request.keys).run,
             ended: false,
         };
         self.feedback.change(index, |row| row.assigned(sent));
-        if let Some(key) = request.key {
-            let assignment = Assignment { key, host, at: now };
+        // The first keys last: without them the others are of no use, and the oldest are forgotten first.
+        for key in request.keys.as_slice().iter().rev() {
+            let assignment = Assignment {
+                key: *key,
+                host,
+                at: now,
+            };
             self.feedback.assumed.insert(assignment, true, lifetime);
         }
     }
@@ -174,9 +179,9 @@ impl Cluster {
             .map_or(0, |feedback| feedback.in_flight)
     }
 
-    /// What a request for the key is expected to cost; of a key that nobody has seen, what all do.
-    pub fn cost(&self, key: Option<KeyHash>) -> Cost {
-        let known = key.and_then(|key| self.cache.cost(key));
+    /// What a request for the keys is expected to cost; where nobody has seen the last of them, what all do.
+    pub fn cost(&self, keys: &Keys) -> Cost {
+        let known = keys.last().and_then(|key| self.cache.cost(key));
         let mean = || self.table().map(Table::mean_cost);
         known.or_else(mean).unwrap_or_default()
     }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 use std::time::Duration;
 
-use crate::{KeyHash, Rank, Ranked};
+use crate::{Keys, Rank, Ranked};
 
 /// What is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     /// What the host should have in its cache; none where the caller does not say.
-    pub key: Option<KeyHash>,
+    pub keys: Keys,
     /// How important it is.
     pub rank: Rank,
 }
@@ -47,11 +47,12 @@ pub struct Decision {
 /// Why a decision was taken: about its first host where it names hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reason {
-    /// The host said that it has the key.
+    /// The host said that it has the key; of several, that it has more of them, from the first on, than
+    /// others.
     KnownCached,
-    /// The key was sent there a moment ago.
+    /// The key was sent there a moment ago; of several, one at least of those that it has.
     AssumedCached,
-    /// Nobody who admits the request has the key.
+    /// Nobody who admits the request has the key; of several, more than half from the first on.
     NotCached,
     /// The request has no key to choose by.
     NoKey,

@@ -11,7 +11,8 @@ use crate::{HostId, KeyHash, Load, Work};
 /// Assignments remembered per host between two observations of its load. Beyond them a host is so much
 /// more loaded than its peers that the exact number does not matter.
 const MAX_ASSIGNED_SINCE: usize = 1024;
-/// Keys that are assumed cached somewhere, at most: 10 s of 800 requests a second for different keys.
+/// Keys that are assumed cached somewhere, at most: 10 s of 800 requests a second for different keys, or of 32
+/// with 25 keys each.
 const MAX_ASSUMED_KEYS: usize = 8192;
 /// Hosts that one key is assumed cached at, the newest ones.
 const MAX_ASSUMED_HOSTS: usize = 4;

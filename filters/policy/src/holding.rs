@@ -100,7 +100,7 @@ impl Cluster {
     /// How long the request may be held instead of what was decided, and for what.
     fn hold(&self, request: &Request, decision: &Decision) -> Option<(Duration, Reason)> {
         let holding = &self.table()?.policy().holding;
-        match (decision.outcome, decision.reason, request.key) {
+        match (decision.outcome, decision.reason, request.keys.last()) {
             (Outcome::Shed { .. }, ..) if !holding.for_eligible.is_zero() => {
                 Some((holding.for_eligible, Reason::HeldForEligible))
             }

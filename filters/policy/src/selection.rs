@@ -14,19 +14,22 @@ use std::time::Duration;
 use rand::Rng;
 
 use crate::cluster::Cluster;
+use crate::prefix::Prefixes;
 use crate::standing::Clock;
-use crate::{Ranked, Reason, Request, Table};
+use crate::{KeyHash, Ranked, Reason, Request, Table};
 
 /// The selection policies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Selection {
-    /// The production method of document 001 (section 9.2.1): shuffle by key, take the first.
+    /// The production method of document 001 (section 9.2.1): shuffle by key (of several the second), take
+    /// the first.
     Baseline,
     /// Any host (section 9.2.2).
     Random,
-    /// By key; a host that joins or leaves moves only its own share of the keys.
+    /// By key (of several the second); a host that joins or leaves moves only its own share of the keys.
     Rendezvous,
-    /// Where the key is cached, then where least is in progress (section 9.2.3).
+    /// Where the key is cached, of several the most from the first on (if that is more than half of them), then where least is in progress
+    /// (section 9.2.3).
     Dynamic,
     /// Where it is expected to be done first.
     Estimate,
@@ -51,6 +54,12 @@ impl Candidates<'_> {
         self.table.policy().ranked_hosts.min(self.eligible.len())
     }
 
+    /// Which hosts hold how many of the request's keys, from the first on.
+    pub(crate) fn prefixes(&self, random: u32) -> Prefixes {
+        let keys = self.request.keys.as_slice();
+        Prefixes::new(self.cluster, self.table, keys, self.now, random)
+    }
+
     /// Whether the host with this table index is one of the eligible.
     pub(crate) fn is_eligible(&self, host: u32) -> bool {
         let admission = &self.cluster.admission;
@@ -62,16 +71,23 @@ impl Candidates<'_> {
     }
 }
 
+/// The key that policies which hash go by: of several the second. The first is often what every request
+/// begins with (a system prompt), and would bring all to one host; the last is often of this request alone.
+fn telling(keys: &[KeyHash]) -> Option<KeyHash> {
+    keys.get(1).or(keys.first()).copied()
+}
+
 impl Selection {
     pub(crate) fn select(
         self,
         candidates: &Candidates<'_>,
         rng: &mut impl Rng,
     ) -> (Ranked, Reason) {
-        let Some(key) = candidates.request.key else {
+        let keys = candidates.request.keys.as_slice();
+        let Some(key) = telling(keys) else {
             return match self {
                 Self::Dynamic => dynamic::least_in_progress(candidates, rng),
-                Self::Estimate => estimate::select(candidates, None, rng),
+                Self::Estimate => estimate::select(candidates, rng),
                 _ => (random::select(candidates, rng), Reason::NoKey),
             };
         };
@@ -79,8 +95,9 @@ impl Selection {
             Self::Baseline => (baseline::select(candidates, key), Reason::Baseline),
             Self::Random => (random::select(candidates, rng), Reason::Random),
             Self::Rendezvous => (rendezvous::select(candidates, key), Reason::Rendezvous),
+            Self::Dynamic if keys.len() > 1 => dynamic::select_by_prefix(candidates, keys, rng),
             Self::Dynamic => dynamic::select(candidates, key, rng),
-            Self::Estimate => estimate::select(candidates, Some(key), rng),
+            Self::Estimate => estimate::select(candidates, rng),
         }
     }
 }

@@ -11,8 +11,8 @@ use std::time::Duration;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use weir_policy::{
-    CacheShard, Cluster, Host, HostId, HostState, KeyHash, Level, Load, Outcome, Overload, Policy,
-    Rank, Request, Selection, Table,
+    CacheShard, Cluster, Host, HostId, HostState, KeyHash, Keys, Level, Load, Outcome, Overload,
+    Policy, Rank, Request, Selection, Table,
 };
 
 thread_local! {
@@ -80,7 +80,7 @@ fn cluster(selection: Selection, open: usize) -> Cluster {
     );
     cluster.set_cache_shard(0, shard);
     let request = Request {
-        key: Some(KeyHash(2)),
+        keys: KeyHash(2).into(),
         rank: Rank::new(16, 64),
     };
     cluster.assigned(HostId::of(&address(20)), &request, NOW);
@@ -96,16 +96,22 @@ fn a_decision_takes_no_memory_from_the_heap() {
         Selection::Dynamic,
         Selection::Estimate,
     ];
-    let keys = [None, Some(KeyHash(1)), Some(KeyHash(2)), Some(KeyHash(3))];
+    let keys = [
+        Keys::default(),
+        KeyHash(1).into(),
+        KeyHash(2).into(),
+        KeyHash(3).into(),
+        Keys::new([1, 2, 3].map(KeyHash)),
+    ];
     // All open, most closed, all but one closed.
     for (selection, open) in selections
         .into_iter()
         .flat_map(|s| [1, 10, 1000].map(|open| (s, open)))
     {
         let cluster = cluster(selection, open);
-        for key in keys {
+        for keys in &keys {
             let request = Request {
-                key,
+                keys: keys.clone(),
                 rank: Rank::new(16, 64),
             };
             let mut rng = SmallRng::seed_from_u64(1);
@@ -115,7 +121,7 @@ fn a_decision_takes_no_memory_from_the_heap() {
             assert_eq!(
                 ALLOCATIONS.get(),
                 before,
-                "{selection:?}, one of {open} open, {key:?}"
+                "{selection:?}, one of {open} open, {keys:?}"
             );
             assert!(
                 matches!(fresh.outcome, Outcome::Send(_))

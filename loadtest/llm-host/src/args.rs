@@ -27,6 +27,10 @@ pub(crate) struct Args {
     /// Largest body of a request.
     #[arg(long, value_name = "BYTES", default_value_t = 4 << 20)]
     pub(crate) max_body_bytes: usize,
+    /// Requests' keys are lists, with this in between: a name for each of the last full blocks of the
+    /// prompt, in their order. /cache then tells which of these blocks are cached.
+    #[arg(long, value_name = "CHARACTER")]
+    pub(crate) key_separator: Option<char>,
     /// Tokens of a block; 4 bytes of text count as a token.
     #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     block_tokens: u32,

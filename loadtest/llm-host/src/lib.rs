@@ -13,6 +13,7 @@
 
 pub mod engine;
 pub mod host;
+pub mod key;
 pub mod load;
 pub mod metrics;
 pub mod prefix_cache;
@@ -23,6 +24,7 @@ pub mod server;
 pub mod timing;
 
 pub use engine::{Engine, Settings};
+pub use key::Key;
 pub use load::Load;
 pub use prefix_cache::PrefixCache;
 pub use prompt::{BlockId, Prompt};

@@ -50,6 +50,7 @@ async fn main() -> anyhow::Result<()> {
             metrics: Metrics::new(&settings, &args.model),
             model: args.model.clone(),
             block_tokens: settings.block_tokens,
+            key_separator: args.key_separator,
             host: Host::start(Engine::new(settings, new_epoch()), origin),
             log: log.clone(),
         };

@@ -6,10 +6,10 @@ mod owners;
 mod tests;
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
 
 use weir_executor::CacheChanges;
 
+use crate::key::Key;
 use crate::prompt::BlockId;
 use owners::Owners;
 
@@ -121,9 +121,10 @@ impl PrefixCache {
 
     /// A prompt has been read: those of its blocks that are not here yet take reserved room and are
     /// pinned. Those that are must have been found and pinned before.
-    pub fn insert(&mut self, blocks: &[BlockId], key: Option<&Arc<str>>) {
+    pub fn insert(&mut self, blocks: &[BlockId], key: Option<&Key>) {
         let mut parent = None;
-        for id in blocks {
+        for (place, id) in blocks.iter().enumerate() {
+            let key = key.and_then(|key| key.of(place, blocks.len()));
             if self.blocks.contains_key(id) {
                 self.owners.shared(*id, key);
             } else {
@@ -198,7 +199,7 @@ impl PrefixCache {
 
     /// The keys that have come and gone since `version` of `epoch`. A key is here while a block is
     /// that was only ever read under this key: the first block that its prompts do not share with
-    /// others goes last.
+    /// others goes last. Where keys name blocks, a key is here while its block is.
     #[must_use]
     pub fn changes_since(&self, version: u64, epoch: Option<u64>) -> CacheChanges {
         self.owners.changes_since(version, epoch)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A request on its way through a host.
 
-use std::sync::Arc;
 use std::time::Duration;
 
+use crate::key::Key;
 use crate::prompt::Prompt;
 
 /// What is asked for.
@@ -14,7 +14,7 @@ pub struct Sequence {
     /// How much is to be written.
     pub output_tokens: u64,
     /// The caller's name for what it expects to be cached.
-    pub key: Option<Arc<str>>,
+    pub key: Option<Key>,
 }
 
 /// Names a sequence within its host; later ones are greater.

@@ -34,6 +34,8 @@ pub struct App {
     pub model: String,
     /// Tokens of a block.
     pub block_tokens: usize,
+    /// Keys are lists of names of blocks.
+    pub key_separator: Option<char>,
     /// Where answered requests are noted; shared between hosts.
     pub log: Option<Arc<RequestLog>>,
 }

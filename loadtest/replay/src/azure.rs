@@ -147,12 +147,25 @@ fn draw(
     let mut rng = SplitMix64::new(params.seed);
     let mut drawn = Vec::new();
     let window = params.from_minute..params.from_minute + params.minutes;
+    let mut last = 0;
     read_csv(counts, &COUNT_COLUMNS, |row| {
         let (minute, count) = (minute(row)?, row.whole("count")?);
         let key = row.text("keys");
         let Some(function) = functions.get(key) else {
             return Err(row.bad("keys", format!("{key:?} is not in the file of keys")));
         };
+        if minute < last {
+            let reason = format!("minute {minute} is before {last} of the line above");
+            return Err(row.bad("t_ms", reason));
+        }
+        last = minute;
+        let class = row.text("cls");
+        if class != function.trigger {
+            let trigger = &function.trigger;
+            let reason =
+                format!("{class:?} is not the trigger of {key:?} in the file of keys, {trigger:?}");
+            return Err(row.bad("cls", reason));
+        }
         if count > MAX_COUNT {
             return Err(row.bad("count", format!("is more than {MAX_COUNT}")));
         }
@@ -165,7 +178,7 @@ fn draw(
                 drawn.push(Invocation {
                     t_us: ((minute - params.from_minute) as f64 + place) * MINUTE_US,
                     key: key.to_owned(),
-                    class: row.text("cls").to_owned(),
+                    class: class.to_owned(),
                     run_us: function.run_ms(run) * 1e3 / params.speed_up,
                 });
             }

@@ -11,13 +11,13 @@
 
 mod arrivals;
 mod index;
-mod popularity;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::popularity::Popularity;
 use crate::rng::SplitMix64;
 use crate::workload::Request;
 
@@ -25,7 +25,6 @@ pub use arrivals::Rate;
 pub use index::{BadIndex, INDEX, Index, Project, RULES};
 
 use arrivals::Arrivals;
-use popularity::Popularity;
 
 /// More do not fit into memory everywhere, and are rather a slip in a flag than a load test.
 const MAX_EXPECTED: f64 = 10_000_000.0;

@@ -2,7 +2,7 @@
 //! Sends a workload open-loop and measures every answer.
 //!
 //! ```text
-//! extract ── azure, mooncake ──┐                                 bodies ──┐
+//! extract ── azure, mooncake, nasa, flash_crowd ──┐             bodies ──┐
 //!   index ── feeds ────────────┴──> workload file ──> workload ──> dispatch ──at its offset──> exchange (attempts, back-off) ──> Record
 //!                                                                                                                      │
 //!                                                            progress line, --out, summary  <── recorder (a thread) <──┘
@@ -17,11 +17,15 @@ pub mod bodies;
 pub mod dispatch;
 pub mod exchange;
 pub mod feeds;
+pub mod flash_crowd;
 pub mod mooncake;
+pub mod nasa;
+mod popularity;
 pub mod record;
 pub mod recorder;
 pub mod rng;
 pub mod summary;
 pub mod table;
 pub mod units;
+pub mod whole_file;
 pub mod workload;

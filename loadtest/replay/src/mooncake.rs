@@ -16,11 +16,13 @@ mod trace;
 
 use std::collections::HashSet;
 use std::io::BufRead;
+use std::time::Duration;
 
 use serde::Serialize;
 
 use crate::rng::SplitMix64;
 use crate::table::BadInput;
+use crate::units::micros;
 use crate::workload::Request;
 
 pub use prompt::{BLOCK_TOKENS, BYTES_PER_TOKEN, body};
@@ -35,6 +37,10 @@ pub struct Params {
     pub minutes: u64,
     /// Offsets are divided by this.
     pub speed_up: f64,
+    /// Whether keys are lists of blocks in prefix order; else a key names a session.
+    pub prefix_keys: bool,
+    /// Time to write a token of an answer, which makes run times; none: they are 0, the host knows.
+    pub decode_per_token: Option<Duration>,
     /// Share of the sessions kept, chosen at random.
     pub sample: f64,
     /// Seed of every random choice.
@@ -78,6 +84,8 @@ pub struct Made {
     pub request: Request,
     /// See [`body`].
     pub row: Row,
+    /// Its first own block.
+    pub session: u64,
 }
 
 /// Why no workload was made.
@@ -104,26 +112,37 @@ pub fn convert(trace: impl BufRead, params: &Params) -> Result<(Vec<Made>, Repor
     for ((row, at_us), key) in rows.into_iter().zip(moments).zip(&sessions.keys) {
         if kept.contains(key) {
             let t_us = (at_us - start_us) as f64 / params.speed_up;
-            let request = request(t_us as u64, *key, &row, made.len());
-            made.push(Made { request, row });
+            let name = match params.prefix_keys {
+                true => sessions::list(&row, &sessions.common),
+                false => key.to_string(),
+            };
+            let request = request(t_us as u64, name, &row, made.len(), params);
+            let session = *key;
+            made.push(Made {
+                request,
+                row,
+                session,
+            });
         }
     }
     if made.is_empty() {
         let end = params.from_minute + params.minutes;
         return Err(Error::Empty(params.from_minute, end));
     }
-    let report = report(&made, params, sessions.common_blocks);
+    let report = report(&made, params, sessions.common.len());
     Ok((made, report))
 }
 
 /// The source knows neither priorities nor users.
-fn request(t_us: u64, key: u64, row: &Row, number: usize) -> Request {
+fn request(t_us: u64, key: String, row: &Row, number: usize, params: &Params) -> Request {
+    let per_token = params.decode_per_token.unwrap_or_default();
+    let tokens = u32::try_from(row.output_tokens).unwrap_or(u32::MAX);
     Request {
         t_us,
-        key: key.to_string(),
+        key,
         priority: "low".to_owned(),
         user: String::new(),
-        run_us: 0,
+        run_us: micros(per_token.saturating_mul(tokens)),
         bytes: row.prompt_tokens * BYTES_PER_TOKEN as u64,
         body: Some(format!("{number:06}.json")),
     }
@@ -132,8 +151,8 @@ fn request(t_us: u64, key: u64, row: &Row, number: usize) -> Request {
 fn report(made: &[Made], params: &Params, common_blocks: usize) -> Report {
     let (mut keys, mut seen) = (HashSet::new(), HashSet::<u64>::new());
     let (mut returning, mut blocks, mut found) = (0, 0, 0);
-    for Made { request, row } in made {
-        returning += usize::from(!keys.insert(&request.key));
+    for Made { row, session, .. } in made {
+        returning += usize::from(!keys.insert(session));
         let full = row.full_blocks();
         blocks += full.len();
         found += full.iter().take_while(|id| seen.contains(*id)).count();

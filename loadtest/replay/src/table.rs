@@ -65,7 +65,12 @@ impl<R: BufRead> Lines<R> {
         let n = (&mut self.input)
             .take(MAX_LINE + 1)
             .read_until(b'\n', &mut bytes)
-            .map_err(|e| bad(e.to_string()))?;
+            .map_err(|e| match e.kind() {
+                io::ErrorKind::UnexpectedEof => {
+                    bad("the packed data end here: cut short".to_owned())
+                }
+                _ => bad(e.to_string()),
+            })?;
         if n == 0 {
             return Ok(None);
         }

@@ -14,7 +14,7 @@ use crate::table::{BadInput, Lines, Row};
 /// The fields of a line. The header of the CSV form has them all, or all but `body`.
 pub static FIELDS: [&str; 7] = ["t_us", "key", "priority", "user", "run_us", "bytes", "body"];
 /// Longest run that hosts accept.
-const MAX_RUN_US: u64 = 3_600_000_000;
+pub(crate) const MAX_RUN_US: u64 = 3_600_000_000;
 
 /// One request of a workload.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -10,7 +10,7 @@ use weir_control::reports::ledger::News;
 use weir_control::state::costs::Spent;
 use weir_executor::Source;
 use weir_policy::{
-    Cluster, Decision, Held, HostId, KeyHash, Load, Outcome, Patience, Rank, Reason, Request,
+    Cluster, Decision, Held, HostId, KeyHash, Keys, Load, Outcome, Patience, Rank, Reason, Request,
     Round, Ticket, USERS,
 };
 use weir_tables::encode_load;
@@ -66,11 +66,11 @@ impl Caller {
     }
 
     /// What the decision is told: of a request without a user, a rank drawn among its class.
-    pub(crate) fn request(&mut self, job: &Job, key: Option<KeyHash>) -> Request {
+    pub(crate) fn request(&mut self, job: &Job, keys: Keys) -> Request {
         let drawn = || self.rng.random_range(0..USERS as u8);
         let user = job.user.unwrap_or_else(drawn);
         Request {
-            key,
+            keys,
             rank: Rank::new(job.class, user),
         }
     }
@@ -85,7 +85,7 @@ impl Caller {
         if let Outcome::Hold { until } = decision.outcome {
             self.news.held += 1;
             let why = (until, decision.reason);
-            return Choice::Hold(self.held.hold(*request, patience, why, number));
+            return Choice::Hold(self.held.hold(request.clone(), patience, why, number));
         }
         self.follow(request, decision, now)
     }
@@ -134,9 +134,9 @@ impl Caller {
         self.cluster.assigned(*id, request, now);
         let admitted = self.news.admitted.entry(address.clone()).or_default();
         *admitted.entry(request.rank).or_default() += 1;
-        if let Some(key) = request.key {
-            self.news.assignments.push((key, *id, now));
-        }
+        let keys = request.keys.as_slice().iter();
+        let assigned = keys.map(|key| (*key, *id, now));
+        self.news.assignments.extend(assigned);
     }
 
     /// A request has ended: answered, with the host's load on it, or not.

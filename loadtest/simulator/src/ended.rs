@@ -42,6 +42,8 @@ pub struct Ended {
     pub reason: Option<Reason>,
     /// At the host, until the first joblet that it needs had a core: the wait of document 001.
     pub first_wait: Duration,
+    /// How many of its keys the host had, from the first on.
+    pub found: usize,
     /// Where the host's time went, if it answered. Its wait is that for all joblets.
     pub spent: Option<Spent>,
 }
@@ -65,6 +67,7 @@ impl Ended {
             host: None,
             reason: None,
             first_wait: Duration::ZERO,
+            found: 0,
             spent: None,
         }
     }

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One host: the executor on modelled durations, and whose job is whose.
+//! One host: what runs its jobs, and whose job is whose.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use weir_control::sources::cache::Changes;
-use weir_executor::{Emulator, Event, Full, JobId, Modelled, Request, Spent};
-use weir_policy::{KeyHash, Load, Work};
+use weir_policy::{KeyHash, Load};
 
 use crate::Scenario;
+use crate::machine::{Machine, News, Refused, Task, TaskId};
 use crate::scenario::Accept;
 
 #[derive(Debug)]
 pub(crate) struct Host {
-    emulator: Emulator,
+    machine: Machine,
     accept: Accept,
-    tasks: HashMap<JobId, u32>,
+    tasks: HashMap<TaskId, u32>,
     /// Version of the cache contents that were told last.
     told: Option<(u64, u64)>,
     /// The earliest wake-up that is noted on the agenda.
@@ -26,17 +26,10 @@ pub(crate) struct Host {
     pub(crate) slowed: f64,
 }
 
-/// What happened to a request.
-pub(crate) enum News {
-    /// A joblet that it needs has a core for the first time.
-    Started,
-    Ended(Spent),
-}
-
 impl Host {
     pub(crate) fn new(scenario: &Scenario, epoch: u64) -> Self {
         Self {
-            emulator: Emulator::new(&scenario.host, epoch),
+            machine: Machine::new(scenario, epoch),
             accept: scenario.accept,
             tasks: HashMap::new(),
             told: None,
@@ -51,7 +44,7 @@ impl Host {
         let accept = self.accept;
         match accept.per_job.is_zero() {
             true => Duration::ZERO,
-            false => accept.delay(self.emulator.queued(now)),
+            false => accept.delay(self.machine.queued(now)),
         }
     }
 
@@ -59,22 +52,24 @@ impl Host {
         &mut self,
         now: Duration,
         request: u32,
-        mut job: Request<Modelled>,
-    ) -> Result<JobId, Full> {
-        if self.slowed != 1.0 {
+        mut task: Task,
+    ) -> Result<TaskId, Refused> {
+        if self.slowed != 1.0
+            && let Task::Joblets(job) = &mut task
+        {
             for step in &mut job.steps {
                 step.work.core_time = step.work.core_time.mul_f64(self.slowed);
             }
         }
-        let id = self.emulator.submit(now, job)?;
+        let id = self.machine.submit(now, task)?;
         self.tasks.insert(id, request);
         Ok(id)
     }
 
     /// The caller has gone, or waited too long.
-    pub(crate) fn cancel(&mut self, now: Duration, job: JobId) {
+    pub(crate) fn cancel(&mut self, now: Duration, job: TaskId) {
         if self.tasks.remove(&job).is_some() {
-            self.emulator.cancel(now, job);
+            self.machine.cancel(now, job);
         }
     }
 
@@ -88,44 +83,30 @@ impl Host {
 
     /// Tells what happened to requests up to now.
     pub(crate) fn advance(&mut self, now: Duration, mut tell: impl FnMut(u32, News)) {
-        for event in self.emulator.advance(now) {
-            match event {
-                Event::Started(id) => {
-                    if let Some(request) = self.tasks.get(&id) {
-                        tell(*request, News::Started);
-                    }
-                }
-                Event::Ended(id, Ok(spent)) => {
-                    if let Some(request) = self.tasks.remove(&id) {
-                        tell(request, News::Ended(spent));
-                    }
-                }
-                Event::Began(..) | Event::Ended(_, Err(_)) => {}
+        let tasks = &mut self.tasks;
+        self.machine.advance(now, |id, news| {
+            let request = match news {
+                News::Started => tasks.get(&id).copied(),
+                News::Ended(..) => tasks.remove(&id),
+            };
+            if let Some(request) = request {
+                tell(request, news);
             }
-        }
+        });
     }
 
     pub(crate) fn next_due(&self) -> Option<Duration> {
-        self.emulator.next_due()
+        self.machine.next_due()
     }
 
     pub(crate) fn load(&mut self, now: Duration) -> Load {
-        let load = self.emulator.load(now);
-        Load {
-            observed: now,
-            in_progress: load.in_progress,
-            queued: load.queued.iter().sum(),
-            queuing_delay: load.queuing_delay,
-            busy_cores: Some(load.busy_cores),
-            work: Some(Work::by_class(load.work)),
-        }
+        self.machine.load(now)
     }
 
     /// What came to and went from the cache since the last call.
     pub(crate) fn cache_changes(&mut self) -> Changes {
         let (version, epoch) = self.told.unzip();
-        let cache = self.emulator.executor().cache();
-        let changes = cache.changes_since(version.unwrap_or(0), epoch);
+        let changes = self.machine.cache_changes(version.unwrap_or(0), epoch);
         self.told = Some((changes.version, changes.epoch));
         let hashes = |keys: Vec<std::sync::Arc<str>>| {
             let hash = |key: std::sync::Arc<str>| KeyHash::of(key.as_bytes());

@@ -9,7 +9,7 @@
 //!             └───────────────────────────────────────────────────────────────────────────────┘
 //! ```
 //! The decision is the filter's own code, the tables and admission levels are weir-control's, the
-//! hosts are the executor that real hosts run. What is modelled is only time: network, polls,
+//! hosts are the executor that real hosts run, or the EMULATED engine of a language model. What is modelled is only time: network, polls,
 //! pushes, run and fetch times.
 
 mod agenda;
@@ -19,7 +19,9 @@ pub mod document001;
 mod ended;
 mod host;
 mod joblets;
+mod machine;
 mod pending;
+mod prompt;
 pub mod scenario;
 mod simulation;
 pub mod tally;

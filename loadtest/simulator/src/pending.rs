@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use weir_executor::JobId;
 use weir_policy::{Request, Ticket};
 
 use crate::ended::Ended;
+use crate::machine::TaskId;
 use crate::workload::Job;
 
 #[derive(Debug)]
@@ -39,7 +39,7 @@ pub(crate) struct Place {
     /// When it was sent there.
     pub(crate) sent: Duration,
     /// Once the host has taken it: the job, and when.
-    pub(crate) job: Option<(JobId, Duration)>,
+    pub(crate) job: Option<(TaskId, Duration)>,
     /// A joblet of it has had a core.
     pub(crate) started: bool,
 }

@@ -15,6 +15,9 @@ pub struct Scenario {
     pub hosts: usize,
     /// Each host's cores, cache and order.
     pub host: Settings,
+    /// Hosts of a language model instead, EMULATED by weir-llm-host's engine: `host` and `timing` do not
+    /// count then, and keys are lists of blocks.
+    pub language_model: Option<weir_llm_host::Settings>,
     /// How long fetches take.
     pub timing: Timing,
     /// How hosts take connections.
@@ -133,6 +136,10 @@ pub enum Impossible {
     NoHosts,
     #[error("cores: a host without cores serves nobody: give at least 1")]
     NoCores,
+    #[error("language model: {0}: give at least 1")]
+    NoRoom(&'static str),
+    #[error("language model: {0}: its hosts do not know it")]
+    NotKnown(&'static str),
     #[error("callers: nobody would send anything: give at least 1")]
     NoCallers,
     #[error("{0}: must be longer than nothing, or modelled time would stand still")]
@@ -175,6 +182,15 @@ impl Scenario {
             let (from, to) = preemption.away;
             refuse(from > to, Impossible::AwayReversed)?;
             refuse(preemption.life.is_zero(), Impossible::NoTime("life"))?;
+        }
+        if let Some(model) = &self.language_model {
+            refuse(model.slots == 0, Impossible::NoRoom("slots"))?;
+            refuse(model.capacity_blocks == 0, Impossible::NoRoom("blocks"))?;
+            let slowed = |t: &Trouble| matches!(t.what, Fate::Slowed(_));
+            let any_slowed = self.troubles.iter().any(slowed);
+            refuse(any_slowed, Impossible::NotKnown("a slowdown"))?;
+            let queue = self.timeouts.queue.is_some();
+            refuse(queue, Impossible::NotKnown("a time-out of the queue"))?;
         }
         for trouble in &self.troubles {
             let unknown = Impossible::NoSuchHost(trouble.host, self.hosts);

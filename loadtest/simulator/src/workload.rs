@@ -5,17 +5,21 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use weir_policy::{KeyHash, user_priority};
+use weir_policy::{KeyHash, Keys, user_priority};
 use weir_replay::workload::Request;
 
 /// Users' ranks change by the hour.
 const HOUR_US: u64 = 3_600_000_000;
 
+/// Between the keys of a list.
+pub const SEPARATOR: char = ';';
+
 /// What a host may have cached.
 #[derive(Debug, Clone)]
 pub struct Key {
     pub(crate) name: Arc<str>,
-    pub(crate) hash: KeyHash,
+    /// As decisions see it.
+    pub(crate) keys: Keys,
 }
 
 impl Key {
@@ -24,8 +28,26 @@ impl Key {
     pub fn new(name: &str) -> Self {
         Self {
             name: name.into(),
-            hash: KeyHash::of(name.as_bytes()),
+            keys: KeyHash::of(name.as_bytes()).into(),
         }
+    }
+
+    /// Several keys in prefix order, with [`SEPARATOR`] in between.
+    #[must_use]
+    pub fn list(names: &str) -> Self {
+        let name = names.into();
+        let keys = names
+            .split(SEPARATOR)
+            .map(|name| KeyHash::of(name.as_bytes()));
+        Self {
+            keys: Keys::new(keys),
+            name,
+        }
+    }
+
+    /// The names of a list, also those that are too many for decisions.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.name.split(SEPARATOR)
     }
 }
 
@@ -99,7 +121,8 @@ pub struct Workload {
 }
 
 /// The class of a priority's name, as filter and host have it by default.
-fn class(priority: &str) -> Option<u8> {
+#[must_use]
+pub fn class(priority: &str) -> Option<u8> {
     match priority {
         "high" => Some(HIGH),
         "low" => Some(LOW),
@@ -113,11 +136,11 @@ pub const HIGH: u8 = 0;
 pub const LOW: u8 = 16;
 
 impl Workload {
-    /// The workload of a file of weir-replay.
+    /// The workload of a file of weir-replay, whose keys may be lists.
     ///
     /// # Errors
     /// The number of the first request whose priority has no class, and its priority.
-    pub fn of(requests: &[Request]) -> Result<Self, (usize, String)> {
+    pub fn of(requests: &[Request], lists: bool) -> Result<Self, (usize, String)> {
         let mut workload = Self::default();
         let mut numbers: HashMap<&str, u32> = HashMap::new();
         for (index, request) in requests.iter().enumerate() {
@@ -130,7 +153,11 @@ impl Workload {
             };
             let key = (!request.key.is_empty()).then(|| {
                 *numbers.entry(&request.key).or_insert_with(|| {
-                    workload.keys.push(Key::new(&request.key));
+                    let key = match lists {
+                        true => Key::list(&request.key),
+                        false => Key::new(&request.key),
+                    };
+                    workload.keys.push(key);
                     workload.keys.len() as u32 - 1
                 })
             });

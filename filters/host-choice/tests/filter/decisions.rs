@@ -125,6 +125,62 @@ fn a_key_is_read_from_the_path() {
     );
 }
 
+/// Keys in prefix order, as a language model's caller would send them.
+const LISTS: &str = r#"{"clusters":{"rules":{"key_separator":";"}}}"#;
+
+#[test]
+fn of_several_keys_the_host_with_the_longest_beginning_comes_first() {
+    let hosts = || {
+        let mut hosts = table(1, vec![busy(A, 0, 0), busy(B, 9, 0), busy(C, 20, 0)]);
+        hosts.cache_shards = 4;
+        hosts
+    };
+    let holders = [("a", B), ("a", C), ("b", C), ("c", A), ("a;b;c", A)];
+    let ask_of = |configuration: &str, keys: &str| {
+        let proxy = Proxy::with(configuration, &[hosts()]);
+        proxy.ads().accepts(&cached(1, 4, &holders));
+        proxy.run(TICKS);
+        let request = ask(proxy.worker(), keys);
+        (request.destination(), request.reason())
+    };
+    let known = "known_cached".to_owned();
+    for keys in ["a;b;c", " a ; b ;c;", ";;a;b;;c"] {
+        let (hosts, reason) = ask_of(LISTS, keys);
+        assert_eq!(
+            hosts,
+            [C, A, B],
+            "{keys}: the gap before c makes it useless"
+        );
+        assert_eq!(reason, known);
+    }
+    assert_eq!(ask_of(LISTS, "b;a").0[0], C);
+    assert_eq!(ask_of(LISTS, ";; ;").1, "no_key");
+    let (hosts, _) = ask_of(RULES, "a;b;c");
+    assert_eq!(hosts[0], A, "without a separator it is one key");
+}
+
+#[test]
+fn all_keys_of_a_request_are_assumed_where_it_was_sent_and_those_too_many_are_not_read() {
+    let hosts = vec![busy(A, 0, 0), busy(B, 0, 0), busy(C, 0, 0)];
+    let proxy = Proxy::with(LISTS, &[table(1, hosts)]);
+    let names = |numbers: std::ops::Range<u32>| {
+        let names: Vec<_> = numbers.map(|number| format!("k{number}")).collect();
+        names.join(";")
+    };
+    let first = ask(&proxy.vms[1], &names(0..100));
+    assert_eq!(first.reason(), "not_cached");
+    for keys in ["k0", "k63", &names(0..100), &names(10..20)] {
+        let again = ask(&proxy.vms[1], keys);
+        assert_eq!(again.reason(), "assumed_cached", "{keys}");
+        assert_eq!(again.first(), first.first());
+    }
+    assert_eq!(ask(&proxy.vms[1], "k64").reason(), "not_cached");
+    proxy.run(SHARING);
+    let elsewhere = ask(&proxy.vms[2], &names(0..3));
+    assert_eq!(elsewhere.reason(), "assumed_cached");
+    assert_eq!(elsewhere.first(), first.first());
+}
+
 #[test]
 fn each_envoy_cluster_has_its_own_table_and_the_star_has_the_rest() {
     let configuration = r#"{"clusters":{"rules":{}, "outbound|80||other":{"table":"others"}, "*":{"table":"rest"}}}"#;

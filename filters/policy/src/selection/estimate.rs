@@ -7,7 +7,7 @@
 //! wait   = 0 while a core is idle, else what waits of no less important classes, and one job, ÷ cores
 //! ```
 //! What waits is what the host said last, what was sent since, less what its cores have done meanwhile. What a
-//! key costs is learned by weir-control; a key that nobody has seen costs what all do on average. Hosts that
+//! key costs is learned by weir-control; of a list of keys those that a host lacks are fetched; a key that nobody has seen costs what all do on average. Hosts that
 //! will be taken away before the finish come last.
 
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::key::{scale, split_mix};
 use crate::ranked::MAX_RANKED;
 use crate::standing::{Clock, nanos};
 use crate::table::MAX_HOSTS;
-use crate::{Cost, Host, KeyHash, Load, Ranked, Reason};
+use crate::{Cost, Host, Load, Ranked, Reason, Request};
 
 /// Hosts looked at among a key's holders, and among the others; as for `dynamic`.
 const SAMPLE: usize = 16;
@@ -44,57 +44,46 @@ const NOBODY: Score = Score::MAX;
 
 const _: () = assert!((MAX_HOSTS as Score) < HOST);
 
-/// Where the key is.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// What of the data is at a host.
+#[derive(Clone, Copy)]
 enum Status {
     Known,
     Assumed,
-    Absent,
+    /// So many of the keys are not there.
+    Lacks(u32),
 }
 
-pub(super) fn select(
-    candidates: &Candidates<'_>,
-    key: Option<KeyHash>,
-    rng: &mut impl Rng,
-) -> (Ranked, Reason) {
-    let cluster = candidates.cluster;
-    let mut best = Best::new(candidates, key, rng.next_u64());
-    if let Some(key) = key {
-        for holder in cluster.cache.holders(key, SAMPLE, rng.next_u32()) {
-            if let Some(host) = candidates.table.index_of(holder.host) {
-                let status = if holder.assumed {
-                    Status::Assumed
-                } else {
-                    Status::Known
-                };
-                best.offer(host, status);
-            }
-        }
-        let lifetime = candidates.table.policy().assumed_cached;
-        let assumed = &cluster.feedback.assumed;
-        for host in assumed.hosts(key, candidates.now, lifetime) {
-            if let Some(host) = candidates.table.index_of(host) {
-                best.offer(host, Status::Assumed);
-            }
+impl Status {
+    /// In a score.
+    fn number(self) -> Score {
+        match self {
+            Self::Known => 0,
+            Self::Assumed => 1,
+            Self::Lacks(_) => 2,
         }
     }
+}
+
+pub(super) fn select(candidates: &Candidates<'_>, rng: &mut impl Rng) -> (Ranked, Reason) {
+    let mut best = Best::new(candidates, rng.next_u64());
+    best.offer_holders(rng);
+    let absent = Status::Lacks(best.keys);
     let eligible = candidates.eligible;
     if eligible.len() <= SAMPLE {
-        eligible
-            .iter()
-            .for_each(|host| best.offer(*host, Status::Absent));
+        eligible.iter().for_each(|host| best.offer(*host, absent));
     } else {
         for _ in 0..SAMPLE {
             if let Some(host) = eligible.get(scale(rng.next_u32(), eligible.len())) {
-                best.offer(*host, Status::Absent);
+                best.offer(*host, absent);
             }
         }
     }
-    best.ranked(key)
+    best.ranked()
 }
-
 struct Best<'a> {
     candidates: &'a Candidates<'a>,
+    /// How many the request has.
+    keys: u32,
     cost: Cost,
     class: u8,
     salt: u64,
@@ -102,13 +91,53 @@ struct Best<'a> {
 }
 
 impl<'a> Best<'a> {
-    fn new(candidates: &'a Candidates<'a>, key: Option<KeyHash>, salt: u64) -> Self {
+    fn new(candidates: &'a Candidates<'a>, salt: u64) -> Self {
+        let Request { keys, rank } = candidates.request;
         Self {
             candidates,
-            cost: candidates.cluster.cost(key),
-            class: candidates.request.rank.class(),
+            keys: keys.as_slice().len() as u32,
+            cost: candidates.cluster.cost(keys),
+            class: rank.class(),
             salt,
             scores: [NOBODY; MAX_RANKED],
+        }
+    }
+
+    /// Considers those that have the key, or of several keys the first.
+    fn offer_holders(&mut self, rng: &mut impl Rng) {
+        let Candidates {
+            cluster,
+            table,
+            request,
+            now,
+            ..
+        } = *self.candidates;
+        let [key] = request.keys.as_slice() else {
+            for prefix in self.candidates.prefixes(rng.next_u32()).iter() {
+                let lacks = self.keys.saturating_sub(prefix.keys);
+                let status = match (lacks, prefix.assumed) {
+                    (0, false) => Status::Known,
+                    (0, true) => Status::Assumed,
+                    _ => Status::Lacks(lacks),
+                };
+                self.offer(prefix.host, status);
+            }
+            return;
+        };
+        for holder in cluster.cache.holders(*key, SAMPLE, rng.next_u32()) {
+            if let Some(host) = table.index_of(holder.host) {
+                let status = match holder.assumed {
+                    true => Status::Assumed,
+                    false => Status::Known,
+                };
+                self.offer(host, status);
+            }
+        }
+        let lifetime = table.policy().assumed_cached;
+        for host in cluster.feedback.assumed.hosts(*key, now, lifetime) {
+            if let Some(host) = table.index_of(host) {
+                self.offer(host, Status::Assumed);
+            }
         }
     }
 
@@ -140,7 +169,10 @@ impl<'a> Best<'a> {
         };
         let outlook = Outlook::of(host, row, table.mean_cost(), clock);
         let fetch = match status {
-            Status::Absent => self.cost.fetch,
+            Status::Lacks(keys) => self
+                .cost
+                .fetch
+                .mul_f64(f64::from(keys) / f64::from(self.keys.max(1))),
             Status::Known | Status::Assumed => Duration::ZERO,
         };
         let busy = (fetch + self.cost.run).div_f64(host.speed());
@@ -156,17 +188,17 @@ impl<'a> Best<'a> {
         let finish = (nanos(finish) / UNIT).min(MAX_FINISH) << FINISH_AT;
         let fullness = outlook.fullness() << FULLNESS_AT;
         let chance = (split_mix(&mut (self.salt ^ u64::from(index))) & 0x3ff) << CHANCE_AT;
-        avoid | finish | (status as Score) << STATUS_AT | fullness | chance | Score::from(index)
+        avoid | finish | status.number() << STATUS_AT | fullness | chance | Score::from(index)
     }
 
-    fn ranked(&self, key: Option<KeyHash>) -> (Ranked, Reason) {
+    fn ranked(&self) -> (Ranked, Reason) {
         let mut ranked = Ranked::default();
         for score in self.scores.iter().take_while(|score| **score != NOBODY) {
             ranked.push((score & HOST) as u32);
         }
         let [first, ..] = self.scores;
-        let reason = match (key, first >> STATUS_AT & 3) {
-            (None, _) => Reason::NoKey,
+        let reason = match (self.keys, first >> STATUS_AT & 3) {
+            (0, _) => Reason::NoKey,
             (_, 0) => Reason::KnownCached,
             (_, 1) => Reason::AssumedCached,
             _ => Reason::NotCached,

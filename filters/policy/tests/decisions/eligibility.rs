@@ -4,21 +4,19 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
-use weir_policy::{Decision, KeyHash, Outcome, Policy, Rank, Reason, Request, Selection};
+use weir_policy::{Decision, KeyHash, Keys, Outcome, Policy, Rank, Reason, Request, Selection};
 
-use crate::fleet::{NOW, id, key, named, rng};
+use crate::fleet::{NOW, chosen, cluster, host, id, key, named, rng, select};
 use crate::history::{HOSTS, KEYS, World, histories, selections};
 
 /// A fleet is seen through to the end of its history, with a decision after every event.
-fn decisions(world: &World, key_name: Option<u64>, rank: u32, seed: u64) -> (Request, Decision) {
+fn decisions(world: &World, names: &[u64], rank: u32, seed: u64) -> (Request, Decision) {
     let request = Request {
-        key: key_name.map(key),
+        keys: Keys::new(names.iter().map(|name| key(*name))),
         rank: Rank::from_number(rank).unwrap(),
     };
-    (
-        request,
-        world.cluster.decide(&request, world.now, &mut rng(seed)),
-    )
+    let decision = world.cluster.decide(&request, world.now, &mut rng(seed));
+    (request, decision)
 }
 
 fn check_outcome(
@@ -89,13 +87,13 @@ proptest! {
     #[test]
     fn a_request_is_sent_to_eligible_hosts_wherever_there_are_any(
         history in histories(selections()),
-        request in (prop::option::of(0..KEYS), 0u32..4096),
+        request in (prop::collection::vec(0..KEYS, 0..4), 0u32..4096),
         seed in any::<u64>(),
     ) {
         let mut world = World::new(NOW);
         for (pause, event) in history {
             world.after(pause, event);
-            let (request, decision) = decisions(&world, request.0, request.1, seed);
+            let (request, decision) = decisions(&world, &request.0, request.1, seed);
             check_outcome(&world, &request, &decision)?;
             check_suspects_come_last(&world, &decision)?;
         }
@@ -122,14 +120,14 @@ proptest! {
     #[test]
     fn selections_by_key_draw_no_lots(
         history in histories(prop::sample::select(vec![Selection::Baseline, Selection::Rendezvous])),
-        request in (0..KEYS, 0u32..4096),
+        request in (prop::collection::vec(0..KEYS, 1..4), 0u32..4096),
         seeds in any::<(u64, u64)>(),
     ) {
         let mut world = World::new(NOW);
         for (pause, event) in history {
             world.after(pause, event);
-            let (_, one) = decisions(&world, Some(request.0), request.1, seeds.0);
-            let (_, other) = decisions(&world, Some(request.0), request.1, seeds.1);
+            let (_, one) = decisions(&world, &request.0, request.1, seeds.0);
+            let (_, other) = decisions(&world, &request.0, request.1, seeds.1);
             if matches!(one.outcome, Outcome::Send(_)) {
                 prop_assert_eq!(one, other);
             }
@@ -143,10 +141,22 @@ proptest! {
         let mut world = World::new(NOW);
         for (pause, event) in history {
             world.after(pause, event);
-            let (_, decision) = decisions(&world, None, rank, seed);
+            let (_, decision) = decisions(&world, &[], rank, seed);
             if matches!(decision.outcome, Outcome::Send(_)) {
                 prop_assert_eq!(decision.reason, Reason::NoKey);
             }
+        }
+    }
+}
+
+#[test]
+fn selections_by_key_go_by_the_second_of_several_keys() {
+    for selection in [Selection::Baseline, Selection::Rendezvous] {
+        let cluster = cluster(select(selection), (0..14).map(host).collect());
+        for number in 0..50 {
+            let alone = chosen(&cluster, key(number), &mut rng(1));
+            let listed = Keys::new([1000, number, 2000 + number].map(key));
+            assert_eq!(chosen(&cluster, listed, &mut rng(1)), alone);
         }
     }
 }

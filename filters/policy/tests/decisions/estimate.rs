@@ -3,7 +3,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use weir_policy::{
-    CacheShard, Cluster, Cost, Host, HostId, Load, Rank, Reason, Request, Selection, Table, Work,
+    CacheShard, Cluster, Cost, Host, HostId, Keys, Load, Rank, Reason, Request, Selection, Table,
+    Work,
 };
 
 use crate::fleet::{NOW, chosen, host, id, key, millis, named, request, rng, seconds, select};
@@ -88,9 +89,12 @@ fn a_key_that_nobody_has_seen_costs_what_all_do() {
         fetch: millis(400),
         run: seconds(1),
     };
-    assert_eq!(cluster.cost(Some(key(1))), known);
+    assert_eq!(cluster.cost(&key(1).into()), known);
     let mean = cluster.table().unwrap().mean_cost();
-    assert_eq!([cluster.cost(Some(key(2))), cluster.cost(None)], [mean; 2]);
+    assert_eq!(
+        [cluster.cost(&key(2).into()), cluster.cost(&Keys::default())],
+        [mean; 2]
+    );
 }
 
 #[test]

@@ -6,8 +6,8 @@ use std::time::Duration;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use weir_policy::{
-    CacheShard, Cluster, Decision, Host, HostId, HostState, KeyHash, Level, Load, Outcome, Policy,
-    Rank, Request, Selection, Table,
+    CacheShard, Cluster, Decision, Host, HostId, HostState, KeyHash, Keys, Level, Load, Outcome,
+    Policy, Rank, Request, Selection, Table,
 };
 
 /// When tables arrive in tests that do not care.
@@ -101,9 +101,9 @@ pub(crate) fn cache(mut contents: Vec<(KeyHash, Vec<(usize, bool)>)>) -> CacheSh
 }
 
 /// A request of middling importance.
-pub(crate) fn request(key: Option<KeyHash>) -> Request {
+pub(crate) fn request(keys: impl Into<Keys>) -> Request {
     Request {
-        key,
+        keys: keys.into(),
         rank: Rank::new(16, 64),
     }
 }
@@ -122,6 +122,6 @@ pub(crate) fn named(cluster: &Cluster, decision: &Decision) -> Vec<HostId> {
 }
 
 /// The first host that a decision at [`NOW`] names.
-pub(crate) fn chosen(cluster: &Cluster, key: Option<KeyHash>, rng: &mut SmallRng) -> HostId {
-    named(cluster, &cluster.decide(&request(key), NOW, rng))[0]
+pub(crate) fn chosen(cluster: &Cluster, keys: impl Into<Keys>, rng: &mut SmallRng) -> HostId {
+    named(cluster, &cluster.decide(&request(keys), NOW, rng))[0]
 }

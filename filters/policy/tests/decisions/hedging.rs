@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use weir_policy::{Hedging, Host, Outcome, Policy, Rank, Request};
+use weir_policy::{Hedging, Host, Keys, Outcome, Policy, Rank, Request};
 
 use crate::fleet::{NOW, cluster, host, id, load, millis, rng, seconds};
 
@@ -39,7 +39,7 @@ fn hedge(policy: Policy, class: u8, cores: u32, in_progress: Option<u32>) -> Opt
         cluster.set_peers_in_flight([(id(1), 1)].into_iter());
     }
     let request = Request {
-        key: None,
+        keys: Keys::default(),
         rank: Rank::new(class, 0),
     };
     let decision = cluster.decide(&request, NOW, &mut rng(0));
@@ -72,7 +72,7 @@ fn a_load_that_is_stale_and_a_host_that_failed_are_no_idle_capacity() {
     let hosts = vec![with(0, 8, Some(0)), with(1, 8, Some(1))];
     let mut cluster = cluster(policy(25, 32), hosts);
     let request = Request {
-        key: None,
+        keys: Keys::default(),
         rank: Rank::new(0, 0),
     };
     let Outcome::Send(ranked) = cluster.decide(&request, NOW, &mut rng(0)).outcome else {

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use weir_policy::{
-    Assignment, Cluster, Host, HostState, Level, Load, Overload, Policy, Rank, Selection,
+    Assignment, Cluster, Host, HostState, Keys, Level, Load, Overload, Policy, Rank, Request,
+    Selection,
 };
 
 use crate::fleet::{cache, host, id, key, load, millis, request, table};
@@ -24,7 +25,7 @@ pub(crate) enum Event {
     Table(Duration, Policy, Vec<Row>),
     TableRemoved,
     Cache(BTreeMap<u64, BTreeMap<usize, bool>>),
-    Assigned(usize, Option<u64>),
+    Assigned(usize, Vec<u64>),
     /// So long ago.
     AssignedByPeer(usize, u64, Duration),
     Finished(usize),
@@ -115,7 +116,8 @@ pub(crate) fn histories(
         4 => tables(policies(selection.clone())),
         1 => Just(Event::TableRemoved),
         3 => prop::collection::btree_map(0..KEYS, held, 0..6).prop_map(Event::Cache),
-        12 => (0..HOSTS, prop::option::of(0..KEYS)).prop_map(|(host, key)| Event::Assigned(host, key)),
+        12 => (0..HOSTS, prop::collection::vec(0..KEYS, 0..4))
+            .prop_map(|(host, keys)| Event::Assigned(host, keys)),
         3 => (0..HOSTS, 0..KEYS, (0u64..20_000).prop_map(millis))
             .prop_map(|(host, key, ago)| Event::AssignedByPeer(host, key, ago)),
         8 => (0..HOSTS).prop_map(Event::Finished),
@@ -204,14 +206,18 @@ impl World {
                     self.cached = contents;
                 }
             }
-            Event::Assigned(host, name) => {
-                self.cluster
-                    .assigned(id(host), &request(name.map(key)), now);
+            Event::Assigned(host, names) => {
+                let keys: Vec<_> = names.iter().map(|name| key(*name)).collect();
+                let request = Request {
+                    keys: Keys::new(keys),
+                    ..request(None)
+                };
+                self.cluster.assigned(id(host), &request, now);
                 if self.has(host) {
                     let known = self.known.entry(host).or_default();
                     known.in_flight += 1;
                     known.sent.push(now);
-                    if let Some(name) = name {
+                    for name in names {
                         self.assigned.entry(name).or_default().insert(host, now);
                     }
                 }
@@ -419,6 +425,13 @@ impl World {
             None if self.was_assigned(host, name) => 1,
             None => 2,
         }
+    }
+
+    /// How many of the keys the host has, from the first on, and whether any of them is only assumed.
+    pub(crate) fn prefix(&self, host: usize, names: &[u64]) -> (usize, bool) {
+        let statuses = names.iter().map(|name| self.status(host, *name));
+        let held: Vec<_> = statuses.take_while(|status| *status < 2).collect();
+        (held.len(), held.contains(&1))
     }
 
     fn was_assigned(&self, host: usize, name: u64) -> bool {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use weir_policy::{
-    Cluster, Decision, Held, Holding, Host, Level, Outcome, Overload, Patience, Policy, Rank,
+    Cluster, Decision, Held, Holding, Host, Keys, Level, Outcome, Overload, Patience, Policy, Rank,
     Reason, Request, Round,
 };
 
@@ -32,7 +32,7 @@ fn admitting(number: usize, ranks: u16) -> Host {
 
 fn request(rank: u32) -> Request {
     Request {
-        key: None,
+        keys: Keys::default(),
         rank: Rank::from_number(rank).unwrap(),
     }
 }
@@ -86,7 +86,7 @@ fn without_holding_nobody_waits() {
 #[test]
 fn a_request_waits_for_the_key_only_where_all_who_said_that_they_have_it_refuse_it() {
     let wanted = Request {
-        key: Some(key(1)),
+        keys: key(1).into(),
         rank: Rank::from_number(200).unwrap(),
     };
     let decide = |holders: Vec<(usize, bool)>, wait: u64| {

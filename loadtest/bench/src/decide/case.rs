@@ -48,7 +48,9 @@ pub(super) fn decisions(hosts: usize, selection: Selection, asked: Asked) -> Res
         Asked::NotCached | Asked::NoKey => (1..KEYS).step_by(2),
     };
     let request = |number| Request {
-        key: (!matches!(asked, Asked::NoKey)).then(|| fleet::key(number)),
+        keys: (!matches!(asked, Asked::NoKey))
+            .then(|| fleet::key(number))
+            .into(),
         rank: Rank::new(16, 64),
     };
     let requests: Vec<Request> = numbers.map(request).collect();

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A sequence that has begun, and what it holds of the cache.
 
-use std::sync::Arc;
-
+use crate::key::Key;
 use crate::prefix_cache::PrefixCache;
 use crate::prompt::BlockId;
 use crate::sequence::{Sequence, Spent};
@@ -10,7 +9,7 @@ use crate::sequence::{Sequence, Spent};
 #[derive(Debug)]
 pub(super) struct Running {
     blocks: Vec<BlockId>,
-    key: Option<Arc<str>>,
+    key: Option<Key>,
     /// How many of `blocks` are pinned: those found, and all from the end of the prefill on.
     pinned: usize,
     reserved: usize,

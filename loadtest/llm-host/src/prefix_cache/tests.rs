@@ -15,9 +15,17 @@ fn read(cache: &mut PrefixCache, prompt: &[BlockId], key: Option<&str>) -> usize
     let found = cache.found(prompt);
     cache.pin(&prompt[..found]);
     assert!(cache.reserve(prompt.len() - found));
-    cache.insert(prompt, key.map(Arc::from).as_ref());
+    cache.insert(prompt, key.map(|key| Key::new(key, None)).as_ref());
     cache.unpin(prompt);
     found
+}
+
+fn read_listed(cache: &mut PrefixCache, prompt: &[BlockId], list: &str) {
+    let found = cache.found(prompt);
+    cache.pin(&prompt[..found]);
+    assert!(cache.reserve(prompt.len() - found));
+    cache.insert(prompt, Some(&Key::new(list, Some(';'))));
+    cache.unpin(prompt);
 }
 
 fn keys(cache: &PrefixCache) -> BTreeSet<String> {
@@ -83,6 +91,18 @@ fn a_key_with_nothing_of_its_own_is_not_here() {
     assert_eq!(keys(&cache), ["a".to_owned()].into());
     read(&mut cache, &ids(&[0, 1]), Some("b"));
     assert_eq!(keys(&cache), ["b".to_owned()].into());
+}
+
+#[test]
+fn keys_that_name_blocks_are_here_while_their_blocks_are() {
+    let mut cache = PrefixCache::new(5, 10, 1);
+    read_listed(&mut cache, &ids(&[0, 1, 2]), "one;two");
+    read_listed(&mut cache, &ids(&[0, 1, 3]), "one;three");
+    let all = ["one", "two", "three"].map(str::to_owned);
+    assert_eq!(keys(&cache), all.into(), "block 0 has no name");
+    read_listed(&mut cache, &ids(&[0, 9, 8]), "nine;eight");
+    let left = ["one", "three", "nine", "eight"].map(str::to_owned);
+    assert_eq!(keys(&cache), left.into());
 }
 
 /// The same cache written down naively: a list of blocks with the time of their last use, where

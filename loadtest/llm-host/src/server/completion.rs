@@ -14,6 +14,7 @@ use serde::Deserialize;
 
 use super::failure::Failure;
 use super::{App, number};
+use crate::key::Key;
 use crate::load::{Load, ORCA_HEADER};
 use crate::prompt::Prompt;
 use crate::request_log::Line;
@@ -49,7 +50,12 @@ pub(super) async fn complete(
         answer.map_err(|gone| Failure::new(StatusCode::SERVICE_UNAVAILABLE, gone))?;
     app.metrics.answered(asked.prompt.tokens, &spent);
     if let Some(log) = &app.log {
-        let line = Line::new(app.address, &asked.prompt, asked.key.as_deref(), &spent);
+        let line = Line::new(
+            app.address,
+            &asked.prompt,
+            asked.key.as_ref().map(Key::text),
+            &spent,
+        );
         log.write(&line).map_err(|error| {
             let reason = format!("the request log: {error}");
             Failure::new(StatusCode::INTERNAL_SERVER_ERROR, reason)
@@ -74,7 +80,9 @@ fn parse(app: &App, headers: &HeaderMap, body: &[u8]) -> Result<Sequence, Failur
     }
     let key = match headers.get("x-weir-key").map(HeaderValue::to_str) {
         None => None,
-        Some(Ok(key)) if (1..=MAX_KEY_BYTES).contains(&key.len()) => Some(Arc::from(key)),
+        Some(Ok(key)) if (1..=MAX_KEY_BYTES).contains(&key.len()) => {
+            Some(Key::new(key, app.key_separator))
+        }
         Some(_) => {
             let reason = format!("header x-weir-key: is not 1 to {MAX_KEY_BYTES} bytes of text");
             return Err(Failure::bad(reason));

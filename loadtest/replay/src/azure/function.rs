@@ -36,6 +36,8 @@ const BYTES_PER_MB: f64 = 1e6;
 #[derive(Debug)]
 pub(super) struct Function {
     pub(super) app: String,
+    /// Its class.
+    pub(super) trigger: String,
     /// Run times in ms at the places of [`QUANTILES`].
     points: [f64; QUANTILES.len()],
     pub(super) bytes: u64,
@@ -54,6 +56,7 @@ pub(super) fn read(keys: impl BufRead) -> Result<HashMap<String, Function>, BadI
         }
         let function = Function {
             app: row.text("app").to_owned(),
+            trigger: row.text("trigger").to_owned(),
             points,
             bytes: (row.number("mem_mb_p50")? * BYTES_PER_MB) as u64,
         };

@@ -4,7 +4,9 @@
 mod azure_functions;
 mod excerpt;
 mod feeds;
+mod flash_crowd;
 mod mooncake;
+mod nasa;
 mod output;
 
 use clap::Subcommand;
@@ -15,6 +17,10 @@ pub(crate) enum Source {
     AzureFunctions(azure_functions::AzureFunctions),
     /// Mooncake 2024: requests to a language model, and which blocks their prompts begin with.
     Mooncake(mooncake::Mooncake),
+    /// NASA 1995: a web log, with pages, sizes and clients.
+    Nasa(nasa::Nasa),
+    /// World Cup 1998, or any other requests per minute: how a crowd comes.
+    FlashCrowd(flash_crowd::FlashCrowd),
     /// A folder of feeds and rules: real requests for rule-processing hosts, at random times.
     Feeds(feeds::Feeds),
 }
@@ -24,6 +30,8 @@ impl Source {
         match self {
             Self::AzureFunctions(args) => args.run(),
             Self::Mooncake(args) => args.run(),
+            Self::Nasa(args) => args.run(),
+            Self::FlashCrowd(args) => args.run(),
             Self::Feeds(args) => args.run(),
         }
     }

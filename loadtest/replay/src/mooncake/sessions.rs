@@ -9,7 +9,8 @@ use crate::rng::SplitMix64;
 /// The key of each request.
 pub(super) struct Sessions {
     pub(super) keys: Vec<u64>,
-    pub(super) common_blocks: usize,
+    /// What is in more than half of the requests.
+    pub(super) common: HashSet<u64>,
 }
 
 /// A session is named by its **first own block**: the first block of a request that is in at most
@@ -23,15 +24,25 @@ pub(super) fn name(rows: &[Row]) -> Sessions {
             *requests.entry(block).or_default() += 1;
         }
     }
-    let common = |block: &u64| requests.get(block).is_some_and(|n| n * 2 > rows.len());
+    let common = requests.iter().filter(|(_, n)| **n * 2 > rows.len());
+    let common: HashSet<u64> = common.map(|(block, _)| *block).collect();
     let key = |row: &Row| {
-        let own = row.blocks.iter().find(|block| !common(block));
+        let own = row.blocks.iter().find(|block| !common.contains(block));
         own.or(row.blocks.last()).copied().unwrap_or(0)
     };
     Sessions {
         keys: rows.iter().map(key).collect(),
-        common_blocks: requests.keys().filter(|block| common(block)).count(),
+        common,
     }
+}
+
+/// The full blocks of a request behind those that most others begin with, as a list in prefix order. Empty
+/// where it has none, and so nothing of its own that a host could have.
+pub(super) fn list(row: &Row, common: &HashSet<u64>) -> String {
+    let blocks = row.full_blocks().iter();
+    let own = blocks.skip_while(|block| common.contains(*block));
+    let own: Vec<String> = own.map(u64::to_string).collect();
+    own.join(";")
 }
 
 /// The sessions to keep: whole ones, as half a session would find less in caches than it did.

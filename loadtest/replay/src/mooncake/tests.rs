@@ -19,6 +19,8 @@ fn params() -> Params {
         from_minute: 0,
         minutes: 1,
         speed_up: 2.0,
+        prefix_keys: false,
+        decode_per_token: None,
         sample: 1.0,
         seed: 1,
     }
@@ -47,6 +49,24 @@ fn the_key_is_the_first_block_that_most_others_do_not_have() {
     )
     .unwrap();
     assert_eq!(made[0].request.key, "8");
+}
+
+#[test]
+fn as_a_list_the_key_has_all_full_blocks_but_the_common_ones() {
+    let listed = Params {
+        prefix_keys: true,
+        decode_per_token: Some(Duration::from_millis(25)),
+        ..params()
+    };
+    let (made, report) = make(&listed);
+    let keys: Vec<_> = made.iter().map(|m| m.request.key.as_str()).collect();
+    assert_eq!(keys, ["1", "3", "1;4", ""]);
+    assert_eq!(made[2].request.run_us, 750_000);
+    assert_eq!(
+        (report.keys, report.returning_share),
+        (3, 0.25),
+        "as before"
+    );
 }
 
 #[test]

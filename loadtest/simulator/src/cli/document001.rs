@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Document 001 on the command line.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
 use weir_replay::units;
+use weir_replay::whole_file::WholeFile;
 use weir_sim::Ended;
 use weir_sim::document001::{Experiment, Params, Requests, fit, published};
 use weir_sim::tally::Tally;
@@ -57,7 +57,7 @@ impl Workload {
             Duration::from_secs_f64(self.model.hours * 3600.0),
         );
         let named = || self.out.display().to_string();
-        let mut out = BufWriter::new(File::create(&self.out).with_context(named)?);
+        let mut out = WholeFile::create(&self.out).with_context(named)?;
         writeln!(out, "t_us,key,priority,user,run_us,bytes").with_context(named)?;
         for job in Requests::new(&params, self.seed, self.model.hours).as_trace() {
             progress.see(job.at);
@@ -68,7 +68,7 @@ impl Workload {
             writeln!(out, "{at},project-{project},{priority},,{run},{bytes}")
                 .with_context(named)?;
         }
-        out.flush().with_context(named)?;
+        out.finish().with_context(named)?;
         progress.end();
         Ok(())
     }

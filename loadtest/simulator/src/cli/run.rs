@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `weir-sim run`: a workload file on one fleet.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use weir_executor::Source;
+use weir_llm_host::Settings;
+use weir_llm_host::prompt::BYTES_PER_TOKEN;
 use weir_policy::Overload;
 use weir_replay::record::{COLUMNS, Cache, Record};
 use weir_replay::summary::Figures;
-use weir_replay::table;
+use weir_replay::table::{self, BadInput};
+use weir_replay::whole_file::WholeFile;
 use weir_replay::workload::{self, Request};
+use weir_sim::workload::{Job, SEPARATOR, class};
 use weir_sim::{Ended, Scenario, Workload, simulate};
 
 use super::progress::Progress;
@@ -23,9 +26,9 @@ pub(super) fn run(args: &Args) -> Result<()> {
     let name = args.workload.display();
     let requests = table::open(&args.workload)
         .map_err(anyhow::Error::from)
-        .and_then(|input| Ok(workload::read(input)?))
+        .and_then(|input| Ok(workload::read_each(input, has_class)?))
         .with_context(|| name.to_string())?;
-    let workload = Workload::of(&requests).map_err(|(index, priority)| {
+    let workload = Workload::of(&requests, args.language_model).map_err(|(index, priority)| {
         anyhow!(
             "{name}: request {}: priority: {priority:?} is neither high nor low",
             index + 1
@@ -34,18 +37,20 @@ pub(super) fn run(args: &Args) -> Result<()> {
     let scenario = args.scenario()?;
     flag_overload(&scenario, &workload);
     let mut out = args.out.as_ref().map(|path| -> Result<_> {
-        let file = File::create(path).with_context(|| path.display().to_string())?;
-        let mut out = BufWriter::new(file);
+        let mut out = WholeFile::create(path).with_context(|| path.display().to_string())?;
         writeln!(out, "{COLUMNS}")?;
         Ok(out)
     });
     let mut out = out.take().transpose()?;
     let mut figures = Figures::default();
+    let (mut found, mut named) = (0, 0);
     let mut failed = None;
     let lasts = workload.jobs.last().map_or(Duration::ZERO, |job| job.at);
     let mut progress = Progress::new(String::new(), lasts);
     simulate(&scenario, &workload.keys, workload.jobs, |ended| {
         progress.see(ended.at);
+        found += ended.found;
+        named += blocks(&requests[ended.index]);
         let record = record(&requests, ended);
         if let Some(out) = &mut out
             && let Err(error) = record.write_csv(out)
@@ -57,22 +62,67 @@ pub(super) fn run(args: &Args) -> Result<()> {
     if let Some(error) = failed {
         return Err(error).context("--out");
     }
-    if let Some(mut out) = out {
-        out.flush().context("--out")?;
+    if let Some(out) = out {
+        out.finish().context("--out")?;
     }
     progress.end();
+    if args.language_model {
+        let share = found as f64 / (named as f64).max(1.0);
+        eprintln!(
+            "SIMULATED: {found} of {named} blocks that requests named were found ({share:.4})"
+        );
+    }
     println!("{}", serde_json::to_string_pretty(&figures.summary())?);
     Ok(())
 }
 
+/// Every priority has a class.
+fn has_class(line: usize, request: &Request) -> Result<(), BadInput> {
+    let priority = &request.priority;
+    match class(priority) {
+        Some(_) => Ok(()),
+        None => {
+            let reason = format!("{priority:?} is neither high nor low");
+            Err(BadInput::new(line, "priority", reason))
+        }
+    }
+}
+
+/// Of a list of keys.
+fn blocks(request: &Request) -> usize {
+    let names = request.key.split(SEPARATOR);
+    names.filter(|name| !name.is_empty()).count()
+}
+
 /// Without shedding nothing settles, and every figure depends on how long the workload goes on.
 fn flag_overload(scenario: &Scenario, workload: &Workload) {
+    if let Some(model) = &scenario.language_model {
+        return flag_prompts(scenario, model, workload);
+    }
     let cores = (scenario.hosts * scenario.host.cores) as f64;
     let busy = workload.busy_cores();
     if busy > cores && scenario.policy.overload == Overload::None {
         eprintln!(
             "warning: more work than the fleet can do: {busy:.1} of {cores} cores would be busy, \
              and nothing is shed; queues grow for as long as the workload lasts"
+        );
+    }
+}
+
+/// The same of a language model's hosts, where caches decide how much work there is.
+fn flag_prompts(scenario: &Scenario, model: &Settings, workload: &Workload) {
+    let tokens = |job: &Job| job.bytes.div_ceil(BYTES_PER_TOKEN as u64);
+    let jobs = workload.jobs.iter();
+    let reading: f64 = jobs
+        .map(|job| model.timing.prefill(tokens(job)).as_secs_f64())
+        .sum();
+    let lasts = workload.jobs.last().map_or(0.0, |job| job.at.as_secs_f64());
+    let busy = reading / lasts.max(f64::MIN_POSITIVE);
+    if busy > scenario.hosts as f64 && scenario.policy.overload == Overload::None {
+        eprintln!(
+            "warning: more work than the fleet can do without caches: {busy:.1} of {} hosts would read \
+             prompts all the time, and nothing is shed",
+            scenario.hosts
         );
     }
 }

@@ -11,6 +11,7 @@ use weir_executor::{Order, Settings, Timing};
 use weir_policy::holding::LONGEST_HOLD;
 use weir_policy::{Hedging, Holding, Overload, Policy, Selection, dagor, overload::breaker};
 use weir_replay::backoff::Backoff;
+use weir_replay::mooncake::BLOCK_TOKENS;
 use weir_replay::units;
 use weir_sim::Scenario;
 use weir_sim::scenario::{Accept, Fate, Preemption, Timeouts, Trouble};
@@ -58,6 +59,19 @@ pub(super) struct Args {
     fetch_base: Duration,
     #[arg(long, default_value_t = 5_000_000_000)]
     fetch_bytes_per_second: u64,
+    /// Hosts of a language model, EMULATED by weir-llm-host's engine with its defaults; keys are lists of
+    /// blocks (`weir-replay workload mooncake --prefix-keys`). Cores, cache and fetches do not count then
+    #[arg(long)]
+    pub(super) language_model: bool,
+    /// With --language-model: blocks that fit into the memory of a host
+    #[arg(long, default_value_t = 2500)]
+    model_blocks: usize,
+    /// With --language-model: tokens of a prompt that a host reads in a second
+    #[arg(long, default_value_t = 8000)]
+    prefill_tokens_per_second: u32,
+    /// With --language-model: time for each token of an answer
+    #[arg(long, default_value = "25ms", value_parser = units::duration_above_0)]
+    decode_per_token: Duration,
     /// Sidecars that share only what tables and reports share
     #[arg(long, default_value_t = 1)]
     callers: usize,
@@ -118,6 +132,9 @@ enum OverloadName {
 impl Args {
     /// What is simulated.
     pub(super) fn scenario(&self) -> Result<Scenario> {
+        if self.prefill_tokens_per_second == 0 {
+            bail!("--prefill-tokens-per-second: a host that reads nothing serves nobody");
+        }
         if !(0.001..=0.5).contains(&self.dagor_step) {
             bail!("--dagor-step: {} is not in 0.001 to 0.5", self.dagor_step);
         }
@@ -138,6 +155,7 @@ impl Args {
                 change_log: 65_536,
                 order: Order::Priority,
             },
+            language_model: self.language_model.then(|| self.model()),
             timing: Timing {
                 fetch_base: self.fetch_base,
                 fetch_bytes_per_second: self.fetch_bytes_per_second,
@@ -202,6 +220,23 @@ impl Args {
         };
         scenario.check()?;
         Ok(scenario)
+    }
+
+    /// weir-llm-host's defaults but for what was asked for.
+    fn model(&self) -> weir_llm_host::Settings {
+        let decode_ms = self.decode_per_token.as_secs_f64() * 1e3;
+        weir_llm_host::Settings {
+            slots: 256,
+            max_queued: 10_000,
+            capacity_blocks: self.model_blocks,
+            block_tokens: BLOCK_TOKENS,
+            timing: weir_llm_host::Timing::new(
+                self.prefill_tokens_per_second.into(),
+                decode_ms,
+                1.0,
+            ),
+            change_log: 65_536,
+        }
     }
 
     fn selection(&self) -> Selection {

@@ -102,6 +102,7 @@ impl Experiment {
                 change_log: 65_536,
                 order: Order::Priority,
             },
+            language_model: None,
             timing: Timing {
                 fetch_base: Duration::from_secs_f64(params.fetch_base_s),
                 fetch_bytes_per_second: params.fetch_rate as u64,

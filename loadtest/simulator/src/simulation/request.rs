@@ -9,12 +9,14 @@ use weir_policy::Load;
 use weir_replay::record::Outcome;
 
 use super::{Event, Simulation};
+use crate::Scenario;
 use crate::caller::Choice;
 use crate::ended::Ended;
-use crate::host::News;
 use crate::joblets;
+use crate::machine::{News, Task};
 use crate::pending::{Pending, Place};
-use crate::workload::{Job, Work};
+use crate::prompt;
+use crate::workload::{Job, Key, Work};
 
 /// Lanes of the agenda.
 const DEADLINES: usize = 0;
@@ -44,7 +46,7 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
         let job = &pending.job;
         let key = job.key.and_then(|key| self.keys.get(key as usize));
         let caller = &mut self.callers[ended.caller];
-        let asked = caller.request(job, key.map(|key| key.hash));
+        let asked = caller.request(job, key.map(|key| key.keys.clone()).unwrap_or_default());
         let choice = caller.choose(request, &asked, now);
         pending.asked = Some(asked);
         self.follow(request, choice, now);
@@ -144,8 +146,8 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
             self.unconnected(request, connection, false, now);
             return;
         }
-        let work = joblets::of(&pending.job, self.keys, &self.scenario.timing);
-        let Ok(job) = self.hosts[host].submit(now, request, work) else {
+        let task = task(self.scenario, self.keys, &pending.job);
+        let Ok(job) = self.hosts[host].submit(now, request, task) else {
             self.failed(request, now);
             return;
         };
@@ -282,8 +284,12 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
                     ended.first_wait = now.saturating_sub(since);
                 }
             }
-            News::Ended(spent) => {
-                answers.extend(pending.get(&request).map(|pending| {
+            News::Ended(spent, found) => {
+                answers.extend(pending.get_mut(&request).map(|pending| {
+                    pending.ended.found = found;
+                    if !pending.at.is_some_and(|place| place.started) {
+                        pending.ended.first_wait = spent.wait;
+                    }
                     let second = pending.second.is_some_and(|second| second.host == number);
                     (request, pending.connection, second, spent)
                 }));
@@ -325,7 +331,7 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
         let Some(mut pending) = self.pending.remove(&request) else {
             return;
         };
-        let key = pending.asked.and_then(|asked| asked.key);
+        let key = pending.asked.as_ref().and_then(|asked| asked.keys.last());
         let cost = key.filter(|_| pending.job.work != Work::Prefetch);
         let cost = cost.map(|key| (key, &spent));
         self.callers[pending.ended.caller].ended((host, sent), load, cost, now);
@@ -363,5 +369,13 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
             self.agenda.note(now + next.at, Event::Follow(next));
         }
         (self.tell)(pending.ended);
+    }
+}
+
+/// What a host is given to do.
+pub(super) fn task(scenario: &Scenario, keys: &[Key], job: &Job) -> Task {
+    match &scenario.language_model {
+        Some(model) => Task::Prompt(prompt::of(job, keys, model)),
+        None => Task::Joblets(joblets::of(job, keys, &scenario.timing)),
     }
 }

@@ -9,9 +9,9 @@ use weir_executor::Spent;
 use weir_policy::Load;
 use weir_replay::record::Outcome;
 
+use super::request::task;
 use super::{Event, Simulation};
 use crate::ended::Ended;
-use crate::joblets;
 use crate::pending::{Pending, Place};
 use crate::workload::Job;
 
@@ -43,8 +43,8 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
             return;
         };
         let host = &mut self.hosts[place.host];
-        let work = joblets::of(&pending.job, self.keys, &self.scenario.timing);
-        let job = host.up.then(|| host.submit(now, request, work).ok());
+        let task = task(self.scenario, self.keys, &pending.job);
+        let job = host.up.then(|| host.submit(now, request, task).ok());
         pending.second = job.flatten().map(|job| Place {
             job: Some((job, now)),
             ..place

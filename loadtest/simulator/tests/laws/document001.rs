@@ -92,7 +92,7 @@ fn the_file_form_is_one_that_weir_replay_reads() {
     assert!(output.status.success(), "{output:?}");
     let requests = workload::read(table::open(&out).unwrap()).unwrap();
     assert!(requests.len() > 1000);
-    assert!(Workload::of(&requests).unwrap().busy_cores() > 1.0);
+    assert!(Workload::of(&requests, false).unwrap().busy_cores() > 1.0);
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod conservation;
 mod determinism;
 mod document001;
 mod fleet;
+mod prompts;
 mod queueing;
 mod refusals;
 
@@ -33,6 +34,7 @@ fn scenario() -> Scenario {
             change_log: 1024,
             order: Order::Priority,
         },
+        language_model: None,
         timing: Timing {
             fetch_base: Duration::from_millis(5),
             fetch_bytes_per_second: 100_000_000,

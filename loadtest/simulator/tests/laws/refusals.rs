@@ -27,6 +27,30 @@ fn impossible_scenarios_are_refused_with_the_field_and_the_reason() {
     refused(|s| s.publish = Duration::ZERO, "publish");
     refused(|s| s.report = Duration::ZERO, "report");
     refused(|s| s.backoff.base = Duration::ZERO, "backoff");
+    let model = || weir_llm_host::Settings {
+        slots: 1,
+        max_queued: 1,
+        capacity_blocks: 1,
+        block_tokens: 512,
+        timing: weir_llm_host::Timing::new(8000.0, 25.0, 1.0),
+        change_log: 1,
+    };
+    let mut prompts = scenario();
+    prompts.language_model = Some(model());
+    assert_eq!(prompts.check(), Ok(()));
+    prompts.timeouts.queue = Some(SECOND);
+    assert_eq!(
+        prompts.check(),
+        Err(Impossible::NotKnown("a time-out of the queue"))
+    );
+    let (slots, capacity_blocks) = (0, 0);
+    prompts.language_model = Some(weir_llm_host::Settings { slots, ..model() });
+    assert_eq!(prompts.check(), Err(Impossible::NoRoom("slots")));
+    prompts.language_model = Some(weir_llm_host::Settings {
+        capacity_blocks,
+        ..model()
+    });
+    assert_eq!(prompts.check(), Err(Impossible::NoRoom("blocks")));
     let away = |hosts, from, to| {
         Some(Preemption {
             hosts,
@@ -65,6 +89,101 @@ fn run(workload: &str, arguments: &[&str]) -> Output {
         .arg(path)
         .output()
         .unwrap()
+}
+
+/// Runs the command on these bytes with `--out`: what it said, and whether it left anything.
+fn refused_workload(bytes: &[u8], arguments: &[&str]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("workload");
+    std::fs::write(&path, bytes).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_weir-sim"))
+        .args(["run", "--workload"])
+        .arg(&path)
+        .arg("--out")
+        .arg(folder.path().join("out.csv"))
+        .args(arguments)
+        .output()
+        .unwrap();
+    assert!(!output.status.success() && output.stdout.is_empty());
+    let files = std::fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(files, 1, "nothing but the workload is there");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn broken_workloads_are_refused_with_line_field_and_reason_and_nothing_is_written() {
+    let header = "t_us,key,priority,user,run_us,bytes\n";
+    let good = "5,p,low,,10,1\n";
+    for (rows, words) in [
+        ("4,p,low,,10,1\n", "line 3: t_us: 4 is before 5"),
+        (
+            "-6,p,low,,10,1\n",
+            "line 3: t_us: \"-6\" is not a whole number",
+        ),
+        (
+            "6,p,low,,-10,1\n",
+            "line 3: run_us: \"-10\" is not a whole number",
+        ),
+        (
+            "6,p,low,,10,\n",
+            "line 3: bytes: \"\" is not a whole number",
+        ),
+        ("6,p,low,,10\n", "line 3: line: has 5 fields instead of 6"),
+        ("6,p,,,10,1\n", "line 3: priority: is empty"),
+        (
+            "6,p,urgent,,10,1\n",
+            "line 3: priority: \"urgent\" is neither high nor low",
+        ),
+    ] {
+        let text = format!("{header}{good}{rows}");
+        let error = refused_workload(text.as_bytes(), &[]);
+        assert!(error.contains(words), "{rows:?}: {error}");
+    }
+    let missing = "{\"t_us\":1,\"key\":\"p\",\"priority\":\"low\",\"user\":\"\",\"run_us\":1}\n";
+    let error = refused_workload(missing.as_bytes(), &[]);
+    assert!(error.contains("line 1: bytes: is missing"), "{error}");
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    std::io::Write::write_all(&mut packed, too_much().as_bytes()).unwrap();
+    let packed = packed.finish().unwrap();
+    let error = refused_workload(&packed[..packed.len() / 2], &[]);
+    assert!(
+        error.contains("line ") && error.contains("cut short"),
+        "{error}"
+    );
+}
+
+#[test]
+fn an_impossible_fleet_writes_nothing() {
+    for (arguments, words) in [
+        (&["--hosts", "0"][..], "hosts"),
+        (&["--cores", "0"], "cores"),
+        (&["--language-model", "--model-blocks", "0"], "blocks"),
+        (
+            &["--language-model", "--prefill-tokens-per-second", "0"],
+            "prefill",
+        ),
+        (&["--language-model", "--queue-timeout", "1s"], "queue"),
+        (&["--language-model", "--trouble", "1s:0:3.0"], "slowdown"),
+        (&["--trouble", "1s:99:lost"], "host 99"),
+    ] {
+        let error = refused_workload(too_much().as_bytes(), arguments);
+        assert!(error.contains(words), "{arguments:?}: {error}");
+    }
+}
+
+#[test]
+fn more_prompts_than_hosts_can_read_without_shedding_are_flagged() {
+    let lines = (0..200).map(|n| format!("{},a{n};b,low,,25000,4000000\n", n * 5000));
+    let header = "t_us,key,priority,user,run_us,bytes\n".to_owned();
+    let text = header + &lines.collect::<String>();
+    let said = |more: &[&str]| {
+        let arguments = [&["--language-model", "--hosts", "2"], more].concat();
+        let output = run(&text, &arguments);
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert!(said(&[]).contains("more work than the fleet can do without caches"));
+    assert!(!said(&["--overload", "breaker"]).contains("more work"));
 }
 
 /// 200 requests, each of a core second, within a second.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
-use weir_policy::{Cluster, HostId, KeyHash, Outcome, Rank, Request};
+use weir_policy::{Cluster, HostId, Outcome, Request};
 use weir_tables::{decode_cache_shard, decode_host_table, parse_cache_shard_name};
 
 pub(crate) struct Knowledge {
@@ -48,10 +48,9 @@ impl Knowledge {
 
     /// The host of a request, which is in flight there from now on; none where nothing is known, or
     /// nobody takes it.
-    pub(crate) fn choose(&mut self, key: Option<KeyHash>, rank: Rank) -> Option<Choice> {
+    pub(crate) fn choose(&mut self, request: &Request) -> Option<Choice> {
         let now = self.now();
-        let request = Request { key, rank };
-        let decision = self.cluster.decide(&request, now, &mut self.rng);
+        let decision = self.cluster.decide(request, now, &mut self.rng);
         let Outcome::Send(hosts) = decision.outcome else {
             return None;
         };
@@ -60,7 +59,7 @@ impl Knowledge {
         let first = rows().next()?.id();
         let addresses: Vec<&str> = rows().map(|host| host.address.as_str()).collect();
         let destination = addresses.join(",");
-        self.cluster.assigned(first, &request, now);
+        self.cluster.assigned(first, request, now);
         Some(Choice { first, destination })
     }
 

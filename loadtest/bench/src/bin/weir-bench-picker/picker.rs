@@ -99,7 +99,7 @@ impl Exchange {
                 false => &found.raw_value,
             })
         };
-        let key = header("x-weir-key").map(KeyHash::of);
+        let keys = header("x-weir-key").map(KeyHash::of).into();
         let class = match header("x-weir-priority") {
             Some(b"high") => HIGH,
             _ => LOW,
@@ -112,7 +112,8 @@ impl Exchange {
             .knowledge
             .lock()
             .map_err(|_| Status::internal("a decision panicked"))?;
-        Ok(knowledge.choose(key, Rank::new(class, user)))
+        let rank = Rank::new(class, user);
+        Ok(knowledge.choose(&weir_policy::Request { keys, rank }))
     }
 
     /// The request is in flight no more, as far as one is told.

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Context;
 use weir_replay::mooncake::{self, Made, Params, Report};
@@ -12,8 +13,8 @@ use super::excerpt::Excerpt;
 use super::output::Output;
 
 /// Makes a workload of completion requests to a language model, and their bodies: key = the
-/// session's first own block (the first that is in at most half of the requests), size = that of
-/// the prompt. Replay it with `run --bodies` and the same folder, `--path /v1/completions`.
+/// session's first own block (the first that is in at most half of the requests) or a list of blocks,
+/// size = that of the prompt. Replay it with `run --bodies` and the same folder, `--path /v1/completions`.
 ///
 /// MADE UP, because the source does not record it: the text of the prompts (each block of 512 tokens
 /// has 2,048 letters that its number decides, so that equal blocks have equal text); the moment
@@ -30,12 +31,20 @@ pub(crate) struct Mooncake {
     /// Keep this share of the sessions, at random and each as a whole.
     #[arg(long, default_value = "1", value_parser = units::share_above_0)]
     sample: f64,
+    /// Make the key a list instead: all full blocks of the prompt in prefix order, separated by ";", but
+    /// for those at its beginning that are in more than half of the requests. The separator is the
+    /// filter's key_separator and that of weir-llm-host.
+    #[arg(long)]
+    prefix_keys: bool,
+    /// Give each request a run time of so long for each token of its answer (default: 0, hosts know).
+    #[arg(long, value_name = "DURATION", value_parser = units::duration_above_0)]
+    decode_per_token: Option<Duration>,
     /// Name of the model to ask for.
     #[arg(long, default_value = "m")]
     model: String,
-    /// Folder to write the bodies into; it is made if there is none.
+    /// Folder to write the bodies into; it is made if there is none (default: no bodies).
     #[arg(long, value_name = "DIR")]
-    bodies: PathBuf,
+    bodies: Option<PathBuf>,
     #[command(flatten)]
     output: Output,
 }
@@ -44,10 +53,12 @@ impl Mooncake {
     pub(super) fn run(&self) -> anyhow::Result<()> {
         let name = self.trace.display();
         let trace = table::open(&self.trace).with_context(|| format!("cannot read {name}"))?;
-        let (made, report) = mooncake::convert(trace, &self.params())?;
-        let folder = self.bodies.display();
-        write_bodies(&made, &self.model, &self.bodies)
-            .with_context(|| format!("--bodies {folder} cannot be written"))?;
+        let (mut made, report) = mooncake::convert(trace, &self.params())?;
+        match &self.bodies {
+            Some(folder) => write_bodies(&made, &self.model, folder)
+                .with_context(|| format!("--bodies {} cannot be written", folder.display()))?,
+            None => made.iter_mut().for_each(|made| made.request.body = None),
+        }
         let requests: Vec<_> = made.into_iter().map(|made| made.request).collect();
         self.output.save(&requests, &report)?;
         tell(&report);
@@ -59,6 +70,8 @@ impl Mooncake {
             from_minute: self.excerpt.from,
             minutes: self.excerpt.minutes,
             speed_up: self.excerpt.speed_up,
+            prefix_keys: self.prefix_keys,
+            decode_per_token: self.decode_per_token,
             sample: self.sample,
             seed: self.output.seed,
         }
@@ -67,7 +80,7 @@ impl Mooncake {
 
 fn write_bodies(made: &[Made], model: &str, folder: &Path) -> std::io::Result<()> {
     fs::create_dir_all(folder)?;
-    for Made { request, row } in made {
+    for Made { request, row, .. } in made {
         if let Some(name) = &request.body {
             fs::write(folder.join(name), mooncake::body(row, model))?;
         }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Where what was made goes, and the seed that it was made from.
 
-use std::fs;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Context;
 use serde::Serialize;
+use weir_replay::whole_file::WholeFile;
 use weir_replay::workload::{self, Request};
 
 #[derive(Debug, clap::Args)]
@@ -27,14 +27,19 @@ impl Output {
     pub(super) fn save(&self, requests: &[Request], report: &impl Serialize) -> anyhow::Result<()> {
         let name = self.out.display();
         let write = || -> std::io::Result<()> {
-            let mut out = BufWriter::new(fs::File::create(&self.out)?);
+            let mut out = WholeFile::create(&self.out)?;
             workload::write(requests, &mut out)?;
-            out.flush()
+            out.finish()
         };
         write().with_context(|| format!("cannot write {name}"))?;
         if let Some(file) = &self.report {
             let text = serde_json::to_string_pretty(report)? + "\n";
-            fs::write(file, text).context("--report cannot be written")?;
+            let write = || {
+                let mut out = WholeFile::create(file)?;
+                out.write_all(text.as_bytes())?;
+                out.finish()
+            };
+            write().context("--report cannot be written")?;
         }
         Ok(())
     }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whose job it is: a few projects have many, most have few.
+//! What is asked for: a few keys by many, most by few.
 
 use crate::rng::SplitMix64;
 
-/// Zipf's law over ranks that are dealt out at random: how often a project is asked for says
-/// nothing of its size. That is an assumption, as document 001 does not say.
-pub(super) struct Popularity {
-    /// Projects from the most to the least popular.
+/// Zipf's law over ranks that are dealt out at random: how often a key is asked for says nothing
+/// of its size. That is an assumption, as document 001 does not say.
+pub(crate) struct Popularity {
+    /// Keys from the most to the least popular.
     by_rank: Vec<usize>,
     /// Weights of the ranks, added up.
     sums: Vec<f64>,
@@ -14,7 +14,7 @@ pub(super) struct Popularity {
 
 impl Popularity {
     /// Of `n` projects, at least one, with the weight of rank k being k^-s.
-    pub(super) fn new(n: usize, s: f64, rng: &mut SplitMix64) -> Self {
+    pub(crate) fn new(n: usize, s: f64, rng: &mut SplitMix64) -> Self {
         let mut by_rank: Vec<usize> = (0..n).collect();
         // Fisher and Yates, in the form of Durstenfeld (CACM algorithm 235, 1964).
         for last in (1..n).rev() {
@@ -32,8 +32,8 @@ impl Popularity {
         }
     }
 
-    /// A project, with `unit` uniform in 0..1.
-    pub(super) fn draw(&self, unit: f64) -> usize {
+    /// A key, with `unit` uniform in 0..1.
+    pub(crate) fn draw(&self, unit: f64) -> usize {
         let all = self.sums.last().copied().unwrap_or(0.0);
         let rank = self.sums.partition_point(|sum| *sum <= unit * all);
         self.by_rank[rank.min(self.by_rank.len() - 1)]

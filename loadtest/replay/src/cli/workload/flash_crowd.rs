@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `weir-replay workload flash-crowd`.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use weir_replay::flash_crowd::{self, Params, Report};
+use weir_replay::{table, units};
+
+use super::excerpt::Excerpt;
+use super::output::Output;
+
+/// Makes a workload whose requests come as those of a recorded flash crowd did.
+///
+/// MADE UP, because the source counts requests by the minute and nothing else: the moment within the
+/// minute (uniform at random); the key (Zipf's law); its size (all alike); the run time (exponential,
+/// its mean such that the cores are busy to the utilisation in the mean of all minutes, so more in the
+/// crowd); the priority (at random). No request names a user. Every choice comes from the seed: same
+/// seed, same bytes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct FlashCrowd {
+    /// File of t_ms,count; may be gzipped.
+    #[arg(long, value_name = "FILE")]
+    counts: PathBuf,
+    #[command(flatten)]
+    excerpt: Excerpt,
+    /// Hosts that will serve the workload.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    hosts: u32,
+    /// Cores of each host.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    cores: u32,
+    /// Mean run times over what the cores offer, in the mean of all minutes.
+    #[arg(long, default_value = "0.5", value_parser = units::positive)]
+    utilisation: f64,
+    /// Keep this share of the requests, at random, before run times are scaled.
+    #[arg(long, default_value = "1", value_parser = units::share_above_0)]
+    sample: f64,
+    /// Different keys.
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    keys: u32,
+    /// Exponent of popularity: the k-th key's share is in proportion to k^-S; 0: all alike.
+    #[arg(long, value_name = "S", default_value = "1", value_parser = units::not_negative)]
+    zipf: f64,
+    /// Size of each key's data.
+    #[arg(long, default_value_t = 100_000_000)]
+    bytes: u64,
+    /// Share of the requests with priority high.
+    #[arg(long, value_name = "SHARE", default_value = "0.2", value_parser = units::share)]
+    high_share: f64,
+    #[command(flatten)]
+    output: Output,
+}
+
+impl FlashCrowd {
+    pub(super) fn run(&self) -> anyhow::Result<()> {
+        let name = self.counts.display();
+        let counts = table::open(&self.counts).with_context(|| format!("cannot read {name}"))?;
+        let (requests, report) = flash_crowd::convert(counts, &self.params())?;
+        self.output.save(&requests, &report)?;
+        tell(&report);
+        Ok(())
+    }
+
+    fn params(&self) -> Params {
+        Params {
+            from_minute: self.excerpt.from,
+            minutes: self.excerpt.minutes,
+            hosts: self.hosts,
+            cores: self.cores,
+            utilisation: self.utilisation,
+            speed_up: self.excerpt.speed_up,
+            sample: self.sample,
+            keys: self.keys as usize,
+            zipf: self.zipf,
+            bytes: self.bytes,
+            high_share: self.high_share,
+            seed: self.output.seed,
+        }
+    }
+}
+
+fn tell(report: &Report) {
+    eprintln!(
+        "{} requests over {:.1} s ({:.1}/s) {:?}; {} keys; the busiest minute has {:.2} times the mean",
+        report.requests,
+        report.duration_s,
+        report.rate_per_s,
+        report.by_priority,
+        report.keys,
+        report.peak,
+    );
+    let utilisation = || report.utilisation_by_minute.iter().copied();
+    eprintln!(
+        "mean run {:.1} ms; utilisation by minute of the source {:.2} to {:.2}",
+        report.mean_run_us / 1e3,
+        utilisation().fold(f64::INFINITY, f64::min),
+        utilisation().fold(0.0, f64::max),
+    );
+}
