@@ -11,12 +11,18 @@ use crate::sources::cache::Changes;
 
 /// Two hosts; the second holds "a".
 async fn view() -> View {
+    view_with("dynamic").await
+}
+
+async fn view_with(selection: &str) -> View {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("c.yaml");
     let hosts = "[ { address: \"127.0.0.1:1\" }, { address: \"127.0.0.1:2\" } ]";
     std::fs::write(
         &path,
-        format!("clusters: {{ rules: {{ hosts: {hosts} }} }}\n"),
+        format!(
+            "clusters: {{ rules: {{ hosts: {hosts}, policy: {{ selection: {selection} }} }} }}\n"
+        ),
     )
     .unwrap();
     let config = config::load(&path)
@@ -75,6 +81,15 @@ async fn it_names_the_host_that_has_the_key_first_and_says_why() {
     let question = Question::parse(&parameters("cluster=rules&key=b"), &view, 0).unwrap();
     let answer = explain(&view, &question, &mut StdRng::seed_from_u64(1)).unwrap();
     assert_eq!((answer.reason, answer.class), ("not_cached", 16));
+}
+
+#[tokio::test]
+async fn it_knows_the_hot_cold_rule() {
+    let view = view_with("hot_cold").await;
+    let question = Question::parse(&parameters("cluster=rules&key=a"), &view, 0).unwrap();
+    let answer = explain(&view, &question, &mut StdRng::seed_from_u64(1)).unwrap();
+    assert_eq!(answer.selection, "hot_cold");
+    assert_eq!((answer.outcome, answer.reason), ("send", "cold"));
 }
 
 #[tokio::test]

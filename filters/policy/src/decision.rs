@@ -54,6 +54,12 @@ pub enum Reason {
     Random,
     /// The key's place by consistent hashing.
     Rendezvous,
+    /// The least delay among the hosts that are not hot.
+    Cold,
+    /// All hosts that admit the request are hot.
+    Hot,
+    /// The plan puts the key there.
+    Planned,
     /// Every host that is up refuses requests of this rank.
     Overloaded,
     /// No host of the cluster is up.
@@ -66,7 +72,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 14] = [
         Self::KnownCached,
         Self::AssumedCached,
         Self::NotCached,
@@ -74,6 +80,9 @@ impl Reason {
         Self::Baseline,
         Self::Random,
         Self::Rendezvous,
+        Self::Cold,
+        Self::Hot,
+        Self::Planned,
         Self::Overloaded,
         Self::NoHost,
         Self::NoTable,
@@ -90,6 +99,9 @@ impl Reason {
             Self::Baseline => "baseline",
             Self::Random => "random",
             Self::Rendezvous => "rendezvous",
+            Self::Cold => "cold",
+            Self::Hot => "hot",
+            Self::Planned => "planned",
             Self::Overloaded => "overloaded",
             Self::NoHost => "no_host",
             Self::NoTable => "no_table",

@@ -37,7 +37,7 @@ mod key;
 mod level;
 pub mod overload;
 mod ranked;
-mod selection;
+pub mod selection;
 mod standing;
 mod table;
 

@@ -2,7 +2,9 @@
 //! Which of the hosts that admit a request get it.
 
 mod baseline;
+mod caching_plan;
 mod dynamic;
+pub mod hot_cold;
 mod random;
 mod rendezvous;
 
@@ -27,6 +29,13 @@ pub enum Selection {
     Rendezvous,
     /// Where the key is cached, then where least is in progress (section 9.2.3).
     Dynamic,
+    /// Prequal's rule: of hosts that are not hot the one with the least delay.
+    HotCold {
+        /// A host is hot with more jobs in progress than this quantile of all hosts', in thousandths.
+        permille: u16,
+    },
+    /// Where a plan made beforehand puts the key, or any host.
+    CachingPlan,
 }
 
 /// What a selection policy is given.
@@ -60,6 +69,18 @@ impl Candidates<'_> {
 }
 
 impl Selection {
+    /// Its name in configurations.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Baseline => "baseline",
+            Self::Random => "random",
+            Self::Rendezvous => "rendezvous",
+            Self::Dynamic => "dynamic",
+            Self::HotCold { .. } => "hot_cold",
+            Self::CachingPlan => "caching_plan",
+        }
+    }
+
     pub(crate) fn select(
         self,
         candidates: &Candidates<'_>,
@@ -68,6 +89,7 @@ impl Selection {
         let Some(key) = candidates.request.key else {
             return match self {
                 Self::Dynamic => dynamic::least_in_progress(candidates, rng),
+                Self::HotCold { permille } => hot_cold::select(candidates, permille, rng),
                 _ => (random::select(candidates, rng), Reason::NoKey),
             };
         };
@@ -76,6 +98,8 @@ impl Selection {
             Self::Random => (random::select(candidates, rng), Reason::Random),
             Self::Rendezvous => (rendezvous::select(candidates, key), Reason::Rendezvous),
             Self::Dynamic => dynamic::select(candidates, key, rng),
+            Self::HotCold { permille } => hot_cold::select(candidates, permille, rng),
+            Self::CachingPlan => caching_plan::select(candidates, key, rng),
         }
     }
 }

@@ -64,6 +64,8 @@ pub enum TableError {
     BadShardCount { count: u32 },
     #[error("policy.ranked_hosts: {count} is not in 1..={MAX_RANKED}")]
     BadRankedHosts { count: usize },
+    #[error("policy.hot_cold_permille: {permille} is not in 0..=1000")]
+    BadQuantile { permille: u16 },
 }
 
 /// The most of a text that an error repeats: a refusal has to fit into a message.
@@ -89,6 +91,11 @@ impl Table {
             return Err(TableError::BadRankedHosts {
                 count: policy.ranked_hosts,
             });
+        }
+        if let Selection::HotCold { permille } = policy.selection
+            && permille > 1000
+        {
+            return Err(TableError::BadQuantile { permille });
         }
         if cache_shards > MAX_CACHE_SHARDS || cache_shards != 0 && !cache_shards.is_power_of_two() {
             return Err(TableError::BadShardCount {

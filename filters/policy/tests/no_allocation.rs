@@ -90,6 +90,8 @@ fn a_decision_takes_no_memory_from_the_heap() {
         Selection::Random,
         Selection::Rendezvous,
         Selection::Dynamic,
+        Selection::HotCold { permille: 841 },
+        Selection::CachingPlan,
     ];
     let keys = [None, Some(KeyHash(1)), Some(KeyHash(2)), Some(KeyHash(3))];
     // All open, most closed, all but one closed.

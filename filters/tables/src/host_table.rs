@@ -4,6 +4,7 @@ use std::time::Duration;
 use prost::Message;
 use weir_policy::{
     CLASSES, Host, HostState, Level, Overload, Policy, RANKS, Selection, Table, overload::breaker,
+    selection::hot_cold,
 };
 
 use crate::load::decode_load;
@@ -76,10 +77,18 @@ fn decode_selection(policy: &v1::Policy) -> Result<Selection, Refusal> {
         Ok(v1::Selection::Random) => Ok(Selection::Random),
         Ok(v1::Selection::Rendezvous) => Ok(Selection::Rendezvous),
         Ok(v1::Selection::Dynamic) => Ok(Selection::Dynamic),
+        Ok(v1::Selection::HotCold) => {
+            let permille = policy.hot_cold_permille;
+            let permille = permille.unwrap_or(hot_cold::QUANTILE_PERMILLE.into());
+            // What is beyond is refused with the table.
+            let permille = u16::try_from(permille).unwrap_or(u16::MAX);
+            Ok(Selection::HotCold { permille })
+        }
+        Ok(v1::Selection::CachingPlan) => Ok(Selection::CachingPlan),
         Err(_) => Err(Refusal::UnknownValue {
             field: "policy.selection",
             value: policy.selection,
-            known: "baseline (1), random (2), rendezvous (3), dynamic (4)",
+            known: "baseline (1), random (2), rendezvous (3), dynamic (4), hot_cold (6), caching_plan (7)",
         }),
     }
 }
@@ -138,11 +147,13 @@ pub fn encode_policy(policy: &Policy) -> v1::Policy {
         Overload::Breaker { queued_jobs } => (v1::Overload::Breaker, Some(queued_jobs)),
         Overload::Dagor => (v1::Overload::Dagor, None),
     };
-    let selection = match policy.selection {
-        Selection::Baseline => v1::Selection::Baseline,
-        Selection::Random => v1::Selection::Random,
-        Selection::Rendezvous => v1::Selection::Rendezvous,
-        Selection::Dynamic => v1::Selection::Dynamic,
+    let (selection, hot_cold_permille) = match policy.selection {
+        Selection::Baseline => (v1::Selection::Baseline, None),
+        Selection::Random => (v1::Selection::Random, None),
+        Selection::Rendezvous => (v1::Selection::Rendezvous, None),
+        Selection::Dynamic => (v1::Selection::Dynamic, None),
+        Selection::HotCold { permille } => (v1::Selection::HotCold, Some(permille.into())),
+        Selection::CachingPlan => (v1::Selection::CachingPlan, None),
     };
     v1::Policy {
         overload: overload.into(),
@@ -152,5 +163,6 @@ pub fn encode_policy(policy: &Policy) -> v1::Policy {
         stale_after_ms: milliseconds(policy.stale_after),
         ranked_hosts: Some(policy.ranked_hosts as u32),
         retry_after_ms: milliseconds(policy.retry_after),
+        hot_cold_permille,
     }
 }

@@ -17,6 +17,7 @@ use weir_tables::{Meta, cache_shard_name, decode_cache_shard, decode_host_table}
 
 use crate::Scenario;
 use crate::host::Host;
+use crate::scenario::Signal;
 
 /// The cluster's name; no one else has to know it.
 const NAME: &str = "simulated";
@@ -26,6 +27,7 @@ pub(crate) struct Control {
     cluster: Cluster,
     addresses: Vec<String>,
     version: u64,
+    signal: Signal,
 }
 
 /// What goes to every caller.
@@ -59,11 +61,13 @@ impl Control {
             hosts: addresses.iter().map(host).collect(),
             scrape: None,
             cache: None,
+            plan: scenario.plan.clone(),
         }));
         Self {
             cluster,
             addresses,
             version: 0,
+            signal: scenario.signal,
         }
     }
 
@@ -93,17 +97,21 @@ impl Control {
         let Some(known) = self.cluster.hosts.get_mut(&self.addresses[number]) else {
             return;
         };
-        if !host.up {
+        if !host.up || !host.is_healthy(now) {
             let refused = PollError::new(Fault::Refused, "nobody listens");
             self.cluster.changed |= known.failed(Source::Scrape, now, refused) || known.is_dead();
             return;
         }
         self.cluster.changed |= known.succeeded(Source::Scrape, now, Vec::new());
         let load = host.load(now);
+        let (queued, queuing_delay) = match self.signal {
+            Signal::Jobs => (load.queued, load.queuing_delay),
+            Signal::Joblets => (host.stalled(now), None),
+        };
         let figures = Figures {
             in_progress: Some(load.in_progress),
-            queued: Some(vec![load.queued]),
-            queuing_delay: load.queuing_delay,
+            queued: Some(vec![queued]),
+            queuing_delay,
         };
         self.cluster.changed |= known.observe(Observed {
             figures,
@@ -111,7 +119,7 @@ impl Control {
             delay_at: now,
             reported: false,
         });
-        if self.cluster.holdings.shards() > 0 {
+        if self.cluster.holdings.shards() > 0 && self.cluster.config.plan.is_none() {
             self.cluster.holdings.apply(known.id, &host.cache_changes());
         }
     }

@@ -20,6 +20,7 @@ mod ended;
 mod host;
 mod joblets;
 mod pending;
+pub mod plan;
 pub mod scenario;
 mod simulation;
 pub mod tally;

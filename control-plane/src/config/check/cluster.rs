@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use serde_saphyr::Spanned;
 use weir_policy::overload::breaker;
+use weir_policy::selection::hot_cold;
 use weir_policy::{MAX_CACHE_SHARDS, MAX_HOSTS, Overload, Policy, Selection, dagor};
 
 use super::field::Scope;
+use super::plan::plan;
 use super::{Reader, beside};
 use crate::config::{Cache, Cluster, Dagor, Error, Host, Poll, Scrape, written};
 
@@ -47,7 +49,7 @@ pub(super) fn cluster(
         ));
     }
     let hosts = hosts(written, scope, reader)?;
-    Ok(Cluster {
+    let mut cluster = Cluster {
         policy: policy(&written.policy, &scope.section("policy"))?,
         dagor: dagor(&written.dagor, &scope.section("dagor"))?,
         cache_shards: shards,
@@ -62,7 +64,10 @@ pub(super) fn cluster(
             .as_ref()
             .map(|cache| self::cache(cache, &scope.section("cache")))
             .transpose()?,
-    })
+        plan: None,
+    };
+    cluster.plan = plan(written, &cluster, scope, reader)?;
+    Ok(cluster)
 }
 
 fn policy(written: &written::Policy, scope: &Scope<'_>) -> Result<Policy, Error> {
@@ -72,6 +77,14 @@ fn policy(written: &written::Policy, scope: &Scope<'_>) -> Result<Policy, Error>
         "breaker_queued_jobs",
         breaker::QUEUED_JOBS.into(),
         0..=u64::from(u32::MAX),
+    )?;
+    // 2^-0.25, in thousandths as it travels.
+    let quantile = f64::from(hot_cold::QUANTILE_PERMILLE) / 1000.0;
+    let quantile = scope.share(
+        &written.hot_cold_quantile,
+        "hot_cold_quantile",
+        quantile,
+        0.0..=1.0,
     )?;
     Ok(Policy {
         overload: scope.choice(
@@ -98,6 +111,13 @@ fn policy(written: &written::Policy, scope: &Scope<'_>) -> Result<Policy, Error>
                 ("random", Selection::Random),
                 ("rendezvous", Selection::Rendezvous),
                 ("dynamic", Selection::Dynamic),
+                (
+                    "hot_cold",
+                    Selection::HotCold {
+                        permille: (quantile * 1000.0).round() as u16,
+                    },
+                ),
+                ("caching_plan", Selection::CachingPlan),
             ],
         )?,
         assumed_cached: scope.duration(

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What holds of every decision, through the crate's public face.
 
+mod caching_plan;
 mod dynamic;
 mod eligibility;
 mod feedback;
 mod fleet;
 mod history;
+mod hot_cold;
 mod key_movement;
 mod shares;
 mod staleness;

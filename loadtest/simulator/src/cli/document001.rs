@@ -81,9 +81,9 @@ pub(super) struct Experiments {
     /// So many seeds, from 1
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1000))]
     seeds: u64,
-    /// Only production
-    #[arg(long)]
-    production: bool,
+    /// Only these, as in breaker-dynamic
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<Experiment>,
 }
 
 impl Experiments {
@@ -97,7 +97,7 @@ impl Experiments {
         );
         let seeds: Vec<u64> = (1..=self.seeds).collect();
         let all = Experiment::ALL.into_iter();
-        for experiment in all.take(if self.production { 1 } else { usize::MAX }) {
+        for experiment in all.filter(|one| self.only.is_empty() || self.only.contains(one)) {
             let began = Instant::now();
             let watch = |seed| {
                 let name = format!("{}, seed {seed}: ", experiment.name());
@@ -130,6 +130,9 @@ pub(super) struct Fit {
     /// Moves tried
     #[arg(long, default_value_t = 100)]
     tries: u32,
+    /// Of these runs
+    #[arg(long, value_delimiter = ',', default_value = "production")]
+    only: Vec<Experiment>,
     /// Of the search
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -141,13 +144,15 @@ impl Fit {
         let hours = self.model.hours;
         ensure!(hours <= 240.0, "--hours: at most 240");
         let seeds: Vec<u64> = (1..=self.seeds).collect();
-        let tell = |number: u32, distance: f64, params: &Params, _: &published::Rows| {
+        let tell = |number: u32, distance: f64, params: &Params| {
             eprintln!(
                 "try {number}: distance {distance:.4}{}",
                 print::flags(params)
             );
         };
-        let best = fit::climb(&start, &seeds, hours, self.tries, self.seed, tell)?;
+        let best = fit::climb(
+            &self.only, &start, &seeds, hours, self.tries, self.seed, tell,
+        )?;
         let tallies = fit::run_all(Experiment::Production, &best, &seeds, hours, |_| {
             |_: &Ended| {}
         })?;

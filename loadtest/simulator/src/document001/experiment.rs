@@ -11,13 +11,25 @@ use weir_replay::backoff::Backoff;
 use super::params::{HOSTS, PREEMPTIBLE};
 use super::published::{self, Rows};
 use super::{Params, Requests};
-use crate::scenario::{Accept, Impossible, Preemption, Timeouts};
+use crate::scenario::{Accept, Impossible, Preemption, Signal, Timeouts};
 use crate::tally::Tally;
 use crate::{Ended, Scenario, simulate};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
+
+impl std::str::FromStr for Experiment {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|one| one.slug() == text).ok_or_else(|| {
+            let names = Self::ALL.map(Self::slug).join(", ");
+            format!("{text:?}: no such experiment; there are {names}")
+        })
+    }
+}
 
 /// What was run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,6 +84,12 @@ impl Experiment {
         }
     }
 
+    /// Its name on command lines: `breaker-dynamic`.
+    #[must_use]
+    pub fn slug(self) -> String {
+        self.name().to_lowercase().replace(", ", "-")
+    }
+
     fn policy(self) -> (Selection, Overload) {
         // Section 9.1.2.
         let breaker = Overload::Breaker { queued_jobs: 100 };
@@ -109,6 +127,7 @@ impl Experiment {
             accept: Accept {
                 free: 0,
                 per_job: connect.div_f64(params.deaf_at),
+                healthy: Duration::from_secs_f64(params.healthy_s),
             },
             // Sections 3.6, 7.4.4 and 9.2.
             preemption: production.then_some(Preemption {
@@ -126,6 +145,7 @@ impl Experiment {
                 overload,
                 ..Policy::default()
             },
+            plan: None,
             dagor: Dagor {
                 params: dagor::Params::default(),
                 window: SECOND,
@@ -135,12 +155,15 @@ impl Experiment {
             // Where nobody reads cache contents, nobody needs to be told.
             cache_shards: match selection {
                 Selection::Baseline => 0,
-                _ => 16,
+                // Many, as a change costs what its shard holds.
+                _ => 1024,
             },
             // Section 7.3.
             poll: 5 * SECOND,
             publish: SECOND,
             report: SECOND,
+            // The executor told delays of ended jobs alone (section 9.1.3).
+            signal: Signal::Joblets,
             orca: false,
             network: Duration::from_micros(250),
             backoff: Backoff {

@@ -130,6 +130,9 @@ params! {
     deaf_at: 400.0,
     /// Seconds of the connection time-out (7.4.3 names it, without a value).
     connect_timeout_s: 3.0,
+    /// Seconds that a server may take to accept before it passes for unhealthy (9.1: a server so overloaded
+    /// that its metrics cannot be read).
+    healthy_s: 10.0,
     /// Seconds that a job may wait for its first joblet: the maxima of table 5 are 239.6 to 242.2.
     queue_timeout_s: 240.0,
 }

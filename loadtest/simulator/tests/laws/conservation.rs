@@ -46,7 +46,7 @@ proptest! {
         };
         let scenario = Scenario {
             policy: policy(Selection::Dynamic, Overload::Breaker { queued_jobs: 20 }),
-            accept: Accept { free: 5, per_job: Duration::from_millis(per_job_ms) },
+            accept: Accept { free: 5, per_job: Duration::from_millis(per_job_ms), ..Accept::AT_ONCE },
             timeouts: Timeouts { deadline: 15 * SECOND, connect, read, queue },
             preemption: preempted.then_some(preemption),
             troubles,

@@ -38,6 +38,7 @@ fn scenario() -> Scenario {
             fetch_bytes_per_second: 100_000_000,
         },
         accept: Accept::AT_ONCE,
+        plan: None,
         preemption: None,
         troubles: Vec::new(),
         callers: 2,
@@ -52,6 +53,7 @@ fn scenario() -> Scenario {
         poll: SECOND,
         publish: Duration::from_millis(100),
         report: SECOND,
+        signal: weir_sim::scenario::Signal::Jobs,
         orca: true,
         network: Duration::from_micros(250),
         backoff: Backoff {
