@@ -12,10 +12,11 @@ use weir_control::sources::{Fault, PollError, Source};
 use weir_control::state::cluster::Cluster;
 use weir_control::state::host::Observed;
 use weir_control::tables;
-use weir_policy::{CacheShard, HostId, Table};
+use weir_policy::{CacheShard, HostId, HostState, Table};
 use weir_tables::{Meta, cache_shard_name, decode_cache_shard, decode_host_table};
 
 use crate::Scenario;
+use crate::ended::Sample;
 use crate::host::Host;
 use crate::scenario::Signal;
 
@@ -122,6 +123,18 @@ impl Control {
         if self.cluster.holdings.shards() > 0 && self.cluster.config.plan.is_none() {
             self.cluster.holdings.apply(known.id, &host.cache_changes());
         }
+    }
+
+    /// What callers will be told of a host that was just polled.
+    pub(crate) fn sample(&self, number: usize, now: Duration) -> Option<Sample> {
+        let host = self.cluster.hosts.get(&self.addresses[number])?;
+        let state = self.cluster.state_of(host, self.cluster.suspects_itself());
+        Some(Sample {
+            at: now,
+            host: number,
+            up: state == HostState::Up,
+            level: self.cluster.level_of(host, now).ranks(),
+        })
     }
 
     pub(crate) fn report(&mut self, news: News, now: Duration) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One request and its end.
+//! What is told of a simulation: requests that ended, hosts that were polled.
 
 use std::time::Duration;
 
@@ -44,6 +44,19 @@ pub struct Ended {
     pub first_wait: Duration,
     /// Where the host's time went, if it answered. Its wait is that for all joblets.
     pub spent: Option<Spent>,
+}
+
+/// A host, when it has just been polled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sample {
+    /// When.
+    pub at: Duration,
+    /// From 0.
+    pub host: usize,
+    /// Requests may go there.
+    pub up: bool,
+    /// Ranks that it admits by its DAGOR level, 0 to 4096.
+    pub level: u16,
 }
 
 impl Ended {

@@ -26,7 +26,7 @@ mod simulation;
 pub mod tally;
 pub mod workload;
 
-pub use ended::Ended;
+pub use ended::{Ended, Sample};
 pub use scenario::{Impossible, Scenario};
-pub use simulation::simulate;
+pub use simulation::{simulate, simulate_watched};
 pub use workload::Workload;
