@@ -7,6 +7,7 @@ mod document001;
 mod fleet;
 mod queueing;
 mod refusals;
+mod told;
 
 use std::time::Duration;
 
