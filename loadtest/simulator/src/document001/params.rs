@@ -124,7 +124,7 @@ params! {
     /// Share of the sessions that end with a run by hand, of all channels with priority high.
     manual_share: 0.07,
     /// By so much sessions at noon outnumber the mean, and at midnight fall short of it.
-    daily_swing: 0.45,
+    daily_swing: 0.65,
     /// Jobs that wait for a core at a server that takes no connection within the time-out: 400 raise
     /// an alarm (9.1.2).
     deaf_at: 400.0,

@@ -126,15 +126,15 @@ fn availability(tally: &Tally) -> Strips {
     let strip = |server: usize| Strip {
         label: format!("server {server}"),
         values: (0..stretches)
-            .map(|n| tally.history.down(server, STRETCH * n, STRETCH * (n + 1)))
+            .map(|n| 100.0 * tally.history.down(server, STRETCH * n, STRETCH * (n + 1)))
             .collect(),
     };
     Strips {
-        title: "Share of ten minutes that a server passed for unhealthy".to_owned(),
+        title: "How long a server passed for unhealthy".to_owned(),
         x: Axis::linear("time / h").range(0.0, (STRETCH * stretches).as_secs_f64() / 3600.0),
         rows: (0..tally.history.hosts().len()).map(strip).collect(),
-        steps: vec![0.01, 0.25, 0.5, 0.75],
-        unit: "share of the time".to_owned(),
+        steps: vec![1.0, 25.0, 50.0, 75.0],
+        unit: "% of ten minutes".to_owned(),
         caption: "SIMULATED, first seed. Published: the worst server was overloaded for more than 12 hours, the next \
                   for more than 9, the others for short times (section 10.5.1)."
             .to_owned(),
