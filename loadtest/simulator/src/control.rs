@@ -129,7 +129,10 @@ impl Control {
     pub(crate) fn sample(&self, number: usize, now: Duration) -> Option<Sample> {
         let host = self.cluster.hosts.get(&self.addresses[number])?;
         let state = self.cluster.state_of(host, self.cluster.suspects_itself());
+        let observed = host.observed.as_ref();
+        let queued = observed.and_then(|observed| observed.figures.queued.as_ref());
         Some(Sample {
+            queued: queued.map_or(0, |queued| queued.iter().sum()),
             at: now,
             host: number,
             up: state == HostState::Up,

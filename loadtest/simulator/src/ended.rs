@@ -57,6 +57,8 @@ pub struct Sample {
     pub up: bool,
     /// Ranks that it admits by its DAGOR level, 0 to 4096.
     pub level: u16,
+    /// What it told of its queue last.
+    pub queued: u32,
 }
 
 impl Ended {

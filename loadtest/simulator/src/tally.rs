@@ -8,7 +8,7 @@ use weir_executor::Source;
 use weir_replay::record::Outcome;
 
 use crate::Ended;
-use crate::document001::history::History;
+use crate::document001::history::{Change, History};
 use crate::document001::published::{Row, Rows};
 use crate::workload::HIGH;
 
@@ -207,13 +207,13 @@ impl Tally {
         self.ran_s / (self.hours * 3600.0) / self.variances.len().max(1) as f64
     }
 
-    /// The part of the time that the mean server was down.
+    /// The part of the time that the mean server was as asked for.
     #[must_use]
-    pub fn down(&self) -> f64 {
+    pub fn time(&self, wanted: impl Fn(&Change) -> bool) -> f64 {
         let hosts = self.history.hosts().len();
         let ends = Duration::from_secs_f64(self.hours * 3600.0);
-        let down = |host| self.history.down(host, Duration::ZERO, ends);
-        (0..hosts).map(down).sum::<f64>() / hosts.max(1) as f64
+        let share = |host| self.history.share(host, Duration::ZERO, ends, &wanted);
+        (0..hosts).map(share).sum::<f64>() / hosts.max(1) as f64
     }
 
     /// A part of the requests.

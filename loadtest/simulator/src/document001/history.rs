@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! When hosts were up, and what their DAGOR levels were.
+//! When hosts were up, when overloaded, and what their DAGOR levels were.
 
 use std::time::Duration;
+
+use weir_policy::overload::breaker;
 
 use crate::Sample;
 
@@ -12,6 +14,8 @@ pub struct Change {
     pub at: Duration,
     /// Whether requests could go there.
     pub up: bool,
+    /// Whether it had more stalled joblets than breaker and DAGOR allow.
+    pub overloaded: bool,
     /// Ranks that it admitted, 0 to 4096.
     pub level: u16,
 }
@@ -38,11 +42,21 @@ impl History {
             host,
             up,
             level,
+            queued,
         } = sample;
+        let overloaded = queued > breaker::QUEUED_JOBS;
         if let Some(changes) = self.hosts.get_mut(host) {
-            let known = changes.last().map(|last| (last.up, last.level));
-            if known != Some((up, level)) {
-                changes.push(Change { at, up, level });
+            let new = Change {
+                at,
+                up,
+                overloaded,
+                level,
+            };
+            if changes
+                .last()
+                .is_none_or(|last| Change { at, ..*last } != new)
+            {
+                changes.push(new);
             }
         }
     }
@@ -53,18 +67,27 @@ impl History {
         &self.hosts
     }
 
-    /// The part of the time from `from` to `to` that a host was down.
+    /// The part of the time from `from` to `to` that a host was as asked for.
     #[must_use]
-    pub fn down(&self, host: usize, from: Duration, to: Duration) -> f64 {
+    pub fn share(
+        &self,
+        host: usize,
+        from: Duration,
+        to: Duration,
+        wanted: impl Fn(&Change) -> bool,
+    ) -> f64 {
         let changes = self.hosts.get(host).map(Vec::as_slice).unwrap_or_default();
         let ends = changes.iter().skip(1).map(|next| next.at).chain([to]);
-        let down = changes.iter().zip(ends).filter(|(change, _)| !change.up);
+        let wanted = changes
+            .iter()
+            .zip(ends)
+            .filter(|(change, _)| wanted(change));
         let overlap = |(change, end): (&Change, Duration)| {
             end.min(to)
                 .saturating_sub(change.at.max(from))
                 .as_secs_f64()
         };
-        down.map(overlap).sum::<f64>() / (to - from).as_secs_f64().max(1e-9)
+        wanted.map(overlap).sum::<f64>() / (to - from).as_secs_f64().max(1e-9)
     }
 
     /// How often levels turned from falling to rising or back, of all hosts.
@@ -113,6 +136,7 @@ mod tests {
                 host: 1,
                 up: *up,
                 level: *level,
+                queued: 100,
             });
         }
         history
@@ -122,11 +146,21 @@ mod tests {
     fn only_changes_are_kept_and_time_down_is_counted_between_them() {
         let history = history(&[(0, true, 9), (5, true, 9), (10, false, 9), (30, true, 9)]);
         assert_eq!(history.hosts()[1].len(), 3);
-        let down = |from, to| history.down(1, Duration::from_secs(from), Duration::from_secs(to));
+        let down = |from, to| {
+            history.share(
+                1,
+                Duration::from_secs(from),
+                Duration::from_secs(to),
+                |change| !change.up,
+            )
+        };
         assert!((down(0, 40) - 0.5).abs() < 1e-9);
         assert!((down(20, 40) - 0.5).abs() < 1e-9);
         assert_eq!(
-            (down(0, 10), history.down(0, Duration::ZERO, Duration::MAX)),
+            (
+                down(0, 10),
+                history.share(0, Duration::ZERO, Duration::MAX, |change| !change.up)
+            ),
             (0.0, 0.0)
         );
     }

@@ -57,7 +57,7 @@ pub fn tables_csv(outcomes: &[Outcome]) -> String {
 /// Figures 14 and 15: every change of a server's state or level, of the first seed.
 #[must_use]
 pub fn history_csv(outcomes: &[Outcome]) -> String {
-    let mut text = String::from("run,server,at_s,up,level\n");
+    let mut text = String::from("run,server,at_s,up,overloaded,level\n");
     for outcome in outcomes {
         let run = outcome.name();
         let first = outcome.tallies.first();
@@ -65,8 +65,8 @@ pub fn history_csv(outcomes: &[Outcome]) -> String {
         for (server, changes) in hosts.enumerate() {
             for change in changes {
                 let (at, up) = (change.at.as_secs_f64(), change.up);
-                let level = change.level;
-                let _ = writeln!(text, "\"{run}\",{server},{at:.3},{up},{level}");
+                let (overloaded, level) = (change.overloaded, change.level);
+                let _ = writeln!(text, "\"{run}\",{server},{at:.3},{up},{overloaded},{level}");
             }
         }
     }

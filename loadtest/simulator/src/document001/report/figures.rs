@@ -8,6 +8,7 @@ use weir_report::{Axis, BarRow, Bars, Figure, Panels, Plot, Report, Series, Stri
 
 use super::{Outcome, PRIORITIES, Quantity};
 use crate::document001::Experiment;
+use crate::document001::history::Change;
 use crate::document001::published::COLUMNS;
 use crate::tally::Tally;
 
@@ -126,11 +127,15 @@ fn availability(tally: &Tally) -> Strips {
     let strip = |server: usize| Strip {
         label: format!("server {server}"),
         values: (0..stretches)
-            .map(|n| 100.0 * tally.history.down(server, STRETCH * n, STRETCH * (n + 1)))
+            .map(|n| {
+                let (from, to) = (STRETCH * n, STRETCH * (n + 1));
+                let overloaded = |change: &Change| change.overloaded || !change.up;
+                100.0 * tally.history.share(server, from, to, overloaded)
+            })
             .collect(),
     };
     Strips {
-        title: "How long a server passed for unhealthy".to_owned(),
+        title: "How long a server was down or had more than 100 stalled joblets".to_owned(),
         x: Axis::linear("time / h").range(0.0, (STRETCH * stretches).as_secs_f64() / 3600.0),
         rows: (0..tally.history.hosts().len()).map(strip).collect(),
         steps: vec![1.0, 25.0, 50.0, 75.0],
@@ -145,14 +150,14 @@ fn levels(tally: &Tally) -> Plot {
     let from = tally.history.liveliest(WINDOW);
     let to = from + WINDOW;
     let mut servers: Vec<_> = tally.history.hosts().iter().enumerate().collect();
-    let changes = |changes: &[super::super::history::Change]| {
+    let changes = |changes: &[Change]| {
         changes
             .iter()
             .filter(|change| (from..to).contains(&change.at))
             .count()
     };
     servers.sort_by_key(|(_, of)| std::cmp::Reverse(changes(of)));
-    let series = |(server, changes): (usize, &Vec<super::super::history::Change>)| {
+    let series = |(server, changes): (usize, &Vec<Change>)| {
         let minutes = |at: Duration| at.saturating_sub(from).as_secs_f64() / 60.0;
         let before = changes.iter().rfind(|change| change.at <= from);
         let within = changes

@@ -6,6 +6,7 @@ use std::fmt::Write;
 use weir_report::{Report, Table};
 
 use super::{Outcome, PRIORITIES, Quantity};
+use crate::document001::history::Change;
 use crate::document001::published::COLUMNS;
 use crate::tally::Tally;
 
@@ -123,11 +124,13 @@ fn others(outcomes: &[Outcome]) -> Table {
         "all-in mean, high / s",
         "all-in mean, low / s",
         "servers' time down",
+        "with more than 100 stalled joblets",
         "level reversals an hour",
     ];
     let row = |outcome: &Outcome| {
         let share =
             |of: fn(&Tally) -> u64| format!("{:.4}", outcome.mean(|tally| tally.share(of(tally))));
+        let time = |of: fn(&Change) -> bool| format!("{:.4}", outcome.mean(|tally| tally.time(of)));
         vec![
             outcome.name().to_owned(),
             format!("{:.0}", outcome.mean(|tally| tally.requests as f64)),
@@ -142,7 +145,8 @@ fn others(outcomes: &[Outcome]) -> Table {
             ),
             short(outcome.mean(|tally| tally.all_in()[0][0])),
             short(outcome.mean(|tally| tally.all_in()[1][0])),
-            format!("{:.4}", outcome.mean(Tally::down)),
+            time(|change| !change.up),
+            time(|change| change.overloaded),
             format!(
                 "{:.1}",
                 outcome.mean(|t| t.history.reversals() as f64 / t.hours)
