@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use weir_policy::{Policy, dagor};
+use weir_policy::{HostId, KeyHash, Policy, dagor};
 
 pub(crate) use check::with_sources;
 pub use scalar::{show_duration, show_size};
@@ -100,7 +100,12 @@ pub struct Cluster {
     pub scrape: Option<Scrape>,
     /// Absent: hosts are not asked for cache contents.
     pub cache: Option<Cache>,
+    /// Which keys are assigned to which host; with it cache contents are these.
+    pub plan: Option<Plan>,
 }
+
+/// A caching plan: by host, the keys that are assigned to it.
+pub type Plan = BTreeMap<HostId, Vec<KeyHash>>;
 
 /// How admission levels move.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -126,6 +126,15 @@ async fn of_several_keys_it_says_how_many_each_host_has_from_the_first_on() {
 }
 
 #[tokio::test]
+async fn it_knows_the_hot_cold_rule() {
+    let view = view_with("{ selection: hot_cold }").await;
+    let question = Question::parse(&parameters("cluster=rules&key=a"), &view, 0).unwrap();
+    let answer = explain(&view, &question, &mut StdRng::seed_from_u64(1)).unwrap();
+    assert_eq!(answer.selection, "hot_cold");
+    assert_eq!((answer.outcome, answer.reason), ("send", "cold"));
+}
+
+#[tokio::test]
 async fn a_question_that_cannot_be_answered_says_what_could_be_asked() {
     let view = view().await;
     let problem = |text: &str| Question::parse(&parameters(text), &view, 0).unwrap_err();

@@ -3,6 +3,7 @@
 
 mod cluster;
 mod field;
+mod plan;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

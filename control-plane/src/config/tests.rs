@@ -18,7 +18,7 @@ fn every_refusal_names_file_line_field_and_reason() {
     let cases = [
         (
             "clusters:\n  r:\n    bogus: 1\n",
-            "c.yaml:3: unknown field `bogus`, expected one of policy, dagor, cache_shards, hosts, hosts_file, scrape, cache",
+            "c.yaml:3: unknown field `bogus`, expected one of policy, dagor, cache_shards, hosts, hosts_file, caching_plan, scrape, cache",
         ),
         (
             "clusters:\n  r:\n    hosts: 12\n",
@@ -38,7 +38,7 @@ fn every_refusal_names_file_line_field_and_reason() {
         ),
         (
             "clusters:\n  r: { policy: { selection: best } }\n",
-            "c.yaml:2: clusters.r.policy.selection: \"best\" is unknown; one of baseline, random, rendezvous, dynamic",
+            "c.yaml:2: clusters.r.policy.selection: \"best\" is unknown; one of baseline, random, rendezvous, dynamic, hot_cold, caching_plan",
         ),
         (
             "clusters:\n  r: { policy: { ranked_hosts: 9 } }\n",
@@ -121,6 +121,30 @@ fn every_refusal_names_file_line_field_and_reason() {
             "c.yaml:1: admin.listen: not loopback, and admin has no TLS; write plaintext: true if anyone who reaches it may read it",
         ),
         (
+            "clusters:\n  r: { policy: { selection: hot_cold, hot_cold_quantile: 84 } }\n",
+            "c.yaml:2: clusters.r.policy.hot_cold_quantile: 84 is not in 0 to 1",
+        ),
+        (
+            "clusters:\n  r: { policy: { selection: caching_plan } }\n",
+            "c.yaml:2: clusters.r.caching_plan: required with policy.selection caching_plan: the name of a CSV file",
+        ),
+        (
+            "clusters:\n  r: { caching_plan: plan.csv }\n",
+            "c.yaml:2: clusters.r.caching_plan: only policy.selection caching_plan reads it",
+        ),
+        (
+            "clusters:\n  r: { policy: { selection: caching_plan }, cache: {}, caching_plan: plan.csv }\n",
+            "c.yaml:2: clusters.r.caching_plan: a plan and what caches say exclude each other; leave out cache",
+        ),
+        (
+            "clusters:\n  r: { policy: { selection: caching_plan }, cache_shards: 0, caching_plan: plan.csv }\n",
+            "c.yaml:2: clusters.r.caching_plan: the plan is pushed as cache contents; cache_shards must not be 0",
+        ),
+        (
+            "clusters:\n  r: { policy: { selection: caching_plan }, caching_plan: plan.csv }\n",
+            "c.yaml:2: clusters.r.caching_plan: cannot read plan.csv: No such file or directory (os error 2)",
+        ),
+        (
             "clusters:\n  r: { hosts_file: none.yaml }\n",
             "none.yaml: cannot read: No such file or directory (os error 2)",
         ),
@@ -152,6 +176,34 @@ fn a_hosts_file_is_checked_as_a_whole_and_against_the_hosts_beside_it() {
         ),
     ] {
         assert_eq!(said(main, hosts).unwrap_err(), expected);
+    }
+}
+
+#[test]
+fn a_caching_plan_is_keys_by_host_or_refused_with_line_field_and_reason() {
+    let main = "clusters:\n  r:\n    hosts: [ { address: \"127.0.0.1:2\" } ]\n    policy: { selection: caching_plan }\n    caching_plan: hosts.yaml\n";
+    let config = said(main, "key,address\na,127.0.0.1:2\r\nb,c,127.0.0.1:2\n").unwrap();
+    let planned = ["a", "b,c"].map(|key| KeyHash::of(key.as_bytes())).to_vec();
+    let plan = Plan::from([(HostId::of("127.0.0.1:2"), planned)]);
+    assert_eq!(config.clusters["r"].plan, Some(plan));
+    for (plan, expected) in [
+        ("", "hosts.yaml:1: the first line must be key,address"),
+        ("key,address\n", "hosts.yaml:1: plans no key"),
+        (
+            "key,address\na\n",
+            "hosts.yaml:2: not a key, a comma and an address: \"a\"",
+        ),
+        ("key,address\n,127.0.0.1:2\n", "hosts.yaml:2: key: empty"),
+        (
+            "key,address\na,127.0.0.1:2\na,127.0.0.1:3\n",
+            "hosts.yaml:3: address: \"127.0.0.1:3\" is no host of this cluster",
+        ),
+        (
+            "key,address\na,127.0.0.1:2\na,127.0.0.1:2\n",
+            "hosts.yaml:3: key: \"a\" is at 127.0.0.1:2 already",
+        ),
+    ] {
+        assert_eq!(said(main, plan).unwrap_err(), expected);
     }
 }
 

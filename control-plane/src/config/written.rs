@@ -52,7 +52,7 @@ section! {
     Cluster {
         policy: Policy, dagor: Dagor, cache_shards: Option<Text>,
         hosts: Vec<Spanned<Host>>, hosts_file: Option<Text>,
-        scrape: Option<Scrape>, cache: Option<Cache>,
+        caching_plan: Option<Text>, scrape: Option<Scrape>, cache: Option<Cache>,
     }
 }
 section! {
@@ -60,7 +60,7 @@ section! {
     Policy {
         overload: Option<Text>, selection: Option<Text>, breaker_queued_jobs: Option<Text>,
         assumed_cached: Option<Text>, stale_after: Option<Text>, ranked_hosts: Option<Text>,
-        retry_after: Option<Text>, holding: Holding, hedging: Hedging,
+        retry_after: Option<Text>, holding: Holding, hedging: Hedging, hot_cold_quantile: Option<Text>,
     }
 }
 section! {

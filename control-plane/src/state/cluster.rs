@@ -14,6 +14,7 @@ use crate::config;
 use crate::levels::{Counts, Step};
 use crate::reports::ledger::News;
 use crate::sources::Source;
+use crate::sources::cache::Changes;
 use crate::sources::scrape::Figures;
 
 /// A cluster of hosts.
@@ -41,7 +42,7 @@ impl Cluster {
     /// A cluster that has not been heard of.
     pub fn new(config: Arc<config::Cluster>) -> Self {
         let mut cluster = Self {
-            holdings: Holdings::new(config.cache_shards),
+            holdings: Holdings::default(),
             costs: Costs::default(),
             config: config.clone(),
             hosts: BTreeMap::new(),
@@ -83,6 +84,10 @@ impl Cluster {
         }
         if config.cache_shards == 0 {
             self.holdings = Holdings::default();
+        } else if let Some(plan) = &config.plan {
+            self.holdings = planned(plan, config.cache_shards);
+        } else if self.config.plan.is_some() {
+            self.holdings = Holdings::new(config.cache_shards);
         } else if config.cache.is_none() && self.config.cache.is_some() {
             // What nobody asks for any more would be believed for ever.
             self.holdings = Holdings::new(config.cache_shards);
@@ -179,6 +184,9 @@ impl Cluster {
                 }
             }
         }
+        if self.config.plan.is_some() {
+            return;
+        }
         for (key, host, at) in news.assignments {
             let until = at + self.config.policy.assumed_cached;
             if until > now && self.ids.contains_key(&host) {
@@ -229,4 +237,19 @@ impl Cluster {
                 .built
                 .is_none_or(|built| now.saturating_sub(built) >= republish)
     }
+}
+
+/// The plan as what hosts say that they hold.
+fn planned(plan: &config::Plan, shards: u32) -> Holdings {
+    let mut holdings = Holdings::new(shards);
+    for (host, keys) in plan {
+        let added = keys.clone();
+        let changes = Changes {
+            reset: true,
+            added,
+            removed: Vec::new(),
+        };
+        holdings.apply(*host, &changes);
+    }
+    holdings
 }

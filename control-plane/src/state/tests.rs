@@ -502,3 +502,43 @@ fn a_key_that_was_sent_to_a_host_is_assumed_there_for_a_while() {
     script.pass(1);
     assert_eq!(len(&mut script), 0);
 }
+
+#[test]
+fn a_caching_plan_is_pushed_as_cache_contents_and_what_was_sent_does_not_change_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = |hosts: &str| {
+        format!(
+            "clusters:\n  c: {{ hosts: [ {hosts} ], cache_shards: 1, policy: {{ selection: caching_plan }}, caching_plan: plan.csv }}\n"
+        )
+    };
+    let write = |plan: &str| std::fs::write(folder.path().join("plan.csv"), plan).unwrap();
+    write("key,address\na,127.0.0.1:1\na,127.0.0.1:2\n");
+    let both = text("{ address: \"127.0.0.1:1\" }, { address: \"127.0.0.1:2\" }");
+    let start = Instant::now();
+    let state = State::new(configured(&folder, &both), 7, Metrics::default(), start);
+    let mut script = Script {
+        state,
+        start,
+        now: start,
+        _folder: folder,
+    };
+    let keys = |script: &mut Script| {
+        script.pass(1000).publish();
+        let pushed = script.state.snapshot.get(CACHE_SHARD_TYPE, "c/1/0");
+        decode_cache_shard("c/1/0", &pushed.unwrap().body)
+            .unwrap()
+            .1
+            .len()
+    };
+    assert_eq!(keys(&mut script), 1);
+    script.fold(report(0, Some("b"), None));
+    assert_eq!(keys(&mut script), 1, "b was sent, but is not planned");
+    let plan = script._folder.path().join("plan.csv");
+    std::fs::write(&plan, "key,address\na,127.0.0.1:1\nb,127.0.0.1:1\n").unwrap();
+    let one = configured(&script._folder, &text("{ address: \"127.0.0.1:1\" }"));
+    script.fold(Update::Configured(one));
+    assert_eq!(keys(&mut script), 2);
+    let config = configured(&script._folder, "clusters:\n  c: { cache_shards: 1 }\n");
+    script.fold(Update::Configured(config));
+    assert_eq!(keys(&mut script), 0, "a plan that is gone is not believed");
+}

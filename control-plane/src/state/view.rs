@@ -147,7 +147,7 @@ fn cluster_view(cluster: &Cluster, now: Duration) -> ClusterView {
         version: None,
         table_age_ms: cluster.built.map(|built| ms(built, now)),
         overload: format!("{:?}", policy.overload).to_lowercase(),
-        selection: format!("{:?}", policy.selection).to_lowercase(),
+        selection: policy.selection.as_str().to_owned(),
         suspects_itself,
         cache_shards: BTreeMap::new(),
         assumed_claims: cluster.holdings.assumed_claims(),

@@ -62,6 +62,12 @@ pub enum Reason {
     Random,
     /// The key's place by consistent hashing.
     Rendezvous,
+    /// The least delay among the hosts that are not hot.
+    Cold,
+    /// All hosts that admit the request are hot.
+    Hot,
+    /// The plan puts the key there.
+    Planned,
     /// Every host that is up refuses requests of this rank.
     Overloaded,
     /// The same, but that may change in time.
@@ -78,7 +84,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 16] = [
         Self::KnownCached,
         Self::AssumedCached,
         Self::NotCached,
@@ -86,6 +92,9 @@ impl Reason {
         Self::Baseline,
         Self::Random,
         Self::Rendezvous,
+        Self::Cold,
+        Self::Hot,
+        Self::Planned,
         Self::Overloaded,
         Self::HeldForEligible,
         Self::HeldForCached,
@@ -104,6 +113,9 @@ impl Reason {
             Self::Baseline => "baseline",
             Self::Random => "random",
             Self::Rendezvous => "rendezvous",
+            Self::Cold => "cold",
+            Self::Hot => "hot",
+            Self::Planned => "planned",
             Self::Overloaded => "overloaded",
             Self::HeldForEligible => "held_for_eligible",
             Self::HeldForCached => "held_for_cached",

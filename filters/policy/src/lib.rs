@@ -41,7 +41,7 @@ mod level;
 pub mod overload;
 mod prefix;
 mod ranked;
-mod selection;
+pub mod selection;
 mod standing;
 mod table;
 mod work;

@@ -2,8 +2,10 @@
 //! Which of the hosts that admit a request get it.
 
 mod baseline;
+mod caching_plan;
 mod dynamic;
 mod estimate;
+pub mod hot_cold;
 mod random;
 mod rendezvous;
 
@@ -33,6 +35,13 @@ pub enum Selection {
     Dynamic,
     /// Where it is expected to be done first.
     Estimate,
+    /// Prequal's rule: of hosts that are not hot the one with the least delay.
+    HotCold {
+        /// A host is hot with more jobs in progress than this quantile of all hosts', in thousandths.
+        permille: u16,
+    },
+    /// Where a plan made beforehand puts the key, or any host.
+    CachingPlan,
 }
 
 /// What a selection policy is given.
@@ -78,6 +87,19 @@ fn telling(keys: &[KeyHash]) -> Option<KeyHash> {
 }
 
 impl Selection {
+    /// Its name in configurations.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Baseline => "baseline",
+            Self::Random => "random",
+            Self::Rendezvous => "rendezvous",
+            Self::Dynamic => "dynamic",
+            Self::Estimate => "estimate",
+            Self::HotCold { .. } => "hot_cold",
+            Self::CachingPlan => "caching_plan",
+        }
+    }
+
     pub(crate) fn select(
         self,
         candidates: &Candidates<'_>,
@@ -88,6 +110,7 @@ impl Selection {
             return match self {
                 Self::Dynamic => dynamic::least_in_progress(candidates, rng),
                 Self::Estimate => estimate::select(candidates, rng),
+                Self::HotCold { permille } => hot_cold::select(candidates, permille, rng),
                 _ => (random::select(candidates, rng), Reason::NoKey),
             };
         };
@@ -98,6 +121,8 @@ impl Selection {
             Self::Dynamic if keys.len() > 1 => dynamic::select_by_prefix(candidates, keys, rng),
             Self::Dynamic => dynamic::select(candidates, key, rng),
             Self::Estimate => estimate::select(candidates, rng),
+            Self::HotCold { permille } => hot_cold::select(candidates, permille, rng),
+            Self::CachingPlan => caching_plan::select(candidates, key, rng),
         }
     }
 }

@@ -81,6 +81,8 @@ pub enum TableError {
         value: u32,
         most: u32,
     },
+    #[error("policy.hot_cold_permille: {permille} is not in 0..=1000")]
+    BadQuantile { permille: u16 },
 }
 
 /// The most of a text that an error repeats: a refusal has to fit into a message.
@@ -110,6 +112,11 @@ impl Table {
         }
         policy.holding.check()?;
         policy.hedging.check()?;
+        if let Selection::HotCold { permille } = policy.selection
+            && permille > 1000
+        {
+            return Err(TableError::BadQuantile { permille });
+        }
         if cache_shards > MAX_CACHE_SHARDS || cache_shards != 0 && !cache_shards.is_power_of_two() {
             return Err(TableError::BadShardCount {
                 count: cache_shards,

@@ -95,6 +95,8 @@ fn a_decision_takes_no_memory_from_the_heap() {
         Selection::Rendezvous,
         Selection::Dynamic,
         Selection::Estimate,
+        Selection::HotCold { permille: 841 },
+        Selection::CachingPlan,
     ];
     let keys = [
         Keys::default(),

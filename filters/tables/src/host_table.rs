@@ -4,7 +4,7 @@ use std::time::Duration;
 use prost::Message;
 use weir_policy::{
     CLASSES, Cost, Hedging, Holding, Host, HostState, Level, Overload, Policy, RANKS, Selection,
-    Table, overload::breaker,
+    Table, overload::breaker, selection::hot_cold,
 };
 
 use crate::load::decode_load;
@@ -112,10 +112,18 @@ fn decode_selection(policy: &v1::Policy) -> Result<Selection, Refusal> {
         Ok(v1::Selection::Rendezvous) => Ok(Selection::Rendezvous),
         Ok(v1::Selection::Dynamic) => Ok(Selection::Dynamic),
         Ok(v1::Selection::Estimate) => Ok(Selection::Estimate),
+        Ok(v1::Selection::HotCold) => {
+            let permille = policy.hot_cold_permille;
+            let permille = permille.unwrap_or(hot_cold::QUANTILE_PERMILLE.into());
+            // What is beyond is refused with the table.
+            let permille = u16::try_from(permille).unwrap_or(u16::MAX);
+            Ok(Selection::HotCold { permille })
+        }
+        Ok(v1::Selection::CachingPlan) => Ok(Selection::CachingPlan),
         Err(_) => Err(Refusal::UnknownValue {
             field: "policy.selection",
             value: policy.selection,
-            known: "baseline (1), random (2), rendezvous (3), dynamic (4), estimate (5)",
+            known: "baseline (1), random (2), rendezvous (3), dynamic (4), estimate (5), hot_cold (6), caching_plan (7)",
         }),
     }
 }
@@ -188,12 +196,14 @@ pub fn encode_policy(policy: &Policy) -> v1::Policy {
         Overload::Breaker { queued_jobs } => (v1::Overload::Breaker, Some(queued_jobs)),
         Overload::Dagor => (v1::Overload::Dagor, None),
     };
-    let selection = match policy.selection {
-        Selection::Baseline => v1::Selection::Baseline,
-        Selection::Random => v1::Selection::Random,
-        Selection::Rendezvous => v1::Selection::Rendezvous,
-        Selection::Dynamic => v1::Selection::Dynamic,
-        Selection::Estimate => v1::Selection::Estimate,
+    let (selection, hot_cold_permille) = match policy.selection {
+        Selection::Baseline => (v1::Selection::Baseline, None),
+        Selection::Random => (v1::Selection::Random, None),
+        Selection::Rendezvous => (v1::Selection::Rendezvous, None),
+        Selection::Dynamic => (v1::Selection::Dynamic, None),
+        Selection::Estimate => (v1::Selection::Estimate, None),
+        Selection::HotCold { permille } => (v1::Selection::HotCold, Some(permille.into())),
+        Selection::CachingPlan => (v1::Selection::CachingPlan, None),
     };
     v1::Policy {
         overload: overload.into(),
@@ -213,5 +223,6 @@ pub fn encode_policy(policy: &Policy) -> v1::Policy {
             idle_percent: Some(policy.hedging.idle_percent),
             classes: Some(policy.hedging.classes),
         }),
+        hot_cold_permille,
     }
 }

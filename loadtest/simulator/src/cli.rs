@@ -25,8 +25,9 @@ enum Command {
     /// Write a workload file for weir-replay or `weir-sim run`
     #[command(subcommand)]
     Workload(Workload),
-    /// Production and the six experiments of document 001 beside their published figures
-    Experiments(document001::Experiments),
+    /// Tables 4 to 7 and figures 4 to 15 of document 001, SIMULATED, beside what it published
+    #[command(name = "document-001")]
+    Document001(document001::Document001),
     /// Search for the parameters that bring out document 001's production row
     Fit(document001::Fit),
 }
@@ -44,7 +45,7 @@ impl Cli {
         match &self.command {
             Command::Run(args) => run::run(args),
             Command::Workload(Workload::Document001(args)) => args.write(),
-            Command::Experiments(args) => args.run(),
+            Command::Document001(args) => args.run(),
             Command::Fit(args) => args.run(),
         }
     }

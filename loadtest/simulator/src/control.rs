@@ -12,11 +12,13 @@ use weir_control::sources::{Fault, PollError, Source};
 use weir_control::state::cluster::Cluster;
 use weir_control::state::host::Observed;
 use weir_control::tables;
-use weir_policy::{CacheShard, HostId, Table};
+use weir_policy::{CacheShard, HostId, HostState, Table};
 use weir_tables::{Meta, cache_shard_name, decode_cache_shard, decode_host_table, encode_work};
 
 use crate::Scenario;
+use crate::ended::Sample;
 use crate::host::Host;
+use crate::scenario::Signal;
 
 /// The cluster's name; no one else has to know it.
 const NAME: &str = "simulated";
@@ -26,6 +28,7 @@ pub(crate) struct Control {
     cluster: Cluster,
     addresses: Vec<String>,
     version: u64,
+    signal: Signal,
 }
 
 /// What goes to every caller.
@@ -59,11 +62,13 @@ impl Control {
             hosts: addresses.iter().map(host).collect(),
             scrape: None,
             cache: None,
+            plan: scenario.plan.clone(),
         }));
         Self {
             cluster,
             addresses,
             version: 0,
+            signal: scenario.signal,
         }
     }
 
@@ -93,17 +98,21 @@ impl Control {
         let Some(known) = self.cluster.hosts.get_mut(&self.addresses[number]) else {
             return;
         };
-        if !host.up {
+        if !host.up || !host.is_healthy(now) {
             let refused = PollError::new(Fault::Refused, "nobody listens");
             self.cluster.changed |= known.failed(Source::Scrape, now, refused) || known.is_dead();
             return;
         }
         self.cluster.changed |= known.succeeded(Source::Scrape, now, Vec::new());
         let load = host.load(now);
+        let (queued, queuing_delay) = match self.signal {
+            Signal::Jobs => (load.queued, load.queuing_delay),
+            Signal::Joblets => (host.stalled(now), None),
+        };
         let figures = Figures {
             in_progress: Some(load.in_progress),
-            queued: Some(vec![load.queued]),
-            queuing_delay: load.queuing_delay,
+            queued: Some(vec![queued]),
+            queuing_delay,
             busy_cores: load.busy_cores,
             work: load.work.as_ref().map(encode_work),
         };
@@ -113,9 +122,24 @@ impl Control {
             delay_at: now,
             reported: false,
         });
-        if self.cluster.holdings.shards() > 0 {
+        if self.cluster.holdings.shards() > 0 && self.cluster.config.plan.is_none() {
             self.cluster.holdings.apply(known.id, &host.cache_changes());
         }
+    }
+
+    /// What callers will be told of a host that was just polled.
+    pub(crate) fn sample(&self, number: usize, now: Duration) -> Option<Sample> {
+        let host = self.cluster.hosts.get(&self.addresses[number])?;
+        let state = self.cluster.state_of(host, self.cluster.suspects_itself());
+        let observed = host.observed.as_ref();
+        let queued = observed.and_then(|observed| observed.figures.queued.as_ref());
+        Some(Sample {
+            queued: queued.map_or(0, |queued| queued.iter().sum()),
+            at: now,
+            host: number,
+            up: state == HostState::Up,
+            level: self.cluster.level_of(host, now).ranks(),
+        })
     }
 
     pub(crate) fn report(&mut self, news: News, now: Duration) {

@@ -5,9 +5,11 @@
 
 pub mod experiment;
 pub mod fit;
+pub mod history;
 mod params;
 mod project;
 pub mod published;
+pub mod report;
 mod requests;
 
 pub use experiment::Experiment;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One request and its end.
+//! What is told of a simulation: requests that ended, hosts that were polled.
 
 use std::time::Duration;
 
@@ -46,6 +46,21 @@ pub struct Ended {
     pub found: usize,
     /// Where the host's time went, if it answered. Its wait is that for all joblets.
     pub spent: Option<Spent>,
+}
+
+/// A host, when it has just been polled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sample {
+    /// When.
+    pub at: Duration,
+    /// From 0.
+    pub host: usize,
+    /// Requests may go there.
+    pub up: bool,
+    /// Ranks that it admits by its DAGOR level, 0 to 4096.
+    pub level: u16,
+    /// What it told of its queue last.
+    pub queued: u32,
 }
 
 impl Ended {

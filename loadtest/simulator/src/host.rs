@@ -103,6 +103,16 @@ impl Host {
         self.machine.load(now)
     }
 
+    /// Joblets that wait for a core.
+    pub(crate) fn stalled(&mut self, now: Duration) -> u32 {
+        self.machine.stalled(now)
+    }
+
+    /// Whether it answers a check of its health in time.
+    pub(crate) fn is_healthy(&mut self, now: Duration) -> bool {
+        self.accepts_after(now) <= self.accept.healthy
+    }
+
     /// What came to and went from the cache since the last call.
     pub(crate) fn cache_changes(&mut self) -> Changes {
         let (version, epoch) = self.told.unzip();

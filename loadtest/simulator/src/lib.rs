@@ -21,13 +21,14 @@ mod host;
 mod joblets;
 mod machine;
 mod pending;
+pub mod plan;
 mod prompt;
 pub mod scenario;
 mod simulation;
 pub mod tally;
 pub mod workload;
 
-pub use ended::Ended;
+pub use ended::{Ended, Sample};
 pub use scenario::{Impossible, Scenario};
-pub use simulation::simulate;
+pub use simulation::{simulate, simulate_watched};
 pub use workload::Workload;

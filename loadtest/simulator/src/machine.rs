@@ -141,6 +141,14 @@ impl Machine {
         }
     }
 
+    /// Joblets that wait for a core.
+    pub(crate) fn stalled(&mut self, now: Duration) -> u32 {
+        match self {
+            Self::Joblets(emulator) => emulator.load(now).stalled.iter().sum(),
+            Self::Prompts(_) => self.load(now).queued,
+        }
+    }
+
     /// How many tasks wait.
     pub(crate) fn queued(&mut self, now: Duration) -> u32 {
         match self {

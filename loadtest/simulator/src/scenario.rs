@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use weir_control::config::Dagor;
+use weir_control::config::{Dagor, Plan};
 use weir_executor::{Settings, Timing};
 use weir_policy::Policy;
 use weir_replay::backoff::Backoff;
@@ -30,6 +30,8 @@ pub struct Scenario {
     pub callers: usize,
     /// How hosts are chosen.
     pub policy: Policy,
+    /// Which keys are assigned to which host; callers are told this and not what is cached.
+    pub plan: Option<Plan>,
     /// How admission levels move.
     pub dagor: Dagor,
     /// Into how many resources cache contents are split.
@@ -40,6 +42,8 @@ pub struct Scenario {
     pub publish: Duration,
     /// Between two reports of a caller (the filter's `report_interval`).
     pub report: Duration,
+    /// What polls are told of a host's queue.
+    pub signal: Signal,
     /// Whether answers carry the host's load.
     pub orca: bool,
     /// From caller to host, one way; also from weir-control to a caller.
@@ -68,6 +72,15 @@ pub struct Timeouts {
     pub queue: Option<Duration>,
 }
 
+/// What polls are told of a host's queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Signal {
+    /// Jobs that wait, and how long.
+    Jobs,
+    /// Stalled joblets, which several jobs may wait for, and no queuing delay (document 001, section 9.1.3).
+    Joblets,
+}
+
 /// How a host takes connections: at once, until jobs wait for a core; then the later the more wait
 /// (document 001, section 10.5.1 says that it is so, not by how much).
 #[derive(Debug, Clone, Copy)]
@@ -76,6 +89,8 @@ pub struct Accept {
     pub free: u32,
     /// For each that waits beyond.
     pub per_job: Duration,
+    /// A host that takes longer than this passes for down until it does not.
+    pub healthy: Duration,
 }
 
 impl Accept {
@@ -83,6 +98,7 @@ impl Accept {
     pub const AT_ONCE: Self = Self {
         free: 0,
         per_job: Duration::ZERO,
+        healthy: Duration::MAX,
     };
 
     /// Until the host with so many waiting jobs takes a connection.

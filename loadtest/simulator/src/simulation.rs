@@ -18,7 +18,7 @@ use weir_policy::Load;
 use crate::agenda::Agenda;
 use crate::caller::Caller;
 use crate::control::{Control, Push};
-use crate::ended::Ended;
+use crate::ended::{Ended, Sample};
 use crate::host::Host;
 use crate::pending::Pending;
 use crate::scenario::{Fate, Impossible, Scenario};
@@ -68,6 +68,9 @@ enum Event {
     Befall(usize, Fate),
 }
 
+/// What is told of hosts that were polled goes here.
+type Watch<'a> = &'a mut dyn FnMut(Sample);
+
 /// Plays the requests and tells of each that ends. The same scenario and requests tell the same, to
 /// the last nanosecond. Only requests that have not ended are held.
 ///
@@ -79,8 +82,22 @@ pub fn simulate(
     jobs: impl IntoIterator<Item = Job>,
     tell: impl FnMut(Ended),
 ) -> Result<(), Impossible> {
+    simulate_watched(scenario, keys, jobs, tell, &mut |_| {})
+}
+
+/// [`simulate`], and tells of each host that is polled.
+///
+/// # Errors
+/// The scenario cannot be.
+pub fn simulate_watched(
+    scenario: &Scenario,
+    keys: &[Key],
+    jobs: impl IntoIterator<Item = Job>,
+    tell: impl FnMut(Ended),
+    watch: &mut dyn FnMut(Sample),
+) -> Result<(), Impossible> {
     scenario.check()?;
-    let mut simulation = Simulation::new(scenario, keys, jobs.into_iter(), tell);
+    let mut simulation = Simulation::new(scenario, keys, jobs.into_iter(), tell, watch);
     simulation.start();
     while simulation.pending_or_arriving() {
         let Some((now, event)) = simulation.agenda.next() else {
@@ -96,6 +113,7 @@ struct Simulation<'a, J, F> {
     keys: &'a [Key],
     jobs: J,
     tell: F,
+    watch: Watch<'a>,
     agenda: Agenda<Event>,
     rng: SmallRng,
     hosts: Vec<Host>,
@@ -113,7 +131,13 @@ struct Simulation<'a, J, F> {
 }
 
 impl<'a, J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'a, J, F> {
-    fn new(scenario: &'a Scenario, keys: &'a [Key], mut jobs: J, tell: F) -> Self {
+    fn new(
+        scenario: &'a Scenario,
+        keys: &'a [Key],
+        mut jobs: J,
+        tell: F,
+        watch: Watch<'a>,
+    ) -> Self {
         let control = Control::new(scenario);
         let mut rng = SmallRng::seed_from_u64(scenario.seed);
         let caller = |_| Caller::new(control.names(), rng.random());
@@ -126,6 +150,7 @@ impl<'a, J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'a, J, F> {
             next: jobs.next(),
             jobs,
             tell,
+            watch,
             agenda: Agenda::new(),
             rng,
             control,
@@ -219,6 +244,9 @@ impl<'a, J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'a, J, F> {
 
     fn poll(&mut self, host: usize, now: Duration) {
         self.control.poll(host, &mut self.hosts[host], now);
+        if let Some(sample) = self.control.sample(host, now) {
+            (self.watch)(sample);
+        }
         let jitter = self.rng.random_range(0.9..1.1);
         self.agenda
             .note(now + self.scenario.poll.mul_f64(jitter), Event::Poll(host));

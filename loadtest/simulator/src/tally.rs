@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The figures of tables 4 to 6 of document 001, of a simulation.
+//! The figures of tables 4 to 7 of document 001, of a simulation.
 
 use std::time::Duration;
 
@@ -8,6 +8,7 @@ use weir_executor::Source;
 use weir_replay::record::Outcome;
 
 use crate::Ended;
+use crate::document001::history::{Change, History};
 use crate::document001::published::{Row, Rows};
 use crate::workload::HIGH;
 
@@ -67,6 +68,7 @@ pub struct Tally {
     /// By priority, high first.
     durations: [Times; 2],
     waits: [Times; 2],
+    slowdowns: [Times; 2],
     /// Of all requests, back-off and retries included.
     all_in: [Times; 2],
     /// Waits of priority low, of all servers and of each.
@@ -96,6 +98,8 @@ pub struct Tally {
     pub ran_s: f64,
     /// Hours that the requests came.
     pub hours: f64,
+    /// When servers were up, from the beginning.
+    pub history: History,
 }
 
 impl Tally {
@@ -106,6 +110,7 @@ impl Tally {
         Self {
             durations: times(),
             waits: times(),
+            slowdowns: times(),
             all_in: times(),
             variance: Moments::default(),
             variances: vec![Moments::default(); hosts],
@@ -121,6 +126,7 @@ impl Tally {
             answers: 0,
             ran_s: 0.0,
             hours,
+            history: History::new(hosts),
         }
     }
 
@@ -154,6 +160,9 @@ impl Tally {
     fn taken(&mut self, class: usize, host: Option<usize>, duration: Duration, wait: Duration) {
         self.durations[class].add(duration);
         self.waits[class].add(wait);
+        // Of section 5.1, W / (W + E): E is the time from the first joblet to the answer.
+        let slowdown = wait.as_secs_f64() / duration.as_secs_f64().max(1e-9);
+        self.slowdowns[class].add(Duration::from_secs_f64(slowdown.min(1.0)));
         if class == 1 {
             self.variance.add(wait.as_secs_f64());
             if let Some(of) = host.and_then(|host| self.variances.get_mut(host)) {
@@ -179,6 +188,12 @@ impl Tally {
         [self.all_in[0].row(), self.all_in[1].row()]
     }
 
+    /// Table 7: slowdowns, high and low.
+    #[must_use]
+    pub fn slowdowns(&self) -> [Row; 2] {
+        [self.slowdowns[0].row(), self.slowdowns[1].row()]
+    }
+
     /// Table 6: the variance of low waits, of all servers and of each.
     #[must_use]
     pub fn variances(&self) -> (f64, Vec<f64>) {
@@ -190,6 +205,15 @@ impl Tally {
     #[must_use]
     pub fn running(&self) -> f64 {
         self.ran_s / (self.hours * 3600.0) / self.variances.len().max(1) as f64
+    }
+
+    /// The part of the time that the mean server was as asked for.
+    #[must_use]
+    pub fn time(&self, wanted: impl Fn(&Change) -> bool) -> f64 {
+        let hosts = self.history.hosts().len();
+        let ends = Duration::from_secs_f64(self.hours * 3600.0);
+        let share = |host| self.history.share(host, Duration::ZERO, ends, &wanted);
+        (0..hosts).map(share).sum::<f64>() / hosts.max(1) as f64
     }
 
     /// A part of the requests.

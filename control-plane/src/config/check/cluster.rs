@@ -7,11 +7,13 @@ use std::time::Duration;
 use serde_saphyr::Spanned;
 use weir_policy::holding::{LONGEST_HOLD, MAX_HELD};
 use weir_policy::overload::breaker;
+use weir_policy::selection::hot_cold;
 use weir_policy::{
     CLASSES, Hedging, Holding, MAX_CACHE_SHARDS, MAX_HOSTS, Overload, Policy, Selection, dagor,
 };
 
 use super::field::Scope;
+use super::plan::plan;
 use super::{Reader, beside};
 use crate::config::{Cache, Cluster, Dagor, Error, Host, Poll, Scrape, written};
 
@@ -50,7 +52,7 @@ pub(super) fn cluster(
         ));
     }
     let hosts = hosts(written, scope, reader)?;
-    Ok(Cluster {
+    let mut cluster = Cluster {
         policy: policy(&written.policy, &scope.section("policy"))?,
         dagor: dagor(&written.dagor, &scope.section("dagor"))?,
         cache_shards: shards,
@@ -65,7 +67,10 @@ pub(super) fn cluster(
             .as_ref()
             .map(|cache| self::cache(cache, &scope.section("cache")))
             .transpose()?,
-    })
+        plan: None,
+    };
+    cluster.plan = plan(written, &cluster, scope, reader)?;
+    Ok(cluster)
 }
 
 fn policy(written: &written::Policy, scope: &Scope<'_>) -> Result<Policy, Error> {
@@ -75,6 +80,14 @@ fn policy(written: &written::Policy, scope: &Scope<'_>) -> Result<Policy, Error>
         "breaker_queued_jobs",
         breaker::QUEUED_JOBS.into(),
         0..=u64::from(u32::MAX),
+    )?;
+    // 2^-0.25, in thousandths as it travels.
+    let quantile = f64::from(hot_cold::QUANTILE_PERMILLE) / 1000.0;
+    let quantile = scope.share(
+        &written.hot_cold_quantile,
+        "hot_cold_quantile",
+        quantile,
+        0.0..=1.0,
     )?;
     Ok(Policy {
         overload: scope.choice(
@@ -102,6 +115,13 @@ fn policy(written: &written::Policy, scope: &Scope<'_>) -> Result<Policy, Error>
                 ("rendezvous", Selection::Rendezvous),
                 ("dynamic", Selection::Dynamic),
                 ("estimate", Selection::Estimate),
+                (
+                    "hot_cold",
+                    Selection::HotCold {
+                        permille: (quantile * 1000.0).round() as u16,
+                    },
+                ),
+                ("caching_plan", Selection::CachingPlan),
             ],
         )?,
         assumed_cached: scope.duration(

@@ -82,6 +82,8 @@ fn a_host_that_failed_comes_after_the_others_until_it_answers_or_a_second_is_ove
         Selection::Random,
         Selection::Rendezvous,
         Selection::Dynamic,
+        Selection::HotCold { permille: 841 },
+        Selection::CachingPlan,
     ] {
         let mut cluster = cluster(select(selection), (0..3).map(host).collect());
         let first = |cluster: &Cluster, now| {

@@ -80,6 +80,8 @@ pub(crate) fn selections() -> impl Strategy<Value = Selection> + Clone {
         Selection::Random,
         Selection::Rendezvous,
         Selection::Dynamic,
+        Selection::HotCold { permille: 841 },
+        Selection::CachingPlan,
     ])
 }
 

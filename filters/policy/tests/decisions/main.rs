@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What holds of every decision, through the crate's public face.
 
+mod caching_plan;
 mod dynamic;
 mod eligibility;
 mod estimate;
@@ -9,6 +10,7 @@ mod fleet;
 mod hedging;
 mod history;
 mod holding;
+mod hot_cold;
 mod key_movement;
 mod shares;
 mod staleness;

@@ -54,7 +54,7 @@ fn unknown_policies_are_refused_with_those_that_are_known() {
     );
     assert_eq!(
         refused_table(|table| table.policy.as_mut().unwrap().selection = -1),
-        "policy.selection: -1 is not one that this version knows; known are baseline (1), random (2), rendezvous (3), dynamic (4)"
+        "policy.selection: -1 is not one that this version knows; known are baseline (1), random (2), rendezvous (3), dynamic (4), estimate (5), hot_cold (6), caching_plan (7)"
     );
 }
 
@@ -95,6 +95,12 @@ fn parameters_out_of_range_are_refused() {
         refused_table(|table| table.policy.as_mut().unwrap().hedging = Some(hedging)),
         "policy.hedging.idle_percent: 101 is not in 1..=100"
     );
+    let refusal = refused_table(|table| {
+        let policy = table.policy.as_mut().unwrap();
+        policy.set_selection(v1::Selection::HotCold);
+        policy.hot_cold_permille = Some(1001);
+    });
+    assert_eq!(refusal, "policy.hot_cold_permille: 1001 is not in 0..=1000");
     for count in [3, 2048] {
         assert_eq!(
             refused_table(|table| table.cache_shards = count),

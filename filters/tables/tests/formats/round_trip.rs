@@ -27,6 +27,9 @@ fn policies() -> impl Strategy<Value = Policy> {
         Selection::Rendezvous,
         Selection::Dynamic,
         Selection::Estimate,
+        Selection::HotCold { permille: 0 },
+        Selection::HotCold { permille: 1000 },
+        Selection::CachingPlan,
     ]);
     let duration = || any::<u32>().prop_map(|ms| Duration::from_millis(ms.into()));
     (

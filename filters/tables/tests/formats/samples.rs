@@ -53,6 +53,7 @@ pub(crate) fn host_table() -> v1::HostTable {
             assumed_cached_ms: Some(12_000),
             stale_after_ms: Some(4000),
             ranked_hosts: Some(2),
+            hot_cold_permille: None,
             retry_after_ms: Some(1500),
             ..Default::default()
         }),

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Document 001 on the command line.
 
+use std::fs;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
 use weir_replay::units;
 use weir_replay::whole_file::WholeFile;
 use weir_sim::Ended;
-use weir_sim::document001::{Experiment, Params, Requests, fit, published};
+use weir_sim::document001::report::{self, Outcome};
+use weir_sim::document001::{Experiment, Params, Requests, fit};
 use weir_sim::tally::Tally;
 use weir_sim::workload::HIGH;
 
@@ -75,46 +77,77 @@ impl Workload {
 }
 
 #[derive(clap::Args)]
-pub(super) struct Experiments {
+pub(super) struct Document001 {
     #[command(flatten)]
     model: Model,
     /// So many seeds, from 1
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1000))]
     seeds: u64,
-    /// Only production
-    #[arg(long)]
-    production: bool,
+    /// Only these, as in breaker-dynamic
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<Experiment>,
+    /// Write document-001.md, document-001.html, tables.csv and history.csv there
+    #[arg(long, value_name = "FOLDER")]
+    out: Option<PathBuf>,
 }
 
-impl Experiments {
+impl Document001 {
     pub(super) fn run(&self) -> Result<()> {
         let params = self.model.params()?;
         let hours = self.model.hours;
-        println!(
-            "SIMULATED: {hours} h of document 001, mean of seeds 1 to {}; all-in figures include \
-             back-off and retries",
-            self.seeds
-        );
+        if let Some(folder) = &self.out {
+            fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+        }
         let seeds: Vec<u64> = (1..=self.seeds).collect();
-        let all = Experiment::ALL.into_iter();
-        for experiment in all.take(if self.production { 1 } else { usize::MAX }) {
-            let began = Instant::now();
+        let mut outcomes = Vec::new();
+        let wanted = |one: &Experiment| self.only.is_empty() || self.only.contains(one);
+        for experiment in Experiment::ALL.into_iter().filter(wanted) {
             let watch = |seed| {
                 let name = format!("{}, seed {seed}: ", experiment.name());
                 let mut progress = Progress::new(name, Duration::from_secs_f64(hours * 3600.0));
                 move |ended: &Ended| progress.see(ended.at)
             };
+            let began = Instant::now();
             let tallies = fit::run_all(experiment, &params, &seeds, hours, watch)?;
             let requests: u64 = tallies.iter().map(|tally| tally.requests).sum();
             let rate = requests as f64 / began.elapsed().as_secs_f64();
-            eprintln!(
-                "{}: SIMULATED {rate:.0} requests a second",
-                experiment.name()
-            );
-            println!("\n{}", experiment.name());
-            let rows: Vec<_> = tallies.iter().map(Tally::rows).collect();
-            print::beside(&rows, experiment.published());
-            print::others(&tallies);
+            let name = experiment.name();
+            eprintln!("{name}: SIMULATED {rate:.0} requests a second");
+            outcomes.push(Outcome {
+                experiment,
+                tallies,
+            });
+        }
+        let said = format!(
+            "SIMULATED: {hours} h of requests as document 001 describes them, mean of seeds 1 to {}. All-in figures \
+             include back-off and retries; the others are of attempts that a server took, as document 001 has them.",
+            self.seeds
+        );
+        let text = format!("{said}\n\n{}", report::markdown(&outcomes));
+        print!("{text}");
+        if let Some(folder) = &self.out {
+            self.write(folder, &said, &text, &outcomes)?;
+        }
+        Ok(())
+    }
+
+    fn write(&self, folder: &Path, said: &str, text: &str, outcomes: &[Outcome]) -> Result<()> {
+        let flags = print::flags(&self.model.params()?);
+        let (hours, seeds) = (self.model.hours, self.seeds);
+        let mut page = weir_report::Report::new("Document 001, SIMULATED", said);
+        page.command(&format!(
+            "weir-sim document-001 --hours {hours} --seeds {seeds}{flags}"
+        ));
+        report::add_figures(&mut page, outcomes);
+        report::add_tables(&mut page, outcomes);
+        page.write(folder.join("document-001.html"))?;
+        for (name, text) in [
+            ("document-001.md", text),
+            ("tables.csv", &report::tables_csv(outcomes)),
+            ("history.csv", &report::history_csv(outcomes)),
+        ] {
+            let path = folder.join(name);
+            fs::write(&path, text).with_context(|| path.display().to_string())?;
         }
         Ok(())
     }
@@ -130,6 +163,9 @@ pub(super) struct Fit {
     /// Moves tried
     #[arg(long, default_value_t = 100)]
     tries: u32,
+    /// Of these runs
+    #[arg(long, value_delimiter = ',', default_value = "production")]
+    only: Vec<Experiment>,
     /// Of the search
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -141,20 +177,22 @@ impl Fit {
         let hours = self.model.hours;
         ensure!(hours <= 240.0, "--hours: at most 240");
         let seeds: Vec<u64> = (1..=self.seeds).collect();
-        let tell = |number: u32, distance: f64, params: &Params, _: &published::Rows| {
+        let tell = |number: u32, distance: f64, params: &Params| {
             eprintln!(
                 "try {number}: distance {distance:.4}{}",
                 print::flags(params)
             );
         };
-        let best = fit::climb(&start, &seeds, hours, self.tries, self.seed, tell)?;
-        let tallies = fit::run_all(Experiment::Production, &best, &seeds, hours, |_| {
-            |_: &Ended| {}
-        })?;
-        let rows: Vec<_> = tallies.iter().map(Tally::rows).collect();
-        println!("SIMULATED: the production row after {} tries", self.tries);
-        print::beside(&rows, &published::PRODUCTION);
-        println!("weir-sim experiments{}", print::flags(&best));
+        let best = fit::climb(
+            &self.only, &start, &seeds, hours, self.tries, self.seed, tell,
+        )?;
+        for run in &self.only {
+            let tallies = fit::run_all(*run, &best, &seeds, hours, |_| |_: &Ended| {})?;
+            let rows: Vec<_> = tallies.iter().map(Tally::rows).collect();
+            println!("SIMULATED: {} after {} tries", run.name(), self.tries);
+            print::beside(&rows, run.published());
+        }
+        println!("weir-sim document-001{}", print::flags(&best));
         Ok(())
     }
 }

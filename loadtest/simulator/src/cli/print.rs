@@ -4,7 +4,6 @@
 use weir_sim::document001::Params;
 use weir_sim::document001::fit;
 use weir_sim::document001::published::{COLUMNS, Rows};
-use weir_sim::tally::Tally;
 
 /// Seconds, short.
 fn seconds(value: f64) -> String {
@@ -38,35 +37,6 @@ pub(super) fn beside(seeds: &[Rows], published: &Rows) {
             println!();
         }
     }
-}
-
-/// What the tables do not show.
-pub(super) fn others(tallies: &[Tally]) {
-    let mean = |of: &dyn Fn(&Tally) -> f64| {
-        tallies.iter().map(of).sum::<f64>() / tallies.len().max(1) as f64
-    };
-    println!(
-        "requests {:.0}, failed {:.4}, shed attempts {:.4}, first server connected {:.4}, connection \
-         time-outs {:.4}, queue time-outs {:.4}, hit ratio {:.3}, jobs running on a server {:.2}",
-        mean(&|t| t.requests as f64),
-        mean(&|t| t.share(t.failed)),
-        mean(&|t| t.share(t.shed)),
-        mean(&|t| t.share(t.first_connected)),
-        mean(&|t| t.share(t.connect_timeouts)),
-        mean(&|t| t.share(t.queue_timeouts)),
-        mean(&|t| t.hits as f64 / t.answers.max(1) as f64),
-        mean(&Tally::running),
-    );
-    let [high, low] = [0, 1].map(|class| mean(&|t| t.all_in()[class][0]));
-    let all = mean(&|t| t.variances().0);
-    println!("all-in mean: high {high:.2} s, low {low:.2} s");
-    print!("variance of low waits (table 6): {all:.0} s2; by server");
-    if let Some(first) = tallies.first() {
-        for variance in first.variances().1 {
-            print!(" {variance:.0}");
-        }
-    }
-    println!(" (first seed)");
 }
 
 /// What differs from the defaults, as flags.

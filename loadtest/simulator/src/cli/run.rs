@@ -9,14 +9,14 @@ use anyhow::{Context, Result, anyhow};
 use weir_executor::Source;
 use weir_llm_host::Settings;
 use weir_llm_host::prompt::BYTES_PER_TOKEN;
-use weir_policy::Overload;
+use weir_policy::{Overload, Selection};
 use weir_replay::record::{COLUMNS, Cache, Record};
 use weir_replay::summary::Figures;
 use weir_replay::table::{self, BadInput};
 use weir_replay::whole_file::WholeFile;
 use weir_replay::workload::{self, Request};
 use weir_sim::workload::{Job, SEPARATOR, class};
-use weir_sim::{Ended, Scenario, Workload, simulate};
+use weir_sim::{Ended, Scenario, Workload, plan, simulate};
 
 use super::progress::Progress;
 use super::scenario::Args;
@@ -34,7 +34,11 @@ pub(super) fn run(args: &Args) -> Result<()> {
             index + 1
         )
     })?;
-    let scenario = args.scenario()?;
+    let mut scenario = args.scenario()?;
+    if scenario.policy.selection == Selection::CachingPlan {
+        let jobs = workload.jobs.iter();
+        scenario.plan = Some(plan::longest_first(&workload.keys, jobs, scenario.hosts));
+    }
     flag_overload(&scenario, &workload);
     let mut out = args.out.as_ref().map(|path| -> Result<_> {
         let mut out = WholeFile::create(path).with_context(|| path.display().to_string())?;

@@ -14,7 +14,7 @@ use weir_replay::backoff::Backoff;
 use weir_replay::mooncake::BLOCK_TOKENS;
 use weir_replay::units;
 use weir_sim::Scenario;
-use weir_sim::scenario::{Accept, Fate, Preemption, Timeouts, Trouble};
+use weir_sim::scenario::{Accept, Fate, Preemption, Signal, Timeouts, Trouble};
 
 #[derive(clap::Args)]
 pub(super) struct Args {
@@ -26,6 +26,9 @@ pub(super) struct Args {
     pub(super) out: Option<PathBuf>,
     #[arg(long, value_enum, default_value = "dynamic")]
     selection: SelectionName,
+    /// With hot-cold: a host with more jobs in progress than this quantile of all hosts' is hot
+    #[arg(long, default_value_t = 0.841)]
+    hot_cold_quantile: f64,
     #[arg(long, value_enum, default_value = "none")]
     overload: OverloadName,
     /// With breaker: more queued jobs than this close a host
@@ -120,6 +123,9 @@ enum SelectionName {
     Dynamic,
     Estimate,
     Rendezvous,
+    HotCold,
+    /// Each key at one host, by the core time that the whole workload spends on it
+    CachingPlan,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -145,6 +151,12 @@ impl Args {
             if hold > LONGEST_HOLD {
                 bail!("{flag}: {hold:?} is over {LONGEST_HOLD:?}");
             }
+        }
+        if !(0.0..=1.0).contains(&self.hot_cold_quantile) {
+            bail!(
+                "--hot-cold-quantile: {} is not in 0 to 1",
+                self.hot_cold_quantile
+            );
         }
         let scenario = Scenario {
             hosts: self.hosts,
@@ -175,6 +187,7 @@ impl Args {
                 },
                 ..Policy::default()
             },
+            plan: None,
             dagor: Dagor {
                 params: dagor::Params {
                     threshold: self.dagor_threshold,
@@ -191,6 +204,7 @@ impl Args {
             poll: self.poll,
             publish: Duration::from_millis(100),
             report: Duration::from_secs(1),
+            signal: Signal::Jobs,
             orca: !self.no_orca,
             network: self.network,
             backoff: Backoff {
@@ -201,6 +215,7 @@ impl Args {
             accept: Accept {
                 free: self.accept_free,
                 per_job: self.accept_per_job,
+                healthy: Duration::MAX,
             },
             preemption: (self.preemptible > 0).then_some(Preemption {
                 hosts: self.preemptible,
@@ -246,6 +261,10 @@ impl Args {
             SelectionName::Dynamic => Selection::Dynamic,
             SelectionName::Estimate => Selection::Estimate,
             SelectionName::Rendezvous => Selection::Rendezvous,
+            SelectionName::HotCold => Selection::HotCold {
+                permille: (self.hot_cold_quantile * 1000.0).round() as u16,
+            },
+            SelectionName::CachingPlan => Selection::CachingPlan,
         }
     }
 

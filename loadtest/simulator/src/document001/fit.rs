@@ -8,14 +8,14 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
 use super::project::normal;
-use super::published::{self, Row, Rows};
+use super::published::{Row, Rows};
 use super::{Experiment, Params};
 use crate::Ended;
 use crate::scenario::Impossible;
 use crate::tally::Tally;
 
 /// What is fitted, and within which bounds it is plausible. The others are fixed.
-pub const FREE: [(&str, f64, f64); 15] = [
+pub const FREE: [(&str, f64, f64); 16] = [
     ("run_s", 0.02, 5.0),
     ("size_sigma", 1.0, 2.6),
     ("run_sigma", 0.3, 2.2),
@@ -31,6 +31,7 @@ pub const FREE: [(&str, f64, f64); 15] = [
     ("channel_gap_s", 0.05, 60.0),
     ("changed_share", 0.05, 1.0),
     ("manual_share", 0.005, 0.5),
+    ("deaf_at", 50.0, 2000.0),
 ];
 
 /// How a row differs: the mean of the squared logarithms of the ratios. Means and 95th percentiles,
@@ -107,17 +108,25 @@ pub fn run_all<W: FnMut(&Ended)>(
     Ok(tallies)
 }
 
-/// How far these parameters are from the production row, and what comes of them.
+/// How far these parameters are from the rows of these runs, and what comes of them.
 ///
 /// # Errors
 /// The parameters make no scenario.
-pub fn try_out(params: &Params, seeds: &[u64], hours: f64) -> Result<(f64, Rows), Impossible> {
-    let tallies = run_all(Experiment::Production, params, seeds, hours, |_| {
-        |_: &Ended| {}
-    })?;
-    let rows: Vec<_> = tallies.iter().map(Tally::rows).collect();
-    let rows = mean(&rows);
-    Ok((distance(&rows, &published::PRODUCTION), rows))
+pub fn try_out(
+    runs: &[Experiment],
+    params: &Params,
+    seeds: &[u64],
+    hours: f64,
+) -> Result<(f64, Vec<Rows>), Impossible> {
+    let (mut sum, mut all) = (0.0, Vec::new());
+    for run in runs {
+        let tallies = run_all(*run, params, seeds, hours, |_| |_: &Ended| {})?;
+        let rows: Vec<_> = tallies.iter().map(Tally::rows).collect();
+        let rows = mean(&rows);
+        sum += distance(&rows, run.published());
+        all.push(rows);
+    }
+    Ok((sum / runs.len().max(1) as f64, all))
 }
 
 /// Tries out moves of `start` and keeps the best; tells of each that was better.
@@ -125,25 +134,26 @@ pub fn try_out(params: &Params, seeds: &[u64], hours: f64) -> Result<(f64, Rows)
 /// # Errors
 /// The parameters make no scenario.
 pub fn climb(
+    runs: &[Experiment],
     start: &Params,
     seeds: &[u64],
     hours: f64,
     tries: u32,
     seed: u64,
-    mut tell: impl FnMut(u32, f64, &Params, &Rows),
+    mut tell: impl FnMut(u32, f64, &Params),
 ) -> Result<Params, Impossible> {
     let mut rng = SmallRng::seed_from_u64(seed);
     let mut best = start.clone();
-    let (mut nearest, rows) = try_out(&best, seeds, hours)?;
-    tell(0, nearest, &best, &rows);
+    let (mut nearest, _) = try_out(runs, &best, seeds, hours)?;
+    tell(0, nearest, &best);
     let mut step = 0.5;
     for number in 1..=tries {
         let next = moved(&best, step, &mut rng);
-        let (distance, rows) = try_out(&next, seeds, hours)?;
+        let (distance, _) = try_out(runs, &next, seeds, hours)?;
         if distance < nearest {
             (nearest, best) = (distance, next);
             step = f64::min(step * 1.3, 0.7);
-            tell(number, nearest, &best, &rows);
+            tell(number, nearest, &best);
         } else {
             step = f64::max(step * 0.95, 0.08);
         }
@@ -167,6 +177,7 @@ fn moved(params: &Params, step: f64, rng: &mut SmallRng) -> Params {
 
 #[cfg(test)]
 mod tests {
+    use super::super::published;
     use super::*;
 
     #[test]

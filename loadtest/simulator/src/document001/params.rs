@@ -124,12 +124,15 @@ params! {
     /// Share of the sessions that end with a run by hand, of all channels with priority high.
     manual_share: 0.07,
     /// By so much sessions at noon outnumber the mean, and at midnight fall short of it.
-    daily_swing: 0.45,
+    daily_swing: 0.65,
     /// Jobs that wait for a core at a server that takes no connection within the time-out: 400 raise
     /// an alarm (9.1.2).
     deaf_at: 400.0,
     /// Seconds of the connection time-out (7.4.3 names it, without a value).
     connect_timeout_s: 3.0,
+    /// Seconds that a server may take to accept before it passes for unhealthy (9.1: a server so overloaded
+    /// that its metrics cannot be read).
+    healthy_s: 10.0,
     /// Seconds that a job may wait for its first joblet: the maxima of table 5 are 239.6 to 242.2.
     queue_timeout_s: 240.0,
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tables 4 and 5 of document 001.
+//! Tables 4 to 7 of document 001.
 
 /// Mean, median, 90th, 95th and 99th percentile, in seconds.
 pub type Row = [f64; 5];
@@ -93,3 +93,83 @@ pub const DAGOR_DYNAMIC: Rows = Rows {
     high_wait: [0.06, 6.0e-5, 1.0e-4, 0.06, 1.27],
     low_wait: [0.89, 5.0e-5, 0.16, 2.98, 19.67],
 };
+
+/// Table 6 and table 7 of one run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Spread {
+    /// Variance of low waits of all servers, in s².
+    pub variance: f64,
+    /// Of each server.
+    pub variances: [f64; 14],
+    /// Slowdowns of priority high.
+    pub high_slowdown: Row,
+    /// Slowdowns of priority low.
+    pub low_slowdown: Row,
+}
+
+/// In the order of the tables.
+pub const SPREADS: [Spread; 7] = [
+    Spread {
+        variance: 248.13,
+        variances: [
+            181.27, 212.45, 349.68, 29.13, 442.37, 1028.93, 243.73, 3.88, 103.16, 38.39, 146.63,
+            53.05, 42.50, 684.06,
+        ],
+        high_slowdown: [0.04, 1.80e-4, 0.00, 0.31, 0.87],
+        low_slowdown: [0.11, 2.10e-4, 0.57, 0.87, 0.99],
+    },
+    Spread {
+        variance: 624.39,
+        variances: [
+            944.92, 10.04, 1688.71, 319.81, 1160.91, 209.35, 71.95, 920.90, 152.67, 409.40, 125.12,
+            170.18, 575.71, 848.86,
+        ],
+        high_slowdown: [0.03, 2.70e-4, 0.00, 0.19, 0.82],
+        low_slowdown: [0.14, 3.30e-4, 0.71, 0.90, 0.99],
+    },
+    Spread {
+        variance: 93.96,
+        variances: [
+            37.39, 28.48, 104.93, 77.22, 189.85, 37.85, 41.42, 126.80, 177.23, 97.36, 44.66, 52.40,
+            129.28, 135.51,
+        ],
+        high_slowdown: [0.03, 2.30e-4, 0.00, 0.10, 0.79],
+        low_slowdown: [0.09, 2.50e-4, 0.44, 0.74, 0.96],
+    },
+    Spread {
+        variance: 123.41,
+        variances: [
+            132.03, 13.43, 254.58, 53.71, 214.79, 12.80, 46.25, 179.73, 33.85, 142.55, 63.36,
+            53.31, 243.30, 219.83,
+        ],
+        high_slowdown: [0.02, 2.60e-4, 0.00, 0.06, 0.79],
+        low_slowdown: [0.09, 2.90e-4, 0.41, 0.73, 0.97],
+    },
+    Spread {
+        variance: 121.34,
+        variances: [
+            182.75, 204.85, 82.75, 99.27, 90.13, 147.86, 151.06, 75.79, 223.03, 146.11, 45.11,
+            136.48, 11.48, 99.35,
+        ],
+        high_slowdown: [0.03, 2.60e-4, 0.00, 0.10, 0.83],
+        low_slowdown: [0.07, 2.60e-4, 0.26, 0.67, 0.96],
+    },
+    Spread {
+        variance: 40.74,
+        variances: [
+            43.26, 28.99, 45.74, 40.53, 43.15, 31.62, 38.73, 39.10, 45.71, 68.24, 52.76, 40.20,
+            15.51, 43.16,
+        ],
+        high_slowdown: [0.03, 2.60e-4, 0.00, 0.07, 0.83],
+        low_slowdown: [0.05, 2.30e-4, 0.06, 0.50, 0.93],
+    },
+    Spread {
+        variance: 43.78,
+        variances: [
+            43.79, 32.51, 39.31, 60.08, 42.14, 27.56, 43.19, 42.42, 33.84, 40.82, 28.18, 32.26,
+            39.23, 114.86,
+        ],
+        high_slowdown: [0.02, 2.40e-4, 0.00, 0.07, 0.79],
+        low_slowdown: [0.06, 2.20e-4, 0.09, 0.54, 0.93],
+    },
+];

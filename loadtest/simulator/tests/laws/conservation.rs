@@ -56,7 +56,7 @@ proptest! {
                 hedging: Hedging { after: Duration::from_millis(hedge_ms), ..Hedging::default() },
                 ..policy(Selection::Dynamic, Overload::Breaker { queued_jobs: 3 })
             },
-            accept: Accept { free: 5, per_job: Duration::from_millis(per_job_ms) },
+            accept: Accept { free: 5, per_job: Duration::from_millis(per_job_ms), ..Accept::AT_ONCE },
             timeouts: Timeouts { deadline: 15 * SECOND, connect, read, queue },
             preemption: preempted.then_some(preemption),
             troubles,

@@ -56,6 +56,8 @@ fn every_policy_is_deterministic() {
         Selection::Random,
         Selection::Dynamic,
         Selection::Rendezvous,
+        Selection::HotCold { permille: 841 },
+        Selection::CachingPlan,
     ];
     let overloads = [
         Overload::None,

@@ -79,6 +79,43 @@ fn every_experiment_runs() {
 }
 
 #[test]
+fn tables_figures_and_data_are_written_beside_what_was_published() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("new");
+    let command = ["document-001", "--hours", "0.02", "--seeds", "2"];
+    let output = Command::new(env!("CARGO_BIN_EXE_weir-sim"))
+        .args(command)
+        .arg("--out")
+        .arg(&out)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let read = |name: &str| std::fs::read_to_string(out.join(name)).unwrap();
+    let text = read("document-001.md");
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), text);
+    assert!(text.starts_with("SIMULATED"));
+    for table in [4, 5, 6, 7] {
+        assert!(text.contains(&format!("### Table {table}")), "{table}");
+    }
+    let page = read("document-001.html");
+    for figure in 4..=15 {
+        assert!(page.contains(&format!("Figure {figure}")), "{figure}");
+    }
+    let tables = read("tables.csv");
+    // Seven runs: five statistics of three quantities and two priorities, and 15 variances.
+    assert_eq!(tables.lines().count(), 1 + 7 * (5 * 3 * 2 + 15));
+    let published = tables
+        .lines()
+        .find(|line| line.starts_with("5,\"Breaker, dynamic\",low,mean,"));
+    assert_eq!(published.unwrap().split(',').nth(5), Some("0.82"));
+    assert!(
+        read("history.csv")
+            .lines()
+            .any(|line| line.contains("\"DAGOR, baseline\",13,"))
+    );
+}
+
+#[test]
 fn the_file_form_is_one_that_weir_replay_reads() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("workload.csv");
@@ -98,7 +135,7 @@ fn the_file_form_is_one_that_weir_replay_reads() {
 #[test]
 fn unknown_parameters_are_refused_with_those_that_there_are() {
     let output = Command::new(env!("CARGO_BIN_EXE_weir-sim"))
-        .args(["experiments", "--set", "coress=3"])
+        .args(["document-001", "--set", "coress=3"])
         .output()
         .unwrap();
     let error = String::from_utf8(output.stderr).unwrap();

@@ -99,6 +99,7 @@ fn who_waits_too_long_for_a_connection_goes_to_the_next_host() {
         accept: Accept {
             free: 2,
             per_job: SECOND,
+            ..Accept::AT_ONCE
         },
         ..scenario()
     };

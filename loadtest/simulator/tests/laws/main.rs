@@ -8,6 +8,7 @@ mod fleet;
 mod prompts;
 mod queueing;
 mod refusals;
+mod told;
 
 use std::time::Duration;
 
@@ -40,6 +41,7 @@ fn scenario() -> Scenario {
             fetch_bytes_per_second: 100_000_000,
         },
         accept: Accept::AT_ONCE,
+        plan: None,
         preemption: None,
         troubles: Vec::new(),
         callers: 2,
@@ -54,6 +56,7 @@ fn scenario() -> Scenario {
         poll: SECOND,
         publish: Duration::from_millis(100),
         report: SECOND,
+        signal: weir_sim::scenario::Signal::Jobs,
         orca: true,
         network: Duration::from_micros(250),
         backoff: Backoff {

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A caching plan: CSV of keys and the hosts that they are assigned to.
+
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use weir_policy::{HostId, KeyHash, Selection};
+
+use super::field::Scope;
+use super::{Reader, beside};
+use crate::config::{Cluster, Error, Plan, written};
+
+const HEADER: &str = "key,address";
+/// As many as are believed of one host's cache by default.
+const MOST: usize = 1_000_000;
+
+/// Reads the plan of a cluster that is checked but for it.
+pub(super) fn plan(
+    written: &written::Cluster,
+    cluster: &Cluster,
+    scope: &Scope<'_>,
+    reader: &mut Reader,
+) -> Result<Option<Plan>, Error> {
+    let wanted = cluster.policy.selection == Selection::CachingPlan;
+    let field = &written.caching_plan;
+    let refuse = |reason: &str| Err(scope.refuse(field, "caching_plan", reason));
+    let Some(name) = field else {
+        return match wanted {
+            true => refuse("required with policy.selection caching_plan: the name of a CSV file"),
+            false => Ok(None),
+        };
+    };
+    if !wanted {
+        return refuse("only policy.selection caching_plan reads it");
+    }
+    if cluster.cache.is_some() {
+        return refuse("a plan and what caches say exclude each other; leave out cache");
+    }
+    if cluster.cache_shards == 0 {
+        return refuse("the plan is pushed as cache contents; cache_shards must not be 0");
+    }
+    let path = beside(scope.file(), &name.value);
+    let bytes = reader
+        .bytes(&path)
+        .map_err(|reason| scope.refuse(field, "caching_plan", reason))?;
+    let hosts = cluster.hosts.iter();
+    let hosts = hosts.map(|host| (host.address.as_str(), HostId::of(&host.address)));
+    read(&path, &bytes, &hosts.collect()).map(Some)
+}
+
+fn read(path: &Path, bytes: &[u8], hosts: &BTreeMap<&str, HostId>) -> Result<Plan, Error> {
+    let refuse = |line: usize, field: &str, reason: String| Error {
+        file: path.to_owned(),
+        line: line as u64,
+        field: field.to_owned(),
+        reason,
+    };
+    let mut plan = Plan::new();
+    let mut planned = BTreeSet::new();
+    let lines = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+    for (line, bytes) in (1..).zip(lines.split(|byte| *byte == b'\n')) {
+        let text = str::from_utf8(bytes).map_err(|_| refuse(line, "", "not UTF-8".to_owned()))?;
+        let text = text.strip_suffix('\r').unwrap_or(text);
+        if line == 1 {
+            if text != HEADER {
+                return Err(refuse(line, "", format!("the first line must be {HEADER}")));
+            }
+            continue;
+        }
+        // An address has no comma, a key may.
+        let Some((key, address)) = text.rsplit_once(',') else {
+            return Err(refuse(
+                line,
+                "",
+                format!("not a key, a comma and an address: {text:?}"),
+            ));
+        };
+        if key.is_empty() {
+            return Err(refuse(line, "key", "empty".to_owned()));
+        }
+        let Some(host) = hosts.get(address) else {
+            return Err(refuse(
+                line,
+                "address",
+                format!("{address:?} is no host of this cluster"),
+            ));
+        };
+        let hash = KeyHash::of(key.as_bytes());
+        if !planned.insert((hash, *host)) {
+            return Err(refuse(
+                line,
+                "key",
+                format!("{key:?} is at {address} already"),
+            ));
+        }
+        if planned.len() > MOST {
+            return Err(refuse(line, "", format!("a plan has at most {MOST} lines")));
+        }
+        plan.entry(*host).or_default().push(hash);
+    }
+    if planned.is_empty() {
+        return Err(refuse(1, "", "plans no key".to_owned()));
+    }
+    Ok(plan)
+}
