@@ -48,7 +48,7 @@ pub use feedback::Assignment;
 pub use host::{Host, HostState, Load};
 pub use key::{HostId, KeyHash, user_priority};
 pub use level::{CLASSES, Level, RANKS, Rank, USERS};
-pub use overload::{Overload, dagor};
+pub use overload::{Overload, dagor, steady};
 pub use ranked::{MAX_RANKED, Ranked};
 pub use selection::Selection;
 pub use table::{MAX_CACHE_SHARDS, MAX_HOSTS, Policy, Table, TableError};

@@ -3,7 +3,8 @@ use std::time::Duration;
 
 use prost::Message;
 use weir_policy::{
-    CLASSES, Host, HostState, Level, Overload, Policy, RANKS, Selection, Table, overload::breaker,
+    CLASSES, Host, HostState, Level, Overload, Policy, RANKS, Selection, Table,
+    overload::{breaker, dynamic_breaker},
 };
 
 use crate::load::decode_load;
@@ -54,17 +55,25 @@ fn decode_policy(policy: &v1::Policy) -> Result<Policy, Refusal> {
 }
 
 fn decode_overload(policy: &v1::Policy) -> Result<Overload, Refusal> {
+    let queued_jobs = policy.breaker_queued_jobs.unwrap_or(breaker::QUEUED_JOBS);
     match v1::Overload::try_from(policy.overload) {
         Ok(v1::Overload::Unspecified) => Ok(Policy::default().overload),
         Ok(v1::Overload::None) => Ok(Overload::None),
-        Ok(v1::Overload::Breaker) => Ok(Overload::Breaker {
-            queued_jobs: policy.breaker_queued_jobs.unwrap_or(breaker::QUEUED_JOBS),
-        }),
+        Ok(v1::Overload::Breaker) => Ok(Overload::Breaker { queued_jobs }),
+        Ok(v1::Overload::DynamicBreaker) => Ok(Overload::DynamicBreaker(dynamic_breaker::Params {
+            queued_jobs,
+            wait: policy
+                .dynamic_breaker_wait_ms
+                .map_or(dynamic_breaker::WAIT, |ms| Duration::from_millis(ms.into())),
+            least_queued_jobs: policy
+                .dynamic_breaker_least_queued_jobs
+                .unwrap_or(dynamic_breaker::LEAST_QUEUED_JOBS),
+        })),
         Ok(v1::Overload::Dagor) => Ok(Overload::Dagor),
         Err(_) => Err(Refusal::UnknownValue {
             field: "policy.overload",
             value: policy.overload,
-            known: "none (1), breaker (2), dagor (3)",
+            known: "none (1), breaker (2), dagor (3), dynamic_breaker (4)",
         }),
     }
 }
@@ -136,7 +145,14 @@ pub fn encode_policy(policy: &Policy) -> v1::Policy {
     let (overload, breaker_queued_jobs) = match policy.overload {
         Overload::None => (v1::Overload::None, None),
         Overload::Breaker { queued_jobs } => (v1::Overload::Breaker, Some(queued_jobs)),
+        Overload::DynamicBreaker(params) => {
+            (v1::Overload::DynamicBreaker, Some(params.queued_jobs))
+        }
         Overload::Dagor => (v1::Overload::Dagor, None),
+    };
+    let dynamic_breaker = match policy.overload {
+        Overload::DynamicBreaker(params) => Some(params),
+        _ => None,
     };
     let selection = match policy.selection {
         Selection::Baseline => v1::Selection::Baseline,
@@ -152,5 +168,7 @@ pub fn encode_policy(policy: &Policy) -> v1::Policy {
         stale_after_ms: milliseconds(policy.stale_after),
         ranked_hosts: Some(policy.ranked_hosts as u32),
         retry_after_ms: milliseconds(policy.retry_after),
+        dynamic_breaker_wait_ms: dynamic_breaker.and_then(|params| milliseconds(params.wait)),
+        dynamic_breaker_least_queued_jobs: dynamic_breaker.map(|params| params.least_queued_jobs),
     }
 }

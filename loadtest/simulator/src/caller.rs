@@ -111,9 +111,10 @@ impl Caller {
 
     /// The host did not take the request, or was gone before it answered.
     pub(crate) fn failed(&mut self, host: usize, now: Duration) {
-        let (id, _) = self.names[host];
-        self.cluster.finished(id);
-        self.cluster.failed(id, now);
+        let (id, address) = &self.names[host];
+        self.cluster.finished(*id);
+        self.cluster.failed(*id, now);
+        *self.news.unconnected.entry(address.clone()).or_default() += 1;
     }
 
     /// What is new since the last report.

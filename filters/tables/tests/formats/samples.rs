@@ -52,6 +52,8 @@ pub(crate) fn host_table() -> v1::HostTable {
             stale_after_ms: Some(4000),
             ranked_hosts: Some(2),
             retry_after_ms: Some(1500),
+            dynamic_breaker_wait_ms: None,
+            dynamic_breaker_least_queued_jobs: None,
         }),
         hosts: vec![up, draining, down],
         cache_shards: 4,
@@ -93,6 +95,7 @@ pub(crate) fn report() -> v1::Report {
             rank: 64,
             count: 100,
         }],
+        unconnected: 0,
     };
     let cluster = v1::ClusterRecord {
         cluster: CLUSTER.into(),
