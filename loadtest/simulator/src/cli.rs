@@ -2,6 +2,7 @@
 //! The command line.
 
 mod document001;
+mod overload;
 mod print;
 mod progress;
 mod run;
@@ -27,6 +28,8 @@ enum Command {
     Workload(Workload),
     /// Production and the six experiments of document 001 beside their published figures
     Experiments(document001::Experiments),
+    /// Overload policies side by side, below saturation and beyond it
+    Overload(overload::Args),
     /// Search for the parameters that bring out document 001's production row
     Fit(document001::Fit),
 }
@@ -37,6 +40,8 @@ enum Workload {
     /// describes them, with every joblet of a request in one run
     #[command(name = "document-001")]
     Document001(document001::Workload),
+    /// More requests than a fleet can do, for a while
+    Overload(overload::Workload),
 }
 
 impl Cli {
@@ -45,6 +50,8 @@ impl Cli {
             Command::Run(args) => run::run(args),
             Command::Workload(Workload::Document001(args)) => args.write(),
             Command::Experiments(args) => args.run(),
+            Command::Workload(Workload::Overload(args)) => args.write(),
+            Command::Overload(args) => args.run(),
             Command::Fit(args) => args.run(),
         }
     }

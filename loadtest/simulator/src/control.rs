@@ -15,8 +15,8 @@ use weir_control::tables;
 use weir_policy::{CacheShard, HostId, Table};
 use weir_tables::{Meta, cache_shard_name, decode_cache_shard, decode_host_table};
 
-use crate::Scenario;
 use crate::host::Host;
+use crate::{Levels, Scenario};
 
 /// The cluster's name; no one else has to know it.
 const NAME: &str = "simulated";
@@ -26,6 +26,7 @@ pub(crate) struct Control {
     cluster: Cluster,
     addresses: Vec<String>,
     version: u64,
+    pub(crate) levels: Levels,
 }
 
 /// What goes to every caller.
@@ -64,6 +65,7 @@ impl Control {
             cluster,
             addresses,
             version: 0,
+            levels: Levels::new(scenario.hosts),
         }
     }
 
@@ -143,6 +145,9 @@ impl Control {
             decode_host_table(NAME, &message.encode_to_vec(), now)
         });
         let table = table.and_then(|read| Some(read.ok()?.1));
+        if let Some(table) = &table {
+            self.levels.see(table);
+        }
         (table.is_some() || !shards.is_empty()).then_some(Push { table, shards })
     }
 

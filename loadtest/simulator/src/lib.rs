@@ -19,6 +19,8 @@ pub mod document001;
 mod ended;
 mod host;
 mod joblets;
+mod levels;
+pub mod overload;
 mod pending;
 pub mod scenario;
 mod simulation;
@@ -26,6 +28,7 @@ pub mod tally;
 pub mod workload;
 
 pub use ended::Ended;
+pub use levels::Levels;
 pub use scenario::{Impossible, Scenario};
 pub use simulation::simulate;
 pub use workload::Workload;

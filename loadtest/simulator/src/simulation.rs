@@ -18,6 +18,7 @@ use crate::caller::Caller;
 use crate::control::{Control, Push};
 use crate::ended::Ended;
 use crate::host::Host;
+use crate::levels::Levels;
 use crate::pending::Pending;
 use crate::scenario::{Fate, Impossible, Scenario};
 use crate::workload::{Job, Key};
@@ -60,7 +61,7 @@ enum Event {
 }
 
 /// Plays the requests and tells of each that ends. The same scenario and requests tell the same, to
-/// the last nanosecond. Only requests that have not ended are held.
+/// the last nanosecond, and gives how the levels moved. Only requests that have not ended are held.
 ///
 /// # Errors
 /// The scenario cannot be.
@@ -69,7 +70,7 @@ pub fn simulate(
     keys: &[Key],
     jobs: impl IntoIterator<Item = Job>,
     tell: impl FnMut(Ended),
-) -> Result<(), Impossible> {
+) -> Result<Levels, Impossible> {
     scenario.check()?;
     let mut simulation = Simulation::new(scenario, keys, jobs.into_iter(), tell);
     simulation.start();
@@ -79,7 +80,7 @@ pub fn simulate(
         };
         simulation.happen(now, event);
     }
-    Ok(())
+    Ok(simulation.control.levels)
 }
 
 struct Simulation<'a, J, F> {

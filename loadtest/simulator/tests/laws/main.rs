@@ -5,6 +5,7 @@ mod conservation;
 mod determinism;
 mod document001;
 mod fleet;
+mod overload;
 mod queueing;
 mod refusals;
 
