@@ -90,7 +90,7 @@ section! {
     /// Names of metrics.
     Metrics {
         in_progress: Option<Text>, queued: Option<Text>, queued_priority_label: Option<Text>,
-        queuing_delay: Option<Text>, draining: Option<Text>,
+        queuing_delay: Option<Text>, busy_cores: Option<Text>, work: Option<Text>, draining: Option<Text>,
     }
 }
 section! {

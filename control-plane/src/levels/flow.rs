@@ -83,6 +83,7 @@ mod tests {
                 in_progress: Some(in_progress),
                 queued: queued.map(|jobs| vec![0, jobs]),
                 queuing_delay: Some(Duration::from_millis(delay_ms)),
+                ..Figures::default()
             },
             at,
             delay_at: at,

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use proxy_wasm::traits::{Context, HttpContext};
 use proxy_wasm::types::Action;
-use weir_policy::{Cluster, HostId, KeyHash, Outcome, Rank, Ranked, Reason, Request};
+use weir_policy::{Cluster, HostId, Outcome, Ranked, Reason, Request};
 
 use crate::config::{ClusterConfig, Config};
 use crate::headers::Headers;
 use crate::hostcalls::{self, Map};
+use crate::orca::Said;
 use crate::record::Ending;
 use crate::{caller, orca, vm};
 
@@ -40,8 +41,9 @@ struct Sent {
     table: Rc<str>,
     /// Where it is: the first host named, then the one that answers.
     host: HostId,
-    key: Option<KeyHash>,
-    rank: Rank,
+    asked: Request,
+    /// When it went there.
+    at: Duration,
     status: Option<u32>,
 }
 
@@ -93,12 +95,12 @@ impl Exchange {
         if hostcalls::set_header(Map::Request, DESTINATION, &destination).is_err() {
             return pass();
         }
-        vm::with(|vm| vm.assigned(table, host, asked.key, asked.rank, now));
+        vm::with(|vm| vm.assigned(table, host, asked, now));
         self.sent = Some(Sent {
             table: Rc::clone(table),
             host,
-            key: asked.key,
-            rank: asked.rank,
+            asked: *asked,
+            at: now,
             status: None,
         });
         Action::Continue
@@ -152,11 +154,12 @@ impl HttpContext for Exchange {
             Some(status) if flags == 0 => Ending::Status(status),
             _ => Ending::NoAnswer,
         };
+        let now = hostcalls::monotonic();
         vm::with(|vm| {
             if flags & HOST_FAILED != 0 {
-                vm.failed(&sent.table, sent.host, hostcalls::monotonic());
+                vm.failed(&sent.table, sent.host, now);
             }
-            vm.ended(&sent.table, sent.host, ending);
+            vm.ended(&sent.table, sent.host, sent.at, ending, now);
         });
     }
 }
@@ -167,18 +170,22 @@ impl Sent {
         let Some(host) = address.map(HostId::of) else {
             return;
         };
-        let load = headers.get(orca::HEADER);
-        let load = load.and_then(|value| orca::parse(value, hostcalls::monotonic()));
+        let now = hostcalls::monotonic();
+        let said = headers.get(orca::HEADER);
+        let said = said.and_then(|value| orca::parse(value, now));
+        let Said { load, spent } = said.unwrap_or_default();
         vm::with(|vm| {
             if host != self.host {
                 // Envoy tried the next one, because the first did not take it.
-                let now = hostcalls::monotonic();
                 vm.failed(&self.table, self.host, now);
-                vm.ended(&self.table, self.host, Ending::NoAnswer);
-                vm.assigned(&self.table, host, self.key, self.rank, now);
-                self.host = host;
+                vm.ended(&self.table, self.host, self.at, Ending::NoAnswer, now);
+                vm.assigned(&self.table, host, &self.asked, now);
+                (self.host, self.at) = (host, now);
             }
             vm.answered(&self.table, host, load);
+            if let (Some(key), Some(spent)) = (self.asked.key, spent) {
+                vm.spent(&self.table, host, key, spent, now);
+            }
         });
     }
 }

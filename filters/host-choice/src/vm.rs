@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
-use weir_policy::{Cluster, Decision, HostId, KeyHash, Load, Rank, Request};
+use weir_policy::{Cluster, Decision, HostId, KeyHash, Load, Request, Selection};
 use weir_tables::{parse_cache_shard_name, v1};
 
 use cluster::ClusterState;
@@ -20,6 +20,7 @@ use crate::config::Config;
 use crate::hostcalls::{self, LogLevel};
 use crate::index::{Index, Kind};
 use crate::metrics::Metrics;
+use crate::orca::Spent;
 use crate::record::Ending;
 use crate::shared;
 
@@ -222,14 +223,7 @@ impl Vm {
     }
 
     /// A request goes to a host.
-    pub(crate) fn assigned(
-        &mut self,
-        table: &str,
-        host: HostId,
-        key: Option<KeyHash>,
-        rank: Rank,
-        now: Duration,
-    ) {
+    pub(crate) fn assigned(&mut self, table: &str, host: HostId, request: &Request, now: Duration) {
         let Some(state) = self.clusters.get_mut(table) else {
             return;
         };
@@ -237,9 +231,10 @@ impl Vm {
             && let Some(row) = table.index_of(host).and_then(|index| table.host(index))
         {
             let overload = table.policy().overload;
+            let rank = request.rank;
             state.counters.assigned(host, &row.address, rank, overload);
         }
-        state.cluster.assigned(host, key, now);
+        state.cluster.assigned(host, request, now);
     }
 
     /// A request was refused by the filter.
@@ -270,10 +265,34 @@ impl Vm {
         }
     }
 
+    /// A host says what a request for the key has cost it. Only one way of choosing wants to know.
+    pub(crate) fn spent(
+        &mut self,
+        table: &str,
+        host: HostId,
+        key: KeyHash,
+        spent: Spent,
+        now: Duration,
+    ) {
+        if let Some(state) = self.clusters.get_mut(table)
+            && let Some(table) = state.cluster.table()
+            && table.policy().selection == Selection::Estimate
+        {
+            state.counters.spent(host, key, spent, now);
+        }
+    }
+
     /// A request that was sent to a host has ended.
-    pub(crate) fn ended(&mut self, table: &str, host: HostId, ending: Ending) {
+    pub(crate) fn ended(
+        &mut self,
+        table: &str,
+        host: HostId,
+        sent: Duration,
+        ending: Ending,
+        now: Duration,
+    ) {
         if let Some(state) = self.clusters.get_mut(table) {
-            state.cluster.finished(host);
+            state.cluster.finished(host, sent, now);
             state.counters.ended(host, ending);
         }
     }

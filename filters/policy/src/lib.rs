@@ -40,6 +40,7 @@ mod ranked;
 mod selection;
 mod standing;
 mod table;
+mod work;
 
 pub use cache::{CacheIndex, CacheShard, Holder, ShardError, shard_of};
 pub use cluster::Cluster;
@@ -52,3 +53,4 @@ pub use overload::{Overload, dagor, steady};
 pub use ranked::{MAX_RANKED, Ranked};
 pub use selection::Selection;
 pub use table::{MAX_CACHE_SHARDS, MAX_HOSTS, Policy, Table, TableError};
+pub use work::{Cost, Work};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::hashed::AsIs;
 use crate::ranked::MAX_RANKED;
-use crate::{Host, HostId, Overload, Selection};
+use crate::{Cost, Host, HostId, Overload, Selection};
 
 /// The most hosts in one table: four times the largest fleet that is tried, to bound memory.
 pub const MAX_HOSTS: usize = 40_000;
@@ -80,6 +80,7 @@ pub struct Table {
     hosts: Vec<Host>,
     index_of: HashMap<HostId, u32, BuildHasherDefault<AsIs>>,
     cache_shards: u32,
+    mean_cost: Cost,
 }
 
 impl Table {
@@ -132,7 +133,19 @@ impl Table {
             hosts,
             index_of,
             cache_shards,
+            mean_cost: Cost::default(),
         })
+    }
+
+    /// The same table, with what requests cost on average.
+    #[must_use]
+    pub fn with_mean_cost(self, mean_cost: Cost) -> Self {
+        Self { mean_cost, ..self }
+    }
+
+    /// What requests cost on average; nothing where that is not known.
+    pub fn mean_cost(&self) -> Cost {
+        self.mean_cost
     }
 
     /// How to choose.

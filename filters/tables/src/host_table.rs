@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use prost::Message;
 use weir_policy::{
-    CLASSES, Host, HostState, Level, Overload, Policy, RANKS, Selection, Table,
+    CLASSES, Cost, Host, HostState, Level, Overload, Policy, RANKS, Selection, Table,
     overload::{breaker, dynamic_breaker},
 };
 
@@ -28,14 +28,22 @@ pub fn decode_host_table(
     }
     let policy = decode_policy(&table.policy.unwrap_or_default())?;
     let hosts = table.hosts.iter().enumerate();
+    let built = (received, table.built_unix_ms);
     let hosts = hosts
-        .map(|(index, host)| decode_host(index, host, received))
+        .map(|(index, host)| decode_host(index, host, built))
         .collect::<Result<_, _>>()?;
     let meta = Meta {
         epoch: table.epoch,
         version: table.version,
     };
-    Ok((meta, Table::new(policy, hosts, table.cache_shards)?))
+    let micros = |micros: u32| Duration::from_micros(micros.into());
+    let mean = table.mean_cost.unwrap_or_default();
+    let mean = Cost {
+        fetch: micros(mean.fetch_us),
+        run: micros(mean.run_us),
+    };
+    let table = Table::new(policy, hosts, table.cache_shards)?;
+    Ok((meta, table.with_mean_cost(mean)))
 }
 
 fn decode_policy(policy: &v1::Policy) -> Result<Policy, Refusal> {
@@ -85,15 +93,20 @@ fn decode_selection(policy: &v1::Policy) -> Result<Selection, Refusal> {
         Ok(v1::Selection::Random) => Ok(Selection::Random),
         Ok(v1::Selection::Rendezvous) => Ok(Selection::Rendezvous),
         Ok(v1::Selection::Dynamic) => Ok(Selection::Dynamic),
+        Ok(v1::Selection::Estimate) => Ok(Selection::Estimate),
         Err(_) => Err(Refusal::UnknownValue {
             field: "policy.selection",
             value: policy.selection,
-            known: "baseline (1), random (2), rendezvous (3), dynamic (4)",
+            known: "baseline (1), random (2), rendezvous (3), dynamic (4), estimate (5)",
         }),
     }
 }
 
-fn decode_host(index: usize, host: &v1::Host, received: Duration) -> Result<Host, Refusal> {
+fn decode_host(
+    index: usize,
+    host: &v1::Host,
+    (received, built_unix_ms): (Duration, u64),
+) -> Result<Host, Refusal> {
     let state = match v1::HostState::try_from(host.state) {
         Ok(v1::HostState::Up) => HostState::Up,
         Ok(v1::HostState::Draining) => HostState::Draining,
@@ -108,15 +121,21 @@ fn decode_host(index: usize, host: &v1::Host, received: Duration) -> Result<Host
             });
         }
     };
-    let classes = host.load.as_ref().map_or(0, |load| load.queued.len());
-    if classes > CLASSES.into() {
-        let (field, value, range) = ("load.queued", classes as i64, "0..=32 classes");
-        return Err(Refusal::HostOutOfRange {
-            index,
-            field,
-            value,
-            range,
-        });
+    let load = host.load.as_ref();
+    let by_class = [
+        ("load.queued", load.map_or(0, |load| load.queued.len())),
+        ("load.work_us", load.map_or(0, |load| load.work_us.len())),
+    ];
+    for (field, classes) in by_class {
+        if classes > CLASSES.into() {
+            let (value, range) = (classes as i64, "0..=32 classes");
+            return Err(Refusal::HostOutOfRange {
+                index,
+                field,
+                value,
+                range,
+            });
+        }
     }
     let level = host.admission_level.unwrap_or(RANKS.into());
     let Some(level) = u16::try_from(level).ok().filter(|level| *level <= RANKS) else {
@@ -134,7 +153,11 @@ fn decode_host(index: usize, host: &v1::Host, received: Duration) -> Result<Host
         load: host.load.as_ref().map(|load| decode_load(load, received)),
         level: Level::admitting(level),
         capacity_millicores: host.capacity_millicores,
-        preempt_at_unix_ms: host.preempt_at_unix_ms,
+        speed_permille: host.speed_permille,
+        preempt_at: (host.preempt_at_unix_ms > 0).then(|| {
+            let left = host.preempt_at_unix_ms.saturating_sub(built_unix_ms);
+            received.saturating_add(Duration::from_millis(left))
+        }),
     })
 }
 
@@ -159,6 +182,7 @@ pub fn encode_policy(policy: &Policy) -> v1::Policy {
         Selection::Random => v1::Selection::Random,
         Selection::Rendezvous => v1::Selection::Rendezvous,
         Selection::Dynamic => v1::Selection::Dynamic,
+        Selection::Estimate => v1::Selection::Estimate,
     };
     v1::Policy {
         overload: overload.into(),

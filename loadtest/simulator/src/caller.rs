@@ -7,6 +7,8 @@ use std::time::Duration;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use weir_control::reports::ledger::News;
+use weir_control::state::costs::Spent;
+use weir_executor::Source;
 use weir_policy::{
     Cluster, Decision, HostId, KeyHash, Load, Outcome, Rank, Reason, Request, USERS,
 };
@@ -86,7 +88,7 @@ impl Caller {
 
     pub(crate) fn sent(&mut self, host: usize, request: &Request, now: Duration) {
         let (id, address) = &self.names[host];
-        self.cluster.assigned(*id, request.key, now);
+        self.cluster.assigned(*id, request, now);
         let admitted = self.news.admitted.entry(address.clone()).or_default();
         *admitted.entry(request.rank).or_default() += 1;
         if let Some(key) = request.key {
@@ -95,24 +97,38 @@ impl Caller {
     }
 
     /// A request has ended: answered, with the host's load on it, or not.
-    pub(crate) fn ended(&mut self, host: usize, load: Option<Load>, now: Duration) {
+    pub(crate) fn ended(
+        &mut self,
+        (host, sent): (usize, Duration),
+        load: Option<Load>,
+        spent: Option<(KeyHash, &weir_executor::Spent)>,
+        now: Duration,
+    ) {
         let (id, _) = self.names[host];
-        self.cluster.finished(id);
+        self.cluster.finished(id, sent, now);
         self.cluster.answered(id);
+        if let Some((key, spent)) = spent {
+            self.news.spent.push(Spent {
+                key,
+                host: id,
+                fetch: (spent.source == Source::Miss).then_some(spent.cost.fetch),
+                run: spent.cost.run,
+            });
+        }
         if let Some(load) = load {
             self.cluster.observed(id, load.clone(), now);
             self.loads.insert(host, load);
         }
     }
 
-    pub(crate) fn gave_up(&mut self, host: usize) {
-        self.cluster.finished(self.names[host].0);
+    pub(crate) fn gave_up(&mut self, (host, sent): (usize, Duration), now: Duration) {
+        self.cluster.finished(self.names[host].0, sent, now);
     }
 
     /// The host did not take the request, or was gone before it answered.
-    pub(crate) fn failed(&mut self, host: usize, now: Duration) {
+    pub(crate) fn failed(&mut self, (host, sent): (usize, Duration), now: Duration) {
         let (id, address) = &self.names[host];
-        self.cluster.finished(*id);
+        self.cluster.finished(*id, sent, now);
         self.cluster.failed(*id, now);
         *self.news.unconnected.entry(address.clone()).or_default() += 1;
     }

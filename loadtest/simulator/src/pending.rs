@@ -30,6 +30,8 @@ pub(crate) struct Pending {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place {
     pub(crate) host: usize,
+    /// When it was sent there.
+    pub(crate) sent: Duration,
     /// Once the host has taken it: the job, and when.
     pub(crate) job: Option<(JobId, Duration)>,
     /// A joblet of it has had a core.

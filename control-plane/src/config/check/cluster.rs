@@ -100,6 +100,7 @@ fn policy(written: &written::Policy, scope: &Scope<'_>) -> Result<Policy, Error>
                 ("random", Selection::Random),
                 ("rendezvous", Selection::Rendezvous),
                 ("dynamic", Selection::Dynamic),
+                ("estimate", Selection::Estimate),
             ],
         )?,
         assumed_cached: scope.duration(
@@ -396,6 +397,8 @@ fn scrape(written: &written::Scrape, scope: &Scope<'_>) -> Result<Scrape, Error>
             "queuing_delay",
             "weir_host_queuing_delay_seconds",
         )?,
+        busy_cores: name(&metrics.busy_cores, "busy_cores", "weir_host_busy_cores")?,
+        work: name(&metrics.work, "work", "weir_host_work_seconds")?,
         draining: name(&metrics.draining, "draining", "weir_host_draining")?,
     })
 }

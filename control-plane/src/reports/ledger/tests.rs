@@ -21,7 +21,7 @@ fn report(proxy: &str, slot: u32, epoch: u64, offered: u64) -> v1::Report {
         hosts: vec![host],
         offered: count(offered),
         shed: offered - offered / 2,
-        assignments: vec![],
+        ..Default::default()
     };
     let record = v1::VmRecord {
         slot,

@@ -102,10 +102,9 @@ mod tests {
             queued: u32, most: u32, least in 0u32..100, wait_ms in 0u64..100_000, delay_ms in 0u64..1_000_000,
         ) {
             let load = Load {
-                observed: Duration::ZERO,
-                in_progress: queued,
                 queued,
                 queuing_delay: Some(Duration::from_millis(delay_ms)),
+                ..Load::default()
             };
             let dynamic = level(Some(&load), &params(most, wait_ms, least));
             let fixed = super::super::breaker::level(Some(&load), most);

@@ -3,6 +3,7 @@
 
 mod dynamic;
 mod eligibility;
+mod estimate;
 mod feedback;
 mod fleet;
 mod history;

@@ -6,7 +6,8 @@ use proptest::prelude::*;
 use prost::Message;
 use weir_policy::overload::dynamic_breaker;
 use weir_policy::{
-    CacheShard, Holder, Host, HostId, HostState, KeyHash, Level, Load, Overload, Policy, Selection,
+    CacheShard, Cost, Holder, Host, HostId, HostState, KeyHash, Level, Load, Overload, Policy,
+    Selection, Work,
 };
 use weir_tables::{
     Meta, ShardBuilder, cache_shard_name, decode_cache_shard, decode_host_table, encode_load,
@@ -33,6 +34,7 @@ fn policies() -> impl Strategy<Value = Policy> {
         Selection::Random,
         Selection::Rendezvous,
         Selection::Dynamic,
+        Selection::Estimate,
     ]);
     let duration = || any::<u32>().prop_map(|ms| Duration::from_millis(ms.into()));
     (
@@ -57,17 +59,33 @@ fn policies() -> impl Strategy<Value = Policy> {
         )
 }
 
+/// When tables were built: 14 November 2023.
+const BUILT_UNIX_MS: u64 = 1_700_000_000_000;
+
 fn loads() -> impl Strategy<Value = Load> {
     let delay = prop::option::of(any::<u32>());
-    (0u64..1_000_000, any::<u32>(), any::<u32>(), delay).prop_map(
-        |(age_ms, in_progress, queued, delay)| Load {
+    let micros = |us: u32| Duration::from_micros(us.into());
+    let work = prop::collection::vec(any::<u32>(), 0..=32);
+    let work =
+        prop::option::of(work.prop_map(move |us| Work::by_class(us.into_iter().map(micros))));
+    let busy_cores = prop::option::of(any::<u32>());
+    let jobs = (any::<u32>(), any::<u32>());
+    (0u64..1_000_000, jobs, delay, busy_cores, work).prop_map(
+        move |(age_ms, (in_progress, queued), delay, busy_cores, work)| Load {
             observed: RECEIVED - Duration::from_millis(age_ms),
             in_progress,
             queued,
-            queuing_delay: delay.map(|us| Duration::from_micros(us.into())),
+            queuing_delay: delay.map(micros),
+            busy_cores,
+            work,
         },
     )
 }
+
+type Row = (
+    String,
+    (HostState, Option<Load>, Level, (u32, u32), Option<u64>),
+);
 
 fn hosts() -> impl Strategy<Value = Vec<Host>> {
     let address = prop_oneof![
@@ -81,18 +99,21 @@ fn hosts() -> impl Strategy<Value = Vec<Host>> {
         state,
         prop::option::of(loads()),
         level,
-        any::<u32>(),
-        any::<u64>(),
+        any::<(u32, u32)>(),
+        prop::option::of(0u64..1 << 40),
     );
     prop::collection::btree_map(address, row, 0..20).prop_map(|rows| {
         let host =
-            |(address, (state, load, level, capacity_millicores, preempt_at_unix_ms))| Host {
-                address,
-                state,
-                load,
-                level,
-                capacity_millicores,
-                preempt_at_unix_ms,
+            |(address, (state, load, level, (capacity_millicores, speed_permille), left)): Row| {
+                Host {
+                    address,
+                    state,
+                    load,
+                    level,
+                    capacity_millicores,
+                    speed_permille,
+                    preempt_at: left.map(|left: u64| RECEIVED + Duration::from_millis(left)),
+                }
             };
         rows.into_iter().map(host).collect()
     })
@@ -110,7 +131,10 @@ fn encode_host(host: &Host) -> v1::Host {
         load: host.load.as_ref().map(|load| encode_load(load, RECEIVED)),
         admission_level: Some(host.level.ranks().into()),
         capacity_millicores: host.capacity_millicores,
-        preempt_at_unix_ms: host.preempt_at_unix_ms,
+        preempt_at_unix_ms: host
+            .preempt_at
+            .map_or(0, |at| BUILT_UNIX_MS + (at - RECEIVED).as_millis() as u64),
+        speed_permille: host.speed_permille,
     }
 }
 
@@ -118,6 +142,7 @@ proptest! {
     #[test]
     fn a_host_table_is_read_as_it_was_written(
         policy in policies(), hosts in hosts(), shards in 0u32..=11, epoch: u64, version: u64,
+        fetch_us: u32, run_us: u32,
     ) {
         let cache_shards = 1 << shards >> 1;
         let message = v1::HostTable {
@@ -127,12 +152,17 @@ proptest! {
             policy: Some(encode_policy(&policy)),
             hosts: hosts.iter().map(encode_host).collect(),
             cache_shards,
+            mean_cost: Some(v1::Cost { fetch_us, run_us }),
+            built_unix_ms: BUILT_UNIX_MS,
         };
         let (meta, table) = decode_host_table(CLUSTER, &message.encode_to_vec(), RECEIVED).unwrap();
         prop_assert_eq!(meta, Meta { epoch, version });
         prop_assert_eq!(table.policy(), &policy);
         prop_assert_eq!(table.hosts(), hosts.as_slice());
         prop_assert_eq!(table.cache_shards(), cache_shards);
+        let micros = |us: u32| Duration::from_micros(us.into());
+        let mean = Cost { fetch: micros(fetch_us), run: micros(run_us) };
+        prop_assert_eq!(table.mean_cost(), mean);
     }
 
     #[test]

@@ -104,6 +104,7 @@ enum SelectionName {
     Baseline,
     Random,
     Dynamic,
+    Estimate,
     Rendezvous,
 }
 
@@ -203,6 +204,7 @@ impl Args {
             SelectionName::Baseline => Selection::Baseline,
             SelectionName::Random => Selection::Random,
             SelectionName::Dynamic => Selection::Dynamic,
+            SelectionName::Estimate => Selection::Estimate,
             SelectionName::Rendezvous => Selection::Rendezvous,
         }
     }

@@ -14,7 +14,7 @@ use crate::ended::Ended;
 use crate::host::News;
 use crate::joblets;
 use crate::pending::{Pending, Place};
-use crate::workload::Job;
+use crate::workload::{Job, Work};
 
 /// Lanes of the agenda.
 const DEADLINES: usize = 0;
@@ -83,6 +83,7 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
         pending.connection += 1;
         pending.at = Some(Place {
             host,
+            sent: now,
             job: None,
             started: false,
         });
@@ -133,11 +134,9 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
             self.failed(request, now);
             return;
         };
-        pending.at = Some(Place {
-            host,
-            job: Some((job, now)),
-            started: false,
-        });
+        if let Some(place) = &mut pending.at {
+            place.job = Some((job, now));
+        }
         let timeouts = &self.scenario.timeouts;
         if let Some(queue) = timeouts.queue {
             let timeout = Event::QueueTimeout(request, connection);
@@ -160,14 +159,14 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
         let Some(pending) = self.pending.get_mut(&request) else {
             return;
         };
-        let Some(Place { host, .. }) = pending.at(connection) else {
+        let Some(Place { host, sent, .. }) = pending.at(connection) else {
             return;
         };
         pending.at = None;
         pending.tried += 1;
         pending.ended.unconnected += 1;
         pending.ended.connect_timeouts += u32::from(silent);
-        self.callers[pending.ended.caller].failed(host, now);
+        self.callers[pending.ended.caller].failed((host, sent), now);
         self.connect(request, now);
     }
 
@@ -176,12 +175,12 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
         let Some(pending) = self.pending.get_mut(&request) else {
             return;
         };
-        let Some(Place { host, .. }) = pending.at(connection) else {
+        let Some(Place { host, sent, .. }) = pending.at(connection) else {
             return;
         };
         pending.at = None;
         pending.ended.outcome = Outcome::Failed;
-        self.callers[pending.ended.caller].failed(host, now);
+        self.callers[pending.ended.caller].failed((host, sent), now);
         self.back_off(request, None, now);
     }
 
@@ -214,7 +213,7 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
         if let Some((job, _)) = place.job {
             self.hosts[place.host].cancel(now, job);
         }
-        self.callers[pending.ended.caller].gave_up(place.host);
+        self.callers[pending.ended.caller].gave_up((place.host, place.sent), now);
         self.back_off(request, None, now);
         self.wake(place.host, now);
     }
@@ -226,7 +225,7 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
         };
         pending.ended.outcome = Outcome::Failed;
         if let Some(place) = pending.at.take() {
-            self.callers[pending.ended.caller].ended(place.host, None, now);
+            self.callers[pending.ended.caller].ended((place.host, place.sent), None, None, now);
         }
         self.back_off(request, None, now);
     }
@@ -295,14 +294,17 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
         now: Duration,
     ) {
         let of = |pending: &Pending| pending.at(connection);
-        let Some(Place { host, .. }) = self.pending.get(&request).and_then(of) else {
+        let Some(Place { host, sent, .. }) = self.pending.get(&request).and_then(of) else {
             // Its caller did not wait for it.
             return;
         };
         let Some(mut pending) = self.pending.remove(&request) else {
             return;
         };
-        self.callers[pending.ended.caller].ended(host, load, now);
+        let key = pending.asked.and_then(|asked| asked.key);
+        let cost = key.filter(|_| pending.job.work != Work::Prefetch);
+        let cost = cost.map(|key| (key, &spent));
+        self.callers[pending.ended.caller].ended((host, sent), load, cost, now);
         pending.ended.spent = Some(spent);
         pending.ended.outcome = Outcome::Ok;
         self.end(pending, now);
@@ -317,7 +319,7 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
             if let Some((job, _)) = place.job {
                 self.hosts[place.host].cancel(now, job);
             }
-            self.callers[pending.ended.caller].gave_up(place.host);
+            self.callers[pending.ended.caller].gave_up((place.host, place.sent), now);
             self.wake(place.host, now);
         }
         self.end(pending, now);
