@@ -38,7 +38,7 @@ fn every_refusal_names_file_line_field_and_reason() {
         ),
         (
             "clusters:\n  r: { policy: { selection: best } }\n",
-            "c.yaml:2: clusters.r.policy.selection: \"best\" is unknown; one of baseline, random, rendezvous, dynamic",
+            "c.yaml:2: clusters.r.policy.selection: \"best\" is unknown; one of baseline, random, rendezvous, dynamic, estimate",
         ),
         (
             "clusters:\n  r: { policy: { ranked_hosts: 9 } }\n",
