@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The admission level of each host (DAGOR): demand from reports, overload from the host's figures.
+//! Admission levels (DAGOR): demand from reports, overload from the hosts' figures.
 //!
+//! ```text
+//!  control: steady ───────────────> steady.rs: one level for the cluster, lower at a host that is far behind
+//!           paper, stalled_jobs ──> here: a level for each host
+//! ```
 //! All hosts of a cluster step together, when the window is over or one host has seen its share of
 //! requests. A host steps only with figures newer than its last step, or one bad measurement would count
 //! twice; what it was asked for meanwhile waits for that step.
+
+mod flow;
+pub mod steady;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,8 +18,9 @@ use std::time::Duration;
 use weir_policy::dagor::{LevelController, Window};
 use weir_policy::{Level, Rank};
 
-use crate::config::Dagor;
+use crate::config::{Control, Dagor};
 use crate::state::host::Observed;
+use flow::Flow;
 
 /// Requests by rank.
 pub type Counts = BTreeMap<Rank, f64>;
@@ -21,9 +29,14 @@ pub type Counts = BTreeMap<Rank, f64>;
 #[derive(Debug)]
 pub struct HostLevel {
     controller: LevelController,
+    /// Of [`Control::Steady`]: what the host passes on because it is behind the others.
+    passing: weir_policy::steady::Controller,
+    flow: Flow,
     demand: Counts,
     /// Requests that it got in the cluster's present window.
     requests: f64,
+    /// Requests that it did not take since its last step.
+    unconnected: u64,
     stepped: Duration,
     measured: Option<Duration>,
 }
@@ -33,27 +46,41 @@ impl HostLevel {
     pub fn new(dagor: &Dagor) -> Self {
         Self {
             controller: LevelController::new(dagor.params),
+            passing: weir_policy::steady::Controller::new(steady::passing(dagor)),
+            flow: Flow::default(),
             demand: Counts::new(),
             requests: 0.0,
+            unconnected: 0,
             stepped: Duration::ZERO,
             measured: None,
         }
     }
 
     /// The level.
-    pub fn get(&self) -> Level {
-        self.controller.level()
+    pub fn get(&self, control: Control) -> Level {
+        match control {
+            Control::Steady => self.passing.level(),
+            Control::Paper | Control::StalledJobs => self.controller.level(),
+        }
     }
 
     /// Changes how it moves.
     pub fn configure(&mut self, dagor: &Dagor) {
         self.controller.set_params(dagor.params);
+        self.passing.set_params(steady::passing(dagor));
     }
 
     /// Requests that the host got.
     pub fn got(&mut self, rank: Rank, count: f64) {
         self.requests += count;
+        self.flow.got(count);
         *self.demand.entry(rank).or_default() += count;
+    }
+
+    /// Requests that the host did not take: an early sign of overload (document 001, section 12.2).
+    pub fn not_taken(&mut self, count: u64) {
+        self.unconnected += count;
+        self.flow.got(-(count as f64));
     }
 
     /// How many requests it got in the present window.
@@ -73,10 +100,8 @@ impl HostLevel {
         with: &Step<'_>,
     ) {
         self.requests = 0.0;
-        let level = self.get();
-        for (rank, count) in offered.iter().filter(|(rank, _)| !level.admits(**rank)) {
-            *self.demand.entry(*rank).or_default() += count;
-        }
+        let level = self.controller.level();
+        self.wanted(offered, level);
         let Some(observed) = observed
             .filter(|observed| now.saturating_sub(observed.overload_at()) <= with.stale_after)
         else {
@@ -92,7 +117,9 @@ impl HostLevel {
         {
             return;
         }
-        let Some(overloaded) = overloaded(observed, with.dagor) else {
+        let refused = std::mem::take(&mut self.unconnected) > 0;
+        let overloaded = overloaded(observed, with.dagor);
+        let Some(overloaded) = overloaded.map(|overloaded| overloaded || refused) else {
             self.demand.clear();
             return;
         };
@@ -105,6 +132,13 @@ impl HostLevel {
         self.stepped = now;
         self.measured = Some(observed.overload_at());
     }
+
+    /// Adds this host's share of what the cluster was asked for at the ranks that `level` refuses.
+    fn wanted(&mut self, offered: &Counts, level: Level) {
+        for (rank, count) in offered.iter().filter(|(rank, _)| !level.admits(**rank)) {
+            *self.demand.entry(*rank).or_default() += count;
+        }
+    }
 }
 
 /// What is the same for all hosts of a step.
@@ -114,12 +148,22 @@ pub struct Step<'a> {
     pub dagor: &'a Dagor,
     /// Figures older than this are not believed.
     pub stale_after: Duration,
+    /// Of [`Control::Steady`]: whether hosts pass on what they cannot do.
+    pub passes_on: bool,
 }
 
-/// Queuing delay where it is known, else queued jobs, else nothing.
+impl Step<'_> {
+    fn is_fresh(&self, observed: &Observed, now: Duration) -> bool {
+        now.saturating_sub(observed.at) <= self.stale_after
+    }
+}
+
+/// Queuing delay where it is known and counts, else queued jobs, else nothing.
 fn overloaded(observed: &Observed, dagor: &Dagor) -> Option<bool> {
     let figures = &observed.figures;
-    if let Some(delay) = figures.queuing_delay {
+    if let Some(delay) = figures.queuing_delay
+        && dagor.control != Control::StalledJobs
+    {
         return Some(dagor.params.is_overloaded(delay));
     }
     let queued = figures.queued.as_ref()?;
@@ -134,10 +178,8 @@ mod tests {
 
     fn dagor() -> Dagor {
         Dagor {
-            params: Default::default(),
-            window: Duration::from_secs(1),
-            window_requests: 2000,
-            queued_jobs: 100,
+            control: Control::Paper,
+            ..Dagor::default()
         }
     }
 
@@ -164,9 +206,10 @@ mod tests {
         let with = Step {
             dagor: &dagor(),
             stale_after: Duration::from_secs(5),
+            passes_on: true,
         };
         level.step(&Counts::new(), observed, now, &with);
-        level.get()
+        level.get(Control::Paper)
     }
 
     #[test]
@@ -214,6 +257,16 @@ mod tests {
     }
 
     #[test]
+    fn a_host_that_does_not_take_connections_counts_as_overloaded_once() {
+        let mut level = HostLevel::new(&dagor());
+        level.not_taken(1);
+        let calm = |second| observed(Duration::from_secs(second), Some(0), Some(0));
+        let lowered = step(&mut level, 1, Some(&calm(1)));
+        assert!(lowered < Level::ALL);
+        assert!(step(&mut level, 2, Some(&calm(2))) > lowered);
+    }
+
+    #[test]
     fn one_measurement_moves_the_level_once() {
         let mut level = HostLevel::new(&dagor());
         let bad = observed(Duration::from_secs(1), Some(30), None);
@@ -240,7 +293,7 @@ mod tests {
             1,
             Some(&observed(Duration::from_secs(1), Some(30), None)),
         );
-        let lowered = level.get();
+        let lowered = level.get(Control::Paper);
         assert_eq!(
             step(
                 &mut level,

@@ -34,11 +34,11 @@ fn every_refusal_names_file_line_field_and_reason() {
         ),
         (
             "clusters:\n  r:\n    policy:\n      overload: foo\n",
-            "c.yaml:4: clusters.r.policy.overload: \"foo\" is unknown; one of none, breaker, dagor",
+            "c.yaml:4: clusters.r.policy.overload: \"foo\" is unknown; one of none, breaker, dynamic_breaker, dagor",
         ),
         (
             "clusters:\n  r: { policy: { selection: best } }\n",
-            "c.yaml:2: clusters.r.policy.selection: \"best\" is unknown; one of baseline, random, rendezvous, dynamic, hot_cold, caching_plan",
+            "c.yaml:2: clusters.r.policy.selection: \"best\" is unknown; one of baseline, random, rendezvous, dynamic, estimate, hot_cold, caching_plan",
         ),
         (
             "clusters:\n  r: { policy: { ranked_hosts: 9 } }\n",
@@ -67,6 +67,26 @@ fn every_refusal_names_file_line_field_and_reason() {
         (
             "clusters:\n  r: { dagor: { alpha: NaN } }\n",
             "c.yaml:2: clusters.r.dagor.alpha: NaN is not in 0.001 to 0.5",
+        ),
+        (
+            "clusters:\n  r: { dagor: { control: best } }\n",
+            "c.yaml:2: clusters.r.dagor.control: \"best\" is unknown; one of steady, paper, stalled_jobs",
+        ),
+        (
+            "clusters:\n  r: { dagor: { target: 2s, high: 1s } }\n",
+            "c.yaml:2: clusters.r.dagor.high: 1s is not above the target, 2s",
+        ),
+        (
+            "clusters:\n  r: { dagor: { low: 2s } }\n",
+            "c.yaml:2: clusters.r.dagor.low: 2s is not below the target, 2s",
+        ),
+        (
+            "clusters:\n  r: { policy: { dynamic_breaker_least_queued_jobs: 101 } }\n",
+            "c.yaml:2: clusters.r.policy.dynamic_breaker_least_queued_jobs: 101 is more than breaker_queued_jobs, 100",
+        ),
+        (
+            "clusters:\n  r: { policy: { dynamic_breaker_wait: 0s } }\n",
+            "c.yaml:2: clusters.r.policy.dynamic_breaker_wait: 0s is not in 1ms to 3600s",
         ),
         (
             "clusters:\n  r: { cache_shards: 12 }\n",

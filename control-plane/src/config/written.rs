@@ -60,7 +60,9 @@ section! {
     Policy {
         overload: Option<Text>, selection: Option<Text>, breaker_queued_jobs: Option<Text>,
         assumed_cached: Option<Text>, stale_after: Option<Text>, ranked_hosts: Option<Text>,
-        retry_after: Option<Text>, holding: Holding, hedging: Hedging, hot_cold_quantile: Option<Text>,
+        retry_after: Option<Text>, holding: Holding, hedging: Hedging,
+        hot_cold_quantile: Option<Text>, dynamic_breaker_wait: Option<Text>,
+        dynamic_breaker_least_queued_jobs: Option<Text>,
     }
 }
 section! {
@@ -74,7 +76,8 @@ section! {
 section! {
     /// How admission levels move.
     Dagor {
-        threshold: Option<Text>, alpha: Option<Text>, beta: Option<Text>, window: Option<Text>,
+        control: Option<Text>, target: Option<Text>, low: Option<Text>, high: Option<Text>,
+        settle: Option<Text>, behind: Option<Text>, threshold: Option<Text>, alpha: Option<Text>, beta: Option<Text>, window: Option<Text>,
         window_requests: Option<Text>, half_life: Option<Text>, queued_jobs: Option<Text>,
     }
 }

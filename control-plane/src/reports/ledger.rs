@@ -28,6 +28,7 @@ struct Vm {
 struct Counters {
     offered: BTreeMap<u32, u64>,
     admitted: BTreeMap<(String, u32), u64>,
+    unconnected: BTreeMap<String, u64>,
     shed: u64,
     held: u64,
     outcomes: [u64; 4],
@@ -43,6 +44,8 @@ pub struct News {
     pub offered: BTreeMap<Rank, u64>,
     /// Requests that got one, by address.
     pub admitted: BTreeMap<String, BTreeMap<Rank, u64>>,
+    /// Requests that a host did not take, by address.
+    pub unconnected: BTreeMap<String, u64>,
     /// Requests answered 429.
     pub shed: u64,
     /// Requests that waited for a host.
@@ -176,6 +179,13 @@ impl Counters {
                 host.no_answer,
             ]) {
                 *total = total.saturating_add(one);
+            }
+            if host.unconnected > 0 {
+                let known = self.unconnected.entry(host.address.clone()).or_default();
+                let rise = rise(known, host.unconnected);
+                if rise > 0 {
+                    *news.unconnected.entry(host.address.clone()).or_default() += rise;
+                }
             }
             for (rank, count) in ranks(&host.admitted) {
                 let key = (host.address.clone(), rank.number().into());

@@ -10,7 +10,8 @@ use weir_policy::{HostId, HostState, Level, Overload, Selection};
 use super::costs::Costs;
 use super::holdings::Holdings;
 use super::host::{Host, Observed};
-use crate::config;
+use crate::config::{self, Control};
+use crate::levels::steady::ClusterLevel;
 use crate::levels::{Counts, Step};
 use crate::reports::ledger::News;
 use crate::sources::Source;
@@ -36,6 +37,7 @@ pub struct Cluster {
     /// What all hosts together were asked for since the levels last moved.
     offered: Counts,
     stepped: Duration,
+    level: ClusterLevel,
 }
 
 impl Cluster {
@@ -51,6 +53,7 @@ impl Cluster {
             ids: HashMap::new(),
             offered: Counts::new(),
             stepped: Duration::ZERO,
+            level: ClusterLevel::new(&config.dagor),
         };
         cluster.configure(config);
         cluster
@@ -102,6 +105,7 @@ impl Cluster {
         if config.policy.overload != Overload::Dagor {
             self.offered.clear();
         }
+        self.level.configure(&config.dagor);
         self.config = config;
         self.changed = true;
     }
@@ -140,8 +144,12 @@ impl Cluster {
         let stale = host
             .age(now)
             .is_none_or(|age| age > self.config.policy.stale_after);
-        match self.config.policy.overload {
-            Overload::Dagor if !stale => host.level.get(),
+        let control = self.config.dagor.control;
+        match (self.config.policy.overload, control) {
+            (Overload::Dagor, Control::Steady) if !stale => {
+                host.level.get(control).min(self.level.get())
+            }
+            (Overload::Dagor, _) if !stale => host.level.get(control),
             _ => Level::ALL,
         }
     }
@@ -158,6 +166,11 @@ impl Cluster {
                 if let Some(host) = self.hosts.get_mut(&address) {
                     host.level.got(rank, count as f64);
                 }
+            }
+        }
+        for (address, count) in news.unconnected {
+            if let Some(host) = self.hosts.get_mut(&address) {
+                host.level.not_taken(count);
             }
         }
         for (address, load, at) in news.loads {
@@ -209,23 +222,40 @@ impl Cluster {
         if !full && now.saturating_sub(self.stepped) < config.dagor.window {
             return;
         }
-        self.stepped = now;
         let suspects_itself = self.suspects_itself();
-        let up = |host: &&Host| self.state_of(host, suspects_itself) == HostState::Up;
-        let share = 1.0 / self.hosts.values().filter(up).count().max(1) as f64;
-        let offered: Counts = std::mem::take(&mut self.offered)
-            .into_iter()
-            .map(|(rank, count)| (rank, count * share))
-            .collect();
+        let up = |host: &Host| self.state_of(host, suspects_itself) == HostState::Up;
+        let up: Vec<bool> = self.hosts.values().map(up).collect();
+        let share = 1.0 / up.iter().filter(|up| **up).count().max(1) as f64;
+        let shared = |offered: &Counts| {
+            let shared = offered.iter().map(|(rank, count)| (*rank, count * share));
+            shared.collect::<Counts>()
+        };
         let step = Step {
             dagor: &config.dagor,
             stale_after: config.policy.stale_after,
+            passes_on: config.policy.selection != Selection::Baseline,
         };
+        if config.dagor.control == Control::Steady {
+            let hosts = self.hosts.values_mut().zip(up).filter(|(_, up)| *up);
+            let mut hosts: Vec<_> = hosts
+                .map(|(host, _)| (&mut host.level, host.observed.as_ref()))
+                .collect();
+            if !self.level.is_due(&hosts, now, &step) {
+                return;
+            }
+            let offered = std::mem::take(&mut self.offered);
+            let share = shared(&offered);
+            self.changed |= self.level.step(&offered, &share, &mut hosts, now, &step);
+            self.stepped = now;
+            return;
+        }
+        self.stepped = now;
+        let offered = shared(&std::mem::take(&mut self.offered));
         for host in self.hosts.values_mut() {
-            let before = host.level.get();
+            let before = host.level.get(config.dagor.control);
             host.level
                 .step(&offered, host.observed.as_ref(), now, &step);
-            self.changed |= host.level.get() != before;
+            self.changed |= host.level.get(config.dagor.control) != before;
         }
     }
 

@@ -147,12 +147,7 @@ mod tests {
             preempt_at_unix_ms: 0,
             draining: false,
         };
-        let dagor = config::Dagor {
-            params: Default::default(),
-            window: Duration::from_secs(1),
-            window_requests: 2000,
-            queued_jobs: 100,
-        };
+        let dagor = config::Dagor::default();
         Host::new(config, &dagor)
     }
 

@@ -380,7 +380,7 @@ fn reported(cluster: v1::ClusterRecord) -> Update {
 
 #[test]
 fn the_level_of_a_host_that_is_not_keeping_up_falls_and_comes_back() {
-    let mut script = Script::new(2, "policy: { overload: dagor }");
+    let mut script = Script::new(2, "policy: { overload: dagor }, dagor: { control: paper }");
     let level = |script: &mut Script| script.table().hosts()[0].level.ranks();
     script.fold(report(0, None, None));
     let mut last = 4096;
@@ -404,9 +404,105 @@ fn the_level_of_a_host_that_is_not_keeping_up_falls_and_comes_back() {
     assert_eq!(level(&mut script), 4096);
 }
 
+/// What a steady level is shown: each second every host got `got` and did ten, in all classes alike.
+fn steady(
+    script: &mut Script,
+    hosts: u64,
+    seconds: std::ops::RangeInclusive<u64>,
+    got: impl Fn(u64) -> u64,
+) {
+    for second in seconds {
+        let host = |number: u64| v1::HostRecord {
+            address: format!("127.0.0.1:{number}"),
+            admitted: counts(second * got(number)),
+            ..Default::default()
+        };
+        script.fold(reported(v1::ClusterRecord {
+            cluster: "c".into(),
+            hosts: (1..=hosts).map(host).collect(),
+            offered: counts((1..=hosts).map(|number| second * got(number)).sum()),
+            ..Default::default()
+        }));
+        for number in 1..=hosts {
+            // Each time is ten requests of each of 32 classes.
+            let waiting = (second * 320 * (got(number) - 1)) as u32;
+            script.scraped(number as usize, Ok(figures(waiting, waiting, 0)));
+        }
+        script.pass(1000);
+    }
+}
+
+#[test]
+fn one_host_behind_the_others_passes_on_and_nobody_is_shed() {
+    let mut script = Script::new(3, "policy: { overload: dagor }");
+    let levels = |script: &mut Script| {
+        let table = script.table();
+        let levels = table.hosts().iter().map(|host| host.level.ranks());
+        levels.collect::<Vec<_>>()
+    };
+    steady(&mut script, 3, 0..=5, |host| if host == 2 { 3 } else { 1 });
+    let behind = levels(&mut script);
+    assert_eq!((behind[0], behind[2]), (4096, 4096));
+    assert!((512..4096).contains(&behind[1]), "{behind:?}");
+}
+
+#[test]
+fn when_all_hosts_are_behind_the_cluster_sheds_and_lost_figures_open_it() {
+    let mut script = Script::new(3, "policy: { overload: dagor }");
+    steady(&mut script, 3, 0..=4, |_| 3);
+    let table = script.table();
+    let levels: Vec<_> = table
+        .hosts()
+        .iter()
+        .map(|host| host.level.ranks())
+        .collect();
+    assert!(levels[0] < 2048, "{levels:?}");
+    assert!(
+        levels.iter().all(|level| *level == levels[0]),
+        "one level for all"
+    );
+    script.pass(6000);
+    assert_eq!(script.table().hosts()[0].level.ranks(), 4096);
+}
+
+#[test]
+fn a_host_that_is_not_connected_to_is_passed_by_for_a_while() {
+    let mut script = Script::new(3, "policy: { overload: dagor }");
+    let level = |script: &mut Script| script.table().hosts()[1].level.ranks();
+    let round = |script: &mut Script, second: u64, unconnected| {
+        let host = v1::HostRecord {
+            address: "127.0.0.1:2".into(),
+            admitted: counts(second),
+            unconnected,
+            ..Default::default()
+        };
+        script.fold(reported(v1::ClusterRecord {
+            cluster: "c".into(),
+            hosts: vec![host],
+            offered: counts(second),
+            ..Default::default()
+        }));
+        for host in 1..=3 {
+            script.scraped(host, Ok(figures(0, 0, 0)));
+        }
+        script.pass(1000);
+    };
+    for second in 0..3 {
+        round(&mut script, second, 0);
+    }
+    assert_eq!(level(&mut script), 4096);
+    round(&mut script, 3, 2);
+    let passed_by = level(&mut script);
+    assert!((3000..4096).contains(&passed_by), "{passed_by}");
+    for second in 4..10 {
+        round(&mut script, second, 2);
+    }
+    assert_eq!(level(&mut script), 4096, "the counter has not risen since");
+}
+
 #[test]
 fn a_host_that_closed_opens_again_though_others_have_served_everything_since() {
-    let mut script = Script::new(2, "policy: { overload: dagor }");
+    let mut script = Script::new(2, "policy: { overload: dagor }, dagor: { control: paper }");
     // So many at the first host, then so many at the second.
     let served = |first: u64, second: u64| {
         let host = |number: u32, times| v1::HostRecord {

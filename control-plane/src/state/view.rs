@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
-use weir_policy::HostState;
+use weir_policy::{HostState, Overload};
 use weir_tables::{CACHE_SHARD_TYPE, HOST_TABLE_TYPE};
 
 use super::State;
@@ -146,7 +146,7 @@ fn cluster_view(cluster: &Cluster, now: Duration) -> ClusterView {
     ClusterView {
         version: None,
         table_age_ms: cluster.built.map(|built| ms(built, now)),
-        overload: format!("{:?}", policy.overload).to_lowercase(),
+        overload: overload_name(policy.overload),
         selection: policy.selection.as_str().to_owned(),
         suspects_itself,
         cache_shards: BTreeMap::new(),
@@ -205,6 +205,17 @@ fn host_view(host: &Host, cluster: &Cluster, suspects_itself: bool, now: Duratio
         preempt_at_unix_ms: host.config.preempt_at_unix_ms,
         known_keys: cluster.holdings.known_keys(host.id),
         sources: sources.collect(),
+    }
+}
+
+/// With its parameters.
+fn overload_name(overload: Overload) -> String {
+    match overload {
+        Overload::DynamicBreaker(params) => format!(
+            "dynamic_breaker {{ queued_jobs: {}, wait: {:?}, least_queued_jobs: {} }}",
+            params.queued_jobs, params.wait, params.least_queued_jobs
+        ),
+        other => format!("{other:?}").to_lowercase(),
     }
 }
 

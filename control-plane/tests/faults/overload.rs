@@ -25,7 +25,7 @@ fn is_important(number: usize) -> bool {
 async fn with_dagor_too_much_work_sheds_the_least_important_and_says_when_to_return() {
     let rules = json!({
         "policy": {"overload": "dagor"},
-        "dagor": {"threshold": "10ms", "alpha": 0.1, "beta": 0.01, "window": "300ms"},
+        "dagor": {"target": "100ms", "window": "300ms"},
     });
     // Room for the whole load at one host: only admission is to refuse anything.
     let plan = Plan::workers(2, &["--cores", "1", "--max-queued", "200"]);

@@ -44,6 +44,7 @@ struct HostCounters {
     client_error: u64,
     server_error: u64,
     no_answer: u64,
+    unconnected: u64,
     /// The newest that an answer carried. What tables and other VMs say is not passed on: it would come
     /// back to them, looking newer each time.
     load: Option<Load>,
@@ -109,6 +110,13 @@ impl Counters {
         }
     }
 
+    /// The host did not take a request.
+    pub fn failed(&mut self, host: HostId) {
+        if let Some(counters) = self.hosts.get_mut(&host) {
+            counters.unconnected += 1;
+        }
+    }
+
     /// The message, with what the cluster knows of its hosts at `now`.
     pub fn record(&self, name: &str, cluster: &Cluster, now: Duration) -> v1::ClusterRecord {
         let ranks = |counts: &BTreeMap<Rank, u64>| {
@@ -130,6 +138,7 @@ impl Counters {
             no_answer: counters.no_answer,
             load: counters.load.as_ref().map(|load| encode_load(load, now)),
             admitted: ranks(&counters.admitted),
+            unconnected: counters.unconnected,
         });
         v1::ClusterRecord {
             cluster: name.into(),

@@ -261,6 +261,7 @@ impl Vm {
     pub(crate) fn failed(&mut self, table: &str, host: HostId, now: Duration) {
         if let Some(state) = self.clusters.get_mut(table) {
             state.cluster.failed(host, now);
+            state.counters.failed(host);
         }
     }
 

@@ -56,7 +56,7 @@ pub use host::{Host, HostState, Load};
 pub use key::{HostId, KeyHash, user_priority};
 pub use keys::{Keys, MAX_KEYS};
 pub use level::{CLASSES, Level, RANKS, Rank, USERS};
-pub use overload::{Overload, dagor};
+pub use overload::{Overload, dagor, steady};
 pub use ranked::{MAX_RANKED, Ranked};
 pub use selection::Selection;
 pub use table::{MAX_CACHE_SHARDS, MAX_HOSTS, Policy, Table, TableError};

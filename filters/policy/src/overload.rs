@@ -3,6 +3,9 @@
 
 pub mod breaker;
 pub mod dagor;
+mod demand;
+pub mod dynamic_breaker;
+pub mod steady;
 
 use std::time::Duration;
 
@@ -18,7 +21,10 @@ pub enum Overload {
         /// Jobs queued, all classes together.
         queued_jobs: u32,
     },
-    /// A host admits what its level says, which weir-control adjusts with [`dagor::LevelController`].
+    /// The same, but the number of queued jobs falls as jobs wait longer.
+    DynamicBreaker(dynamic_breaker::Params),
+    /// A host admits what its level says, which weir-control adjusts with [`steady::Controller`] or
+    /// [`dagor::LevelController`].
     Dagor,
 }
 
@@ -36,6 +42,7 @@ impl Overload {
         match self {
             Self::None => Level::ALL,
             Self::Breaker { queued_jobs } => breaker::level(load, queued_jobs),
+            Self::DynamicBreaker(params) => dynamic_breaker::level(load, &params),
             // weir-control opens the level of a host whose figures it has lost, so the row is believed.
             Self::Dagor => host.level,
         }

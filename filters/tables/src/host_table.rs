@@ -4,7 +4,9 @@ use std::time::Duration;
 use prost::Message;
 use weir_policy::{
     CLASSES, Cost, Hedging, Holding, Host, HostState, Level, Overload, Policy, RANKS, Selection,
-    Table, overload::breaker, selection::hot_cold,
+    Table,
+    overload::{breaker, dynamic_breaker},
+    selection::hot_cold,
 };
 
 use crate::load::decode_load;
@@ -89,17 +91,25 @@ fn decode_hedging(hedging: &v1::Hedging) -> Hedging {
 }
 
 fn decode_overload(policy: &v1::Policy) -> Result<Overload, Refusal> {
+    let queued_jobs = policy.breaker_queued_jobs.unwrap_or(breaker::QUEUED_JOBS);
     match v1::Overload::try_from(policy.overload) {
         Ok(v1::Overload::Unspecified) => Ok(Policy::default().overload),
         Ok(v1::Overload::None) => Ok(Overload::None),
-        Ok(v1::Overload::Breaker) => Ok(Overload::Breaker {
-            queued_jobs: policy.breaker_queued_jobs.unwrap_or(breaker::QUEUED_JOBS),
-        }),
+        Ok(v1::Overload::Breaker) => Ok(Overload::Breaker { queued_jobs }),
+        Ok(v1::Overload::DynamicBreaker) => Ok(Overload::DynamicBreaker(dynamic_breaker::Params {
+            queued_jobs,
+            wait: policy
+                .dynamic_breaker_wait_ms
+                .map_or(dynamic_breaker::WAIT, |ms| Duration::from_millis(ms.into())),
+            least_queued_jobs: policy
+                .dynamic_breaker_least_queued_jobs
+                .unwrap_or(dynamic_breaker::LEAST_QUEUED_JOBS),
+        })),
         Ok(v1::Overload::Dagor) => Ok(Overload::Dagor),
         Err(_) => Err(Refusal::UnknownValue {
             field: "policy.overload",
             value: policy.overload,
-            known: "none (1), breaker (2), dagor (3)",
+            known: "none (1), breaker (2), dagor (3), dynamic_breaker (4)",
         }),
     }
 }
@@ -194,6 +204,9 @@ pub fn encode_policy(policy: &Policy) -> v1::Policy {
     let (overload, breaker_queued_jobs) = match policy.overload {
         Overload::None => (v1::Overload::None, None),
         Overload::Breaker { queued_jobs } => (v1::Overload::Breaker, Some(queued_jobs)),
+        Overload::DynamicBreaker(params) => {
+            (v1::Overload::DynamicBreaker, Some(params.queued_jobs))
+        }
         Overload::Dagor => (v1::Overload::Dagor, None),
     };
     let (selection, hot_cold_permille) = match policy.selection {
@@ -204,6 +217,10 @@ pub fn encode_policy(policy: &Policy) -> v1::Policy {
         Selection::Estimate => (v1::Selection::Estimate, None),
         Selection::HotCold { permille } => (v1::Selection::HotCold, Some(permille.into())),
         Selection::CachingPlan => (v1::Selection::CachingPlan, None),
+    };
+    let dynamic_breaker = match policy.overload {
+        Overload::DynamicBreaker(params) => Some(params),
+        _ => None,
     };
     v1::Policy {
         overload: overload.into(),
@@ -224,5 +241,7 @@ pub fn encode_policy(policy: &Policy) -> v1::Policy {
             classes: Some(policy.hedging.classes),
         }),
         hot_cold_permille,
+        dynamic_breaker_wait_ms: dynamic_breaker.and_then(|params| milliseconds(params.wait)),
+        dynamic_breaker_least_queued_jobs: dynamic_breaker.map(|params| params.least_queued_jobs),
     }
 }

@@ -172,10 +172,11 @@ impl Caller {
 
     /// The host did not take the request, or was gone before it answered.
     pub(crate) fn failed(&mut self, (host, sent): (usize, Duration), now: Duration) {
-        let (id, _) = self.names[host];
+        let (id, address) = &self.names[host];
         self.held.answered();
-        self.cluster.finished(id, sent, now);
-        self.cluster.failed(id, now);
+        self.cluster.finished(*id, sent, now);
+        self.cluster.failed(*id, now);
+        *self.news.unconnected.entry(address.clone()).or_default() += 1;
     }
 
     /// What is new since the last report.

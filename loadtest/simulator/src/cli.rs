@@ -2,6 +2,7 @@
 //! The command line.
 
 mod document001;
+mod overload;
 mod print;
 mod progress;
 mod run;
@@ -28,6 +29,8 @@ enum Command {
     /// Tables 4 to 7 and figures 4 to 15 of document 001, SIMULATED, beside what it published
     #[command(name = "document-001")]
     Document001(document001::Document001),
+    /// Overload policies side by side, below saturation and beyond it
+    Overload(overload::Args),
     /// Search for the parameters that bring out document 001's production row
     Fit(document001::Fit),
 }
@@ -38,6 +41,8 @@ enum Workload {
     /// describes them, with every joblet of a request in one run
     #[command(name = "document-001")]
     Document001(document001::Workload),
+    /// More requests than a fleet can do, for a while
+    Overload(overload::Workload),
 }
 
 impl Cli {
@@ -46,6 +51,8 @@ impl Cli {
             Command::Run(args) => run::run(args),
             Command::Workload(Workload::Document001(args)) => args.write(),
             Command::Document001(args) => args.run(),
+            Command::Workload(Workload::Overload(args)) => args.write(),
+            Command::Overload(args) => args.run(),
             Command::Fit(args) => args.run(),
         }
     }

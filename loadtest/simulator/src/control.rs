@@ -15,10 +15,10 @@ use weir_control::tables;
 use weir_policy::{CacheShard, HostId, HostState, Table};
 use weir_tables::{Meta, cache_shard_name, decode_cache_shard, decode_host_table, encode_work};
 
-use crate::Scenario;
 use crate::ended::Sample;
 use crate::host::Host;
 use crate::scenario::Signal;
+use crate::{Levels, Scenario};
 
 /// The cluster's name; no one else has to know it.
 const NAME: &str = "simulated";
@@ -29,6 +29,7 @@ pub(crate) struct Control {
     addresses: Vec<String>,
     version: u64,
     signal: Signal,
+    pub(crate) levels: Levels,
 }
 
 /// What goes to every caller.
@@ -69,6 +70,7 @@ impl Control {
             addresses,
             version: 0,
             signal: scenario.signal,
+            levels: Levels::new(scenario.hosts),
         }
     }
 
@@ -171,6 +173,9 @@ impl Control {
             decode_host_table(NAME, &message.encode_to_vec(), now)
         });
         let table = table.and_then(|read| Some(read.ok()?.1));
+        if let Some(table) = &table {
+            self.levels.see(table);
+        }
         (table.is_some() || !shards.is_empty()).then_some(Push { table, shards })
     }
 

@@ -19,7 +19,9 @@ pub mod document001;
 mod ended;
 mod host;
 mod joblets;
+mod levels;
 mod machine;
+pub mod overload;
 mod pending;
 pub mod plan;
 mod prompt;
@@ -29,6 +31,7 @@ pub mod tally;
 pub mod workload;
 
 pub use ended::{Ended, Sample};
+pub use levels::Levels;
 pub use scenario::{Impossible, Scenario};
 pub use simulation::{simulate, simulate_watched};
 pub use workload::Workload;

@@ -20,6 +20,7 @@ use crate::caller::Caller;
 use crate::control::{Control, Push};
 use crate::ended::{Ended, Sample};
 use crate::host::Host;
+use crate::levels::Levels;
 use crate::pending::Pending;
 use crate::scenario::{Fate, Impossible, Scenario};
 use crate::workload::{Job, Key};
@@ -72,7 +73,7 @@ enum Event {
 type Watch<'a> = &'a mut dyn FnMut(Sample);
 
 /// Plays the requests and tells of each that ends. The same scenario and requests tell the same, to
-/// the last nanosecond. Only requests that have not ended are held.
+/// the last nanosecond, and gives how the levels moved. Only requests that have not ended are held.
 ///
 /// # Errors
 /// The scenario cannot be.
@@ -81,7 +82,7 @@ pub fn simulate(
     keys: &[Key],
     jobs: impl IntoIterator<Item = Job>,
     tell: impl FnMut(Ended),
-) -> Result<(), Impossible> {
+) -> Result<Levels, Impossible> {
     simulate_watched(scenario, keys, jobs, tell, &mut |_| {})
 }
 
@@ -95,7 +96,7 @@ pub fn simulate_watched(
     jobs: impl IntoIterator<Item = Job>,
     tell: impl FnMut(Ended),
     watch: &mut dyn FnMut(Sample),
-) -> Result<(), Impossible> {
+) -> Result<Levels, Impossible> {
     scenario.check()?;
     let mut simulation = Simulation::new(scenario, keys, jobs.into_iter(), tell, watch);
     simulation.start();
@@ -105,7 +106,7 @@ pub fn simulate_watched(
         };
         simulation.happen(now, event);
     }
-    Ok(())
+    Ok(simulation.control.levels)
 }
 
 struct Simulation<'a, J, F> {

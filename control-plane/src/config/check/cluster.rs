@@ -6,16 +6,17 @@ use std::time::Duration;
 
 use serde_saphyr::Spanned;
 use weir_policy::holding::{LONGEST_HOLD, MAX_HELD};
-use weir_policy::overload::breaker;
+use weir_policy::overload::{breaker, dynamic_breaker};
 use weir_policy::selection::hot_cold;
 use weir_policy::{
     CLASSES, Hedging, Holding, MAX_CACHE_SHARDS, MAX_HOSTS, Overload, Policy, Selection, dagor,
+    steady,
 };
 
 use super::field::Scope;
 use super::plan::plan;
 use super::{Reader, beside};
-use crate::config::{Cache, Cluster, Dagor, Error, Host, Poll, Scrape, written};
+use crate::config::{Cache, Cluster, Control, Dagor, Error, Host, Poll, Scrape, written};
 
 /// No admission decision needs figures older than a day, and no sidecar a longer memory.
 const LONGEST: Duration = Duration::from_secs(86_400);
@@ -89,6 +90,7 @@ fn policy(written: &written::Policy, scope: &Scope<'_>) -> Result<Policy, Error>
         quantile,
         0.0..=1.0,
     )?;
+    let dynamic_breaker = dynamic_breaker(written, queued_jobs as u32, scope)?;
     Ok(Policy {
         overload: scope.choice(
             &written.overload,
@@ -102,6 +104,7 @@ fn policy(written: &written::Policy, scope: &Scope<'_>) -> Result<Policy, Error>
                         queued_jobs: queued_jobs as u32,
                     },
                 ),
+                ("dynamic_breaker", Overload::DynamicBreaker(dynamic_breaker)),
                 ("dagor", Overload::Dagor),
             ],
         )?,
@@ -198,9 +201,93 @@ fn hedging(written: &written::Hedging, scope: &Scope<'_>) -> Result<Hedging, Err
     })
 }
 
+fn dynamic_breaker(
+    written: &written::Policy,
+    queued_jobs: u32,
+    scope: &Scope<'_>,
+) -> Result<dynamic_breaker::Params, Error> {
+    let wait = scope.duration(
+        &written.dynamic_breaker_wait,
+        "dynamic_breaker_wait",
+        dynamic_breaker::WAIT,
+        ms(1)..=ms(3_600_000),
+    )?;
+    let least = &written.dynamic_breaker_least_queued_jobs;
+    let least_queued_jobs = scope.whole(
+        least,
+        "dynamic_breaker_least_queued_jobs",
+        u64::from(dynamic_breaker::LEAST_QUEUED_JOBS.min(queued_jobs)),
+        0..=u64::from(u32::MAX),
+    )? as u32;
+    if least_queued_jobs > queued_jobs {
+        return Err(scope.refuse(
+            least,
+            "dynamic_breaker_least_queued_jobs",
+            format!("{least_queued_jobs} is more than breaker_queued_jobs, {queued_jobs}"),
+        ));
+    }
+    Ok(dynamic_breaker::Params {
+        queued_jobs,
+        wait,
+        least_queued_jobs,
+    })
+}
+
+/// The band and the target within it.
+fn steady(written: &written::Dagor, scope: &Scope<'_>) -> Result<steady::Params, Error> {
+    let default = steady::Params::default();
+    let duration = |value, name, default, least| {
+        scope.duration(value, name, default, ms(least)..=ms(3_600_000))
+    };
+    let target = duration(&written.target, "target", default.target, 1)?;
+    // The band keeps its proportions where only the target is given.
+    let default = steady::Params::aiming_at(target);
+    let low = duration(&written.low, "low", default.low, 0)?;
+    let high = duration(&written.high, "high", default.high, 1)?;
+    if low >= target {
+        let reason = format!("{low:?} is not below the target, {target:?}");
+        return Err(scope.refuse(&written.low, "low", reason));
+    }
+    if high <= target {
+        let reason = format!("{high:?} is not above the target, {target:?}");
+        return Err(scope.refuse(&written.high, "high", reason));
+    }
+    Ok(steady::Params {
+        target,
+        low,
+        high,
+        settle: duration(&written.settle, "settle", default.settle, 1000)?,
+        half_life: scope.duration(
+            &written.half_life,
+            "half_life",
+            default.half_life,
+            ms(100)..=LONGEST,
+        )?,
+        ..default
+    })
+}
+
 fn dagor(written: &written::Dagor, scope: &Scope<'_>) -> Result<Dagor, Error> {
-    let default = dagor::Params::default();
+    let defaults = Dagor::default();
+    let default = defaults.params;
     Ok(Dagor {
+        control: scope.choice(
+            &written.control,
+            "control",
+            defaults.control,
+            &[
+                ("steady", Control::Steady),
+                ("paper", Control::Paper),
+                ("stalled_jobs", Control::StalledJobs),
+            ],
+        )?,
+        steady: steady(written, scope)?,
+        behind: scope.duration(
+            &written.behind,
+            "behind",
+            defaults.behind,
+            ms(1)..=ms(3_600_000),
+        )?,
         params: dagor::Params {
             threshold: scope.duration(
                 &written.threshold,
@@ -217,19 +304,22 @@ fn dagor(written: &written::Dagor, scope: &Scope<'_>) -> Result<Dagor, Error> {
                 ms(100)..=LONGEST,
             )?,
         },
-        // The paper's window (section 4.1).
-        window: scope.duration(&written.window, "window", ms(1000), ms(100)..=ms(60_000))?,
+        window: scope.duration(
+            &written.window,
+            "window",
+            defaults.window,
+            ms(100)..=ms(60_000),
+        )?,
         window_requests: scope.whole(
             &written.window_requests,
             "window_requests",
-            2000,
+            defaults.window_requests,
             1..=u64::from(u32::MAX),
         )?,
         queued_jobs: scope.whole(
             &written.queued_jobs,
             "queued_jobs",
-            // As document 001 does (section 9.1.3): DAGOR on stalled jobs has the breaker's threshold.
-            breaker::QUEUED_JOBS.into(),
+            defaults.queued_jobs.into(),
             0..=u64::from(u32::MAX),
         )? as u32,
     })

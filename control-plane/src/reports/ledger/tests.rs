@@ -43,6 +43,20 @@ fn offered(ledger: &mut Ledger, report: &v1::Report) -> u64 {
 }
 
 #[test]
+fn connections_that_were_not_taken_count_once_by_host() {
+    let mut ledger = Ledger::default();
+    let mut unconnected = |count| {
+        let mut report = report("p", 0, 1, 0);
+        report.records[0].clusters[0].hosts[0].unconnected = count;
+        let (mut news, _) = ledger.fold(&report, NOW, &LIMITS);
+        news.remove("c").unwrap().unconnected
+    };
+    assert_eq!(unconnected(5), BTreeMap::new(), "counting begins");
+    assert_eq!(unconnected(7), BTreeMap::from([("a:1".to_owned(), 2)]));
+    assert_eq!(unconnected(7), BTreeMap::new());
+}
+
+#[test]
 fn only_what_is_new_counts_however_often_it_is_said() {
     let mut ledger = Ledger::default();
     assert_eq!(

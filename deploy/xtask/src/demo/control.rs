@@ -30,6 +30,7 @@ pub(super) fn config(
                 "breaker_queued_jobs": limits.breaker_queued_jobs,
             },
             "dagor": {
+                "control": "paper",
                 "threshold": limits.dagor_threshold,
                 "alpha": limits.dagor_step,
                 "beta": limits.dagor_step,

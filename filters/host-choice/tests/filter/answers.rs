@@ -52,6 +52,10 @@ fn every_ending_takes_the_request_out_of_those_in_flight() {
         counted.no_answer,
     );
     assert_eq!((counted.assigned, endings), (6, (2, 1, 1, 2)));
+    assert_eq!(
+        counted.unconnected, 1,
+        "a caller that went away says nothing of the host"
+    );
 }
 
 #[test]

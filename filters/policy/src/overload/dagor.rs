@@ -2,17 +2,13 @@
 //! The admission level of a host, adjusted window by window (DAGOR: Zhou et al., *Overload Control for
 //! Scaling WeChat Microservices*, SoCC 2018, section 4.2 and algorithm 1).
 //!
-//! What differs from the paper, and why: the histogram of ranks decays instead of starting empty with
-//! each window, because a host that takes a few jobs a second leaves windows of 1 s nearly empty; and it
-//! keeps the ranks that were refused, because the level rises into those.
+//! What differs from the paper, and why: the histogram of ranks decays and keeps what was refused
+//! ([`Demand`] says why).
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::demand::Demand;
 use crate::{Level, Rank};
-
-/// Weights below this are forgotten: half a request, thirty half-lives ago, is nobody's demand.
-const FORGOTTEN: f64 = 1e-9;
 
 /// How the level moves.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -64,7 +60,7 @@ pub struct Window {
 pub struct LevelController {
     params: Params,
     level: Level,
-    demand: BTreeMap<Rank, f64>,
+    demand: Demand,
 }
 
 impl LevelController {
@@ -73,7 +69,7 @@ impl LevelController {
         Self {
             params,
             level: Level::ALL,
-            demand: BTreeMap::new(),
+            demand: Demand::default(),
         }
     }
 
@@ -99,70 +95,13 @@ impl LevelController {
         if window.demand.iter().all(|(_, count)| *count <= 0.0) {
             return self.level;
         }
-        self.remember(window);
-        let admitted: f64 = self.admitted().sum();
-        self.level = if overloaded {
-            self.lower(admitted)
-        } else {
-            self.raise(admitted)
+        self.demand
+            .remember(&window.demand, window.length, self.params.half_life);
+        self.level = match overloaded {
+            true => self.demand.lowered(self.level, self.params.alpha, 0.0),
+            false => self.demand.raised(self.level, self.params.beta, 0.0),
         };
         self.level
-    }
-
-    fn remember(&mut self, window: &Window) {
-        let half_lives =
-            window.length.as_secs_f64() / self.params.half_life.as_secs_f64().max(1e-3);
-        let kept = 0.5f64.powf(half_lives);
-        self.demand.retain(|_, weight| {
-            *weight *= kept;
-            *weight > FORGOTTEN
-        });
-        for (rank, count) in &window.demand {
-            if *count > 0.0 {
-                *self.demand.entry(*rank).or_default() += count;
-            }
-        }
-    }
-
-    fn admitted(&self) -> impl DoubleEndedIterator<Item = f64> + '_ {
-        self.demand
-            .iter()
-            .filter(|(rank, _)| self.level.admits(**rank))
-            .map(|(_, weight)| *weight)
-    }
-
-    fn lower(&self, admitted: f64) -> Level {
-        let target = self.params.alpha * admitted;
-        let mut shed = 0.0;
-        let mut level = self.level;
-        for (rank, weight) in self.demand.iter().rev() {
-            if shed >= target && level != self.level {
-                break;
-            }
-            if level.admits(*rank) {
-                shed += weight;
-                level = Level::just_refusing(*rank);
-            }
-        }
-        level
-    }
-
-    fn raise(&self, admitted: f64) -> Level {
-        let target = self.params.beta * admitted;
-        let mut added = 0.0;
-        let mut level = self.level;
-        for (rank, weight) in &self.demand {
-            if level.admits(*rank) {
-                continue;
-            }
-            if added >= target && level != self.level {
-                return level;
-            }
-            added += weight;
-            level = Level::just_admitting(*rank);
-        }
-        // Nobody is refused any more.
-        Level::ALL
     }
 }
 
@@ -204,13 +143,10 @@ mod tests {
             for window in windows {
                 let before = controller.level();
                 let after = controller.step(&window);
-                let between = |low: Level, high: Level| -> Vec<f64> {
-                    let moved = |rank: &Rank| high.admits(*rank) && !low.admits(*rank);
-                    controller.demand.iter().filter(|(rank, _)| moved(rank)).map(|(_, w)| *w).collect()
-                };
+                let between = |low: Level, high: Level| controller.demand.between(low, high);
                 let admitted: f64 = between(Level::NONE, before).iter().sum();
                 let (moved, share) = if after < before {
-                    (between(after, before).into_iter().collect::<Vec<_>>(), params.alpha)
+                    (between(after, before), params.alpha)
                 } else {
                     (between(before, after).into_iter().rev().collect(), params.beta)
                 };

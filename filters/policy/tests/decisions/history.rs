@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use proptest::prelude::*;
+use weir_policy::overload::dynamic_breaker;
 use weir_policy::{
     Assignment, Cluster, Host, HostState, Keys, Level, Load, Overload, Policy, Rank, Request,
     Selection,
@@ -49,6 +50,13 @@ fn policies(selection: impl Strategy<Value = Selection>) -> impl Strategy<Value 
     let overload = prop_oneof![
         Just(Overload::None),
         (0u32..200).prop_map(|queued_jobs| Overload::Breaker { queued_jobs }),
+        (0u32..200, 1u64..5000, 0u32..20).prop_map(|(queued_jobs, wait_ms, least_queued_jobs)| {
+            Overload::DynamicBreaker(dynamic_breaker::Params {
+                queued_jobs,
+                wait: Duration::from_millis(wait_ms),
+                least_queued_jobs,
+            })
+        }),
         Just(Overload::Dagor),
     ];
     (
@@ -348,6 +356,11 @@ impl World {
             Overload::Dagor => host.level,
             Overload::Breaker { queued_jobs } => match self.fresh_load(number) {
                 Some(load) if load.queued > queued_jobs => Level::NONE,
+                _ => Level::ALL,
+            },
+            // The loads here tell no wait.
+            Overload::DynamicBreaker(params) => match self.fresh_load(number) {
+                Some(load) if load.queued > params.queued_jobs => Level::NONE,
                 _ => Level::ALL,
             },
         };

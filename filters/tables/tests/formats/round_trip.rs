@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use prost::Message;
+use weir_policy::overload::dynamic_breaker;
 use weir_policy::{
     CacheShard, Cost, Hedging, Holder, Holding, Host, HostId, HostState, KeyHash, Level, Load,
     Overload, Policy, Selection, Work,
@@ -20,6 +21,13 @@ fn policies() -> impl Strategy<Value = Policy> {
         Just(Overload::None),
         any::<u32>().prop_map(|queued_jobs| Overload::Breaker { queued_jobs }),
         Just(Overload::Dagor),
+        any::<(u32, u32, u32)>().prop_map(|(queued_jobs, wait_ms, least_queued_jobs)| {
+            Overload::DynamicBreaker(dynamic_breaker::Params {
+                queued_jobs,
+                wait: Duration::from_millis(wait_ms.into()),
+                least_queued_jobs,
+            })
+        }),
     ];
     let selection = prop::sample::select(vec![
         Selection::Baseline,

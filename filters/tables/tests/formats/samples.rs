@@ -53,7 +53,6 @@ pub(crate) fn host_table() -> v1::HostTable {
             assumed_cached_ms: Some(12_000),
             stale_after_ms: Some(4000),
             ranked_hosts: Some(2),
-            hot_cold_permille: None,
             retry_after_ms: Some(1500),
             ..Default::default()
         }),
@@ -99,6 +98,7 @@ pub(crate) fn report() -> v1::Report {
             rank: 64,
             count: 100,
         }],
+        unconnected: 0,
     };
     let cluster = v1::ClusterRecord {
         cluster: CLUSTER.into(),

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
-use weir_control::config::Dagor;
+use weir_control::config::{Control, Dagor};
 use weir_executor::{Order, Settings, Timing};
 use weir_policy::holding::LONGEST_HOLD;
-use weir_policy::{Hedging, Holding, Overload, Policy, Selection, dagor, overload::breaker};
+use weir_policy::overload::{breaker, dynamic_breaker};
+use weir_policy::{Hedging, Holding, Overload, Policy, Selection, dagor, steady};
 use weir_replay::backoff::Backoff;
 use weir_replay::mooncake::BLOCK_TOKENS;
 use weir_replay::units;
@@ -31,13 +32,22 @@ pub(super) struct Args {
     hot_cold_quantile: f64,
     #[arg(long, value_enum, default_value = "none")]
     overload: OverloadName,
-    /// With breaker: more queued jobs than this close a host
+    /// With both breakers: more queued jobs than this close a host
     #[arg(long, default_value_t = breaker::QUEUED_JOBS)]
     breaker_queued_jobs: u32,
-    /// With dagor: a larger mean queuing delay is overload
+    /// With dynamic-breaker: a longer mean wait makes it fewer
+    #[arg(long, default_value = "1s", value_parser = units::duration_above_0)]
+    dynamic_breaker_wait: Duration,
+    /// With dagor: by which rule levels move
+    #[arg(long, value_enum, default_value = "steady")]
+    dagor_control: ControlName,
+    /// With dagor, steady: the wait that levels head for; the band is a quarter to three times as long
+    #[arg(long, default_value = "2s", value_parser = units::duration_above_0)]
+    dagor_target: Duration,
+    /// With dagor, paper: a larger mean queuing delay is overload
     #[arg(long, default_value = "20ms", value_parser = units::duration_above_0)]
     dagor_threshold: Duration,
-    /// With dagor: share shed by a window of overload and added by another
+    /// With dagor, paper and stalled-jobs: share shed by a window of overload and added by another
     #[arg(long, default_value_t = 0.05)]
     dagor_step: f64,
     /// A request that no host admits waits so long at its caller before it is shed
@@ -132,7 +142,15 @@ enum SelectionName {
 enum OverloadName {
     None,
     Breaker,
+    DynamicBreaker,
     Dagor,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum ControlName {
+    Steady,
+    Paper,
+    StalledJobs,
 }
 
 impl Args {
@@ -189,17 +207,21 @@ impl Args {
             },
             plan: None,
             dagor: Dagor {
+                control: match self.dagor_control {
+                    ControlName::Steady => Control::Steady,
+                    ControlName::Paper => Control::Paper,
+                    ControlName::StalledJobs => Control::StalledJobs,
+                },
+                steady: steady::Params::aiming_at(self.dagor_target),
                 params: dagor::Params {
                     threshold: self.dagor_threshold,
                     alpha: self.dagor_step,
                     beta: self.dagor_step,
                     ..dagor::Params::default()
                 },
-                // weir-control's own defaults, here and below.
-                window: Duration::from_secs(1),
-                window_requests: 2000,
-                queued_jobs: 100,
+                ..Dagor::default()
             },
+            // weir-control's own defaults, here and below.
             cache_shards: 16,
             poll: self.poll,
             publish: Duration::from_millis(100),
@@ -274,6 +296,11 @@ impl Args {
             OverloadName::Breaker => Overload::Breaker {
                 queued_jobs: self.breaker_queued_jobs,
             },
+            OverloadName::DynamicBreaker => Overload::DynamicBreaker(dynamic_breaker::Params {
+                queued_jobs: self.breaker_queued_jobs,
+                wait: self.dynamic_breaker_wait,
+                ..dynamic_breaker::Params::default()
+            }),
             OverloadName::Dagor => Overload::Dagor,
         }
     }

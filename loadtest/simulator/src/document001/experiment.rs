@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use weir_control::config::Dagor;
+use weir_control::config::{Control, Dagor};
 use weir_executor::{Order, Settings, Timing};
-use weir_policy::{Overload, Policy, Selection, dagor};
+use weir_policy::{Overload, Policy, Selection};
 use weir_replay::backoff::Backoff;
 
 use super::history::History;
@@ -150,11 +150,10 @@ impl Experiment {
                 ..Policy::default()
             },
             plan: None,
+            // Section 9.1.3.
             dagor: Dagor {
-                params: dagor::Params::default(),
-                window: SECOND,
-                window_requests: 2000,
-                queued_jobs: 100,
+                control: Control::StalledJobs,
+                ..Dagor::default()
             },
             // Where nobody reads cache contents, nobody needs to be told.
             cache_shards: match selection {

@@ -5,6 +5,7 @@ mod conservation;
 mod determinism;
 mod document001;
 mod fleet;
+mod overload;
 mod prompts;
 mod queueing;
 mod refusals;
@@ -16,7 +17,7 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use weir_control::config::Dagor;
 use weir_executor::{Order, Settings, Timing};
-use weir_policy::{Overload, Policy, Selection, dagor};
+use weir_policy::{Overload, Policy, Selection};
 use weir_replay::backoff::Backoff;
 use weir_sim::scenario::{Accept, Timeouts};
 use weir_sim::workload::{HIGH, Job, Key, LOW, Work};
@@ -46,12 +47,7 @@ fn scenario() -> Scenario {
         troubles: Vec::new(),
         callers: 2,
         policy: Policy::default(),
-        dagor: Dagor {
-            params: dagor::Params::default(),
-            window: SECOND,
-            window_requests: 2000,
-            queued_jobs: 100,
-        },
+        dagor: Dagor::default(),
         cache_shards: 4,
         poll: SECOND,
         publish: Duration::from_millis(100),

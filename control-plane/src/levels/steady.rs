@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One level for the cluster, and a lower one for a host that is far behind the others.
+//!
+//! ```text
+//!  the usual host's wait ────────────> the cluster's level: what is shed
+//!  a host's wait beyond the usual ──> its own, if lower: what it passes on to the others
+//! ```
+//! While the usual host is not overloaded nobody is shed, whatever one hot host has queued; and in overload
+//! of all no host is behind, so that levels do not add up. By `baseline` nobody passes anything on: to it one
+//! host less is another place for nearly every key.
+
+use std::time::Duration;
+
+use weir_policy::Level;
+use weir_policy::steady::{Controller, Params, Window};
+
+use super::{Counts, HostLevel, Step};
+use crate::config::Dagor;
+use crate::state::host::Observed;
+
+/// The cluster's level.
+#[derive(Debug)]
+pub struct ClusterLevel {
+    controller: Controller,
+    stepped: Duration,
+}
+
+/// A host and its newest figures.
+pub type Seen<'a> = (&'a mut HostLevel, Option<&'a Observed>);
+
+/// What others do for a host costs them a fetch, so it gets its keys back at an even pace.
+pub(super) fn passing(dagor: &Dagor) -> Params {
+    Params {
+        // A single host's wait is too much chance to be extrapolated.
+        ahead: Duration::ZERO,
+        haste: 1.0,
+        settle: dagor.steady.settle,
+        half_life: dagor.steady.half_life,
+        ..Params::aiming_at(dagor.behind / 3)
+    }
+}
+
+/// The mean of the middle half: as little moved by a few hot hosts as the median, and less by chance.
+fn midmean(mut waits: Vec<Duration>) -> Option<Duration> {
+    waits.sort_unstable();
+    let outer = waits.len() / 4;
+    let middle = waits.get(outer..waits.len() - outer)?;
+    let sum: Duration = middle.iter().sum();
+    sum.checked_div(u32::try_from(middle.len()).ok()?)
+}
+
+impl ClusterLevel {
+    /// A level that admits everything.
+    pub fn new(dagor: &Dagor) -> Self {
+        Self {
+            controller: Controller::new(dagor.steady),
+            stepped: Duration::ZERO,
+        }
+    }
+
+    /// Changes how it moves.
+    pub fn configure(&mut self, dagor: &Dagor) {
+        self.controller.set_params(dagor.steady);
+    }
+
+    /// The level.
+    pub fn get(&self) -> Level {
+        self.controller.level()
+    }
+
+    /// Whether every host whose figures are not stale has newer ones than at the last step: a level that
+    /// moves faster than its effect is seen moves too far.
+    pub fn is_due(&self, hosts: &[Seen<'_>], now: Duration, with: &Step<'_>) -> bool {
+        let fresh =
+            |seen: &Option<&Observed>| seen.filter(|seen| with.is_fresh(seen, now)).is_some();
+        let late = |(host, seen): &&Seen<'_>| {
+            fresh(seen) && seen.is_some_and(|seen| !host.flow.is_news(seen))
+        };
+        !hosts.iter().any(|host| late(&host))
+    }
+
+    /// Ends a window of the hosts that are up. `offered` is what the cluster was asked for, `share` each
+    /// host's part of it. Whether a level has changed.
+    ///
+    /// Stale figures open a host's level, and nobody's open the cluster's: not to know is not to be
+    /// overloaded.
+    pub fn step(
+        &mut self,
+        offered: &Counts,
+        share: &Counts,
+        hosts: &mut [Seen<'_>],
+        now: Duration,
+        with: &Step<'_>,
+    ) -> bool {
+        let before = self.get();
+        let length = now.saturating_sub(std::mem::replace(&mut self.stepped, now));
+        let mut waits = Vec::with_capacity(hosts.len());
+        let mut changed = false;
+        for (host, seen) in hosts.iter_mut() {
+            *seen = seen.filter(|seen| with.is_fresh(seen, now));
+            match seen {
+                Some(seen) => {
+                    host.flow.observe(seen);
+                    waits.extend(host.flow.wait(seen));
+                }
+                None => {
+                    changed |= host.passing.level() != Level::ALL;
+                    **host = HostLevel::new(with.dagor);
+                }
+            }
+        }
+        let Some(usual) = midmean(waits) else {
+            *self = Self {
+                stepped: now,
+                ..Self::new(with.dagor)
+            };
+            return changed || self.get() != before;
+        };
+        let refusing = hosts
+            .iter()
+            .filter(|(host, _)| host.unconnected > 0)
+            .count();
+        let rates = hosts.iter().filter_map(|(host, _)| host.flow.rate());
+        self.controller.step(&Window {
+            length,
+            demand: offered
+                .iter()
+                .map(|(rank, count)| (*rank, *count))
+                .collect(),
+            done: rates.sum::<f64>() * length.as_secs_f64(),
+            wait: Some(usual),
+            refused: refusing * 2 > hosts.len(),
+        });
+        changed |= self.get() != before;
+        for (host, seen) in hosts.iter_mut() {
+            if let Some(seen) = seen.filter(|_| with.passes_on) {
+                changed |= host.pass_on(share, length, host.flow.wait(seen), usual);
+            }
+        }
+        changed
+    }
+}
+
+impl HostLevel {
+    /// Moves what the host passes on; whether it has changed.
+    fn pass_on(
+        &mut self,
+        share: &Counts,
+        length: Duration,
+        wait: Option<Duration>,
+        usual: Duration,
+    ) -> bool {
+        let before = self.passing.level();
+        self.wanted(share, before);
+        self.requests = 0.0;
+        self.passing.step(&Window {
+            length,
+            demand: std::mem::take(&mut self.demand).into_iter().collect(),
+            done: self.flow.rate().unwrap_or(0.0) * length.as_secs_f64(),
+            wait: wait.map(|wait| wait.saturating_sub(usual)),
+            refused: std::mem::take(&mut self.unconnected) > 0,
+        });
+        self.passing.level() != before
+    }
+}
