@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::id::{JobId, JobletId};
 use crate::job::{Event, Request, Step};
 use crate::work::{Product, ResultId, Work};
-use crate::{Executor, Full, Kind, Load, Settings};
+use crate::{CLASSES, Executor, Full, Kind, Load, Settings};
 
 use shared_clock::SharedClock;
 
@@ -142,6 +142,32 @@ impl Emulator {
     pub fn load(&mut self, now: Duration) -> Load {
         self.catch_up(now);
         self.executor.load(now)
+    }
+
+    /// Core time that is still to be spent on what is here, by class. What runs counts for class 0:
+    /// nothing passes it.
+    pub fn backlog(&mut self, now: Duration) -> [Duration; CLASSES] {
+        self.catch_up(now);
+        let mut backlog = [Duration::ZERO; CLASSES];
+        for Reverse((due, joblet, _)) in &self.due {
+            let left = self.clock.real(*due).saturating_sub(now);
+            let cores = u32::try_from(self.executor.cores_of(*joblet)).unwrap_or(u32::MAX);
+            backlog[0] += left.saturating_mul(cores);
+        }
+        for (class, work) in self.executor.to_do() {
+            backlog[usize::from(class)] += work.core_time;
+        }
+        backlog
+    }
+
+    /// Until a result is there that is being made; none of one that waits for a core, or that nobody
+    /// makes.
+    pub fn left(&mut self, now: Duration, result: &ResultId) -> Option<Duration> {
+        self.catch_up(now);
+        let making = self.executor.making(result)?;
+        let mut due = self.due.iter();
+        let Reverse((due, ..)) = due.find(|Reverse((_, joblet, _))| *joblet == making)?;
+        Some(self.clock.real(*due).saturating_sub(now))
     }
 
     /// The executor underneath.

@@ -235,6 +235,33 @@ impl<W: Work> Executor<W> {
         self.cores
     }
 
+    /// What waits to be done, in no order: the class that it counts for, and the work. A joblet
+    /// that several jobs want counts once, for the most important of them; what a job needs after
+    /// its joblet counts for the job, even where the result may be shared in the end.
+    pub(crate) fn to_do(&self) -> impl Iterator<Item = (u8, &W)> {
+        let waiting = self.joblets.values().filter(|j| j.running.is_none());
+        let now = waiting.filter_map(|joblet| {
+            let class = joblet.waiters.first()?.class;
+            Some((class, &joblet.step.work))
+        });
+        let later = self.jobs.values().flat_map(|job| {
+            let steps = job.steps.iter().skip(job.next + 1);
+            steps.map(|step| (job.class, &step.work))
+        });
+        now.chain(later)
+    }
+
+    /// The cores that a joblet holds; none while it waits.
+    pub(crate) fn cores_of(&self, joblet: JobletId) -> usize {
+        let running = self.joblets.get(&joblet).and_then(|joblet| joblet.running);
+        running.map_or(0, |running| running.cores)
+    }
+
+    /// The joblet that will make a result.
+    pub(crate) fn making(&self, result: &ResultId) -> Option<JobletId> {
+        self.pending.get(result).copied()
+    }
+
     /// The load now.
     pub fn load(&mut self, now: Duration) -> Load {
         let queuing_delay = self.delay.mean(now).or_else(|| self.longest_wait(now));

@@ -211,3 +211,26 @@ fn new_items_of_a_key_replace_the_old_ones() {
     let changes = cache.changes_since(2, Some(7));
     assert!(changes.added.is_empty() && changes.removed.is_empty());
 }
+
+#[test]
+fn the_backlog_is_the_core_time_left_by_class() {
+    let mut host = emulator(1, 100);
+    // Fetches of 20 ms. The second shares the first one's and then runs for itself.
+    host.submit(Duration::ZERO, request("a", 16, 5 * MS))
+        .unwrap();
+    host.submit(Duration::ZERO, request("a", 0, 7 * MS))
+        .unwrap();
+    host.submit(Duration::ZERO, request("b", 31, MS)).unwrap();
+    let backlog = host.backlog(8 * MS);
+    assert_eq!(
+        [backlog[0], backlog[16], backlog[31]],
+        [19 * MS, 5 * MS, 21 * MS]
+    );
+    assert_eq!(host.left(8 * MS, &items_of("a", 0)), Some(12 * MS));
+    assert_eq!(host.left(8 * MS, &items_of("b", 0)), None);
+    host.advance(Duration::from_secs(1));
+    assert_eq!(
+        host.backlog(Duration::from_secs(1)),
+        [Duration::ZERO; CLASSES]
+    );
+}
