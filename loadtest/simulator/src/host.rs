@@ -24,6 +24,8 @@ pub(crate) struct Host {
     pub(crate) up: bool,
     /// Jobs take this many times as long.
     pub(crate) slowed: f64,
+    /// When it will be taken away, if that is known.
+    pub(crate) goes: Option<Duration>,
 }
 
 /// What happened to a request.
@@ -43,6 +45,7 @@ impl Host {
             wake: None,
             up: true,
             slowed: 1.0,
+            goes: None,
         }
     }
 
@@ -103,6 +106,50 @@ impl Host {
                 Event::Began(..) | Event::Ended(_, Err(_)) => {}
             }
         }
+    }
+
+    /// From now to the end of a job, should it come now and nothing more important after it: until a
+    /// core is free for its class, then a fetch if the data are absent, then its other joblets.
+    pub(crate) fn expected(&mut self, now: Duration, job: &Request<Modelled>) -> Duration {
+        let cores = self.emulator.executor().cores();
+        let wait = match self.idle(now) {
+            0 => {
+                let classes = usize::from(job.class) + 1;
+                let backlog = self.emulator.backlog(now);
+                let ahead: Duration = backlog.iter().take(classes).sum();
+                ahead / u32::try_from(cores).unwrap_or(u32::MAX)
+            }
+            _ => Duration::ZERO,
+        };
+        let mut lasts = wait;
+        for step in job.steps.iter().rev() {
+            if let Some(result) = &step.result {
+                if self.emulator.executor().cache().get(result).is_some() {
+                    break;
+                }
+                if let Some(left) = self.emulator.left(now, result) {
+                    // What is being made is waited for while the core may become free.
+                    return lasts.max(left + (lasts - wait));
+                }
+            }
+            let used = u32::try_from(step.cores.clamp(1, cores)).unwrap_or(u32::MAX);
+            lasts += step.work.core_time.mul_f64(self.slowed) / used;
+        }
+        lasts
+    }
+
+    /// Cores that nothing runs on.
+    pub(crate) fn idle(&mut self, now: Duration) -> usize {
+        self.emulator.load(now);
+        let executor = self.emulator.executor();
+        executor.cores().saturating_sub(executor.held_cores())
+    }
+
+    /// Whether it need not fetch anything for the job.
+    pub(crate) fn has(&self, job: &Request<Modelled>) -> bool {
+        let cache = self.emulator.executor().cache();
+        let mut named = job.steps.iter().filter_map(|step| step.result.as_ref());
+        named.any(|result| cache.get(result).is_some())
     }
 
     pub(crate) fn next_due(&self) -> Option<Duration> {

@@ -2,6 +2,7 @@
 //! The loop: one event after the other.
 
 mod fleet;
+mod place;
 mod request;
 
 use std::collections::HashMap;
@@ -19,7 +20,7 @@ use crate::control::{Control, Push};
 use crate::ended::Ended;
 use crate::host::Host;
 use crate::pending::Pending;
-use crate::scenario::{Fate, Impossible, Scenario};
+use crate::scenario::{Fate, Impossible, Placement, Scenario};
 use crate::workload::{Job, Key};
 
 /// Requests are named by their place among all that came, their connections by their number.
@@ -30,6 +31,8 @@ enum Event {
     Follow(Box<Job>),
     /// An attempt of a request.
     Attempt(u32),
+    /// A request has come to where it is placed, if not by its caller.
+    Place(u32),
     /// A request reaches a host.
     Reach(u32, u32),
     /// The host takes the connection.
@@ -99,6 +102,8 @@ struct Simulation<'a, J, F> {
     /// How many will come because another has ended.
     following: usize,
     pending: HashMap<u32, Pending>,
+    /// What waits in one place.
+    queue: place::Queue,
     /// Lives of hosts so far, which name their caches.
     lives: u64,
 }
@@ -123,12 +128,21 @@ impl<'a, J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'a, J, F> {
             came: 0,
             following: 0,
             pending: HashMap::new(),
+            queue: place::Queue::default(),
             lives,
         }
     }
 
     /// Polls, tables and reports run before the first request, as in a mesh that has been up.
     fn start(&mut self) {
+        if self.scenario.placement == Placement::Callers {
+            self.start_control();
+        }
+        self.plan_troubles();
+        self.note_arrival();
+    }
+
+    fn start_control(&mut self) {
         for host in 0..self.hosts.len() {
             self.control
                 .poll(host, &mut self.hosts[host], Duration::ZERO);
@@ -145,8 +159,6 @@ impl<'a, J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'a, J, F> {
             let first = self.scenario.report.mul_f64(self.rng.random());
             self.agenda.note(first, Event::Report(caller));
         }
-        self.plan_troubles();
-        self.note_arrival();
     }
 
     fn pending_or_arriving(&self) -> bool {
@@ -172,6 +184,7 @@ impl<'a, J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'a, J, F> {
                 self.arrive(*job, now);
             }
             Event::Attempt(request) => self.attempt(request, now),
+            Event::Place(request) => self.place(request, now),
             Event::Reach(request, connection) => self.reach(request, connection, now),
             Event::Accept(request, connection) => self.accept(request, connection, now),
             Event::Unconnected(request, connection, silent) => {

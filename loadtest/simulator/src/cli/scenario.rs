@@ -12,7 +12,7 @@ use weir_policy::{Overload, Policy, Selection, dagor, overload::breaker};
 use weir_replay::backoff::Backoff;
 use weir_replay::units;
 use weir_sim::Scenario;
-use weir_sim::scenario::{Accept, Fate, Preemption, Timeouts, Trouble};
+use weir_sim::scenario::{Accept, Fate, Placement, Preemption, Timeouts, Trouble};
 
 #[derive(clap::Args)]
 pub(super) struct Args {
@@ -22,6 +22,9 @@ pub(super) struct Args {
     /// Every request and its end, as CSV
     #[arg(long, value_name = "FILE")]
     pub(super) out: Option<PathBuf>,
+    /// Who chooses hosts; without callers, selection and overload do not matter
+    #[arg(long, value_enum, default_value = "callers")]
+    placement: PlacementName,
     #[arg(long, value_enum, default_value = "dynamic")]
     selection: SelectionName,
     #[arg(long, value_enum, default_value = "none")]
@@ -90,6 +93,16 @@ pub(super) struct Args {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
+enum PlacementName {
+    /// Sidecars, by the policy
+    Callers,
+    /// A bound: where it ends first, all run times and the present state of all hosts known
+    Clairvoyant,
+    /// A bound: one queue, from which idle cores take the most important request
+    CentralQueue,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
 enum SelectionName {
     Baseline,
     Random,
@@ -124,6 +137,11 @@ impl Args {
                 fetch_bytes_per_second: self.fetch_bytes_per_second,
             },
             callers: self.callers,
+            placement: match self.placement {
+                PlacementName::Callers => Placement::Callers,
+                PlacementName::Clairvoyant => Placement::Clairvoyant,
+                PlacementName::CentralQueue => Placement::CentralQueue,
+            },
             policy: Policy {
                 selection: self.selection(),
                 overload: self.overload(),

@@ -11,7 +11,7 @@ use weir_replay::backoff::Backoff;
 use super::params::{HOSTS, PREEMPTIBLE};
 use super::published::{self, Rows};
 use super::{Params, Requests};
-use crate::scenario::{Accept, Impossible, Preemption, Timeouts};
+use crate::scenario::{Accept, Impossible, Placement, Preemption, Timeouts};
 use crate::tally::Tally;
 use crate::{Ended, Scenario, simulate};
 
@@ -121,6 +121,7 @@ impl Experiment {
             // Production's callers share nothing, and the baseline needs nothing shared; the
             // experiments' scheduler is one process (section 7.3).
             callers: 1,
+            placement: Placement::Callers,
             policy: Policy {
                 selection,
                 overload,

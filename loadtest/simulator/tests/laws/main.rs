@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What holds of every simulation.
 
+mod bounds;
 mod conservation;
 mod determinism;
 mod document001;
@@ -16,7 +17,7 @@ use weir_control::config::Dagor;
 use weir_executor::{Order, Settings, Timing};
 use weir_policy::{Overload, Policy, Selection, dagor};
 use weir_replay::backoff::Backoff;
-use weir_sim::scenario::{Accept, Timeouts};
+use weir_sim::scenario::{Accept, Placement, Timeouts};
 use weir_sim::workload::{HIGH, Job, Key, LOW, Work};
 use weir_sim::{Ended, Scenario, simulate};
 
@@ -41,6 +42,7 @@ fn scenario() -> Scenario {
         preemption: None,
         troubles: Vec::new(),
         callers: 2,
+        placement: Placement::Callers,
         policy: Policy::default(),
         dagor: Dagor {
             params: dagor::Params::default(),
