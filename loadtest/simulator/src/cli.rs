@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The command line.
 
+mod cell;
 mod document001;
 mod print;
 mod progress;
@@ -21,7 +22,9 @@ pub(crate) struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Play a workload file of weir-replay and print the summary as JSON
-    Run(Box<scenario::Args>),
+    Run(Box<run::Args>),
+    /// Play a workload and print few figures as JSON: one cell of a grid of experiments
+    Cell(Box<cell::Args>),
     /// Write a workload file for weir-replay or `weir-sim run`
     #[command(subcommand)]
     Workload(Workload),
@@ -43,6 +46,7 @@ impl Cli {
     pub(crate) fn run(&self) -> Result<()> {
         match &self.command {
             Command::Run(args) => run::run(args),
+            Command::Cell(args) => args.run(),
             Command::Workload(Workload::Document001(args)) => args.write(),
             Command::Experiments(args) => args.run(),
             Command::Fit(args) => args.run(),

@@ -109,10 +109,12 @@ impl Host {
     }
 
     /// From now to the end of a job, should it come now and nothing more important after it: until a
-    /// core is free for its class, then a fetch if the data are absent, then its other joblets.
+    /// core is free for its class, then a fetch if the data are absent, then its other joblets, on the
+    /// cores that are idle now.
     pub(crate) fn expected(&mut self, now: Duration, job: &Request<Modelled>) -> Duration {
         let cores = self.emulator.executor().cores();
-        let wait = match self.idle(now) {
+        let idle = self.idle(now);
+        let wait = match idle {
             0 => {
                 let classes = usize::from(job.class) + 1;
                 let backlog = self.emulator.backlog(now);
@@ -132,7 +134,7 @@ impl Host {
                     return lasts.max(left + (lasts - wait));
                 }
             }
-            let used = u32::try_from(step.cores.clamp(1, cores)).unwrap_or(u32::MAX);
+            let used = u32::try_from(step.cores.clamp(1, idle.max(1))).unwrap_or(u32::MAX);
             lasts += step.work.core_time.mul_f64(self.slowed) / used;
         }
         lasts

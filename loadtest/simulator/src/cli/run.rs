@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
@@ -16,22 +17,24 @@ use weir_replay::workload::{self, Request};
 use weir_sim::{Ended, Scenario, Workload, simulate};
 
 use super::progress::Progress;
-use super::scenario::Args;
+use super::scenario;
+
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// What is asked for (CSV or NDJSON, as `weir-replay workload` writes it)
+    #[arg(long, value_name = "FILE")]
+    workload: PathBuf,
+    /// Every request and its end, as CSV
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    fleet: scenario::Args,
+}
 
 /// Plays a workload file and prints the summary that weir-replay prints of a real one.
 pub(super) fn run(args: &Args) -> Result<()> {
-    let name = args.workload.display();
-    let requests = table::open(&args.workload)
-        .map_err(anyhow::Error::from)
-        .and_then(|input| Ok(workload::read(input)?))
-        .with_context(|| name.to_string())?;
-    let workload = Workload::of(&requests).map_err(|(index, priority)| {
-        anyhow!(
-            "{name}: request {}: priority: {priority:?} is neither high nor low",
-            index + 1
-        )
-    })?;
-    let scenario = args.scenario()?;
+    let (requests, workload) = read(&args.workload)?;
+    let scenario = args.fleet.scenario()?;
     flag_overload(&scenario, &workload);
     let mut out = args.out.as_ref().map(|path| -> Result<_> {
         let file = File::create(path).with_context(|| path.display().to_string())?;
@@ -63,6 +66,22 @@ pub(super) fn run(args: &Args) -> Result<()> {
     progress.end();
     println!("{}", serde_json::to_string_pretty(&figures.summary())?);
     Ok(())
+}
+
+/// The requests of a file, as they stand there and as they are simulated.
+pub(super) fn read(file: &Path) -> Result<(Vec<Request>, Workload)> {
+    let name = file.display();
+    let requests = table::open(file)
+        .map_err(anyhow::Error::from)
+        .and_then(|input| Ok(workload::read(input)?))
+        .with_context(|| name.to_string())?;
+    let workload = Workload::of(&requests).map_err(|(index, priority)| {
+        anyhow!(
+            "{name}: request {}: priority: {priority:?} is neither high nor low",
+            index + 1
+        )
+    })?;
+    Ok((requests, workload))
 }
 
 /// Without shedding nothing settles, and every figure depends on how long the workload goes on.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What fleet the command line asks for.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
@@ -16,12 +15,6 @@ use weir_sim::scenario::{Accept, Fate, Placement, Preemption, Timeouts, Trouble}
 
 #[derive(clap::Args)]
 pub(super) struct Args {
-    /// What is asked for (CSV or NDJSON, as `weir-replay workload` writes it)
-    #[arg(long, value_name = "FILE")]
-    pub(super) workload: PathBuf,
-    /// Every request and its end, as CSV
-    #[arg(long, value_name = "FILE")]
-    pub(super) out: Option<PathBuf>,
     /// Who chooses hosts; without callers, selection and overload do not matter
     #[arg(long, value_enum, default_value = "callers")]
     placement: PlacementName,

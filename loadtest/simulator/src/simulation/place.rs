@@ -80,8 +80,9 @@ impl<J: Iterator<Item = Job>, F: FnMut(crate::Ended)> Simulation<'_, J, F> {
             let needs = host.expected(now, &work);
             let goes = goes(self.scenario, number, host.goes, now);
             let lost = goes.is_some_and(|goes| goes < now + needs);
-            let rank = (lost, needs, number);
-            best = Some(best.map_or(rank, |best: (bool, Duration, usize)| best.min(rank)));
+            // Equal ones are told apart by their room for what comes next.
+            let rank = (lost, needs, usize::MAX - host.idle(now), number);
+            best = best.into_iter().chain([rank]).min();
         }
         best.map(|(.., host)| host)
     }
