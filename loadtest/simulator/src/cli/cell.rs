@@ -26,7 +26,7 @@ pub(super) struct Args {
     #[arg(long, default_value = "0s", value_parser = units::duration)]
     begin: Duration,
     /// Of document 001: so much of it
-    #[arg(long, default_value = "1h", value_parser = units::duration_above_0)]
+    #[arg(long, default_value = "60m", value_parser = units::duration_above_0)]
     window: Duration,
     /// Requests before this time only warm the caches
     #[arg(long, default_value = "0s", value_parser = units::duration)]
