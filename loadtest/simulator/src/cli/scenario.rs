@@ -14,6 +14,7 @@ use weir_sim::Scenario;
 use weir_sim::scenario::{Accept, Fate, Placement, Preemption, Timeouts, Trouble};
 
 #[derive(clap::Args)]
+#[group(id = "fleet")]
 pub(super) struct Args {
     /// Who chooses hosts; without callers, selection and overload do not matter
     #[arg(long, value_enum, default_value = "callers")]

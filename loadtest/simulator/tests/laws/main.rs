@@ -2,6 +2,7 @@
 //! What holds of every simulation.
 
 mod bounds;
+mod cell;
 mod conservation;
 mod determinism;
 mod document001;
