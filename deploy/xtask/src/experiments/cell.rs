@@ -100,6 +100,7 @@ impl Cell {
             (Requests::Replayed(..), None) => {}
         }
         add(workload.fleet);
+        add(&["--deadline", workload.deadline]);
         add(setting.policy.flags);
         let (callers, seed) = (setting.callers.to_string(), self.seed.to_string());
         add(&[

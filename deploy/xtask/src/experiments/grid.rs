@@ -11,7 +11,7 @@ pub(super) const POLLS: [&str; 3] = ["200ms", "1s", "5s"];
 
 pub(super) struct Grid {
     pub(super) workloads: Vec<&'static Workload>,
-    pub(super) seeds: u64,
+    seeds: u64,
     /// Seed by seed, so that what is there early is a whole picture.
     pub(super) cells: Vec<Cell>,
 }
@@ -48,6 +48,16 @@ impl Grid {
             workloads,
             seeds,
             cells,
+        }
+    }
+}
+
+impl Grid {
+    /// Which seeds, in words.
+    pub(super) fn seeds(&self) -> String {
+        match self.seeds {
+            1 => "seed 1".to_owned(),
+            seeds => format!("seeds 1 to {seeds}"),
         }
     }
 }

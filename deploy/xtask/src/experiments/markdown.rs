@@ -9,10 +9,7 @@ use crate::experiments::tables::{self, EXPLANATION, Priority};
 
 /// The whole file. The same outcomes give the same text.
 pub(super) fn text(grid: &Grid, outcomes: &Outcomes, document001: &str, command: &str) -> String {
-    let seeds = match grid.seeds {
-        1 => "seed 1".to_owned(),
-        seeds => format!("seeds 1 to {seeds}"),
-    };
+    let seeds = grid.seeds();
     let mut text = format!(
         "# Experiments\n\n**SIMULATED**, every figure; {} cells of {seeds}. Made by\n```sh\n{command}\n```\n\n",
         grid.cells.len()

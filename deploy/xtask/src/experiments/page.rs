@@ -16,11 +16,7 @@ use crate::experiments::workloads::Workload;
 pub(super) fn page(grid: &Grid, outcomes: &Outcomes, document001: &str, command: &str) -> Report {
     let mut page = Report::new(
         "Every policy on every workload, SIMULATED",
-        format!(
-            "{} simulations, seeds 1 to {}",
-            grid.cells.len(),
-            grid.seeds
-        ),
+        format!("{} simulations, {}", grid.cells.len(), grid.seeds()),
     );
     page.note("SIMULATED: nothing on this page was measured on a real fleet.");
     page.command(command);

@@ -13,6 +13,8 @@ pub(super) struct Workload {
     pub(super) requests: Requests,
     /// Flags of `weir-sim cell` for the hosts and their limits.
     pub(super) fleet: &'static [&'static str],
+    /// When callers give up: longer than the longest run.
+    pub(super) deadline: &'static str,
     /// How old callers' knowledge is where that is not what is varied: between two polls, and
     /// whether answers carry the load.
     pub(super) poll: &'static str,
@@ -52,8 +54,6 @@ const SMALL: &[&str] = &[
     "500ms",
     "--dagor-step",
     "0.3",
-    "--deadline",
-    "15s",
 ];
 
 /// As `weir-sim experiments` has it (loadtest/simulator/src/document001), but with retries until the
@@ -73,8 +73,6 @@ const DOCUMENT_001: &[&str] = &[
     "7500us",
     "--queue-timeout",
     "240s",
-    "--deadline",
-    "60m",
 ];
 
 const STEADY: &[&str] = &[
@@ -132,19 +130,22 @@ const TWICE: &[&str] = &[
     "4",
     "--utilisation",
     "2",
+    "--max-run",
+    "5s",
 ];
 
 pub(super) const WORKLOADS: &[Workload] = &[
     Workload {
         name: "document-001",
         title: "Document 001",
-        about: "Requests made up from van den Berg's text, from 10:00 on; caches are empty at first, and \
-                the first 15 minutes are not counted. 14 hosts with 26 cores, polled every 5 s.",
+        about: "Requests made up from van den Berg's text, from 10:00 on. Caches are empty at first; the first \
+                third is not counted. 14 hosts with 26 cores, polled every 5 s, no load on answers.",
         requests: Requests::Simulated(
             &["--begin", "600m", "--window", "45m", "--from", "15m"],
             &["--begin", "600m", "--window", "6m", "--from", "2m"],
         ),
         fleet: DOCUMENT_001,
+        deadline: "60m",
         poll: "5s",
         orca: false,
         middle: "20m",
@@ -158,6 +159,7 @@ pub(super) const WORKLOADS: &[Workload] = &[
                 fetches come on top. The first 30 s are not counted.",
         requests: Requests::Replayed(STEADY, "30s"),
         fleet: SMALL,
+        deadline: "60s",
         poll: "1s",
         orca: true,
         middle: "2m",
@@ -171,6 +173,7 @@ pub(super) const WORKLOADS: &[Workload] = &[
                 and 1.18 times what the cores can do.",
         requests: Requests::Replayed(UNEVEN, "10s"),
         fleet: SMALL,
+        deadline: "60s",
         poll: "1s",
         orca: true,
         middle: "2m",
@@ -180,10 +183,12 @@ pub(super) const WORKLOADS: &[Workload] = &[
     Workload {
         name: "overload-2x",
         title: "Overload: Azure Functions at 2",
-        about: "The even minutes with run times that fill the cores twice: half of the work must be refused \
-                or given up after 15 s.",
+        about: "The even minutes with run times that fill the cores twice, each at most 5 s: half of the work \
+                must be refused, or is given up after 15 s. The bounds refuse nothing, so they are none \
+                here.",
         requests: Requests::Replayed(TWICE, "30s"),
         fleet: SMALL,
+        deadline: "15s",
         poll: "1s",
         orca: true,
         middle: "2m",
