@@ -112,15 +112,9 @@ impl Host {
     /// core is free for its class, then a fetch if the data are absent, then its other joblets, on the
     /// cores that are idle now.
     pub(crate) fn expected(&mut self, now: Duration, job: &Request<Modelled>) -> Duration {
-        let cores = self.emulator.executor().cores();
         let idle = self.idle(now);
         let wait = match idle {
-            0 => {
-                let classes = usize::from(job.class) + 1;
-                let backlog = self.emulator.backlog(now);
-                let ahead: Duration = backlog.iter().take(classes).sum();
-                ahead / u32::try_from(cores).unwrap_or(u32::MAX)
-            }
+            0 => self.emulator.free_in(now, job.class),
             _ => Duration::ZERO,
         };
         let mut lasts = wait;

@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::id::{JobId, JobletId};
 use crate::job::{Event, Request, Step};
 use crate::work::{Product, ResultId, Work};
-use crate::{CLASSES, Executor, Full, Kind, Load, Settings};
+use crate::{Executor, Full, Kind, Load, Settings};
 
 use shared_clock::SharedClock;
 
@@ -144,20 +144,30 @@ impl Emulator {
         self.executor.load(now)
     }
 
-    /// Core time that is still to be spent on what is here, by class. What runs counts for class 0:
-    /// nothing passes it.
-    pub fn backlog(&mut self, now: Duration) -> [Duration; CLASSES] {
+    /// Until a core is free for another job of the class: every joblet that goes before takes the core
+    /// that is free first, one core each, a job's next without waiting for the one before. Exact for jobs
+    /// of one joblet on one core.
+    pub fn free_in(&mut self, now: Duration, class: u8) -> Duration {
         self.catch_up(now);
-        let mut backlog = [Duration::ZERO; CLASSES];
+        let idle = self
+            .executor
+            .cores()
+            .saturating_sub(self.executor.held_cores());
+        let mut free: BinaryHeap<_> = std::iter::repeat_n(Reverse(Duration::ZERO), idle).collect();
         for Reverse((due, joblet, _)) in &self.due {
-            let left = self.clock.real(*due).saturating_sub(now);
-            let cores = u32::try_from(self.executor.cores_of(*joblet)).unwrap_or(u32::MAX);
-            backlog[0] += left.saturating_mul(cores);
+            let left = Reverse(self.clock.real(*due).saturating_sub(now));
+            free.extend(std::iter::repeat_n(left, self.executor.cores_of(*joblet)));
         }
-        for (class, work) in self.executor.to_do() {
-            backlog[usize::from(class)] += work.core_time;
+        let to_do = self.executor.to_do();
+        let before = to_do.filter(|(rank, _)| rank.class <= class);
+        let mut before: Vec<_> = before.map(|(rank, work)| (rank, work.core_time)).collect();
+        before.sort_unstable();
+        for (_, core_time) in before {
+            if let Some(mut first) = free.peek_mut() {
+                first.0 += core_time;
+            }
         }
-        backlog
+        free.peek().map_or(Duration::ZERO, |first| first.0)
     }
 
     /// Until a result is there that is being made; none of one that waits for a core, or that nobody

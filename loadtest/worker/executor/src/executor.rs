@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::Kind;
 use crate::cache::Cache;
 use crate::delay::RecentDelay;
-use crate::id::{JobId, JobletId};
+use crate::id::{JobId, JobletId, Rank};
 use crate::job::{Event, Job, Request, Source};
 use crate::joblet::{Joblet, Running, Start};
 use crate::load::{CLASSES, Load};
@@ -235,18 +235,18 @@ impl<W: Work> Executor<W> {
         self.cores
     }
 
-    /// What waits to be done, in no order: the class that it counts for, and the work. A joblet
-    /// that several jobs want counts once, for the most important of them; what a job needs after
-    /// its joblet counts for the job, even where the result may be shared in the end.
-    pub(crate) fn to_do(&self) -> impl Iterator<Item = (u8, &W)> {
+    /// What waits to be done, in no order: its place, and the work. A joblet that several jobs want
+    /// counts once, for the most important of them; what a job needs after its joblet counts for the
+    /// job, even where the result may be shared in the end.
+    pub(crate) fn to_do(&self) -> impl Iterator<Item = (Rank, &W)> {
         let waiting = self.joblets.values().filter(|j| j.running.is_none());
         let now = waiting.filter_map(|joblet| {
-            let class = joblet.waiters.first()?.class;
-            Some((class, &joblet.step.work))
+            let rank = *joblet.waiters.first()?;
+            Some((rank, &joblet.step.work))
         });
-        let later = self.jobs.values().flat_map(|job| {
+        let later = self.jobs.iter().flat_map(|(id, job)| {
             let steps = job.steps.iter().skip(job.next + 1);
-            steps.map(|step| (job.class, &step.work))
+            steps.map(|step| (job.rank(*id), &step.work))
         });
         now.chain(later)
     }

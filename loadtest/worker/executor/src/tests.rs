@@ -213,24 +213,20 @@ fn new_items_of_a_key_replace_the_old_ones() {
 }
 
 #[test]
-fn the_backlog_is_the_core_time_left_by_class() {
-    let mut host = emulator(1, 100);
-    // Fetches of 20 ms. The second shares the first one's and then runs for itself.
-    host.submit(Duration::ZERO, request("a", 16, 5 * MS))
-        .unwrap();
-    host.submit(Duration::ZERO, request("a", 0, 7 * MS))
-        .unwrap();
-    host.submit(Duration::ZERO, request("b", 31, MS)).unwrap();
-    let backlog = host.backlog(8 * MS);
-    assert_eq!(
-        [backlog[0], backlog[16], backlog[31]],
-        [19 * MS, 5 * MS, 21 * MS]
-    );
+fn a_core_is_free_once_what_goes_before_is_done() {
+    let mut host = emulator(2, 100);
+    for (key, class, run) in [("a", 16, 5), ("b", 16, 30), ("c", 0, 7), ("d", 31, 1)] {
+        // Fetches of 20 ms.
+        host.submit(Duration::ZERO, request(key, class, run * MS))
+            .unwrap();
+    }
+    // At 8 ms both cores fetch for 12 ms more. Then c takes both, until 19 and 32 ms from now; a's
+    // and b's runs take the first of them until 54 ms; d the other until 53 ms.
+    assert_eq!(host.free_in(8 * MS, 0), 19 * MS);
+    assert_eq!(host.free_in(8 * MS, 16), 32 * MS);
+    assert_eq!(host.free_in(8 * MS, 31), 53 * MS);
     assert_eq!(host.left(8 * MS, &items_of("a", 0)), Some(12 * MS));
-    assert_eq!(host.left(8 * MS, &items_of("b", 0)), None);
+    assert_eq!(host.left(8 * MS, &items_of("c", 0)), None);
     host.advance(Duration::from_secs(1));
-    assert_eq!(
-        host.backlog(Duration::from_secs(1)),
-        [Duration::ZERO; CLASSES]
-    );
+    assert_eq!(host.free_in(Duration::from_secs(1), 31), Duration::ZERO);
 }
