@@ -68,7 +68,7 @@ pub(super) fn varied_policies() -> impl Iterator<Item = &'static Policy> {
 }
 
 fn varied(workload: &'static Workload, quick: bool) -> Vec<Setting> {
-    if !workload.varied || quick && workload.name == "document-001" {
+    if !workload.varied {
         return Vec::new();
     }
     varied_policies()
