@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 use std::ops::Range;
+use std::time::Duration;
 
-use crate::{HostId, KeyHash};
+use crate::{Cost, HostId, KeyHash};
 
 /// The shard of `shards` (a power of two) that a key belongs to: the top bits of its hash.
 pub fn shard_of(key: KeyHash, shards: u32) -> u32 {
@@ -35,6 +36,12 @@ pub enum ShardError {
     EndsDoNotMatchKeys { ends: usize, keys: usize },
     #[error("holders_end[{index}]: below its predecessor or beyond the {holders} holders")]
     BadEnd { index: usize, holders: usize },
+    #[error("{field}: {costs} entries for {keys} keys")]
+    CostsDoNotMatchKeys {
+        field: &'static str,
+        costs: usize,
+        keys: usize,
+    },
     #[error("holders: {unused} entries belong to no key")]
     UnusedHolders { unused: usize },
     #[error("holders[{index}]: host {host} of {hosts}")]
@@ -54,6 +61,8 @@ pub struct CacheShard {
     keys: Vec<u64>,
     ends: Vec<u32>,
     holders: Vec<u32>,
+    /// Of each key, microseconds to fetch and to run; none where nothing is known of any.
+    costs: Vec<(u32, u32)>,
 }
 
 impl CacheShard {
@@ -120,6 +129,33 @@ impl CacheShard {
             keys,
             ends,
             holders,
+            costs: Vec::new(),
+        })
+    }
+
+    /// The same shard with what requests for its keys cost, in microseconds by key; both columns may be empty,
+    /// and 0 and 0 is a key of which nothing is known.
+    pub fn with_costs(self, fetches: &[u32], runs: &[u32]) -> Result<Self, ShardError> {
+        let keys = self.keys.len();
+        for (field, costs) in [("fetch_us", fetches.len()), ("run_us", runs.len())] {
+            if costs != keys && !(fetches.is_empty() && runs.is_empty()) {
+                return Err(ShardError::CostsDoNotMatchKeys { field, costs, keys });
+            }
+        }
+        let costs = fetches.iter().copied().zip(runs.iter().copied());
+        Ok(Self {
+            costs: costs.collect(),
+            ..self
+        })
+    }
+
+    fn cost(&self, key: KeyHash) -> Option<Cost> {
+        let place = self.keys.binary_search(&key.0).ok()?;
+        let (fetch, run) = self.costs.get(place).copied()?;
+        let micros = |micros: u32| Duration::from_micros(micros.into());
+        (fetch > 0 || run > 0).then(|| Cost {
+            fetch: micros(fetch),
+            run: micros(run),
         })
     }
 
@@ -180,6 +216,12 @@ impl CacheIndex {
     /// Whether no key is known.
     pub fn is_empty(&self) -> bool {
         self.shards.iter().all(CacheShard::is_empty)
+    }
+
+    /// What requests for the key have cost lately.
+    pub(crate) fn cost(&self, key: KeyHash) -> Option<Cost> {
+        let shard = shard_of(key, self.shards.len() as u32);
+        self.shards.get(shard as usize)?.cost(key)
     }
 
     /// At most `limit` holders of the key. Where it has more, they start at the one that `random` points

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use weir_control::sources::cache::Changes;
 use weir_executor::{Emulator, Event, Full, JobId, Modelled, Request, Spent};
-use weir_policy::{KeyHash, Load};
+use weir_policy::{KeyHash, Load, Work};
 
 use crate::Scenario;
 use crate::scenario::Accept;
@@ -54,7 +54,7 @@ impl Host {
         let accept = self.accept;
         match accept.per_job.is_zero() {
             true => Duration::ZERO,
-            false => accept.delay(self.load(now).queued),
+            false => accept.delay(self.emulator.queued(now)),
         }
     }
 
@@ -159,6 +159,8 @@ impl Host {
             in_progress: load.in_progress,
             queued: load.queued.iter().sum(),
             queuing_delay: load.queuing_delay,
+            busy_cores: Some(load.busy_cores),
+            work: Some(Work::by_class(load.work)),
         }
     }
 

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use weir_executor::JobId;
-use weir_policy::Request;
+use weir_policy::{Request, Ticket};
 
 use crate::ended::Ended;
 use crate::workload::Job;
@@ -23,13 +23,21 @@ pub(crate) struct Pending {
     pub(crate) connection: u32,
     /// When the attempt began.
     pub(crate) began: Duration,
-    /// Where it is; none while it backs off.
+    /// Where it is; none while it backs off or waits at its caller.
     pub(crate) at: Option<Place>,
+    /// Where it is too, by the same connection's number.
+    pub(crate) second: Option<Place>,
+    /// When the second host is tried, counted from the sending.
+    pub(crate) hedge: Option<Duration>,
+    /// While it waits at its caller.
+    pub(crate) held: Option<Ticket>,
 }
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place {
     pub(crate) host: usize,
+    /// When it was sent there.
+    pub(crate) sent: Duration,
     /// Once the host has taken it: the job, and when.
     pub(crate) job: Option<(JobId, Duration)>,
     /// A joblet of it has had a core.
@@ -47,7 +55,15 @@ impl Pending {
             connection: 0,
             began: Duration::ZERO,
             at: None,
+            second: None,
+            hedge: None,
+            held: None,
         }
+    }
+
+    /// The second host, unless the connection has ended.
+    pub(crate) fn second_at(&self, connection: u32) -> Option<Place> {
+        self.second.filter(|_| self.connection == connection)
     }
 
     /// The host that this connection goes to, unless it has ended.

@@ -2,8 +2,10 @@
 //! The loop: one event after the other.
 
 mod fleet;
+mod held;
 mod place;
 mod request;
+mod second;
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -45,12 +47,19 @@ enum Event {
     Wake(usize),
     /// An answer reaches its caller.
     Answer(u32, u32, Box<(Spent, Option<Load>)>),
+    /// The first host takes long.
+    TrySecond(u32, u32),
+    ReachSecond(u32, u32),
+    /// An answer of the second host.
+    AnswerSecond(u32, u32, Box<(Spent, Option<Load>)>),
     /// The host has had the request in its queue for too long.
     QueueTimeout(u32, u32),
     /// The caller has waited too long for the answer.
     ReadTimeout(u32, u32),
     /// A request's patience ends.
     Deadline(u32),
+    /// A caller looks at those that wait there.
+    Look(usize),
     Poll(usize),
     Report(usize),
     Publish,
@@ -195,11 +204,17 @@ impl<'a, J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'a, J, F> {
             Event::Answer(request, connection, answer) => {
                 self.answer(request, connection, *answer, now);
             }
+            Event::TrySecond(request, connection) => self.try_second(request, connection, now),
+            Event::ReachSecond(request, connection) => self.reach_second(request, connection, now),
+            Event::AnswerSecond(request, connection, answer) => {
+                self.answer_second(request, connection, *answer, now);
+            }
             Event::QueueTimeout(request, connection) => {
                 self.queue_timeout(request, connection, now);
             }
             Event::ReadTimeout(request, connection) => self.read_timeout(request, connection, now),
             Event::Deadline(request) => self.give_up(request, now),
+            Event::Look(caller) => self.look(caller, now),
             Event::Poll(host) => self.poll(host, now),
             Event::Report(caller) => {
                 let news = self.callers[caller].report(now);

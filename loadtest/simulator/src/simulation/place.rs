@@ -116,6 +116,7 @@ impl<J: Iterator<Item = Job>, F: FnMut(crate::Ended)> Simulation<'_, J, F> {
             pending.connection += 1;
             pending.at = Some(Place {
                 host,
+                sent: now,
                 job: None,
                 started: false,
             });

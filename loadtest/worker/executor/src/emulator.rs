@@ -138,6 +138,12 @@ impl Emulator {
         Some(self.clock.real(*at))
     }
 
+    /// Jobs that wait for a core now.
+    pub fn queued(&mut self, now: Duration) -> u32 {
+        self.catch_up(now);
+        self.executor.queued()
+    }
+
     /// The load now.
     pub fn load(&mut self, now: Duration) -> Load {
         self.catch_up(now);
