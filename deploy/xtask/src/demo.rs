@@ -12,6 +12,7 @@
 //!  real hosts:     rules on generated feeds, on the cores of this machine
 //! ```
 
+pub(crate) mod agreement;
 mod bootstrap;
 mod comparison;
 mod control;

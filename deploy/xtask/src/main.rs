@@ -8,11 +8,13 @@
 //!                             feeds   projects, items and rules for real hosts
 //!                             bench   what Weir costs beside its peers
 //!                             keep    the figures that tests hold
+//!                             experiments   every policy on every workload, SIMULATED
 //! ```
 
 mod bench;
 mod build_filter;
 mod demo;
+mod experiments;
 mod feeds;
 mod keep;
 mod lab;
@@ -46,6 +48,8 @@ enum Command {
     Tools(tools::Args),
     /// Replay a workload five ways through real Envoys and print a table
     Demo(demo::Args),
+    /// Simulate every policy on every workload, and print tables and a report
+    Experiments(experiments::Args),
     /// Generate feeds and rules for real hosts into .weir/feeds
     Feeds(feeds::Args),
     /// Measure the rule-processing host: rules against jq and Python, orders, emulation
@@ -74,6 +78,7 @@ fn run(command: Command) -> Result<()> {
         Command::Bench(args) => bench::run(&workspace, &args),
         Command::Tools(args) => tools::run(&workspace, &args),
         Command::Demo(args) => demo::run(&workspace, &args),
+        Command::Experiments(args) => experiments::run(&workspace, &args),
         Command::Feeds(args) => feeds::run(&workspace, &args),
         Command::Lab(args) => lab::run(&workspace, &args),
         Command::Keep => keep::run(&workspace),

@@ -15,7 +15,7 @@ use clap::ValueEnum;
 use crate::test::suite::Counts;
 use crate::test::summary::{Outcome, Summary};
 use crate::workspace::Workspace;
-use crate::{build_filter, sizes, tools};
+use crate::{build_filter, demo, sizes, tools};
 use weir_stage::command::Run;
 
 #[derive(clap::Args)]
@@ -41,6 +41,8 @@ enum Step {
     ClippyWasm,
     /// All tests
     Test,
+    /// The simulator and the demo have the same order of policies
+    Agreement,
     /// Sizes of what is installed, as they were kept
     Sizes,
     /// Licences, sources and banned crates
@@ -65,6 +67,10 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
             Step::Clippy => summary.run("clippy", || clippy(workspace)),
             Step::ClippyWasm => summary.run("clippy-wasm", || clippy_wasm(workspace)),
             Step::Test => counts = Some(set_up_and_test(workspace, args, &mut summary)),
+            Step::Agreement => summary.run("agreement", || {
+                demo::agreement::check(workspace)?;
+                Ok(Outcome::Passed)
+            }),
             Step::Sizes => summary.run("sizes", || {
                 sizes::check(workspace)?;
                 Ok(Outcome::Passed)

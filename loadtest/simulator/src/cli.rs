@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The command line.
 
+mod cell;
 mod document001;
 mod overload;
 mod print;
@@ -22,7 +23,9 @@ pub(crate) struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Play a workload file of weir-replay and print the summary as JSON
-    Run(Box<scenario::Args>),
+    Run(Box<run::Args>),
+    /// Play a workload and print few figures as JSON: one cell of a grid of experiments
+    Cell(Box<cell::Args>),
     /// Write a workload file for weir-replay or `weir-sim run`
     #[command(subcommand)]
     Workload(Workload),
@@ -49,6 +52,7 @@ impl Cli {
     pub(crate) fn run(&self) -> Result<()> {
         match &self.command {
             Command::Run(args) => run::run(args),
+            Command::Cell(args) => args.run(),
             Command::Workload(Workload::Document001(args)) => args.write(),
             Command::Document001(args) => args.run(),
             Command::Workload(Workload::Overload(args)) => args.write(),

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use weir_control::sources::cache::Changes;
+use weir_executor::{Modelled, Request};
 use weir_policy::{KeyHash, Load};
 
 use crate::Scenario;
@@ -24,6 +25,8 @@ pub(crate) struct Host {
     pub(crate) up: bool,
     /// Jobs take this many times as long.
     pub(crate) slowed: f64,
+    /// When it will be taken away, if that is known.
+    pub(crate) goes: Option<Duration>,
 }
 
 impl Host {
@@ -36,6 +39,7 @@ impl Host {
             wake: None,
             up: true,
             slowed: 1.0,
+            goes: None,
         }
     }
 
@@ -93,6 +97,56 @@ impl Host {
                 tell(request, news);
             }
         });
+    }
+
+    /// From now to the end of a job, should it come now and nothing more important after it: until a
+    /// core is free for its class, then a fetch if the data are absent, then its other joblets, on the
+    /// cores that are idle now. Bounds are of hosts with cores alone, see [`Scenario::check`].
+    pub(crate) fn expected(&mut self, now: Duration, job: &Request<Modelled>) -> Duration {
+        let idle = self.idle(now);
+        let slowed = self.slowed;
+        let Some(emulator) = self.machine.joblets() else {
+            return Duration::ZERO;
+        };
+        let wait = match idle {
+            0 => emulator.free_in(now, job.class),
+            _ => Duration::ZERO,
+        };
+        let mut lasts = wait;
+        for step in job.steps.iter().rev() {
+            if let Some(result) = &step.result {
+                if emulator.executor().cache().get(result).is_some() {
+                    break;
+                }
+                if let Some(left) = emulator.left(now, result) {
+                    // What is being made is waited for while the core may become free.
+                    return lasts.max(left + (lasts - wait));
+                }
+            }
+            let used = u32::try_from(step.cores.clamp(1, idle.max(1))).unwrap_or(u32::MAX);
+            lasts += step.work.core_time.mul_f64(slowed) / used;
+        }
+        lasts
+    }
+
+    /// Cores that nothing runs on.
+    pub(crate) fn idle(&mut self, now: Duration) -> usize {
+        let Some(emulator) = self.machine.joblets() else {
+            return 0;
+        };
+        emulator.queued(now);
+        let executor = emulator.executor();
+        executor.cores().saturating_sub(executor.held_cores())
+    }
+
+    /// Whether it need not fetch anything for the job.
+    pub(crate) fn has(&mut self, job: &Request<Modelled>) -> bool {
+        let Some(emulator) = self.machine.joblets() else {
+            return false;
+        };
+        let cache = emulator.executor().cache();
+        let mut named = job.steps.iter().filter_map(|step| step.result.as_ref());
+        named.any(|result| cache.get(result).is_some())
     }
 
     pub(crate) fn next_due(&self) -> Option<Duration> {

@@ -14,6 +14,7 @@
 
 mod agenda;
 mod caller;
+pub mod cell;
 mod control;
 pub mod document001;
 mod ended;

@@ -141,6 +141,14 @@ impl Machine {
         }
     }
 
+    /// What runs joblets, where that is what it is.
+    pub(crate) fn joblets(&mut self) -> Option<&mut Emulator> {
+        match self {
+            Self::Joblets(emulator) => Some(emulator),
+            Self::Prompts(_) => None,
+        }
+    }
+
     /// Joblets that wait for a core.
     pub(crate) fn stalled(&mut self, now: Duration) -> u32 {
         match self {

@@ -21,7 +21,7 @@ use weir_executor::{Order, Settings, Timing};
 use weir_policy::{Overload, Policy, Selection};
 use weir_replay::backoff::Backoff;
 
-use crate::scenario::{Accept, Signal, Timeouts};
+use crate::scenario::{Accept, Placement, Signal, Timeouts};
 use crate::{Impossible, Scenario, simulate};
 
 /// Document 001's number of servers (section 7.1).
@@ -73,6 +73,7 @@ impl Way {
             language_model: None,
             plan: None,
             signal: Signal::Jobs,
+            placement: Placement::Callers,
             hosts: HOSTS,
             host: Settings {
                 cores: CORES,

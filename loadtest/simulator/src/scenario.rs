@@ -28,7 +28,9 @@ pub struct Scenario {
     pub troubles: Vec<Trouble>,
     /// Sidecars that share only what tables and reports share.
     pub callers: usize,
-    /// How hosts are chosen.
+    /// Who chooses hosts.
+    pub placement: Placement,
+    /// How callers choose hosts.
     pub policy: Policy,
     /// Which keys are assigned to which host; callers are told this and not what is cached.
     pub plan: Option<Plan>,
@@ -56,6 +58,22 @@ pub struct Scenario {
     pub timeouts: Timeouts,
     /// Of everything that is drawn.
     pub seed: u64,
+}
+
+/// Who chooses hosts. All but callers are bounds: they see at no cost what no caller can, and hosts
+/// take their requests at once.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Placement {
+    /// Each sidecar, from what it knows, by the policy.
+    #[default]
+    Callers,
+    /// One that knows every run time and the state of every host now: each request goes where it
+    /// ends first when it comes, hosts that will be gone before that left out. Greedy: what comes
+    /// later is not known, so an order of placements that is better still may exist.
+    Clairvoyant,
+    /// Requests wait in one place by priority and go to a host that has an idle core, rather to one
+    /// that has the data.
+    CentralQueue,
 }
 
 /// How long what may take.
@@ -205,6 +223,11 @@ impl Scenario {
             let slowed = |t: &Trouble| matches!(t.what, Fate::Slowed(_));
             let any_slowed = self.troubles.iter().any(slowed);
             refuse(any_slowed, Impossible::NotKnown("a slowdown"))?;
+            let bound = self.placement != Placement::Callers;
+            refuse(
+                bound,
+                Impossible::NotKnown("a placement by others than callers"),
+            )?;
             let queue = self.timeouts.queue.is_some();
             refuse(queue, Impossible::NotKnown("a time-out of the queue"))?;
         }

@@ -3,6 +3,7 @@
 
 mod fleet;
 mod held;
+mod place;
 mod request;
 mod second;
 
@@ -22,7 +23,7 @@ use crate::ended::{Ended, Sample};
 use crate::host::Host;
 use crate::levels::Levels;
 use crate::pending::Pending;
-use crate::scenario::{Fate, Impossible, Scenario};
+use crate::scenario::{Fate, Impossible, Placement, Scenario};
 use crate::workload::{Job, Key};
 
 /// Requests are named by their place among all that came, their connections by their number.
@@ -33,6 +34,8 @@ enum Event {
     Follow(Box<Job>),
     /// An attempt of a request.
     Attempt(u32),
+    /// A request has come to where it is placed, if not by its caller.
+    Place(u32),
     /// A request reaches a host.
     Reach(u32, u32),
     /// The host takes the connection.
@@ -127,6 +130,8 @@ struct Simulation<'a, J, F> {
     /// How many will come because another has ended.
     following: usize,
     pending: HashMap<u32, Pending>,
+    /// What waits in one place.
+    queue: place::Queue,
     /// Lives of hosts so far, which name their caches.
     lives: u64,
 }
@@ -158,12 +163,21 @@ impl<'a, J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'a, J, F> {
             came: 0,
             following: 0,
             pending: HashMap::new(),
+            queue: place::Queue::default(),
             lives,
         }
     }
 
     /// Polls, tables and reports run before the first request, as in a mesh that has been up.
     fn start(&mut self) {
+        if self.scenario.placement == Placement::Callers {
+            self.start_control();
+        }
+        self.plan_troubles();
+        self.note_arrival();
+    }
+
+    fn start_control(&mut self) {
         for host in 0..self.hosts.len() {
             self.control
                 .poll(host, &mut self.hosts[host], Duration::ZERO);
@@ -180,8 +194,6 @@ impl<'a, J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'a, J, F> {
             let first = self.scenario.report.mul_f64(self.rng.random());
             self.agenda.note(first, Event::Report(caller));
         }
-        self.plan_troubles();
-        self.note_arrival();
     }
 
     fn pending_or_arriving(&self) -> bool {
@@ -207,6 +219,7 @@ impl<'a, J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'a, J, F> {
                 self.arrive(*job, now);
             }
             Event::Attempt(request) => self.attempt(request, now),
+            Event::Place(request) => self.place(request, now),
             Event::Reach(request, connection) => self.reach(request, connection, now),
             Event::Accept(request, connection) => self.accept(request, connection, now),
             Event::Unconnected(request, connection, silent) => {

@@ -17,13 +17,13 @@ const DIGITS: u8 = 3;
 
 /// Times, the mean exact and percentiles to 0.1 %.
 #[derive(Debug, Clone)]
-struct Times {
+pub(crate) struct Times {
     histogram: Histogram<u64>,
     sum_s: f64,
 }
 
 impl Times {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         // Eleven days of microseconds. Three digits are always accepted.
         let histogram = Histogram::new_with_bounds(1, 1_000_000_000_000, DIGITS);
         Self {
@@ -32,13 +32,13 @@ impl Times {
         }
     }
 
-    fn add(&mut self, time: Duration) {
+    pub(crate) fn add(&mut self, time: Duration) {
         self.sum_s += time.as_secs_f64();
         let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         self.histogram.saturating_record(micros);
     }
 
-    fn row(&self) -> Row {
+    pub(crate) fn row(&self) -> Row {
         let n = self.histogram.len().max(1) as f64;
         let at = |q| self.histogram.value_at_quantile(q) as f64 / 1e6;
         [self.sum_s / n, at(0.5), at(0.9), at(0.95), at(0.99)]

@@ -38,6 +38,25 @@ impl Programs {
         })
     }
 
+    /// The same as tests use them: built for development.
+    pub(super) fn debug(workspace: &Workspace) -> Result<Self> {
+        let envoy = tools::install(workspace)?.envoy;
+        let filter = build_filter::run(workspace)?;
+        workspace
+            .cargo()
+            .args(["build", "--workspace", "--bins"])
+            .shown()?;
+        let program = |name: &str| workspace.target.join("debug").join(name);
+        Ok(Self {
+            envoy,
+            filter,
+            control: program("weir-control"),
+            worker: program("weir-worker"),
+            replay: program("weir-replay"),
+            feeds: program(feeds::PACKAGE),
+        })
+    }
+
     /// What ran, for the report.
     pub(super) fn versions(&self, workspace: &Workspace) -> Result<Vec<(String, String)>> {
         let envoy = Command::new(&self.envoy).arg("--version").captured()?;

@@ -4,6 +4,7 @@
 use std::fmt;
 
 /// One line: the requests of one priority under one way.
+#[derive(Clone)]
 pub(super) struct Row {
     pub(super) way: String,
     pub(super) priority: String,

@@ -39,6 +39,14 @@ pub(super) const WAYS: [Way; 5] = [
     weir("weir dynamic+dagor", "dynamic", "dagor"),
 ];
 
+/// Those on which the simulator and the demonstration have to agree: both can run them, and they are
+/// far apart.
+pub(super) const AGREED: [Way; 3] = [
+    weir("weir baseline+none", "baseline", "none"),
+    weir("weir random+none", "random", "none"),
+    weir("weir dynamic+breaker", "dynamic", "breaker"),
+];
+
 const fn weir(name: &'static str, selection: &'static str, overload: &'static str) -> Way {
     let kind = Kind::Weir {
         selection,

@@ -3,6 +3,7 @@
 
 use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
@@ -15,30 +16,30 @@ use weir_replay::summary::Figures;
 use weir_replay::table::{self, BadInput};
 use weir_replay::whole_file::WholeFile;
 use weir_replay::workload::{self, Request};
+use weir_sim::plan::longest_first;
 use weir_sim::workload::{Job, SEPARATOR, class};
-use weir_sim::{Ended, Scenario, Workload, plan, simulate};
+use weir_sim::{Ended, Scenario, Workload, simulate};
 
 use super::progress::Progress;
-use super::scenario::Args;
+use super::scenario;
+
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// What is asked for (CSV or NDJSON, as `weir-replay workload` writes it)
+    #[arg(long, value_name = "FILE")]
+    workload: PathBuf,
+    /// Every request and its end, as CSV
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    fleet: scenario::Args,
+}
 
 /// Plays a workload file and prints the summary that weir-replay prints of a real one.
 pub(super) fn run(args: &Args) -> Result<()> {
-    let name = args.workload.display();
-    let requests = table::open(&args.workload)
-        .map_err(anyhow::Error::from)
-        .and_then(|input| Ok(workload::read_each(input, has_class)?))
-        .with_context(|| name.to_string())?;
-    let workload = Workload::of(&requests, args.language_model).map_err(|(index, priority)| {
-        anyhow!(
-            "{name}: request {}: priority: {priority:?} is neither high nor low",
-            index + 1
-        )
-    })?;
-    let mut scenario = args.scenario()?;
-    if scenario.policy.selection == Selection::CachingPlan {
-        let jobs = workload.jobs.iter();
-        scenario.plan = Some(plan::longest_first(&workload.keys, jobs, scenario.hosts));
-    }
+    let (requests, workload) = read(&args.workload, args.fleet.language_model)?;
+    let mut scenario = args.fleet.scenario()?;
+    plan(&mut scenario, &workload);
     flag_overload(&scenario, &workload);
     let mut out = args.out.as_ref().map(|path| -> Result<_> {
         let mut out = WholeFile::create(path).with_context(|| path.display().to_string())?;
@@ -70,7 +71,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
         out.finish().context("--out")?;
     }
     progress.end();
-    if args.language_model {
+    if args.fleet.language_model {
         let share = found as f64 / (named as f64).max(1.0);
         eprintln!(
             "SIMULATED: {found} of {named} blocks that requests named were found ({share:.4})"
@@ -96,6 +97,31 @@ fn has_class(line: usize, request: &Request) -> Result<(), BadInput> {
 fn blocks(request: &Request) -> usize {
     let names = request.key.split(SEPARATOR);
     names.filter(|name| !name.is_empty()).count()
+}
+
+/// The requests of a file, as they stand there and as they are simulated.
+pub(super) fn read(file: &Path, language_model: bool) -> Result<(Vec<Request>, Workload)> {
+    let name = file.display();
+    let requests = table::open(file)
+        .map_err(anyhow::Error::from)
+        .and_then(|input| Ok(workload::read_each(input, has_class)?))
+        .with_context(|| name.to_string())?;
+    let workload = Workload::of(&requests, language_model).map_err(|(index, priority)| {
+        anyhow!(
+            "{name}: request {}: priority: {priority:?} is neither high nor low",
+            index + 1
+        )
+    })?;
+    Ok((requests, workload))
+}
+
+/// Makes the plan that the policy needs, if it does.
+pub(super) fn plan(scenario: &mut Scenario, workload: &Workload) {
+    if scenario.policy.selection == Selection::CachingPlan {
+        let jobs = workload.jobs.iter();
+        let plan = longest_first(&workload.keys, jobs, scenario.hosts);
+        scenario.plan = Some(plan);
+    }
 }
 
 /// Without shedding nothing settles, and every figure depends on how long the workload goes on.

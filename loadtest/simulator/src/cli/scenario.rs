@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What fleet the command line asks for.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
@@ -15,16 +14,14 @@ use weir_replay::backoff::Backoff;
 use weir_replay::mooncake::BLOCK_TOKENS;
 use weir_replay::units;
 use weir_sim::Scenario;
-use weir_sim::scenario::{Accept, Fate, Preemption, Signal, Timeouts, Trouble};
+use weir_sim::scenario::{Accept, Fate, Placement, Preemption, Signal, Timeouts, Trouble};
 
 #[derive(clap::Args)]
+#[group(id = "fleet")]
 pub(super) struct Args {
-    /// What is asked for (CSV or NDJSON, as `weir-replay workload` writes it)
-    #[arg(long, value_name = "FILE")]
-    pub(super) workload: PathBuf,
-    /// Every request and its end, as CSV
-    #[arg(long, value_name = "FILE")]
-    pub(super) out: Option<PathBuf>,
+    /// Who chooses hosts; without callers, selection and overload do not matter
+    #[arg(long, value_enum, default_value = "callers")]
+    placement: PlacementName,
     #[arg(long, value_enum, default_value = "dynamic")]
     selection: SelectionName,
     /// With hot-cold: a host with more jobs in progress than this quantile of all hosts' is hot
@@ -127,6 +124,16 @@ pub(super) struct Args {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
+enum PlacementName {
+    /// Sidecars, by the policy
+    Callers,
+    /// A bound: where it ends first, all run times and the present state of all hosts known
+    Clairvoyant,
+    /// A bound: one queue, from which idle cores take the most important request
+    CentralQueue,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
 enum SelectionName {
     Baseline,
     Random,
@@ -191,6 +198,11 @@ impl Args {
                 fetch_bytes_per_second: self.fetch_bytes_per_second,
             },
             callers: self.callers,
+            placement: match self.placement {
+                PlacementName::Callers => Placement::Callers,
+                PlacementName::Clairvoyant => Placement::Clairvoyant,
+                PlacementName::CentralQueue => Placement::CentralQueue,
+            },
             policy: Policy {
                 selection: self.selection(),
                 overload: self.overload(),

@@ -12,7 +12,7 @@ use super::history::History;
 use super::params::{HOSTS, PREEMPTIBLE};
 use super::published::{self, Rows};
 use super::{Params, Requests};
-use crate::scenario::{Accept, Impossible, Preemption, Signal, Timeouts};
+use crate::scenario::{Accept, Impossible, Placement, Preemption, Signal, Timeouts};
 use crate::tally::Tally;
 use crate::{Ended, Scenario, simulate_watched};
 
@@ -144,6 +144,7 @@ impl Experiment {
             // Production's callers share nothing, and the baseline needs nothing shared; the
             // experiments' scheduler is one process (section 7.3).
             callers: 1,
+            placement: Placement::Callers,
             policy: Policy {
                 selection,
                 overload,

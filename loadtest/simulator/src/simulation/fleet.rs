@@ -29,6 +29,7 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
     fn plan_preemption(&mut self, host: usize, at: Duration) {
         if let Some(preemption) = &self.scenario.preemption {
             self.control.will_be_taken(host, at);
+            self.hosts[host].goes = Some(at);
             let notice = at.saturating_sub(preemption.notice);
             self.agenda.note(notice, Event::Notice(host));
             self.agenda.note(at, Event::Preempt(host));
@@ -73,6 +74,7 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
                 self.lives += 1;
                 self.hosts[number] = Host::new(self.scenario, self.lives);
                 self.control.drain(number, false);
+                self.feed(now);
             }
             Fate::Slowed(factor) => self.hosts[number].slowed = factor,
         }

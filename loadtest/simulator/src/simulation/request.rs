@@ -40,9 +40,15 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
         let Some(pending) = self.pending.get_mut(&request) else {
             return;
         };
-        let ended = &mut pending.ended;
-        ended.attempts += 1;
+        pending.ended.attempts += 1;
         pending.began = now;
+        if self.bounds(request, now) {
+            return;
+        }
+        let Some(pending) = self.pending.get_mut(&request) else {
+            return;
+        };
+        let ended = &mut pending.ended;
         let job = &pending.job;
         let key = job.key.and_then(|key| self.keys.get(key as usize));
         let caller = &mut self.callers[ended.caller];
@@ -249,7 +255,7 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
     }
 
     /// Until the next attempt, if there may be one.
-    fn back_off(&mut self, request: u32, retry_after: Option<Duration>, now: Duration) {
+    pub(super) fn back_off(&mut self, request: u32, retry_after: Option<Duration>, now: Duration) {
         self.drop_second(request, now);
         let Some(pending) = self.pending.get(&request) else {
             return;
@@ -313,6 +319,7 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
             host.wake = Some(due);
             self.agenda.note(due, Event::Wake(number));
         }
+        self.feed(now);
     }
 
     pub(super) fn answer(

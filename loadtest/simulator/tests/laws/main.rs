@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What holds of every simulation.
 
+mod bounds;
+mod cell;
 mod conservation;
 mod determinism;
 mod document001;
@@ -19,7 +21,7 @@ use weir_control::config::Dagor;
 use weir_executor::{Order, Settings, Timing};
 use weir_policy::{Overload, Policy, Selection};
 use weir_replay::backoff::Backoff;
-use weir_sim::scenario::{Accept, Timeouts};
+use weir_sim::scenario::{Accept, Placement, Timeouts};
 use weir_sim::workload::{HIGH, Job, Key, LOW, Work};
 use weir_sim::{Ended, Scenario, simulate};
 
@@ -46,6 +48,7 @@ fn scenario() -> Scenario {
         preemption: None,
         troubles: Vec::new(),
         callers: 2,
+        placement: Placement::Callers,
         policy: Policy::default(),
         dagor: Dagor::default(),
         cache_shards: 4,

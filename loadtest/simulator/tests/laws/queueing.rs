@@ -12,7 +12,7 @@ const JOBS: usize = 100_000;
 const RUN: Duration = Duration::from_millis(100);
 
 /// The probability to wait with `servers` servers of which `busy` are busy on average (Erlang C).
-fn erlang_c(servers: u32, busy: f64) -> f64 {
+pub(crate) fn erlang_c(servers: u32, busy: f64) -> f64 {
     let blocking = (1..=servers).fold(1.0, |b, n| busy * b / (f64::from(n) + busy * b));
     let rho = busy / f64::from(servers);
     blocking / (1.0 - rho * (1.0 - blocking))

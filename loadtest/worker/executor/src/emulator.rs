@@ -150,6 +150,42 @@ impl Emulator {
         self.executor.load(now)
     }
 
+    /// Until a core is free for another job of the class: every joblet that goes before takes the core
+    /// that is free first, one core each, a job's next without waiting for the one before. Exact for jobs
+    /// of one joblet on one core.
+    pub fn free_in(&mut self, now: Duration, class: u8) -> Duration {
+        self.catch_up(now);
+        let idle = self
+            .executor
+            .cores()
+            .saturating_sub(self.executor.held_cores());
+        let mut free: BinaryHeap<_> = std::iter::repeat_n(Reverse(Duration::ZERO), idle).collect();
+        for Reverse((due, joblet, _)) in &self.due {
+            let left = Reverse(self.clock.real(*due).saturating_sub(now));
+            free.extend(std::iter::repeat_n(left, self.executor.cores_of(*joblet)));
+        }
+        let to_do = self.executor.to_do();
+        let before = to_do.filter(|(rank, _)| rank.class <= class);
+        let mut before: Vec<_> = before.map(|(rank, work)| (rank, work.core_time)).collect();
+        before.sort_unstable();
+        for (_, core_time) in before {
+            if let Some(mut first) = free.peek_mut() {
+                first.0 += core_time;
+            }
+        }
+        free.peek().map_or(Duration::ZERO, |first| first.0)
+    }
+
+    /// Until a result is there that is being made; none of one that waits for a core, or that nobody
+    /// makes.
+    pub fn left(&mut self, now: Duration, result: &ResultId) -> Option<Duration> {
+        self.catch_up(now);
+        let making = self.executor.making(result)?;
+        let mut due = self.due.iter();
+        let Reverse((due, ..)) = due.find(|Reverse((_, joblet, _))| *joblet == making)?;
+        Some(self.clock.real(*due).saturating_sub(now))
+    }
+
     /// The executor underneath.
     #[must_use]
     pub fn executor(&self) -> &Executor<Modelled> {

@@ -8,7 +8,7 @@ use crate::Kind;
 use crate::cache::Cache;
 use crate::costs::Costs;
 use crate::delay::RecentDelay;
-use crate::id::{JobId, JobletId};
+use crate::id::{JobId, JobletId, Rank};
 use crate::job::{Event, Job, Request, Source};
 use crate::joblet::{Joblet, Running, Start};
 use crate::load::{CLASSES, Load};
@@ -239,6 +239,33 @@ impl<W: Work> Executor<W> {
     #[must_use]
     pub fn cores(&self) -> usize {
         self.cores
+    }
+
+    /// What waits to be done, in no order: its place, and the work. A joblet that several jobs want
+    /// counts once, for the most important of them; what a job needs after its joblet counts for the
+    /// job, even where the result may be shared in the end.
+    pub(crate) fn to_do(&self) -> impl Iterator<Item = (Rank, &W)> {
+        let waiting = self.joblets.values().filter(|j| j.running.is_none());
+        let now = waiting.filter_map(|joblet| {
+            let rank = *joblet.waiters.first()?;
+            Some((rank, &joblet.step.work))
+        });
+        let later = self.jobs.iter().flat_map(|(id, job)| {
+            let steps = job.steps.iter().skip(job.next + 1);
+            steps.map(|step| (job.rank(*id), &step.work))
+        });
+        now.chain(later)
+    }
+
+    /// The cores that a joblet holds; none while it waits.
+    pub(crate) fn cores_of(&self, joblet: JobletId) -> usize {
+        let running = self.joblets.get(&joblet).and_then(|joblet| joblet.running);
+        running.map_or(0, |running| running.cores)
+    }
+
+    /// The joblet that will make a result.
+    pub(crate) fn making(&self, result: &ResultId) -> Option<JobletId> {
+        self.pending.get(result).copied()
     }
 
     /// Jobs whose next joblet waits for a core.

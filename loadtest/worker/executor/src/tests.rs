@@ -211,3 +211,22 @@ fn new_items_of_a_key_replace_the_old_ones() {
     let changes = cache.changes_since(2, Some(7));
     assert!(changes.added.is_empty() && changes.removed.is_empty());
 }
+
+#[test]
+fn a_core_is_free_once_what_goes_before_is_done() {
+    let mut host = emulator(2, 100);
+    for (key, class, run) in [("a", 16, 5), ("b", 16, 30), ("c", 0, 7), ("d", 31, 1)] {
+        // Fetches of 20 ms.
+        host.submit(Duration::ZERO, request(key, class, run * MS))
+            .unwrap();
+    }
+    // At 8 ms both cores fetch for 12 ms more. Then c takes both, until 19 and 32 ms from now; a's
+    // and b's runs take the first of them until 54 ms; d the other until 53 ms.
+    assert_eq!(host.free_in(8 * MS, 0), 19 * MS);
+    assert_eq!(host.free_in(8 * MS, 16), 32 * MS);
+    assert_eq!(host.free_in(8 * MS, 31), 53 * MS);
+    assert_eq!(host.left(8 * MS, &items_of("a", 0)), Some(12 * MS));
+    assert_eq!(host.left(8 * MS, &items_of("c", 0)), None);
+    host.advance(Duration::from_secs(1));
+    assert_eq!(host.free_in(Duration::from_secs(1), 31), Duration::ZERO);
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Who chooses hosts, and how. A new combination is one line here.
+
+/// A name for the tables, and flags of `weir-sim cell`.
+#[derive(Debug)]
+pub(super) struct Policy {
+    pub(super) name: &'static str,
+    pub(super) flags: &'static [&'static str],
+    pub(super) role: Role,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// Sees what no caller can.
+    Bound,
+    /// On every workload, once, with one caller.
+    Compared,
+    /// Also with many callers, other staleness and hosts in trouble.
+    Varied,
+}
+
+/// What the others are held against: the best of document 001.
+pub(super) const REFERENCE: &str = "dynamic + breaker";
+/// The distance to the best possible is the distance to this one.
+pub(super) const CLAIRVOYANT: &str = "clairvoyant";
+
+pub(super) const POLICIES: &[Policy] = &[
+    bound(CLAIRVOYANT, &["--placement", "clairvoyant"]),
+    bound("central queue", &["--placement", "central-queue"]),
+    compared("baseline", &["--selection", "baseline"]),
+    compared(
+        "baseline + breaker",
+        &["--selection", "baseline", "--overload", "breaker"],
+    ),
+    compared(
+        "baseline + dagor",
+        &["--selection", "baseline", "--overload", "dagor"],
+    ),
+    compared("random", &["--selection", "random"]),
+    compared(
+        "random + breaker",
+        &["--selection", "random", "--overload", "breaker"],
+    ),
+    varied("rendezvous", &["--selection", "rendezvous"]),
+    compared(
+        "rendezvous + breaker",
+        &["--selection", "rendezvous", "--overload", "breaker"],
+    ),
+    compared(
+        "rendezvous + dagor",
+        &["--selection", "rendezvous", "--overload", "dagor"],
+    ),
+    varied("dynamic", &["--selection", "dynamic"]),
+    varied(
+        REFERENCE,
+        &["--selection", "dynamic", "--overload", "breaker"],
+    ),
+    varied(
+        "dynamic + dagor",
+        &["--selection", "dynamic", "--overload", "dagor"],
+    ),
+];
+
+const fn bound(name: &'static str, flags: &'static [&'static str]) -> Policy {
+    Policy {
+        name,
+        flags,
+        role: Role::Bound,
+    }
+}
+
+const fn compared(name: &'static str, flags: &'static [&'static str]) -> Policy {
+    Policy {
+        name,
+        flags,
+        role: Role::Compared,
+    }
+}
+
+const fn varied(name: &'static str, flags: &'static [&'static str]) -> Policy {
+    Policy {
+        name,
+        flags,
+        role: Role::Varied,
+    }
+}

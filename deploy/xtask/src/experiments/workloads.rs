@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is asked for, and of which fleet. A new workload is one entry here.
+
+/// A workload, the fleet that serves it, and what of it is counted.
+#[derive(Debug)]
+pub(super) struct Workload {
+    /// Short: part of file names.
+    pub(super) name: &'static str,
+    /// For headings.
+    pub(super) title: &'static str,
+    /// What a reader has to know of it.
+    pub(super) about: &'static str,
+    pub(super) requests: Requests,
+    /// Flags of `weir-sim cell` for the hosts and their limits.
+    pub(super) fleet: &'static [&'static str],
+    /// When callers give up: longer than the longest run.
+    pub(super) deadline: &'static str,
+    /// How old callers' knowledge is where that is not what is varied: between two polls, and
+    /// whether answers carry the load.
+    pub(super) poll: &'static str,
+    pub(super) orca: bool,
+    /// When hosts get into trouble, where that is what is varied.
+    pub(super) middle: &'static str,
+    /// Whether callers, staleness and troubles are varied on it.
+    pub(super) varied: bool,
+    /// Whether it is part of the taste.
+    pub(super) quick: bool,
+}
+
+#[derive(Debug)]
+pub(super) enum Requests {
+    /// Made by the simulator: flags of `weir-sim cell`, and those of the taste.
+    Simulated(&'static [&'static str], &'static [&'static str]),
+    /// Made by `weir-replay workload` from these arguments, and then counted from a time on.
+    Replayed(&'static [&'static str], &'static str),
+}
+
+/// 14 hosts of 4 cores, as large as the recorded traces need them; four waiting jobs a core close a
+/// host.
+const SMALL: &[&str] = &[
+    "--hosts",
+    "14",
+    "--cores",
+    "4",
+    "--cache-bytes",
+    "4000000000",
+    "--fetch-base",
+    "5ms",
+    "--fetch-bytes-per-second",
+    "5000000000",
+    "--breaker-queued-jobs",
+    "16",
+    "--dagor-threshold",
+    "500ms",
+    "--dagor-step",
+    "0.3",
+];
+
+/// As `weir-sim experiments` has it (loadtest/simulator/src/document001), but with retries until the
+/// caller gives up, so that all-in figures can be compared.
+const DOCUMENT_001: &[&str] = &[
+    "--hosts",
+    "14",
+    "--cores",
+    "26",
+    "--cache-bytes",
+    "100000000000",
+    "--fetch-base",
+    "50ms",
+    "--fetch-bytes-per-second",
+    "50000000",
+    "--accept-per-job",
+    "7500us",
+    "--queue-timeout",
+    "240s",
+];
+
+const STEADY: &[&str] = &[
+    "azure-functions",
+    "--counts",
+    "loadtest/traces/azfunc2019_steady_5min.csv",
+    "--keys",
+    "loadtest/traces/azfunc2019_steady_5min_keys.csv",
+    "--anonymous",
+    "--from",
+    "100",
+    "--minutes",
+    "5",
+    "--hosts",
+    "14",
+    "--cores",
+    "4",
+    "--utilisation",
+    "0.85",
+];
+
+const UNEVEN: &[&str] = &[
+    "azure-functions",
+    "--counts",
+    "loadtest/traces/azfunc2019_5min.csv",
+    "--keys",
+    "loadtest/traces/azfunc2019_5min_keys.csv",
+    "--anonymous",
+    "--from",
+    "60",
+    "--minutes",
+    "5",
+    "--hosts",
+    "14",
+    "--cores",
+    "4",
+    "--utilisation",
+    "0.85",
+];
+
+const TWICE: &[&str] = &[
+    "azure-functions",
+    "--counts",
+    "loadtest/traces/azfunc2019_steady_5min.csv",
+    "--keys",
+    "loadtest/traces/azfunc2019_steady_5min_keys.csv",
+    "--anonymous",
+    "--from",
+    "100",
+    "--minutes",
+    "5",
+    "--hosts",
+    "14",
+    "--cores",
+    "4",
+    "--utilisation",
+    "2",
+    "--max-run",
+    "5s",
+];
+
+pub(super) const WORKLOADS: &[Workload] = &[
+    Workload {
+        name: "document-001",
+        title: "Document 001",
+        about: "Requests made up from van den Berg's text, from 10:00 on. Caches are empty at first; the first \
+                third is not counted. 14 hosts with 26 cores, polled every 5 s, no load on answers.",
+        requests: Requests::Simulated(
+            &["--begin", "600m", "--window", "45m", "--from", "15m"],
+            &["--begin", "600m", "--window", "6m", "--from", "2m"],
+        ),
+        fleet: DOCUMENT_001,
+        deadline: "60m",
+        poll: "5s",
+        orca: false,
+        middle: "20m",
+        varied: true,
+        quick: true,
+    },
+    Workload {
+        name: "azure-functions",
+        title: "Azure Functions at 0.85",
+        about: "Five even minutes of a recorded trace; run times fill 85 % of 14 hosts with 4 cores, \
+                fetches come on top. The first 30 s are not counted.",
+        requests: Requests::Replayed(STEADY, "30s"),
+        fleet: SMALL,
+        deadline: "60s",
+        poll: "1s",
+        orca: true,
+        middle: "2m",
+        varied: true,
+        quick: true,
+    },
+    Workload {
+        name: "azure-uneven",
+        title: "Azure Functions, uneven",
+        about: "Five minutes around a full hour, at 0.85 on average: the second and third minute offer 1.56 \
+                and 1.18 times what the cores can do.",
+        requests: Requests::Replayed(UNEVEN, "10s"),
+        fleet: SMALL,
+        deadline: "60s",
+        poll: "1s",
+        orca: true,
+        middle: "2m",
+        varied: false,
+        quick: false,
+    },
+    Workload {
+        name: "overload-2x",
+        title: "Overload: Azure Functions at 2",
+        about: "The even minutes with run times that fill the cores twice, each at most 5 s: half of the work \
+                must be refused, or is given up after 15 s. The bounds refuse nothing, so they are none \
+                here.",
+        requests: Requests::Replayed(TWICE, "30s"),
+        fleet: SMALL,
+        deadline: "15s",
+        poll: "1s",
+        orca: true,
+        middle: "2m",
+        varied: false,
+        quick: true,
+    },
+];
+
+pub(super) fn names() -> String {
+    let names: Vec<&str> = WORKLOADS.iter().map(|workload| workload.name).collect();
+    names.join(", ")
+}

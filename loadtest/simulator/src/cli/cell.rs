@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `weir-sim cell`: one simulation, few figures.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use serde_json::{Value, json};
+use weir_policy::Selection;
+use weir_replay::units;
+use weir_sim::cell::{Cell, Group};
+use weir_sim::document001::{Params, Requests};
+use weir_sim::plan::longest_first;
+use weir_sim::workload::Job;
+use weir_sim::{Levels, Scenario, simulate};
+
+use super::{run, scenario};
+
+/// The requests that document 001 describes, instead of a file.
+const DOCUMENT_001: &str = "document-001";
+
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// A workload file, or document-001
+    #[arg(long, value_name = "FILE")]
+    workload: PathBuf,
+    /// Of document 001: begin so long after midnight
+    #[arg(long, default_value = "0s", value_parser = units::duration)]
+    begin: Duration,
+    /// Of document 001: so much of it
+    #[arg(long, default_value = "60m", value_parser = units::duration_above_0)]
+    window: Duration,
+    /// Requests before this time only warm the caches
+    #[arg(long, default_value = "0s", value_parser = units::duration)]
+    from: Duration,
+    #[command(flatten)]
+    fleet: scenario::Args,
+}
+
+impl Args {
+    pub(super) fn run(&self) -> Result<()> {
+        let mut scenario = self.fleet.scenario()?;
+        let mut cell = Cell::new(&scenario, self.from);
+        let tell = |ended| cell.add(&ended);
+        let levels = if self.workload == Path::new(DOCUMENT_001) {
+            let hours = (self.begin + self.window).as_secs_f64() / 3600.0;
+            ensure!(hours <= 240.0, "--begin and --window: at most 240 h");
+            let requests = Requests::new(&Params::default(), scenario.seed, hours);
+            let keys = requests.keys();
+            let begins = |job: &Job| job.at >= self.begin;
+            let shifted = |job: Job| Job {
+                at: job.at - self.begin,
+                ..job
+            };
+            let jobs = requests.as_trace().filter(begins).map(shifted);
+            if scenario.policy.selection == Selection::CachingPlan {
+                let requests = Requests::new(&Params::default(), scenario.seed, hours);
+                let jobs: Vec<Job> = requests.as_trace().filter(begins).collect();
+                scenario.plan = Some(longest_first(&keys, jobs.iter(), scenario.hosts));
+            }
+            simulate(&scenario, &keys, jobs, tell)?
+        } else {
+            let (_, workload) = run::read(&self.workload, self.fleet.language_model)?;
+            run::plan(&mut scenario, &workload);
+            simulate(&scenario, &workload.keys, workload.jobs, tell)?
+        };
+        println!(
+            "{}",
+            serde_json::to_string_pretty(&figures(&cell, &scenario, &levels)?)?
+        );
+        Ok(())
+    }
+}
+
+fn figures(cell: &Cell, scenario: &Scenario, levels: &Levels) -> Result<Value> {
+    let [high, low] = cell.groups();
+    ensure!(
+        high.requests + low.requests > 0,
+        "--from: no request comes after it"
+    );
+    Ok(json!({
+        "what": "SIMULATED",
+        "seed": scenario.seed,
+        "high": group(&high),
+        "low": group(&low),
+        "hit_ratio": cell.hit_ratio(),
+        "shed": cell.shed(),
+        "goodput": cell.goodput(),
+        "level_reversals": levels.reversals,
+    }))
+}
+
+fn group(group: &Group) -> Value {
+    let row = |[mean, p50, p90, p95, p99]: [f64; 5]| json!({"mean": mean, "p50": p50, "p90": p90, "p95": p95, "p99": p99});
+    json!({
+        "requests": group.requests,
+        "failed": group.failed,
+        "duration_s": row(group.duration),
+        "wait_s": row(group.wait),
+        "host_duration_s": row(group.host_duration),
+        "host_wait_s": row(group.host_wait),
+    })
+}
