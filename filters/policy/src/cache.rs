@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::{HostId, KeyHash};
 
@@ -47,9 +48,13 @@ pub enum ShardError {
 
 /// The holders of the keys of one shard.
 ///
-/// Each holder is an index into `hosts` times two, plus one where it is only assumed.
+/// A clone shares them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CacheShard {
+pub struct CacheShard(Arc<Columns>);
+
+/// Each holder is an index into `hosts` times two, plus one where it is only assumed.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Columns {
     hosts: Vec<HostId>,
     keys: Vec<u64>,
     ends: Vec<u32>,
@@ -115,24 +120,26 @@ impl CacheShard {
                 hosts: hosts.len(),
             });
         }
-        Ok(Self {
+        Ok(Self(Arc::new(Columns {
             hosts,
             keys,
             ends,
             holders,
-        })
+        })))
     }
 
     /// How many keys it has.
     pub fn len(&self) -> usize {
-        self.keys.len()
+        self.0.keys.len()
     }
 
     /// Whether it has no key.
     pub fn is_empty(&self) -> bool {
-        self.keys.is_empty()
+        self.0.keys.is_empty()
     }
+}
 
+impl Columns {
     fn entries(&self, key: KeyHash) -> Range<usize> {
         let Ok(found) = self.keys.binary_search(&key.0) else {
             return 0..0;
@@ -192,7 +199,8 @@ impl CacheIndex {
     ) -> impl Iterator<Item = Holder> + '_ {
         let shard = self
             .shards
-            .get(shard_of(key, self.shards.len() as u32) as usize);
+            .get(shard_of(key, self.shards.len() as u32) as usize)
+            .map(|shard| &*shard.0);
         let entries = shard
             .and_then(|shard| shard.holders.get(shard.entries(key)))
             .unwrap_or_default();
