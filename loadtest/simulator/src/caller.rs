@@ -2,6 +2,7 @@
 //! One sidecar: what it knows, what it decides and what it reports.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::time::Duration;
 
 use rand::rngs::SmallRng;
@@ -20,8 +21,11 @@ pub(crate) struct Caller {
     cluster: Cluster,
     rng: SmallRng,
     /// By host.
-    names: Vec<(HostId, String)>,
+    names: Rc<[(HostId, String)]>,
     news: News,
+    /// What was asked for and what was sent where since the last report, to be counted then.
+    offered: Vec<Rank>,
+    admitted: Vec<(usize, Rank)>,
     loads: BTreeMap<usize, Load>,
 }
 
@@ -34,12 +38,14 @@ pub(crate) enum Choice {
 }
 
 impl Caller {
-    pub(crate) fn new(names: Vec<(HostId, String)>, seed: u64) -> Self {
+    pub(crate) fn new(names: Rc<[(HostId, String)]>, seed: u64) -> Self {
         Self {
             cluster: Cluster::default(),
             rng: SmallRng::seed_from_u64(seed),
             names,
             news: News::default(),
+            offered: Vec::new(),
+            admitted: Vec::new(),
             loads: BTreeMap::new(),
         }
     }
@@ -64,7 +70,7 @@ impl Caller {
     }
 
     pub(crate) fn choose(&mut self, request: &Request, now: Duration) -> Choice {
-        *self.news.offered.entry(request.rank).or_default() += 1;
+        self.offered.push(request.rank);
         let Decision { outcome, reason } = self.cluster.decide(request, now, &mut self.rng);
         match outcome {
             Outcome::Send(ranked) => {
@@ -85,12 +91,11 @@ impl Caller {
     }
 
     pub(crate) fn sent(&mut self, host: usize, request: &Request, now: Duration) {
-        let (id, address) = &self.names[host];
-        self.cluster.assigned(*id, request.key, now);
-        let admitted = self.news.admitted.entry(address.clone()).or_default();
-        *admitted.entry(request.rank).or_default() += 1;
+        let (id, _) = self.names[host];
+        self.cluster.assigned(id, request.key, now);
+        self.admitted.push((host, request.rank));
         if let Some(key) = request.key {
-            self.news.assignments.push((key, *id, now));
+            self.news.assignments.push((key, id, now));
         }
     }
 
@@ -124,6 +129,21 @@ impl Caller {
             (address, encode_load(&load, now), load.observed)
         });
         self.news.loads = loads.collect();
+        for rank in self.offered.drain(..) {
+            *self.news.offered.entry(rank).or_default() += 1;
+        }
+        self.admitted.sort_unstable();
+        for of_host in self.admitted.chunk_by(|(a, _), (b, _)| a == b) {
+            let Some((host, _)) = of_host.first() else {
+                continue;
+            };
+            let admitted = self.news.admitted.entry(self.names[*host].1.clone());
+            let admitted = admitted.or_default();
+            for (_, rank) in of_host {
+                *admitted.entry(*rank).or_default() += 1;
+            }
+        }
+        self.admitted.clear();
         std::mem::take(&mut self.news)
     }
 }

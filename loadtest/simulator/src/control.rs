@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! weir-control's own state, polled and published in modelled time.
 
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,9 +11,10 @@ use weir_control::reports::ledger::News;
 use weir_control::sources::scrape::Figures;
 use weir_control::sources::{Fault, PollError, Source};
 use weir_control::state::cluster::Cluster;
+use weir_control::state::holdings::LONGEST_REST;
 use weir_control::state::host::Observed;
 use weir_control::tables;
-use weir_policy::{CacheShard, HostId, Table};
+use weir_policy::{CacheShard, HostId, MAX_CACHE_SHARDS, Table};
 use weir_tables::{Meta, cache_shard_name, decode_cache_shard, decode_host_table};
 
 use crate::Scenario;
@@ -41,6 +43,16 @@ pub(crate) fn address(host: usize) -> String {
     format!("10.{high}.{middle}.{low}:9000")
 }
 
+/// As many as there may be where nobody can tell: where every shard has rested when the next tables go
+/// out, all that changed goes with each of them, in however many parts. Small parts cost less.
+fn shards(scenario: &Scenario) -> u32 {
+    match scenario.cache_shards {
+        0 => 0,
+        _ if scenario.publish >= LONGEST_REST => MAX_CACHE_SHARDS,
+        shards => shards,
+    }
+}
+
 impl Control {
     pub(crate) fn new(scenario: &Scenario) -> Self {
         let addresses: Vec<String> = (0..scenario.hosts).map(address).collect();
@@ -55,7 +67,7 @@ impl Control {
         let cluster = Cluster::new(Arc::new(config::Cluster {
             policy: scenario.policy.clone(),
             dagor: scenario.dagor,
-            cache_shards: scenario.cache_shards,
+            cache_shards: shards(scenario),
             hosts: addresses.iter().map(host).collect(),
             scrape: None,
             cache: None,
@@ -67,7 +79,7 @@ impl Control {
         }
     }
 
-    pub(crate) fn names(&self) -> Vec<(HostId, String)> {
+    pub(crate) fn names(&self) -> Rc<[(HostId, String)]> {
         let name = |address: &String| (HostId::of(address), address.clone());
         self.addresses.iter().map(name).collect()
     }

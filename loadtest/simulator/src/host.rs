@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One host: the executor on modelled durations, and whose job is whose.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
+use rustc_hash::FxHashMap;
 use weir_control::sources::cache::Changes;
 use weir_executor::{Emulator, Event, Full, JobId, Modelled, Request, Spent};
 use weir_policy::{KeyHash, Load};
@@ -15,7 +15,7 @@ use crate::scenario::Accept;
 pub(crate) struct Host {
     emulator: Emulator,
     accept: Accept,
-    tasks: HashMap<JobId, u32>,
+    tasks: FxHashMap<JobId, u32>,
     /// Version of the cache contents that were told last.
     told: Option<(u64, u64)>,
     /// The earliest wake-up that is noted on the agenda.
@@ -38,7 +38,7 @@ impl Host {
         Self {
             emulator: Emulator::new(&scenario.host, epoch),
             accept: scenario.accept,
-            tasks: HashMap::new(),
+            tasks: FxHashMap::default(),
             told: None,
             wake: None,
             up: true,
@@ -51,7 +51,7 @@ impl Host {
         let accept = self.accept;
         match accept.per_job.is_zero() {
             true => Duration::ZERO,
-            false => accept.delay(self.load(now).queued),
+            false => accept.delay(self.emulator.queued(now)),
         }
     }
 
@@ -88,7 +88,7 @@ impl Host {
 
     /// Tells what happened to requests up to now.
     pub(crate) fn advance(&mut self, now: Duration, mut tell: impl FnMut(u32, News)) {
-        for event in self.emulator.advance(now) {
+        for event in self.emulator.drain(now) {
             match event {
                 Event::Started(id) => {
                     if let Some(request) = self.tasks.get(&id) {

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use rustc_hash::FxHashMap;
 use weir_executor::JobId;
 use weir_policy::Request;
 
@@ -53,5 +54,49 @@ impl Pending {
     /// The host that this connection goes to, unless it has ended.
     pub(crate) fn at(&self, connection: u32) -> Option<Place> {
         self.at.filter(|_| self.connection == connection)
+    }
+}
+
+/// Requests that have not ended, by their number. They are large, so the map holds places and not
+/// them.
+#[derive(Debug, Default)]
+pub(crate) struct AllPending {
+    places: FxHashMap<u32, usize>,
+    /// Places of those that have ended are empty until others take them.
+    requests: Vec<Option<Pending>>,
+    free: Vec<usize>,
+}
+
+impl AllPending {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    pub(crate) fn insert(&mut self, request: u32, pending: Pending) {
+        let place = match self.free.pop() {
+            Some(place) => {
+                self.requests[place] = Some(pending);
+                place
+            }
+            None => {
+                self.requests.push(Some(pending));
+                self.requests.len() - 1
+            }
+        };
+        self.places.insert(request, place);
+    }
+
+    pub(crate) fn get(&self, request: &u32) -> Option<&Pending> {
+        self.requests[*self.places.get(request)?].as_ref()
+    }
+
+    pub(crate) fn get_mut(&mut self, request: &u32) -> Option<&mut Pending> {
+        self.requests[*self.places.get(request)?].as_mut()
+    }
+
+    pub(crate) fn remove(&mut self, request: &u32) -> Option<Pending> {
+        let place = self.places.remove(request)?;
+        self.free.push(place);
+        self.requests[place].take()
     }
 }

@@ -4,7 +4,6 @@
 mod fleet;
 mod request;
 
-use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -18,7 +17,7 @@ use crate::caller::Caller;
 use crate::control::{Control, Push};
 use crate::ended::Ended;
 use crate::host::Host;
-use crate::pending::Pending;
+use crate::pending::AllPending;
 use crate::scenario::{Fate, Impossible, Scenario};
 use crate::workload::{Job, Key};
 
@@ -98,7 +97,7 @@ struct Simulation<'a, J, F> {
     came: u32,
     /// How many will come because another has ended.
     following: usize,
-    pending: HashMap<u32, Pending>,
+    pending: AllPending,
     /// Lives of hosts so far, which name their caches.
     lives: u64,
 }
@@ -107,7 +106,8 @@ impl<'a, J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'a, J, F> {
     fn new(scenario: &'a Scenario, keys: &'a [Key], mut jobs: J, tell: F) -> Self {
         let control = Control::new(scenario);
         let mut rng = SmallRng::seed_from_u64(scenario.seed);
-        let caller = |_| Caller::new(control.names(), rng.random());
+        let names = control.names();
+        let caller = |_| Caller::new(Rc::clone(&names), rng.random());
         let lives = scenario.hosts as u64;
         Self {
             callers: (0..scenario.callers).map(caller).collect(),
@@ -122,7 +122,7 @@ impl<'a, J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'a, J, F> {
             control,
             came: 0,
             following: 0,
-            pending: HashMap::new(),
+            pending: AllPending::default(),
             lives,
         }
     }

@@ -20,6 +20,8 @@ use crate::workload::Job;
 const DEADLINES: usize = 0;
 const QUEUES: usize = 1;
 const READS: usize = 2;
+/// Between caller and host.
+const NETWORK: usize = 3;
 
 impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
     pub(super) fn arrive(&mut self, job: Job, now: Duration) {
@@ -87,7 +89,8 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
             started: false,
         });
         let reach = Event::Reach(request, pending.connection);
-        self.agenda.note(now + self.scenario.network, reach);
+        let arrives = now + self.scenario.network;
+        self.agenda.note_in_turn(NETWORK, arrives, reach);
     }
 
     pub(super) fn reach(&mut self, request: u32, connection: u32, now: Duration) {
@@ -275,7 +278,7 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
         for (request, connection, spent) in answers {
             let load = self.scenario.orca.then(|| host.load(now));
             let answer = Event::Answer(request, connection, Box::new((spent, load)));
-            self.agenda.note(arrives, answer);
+            self.agenda.note_in_turn(NETWORK, arrives, answer);
         }
         let due = host.next_due();
         if host.wake.is_some_and(|wake| wake <= now) {
