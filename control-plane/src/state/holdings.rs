@@ -13,7 +13,7 @@ use weir_policy::{HostId, KeyHash, shard_of};
 use crate::sources::cache::Changes;
 
 /// Caches are asked once a second, so what they say waits no longer than that again.
-pub const LONGEST_REST: Duration = Duration::from_secs(1);
+const LONGEST_REST: Duration = Duration::from_secs(1);
 
 /// One host's claim to a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

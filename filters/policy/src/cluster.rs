@@ -44,7 +44,7 @@ impl Cluster {
         }
         for (index, host) in (0u32..).zip(table.hosts()) {
             if let Some(load) = &host.load {
-                self.feedback.change(index, |row| row.observe(load.clone()));
+                self.feedback.observe(index, load);
             }
         }
         self.cache.resize(table.cache_shards());
@@ -118,7 +118,7 @@ impl Cluster {
         let Some(index) = self.index_of(host) else {
             return;
         };
-        if self.feedback.change(index, |row| row.observe(load)) == Some(true)
+        if self.feedback.observe(index, &load)
             && let Some(received) = &self.table
             && let Some(level) = self.level_now(&received.table, index, now)
         {

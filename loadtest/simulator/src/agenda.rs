@@ -2,14 +2,20 @@
 //! What happens next.
 
 use std::cmp::Ordering;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::time::Duration;
 
 /// Events by time; those of one instant in the order in which they were noted.
 #[derive(Debug)]
 pub(crate) struct Agenda<E> {
     noted: u64,
+    /// What is due before `far` begins.
     order: BinaryHeap<Noted<E>>,
+    /// What is due later, in no order, by spans of time: a heap of all of it would not fit into the
+    /// processor's caches.
+    far: BTreeMap<u64, Vec<Noted<E>>>,
+    /// The first span that is not in `order`.
+    far_from: u64,
     lanes: [VecDeque<Noted<E>>; LANES],
     /// When the first of each lane is due.
     fronts: [Due; LANES],
@@ -29,6 +35,11 @@ fn due(at: Duration, noted: u64) -> Due {
     // Five centuries; what is later is then.
     let nanos = u64::try_from(at.as_nanos()).unwrap_or(u64::MAX);
     Due::from(nanos) << 64 | Due::from(noted)
+}
+
+/// About a second.
+fn span(due: Due) -> u64 {
+    (due >> (64 + 30)) as u64
 }
 
 fn at(due: Due) -> Duration {
@@ -68,6 +79,8 @@ impl<E> Agenda<E> {
         Self {
             noted: 0,
             order: BinaryHeap::new(),
+            far: BTreeMap::new(),
+            far_from: 0,
             lanes: Default::default(),
             fronts: [NEVER; LANES],
         }
@@ -81,7 +94,14 @@ impl<E> Agenda<E> {
 
     pub(crate) fn note(&mut self, at: Duration, event: E) {
         let due = self.number(at);
-        self.order.push(Noted { due, event });
+        self.put(Noted { due, event });
+    }
+
+    fn put(&mut self, noted: Noted<E>) {
+        match span(noted.due) {
+            span if span < self.far_from => self.order.push(noted),
+            span => self.far.entry(span).or_default().push(noted),
+        }
     }
 
     /// As [`Agenda::note`] does it, cheaper, for events that are noted in the order of their times:
@@ -92,7 +112,7 @@ impl<E> Agenda<E> {
             event,
         };
         match self.lanes[lane].back() {
-            Some(last) if last.due > noted.due => self.order.push(noted),
+            Some(last) if last.due > noted.due => self.put(noted),
             Some(_) => self.lanes[lane].push_back(noted),
             None => {
                 self.fronts[lane] = noted.due;
@@ -102,6 +122,12 @@ impl<E> Agenda<E> {
     }
 
     pub(crate) fn next(&mut self) -> Option<(Duration, E)> {
+        if self.order.is_empty()
+            && let Some((span, noted)) = self.far.pop_first()
+        {
+            self.order = noted.into();
+            self.far_from = span + 1;
+        }
         let mut first = self.order.peek().map_or(NEVER, |noted| noted.due);
         let mut from = None;
         for (lane, front) in self.fronts.iter().enumerate() {
@@ -123,6 +149,8 @@ impl<E> Agenda<E> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -133,6 +161,40 @@ mod tests {
         }
         let order = std::iter::from_fn(|| agenda.next()).map(|(_, name)| name);
         assert_eq!(order.collect::<String>(), "abcd");
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_noted_when_comes_in_order(
+            steps in prop::collection::vec((prop::option::of(0usize..LANES), 0u64..4_000, any::<bool>()), 1..200),
+        ) {
+            let mut agenda = Agenda::new();
+            let mut noted: Vec<(Duration, usize)> = Vec::new();
+            let mut now = Duration::ZERO;
+            let mut next = |agenda: &mut Agenda<usize>, noted: &mut Vec<(Duration, usize)>| {
+                let first = noted.iter().copied().min();
+                noted.retain(|one| Some(*one) != first);
+                prop_assert_eq!(agenda.next(), first);
+                now = first.map_or(now, |(at, _)| at);
+                Ok(now)
+            };
+            let mut from = Duration::ZERO;
+            for (number, (lane, after, comes)) in steps.into_iter().enumerate() {
+                let at = from + Duration::from_millis(after);
+                match lane {
+                    Some(lane) => agenda.note_in_turn(lane, at, number),
+                    None => agenda.note(at, number),
+                }
+                noted.push((at, number));
+                if comes {
+                    from = next(&mut agenda, &mut noted)?;
+                }
+            }
+            while !noted.is_empty() {
+                next(&mut agenda, &mut noted)?;
+            }
+            prop_assert_eq!(agenda.next(), None);
+        }
     }
 
     #[test]

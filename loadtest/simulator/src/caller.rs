@@ -129,21 +129,25 @@ impl Caller {
             (address, encode_load(&load, now), load.observed)
         });
         self.news.loads = loads.collect();
-        for rank in self.offered.drain(..) {
-            *self.news.offered.entry(rank).or_default() += 1;
-        }
+        self.offered.sort_unstable();
+        self.news.offered = counted(&self.offered, |rank| *rank);
+        self.offered.clear();
         self.admitted.sort_unstable();
-        for of_host in self.admitted.chunk_by(|(a, _), (b, _)| a == b) {
-            let Some((host, _)) = of_host.first() else {
-                continue;
-            };
-            let admitted = self.news.admitted.entry(self.names[*host].1.clone());
-            let admitted = admitted.or_default();
-            for (_, rank) in of_host {
-                *admitted.entry(*rank).or_default() += 1;
-            }
-        }
+        let hosts = self.admitted.chunk_by(|(a, _), (b, _)| a == b);
+        let hosts = hosts.filter_map(|sent| {
+            let (host, _) = sent.first()?;
+            let address = self.names[*host].1.clone();
+            Some((address, counted(sent, |(_, rank)| *rank)))
+        });
+        self.news.admitted = hosts.collect();
         self.admitted.clear();
         std::mem::take(&mut self.news)
     }
+}
+
+/// How many there are of each rank, of what is sorted by it.
+fn counted<T>(sorted: &[T], rank: impl Fn(&T) -> Rank) -> BTreeMap<Rank, u64> {
+    let same = sorted.chunk_by(|a, b| rank(a) == rank(b));
+    let count = same.filter_map(|same| Some((rank(same.first()?), same.len() as u64)));
+    count.collect()
 }

@@ -11,10 +11,9 @@ use weir_control::reports::ledger::News;
 use weir_control::sources::scrape::Figures;
 use weir_control::sources::{Fault, PollError, Source};
 use weir_control::state::cluster::Cluster;
-use weir_control::state::holdings::LONGEST_REST;
 use weir_control::state::host::Observed;
 use weir_control::tables;
-use weir_policy::{CacheShard, HostId, MAX_CACHE_SHARDS, Table};
+use weir_policy::{CacheShard, HostId, Table};
 use weir_tables::{Meta, cache_shard_name, decode_cache_shard, decode_host_table};
 
 use crate::Scenario;
@@ -43,16 +42,6 @@ pub(crate) fn address(host: usize) -> String {
     format!("10.{high}.{middle}.{low}:9000")
 }
 
-/// As many as there may be where nobody can tell: where every shard has rested when the next tables go
-/// out, all that changed goes with each of them, in however many parts. Small parts cost less.
-fn shards(scenario: &Scenario) -> u32 {
-    match scenario.cache_shards {
-        0 => 0,
-        _ if scenario.publish >= LONGEST_REST => MAX_CACHE_SHARDS,
-        shards => shards,
-    }
-}
-
 impl Control {
     pub(crate) fn new(scenario: &Scenario) -> Self {
         let addresses: Vec<String> = (0..scenario.hosts).map(address).collect();
@@ -67,7 +56,7 @@ impl Control {
         let cluster = Cluster::new(Arc::new(config::Cluster {
             policy: scenario.policy.clone(),
             dagor: scenario.dagor,
-            cache_shards: shards(scenario),
+            cache_shards: scenario.cache_shards,
             hosts: addresses.iter().map(host).collect(),
             scrape: None,
             cache: None,

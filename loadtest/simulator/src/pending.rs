@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A request that has not ended.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
-use rustc_hash::FxHashMap;
-use weir_executor::JobId;
-use weir_policy::Request;
+use weir_executor::{JobId, Spent};
+use weir_policy::{Load, Request};
 
 use crate::ended::Ended;
 use crate::workload::Job;
@@ -26,6 +26,8 @@ pub(crate) struct Pending {
     pub(crate) began: Duration,
     /// Where it is; none while it backs off.
     pub(crate) at: Option<Place>,
+    /// What the host has sent back, until it arrives.
+    pub(crate) answer: Option<(Spent, Option<Load>)>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -48,6 +50,7 @@ impl Pending {
             connection: 0,
             began: Duration::ZERO,
             at: None,
+            answer: None,
         }
     }
 
@@ -57,14 +60,17 @@ impl Pending {
     }
 }
 
-/// Requests that have not ended, by their number. They are large, so the map holds places and not
-/// them.
+/// Requests that have not ended, by their number, which rises by one from request to request.
 #[derive(Debug, Default)]
 pub(crate) struct AllPending {
-    places: FxHashMap<u32, usize>,
-    /// Places of those that have ended are empty until others take them.
+    /// The number of the first of `places`.
+    first: u32,
+    /// Of every request from the oldest that has not ended on; none of those that have.
+    places: VecDeque<Option<u32>>,
+    /// They are large, so none is moved; places of those that have ended are empty until others
+    /// take them.
     requests: Vec<Option<Pending>>,
-    free: Vec<usize>,
+    free: Vec<u32>,
 }
 
 impl AllPending {
@@ -72,31 +78,41 @@ impl AllPending {
         self.places.is_empty()
     }
 
+    /// The next request.
     pub(crate) fn insert(&mut self, request: u32, pending: Pending) {
-        let place = match self.free.pop() {
-            Some(place) => {
-                self.requests[place] = Some(pending);
-                place
-            }
-            None => {
-                self.requests.push(Some(pending));
-                self.requests.len() - 1
-            }
-        };
-        self.places.insert(request, place);
+        if self.places.is_empty() {
+            self.first = request;
+        }
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.requests.push(None);
+            self.requests.len() as u32 - 1
+        });
+        self.requests[place as usize] = Some(pending);
+        self.places.push_back(Some(place));
+    }
+
+    fn place(&self, request: u32) -> Option<u32> {
+        let place = request.checked_sub(self.first)?;
+        self.places.get(place as usize).copied().flatten()
     }
 
     pub(crate) fn get(&self, request: &u32) -> Option<&Pending> {
-        self.requests[*self.places.get(request)?].as_ref()
+        self.requests[self.place(*request)? as usize].as_ref()
     }
 
     pub(crate) fn get_mut(&mut self, request: &u32) -> Option<&mut Pending> {
-        self.requests[*self.places.get(request)?].as_mut()
+        let place = self.place(*request)?;
+        self.requests[place as usize].as_mut()
     }
 
     pub(crate) fn remove(&mut self, request: &u32) -> Option<Pending> {
-        let place = self.places.remove(request)?;
+        let place = self.place(*request)?;
+        self.places[(*request - self.first) as usize] = None;
+        while let Some(None) = self.places.front() {
+            self.places.pop_front();
+            self.first += 1;
+        }
         self.free.push(place);
-        self.requests[place].take()
+        self.requests[place as usize].take()
     }
 }

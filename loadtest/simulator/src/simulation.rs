@@ -9,8 +9,6 @@ use std::time::Duration;
 
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-use weir_executor::Spent;
-use weir_policy::Load;
 
 use crate::agenda::Agenda;
 use crate::caller::Caller;
@@ -21,7 +19,8 @@ use crate::pending::AllPending;
 use crate::scenario::{Fate, Impossible, Scenario};
 use crate::workload::{Job, Key};
 
-/// Requests are named by their place among all that came, their connections by their number.
+/// Requests are named by their place among all that came, their connections by their number. There
+/// are many at a time, so what is rare and large is boxed.
 enum Event {
     /// The workload's next request.
     Arrive,
@@ -40,7 +39,7 @@ enum Event {
     /// A joblet ends at a host.
     Wake(usize),
     /// An answer reaches its caller.
-    Answer(u32, u32, Box<(Spent, Option<Load>)>),
+    Answer(u32, u32),
     /// The host has had the request in its queue for too long.
     QueueTimeout(u32, u32),
     /// The caller has waited too long for the answer.
@@ -50,12 +49,12 @@ enum Event {
     Poll(usize),
     Report(usize),
     Publish,
-    Push(usize, Rc<Push>),
+    Push(u32, Rc<Push>),
     /// A host will be taken away.
     Notice(usize),
     /// It is.
     Preempt(usize),
-    Befall(usize, Fate),
+    Befall(Box<(usize, Fate)>),
 }
 
 /// Plays the requests and tells of each that ends. The same scenario and requests tell the same, to
@@ -98,6 +97,8 @@ struct Simulation<'a, J, F> {
     /// How many will come because another has ended.
     following: usize,
     pending: AllPending,
+    /// Requests that a host has just answered, and their connections; empty between events.
+    answers: Vec<(u32, u32)>,
     /// Lives of hosts so far, which name their caches.
     lives: u64,
 }
@@ -123,6 +124,7 @@ impl<'a, J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'a, J, F> {
             came: 0,
             following: 0,
             pending: AllPending::default(),
+            answers: Vec::new(),
             lives,
         }
     }
@@ -179,9 +181,7 @@ impl<'a, J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'a, J, F> {
             }
             Event::Reset(request, connection) => self.reset(request, connection, now),
             Event::Wake(host) => self.wake(host, now),
-            Event::Answer(request, connection, answer) => {
-                self.answer(request, connection, *answer, now);
-            }
+            Event::Answer(request, connection) => self.answer(request, connection, now),
             Event::QueueTimeout(request, connection) => {
                 self.queue_timeout(request, connection, now);
             }
@@ -195,10 +195,10 @@ impl<'a, J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'a, J, F> {
                     .note(now + self.scenario.report, Event::Report(caller));
             }
             Event::Publish => self.publish(now),
-            Event::Push(caller, push) => self.callers[caller].learn(&push, now),
+            Event::Push(caller, push) => self.callers[caller as usize].learn(&push, now),
             Event::Notice(host) => self.notice(host, now),
             Event::Preempt(host) => self.preempt(host, now),
-            Event::Befall(host, fate) => self.befall(host, fate, now),
+            Event::Befall(what) => self.befall(what.0, what.1, now),
         }
     }
 
@@ -212,7 +212,7 @@ impl<'a, J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'a, J, F> {
     fn publish(&mut self, now: Duration) {
         if let Some(push) = self.control.publish(now).map(Rc::new) {
             let arrives = now + self.scenario.network;
-            for caller in 0..self.callers.len() {
+            for caller in 0..self.callers.len() as u32 {
                 self.agenda
                     .note(arrives, Event::Push(caller, Rc::clone(&push)));
             }

@@ -135,7 +135,8 @@ impl Experiment {
             // Where nobody reads cache contents, nobody needs to be told.
             cache_shards: match selection {
                 Selection::Baseline => 0,
-                _ => 16,
+                // Many, as a change costs what its shard holds.
+                _ => 1024,
             },
             // Section 7.3.
             poll: 5 * SECOND,

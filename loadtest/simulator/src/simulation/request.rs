@@ -4,8 +4,6 @@
 use std::time::Duration;
 
 use rand::RngExt;
-use weir_executor::Spent;
-use weir_policy::Load;
 use weir_replay::record::Outcome;
 
 use super::{Event, Simulation};
@@ -257,29 +255,39 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
         if !host.up {
             return;
         }
-        let mut answers = Vec::new();
         let pending = &mut self.pending;
-        host.advance(now, |request, news| match news {
-            News::Started => {
-                if let Some(Pending { at, ended, .. }) = pending.get_mut(&request)
-                    && let Some(place) = at
-                    && let Some((_, since)) = place.job
-                {
-                    place.started = true;
-                    ended.first_wait = now.saturating_sub(since);
+        let mut answers = std::mem::take(&mut self.answers);
+        host.advance(now, |request, news| {
+            let Some(pending) = pending.get_mut(&request) else {
+                return;
+            };
+            match news {
+                News::Started => {
+                    if let Some(place) = &mut pending.at
+                        && let Some((_, since)) = place.job
+                    {
+                        place.started = true;
+                        pending.ended.first_wait = now.saturating_sub(since);
+                    }
                 }
-            }
-            News::Ended(spent) => {
-                let connection = pending.get(&request).map(|pending| pending.connection);
-                answers.extend(connection.map(|connection| (request, connection, spent)));
+                News::Ended(spent) => {
+                    pending.answer = Some((spent, None));
+                    answers.push((request, pending.connection));
+                }
             }
         });
         let arrives = now + self.scenario.network;
-        for (request, connection, spent) in answers {
-            let load = self.scenario.orca.then(|| host.load(now));
-            let answer = Event::Answer(request, connection, Box::new((spent, load)));
+        for (request, connection) in answers.drain(..) {
+            if self.scenario.orca
+                && let Some(pending) = self.pending.get_mut(&request)
+                && let Some((_, load)) = &mut pending.answer
+            {
+                *load = Some(host.load(now));
+            }
+            let answer = Event::Answer(request, connection);
             self.agenda.note_in_turn(NETWORK, arrives, answer);
         }
+        self.answers = answers;
         let due = host.next_due();
         if host.wake.is_some_and(|wake| wake <= now) {
             host.wake = None;
@@ -290,19 +298,16 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
         }
     }
 
-    pub(super) fn answer(
-        &mut self,
-        request: u32,
-        connection: u32,
-        (spent, load): (Spent, Option<Load>),
-        now: Duration,
-    ) {
+    pub(super) fn answer(&mut self, request: u32, connection: u32, now: Duration) {
         let of = |pending: &Pending| pending.at(connection);
         let Some(Place { host, .. }) = self.pending.get(&request).and_then(of) else {
             // Its caller did not wait for it.
             return;
         };
         let Some(mut pending) = self.pending.remove(&request) else {
+            return;
+        };
+        let Some((spent, load)) = pending.answer.take() else {
             return;
         };
         self.callers[pending.ended.caller].ended(host, load, now);
