@@ -158,6 +158,10 @@ pub struct Scrape {
     pub queued_priority_label: String,
     /// Histogram or summary of waits in seconds.
     pub queuing_delay: String,
+    /// Gauge of cores in use.
+    pub busy_cores: String,
+    /// Gauge of core seconds that jobs are expected to need still, with the same label.
+    pub work: String,
     /// Gauge that is not 0 while a host wants no new requests.
     pub draining: String,
 }

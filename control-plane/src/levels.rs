@@ -144,9 +144,9 @@ mod tests {
     fn observed(at: Duration, delay_ms: Option<u64>, queued: Option<u32>) -> Observed {
         let queuing_delay = delay_ms.map(Duration::from_millis);
         let figures = Figures {
-            in_progress: None,
             queued: queued.map(|jobs| vec![jobs]),
             queuing_delay,
+            ..Figures::default()
         };
         Observed {
             figures,

@@ -47,6 +47,7 @@ pub struct Metrics {
     level: Family<OfHost, Gauge>,
     requests: Family<Requests, Counter>,
     shed: Family<OfCluster, Counter>,
+    held: Family<OfCluster, Counter>,
     answers: Family<Answers, Counter>,
     reports: Counter,
     dropped: Family<Reason, Counter>,
@@ -107,6 +108,11 @@ impl Metrics {
             "shed",
             "Requests that proxies answered 429",
             self.shed.clone(),
+        );
+        r.register(
+            "held",
+            "Requests that waited at their proxy for a host",
+            self.held.clone(),
         );
         r.register(
             "answers",
@@ -186,11 +192,11 @@ impl Metrics {
                 .values()
                 .flatten()
                 .for_each(|(rank, n)| count(rank.class(), "admitted", *n));
-            self.shed
-                .get_or_create(&OfCluster {
-                    cluster: cluster.clone(),
-                })
-                .inc_by(news.shed);
+            let of_cluster = OfCluster {
+                cluster: cluster.clone(),
+            };
+            self.shed.get_or_create(&of_cluster).inc_by(news.shed);
+            self.held.get_or_create(&of_cluster).inc_by(news.held);
             for (class, n) in OUTCOMES.into_iter().zip(news.outcomes) {
                 self.answers
                     .get_or_create(&Answers {

@@ -9,6 +9,7 @@
 
 pub mod clients;
 pub mod cluster;
+pub mod costs;
 pub mod holdings;
 pub mod host;
 pub mod view;
@@ -314,7 +315,7 @@ impl State {
             };
             for shard in changed {
                 let meta = next();
-                let message = tables::cache_shard(&cluster.holdings, shard, meta);
+                let message = tables::cache_shard(&cluster.holdings, &cluster.costs, shard, meta);
                 let resource = tables::resource(meta, &message);
                 let (bytes, rate) = (resource.body.len(), self.config.cache_bytes_per_second);
                 cluster.holdings.rest(shard, now, bytes, rate);
@@ -323,7 +324,7 @@ impl State {
             }
             if cluster.is_due(now) {
                 let meta = next();
-                let message = tables::host_table(name, cluster, meta, now);
+                let message = tables::host_table(name, cluster, meta, now, unix_ms());
                 tables.insert(name.clone(), tables::resource(meta, &message));
                 (cluster.changed, cluster.built) = (false, Some(now));
                 self.metrics.published(name, "host_table");
@@ -363,6 +364,12 @@ impl State {
             self.endpoints = clusters;
         }
     }
+}
+
+/// The time of day as sidecars and providers tell it.
+fn unix_ms() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_millis() as u64)
 }
 
 fn take(snapshot: &mut Snapshot, kind: &'static str) -> BTreeMap<String, Resource> {

@@ -3,11 +3,12 @@
 
 use std::time::Duration;
 
-use weir_policy::{HostState, Level};
+use weir_policy::{Cost, HostState, Level};
 use weir_tables::{Meta, ShardBuilder, encode_policy, v1};
 
 use crate::snapshot::Resource;
 use crate::state::cluster::Cluster;
+use crate::state::costs::Costs;
 use crate::state::holdings::Holdings;
 use crate::state::host::{Host, Observed};
 
@@ -20,9 +21,19 @@ pub fn resource(meta: Meta, message: &impl prost::Message) -> Resource {
 }
 
 /// The table of a cluster's hosts.
-pub fn host_table(name: &str, cluster: &Cluster, meta: Meta, now: Duration) -> v1::HostTable {
+///
+/// `unix_ms` is the same moment as `now`.
+pub fn host_table(
+    name: &str,
+    cluster: &Cluster,
+    meta: Meta,
+    now: Duration,
+    unix_ms: u64,
+) -> v1::HostTable {
     let suspects_itself = cluster.suspects_itself();
     let hosts = cluster.hosts.values();
+    let mean = cluster.costs.mean();
+    let micros = |time: Duration| u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
     v1::HostTable {
         cluster: name.to_owned(),
         epoch: meta.epoch,
@@ -32,6 +43,11 @@ pub fn host_table(name: &str, cluster: &Cluster, meta: Meta, now: Duration) -> v
             .map(|host| row(host, cluster, suspects_itself, now))
             .collect(),
         cache_shards: cluster.holdings.shards(),
+        mean_cost: (mean != Cost::default()).then(|| v1::Cost {
+            fetch_us: micros(mean.fetch),
+            run_us: micros(mean.run),
+        }),
+        built_unix_ms: unix_ms,
     }
 }
 
@@ -52,6 +68,10 @@ fn row(host: &Host, cluster: &Cluster, suspects_itself: bool, now: Duration) -> 
         admission_level: (level != Level::ALL).then(|| level.ranks().into()),
         capacity_millicores: host.config.capacity_millicores,
         preempt_at_unix_ms: host.config.preempt_at_unix_ms,
+        speed_permille: cluster
+            .costs
+            .speed(host.id, now)
+            .map_or(0, |speed| (speed * 1000.0) as u32),
     }
 }
 
@@ -71,11 +91,14 @@ fn load(observed: &Observed, now: Duration) -> Option<v1::Load> {
         in_progress: figures.in_progress.unwrap_or(total),
         queued,
         queuing_delay_us: figures.queuing_delay.map(micros),
+        busy_cores: figures.busy_cores,
+        tells_work: figures.work.is_some(),
+        work_us: figures.work.clone().unwrap_or_default(),
     })
 }
 
 /// One shard of who holds what.
-pub fn cache_shard(holdings: &Holdings, shard: u32, meta: Meta) -> v1::CacheShard {
+pub fn cache_shard(holdings: &Holdings, costs: &Costs, shard: u32, meta: Meta) -> v1::CacheShard {
     let mut builder = ShardBuilder::default();
     for (key, claims) in holdings.contents(shard) {
         for claim in claims {
@@ -88,5 +111,5 @@ pub fn cache_shard(holdings: &Holdings, shard: u32, meta: Meta) -> v1::CacheShar
             );
         }
     }
-    builder.build(meta)
+    builder.build_with(meta, |key| costs.told(key))
 }

@@ -7,8 +7,8 @@ use prost::Message;
 use rand::Rng;
 use serde::Serialize;
 use weir_policy::{
-    CLASSES, Cluster, Holder, HostId, HostState, KeyHash, Outcome, Rank, Request, Table, shard_of,
-    user_priority,
+    CLASSES, Cluster, Holder, HostId, HostState, KeyHash, Outcome, Patience, Rank, Request, Table,
+    shard_of, user_priority,
 };
 use weir_tables::{
     CACHE_SHARD_TYPE, HOST_TABLE_TYPE, cache_shard_name, decode_cache_shard, decode_host_table, v1,
@@ -120,9 +120,13 @@ pub struct Explanation {
     pub class: u8,
     pub user_priority: u16,
     pub rank: u16,
-    /// `send`, `shed`, `no_host` or `fallback`.
+    /// `send`, `hold`, `shed`, `no_host` or `fallback`.
     pub outcome: &'static str,
     pub reason: &'static str,
+    /// With `hold`: for at most so long, less where the request has a deadline.
+    pub held_for_ms: Option<u64>,
+    /// With `send`: the second host is tried too after so long without an answer.
+    pub hedged_after_ms: Option<u64>,
     pub overload: String,
     pub selection: String,
     pub table_version: String,
@@ -198,16 +202,19 @@ pub fn explain(
             .unwrap_or_default();
         cluster.set_cache_shard(*shard, contents);
     }
-    let decision = cluster.decide(
-        &Request {
-            key,
-            rank: question.rank,
-        },
-        NOW,
-        rng,
-    );
+    let rank = question.rank;
+    let request = Request { key, rank };
+    let decision = cluster.decide_or_hold(&request, Patience::new(NOW), NOW, rng);
+    let (mut held_for, mut hedged_after) = (None, None);
     let (outcome, ranked) = match decision.outcome {
-        Outcome::Send(ranked) => ("send", ranked.as_slice().to_vec()),
+        Outcome::Send(ranked) => {
+            hedged_after = cluster.hedge(&ranked, &request, NOW);
+            ("send", ranked.as_slice().to_vec())
+        }
+        Outcome::Hold { until } => {
+            held_for = Some(until.saturating_sub(NOW));
+            ("hold", Vec::new())
+        }
         Outcome::Shed { .. } => ("shed", Vec::new()),
         Outcome::NoHost => ("no_host", Vec::new()),
         Outcome::Fallback => ("fallback", Vec::new()),
@@ -227,6 +234,8 @@ pub fn explain(
         rank: question.rank.number(),
         outcome,
         reason: decision.reason.as_str(),
+        held_for_ms: held_for.map(|time| time.as_millis() as u64),
+        hedged_after_ms: hedged_after.map(|time| time.as_millis() as u64),
         overload: shown.overload.clone(),
         selection: shown.selection.clone(),
         table_version: pushed.version.to_string(),

@@ -8,15 +8,22 @@ use super::*;
 use crate::config;
 use crate::metrics::Metrics;
 use crate::sources::cache::Changes;
+use crate::sources::scrape::{Figures, Scraped};
 
-/// Two hosts; the second holds "a".
+/// Two hosts of four cores with a queued job each; the second holds "a".
 async fn view() -> View {
+    view_with("{}").await
+}
+
+async fn view_with(policy: &str) -> View {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("c.yaml");
-    let hosts = "[ { address: \"127.0.0.1:1\" }, { address: \"127.0.0.1:2\" } ]";
+    let hosts = ["127.0.0.1:1", "127.0.0.1:2"];
+    let row = |host| format!("{{ address: \"{host}\", capacity_millicores: 4000 }}");
+    let rows = hosts.map(row).join(", ");
     std::fs::write(
         &path,
-        format!("clusters: {{ rules: {{ hosts: {hosts} }} }}\n"),
+        format!("clusters: {{ rules: {{ hosts: [ {rows} ], policy: {policy} }} }}\n"),
     )
     .unwrap();
     let config = config::load(&path)
@@ -30,6 +37,28 @@ async fn view() -> View {
         added: vec![KeyHash::of(b"a")],
         removed: vec![],
     };
+    for host in hosts {
+        let (cluster, host) = ("rules".into(), host.into());
+        let figures = Figures {
+            in_progress: Some(1),
+            queued: Some(vec![1]),
+            queuing_delay: None,
+            ..Figures::default()
+        };
+        let result = Ok(Scraped {
+            figures,
+            ..Scraped::default()
+        });
+        state.fold(
+            Update::Scraped {
+                cluster,
+                host,
+                asked: now,
+                result,
+            },
+            now,
+        );
+    }
     let (cluster, host) = ("rules".into(), "127.0.0.1:2".into());
     state.fold(
         Update::Cached {
@@ -101,4 +130,22 @@ async fn a_question_that_cannot_be_answered_says_what_could_be_asked() {
         problem("cluster=rules&usr=x").possible,
         ["cluster (required)", "key", "priority", "user"]
     );
+}
+
+#[tokio::test]
+async fn it_says_how_long_a_request_would_wait_and_when_another_host_would_get_it_too() {
+    let policy = |overload: &str| {
+        format!(
+            "{{ overload: {overload}, breaker_queued_jobs: 0, holding: {{ for_eligible: 1s }}, \
+             hedging: {{ after: 20ms }} }}"
+        )
+    };
+    let answer = async |overload: &str| {
+        let view = view_with(&policy(overload)).await;
+        let question = Question::parse(&parameters("cluster=rules&key=b"), &view, 0).unwrap();
+        let answer = explain(&view, &question, &mut StdRng::seed_from_u64(1)).unwrap();
+        (answer.outcome, answer.held_for_ms, answer.hedged_after_ms)
+    };
+    assert_eq!(answer("breaker").await, ("hold", Some(1000), None));
+    assert_eq!(answer("none").await, ("send", None, Some(20)));
 }

@@ -53,6 +53,14 @@ fn every_refusal_names_file_line_field_and_reason() {
             "c.yaml:2: clusters.r.policy.retry_after: 500ms is not in 1s to 3600s",
         ),
         (
+            "clusters:\n  r: { policy: { holding: { for_eligible: 61s } } }\n",
+            "c.yaml:2: clusters.r.policy.holding.for_eligible: 61s is not in 0s to 60s",
+        ),
+        (
+            "clusters:\n  r: { policy: { hedging: { idle_percent: 0 } } }\n",
+            "c.yaml:2: clusters.r.policy.hedging.idle_percent: 0 is not in 1 to 100",
+        ),
+        (
             "clusters:\n  r: { dagor: { alpha: 0.9 } }\n",
             "c.yaml:2: clusters.r.dagor.alpha: 0.9 is not in 0.001 to 0.5",
         ),

@@ -60,8 +60,16 @@ section! {
     Policy {
         overload: Option<Text>, selection: Option<Text>, breaker_queued_jobs: Option<Text>,
         assumed_cached: Option<Text>, stale_after: Option<Text>, ranked_hosts: Option<Text>,
-        retry_after: Option<Text>,
+        retry_after: Option<Text>, holding: Holding, hedging: Hedging,
     }
+}
+section! {
+    /// For how long requests wait for a host.
+    Holding { for_eligible: Option<Text>, for_cached: Option<Text>, max_held: Option<Text> }
+}
+section! {
+    /// When a request is tried at a second host.
+    Hedging { after: Option<Text>, idle_percent: Option<Text>, classes: Option<Text> }
 }
 section! {
     /// How admission levels move.
@@ -88,7 +96,7 @@ section! {
     /// Names of metrics.
     Metrics {
         in_progress: Option<Text>, queued: Option<Text>, queued_priority_label: Option<Text>,
-        queuing_delay: Option<Text>, draining: Option<Text>,
+        queuing_delay: Option<Text>, busy_cores: Option<Text>, work: Option<Text>, draining: Option<Text>,
     }
 }
 section! {

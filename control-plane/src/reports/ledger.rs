@@ -8,6 +8,7 @@ use weir_policy::{HostId, KeyHash, Rank};
 use weir_tables::v1;
 
 use crate::config::ReportLimits;
+use crate::state::costs::Spent;
 
 /// The newest counters of every VM of every proxy.
 #[derive(Debug, Default)]
@@ -28,6 +29,7 @@ struct Counters {
     offered: BTreeMap<u32, u64>,
     admitted: BTreeMap<(String, u32), u64>,
     shed: u64,
+    held: u64,
     outcomes: [u64; 4],
 }
 
@@ -43,12 +45,16 @@ pub struct News {
     pub admitted: BTreeMap<String, BTreeMap<Rank, u64>>,
     /// Requests answered 429.
     pub shed: u64,
+    /// Requests that waited for a host.
+    pub held: u64,
     /// Answers, as [`OUTCOMES`] names them.
     pub outcomes: [u64; 4],
     /// What answers of hosts carried, and when they carried it.
     pub loads: Vec<(String, v1::Load, Duration)>,
     /// Keys sent to hosts, and when.
     pub assignments: Vec<(KeyHash, HostId, Duration)>,
+    /// What requests cost.
+    pub spent: Vec<Spent>,
 }
 
 /// Why a record was not counted.
@@ -119,11 +125,14 @@ impl Ledger {
                     .fold(cluster, known, news);
                 observe(cluster, written, news);
                 // A record repeats those of the records before it.
-                let new = |assignment: &&v1::Assignment| {
-                    let age = u64::from(assignment.age_ms) * 1_000_000;
+                let new = |age_ms: u32| {
+                    let age = u64::from(age_ms) * 1_000_000;
                     since.is_none_or(|since| record.published_ns.saturating_sub(age) > since)
                 };
-                assign(cluster.assignments.iter().filter(new), written, news);
+                let assignments = cluster.assignments.iter();
+                assign(assignments.filter(|sent| new(sent.age_ms)), written, news);
+                let answered = cluster.spent.iter().filter(|spent| new(spent.age_ms));
+                news.spent.extend(answered.map(spent));
             }
         }
         (news, dropped)
@@ -157,6 +166,7 @@ impl Counters {
             }
         }
         news.shed += rise(&mut self.shed, record.shed);
+        news.held += rise(&mut self.held, record.held);
         let mut outcomes = [0u64; 4];
         for host in &record.hosts {
             for (total, one) in outcomes.iter_mut().zip([
@@ -196,13 +206,24 @@ fn ranks(counts: &[v1::RankCount]) -> impl Iterator<Item = (Rank, u64)> + '_ {
 fn observe(record: &v1::ClusterRecord, written: Duration, news: &mut News) {
     let at = |age_ms: u32| written.saturating_sub(Duration::from_millis(age_ms.into()));
     // More classes than there are would make a table that every proxy refuses.
-    let sane = |load: &&v1::Load| load.queued.len() <= usize::from(weir_policy::CLASSES);
+    let classes = usize::from(weir_policy::CLASSES);
+    let sane = |load: &&v1::Load| load.queued.len() <= classes && load.work_us.len() <= classes;
     let loads = record
         .hosts
         .iter()
         .filter_map(|host| Some((host, host.load.as_ref().filter(sane)?)));
     news.loads
         .extend(loads.map(|(host, load)| (host.address.clone(), load.clone(), at(load.age_ms))));
+}
+
+fn spent(spent: &v1::Spent) -> Spent {
+    let micros = |micros: u32| Duration::from_micros(micros.into());
+    Spent {
+        key: KeyHash(spent.key),
+        host: HostId(spent.host_id),
+        fetch: spent.fetch_us.map(micros),
+        run: micros(spent.run_us),
+    }
 }
 
 fn assign<'a>(

@@ -24,6 +24,10 @@ pub struct Figures {
     pub queued: Option<Vec<u32>>,
     /// Mean wait in the queue over the last window.
     pub queuing_delay: Option<Duration>,
+    /// Cores in use.
+    pub busy_cores: Option<u32>,
+    /// Core time that its jobs are expected to need still, in microseconds, by business class.
+    pub work: Option<Vec<u64>>,
 }
 
 /// A page that could be read.
@@ -83,6 +87,8 @@ fn scraped(page: Page, window: &mut Window, now: Instant) -> Scraped {
     let Page {
         in_progress,
         queued,
+        busy_cores,
+        work,
         draining,
         complaints,
         ..
@@ -92,6 +98,8 @@ fn scraped(page: Page, window: &mut Window, now: Instant) -> Scraped {
             in_progress,
             queued,
             queuing_delay,
+            busy_cores,
+            work,
         },
         draining,
         complaints,

@@ -134,6 +134,8 @@ async fn a_page_with_nan_gives_the_other_figures_and_a_complaint() {
         queued: "q".into(),
         queued_priority_label: "priority".into(),
         queuing_delay: "d".into(),
+        busy_cores: "b".into(),
+        work: "w".into(),
         draining: "leaving".into(),
     };
     let task = tokio::spawn(scrape::run(target(updates), at, scrape));
@@ -141,9 +143,8 @@ async fn a_page_with_nan_gives_the_other_figures_and_a_complaint() {
         panic!()
     };
     let figures = Figures {
-        in_progress: None,
         queued: Some(vec![3]),
-        queuing_delay: None,
+        ..Figures::default()
     };
     assert_eq!(
         result,

@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use weir_policy::{HostId, HostState, Level, Overload};
+use weir_policy::{HostId, HostState, Level, Overload, Selection};
 
+use super::costs::Costs;
 use super::holdings::Holdings;
 use super::host::{Host, Observed};
 use crate::config;
@@ -24,6 +25,8 @@ pub struct Cluster {
     pub hosts: BTreeMap<String, Host>,
     /// Who has what in its cache.
     pub holdings: Holdings,
+    /// What requests cost.
+    pub costs: Costs,
     /// The host table is to be built again.
     pub changed: bool,
     /// When it was built.
@@ -39,6 +42,7 @@ impl Cluster {
     pub fn new(config: Arc<config::Cluster>) -> Self {
         let mut cluster = Self {
             holdings: Holdings::new(config.cache_shards),
+            costs: Costs::default(),
             config: config.clone(),
             hosts: BTreeMap::new(),
             changed: true,
@@ -75,6 +79,7 @@ impl Cluster {
         }
         for gone in old.into_values() {
             self.holdings.remove(gone.id);
+            self.costs.remove(gone.id);
         }
         if config.cache_shards == 0 {
             self.holdings = Holdings::default();
@@ -158,6 +163,8 @@ impl Cluster {
                     in_progress: Some(load.in_progress),
                     queued: Some(load.queued),
                     queuing_delay: load.queuing_delay_us.map(Duration::from_micros),
+                    busy_cores: load.busy_cores,
+                    work: load.tells_work.then_some(load.work_us),
                 };
                 self.changed |= host.observe(Observed {
                     figures,
@@ -165,6 +172,13 @@ impl Cluster {
                     delay_at: at,
                     reported: true,
                 });
+            }
+        }
+        if self.config.policy.selection == Selection::Estimate {
+            for spent in &news.spent {
+                if self.ids.contains_key(&spent.host) && self.costs.learn(spent, now) {
+                    self.holdings.touch(spent.key);
+                }
             }
         }
         for (key, host, at) in news.assignments {

@@ -209,6 +209,13 @@ impl Holdings {
         }
     }
 
+    /// Something else is to be told of the key than before.
+    pub fn touch(&mut self, key: KeyHash) {
+        if let Some(shard) = self.shard(key) {
+            shard.changed |= shard.keys.contains_key(&key);
+        }
+    }
+
     /// How many shards there are.
     pub fn shards(&self) -> u32 {
         self.shards.len() as u32

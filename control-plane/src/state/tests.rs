@@ -125,6 +125,7 @@ fn figures(in_progress: u32, queued: u32, delay_ms: u64) -> Figures {
         in_progress: Some(in_progress),
         queued: Some(vec![queued]),
         queuing_delay: Some(Duration::from_millis(delay_ms)),
+        ..Figures::default()
     }
 }
 
@@ -358,8 +359,8 @@ fn report(times: u64, assignment: Option<&str>, load: Option<v1::Load>) -> Updat
         cluster: "c".into(),
         hosts: vec![host],
         offered: counts,
-        shed: 0,
         assignments,
+        ..Default::default()
     })
 }
 
@@ -447,7 +448,7 @@ fn an_answer_that_a_proxy_reports_counts_if_it_is_newer_than_the_last_poll() {
             age_ms,
             in_progress: 8,
             queued: vec![4],
-            queuing_delay_us: None,
+            ..Default::default()
         })
     };
     script
@@ -472,7 +473,7 @@ fn an_answer_that_a_proxy_reports_counts_if_it_is_newer_than_the_last_poll() {
         age_ms: 0,
         in_progress: 5,
         queued: vec![1; 33],
-        queuing_delay_us: None,
+        ..Default::default()
     });
     script.pass(10).fold(report(0, None, classes));
     assert_eq!(

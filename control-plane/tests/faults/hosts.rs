@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Hosts inside the test: they tell what reached them, and hold requests until they are told to answer.
+//! Hosts inside the test: they tell what reached them, hold requests until they are told to answer, and say of
+//! themselves what they are told to say.
 
 use std::net::SocketAddr;
 
@@ -13,6 +14,8 @@ pub(crate) struct Host {
     pub(crate) address: SocketAddr,
     held: watch::Sender<u32>,
     released: watch::Sender<bool>,
+    /// Jobs in progress, and those of them that are queued.
+    jobs: watch::Sender<(u32, u32)>,
 }
 
 impl Host {
@@ -20,16 +23,19 @@ impl Host {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (held, released) = (watch::Sender::new(0), watch::Sender::new(false));
-        let (counter, gate) = (held.clone(), released.clone());
+        let jobs = watch::Sender::new((0, 0));
+        let (counter, gate, told) = (held.clone(), released.clone(), jobs.clone());
         tokio::spawn(async move {
             while let Ok((connection, _)) = listener.accept().await {
-                tokio::spawn(answer(connection, counter.clone(), gate.subscribe()));
+                let told = *told.borrow();
+                tokio::spawn(answer(connection, counter.clone(), gate.subscribe(), told));
             }
         });
         Self {
             address,
             held,
             released,
+            jobs,
         }
     }
 
@@ -43,6 +49,11 @@ impl Host {
         *self.held.borrow() > 0
     }
 
+    /// What its metrics say from now on.
+    pub(crate) fn says(&self, in_progress: u32, queued: u32) {
+        self.jobs.send_replace((in_progress, queued));
+    }
+
     pub(crate) fn release(&self) {
         self.released.send_replace(true);
     }
@@ -52,12 +63,18 @@ async fn answer(
     mut connection: TcpStream,
     held: watch::Sender<u32>,
     mut released: watch::Receiver<bool>,
+    (in_progress, queued): (u32, u32),
 ) -> std::io::Result<()> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         head.push(connection.read_u8().await?);
     }
-    let head = String::from_utf8_lossy(&head).to_lowercase();
+    let mut head = String::from_utf8_lossy(&head).to_lowercase();
+    if head.starts_with("get /metrics ") {
+        head = format!(
+            "weir_host_in_progress {in_progress}\nweir_host_queued{{priority=\"0\"}} {queued}\n"
+        );
+    }
     if head.starts_with("get /held ") {
         held.send_modify(|held| *held += 1);
         let _ = released.wait_for(|released| *released).await;

@@ -9,6 +9,8 @@ mod control_loss;
 mod crash;
 mod envoy_restart;
 mod headers;
+mod hedging;
+mod holding;
 mod hosts;
 mod hosts_lost;
 mod load;

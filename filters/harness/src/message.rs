@@ -25,7 +25,7 @@ pub fn table(version: u64, hosts: Vec<v1::Host>) -> v1::HostTable {
             ..Default::default()
         }),
         hosts,
-        cache_shards: 0,
+        ..Default::default()
     }
 }
 

@@ -118,7 +118,7 @@ fn remove_own(cluster: &ClusterConfig, may_be_there: impl Fn(&str) -> bool) {
     }
 }
 
-fn is_trusted(trust: Trust) -> bool {
+pub(crate) fn is_trusted(trust: Trust) -> bool {
     match trust {
         Trust::Any => true,
         Trust::None => false,

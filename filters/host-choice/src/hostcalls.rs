@@ -85,6 +85,8 @@ unsafe extern "C" {
         value_size: usize,
         cas: u32,
     ) -> u32;
+    fn proxy_set_effective_context(context: u32) -> u32;
+    fn proxy_continue_stream(stream_type: u32) -> u32;
     fn proxy_send_local_response(
         code: u32,
         details: *const u8,
@@ -246,6 +248,19 @@ pub(crate) fn set_shared(key: &str, value: &[u8], cas: Option<u32>) -> Result<bo
     } else {
         check(status).map(|()| true)
     }
+}
+
+/// Makes the calls that follow act in another context of this VM.
+pub(crate) fn set_effective_context(context: u32) -> Result<(), Failed> {
+    // SAFETY: no pointer.
+    check(unsafe { proxy_set_effective_context(context) })
+}
+
+/// Lets the request of the present context go on, which was paused at its headers.
+pub(crate) fn resume_request() -> Result<(), Failed> {
+    const REQUEST: u32 = 0;
+    // SAFETY: no pointer.
+    check(unsafe { proxy_continue_stream(REQUEST) })
 }
 
 /// Answers the request here. `grpc_status` counts for gRPC requests only.

@@ -12,6 +12,7 @@
 //!  weir-control ──stream── root.rs (lease) ── control.rs ──> shared.rs ──> vm.rs ── decide ──> request.rs
 //!        ^                                                      ^            │                    │
 //!        └──────────────────── reports ─────────────────────────┴── record ──┴──── in flight, ORCA┘
+//!                                                  root.rs, every tick ── held.rs ──┘ who waits
 //! ```
 //!
 //! One VM of the proxy holds the lease and keeps the streams to weir-control; it writes what comes into
@@ -34,13 +35,21 @@ mod control;
 #[cfg(all(target_arch = "wasm32", feature = "crash-test"))]
 mod crash;
 #[cfg(target_arch = "wasm32")]
+mod hedge;
+#[cfg(target_arch = "wasm32")]
+mod held;
+#[cfg(target_arch = "wasm32")]
 mod hostcalls;
 #[cfg(target_arch = "wasm32")]
 mod metrics;
 #[cfg(target_arch = "wasm32")]
+mod refusal;
+#[cfg(target_arch = "wasm32")]
 mod request;
 #[cfg(target_arch = "wasm32")]
 mod root;
+#[cfg(target_arch = "wasm32")]
+mod sent;
 #[cfg(target_arch = "wasm32")]
 mod shared;
 #[cfg(target_arch = "wasm32")]

@@ -2,7 +2,7 @@
 //! What Envoy's `/stats/prometheus` says of the filter. Envoy turns the `;.;name=.=value` parts into labels
 //! by the `stats_tags` of its bootstrap (envoy-config/README.md).
 
-use weir_policy::Reason;
+use weir_policy::{Outcome, Reason};
 
 use crate::hostcalls::{self, MetricType};
 
@@ -31,6 +31,13 @@ impl Gauge {
         Self(hostcalls::define_metric(MetricType::Gauge, name))
     }
 
+    /// For a gauge that is the sum over the proxy's VMs.
+    pub(crate) fn add(self, offset: i64) {
+        if let Some(id) = self.0 {
+            hostcalls::increment_metric(id, offset);
+        }
+    }
+
     pub(crate) fn set(self, value: u64) {
         if let Some(id) = self.0 {
             hostcalls::record_metric(id, value);
@@ -49,6 +56,49 @@ pub(crate) struct Metrics {
     pub(crate) connected: Gauge,
     /// Clusters whose table is older than its `stale_after`, or missing.
     pub(crate) stale_tables: Gauge,
+    /// Requests that wait for a host now.
+    held: Gauge,
+    held_until: [(HeldUntil, Counter); HeldUntil::ALL.len()],
+}
+
+/// How the waiting for a host ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HeldUntil {
+    Sent,
+    Shed,
+    NoHost,
+    Fallback,
+    /// The caller has gone.
+    Gone,
+}
+
+impl HeldUntil {
+    const ALL: [Self; 5] = [
+        Self::Sent,
+        Self::Shed,
+        Self::NoHost,
+        Self::Fallback,
+        Self::Gone,
+    ];
+
+    pub(crate) fn of(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Send(_) => Self::Sent,
+            Outcome::Shed { .. } => Self::Shed,
+            Outcome::NoHost => Self::NoHost,
+            Outcome::Fallback | Outcome::Hold { .. } => Self::Fallback,
+        }
+    }
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Sent => "sent",
+            Self::Shed => "shed",
+            Self::NoHost => "no_host",
+            Self::Fallback => "fallback",
+            Self::Gone => "gone",
+        }
+    }
 }
 
 impl Metrics {
@@ -63,6 +113,22 @@ impl Metrics {
             resources_refused: Counter::define("weir_resources_refused_total"),
             connected: Gauge::define("weir_control_connected"),
             stale_tables: Gauge::define("weir_stale_tables"),
+            held: Gauge::define("weir_held_requests"),
+            held_until: HeldUntil::ALL.map(|ending| {
+                let name = format!("weir_held_total;.;reason=.={};.;", ending.as_str());
+                (ending, Counter::define(&name))
+            }),
+        }
+    }
+
+    pub(crate) fn holds(&self) {
+        self.held.add(1);
+    }
+
+    pub(crate) fn held_until(&self, ending: HeldUntil) {
+        self.held.add(-1);
+        if let Some((_, counter)) = self.held_until.iter().find(|(known, _)| *known == ending) {
+            counter.increment();
         }
     }
 

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What one VM counts of one cluster's requests, and its form in a `weir.v1.VmRecord`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use weir_policy::{Cluster, HostId, Load, Overload, Rank};
+use weir_policy::{Cluster, HostId, KeyHash, Load, Overload, Rank};
 use weir_tables::{encode_load, v1};
+
+use crate::orca::Spent;
 
 /// Hosts that are counted for; a cluster that replaced that many in the life of a VM is counted no further.
 const MAX_HOSTS: usize = 50_000;
 /// See `ClusterRecord.assignments`.
 const MAX_ASSIGNMENTS: usize = 1024;
+/// See `ClusterRecord.spent`.
+const MAX_SPENT: usize = 1024;
 
 /// How a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +31,9 @@ pub struct Counters {
     hosts: BTreeMap<HostId, HostCounters>,
     offered: BTreeMap<Rank, u64>,
     shed: u64,
+    /// What the newest answers cost, oldest first, each with its time.
+    spent: VecDeque<(Duration, HostId, KeyHash, Spent)>,
+    held: u64,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -54,6 +61,11 @@ impl Counters {
         self.shed += 1;
     }
 
+    /// It waits for a host.
+    pub fn held(&mut self) {
+        self.held += 1;
+    }
+
     /// It was sent to a host. The ranks by host serve DAGOR alone, and only then are kept.
     pub fn assigned(&mut self, host: HostId, address: &str, rank: Rank, overload: Overload) {
         if self.hosts.len() >= MAX_HOSTS && !self.hosts.contains_key(&host) {
@@ -74,6 +86,14 @@ impl Counters {
         if let Some(counters) = self.hosts.get_mut(&host) {
             counters.load = Some(load);
         }
+    }
+
+    /// A request for the key has cost the host this.
+    pub fn spent(&mut self, host: HostId, key: KeyHash, spent: Spent, now: Duration) {
+        if self.spent.len() >= MAX_SPENT {
+            self.spent.pop_front();
+        }
+        self.spent.push_back((now, host, key, spent));
     }
 
     /// A request that was sent to the host has ended.
@@ -117,7 +137,30 @@ impl Counters {
             offered: ranks(&self.offered),
             shed: self.shed,
             assignments: assignments(cluster, now),
+            spent: self.spent_lately(cluster, now),
+            held: self.held,
         }
+    }
+
+    /// As long as assignments are told: a report that is lost is made up for by the next.
+    fn spent_lately(&self, cluster: &Cluster, now: Duration) -> Vec<v1::Spent> {
+        let Some(table) = cluster.table() else {
+            return Vec::new();
+        };
+        let lifetime = table.policy().assumed_cached;
+        let micros = |time: Duration| u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
+        self.spent
+            .iter()
+            .rev()
+            .take_while(|(at, ..)| now.saturating_sub(*at) <= lifetime)
+            .map(|(at, host, key, spent)| v1::Spent {
+                key: key.0,
+                host_id: host.0,
+                age_ms: now.saturating_sub(*at).as_millis() as u32,
+                fetch_us: spent.fetch.map(micros),
+                run_us: micros(spent.run),
+            })
+            .collect()
     }
 }
 

@@ -13,7 +13,7 @@ use crate::control::Control;
 use crate::hostcalls::{self, Buffer, LogLevel};
 use crate::lease::{self, Holder, Step};
 use crate::request::Exchange;
-use crate::{shared, vm};
+use crate::{held, shared, vm};
 
 pub(crate) struct Root {
     id: u32,
@@ -157,10 +157,11 @@ impl RootContext for Root {
         if let Some(control) = &mut self.control {
             vm::with(|vm| control.tick(&config, &self.proxy, vm, now));
         }
+        held::release(self.id, now);
     }
 
-    fn create_http_context(&self, _id: u32) -> Option<Box<dyn HttpContext>> {
-        Some(Box::new(Exchange::new(self.config.clone())))
+    fn create_http_context(&self, id: u32) -> Option<Box<dyn HttpContext>> {
+        Some(Box::new(Exchange::new(id, self.config.clone())))
     }
 
     fn get_type(&self) -> Option<ContextType> {

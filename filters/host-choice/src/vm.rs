@@ -2,6 +2,7 @@
 //! What one VM knows: its clusters with their decoded tables, and its peers.
 
 mod cluster;
+mod held;
 mod peers;
 
 use std::cell::RefCell;
@@ -10,7 +11,7 @@ use std::time::Duration;
 
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
-use weir_policy::{Cluster, Decision, HostId, KeyHash, Load, Rank, Request};
+use weir_policy::{Cluster, Decision, HostId, KeyHash, Load, Patience, Rank, Request, Selection};
 use weir_tables::{parse_cache_shard_name, v1};
 
 use cluster::ClusterState;
@@ -20,6 +21,7 @@ use crate::config::Config;
 use crate::hostcalls::{self, LogLevel};
 use crate::index::{Index, Kind};
 use crate::metrics::Metrics;
+use crate::orca::Spent;
 use crate::record::Ending;
 use crate::shared;
 
@@ -197,18 +199,30 @@ impl Vm {
         (&self.index, self.index_cas)
     }
 
-    /// What to do with a request for a cluster; none where the cluster is not configured.
+    /// What to do with a request for a cluster, how long it may wait, and whether some of its requests are
+    /// hedged; none where the cluster is not configured. `deadline` says when its caller gives up.
     pub(crate) fn decide(
         &mut self,
         table: &str,
         request: &Request,
         now: Duration,
-    ) -> Option<Decision> {
+        deadline: impl FnOnce() -> Option<Duration>,
+    ) -> Option<(Decision, Patience, bool)> {
         let state = self.clusters.get_mut(table)?;
         state.counters.offered(request.rank);
-        let decision = state.cluster.decide(request, now, &mut self.rng);
+        let policy = state.cluster.table().map(|table| table.policy());
+        let holds = policy.is_some_and(|policy| policy.holding.is_on());
+        let hedges = policy.is_some_and(|policy| policy.hedging.is_on());
+        let mut patience = Patience::new(now);
+        let decision = if holds {
+            patience.deadline = deadline();
+            let held = &state.held;
+            held.decide(&state.cluster, request, patience, now, &mut self.rng)
+        } else {
+            state.cluster.decide(request, now, &mut self.rng)
+        };
         self.metrics.decided(decision.reason);
-        Some(decision)
+        Some((decision, patience, hedges))
     }
 
     /// A uniform number.
@@ -222,14 +236,7 @@ impl Vm {
     }
 
     /// A request goes to a host.
-    pub(crate) fn assigned(
-        &mut self,
-        table: &str,
-        host: HostId,
-        key: Option<KeyHash>,
-        rank: Rank,
-        now: Duration,
-    ) {
+    pub(crate) fn assigned(&mut self, table: &str, host: HostId, request: &Request, now: Duration) {
         let Some(state) = self.clusters.get_mut(table) else {
             return;
         };
@@ -237,9 +244,10 @@ impl Vm {
             && let Some(row) = table.index_of(host).and_then(|index| table.host(index))
         {
             let overload = table.policy().overload;
+            let rank = request.rank;
             state.counters.assigned(host, &row.address, rank, overload);
         }
-        state.cluster.assigned(host, key, now);
+        state.cluster.assigned(host, request, now);
     }
 
     /// A request was refused by the filter.
@@ -269,11 +277,36 @@ impl Vm {
         }
     }
 
+    /// A host says what a request for the key has cost it. Only one way of choosing wants to know.
+    pub(crate) fn spent(
+        &mut self,
+        table: &str,
+        host: HostId,
+        key: KeyHash,
+        spent: Spent,
+        now: Duration,
+    ) {
+        if let Some(state) = self.clusters.get_mut(table)
+            && let Some(table) = state.cluster.table()
+            && table.policy().selection == Selection::Estimate
+        {
+            state.counters.spent(host, key, spent, now);
+        }
+    }
+
     /// A request that was sent to a host has ended.
-    pub(crate) fn ended(&mut self, table: &str, host: HostId, ending: Ending) {
+    pub(crate) fn ended(
+        &mut self,
+        table: &str,
+        host: HostId,
+        sent: Duration,
+        ending: Ending,
+        now: Duration,
+    ) {
         if let Some(state) = self.clusters.get_mut(table) {
-            state.cluster.finished(host);
+            state.cluster.finished(host, sent, now);
             state.counters.ended(host, ending);
+            state.held.answered();
         }
     }
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
-use crate::{HostId, KeyHash};
+use crate::{Cost, HostId, KeyHash};
 
 /// The shard of `shards` (a power of two) that a key belongs to: the top bits of its hash.
 pub fn shard_of(key: KeyHash, shards: u32) -> u32 {
@@ -36,6 +37,12 @@ pub enum ShardError {
     EndsDoNotMatchKeys { ends: usize, keys: usize },
     #[error("holders_end[{index}]: below its predecessor or beyond the {holders} holders")]
     BadEnd { index: usize, holders: usize },
+    #[error("{field}: {costs} entries for {keys} keys")]
+    CostsDoNotMatchKeys {
+        field: &'static str,
+        costs: usize,
+        keys: usize,
+    },
     #[error("holders: {unused} entries belong to no key")]
     UnusedHolders { unused: usize },
     #[error("holders[{index}]: host {host} of {hosts}")]
@@ -53,12 +60,14 @@ pub enum ShardError {
 pub struct CacheShard(Arc<Columns>);
 
 /// Each holder is an index into `hosts` times two, plus one where it is only assumed.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Columns {
     hosts: Vec<HostId>,
     keys: Vec<u64>,
     ends: Vec<u32>,
     holders: Vec<u32>,
+    /// Of each key, microseconds to fetch and to run; none where nothing is known of any.
+    costs: Vec<(u32, u32)>,
 }
 
 impl CacheShard {
@@ -125,7 +134,33 @@ impl CacheShard {
             keys,
             ends,
             holders,
+            costs: Vec::new(),
         })))
+    }
+
+    /// The same shard with what requests for its keys cost, in microseconds by key; both columns may be empty,
+    /// and 0 and 0 is a key of which nothing is known.
+    pub fn with_costs(self, fetches: &[u32], runs: &[u32]) -> Result<Self, ShardError> {
+        let keys = self.0.keys.len();
+        for (field, costs) in [("fetch_us", fetches.len()), ("run_us", runs.len())] {
+            if costs != keys && !(fetches.is_empty() && runs.is_empty()) {
+                return Err(ShardError::CostsDoNotMatchKeys { field, costs, keys });
+            }
+        }
+        let mut columns = Arc::unwrap_or_clone(self.0);
+        let costs = fetches.iter().copied().zip(runs.iter().copied());
+        columns.costs = costs.collect();
+        Ok(Self(Arc::new(columns)))
+    }
+
+    fn cost(&self, key: KeyHash) -> Option<Cost> {
+        let place = self.0.keys.binary_search(&key.0).ok()?;
+        let (fetch, run) = self.0.costs.get(place).copied()?;
+        let micros = |micros: u32| Duration::from_micros(micros.into());
+        (fetch > 0 || run > 0).then(|| Cost {
+            fetch: micros(fetch),
+            run: micros(run),
+        })
     }
 
     /// How many keys it has.
@@ -187,6 +222,12 @@ impl CacheIndex {
     /// Whether no key is known.
     pub fn is_empty(&self) -> bool {
         self.shards.iter().all(CacheShard::is_empty)
+    }
+
+    /// What requests for the key have cost lately.
+    pub(crate) fn cost(&self, key: KeyHash) -> Option<Cost> {
+        let shard = shard_of(key, self.shards.len() as u32);
+        self.shards.get(shard as usize)?.cost(key)
     }
 
     /// At most `limit` holders of the key. Where it has more, they start at the one that `random` points

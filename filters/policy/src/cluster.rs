@@ -4,13 +4,13 @@ use std::time::Duration;
 use rand::Rng;
 
 use crate::admission::AdmissionIndex;
-use crate::feedback::{AssumedKeys, Feedback};
+use crate::feedback::{AssumedKeys, Feedback, Sent};
 use crate::key::scale;
 use crate::selection::{Candidates, Ring};
 use crate::standing::Clock;
 use crate::{
-    Assignment, CacheIndex, CacheShard, Decision, HostId, HostState, KeyHash, Level, Load, Outcome,
-    Reason, Request, Selection, Table,
+    Assignment, CacheIndex, CacheShard, Cost, Decision, HostId, HostState, KeyHash, Level, Load,
+    Outcome, Reason, Request, Selection, Table,
 };
 
 /// For how long a host that did not take a request comes after the others. One poll of its health at
@@ -88,26 +88,30 @@ impl Cluster {
     }
 
     /// A request was sent to the host.
-    pub fn assigned(&mut self, host: HostId, key: Option<KeyHash>, now: Duration) {
+    pub fn assigned(&mut self, host: HostId, request: &Request, now: Duration) {
         let Some(received) = &self.table else { return };
         let lifetime = received.table.policy().assumed_cached;
         let Some(index) = received.table.index_of(host) else {
             return;
         };
-        self.feedback.change(index, |row| row.assigned(now));
-        if let Some(key) = key {
+        let sent = Sent {
+            at: now,
+            class: request.rank.class(),
+            work: self.cost(request.key).run,
+            ended: false,
+        };
+        self.feedback.change(index, |row| row.assigned(sent));
+        if let Some(key) = request.key {
             let assignment = Assignment { key, host, at: now };
             self.feedback.assumed.insert(assignment, true, lifetime);
         }
     }
 
-    /// A request that was sent to the host has ended, however.
-    pub fn finished(&mut self, host: HostId) {
+    /// A request that was sent to the host at `sent`, as [`Cluster::assigned`] was told, has ended, however.
+    pub fn finished(&mut self, host: HostId, sent: Duration, now: Duration) {
         match self.index_of(host) {
             Some(index) => {
-                self.feedback.change(index, |row| {
-                    row.in_flight = row.in_flight.saturating_sub(1);
-                });
+                self.feedback.change(index, |row| row.finished(sent, now));
             }
             None => self.feedback.departed_finished(host),
         }
@@ -164,6 +168,13 @@ impl Cluster {
             .and_then(|index| self.feedback.row(index));
         row.or_else(|| self.feedback.departed(host))
             .map_or(0, |feedback| feedback.in_flight)
+    }
+
+    /// What a request for the key is expected to cost; of a key that nobody has seen, what all do.
+    pub fn cost(&self, key: Option<KeyHash>) -> Cost {
+        let known = key.and_then(|key| self.cache.cost(key));
+        let mean = || self.table().map(Table::mean_cost);
+        known.or_else(mean).unwrap_or_default()
     }
 
     /// The identity of the host with this table index.

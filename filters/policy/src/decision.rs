@@ -22,6 +22,13 @@ pub enum Outcome {
         /// Half to one and a half times the policy's `retry_after`.
         retry_after: Duration,
     },
+    /// Decide anew, and at that time at the latest; only of [`Cluster::decide_or_hold`].
+    ///
+    /// [`Cluster::decide_or_hold`]: crate::Cluster::decide_or_hold
+    Hold {
+        /// On the clock of the decisions.
+        until: Duration,
+    },
     /// Answer that nobody is there.
     NoHost,
     /// Leave the choice to the proxy.
@@ -56,6 +63,10 @@ pub enum Reason {
     Rendezvous,
     /// Every host that is up refuses requests of this rank.
     Overloaded,
+    /// The same, but that may change in time.
+    HeldForEligible,
+    /// Hosts that have the key refuse requests of this rank, but that may change in time.
+    HeldForCached,
     /// No host of the cluster is up.
     NoHost,
     /// No table has come yet.
@@ -66,7 +77,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::KnownCached,
         Self::AssumedCached,
         Self::NotCached,
@@ -75,6 +86,8 @@ impl Reason {
         Self::Random,
         Self::Rendezvous,
         Self::Overloaded,
+        Self::HeldForEligible,
+        Self::HeldForCached,
         Self::NoHost,
         Self::NoTable,
         Self::StaleTable,
@@ -91,6 +104,8 @@ impl Reason {
             Self::Random => "random",
             Self::Rendezvous => "rendezvous",
             Self::Overloaded => "overloaded",
+            Self::HeldForEligible => "held_for_eligible",
+            Self::HeldForCached => "held_for_cached",
             Self::NoHost => "no_host",
             Self::NoTable => "no_table",
             Self::StaleTable => "stale_table",

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::hashed::Salted;
 use crate::standing::{Standing, nanos};
-use crate::{HostId, KeyHash, Load};
+use crate::{HostId, KeyHash, Load, Work};
 
 /// Assignments remembered per host between two observations of its load. Beyond them a host is so much
 /// more loaded than its peers that the exact number does not matter.
@@ -23,14 +23,30 @@ const MAX_DEPARTED: usize = 1024;
 pub(crate) struct HostFeedback {
     /// The newest of table and answers.
     pub(crate) load: Option<Load>,
-    /// When requests were sent that `load` cannot include yet, oldest first.
-    assigned: VecDeque<Duration>,
+    /// Requests that were sent and that `load` cannot include yet, oldest first.
+    assigned: VecDeque<Sent>,
+    /// How many of them are in flight, and what these are expected to cost.
+    outstanding: (u32, Work),
+    /// Requests that have ended since the load was true, or may have: when they ended and were sent.
+    ended: VecDeque<(Duration, Duration)>,
+    /// How many of those the load includes.
+    gone: u32,
     /// Requests of this VM without an answer so far.
     pub(crate) in_flight: u32,
     /// The same of the proxy's other VMs.
     pub(crate) peers_in_flight: u32,
     /// The host did not take a request; others come first until then.
     pub(crate) suspect_until: Duration,
+}
+
+/// A request on its way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sent {
+    pub(crate) at: Duration,
+    pub(crate) class: u8,
+    /// Core time that it is expected to need.
+    pub(crate) work: Duration,
+    pub(crate) ended: bool,
 }
 
 impl HostFeedback {
@@ -46,15 +62,62 @@ impl HostFeedback {
         }
     }
 
-    pub(crate) fn assigned(&mut self, now: Duration) {
+    /// How many requests are in flight that the load cannot include, and what they are expected to cost.
+    pub(crate) fn outstanding(&self) -> (u32, &Work) {
+        (self.outstanding.0, &self.outstanding.1)
+    }
+
+    /// How many requests have ended that the load includes.
+    pub(crate) fn gone(&self) -> u32 {
+        self.gone
+    }
+
+    /// The request that was sent then has ended.
+    pub(crate) fn finished(&mut self, sent: Duration, now: Duration) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        let first = self.assigned.partition_point(|other| other.at < sent);
+        let same = self.assigned.range_mut(first..);
+        let mut same = same.take_while(|other| other.at == sent);
+        if let Some(request) = same.find(|other| !other.ended) {
+            request.ended = true;
+            self.outstanding.0 = self.outstanding.0.saturating_sub(1);
+            self.outstanding.1.take(request.class, request.work);
+        }
+        if self.ended.len() == MAX_ASSIGNED_SINCE {
+            self.ended.pop_front();
+        }
+        self.ended.push_back((now, sent));
+        let observed = self.load.as_ref().map(|load| load.observed);
+        if observed.is_some_and(|observed| sent <= observed && observed < now) {
+            self.gone = self.gone.saturating_add(1);
+        }
+    }
+
+    pub(crate) fn assigned(&mut self, sent: Sent) {
         self.in_flight = self.in_flight.saturating_add(1);
-        if self.load.as_ref().is_some_and(|load| now <= load.observed) {
+        if self
+            .load
+            .as_ref()
+            .is_some_and(|load| sent.at <= load.observed)
+        {
             return;
         }
         if self.assigned.len() == MAX_ASSIGNED_SINCE {
-            self.assigned.pop_front();
+            self.forget_sent(1);
         }
-        self.assigned.push_back(now);
+        self.outstanding.0 = self.outstanding.0.saturating_add(1);
+        self.outstanding.1.add(sent.class, sent.work);
+        self.assigned.push_back(sent);
+    }
+
+    /// Forgets the oldest of what was sent.
+    fn forget_sent(&mut self, count: usize) {
+        for sent in self.assigned.drain(..count.min(self.assigned.len())) {
+            if !sent.ended {
+                self.outstanding.0 = self.outstanding.0.saturating_sub(1);
+                self.outstanding.1.take(sent.class, sent.work);
+            }
+        }
     }
 
     /// Takes the load if it is newer; says whether it was.
@@ -66,8 +129,16 @@ impl HostFeedback {
         {
             return false;
         }
-        let covered = self.assigned.partition_point(|sent| *sent <= load.observed);
-        self.assigned.drain(..covered);
+        let covered = self
+            .assigned
+            .partition_point(|sent| sent.at <= load.observed);
+        self.forget_sent(covered);
+        let over = self
+            .ended
+            .partition_point(|(ended, _)| *ended <= load.observed);
+        self.ended.drain(..over);
+        let included = |(_, sent): &&(Duration, Duration)| *sent <= load.observed;
+        self.gone = self.ended.iter().filter(included).count() as u32;
         self.load = Some(load);
         true
     }
@@ -266,8 +337,16 @@ mod tests {
         Load {
             observed: seconds(observed),
             in_progress,
-            queued: 0,
-            queuing_delay: None,
+            ..Load::default()
+        }
+    }
+
+    fn sent(second: u64) -> Sent {
+        Sent {
+            at: seconds(second),
+            class: 3,
+            work: seconds(1),
+            ended: false,
         }
     }
 
@@ -280,9 +359,9 @@ mod tests {
     fn what_was_sent_after_the_observation_is_added_to_it() {
         let mut host = HostFeedback::default();
         host.observe(load(10, 4));
-        host.assigned(seconds(9));
-        host.assigned(seconds(11));
-        host.assigned(seconds(12));
+        host.assigned(sent(9));
+        host.assigned(sent(11));
+        host.assigned(sent(12));
         assert_eq!(in_progress(&host, 12), 6);
         assert!(host.observe(load(12, 1)));
         assert_eq!(in_progress(&host, 12), 3, "three are in flight from here");
@@ -296,7 +375,7 @@ mod tests {
     fn a_stale_load_counts_for_nothing_but_what_is_in_flight_does() {
         let mut host = HostFeedback::default();
         host.observe(load(0, 50));
-        host.assigned(seconds(8));
+        host.assigned(sent(8));
         assert_eq!(in_progress(&host, 9), 1);
     }
 
@@ -305,7 +384,7 @@ mod tests {
         let (a, b) = (HostId(1), HostId(2));
         let mut feedback = Feedback::default();
         feedback.relay(&[], &[a, b]);
-        feedback.change(1, |row| row.assigned(seconds(1))).unwrap();
+        feedback.change(1, |row| row.assigned(sent(1))).unwrap();
         feedback.relay(&[a, b], &[a]);
         assert_eq!(feedback.departed(b).unwrap().in_flight, 1);
         feedback.relay(&[a], &[a, b]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 use std::time::Duration;
 
-use crate::{HostId, Level};
+use crate::{HostId, Level, Work};
 
 /// Whether a host takes requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub enum HostState {
 }
 
 /// A host's figures at one moment.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Load {
     /// When they were true.
     pub observed: Duration,
@@ -25,6 +25,10 @@ pub struct Load {
     pub queued: u32,
     /// Mean wait of jobs in the queue over the host's last window.
     pub queuing_delay: Option<Duration>,
+    /// Cores in use.
+    pub busy_cores: Option<u32>,
+    /// Core time that its waiting jobs are expected to need.
+    pub work: Option<Work>,
 }
 
 impl Load {
@@ -47,13 +51,29 @@ pub struct Host {
     pub level: Level,
     /// Thousandths of a core at nominal speed; 0 where unknown.
     pub capacity_millicores: u32,
-    /// When it goes away by itself; 0 where it does not.
-    pub preempt_at_unix_ms: u64,
+    /// How fast it does its work beside the others, in thousandths; 0 where unknown.
+    pub speed_permille: u32,
+    /// When it goes away by itself, on the clock of decisions; none where it does not.
+    pub preempt_at: Option<Duration>,
 }
 
 impl Host {
     /// Its identity.
     pub fn id(&self) -> HostId {
         HostId::of(&self.address)
+    }
+
+    /// Whole cores; none where unknown.
+    pub(crate) fn cores(&self) -> Option<u32> {
+        let millicores = self.capacity_millicores;
+        (millicores > 0).then(|| (millicores.saturating_add(500) / 1000).max(1))
+    }
+
+    /// Beside the others, 1 where unknown.
+    pub(crate) fn speed(&self) -> f64 {
+        match self.speed_permille {
+            0 => 1.0,
+            permille => f64::from(permille) / 1000.0,
+        }
     }
 }

@@ -3,6 +3,7 @@
 
 mod baseline;
 mod dynamic;
+mod estimate;
 mod random;
 mod rendezvous;
 
@@ -27,6 +28,8 @@ pub enum Selection {
     Rendezvous,
     /// Where the key is cached, then where least is in progress (section 9.2.3).
     Dynamic,
+    /// Where it is expected to be done first.
+    Estimate,
 }
 
 /// What a selection policy is given.
@@ -68,6 +71,7 @@ impl Selection {
         let Some(key) = candidates.request.key else {
             return match self {
                 Self::Dynamic => dynamic::least_in_progress(candidates, rng),
+                Self::Estimate => estimate::select(candidates, None, rng),
                 _ => (random::select(candidates, rng), Reason::NoKey),
             };
         };
@@ -76,6 +80,7 @@ impl Selection {
             Self::Random => (random::select(candidates, rng), Reason::Random),
             Self::Rendezvous => (rendezvous::select(candidates, key), Reason::Rendezvous),
             Self::Dynamic => dynamic::select(candidates, key, rng),
+            Self::Estimate => estimate::select(candidates, Some(key), rng),
         }
     }
 }

@@ -29,6 +29,16 @@ impl Clock {
         let (now, stale_after) = (nanos(now), nanos(stale_after));
         Self { now, stale_after }
     }
+
+    /// Since then, in nanoseconds.
+    pub(crate) fn age(self, then: Duration) -> u64 {
+        self.now.saturating_sub(nanos(then))
+    }
+
+    /// Whether what was true then is believed still.
+    pub(crate) fn believes(self, then: Duration) -> bool {
+        self.age(then) <= self.stale_after
+    }
 }
 
 impl Standing {

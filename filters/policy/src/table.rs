@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::hashed::AsIs;
+use crate::holding::{LONGEST_HOLD, MAX_HELD};
 use crate::ranked::MAX_RANKED;
-use crate::{Host, HostId, Overload, Selection};
+use crate::{Cost, Hedging, Holding, Host, HostId, Overload, Selection};
 
 /// The most hosts in one table: four times the largest fleet that is tried, to bound memory.
 pub const MAX_HOSTS: usize = 40_000;
@@ -30,6 +31,10 @@ pub struct Policy {
     pub ranked_hosts: usize,
     /// Mean of the jittered time after which a shed request may be tried again.
     pub retry_after: Duration,
+    /// For how long requests wait for a host.
+    pub holding: Holding,
+    /// When a request is tried at a second host.
+    pub hedging: Hedging,
 }
 
 impl Default for Policy {
@@ -44,6 +49,8 @@ impl Default for Policy {
             // The production system of document 001 tries three hosts (section 4.1).
             ranked_hosts: 3,
             retry_after: Duration::from_secs(1),
+            holding: Holding::default(),
+            hedging: Hedging::default(),
         }
     }
 }
@@ -66,6 +73,16 @@ pub enum TableError {
     BadShardCount { count: u32 },
     #[error("policy.ranked_hosts: {count} is not in 1..={MAX_RANKED}")]
     BadRankedHosts { count: usize },
+    #[error("policy.holding.{field}: {hold:?} is over {LONGEST_HOLD:?}")]
+    BadHold { field: &'static str, hold: Duration },
+    #[error("policy.holding.max_held: {count} is not in 1..={MAX_HELD}")]
+    BadMaxHeld { count: usize },
+    #[error("policy.hedging.{field}: {value} is not in 1..={most}")]
+    BadHedging {
+        field: &'static str,
+        value: u32,
+        most: u32,
+    },
 }
 
 /// The most of a text that an error repeats: a refusal has to fit into a message.
@@ -100,6 +117,7 @@ pub struct Table {
     ids: Arc<[HostId]>,
     index_of: Arc<HashMap<HostId, u32, BuildHasherDefault<AsIs>>>,
     cache_shards: u32,
+    mean_cost: Cost,
 }
 
 impl Table {
@@ -110,6 +128,8 @@ impl Table {
                 count: policy.ranked_hosts,
             });
         }
+        policy.holding.check()?;
+        policy.hedging.check()?;
         if cache_shards > MAX_CACHE_SHARDS || cache_shards != 0 && !cache_shards.is_power_of_two() {
             return Err(TableError::BadShardCount {
                 count: cache_shards,
@@ -151,7 +171,19 @@ impl Table {
             ids,
             index_of: Arc::new(index_of),
             cache_shards,
+            mean_cost: Cost::default(),
         })
+    }
+
+    /// The same table, with what requests cost on average.
+    #[must_use]
+    pub fn with_mean_cost(self, mean_cost: Cost) -> Self {
+        Self { mean_cost, ..self }
+    }
+
+    /// What requests cost on average; nothing where that is not known.
+    pub fn mean_cost(&self) -> Cost {
+        self.mean_cost
     }
 
     /// How to choose.

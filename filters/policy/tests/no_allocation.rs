@@ -53,8 +53,7 @@ fn cluster(selection: Selection, open: usize) -> Cluster {
         load: Some(Load {
             observed: NOW,
             in_progress: number as u32 % 7,
-            queued: 0,
-            queuing_delay: None,
+            ..Load::default()
         }),
         level: if number % open == 0 {
             Level::ALL
@@ -62,7 +61,8 @@ fn cluster(selection: Selection, open: usize) -> Cluster {
             Level::NONE
         },
         capacity_millicores: 0,
-        preempt_at_unix_ms: 0,
+        speed_permille: 0,
+        preempt_at: None,
     };
     let policy = Policy {
         overload: Overload::Dagor,
@@ -79,7 +79,11 @@ fn cluster(selection: Selection, open: usize) -> Cluster {
         NOW,
     );
     cluster.set_cache_shard(0, shard);
-    cluster.assigned(HostId::of(&address(20)), Some(KeyHash(2)), NOW);
+    let request = Request {
+        key: Some(KeyHash(2)),
+        rank: Rank::new(16, 64),
+    };
+    cluster.assigned(HostId::of(&address(20)), &request, NOW);
     cluster
 }
 
@@ -90,6 +94,7 @@ fn a_decision_takes_no_memory_from_the_heap() {
         Selection::Random,
         Selection::Rendezvous,
         Selection::Dynamic,
+        Selection::Estimate,
     ];
     let keys = [None, Some(KeyHash(1)), Some(KeyHash(2)), Some(KeyHash(3))];
     // All open, most closed, all but one closed.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+use std::time::Duration;
+
 use prost::Message;
-use weir_policy::{CacheShard, Holder, HostId, KeyHash};
+use weir_policy::{CacheShard, Cost, Holder, HostId, KeyHash};
 
 use crate::name::parse_cache_shard_name;
 use crate::{Meta, Refusal, v1};
@@ -18,10 +20,9 @@ pub fn decode_cache_shard(name: &str, bytes: &[u8]) -> Result<(Meta, CacheShard)
         version: message.version,
     };
     let (keys, ends) = (message.keys, message.holders_end);
-    Ok((
-        meta,
-        CacheShard::new(shard, shards, hosts, keys, ends, message.holders)?,
-    ))
+    let contents = CacheShard::new(shard, shards, hosts, keys, ends, message.holders)?;
+    let contents = contents.with_costs(&message.fetch_us, &message.run_us)?;
+    Ok((meta, contents))
 }
 
 /// Collects the holders of a shard's keys and lays them out in columns.
@@ -35,6 +36,18 @@ impl ShardBuilder {
     /// is added twice.
     pub fn add(&mut self, key: KeyHash, holder: Holder) {
         self.holders.push((key, holder));
+    }
+
+    /// The message, with what requests for its keys cost where `cost` knows of any.
+    pub fn build_with(self, meta: Meta, cost: impl Fn(KeyHash) -> Option<Cost>) -> v1::CacheShard {
+        let mut message = self.build(meta);
+        let costs: Vec<_> = message.keys.iter().map(|key| cost(KeyHash(*key))).collect();
+        if costs.iter().any(Option::is_some) {
+            let costs = costs.into_iter().map(Option::unwrap_or_default);
+            let costs = costs.map(|cost| (micros(cost.fetch), micros(cost.run)));
+            (message.fetch_us, message.run_us) = costs.unzip();
+        }
+        message
     }
 
     /// The message. Holders of a key stay in the order in which they were added.
@@ -62,6 +75,12 @@ impl ShardBuilder {
             keys,
             holders_end,
             holders,
+            ..Default::default()
         }
     }
+}
+
+/// Microseconds, at most what fits: more than an hour.
+pub(crate) fn micros(time: Duration) -> u32 {
+    u32::try_from(time.as_micros()).unwrap_or(u32::MAX)
 }

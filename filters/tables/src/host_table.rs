@@ -3,7 +3,8 @@ use std::time::Duration;
 
 use prost::Message;
 use weir_policy::{
-    CLASSES, Host, HostState, Level, Overload, Policy, RANKS, Selection, Table, overload::breaker,
+    CLASSES, Cost, Hedging, Holding, Host, HostState, Level, Overload, Policy, RANKS, Selection,
+    Table, overload::breaker,
 };
 
 use crate::load::decode_load;
@@ -27,14 +28,22 @@ pub fn decode_host_table(
     }
     let policy = decode_policy(&table.policy.unwrap_or_default())?;
     let hosts = table.hosts.iter().enumerate();
+    let built = (received, table.built_unix_ms);
     let hosts = hosts
-        .map(|(index, host)| decode_host(index, host, received))
+        .map(|(index, host)| decode_host(index, host, built))
         .collect::<Result<_, _>>()?;
     let meta = Meta {
         epoch: table.epoch,
         version: table.version,
     };
-    Ok((meta, Table::new(policy, hosts, table.cache_shards)?))
+    let micros = |micros: u32| Duration::from_micros(micros.into());
+    let mean = table.mean_cost.unwrap_or_default();
+    let mean = Cost {
+        fetch: micros(mean.fetch_us),
+        run: micros(mean.run_us),
+    };
+    let table = Table::new(policy, hosts, table.cache_shards)?;
+    Ok((meta, table.with_mean_cost(mean)))
 }
 
 fn decode_policy(policy: &v1::Policy) -> Result<Policy, Refusal> {
@@ -50,7 +59,33 @@ fn decode_policy(policy: &v1::Policy) -> Result<Policy, Refusal> {
             .ranked_hosts
             .map_or(default.ranked_hosts, |hosts| hosts as usize),
         retry_after: milliseconds(policy.retry_after_ms, default.retry_after),
+        holding: decode_holding(&policy.holding.unwrap_or_default()),
+        hedging: decode_hedging(&policy.hedging.unwrap_or_default()),
     })
+}
+
+fn decode_holding(holding: &v1::Holding) -> Holding {
+    let default = Holding::default();
+    let milliseconds =
+        |field: Option<u32>, default| field.map_or(default, |ms| Duration::from_millis(ms.into()));
+    Holding {
+        for_eligible: milliseconds(holding.for_eligible_ms, default.for_eligible),
+        for_cached: milliseconds(holding.for_cached_ms, default.for_cached),
+        max_held: holding
+            .max_held
+            .map_or(default.max_held, |held| held as usize),
+    }
+}
+
+fn decode_hedging(hedging: &v1::Hedging) -> Hedging {
+    let default = Hedging::default();
+    Hedging {
+        after: hedging
+            .after_ms
+            .map_or(default.after, |ms| Duration::from_millis(ms.into())),
+        idle_percent: hedging.idle_percent.unwrap_or(default.idle_percent),
+        classes: hedging.classes.unwrap_or(default.classes),
+    }
 }
 
 fn decode_overload(policy: &v1::Policy) -> Result<Overload, Refusal> {
@@ -76,15 +111,20 @@ fn decode_selection(policy: &v1::Policy) -> Result<Selection, Refusal> {
         Ok(v1::Selection::Random) => Ok(Selection::Random),
         Ok(v1::Selection::Rendezvous) => Ok(Selection::Rendezvous),
         Ok(v1::Selection::Dynamic) => Ok(Selection::Dynamic),
+        Ok(v1::Selection::Estimate) => Ok(Selection::Estimate),
         Err(_) => Err(Refusal::UnknownValue {
             field: "policy.selection",
             value: policy.selection,
-            known: "baseline (1), random (2), rendezvous (3), dynamic (4)",
+            known: "baseline (1), random (2), rendezvous (3), dynamic (4), estimate (5)",
         }),
     }
 }
 
-fn decode_host(index: usize, host: &v1::Host, received: Duration) -> Result<Host, Refusal> {
+fn decode_host(
+    index: usize,
+    host: &v1::Host,
+    (received, built_unix_ms): (Duration, u64),
+) -> Result<Host, Refusal> {
     let state = match v1::HostState::try_from(host.state) {
         Ok(v1::HostState::Up) => HostState::Up,
         Ok(v1::HostState::Draining) => HostState::Draining,
@@ -99,15 +139,21 @@ fn decode_host(index: usize, host: &v1::Host, received: Duration) -> Result<Host
             });
         }
     };
-    let classes = host.load.as_ref().map_or(0, |load| load.queued.len());
-    if classes > CLASSES.into() {
-        let (field, value, range) = ("load.queued", classes as i64, "0..=32 classes");
-        return Err(Refusal::HostOutOfRange {
-            index,
-            field,
-            value,
-            range,
-        });
+    let load = host.load.as_ref();
+    let by_class = [
+        ("load.queued", load.map_or(0, |load| load.queued.len())),
+        ("load.work_us", load.map_or(0, |load| load.work_us.len())),
+    ];
+    for (field, classes) in by_class {
+        if classes > CLASSES.into() {
+            let (value, range) = (classes as i64, "0..=32 classes");
+            return Err(Refusal::HostOutOfRange {
+                index,
+                field,
+                value,
+                range,
+            });
+        }
     }
     let level = host.admission_level.unwrap_or(RANKS.into());
     let Some(level) = u16::try_from(level).ok().filter(|level| *level <= RANKS) else {
@@ -125,7 +171,11 @@ fn decode_host(index: usize, host: &v1::Host, received: Duration) -> Result<Host
         load: host.load.as_ref().map(|load| decode_load(load, received)),
         level: Level::admitting(level),
         capacity_millicores: host.capacity_millicores,
-        preempt_at_unix_ms: host.preempt_at_unix_ms,
+        speed_permille: host.speed_permille,
+        preempt_at: (host.preempt_at_unix_ms > 0).then(|| {
+            let left = host.preempt_at_unix_ms.saturating_sub(built_unix_ms);
+            received.saturating_add(Duration::from_millis(left))
+        }),
     })
 }
 
@@ -143,6 +193,7 @@ pub fn encode_policy(policy: &Policy) -> v1::Policy {
         Selection::Random => v1::Selection::Random,
         Selection::Rendezvous => v1::Selection::Rendezvous,
         Selection::Dynamic => v1::Selection::Dynamic,
+        Selection::Estimate => v1::Selection::Estimate,
     };
     v1::Policy {
         overload: overload.into(),
@@ -152,5 +203,15 @@ pub fn encode_policy(policy: &Policy) -> v1::Policy {
         stale_after_ms: milliseconds(policy.stale_after),
         ranked_hosts: Some(policy.ranked_hosts as u32),
         retry_after_ms: milliseconds(policy.retry_after),
+        holding: policy.holding.is_on().then(|| v1::Holding {
+            for_eligible_ms: milliseconds(policy.holding.for_eligible),
+            for_cached_ms: milliseconds(policy.holding.for_cached),
+            max_held: Some(policy.holding.max_held as u32),
+        }),
+        hedging: policy.hedging.is_on().then(|| v1::Hedging {
+            after_ms: milliseconds(policy.hedging.after),
+            idle_percent: Some(policy.hedging.idle_percent),
+            classes: Some(policy.hedging.classes),
+        }),
     }
 }

@@ -22,7 +22,7 @@ mod name;
 
 pub use cache_shard::{ShardBuilder, decode_cache_shard};
 pub use host_table::{decode_host_table, encode_policy};
-pub use load::{decode_load, encode_load};
+pub use load::{decode_load, encode_load, encode_work};
 pub use name::{CACHE_SHARD_TYPE, HOST_TABLE_TYPE, cache_shard_name, parse_cache_shard_name};
 
 /// Generated from `proto/weir/v1`.

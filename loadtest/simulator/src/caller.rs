@@ -8,8 +8,11 @@ use std::time::Duration;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use weir_control::reports::ledger::News;
+use weir_control::state::costs::Spent;
+use weir_executor::Source;
 use weir_policy::{
-    Cluster, Decision, HostId, KeyHash, Load, Outcome, Rank, Reason, Request, USERS,
+    Cluster, Decision, Held, HostId, KeyHash, Load, Outcome, Patience, Rank, Reason, Request,
+    Round, Ticket, USERS,
 };
 use weir_tables::encode_load;
 
@@ -27,11 +30,18 @@ pub(crate) struct Caller {
     offered: Vec<Rank>,
     admitted: Vec<(usize, Rank)>,
     loads: BTreeMap<usize, Load>,
+    /// Requests that wait for a host, by number.
+    held: Held<u32>,
+    /// It will look at those that wait.
+    pub(crate) looks: bool,
 }
 
 /// Where a request goes.
 pub(crate) enum Choice {
-    Send(Vec<usize>, Reason),
+    /// To the first of these; after the time also to the second.
+    Send(Vec<usize>, Reason, Option<Duration>),
+    /// It waits here.
+    Hold(Ticket),
     /// Come back after this time.
     Shed(Duration),
     NoHost,
@@ -47,6 +57,8 @@ impl Caller {
             offered: Vec::new(),
             admitted: Vec::new(),
             loads: BTreeMap::new(),
+            held: Held::default(),
+            looks: false,
         }
     }
 
@@ -69,14 +81,46 @@ impl Caller {
         }
     }
 
-    pub(crate) fn choose(&mut self, request: &Request, now: Duration) -> Choice {
+    /// What becomes of the request of this number.
+    pub(crate) fn choose(&mut self, number: u32, request: &Request, now: Duration) -> Choice {
         self.offered.push(request.rank);
-        let Decision { outcome, reason } = self.cluster.decide(request, now, &mut self.rng);
+        let patience = Patience::new(now);
+        let decision = self
+            .held
+            .decide(&self.cluster, request, patience, now, &mut self.rng);
+        if let Outcome::Hold { until } = decision.outcome {
+            self.news.held += 1;
+            let why = (until, decision.reason);
+            return Choice::Hold(self.held.hold(*request, patience, why, number));
+        }
+        self.follow(request, decision, now)
+    }
+
+    /// The next of those that wait which need not or must not wait any longer.
+    pub(crate) fn next_held(&mut self, round: &mut Round, now: Duration) -> Option<(u32, Choice)> {
+        let next = self.held.next(&self.cluster, round, now, &mut self.rng);
+        let (number, request, decision) = next?;
+        Some((number, self.follow(&request, decision, now)))
+    }
+
+    /// Whether any request waits here.
+    pub(crate) fn holds(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    /// Nobody wants the held request any more.
+    pub(crate) fn left(&mut self, ticket: Ticket) {
+        self.held.remove(ticket);
+    }
+
+    fn follow(&mut self, request: &Request, decision: Decision, now: Duration) -> Choice {
+        let Decision { outcome, reason } = decision;
         match outcome {
             Outcome::Send(ranked) => {
                 // All hosts are in every table, in the order of their numbers.
                 let hosts = ranked.as_slice().iter().map(|host| *host as usize);
-                Choice::Send(hosts.collect(), reason)
+                let hedge = self.cluster.hedge(&ranked, request, now);
+                Choice::Send(hosts.collect(), reason, hedge)
             }
             Outcome::Shed { retry_after } => {
                 self.news.shed += 1;
@@ -84,15 +128,16 @@ impl Caller {
             }
             Outcome::NoHost => Choice::NoHost,
             // Envoy's own policy, whose choice no table guides.
-            Outcome::Fallback => {
-                Choice::Send(vec![self.rng.random_range(0..self.names.len())], reason)
+            Outcome::Fallback | Outcome::Hold { .. } => {
+                let any = self.rng.random_range(0..self.names.len());
+                Choice::Send(vec![any], reason, None)
             }
         }
     }
 
     pub(crate) fn sent(&mut self, host: usize, request: &Request, now: Duration) {
         let (id, _) = self.names[host];
-        self.cluster.assigned(id, request.key, now);
+        self.cluster.assigned(id, request, now);
         self.admitted.push((host, request.rank));
         if let Some(key) = request.key {
             self.news.assignments.push((key, id, now));
@@ -100,24 +145,41 @@ impl Caller {
     }
 
     /// A request has ended: answered, with the host's load on it, or not.
-    pub(crate) fn ended(&mut self, host: usize, load: Option<Load>, now: Duration) {
+    pub(crate) fn ended(
+        &mut self,
+        (host, sent): (usize, Duration),
+        load: Option<Load>,
+        spent: Option<(KeyHash, &weir_executor::Spent)>,
+        now: Duration,
+    ) {
         let (id, _) = self.names[host];
-        self.cluster.finished(id);
+        self.held.answered();
+        self.cluster.finished(id, sent, now);
         self.cluster.answered(id);
+        if let Some((key, spent)) = spent {
+            self.news.spent.push(Spent {
+                key,
+                host: id,
+                fetch: (spent.source == Source::Miss).then_some(spent.cost.fetch),
+                run: spent.cost.run,
+            });
+        }
         if let Some(load) = load {
             self.cluster.observed(id, load.clone(), now);
             self.loads.insert(host, load);
         }
     }
 
-    pub(crate) fn gave_up(&mut self, host: usize) {
-        self.cluster.finished(self.names[host].0);
+    pub(crate) fn gave_up(&mut self, (host, sent): (usize, Duration), now: Duration) {
+        self.held.answered();
+        self.cluster.finished(self.names[host].0, sent, now);
     }
 
     /// The host did not take the request, or was gone before it answered.
-    pub(crate) fn failed(&mut self, host: usize, now: Duration) {
+    pub(crate) fn failed(&mut self, (host, sent): (usize, Duration), now: Duration) {
         let (id, _) = self.names[host];
-        self.cluster.finished(id);
+        self.held.answered();
+        self.cluster.finished(id, sent, now);
         self.cluster.failed(id, now);
     }
 

@@ -14,7 +14,7 @@ use weir_control::state::cluster::Cluster;
 use weir_control::state::host::Observed;
 use weir_control::tables;
 use weir_policy::{CacheShard, HostId, Table};
-use weir_tables::{Meta, cache_shard_name, decode_cache_shard, decode_host_table};
+use weir_tables::{Meta, cache_shard_name, decode_cache_shard, decode_host_table, encode_work};
 
 use crate::Scenario;
 use crate::host::Host;
@@ -49,7 +49,7 @@ impl Control {
             address: address.clone(),
             metrics_address: address.clone(),
             cache_address: address.clone(),
-            capacity_millicores: 0,
+            capacity_millicores: scenario.host.cores as u32 * 1000,
             preempt_at_unix_ms: 0,
             draining: false,
         };
@@ -105,6 +105,8 @@ impl Control {
             in_progress: Some(load.in_progress),
             queued: Some(vec![load.queued]),
             queuing_delay: load.queuing_delay,
+            busy_cores: load.busy_cores,
+            work: load.work.as_ref().map(encode_work),
         };
         self.cluster.changed |= known.observe(Observed {
             figures,
@@ -128,7 +130,8 @@ impl Control {
         let mut shards = Vec::new();
         for shard in self.cluster.holdings.take_changed(now) {
             let meta = self.meta();
-            let message = tables::cache_shard(&self.cluster.holdings, shard, meta);
+            let message =
+                tables::cache_shard(&self.cluster.holdings, &self.cluster.costs, shard, meta);
             let name = cache_shard_name(NAME, self.cluster.holdings.shards(), shard);
             let bytes = message.encode_to_vec();
             let holdings = &mut self.cluster.holdings;
@@ -138,7 +141,8 @@ impl Control {
         }
         let table = self.cluster.is_due(now).then(|| {
             let meta = self.meta();
-            let message = tables::host_table(NAME, &self.cluster, meta, now);
+            let unix_ms = now.as_millis() as u64;
+            let message = tables::host_table(NAME, &self.cluster, meta, now, unix_ms);
             self.cluster.changed = false;
             self.cluster.built = Some(now);
             decode_host_table(NAME, &message.encode_to_vec(), now)

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rustc_hash::FxHashMap;
 use weir_control::sources::cache::Changes;
 use weir_executor::{Emulator, Event, Full, JobId, Modelled, Request, Spent};
-use weir_policy::{KeyHash, Load};
+use weir_policy::{KeyHash, Load, Work};
 
 use crate::Scenario;
 use crate::scenario::Accept;
@@ -116,6 +116,8 @@ impl Host {
             in_progress: load.in_progress,
             queued: load.queued.iter().sum(),
             queuing_delay: load.queuing_delay,
+            busy_cores: Some(load.busy_cores),
+            work: Some(Work::by_class(load.work)),
         }
     }
 

@@ -4,8 +4,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use weir_executor::{JobId, Spent};
-use weir_policy::{Load, Request};
+use weir_executor::JobId;
+use weir_policy::{Request, Ticket};
 
 use crate::ended::Ended;
 use crate::workload::Job;
@@ -24,15 +24,21 @@ pub(crate) struct Pending {
     pub(crate) connection: u32,
     /// When the attempt began.
     pub(crate) began: Duration,
-    /// Where it is; none while it backs off.
+    /// Where it is; none while it backs off or waits at its caller.
     pub(crate) at: Option<Place>,
-    /// What the host has sent back, until it arrives.
-    pub(crate) answer: Option<(Spent, Option<Load>)>,
+    /// Where it is too, by the same connection's number.
+    pub(crate) second: Option<Place>,
+    /// When the second host is tried, counted from the sending.
+    pub(crate) hedge: Option<Duration>,
+    /// While it waits at its caller.
+    pub(crate) held: Option<Ticket>,
 }
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place {
     pub(crate) host: usize,
+    /// When it was sent there.
+    pub(crate) sent: Duration,
     /// Once the host has taken it: the job, and when.
     pub(crate) job: Option<(JobId, Duration)>,
     /// A joblet of it has had a core.
@@ -50,8 +56,15 @@ impl Pending {
             connection: 0,
             began: Duration::ZERO,
             at: None,
-            answer: None,
+            second: None,
+            hedge: None,
+            held: None,
         }
+    }
+
+    /// The second host, unless the connection has ended.
+    pub(crate) fn second_at(&self, connection: u32) -> Option<Place> {
+        self.second.filter(|_| self.connection == connection)
     }
 
     /// The host that this connection goes to, unless it has ended.

@@ -2,13 +2,17 @@
 //! The loop: one event after the other.
 
 mod fleet;
+mod held;
 mod request;
+mod second;
 
 use std::rc::Rc;
 use std::time::Duration;
 
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
+use weir_executor::Spent;
+use weir_policy::Load;
 
 use crate::agenda::Agenda;
 use crate::caller::Caller;
@@ -39,13 +43,20 @@ enum Event {
     /// A joblet ends at a host.
     Wake(usize),
     /// An answer reaches its caller.
-    Answer(u32, u32),
+    Answer(u32, u32, Box<(Spent, Option<Load>)>),
+    /// The first host takes long.
+    TrySecond(u32, u32),
+    ReachSecond(u32, u32),
+    /// An answer of the second host.
+    AnswerSecond(u32, u32, Box<(Spent, Option<Load>)>),
     /// The host has had the request in its queue for too long.
     QueueTimeout(u32, u32),
     /// The caller has waited too long for the answer.
     ReadTimeout(u32, u32),
     /// A request's patience ends.
     Deadline(u32),
+    /// A caller looks at those that wait there.
+    Look(usize),
     Poll(usize),
     Report(usize),
     Publish,
@@ -97,8 +108,6 @@ struct Simulation<'a, J, F> {
     /// How many will come because another has ended.
     following: usize,
     pending: AllPending,
-    /// Requests that a host has just answered, and their connections; empty between events.
-    answers: Vec<(u32, u32)>,
     /// Lives of hosts so far, which name their caches.
     lives: u64,
 }
@@ -124,7 +133,6 @@ impl<'a, J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'a, J, F> {
             came: 0,
             following: 0,
             pending: AllPending::default(),
-            answers: Vec::new(),
             lives,
         }
     }
@@ -181,12 +189,20 @@ impl<'a, J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'a, J, F> {
             }
             Event::Reset(request, connection) => self.reset(request, connection, now),
             Event::Wake(host) => self.wake(host, now),
-            Event::Answer(request, connection) => self.answer(request, connection, now),
+            Event::Answer(request, connection, answer) => {
+                self.answer(request, connection, *answer, now);
+            }
+            Event::TrySecond(request, connection) => self.try_second(request, connection, now),
+            Event::ReachSecond(request, connection) => self.reach_second(request, connection, now),
+            Event::AnswerSecond(request, connection, answer) => {
+                self.answer_second(request, connection, *answer, now);
+            }
             Event::QueueTimeout(request, connection) => {
                 self.queue_timeout(request, connection, now);
             }
             Event::ReadTimeout(request, connection) => self.read_timeout(request, connection, now),
             Event::Deadline(request) => self.give_up(request, now),
+            Event::Look(caller) => self.look(caller, now),
             Event::Poll(host) => self.poll(host, now),
             Event::Report(caller) => {
                 let news = self.callers[caller].report(now);

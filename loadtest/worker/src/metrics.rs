@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the host tells Prometheus.
 
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use prometheus_client::encoding::EncodeLabelSet;
@@ -58,6 +59,7 @@ pub struct Families {
     in_progress: Gauge,
     busy_cores: Gauge,
     queued: Family<PriorityLabel, Gauge>,
+    work: Family<PriorityLabel, Gauge<f64, AtomicU64>>,
     stalled: Family<KindLabel, Gauge>,
     queuing_delay: Family<PriorityLabel, Histogram>,
     joblet_seconds: Family<KindLabel, Histogram>,
@@ -76,6 +78,7 @@ impl Default for Families {
             in_progress: Gauge::default(),
             busy_cores: Gauge::default(),
             queued: Family::default(),
+            work: Family::default(),
             stalled: Family::default(),
             queuing_delay: Family::new_with_constructor(histogram),
             joblet_seconds: Family::new_with_constructor(histogram),
@@ -117,6 +120,12 @@ impl Families {
             "queued",
             "Jobs that wait for a core, by priority class",
             self.queued.clone(),
+        );
+        r.register(
+            "work_seconds",
+            "Core time that waiting jobs are expected to need, by priority class: what jobs of their keys \
+             have needed lately",
+            self.work.clone(),
         );
         r.register(
             "stalled_joblets",
@@ -170,6 +179,10 @@ impl Families {
             self.queued
                 .get_or_create(&PriorityLabel { priority: *class })
                 .set(i64::from(queued.copied().unwrap_or(0)));
+            let work = picture.load.work.get(usize::from(*class));
+            self.work
+                .get_or_create(&PriorityLabel { priority: *class })
+                .set(work.copied().unwrap_or_default().as_secs_f64());
         }
         for (kind, stalled) in Kind::ALL.into_iter().zip(picture.load.stalled) {
             let label = KindLabel { kind: kind.name() };

@@ -5,8 +5,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_saphyr::Spanned;
+use weir_policy::holding::{LONGEST_HOLD, MAX_HELD};
 use weir_policy::overload::breaker;
-use weir_policy::{MAX_CACHE_SHARDS, MAX_HOSTS, Overload, Policy, Selection, dagor};
+use weir_policy::{
+    CLASSES, Hedging, Holding, MAX_CACHE_SHARDS, MAX_HOSTS, Overload, Policy, Selection, dagor,
+};
 
 use super::field::Scope;
 use super::{Reader, beside};
@@ -98,6 +101,7 @@ fn policy(written: &written::Policy, scope: &Scope<'_>) -> Result<Policy, Error>
                 ("random", Selection::Random),
                 ("rendezvous", Selection::Rendezvous),
                 ("dynamic", Selection::Dynamic),
+                ("estimate", Selection::Estimate),
             ],
         )?,
         assumed_cached: scope.duration(
@@ -125,6 +129,52 @@ fn policy(written: &written::Policy, scope: &Scope<'_>) -> Result<Policy, Error>
             default.retry_after,
             ms(1000)..=ms(3_600_000),
         )?,
+        holding: holding(&written.holding, &scope.section("holding"))?,
+        hedging: hedging(&written.hedging, &scope.section("hedging"))?,
+    })
+}
+
+fn holding(written: &written::Holding, scope: &Scope<'_>) -> Result<Holding, Error> {
+    let default = Holding::default();
+    let range = || ms(0)..=LONGEST_HOLD;
+    Ok(Holding {
+        for_eligible: scope.duration(
+            &written.for_eligible,
+            "for_eligible",
+            default.for_eligible,
+            range(),
+        )?,
+        for_cached: scope.duration(
+            &written.for_cached,
+            "for_cached",
+            default.for_cached,
+            range(),
+        )?,
+        max_held: scope.whole(
+            &written.max_held,
+            "max_held",
+            default.max_held as u64,
+            1..=MAX_HELD as u64,
+        )? as usize,
+    })
+}
+
+fn hedging(written: &written::Hedging, scope: &Scope<'_>) -> Result<Hedging, Error> {
+    let default = Hedging::default();
+    Ok(Hedging {
+        after: scope.duration(&written.after, "after", default.after, ms(0)..=ms(60_000))?,
+        idle_percent: scope.whole(
+            &written.idle_percent,
+            "idle_percent",
+            default.idle_percent.into(),
+            1..=100,
+        )? as u32,
+        classes: scope.whole(
+            &written.classes,
+            "classes",
+            default.classes.into(),
+            1..=u64::from(CLASSES),
+        )? as u32,
     })
 }
 
@@ -307,6 +357,8 @@ fn scrape(written: &written::Scrape, scope: &Scope<'_>) -> Result<Scrape, Error>
             "queuing_delay",
             "weir_host_queuing_delay_seconds",
         )?,
+        busy_cores: name(&metrics.busy_cores, "busy_cores", "weir_host_busy_cores")?,
+        work: name(&metrics.work, "work", "weir_host_work_seconds")?,
         draining: name(&metrics.draining, "draining", "weir_host_draining")?,
     })
 }

@@ -21,7 +21,8 @@ fn report(proxy: &str, slot: u32, epoch: u64, offered: u64) -> v1::Report {
         hosts: vec![host],
         offered: count(offered),
         shed: offered - offered / 2,
-        assignments: vec![],
+        held: offered / 4,
+        ..Default::default()
     };
     let record = v1::VmRecord {
         slot,
@@ -69,6 +70,7 @@ fn a_new_life_of_a_vm_counts_from_zero() {
     assert_eq!(news["c"].offered[&rank], 8);
     assert_eq!(news["c"].admitted["a:1"][&rank], 4);
     assert_eq!((news["c"].shed, news["c"].outcomes), (4, [4, 0, 0, 0]));
+    assert_eq!(news["c"].held, 2);
     assert_eq!(
         offered(&mut ledger, &report("p", 0, 1, 1001)),
         1,

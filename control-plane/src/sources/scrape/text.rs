@@ -15,6 +15,10 @@ pub struct Page {
     pub in_progress: Option<u32>,
     /// Jobs queued by business class; without the label they count as the most important.
     pub queued: Option<Vec<u32>>,
+    /// Cores in use.
+    pub busy_cores: Option<u32>,
+    /// Core time that jobs are expected to need still, in microseconds, by business class.
+    pub work: Option<Vec<u64>>,
     /// Of the queuing delay.
     pub delay: Option<Totals>,
     /// The host wants no new requests. A host without such a figure never says so.
@@ -31,6 +35,8 @@ pub fn read(page: &str, names: &Scrape) -> Page {
     );
     let mut in_progress = Gathered::of(&names.in_progress);
     let mut queued = Gathered::of(&names.queued);
+    let mut busy_cores = Gathered::of(&names.busy_cores);
+    let mut work = Gathered::of(&names.work);
     let (mut seconds, mut jobs) = (Gathered::of(&sum), Gathered::of(&count));
     let mut draining = Gathered::of(&names.draining);
     for line in page.lines() {
@@ -38,6 +44,8 @@ pub fn read(page: &str, names: &Scrape) -> Page {
         for metric in [
             &mut in_progress,
             &mut queued,
+            &mut busy_cores,
+            &mut work,
             &mut seconds,
             &mut jobs,
             &mut draining,
@@ -58,16 +66,17 @@ pub fn read(page: &str, names: &Scrape) -> Page {
     let total =
         |samples: Vec<(Option<String>, f64)>| samples.iter().map(|(_, value)| value).sum::<f64>();
     let in_progress = figure(in_progress.samples()).map(|samples| total(samples) as u32);
-    let by_class = queued
-        .samples()
-        .and_then(|samples| by_class(&names.queued, samples));
-    let queued = match by_class {
-        Ok(queued) => Some(queued),
-        Err(complaint) => {
-            figure(Err(complaint));
-            None
-        }
-    };
+    let queued = figure(queued.samples());
+    let queued = queued.map(|samples| by_class(&names.queued, samples));
+    let queued = queued.and_then(|classes| {
+        let classes = classes.map_err(|complaint| figure(Err(complaint))).ok()?;
+        Some(classes.into_iter().map(|jobs| jobs as u32).collect())
+    });
+    // Few hosts tell these, and nobody misses them.
+    let busy_cores = busy_cores.samples().ok();
+    let work = work.samples().ok();
+    let work = work.and_then(|samples| by_class(&names.work, samples).ok());
+    let micros = |seconds: f64| (seconds * 1e6) as u64;
     let seconds = figure(seconds.samples()).map(total);
     let jobs = figure(jobs.samples()).map(total);
     let delay = seconds
@@ -77,14 +86,16 @@ pub fn read(page: &str, names: &Scrape) -> Page {
     Page {
         in_progress,
         queued,
+        busy_cores: busy_cores.map(|samples| total(samples) as u32),
+        work: work.map(|work| work.into_iter().map(micros).collect()),
         delay,
         draining: draining.is_ok_and(|samples| total(samples) > 0.0),
         complaints,
     }
 }
 
-fn by_class(name: &str, samples: Vec<(Option<String>, f64)>) -> Result<Vec<u32>, String> {
-    let mut queued = Vec::new();
+fn by_class(name: &str, samples: Vec<(Option<String>, f64)>) -> Result<Vec<f64>, String> {
+    let mut sums = Vec::new();
     for (label, value) in samples {
         let class = match &label {
             None => 0,
@@ -96,12 +107,12 @@ fn by_class(name: &str, samples: Vec<(Option<String>, f64)>) -> Result<Vec<u32>,
                     format!("{name}: priority {label:?} is not in 0 to {}", CLASSES - 1)
                 })?,
         };
-        if queued.len() <= class {
-            queued.resize(class + 1, 0u32);
+        if sums.len() <= class {
+            sums.resize(class + 1, 0.0);
         }
-        queued[class] = queued[class].saturating_add(value as u32);
+        sums[class] += value;
     }
-    Ok(queued)
+    Ok(sums)
 }
 
 /// The samples of one metric.

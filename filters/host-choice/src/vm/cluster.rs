@@ -2,11 +2,13 @@
 //! One cluster in one VM: what decisions are made by, what was counted, which resources were read.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 use std::time::Duration;
 
-use weir_policy::{CacheShard, Cluster};
+use weir_policy::{CacheShard, Cluster, Held};
 use weir_tables::{decode_cache_shard, decode_host_table, parse_cache_shard_name};
 
+use crate::held::Waiting;
 use crate::index::{Entry, Kind};
 use crate::record::Counters;
 use crate::shared;
@@ -18,6 +20,7 @@ pub(super) struct ClusterState {
     pub(super) roots: usize,
     pub(super) cluster: Cluster,
     pub(super) counters: Counters,
+    pub(super) held: Held<Rc<Waiting>>,
     /// By kind and name, when the resource that was taken was written.
     seen: BTreeMap<(Kind, String), u64>,
 }

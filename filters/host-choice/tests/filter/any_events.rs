@@ -5,7 +5,8 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
 use prost::Message;
 use weir_tables::discovery::DeltaDiscoveryResponse;
-use weir_testkit::{HttpStream, Vm};
+use weir_tables::v1;
+use weir_testkit::{Action, HttpStream, Vm};
 
 use weir_harness::{
     A, B, C, Proxy, RULES, SHARING, VM_ID, busy, cached, milliseconds, resource, table, up,
@@ -49,6 +50,8 @@ enum Event {
         overload: i32,
         selection: i32,
         shards: u32,
+        /// Requests may wait and be hedged.
+        late: bool,
     },
     Shards {
         version: u64,
@@ -88,9 +91,9 @@ fn event() -> impl Strategy<Value = Event> {
             .prop_map(|(request, host, status, orca)| Event::Response { request, host, status, orca }),
         8 => (any::<usize>(), prop_oneof![Just(0), Just(0x20), any::<u64>()])
             .prop_map(|(request, flags)| Event::End { request, flags }),
-        4 => (0..9u64, 0..8u8, 0..5i32, 0..6i32, prop_oneof![Just(0), Just(1), Just(2), Just(4), Just(3)])
-            .prop_map(|(version, hosts, overload, selection, shards)|
-                Event::Table { version, hosts, overload, selection, shards }),
+        4 => (0..9u64, 0..8u8, 0..5i32, 0..6i32, prop_oneof![Just(0), Just(1), Just(2), Just(4), Just(3)], any::<bool>())
+            .prop_map(|(version, hosts, overload, selection, shards, late)|
+                Event::Table { version, hosts, overload, selection, shards, late }),
         3 => (0..9u64, prop_oneof![Just(1u32), Just(2), Just(4)])
             .prop_map(|(version, shards)| Event::Shards { version, shards }),
         3 => (any::<usize>(), any::<u8>(), any::<usize>())
@@ -154,6 +157,7 @@ impl World {
                 overload,
                 selection,
                 shards,
+                late,
             } => {
                 let chosen = [A, B, C].into_iter().enumerate();
                 let chosen = chosen.filter(|(bit, _)| hosts >> bit & 1 == 1);
@@ -161,6 +165,17 @@ impl World {
                 let mut table = table(version, hosts);
                 let policy = table.policy.as_mut().unwrap();
                 (policy.overload, policy.selection) = (overload, selection);
+                if late {
+                    policy.holding = Some(v1::Holding {
+                        for_eligible_ms: Some(200),
+                        for_cached_ms: Some(100),
+                        max_held: Some(3),
+                    });
+                    policy.hedging = Some(v1::Hedging {
+                        after_ms: Some(10),
+                        ..Default::default()
+                    });
+                }
                 table.cache_shards = shards;
                 self.send_resources(vec![resource(&table)]);
             }
@@ -202,7 +217,8 @@ impl World {
         let Some((request, answered)) = self.open.get_mut(request % open) else {
             return;
         };
-        if std::mem::replace(answered, true) {
+        // One that is held, or was answered after it was, gets no answer of a host.
+        if request.action() == Action::Pause || std::mem::replace(answered, true) {
             return;
         }
         let address = [A, B, C, "192.0.2.1:1", "not an address"][host];
@@ -310,6 +326,7 @@ proptest! {
         world.proxy.run(SHARING);
         let proxy = &world.proxy;
         prop_assert_eq!(in_flight(proxy), 0);
+        prop_assert_eq!(proxy.host.metrics().gauge("weir_held_requests"), 0);
         prop_assert!(proxy.streams("AggregatedDiscoveryService").len() <= 1);
     }
 }

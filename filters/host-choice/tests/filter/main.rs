@@ -7,6 +7,8 @@ mod configuration;
 mod cost;
 mod decisions;
 mod headers;
+mod hedging;
+mod holding;
 mod lease;
 mod refusals;
 mod reports;

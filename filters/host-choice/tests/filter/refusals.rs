@@ -61,6 +61,7 @@ fn bad_shards() -> Vec<(Resource, &'static str)> {
         keys: keys.to_vec(),
         holders_end: ends.to_vec(),
         holders: holders.to_vec(),
+        ..Default::default()
     };
     let first = |message: v1::CacheShard| shard(2, 0, &message);
     let older = v1::CacheShard {

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use weir_policy::{Outcome, Rank, Reason, Request, Selection};
 
-use crate::fleet::{NOW, cache, chosen, cluster, host, id, key, load, named, rng, seconds, select};
+use crate::fleet::{
+    NOW, cache, chosen, cluster, host, id, key, load, named, request, rng, seconds, select,
+};
 use crate::history::{HOSTS, KEYS, World, histories};
 
 proptest! {
@@ -53,7 +55,7 @@ fn a_known_holder_comes_before_an_assumed_one_and_that_before_the_idle() {
     let first = |host: usize| {
         named(
             &cluster,
-            &cluster.decide(&crate::fleet::request(Some(key(1))), NOW, &mut rng(1)),
+            &cluster.decide(&request(Some(key(1))), NOW, &mut rng(1)),
         )[host]
     };
     assert_eq!(first(0), id(4));
@@ -80,7 +82,7 @@ fn what_was_sent_a_moment_ago_is_added_so_that_a_burst_spreads() {
     let mut rng = rng(4);
     for number in 0..140 {
         let host = chosen(&cluster, Some(key(number)), &mut rng);
-        cluster.assigned(host, Some(key(number)), NOW);
+        cluster.assigned(host, &request(Some(key(number))), NOW);
     }
     for number in 0..14 {
         assert_eq!(cluster.in_flight(id(number)), 10);
@@ -107,14 +109,10 @@ fn a_large_fleet_is_sampled_and_its_loaded_hosts_are_rarely_taken() {
 #[test]
 fn a_key_stops_being_assumed_cached_when_its_time_is_over() {
     let mut cluster = cluster(select(Selection::Dynamic), (0..14).map(host).collect());
-    cluster.assigned(id(3), Some(key(1)), NOW);
-    cluster.finished(id(3));
+    cluster.assigned(id(3), &request(Some(key(1))), NOW);
+    cluster.finished(id(3), NOW, NOW);
     let reason = |later| {
-        let decision = cluster.decide(
-            &crate::fleet::request(Some(key(1))),
-            NOW + later,
-            &mut rng(6),
-        );
+        let decision = cluster.decide(&request(Some(key(1))), NOW + later, &mut rng(6));
         decision.reason
     };
     assert_eq!(reason(seconds(10)), Reason::AssumedCached);

@@ -53,6 +53,7 @@ fn check_outcome(
             prop_assert_eq!(decision.reason, Reason::Overloaded);
             check_retry_after(retry_after, &table.policy)?;
         }
+        Outcome::Hold { .. } => prop_assert!(false, "only who may wait is held"),
         Outcome::NoHost => {
             prop_assert!(!world.is_stale() && world.up() == 0);
             prop_assert_eq!(decision.reason, Reason::NoHost);

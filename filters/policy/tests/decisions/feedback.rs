@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use weir_policy::{Assignment, Cluster, HostId, Selection};
 
-use crate::fleet::{NOW, chosen, cluster, host, id, key, millis, rng, seconds, select, table};
+use crate::fleet::{
+    NOW, chosen, cluster, host, id, key, millis, request, rng, seconds, select, table,
+};
 
 /// Hosts 0..4 stay; 4..8 come and go.
 fn fleet(present: u8) -> weir_policy::Table {
@@ -43,11 +45,12 @@ proptest! {
             match step {
                 Step::Send if cluster.table().is_some() => {
                     let host = chosen(&cluster, None, &mut rng);
-                    cluster.assigned(host, None, NOW);
+                    cluster.assigned(host, &request(None), NOW);
                     in_flight.push(host);
                 }
                 Step::End(which) if !in_flight.is_empty() => {
-                    cluster.finished(in_flight.swap_remove(which.index(in_flight.len())));
+                    let host = in_flight.swap_remove(which.index(in_flight.len()));
+                    cluster.finished(host, NOW, NOW);
                 }
                 Step::Fleet(present) => cluster.set_table(fleet(present), NOW, NOW),
                 Step::NoTable => cluster.remove_table(),
@@ -62,11 +65,11 @@ proptest! {
             }
         }
         for host in in_flight {
-            cluster.finished(host);
+            cluster.finished(host, NOW, NOW);
         }
         for host in (0..8).map(id) {
             prop_assert_eq!(cluster.in_flight(host), 0);
-            cluster.finished(host);
+            cluster.finished(host, NOW, NOW);
             prop_assert_eq!(cluster.in_flight(host), 0, "one end too many does no harm");
         }
     }
@@ -82,7 +85,7 @@ fn a_host_that_failed_comes_after_the_others_until_it_answers_or_a_second_is_ove
     ] {
         let mut cluster = cluster(select(selection), (0..3).map(host).collect());
         let first = |cluster: &Cluster, now| {
-            let decision = cluster.decide(&crate::fleet::request(Some(key(1))), now, &mut rng(1));
+            let decision = cluster.decide(&request(Some(key(1))), now, &mut rng(1));
             crate::fleet::named(cluster, &decision)[0]
         };
         let usual = first(&cluster, NOW);
@@ -102,7 +105,7 @@ fn what_a_peer_tells_late_or_twice_does_not_shorten_what_is_assumed() {
         host: id(2),
         at: NOW,
     };
-    cluster.assigned(id(2), Some(key(1)), NOW + millis(500));
+    cluster.assigned(id(2), &request(Some(key(1))), NOW + millis(500));
     for _ in 0..3 {
         cluster.assigned_by_peer(told);
     }

@@ -42,7 +42,7 @@ pub(crate) fn load(observed: Duration, in_progress: u32, queued: u32) -> Load {
         observed,
         in_progress,
         queued,
-        queuing_delay: None,
+        ..Load::default()
     }
 }
 
@@ -54,7 +54,8 @@ pub(crate) fn host(number: usize) -> Host {
         load: None,
         level: Level::ALL,
         capacity_millicores: 0,
-        preempt_at_unix_ms: 0,
+        speed_permille: 0,
+        preempt_at: None,
     }
 }
 

@@ -9,7 +9,7 @@ use weir_policy::{
     Assignment, Cluster, Host, HostState, Level, Load, Overload, Policy, Rank, Selection,
 };
 
-use crate::fleet::{cache, host, id, key, load, millis, table};
+use crate::fleet::{cache, host, id, key, load, millis, request, table};
 
 /// Fleets that dynamic selection sees whole.
 pub(crate) const HOSTS: usize = 16;
@@ -67,6 +67,7 @@ fn policies(selection: impl Strategy<Value = Selection>) -> impl Strategy<Value 
                     stale_after: millis(stale_after),
                     ranked_hosts,
                     retry_after: millis(retry_after),
+                    ..Policy::default()
                 }
             },
         )
@@ -204,7 +205,8 @@ impl World {
                 }
             }
             Event::Assigned(host, name) => {
-                self.cluster.assigned(id(host), name.map(key), now);
+                self.cluster
+                    .assigned(id(host), &request(name.map(key)), now);
                 if self.has(host) {
                     let known = self.known.entry(host).or_default();
                     known.in_flight += 1;
@@ -232,7 +234,7 @@ impl World {
                 }
             }
             Event::Finished(host) => {
-                self.cluster.finished(id(host));
+                self.cluster.finished(id(host), now, now);
                 if let Some(known) = self.known.get_mut(&host) {
                     known.in_flight = known.in_flight.saturating_sub(1);
                 }

@@ -3,9 +3,12 @@
 
 mod dynamic;
 mod eligibility;
+mod estimate;
 mod feedback;
 mod fleet;
+mod hedging;
 mod history;
+mod holding;
 mod key_movement;
 mod shares;
 mod staleness;

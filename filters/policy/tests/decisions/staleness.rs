@@ -68,7 +68,7 @@ fn the_load_in_a_stale_table_counts_for_nothing_but_what_is_in_flight_does() {
     let mut busy = host(1);
     busy.load = Some(load(NOW, 50, 0));
     let mut cluster = cluster(select(Selection::Dynamic), vec![busy, host(2)]);
-    cluster.assigned(id(2), None, NOW);
+    cluster.assigned(id(2), &request(None), NOW);
     let first = |cluster: &Cluster, now| {
         named(cluster, &cluster.decide(&request(None), now, &mut rng(1)))[0]
     };

@@ -68,6 +68,33 @@ fn parameters_out_of_range_are_refused() {
             refused_table(|table| table.policy.as_mut().unwrap().ranked_hosts = Some(count));
         assert_eq!(refusal, expected);
     }
+    for (holding, expected) in [
+        (
+            v1::Holding {
+                for_eligible_ms: Some(60_001),
+                ..Default::default()
+            },
+            "policy.holding.for_eligible: 60.001s is over 60s",
+        ),
+        (
+            v1::Holding {
+                max_held: Some(0),
+                ..Default::default()
+            },
+            "policy.holding.max_held: 0 is not in 1..=10000",
+        ),
+    ] {
+        let refusal = refused_table(|table| table.policy.as_mut().unwrap().holding = Some(holding));
+        assert_eq!(refusal, expected);
+    }
+    let hedging = v1::Hedging {
+        idle_percent: Some(101),
+        ..Default::default()
+    };
+    assert_eq!(
+        refused_table(|table| table.policy.as_mut().unwrap().hedging = Some(hedging)),
+        "policy.hedging.idle_percent: 101 is not in 1..=100"
+    );
     for count in [3, 2048] {
         assert_eq!(
             refused_table(|table| table.cache_shards = count),

@@ -5,7 +5,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 use prost::Message;
 use weir_policy::{
-    CacheShard, Holder, Host, HostId, HostState, KeyHash, Level, Load, Overload, Policy, Selection,
+    CacheShard, Cost, Hedging, Holder, Holding, Host, HostId, HostState, KeyHash, Level, Load,
+    Overload, Policy, Selection, Work,
 };
 use weir_tables::{
     Meta, ShardBuilder, cache_shard_name, decode_cache_shard, decode_host_table, encode_load,
@@ -25,6 +26,7 @@ fn policies() -> impl Strategy<Value = Policy> {
         Selection::Random,
         Selection::Rendezvous,
         Selection::Dynamic,
+        Selection::Estimate,
     ]);
     let duration = || any::<u32>().prop_map(|ms| Duration::from_millis(ms.into()));
     (
@@ -34,9 +36,19 @@ fn policies() -> impl Strategy<Value = Policy> {
         duration(),
         1usize..=8,
         duration(),
+        (holdings(), hedgings()),
     )
         .prop_map(
-            |(overload, selection, assumed_cached, stale_after, ranked_hosts, retry_after)| {
+            |(
+                overload,
+                selection,
+                assumed_cached,
+                stale_after,
+                ranked_hosts,
+                retry_after,
+                late,
+            )| {
+                let (holding, hedging) = late;
                 Policy {
                     overload,
                     selection,
@@ -44,22 +56,64 @@ fn policies() -> impl Strategy<Value = Policy> {
                     stale_after,
                     ranked_hosts,
                     retry_after,
+                    holding,
+                    hedging,
                 }
             },
         )
 }
 
+/// When tables were built: 14 November 2023.
+const BUILT_UNIX_MS: u64 = 1_700_000_000_000;
+/// Off, or on with any parameters: those of what is off are not sent.
+fn holdings() -> impl Strategy<Value = Holding> {
+    let duration = || (1u64..=60_000).prop_map(Duration::from_millis);
+    let on = (duration(), duration(), 1usize..=10_000).prop_map(
+        |(for_eligible, for_cached, max_held)| Holding {
+            for_eligible,
+            for_cached,
+            max_held,
+        },
+    );
+    prop_oneof![Just(Holding::default()), on]
+}
+
+fn hedgings() -> impl Strategy<Value = Hedging> {
+    let on = (any::<u32>(), 1u32..=100, 1u32..=32).prop_map(|(after, idle_percent, classes)| {
+        let after = Duration::from_millis(u64::from(after).max(1));
+        Hedging {
+            after,
+            idle_percent,
+            classes,
+        }
+    });
+    prop_oneof![Just(Hedging::default()), on]
+}
+
 fn loads() -> impl Strategy<Value = Load> {
     let delay = prop::option::of(any::<u32>());
-    (0u64..1_000_000, any::<u32>(), any::<u32>(), delay).prop_map(
-        |(age_ms, in_progress, queued, delay)| Load {
+    let micros = |us: u32| Duration::from_micros(us.into());
+    let work = prop::collection::vec(any::<u32>(), 0..=32);
+    let work =
+        prop::option::of(work.prop_map(move |us| Work::by_class(us.into_iter().map(micros))));
+    let busy_cores = prop::option::of(any::<u32>());
+    let jobs = (any::<u32>(), any::<u32>());
+    (0u64..1_000_000, jobs, delay, busy_cores, work).prop_map(
+        move |(age_ms, (in_progress, queued), delay, busy_cores, work)| Load {
             observed: RECEIVED - Duration::from_millis(age_ms),
             in_progress,
             queued,
-            queuing_delay: delay.map(|us| Duration::from_micros(us.into())),
+            queuing_delay: delay.map(micros),
+            busy_cores,
+            work,
         },
     )
 }
+
+type Row = (
+    String,
+    (HostState, Option<Load>, Level, (u32, u32), Option<u64>),
+);
 
 fn hosts() -> impl Strategy<Value = Vec<Host>> {
     let address = prop_oneof![
@@ -73,18 +127,21 @@ fn hosts() -> impl Strategy<Value = Vec<Host>> {
         state,
         prop::option::of(loads()),
         level,
-        any::<u32>(),
-        any::<u64>(),
+        any::<(u32, u32)>(),
+        prop::option::of(0u64..1 << 40),
     );
     prop::collection::btree_map(address, row, 0..20).prop_map(|rows| {
         let host =
-            |(address, (state, load, level, capacity_millicores, preempt_at_unix_ms))| Host {
-                address,
-                state,
-                load,
-                level,
-                capacity_millicores,
-                preempt_at_unix_ms,
+            |(address, (state, load, level, (capacity_millicores, speed_permille), left)): Row| {
+                Host {
+                    address,
+                    state,
+                    load,
+                    level,
+                    capacity_millicores,
+                    speed_permille,
+                    preempt_at: left.map(|left: u64| RECEIVED + Duration::from_millis(left)),
+                }
             };
         rows.into_iter().map(host).collect()
     })
@@ -102,7 +159,10 @@ fn encode_host(host: &Host) -> v1::Host {
         load: host.load.as_ref().map(|load| encode_load(load, RECEIVED)),
         admission_level: Some(host.level.ranks().into()),
         capacity_millicores: host.capacity_millicores,
-        preempt_at_unix_ms: host.preempt_at_unix_ms,
+        preempt_at_unix_ms: host
+            .preempt_at
+            .map_or(0, |at| BUILT_UNIX_MS + (at - RECEIVED).as_millis() as u64),
+        speed_permille: host.speed_permille,
     }
 }
 
@@ -110,6 +170,7 @@ proptest! {
     #[test]
     fn a_host_table_is_read_as_it_was_written(
         policy in policies(), hosts in hosts(), shards in 0u32..=11, epoch: u64, version: u64,
+        fetch_us: u32, run_us: u32,
     ) {
         let cache_shards = 1 << shards >> 1;
         let message = v1::HostTable {
@@ -119,12 +180,17 @@ proptest! {
             policy: Some(encode_policy(&policy)),
             hosts: hosts.iter().map(encode_host).collect(),
             cache_shards,
+            mean_cost: Some(v1::Cost { fetch_us, run_us }),
+            built_unix_ms: BUILT_UNIX_MS,
         };
         let (meta, table) = decode_host_table(CLUSTER, &message.encode_to_vec(), RECEIVED).unwrap();
         prop_assert_eq!(meta, Meta { epoch, version });
         prop_assert_eq!(table.policy(), &policy);
         prop_assert_eq!(table.hosts(), hosts.as_slice());
         prop_assert_eq!(table.cache_shards(), cache_shards);
+        let micros = |us: u32| Duration::from_micros(us.into());
+        let mean = Cost { fetch: micros(fetch_us), run: micros(run_us) };
+        prop_assert_eq!(table.mean_cost(), mean);
     }
 
     #[test]
@@ -189,6 +255,8 @@ fn what_a_table_leaves_out_takes_the_default_of_the_readme() {
         stale_after: Duration::from_secs(5),
         ranked_hosts: 3,
         retry_after: Duration::from_secs(1),
+        holding: Holding::default(),
+        hedging: Hedging::default(),
     };
     assert_eq!(table.policy(), &expected);
     assert_eq!(table.cache_shards(), 0);

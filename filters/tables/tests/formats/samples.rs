@@ -21,6 +21,7 @@ pub(crate) fn host_table() -> v1::HostTable {
         in_progress: 12,
         queued: vec![3, 0, 5],
         queuing_delay_us: Some(1500),
+        ..Default::default()
     };
     let up = v1::Host {
         address: "10.0.0.1:9000".into(),
@@ -29,6 +30,7 @@ pub(crate) fn host_table() -> v1::HostTable {
         admission_level: Some(2112),
         capacity_millicores: 8000,
         preempt_at_unix_ms: 1_700_000_000_000,
+        ..Default::default()
     };
     let draining = v1::Host {
         address: "10.0.0.2:9000".into(),
@@ -52,9 +54,11 @@ pub(crate) fn host_table() -> v1::HostTable {
             stale_after_ms: Some(4000),
             ranked_hosts: Some(2),
             retry_after_ms: Some(1500),
+            ..Default::default()
         }),
         hosts: vec![up, draining, down],
         cache_shards: 4,
+        ..Default::default()
     }
 }
 
@@ -88,6 +92,7 @@ pub(crate) fn report() -> v1::Report {
             in_progress: 12,
             queued: vec![8],
             queuing_delay_us: None,
+            ..Default::default()
         }),
         admitted: vec![v1::RankCount {
             rank: 64,
@@ -113,6 +118,7 @@ pub(crate) fn report() -> v1::Report {
             host_id: HostId::of("10.0.0.1:9000").0,
             age_ms: 20,
         }],
+        ..Default::default()
     };
     v1::Report {
         proxy: "caller-1".into(),

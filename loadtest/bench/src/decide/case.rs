@@ -114,7 +114,7 @@ pub(super) fn answers(hosts: usize) -> Result<Box<dyn Case>> {
                 observed: at,
                 in_progress: 5,
                 queued: *queued,
-                queuing_delay: None,
+                ..Load::default()
             };
             cluster.observed(*id, load, at);
         }

@@ -35,15 +35,15 @@ pub(super) fn table(hosts: usize, selection: Selection, overload: Overload) -> R
         load: Some(Load {
             observed: NOW,
             in_progress: rng.next_u32() % 30,
-            queued: 0,
-            queuing_delay: None,
+            ..Load::default()
         }),
         level: match number % 8 {
             7 => Level::NONE,
             _ => Level::admitting(3000 + number as u16 % 1000),
         },
         capacity_millicores: 8000,
-        preempt_at_unix_ms: 0,
+        speed_permille: 0,
+        preempt_at: None,
     };
     let policy = Policy {
         overload,

@@ -8,7 +8,8 @@ use anyhow::{Result, bail};
 use clap::ValueEnum;
 use weir_control::config::Dagor;
 use weir_executor::{Order, Settings, Timing};
-use weir_policy::{Overload, Policy, Selection, dagor, overload::breaker};
+use weir_policy::holding::LONGEST_HOLD;
+use weir_policy::{Hedging, Holding, Overload, Policy, Selection, dagor, overload::breaker};
 use weir_replay::backoff::Backoff;
 use weir_replay::units;
 use weir_sim::Scenario;
@@ -35,6 +36,15 @@ pub(super) struct Args {
     /// With dagor: share shed by a window of overload and added by another
     #[arg(long, default_value_t = 0.05)]
     dagor_step: f64,
+    /// A request that no host admits waits so long at its caller before it is shed
+    #[arg(long, default_value = "0s", value_parser = units::duration)]
+    hold_eligible: Duration,
+    /// One whose key only hosts have that refuse it waits so long for one of them
+    #[arg(long, default_value = "0s", value_parser = units::duration)]
+    hold_cached: Duration,
+    /// A request without an answer for so long is tried at its second host too, if that has idle cores; 0s: never
+    #[arg(long, default_value = "0s", value_parser = units::duration)]
+    hedge_after: Duration,
     #[arg(long, default_value_t = 14)]
     hosts: usize,
     /// Cores of a host
@@ -94,6 +104,7 @@ enum SelectionName {
     Baseline,
     Random,
     Dynamic,
+    Estimate,
     Rendezvous,
 }
 
@@ -109,6 +120,14 @@ impl Args {
     pub(super) fn scenario(&self) -> Result<Scenario> {
         if !(0.001..=0.5).contains(&self.dagor_step) {
             bail!("--dagor-step: {} is not in 0.001 to 0.5", self.dagor_step);
+        }
+        for (flag, hold) in [
+            ("--hold-eligible", self.hold_eligible),
+            ("--hold-cached", self.hold_cached),
+        ] {
+            if hold > LONGEST_HOLD {
+                bail!("{flag}: {hold:?} is over {LONGEST_HOLD:?}");
+            }
         }
         let scenario = Scenario {
             hosts: self.hosts,
@@ -127,6 +146,15 @@ impl Args {
             policy: Policy {
                 selection: self.selection(),
                 overload: self.overload(),
+                holding: Holding {
+                    for_eligible: self.hold_eligible,
+                    for_cached: self.hold_cached,
+                    ..Holding::default()
+                },
+                hedging: Hedging {
+                    after: self.hedge_after,
+                    ..Hedging::default()
+                },
                 ..Policy::default()
             },
             dagor: Dagor {
@@ -181,6 +209,7 @@ impl Args {
             SelectionName::Baseline => Selection::Baseline,
             SelectionName::Random => Selection::Random,
             SelectionName::Dynamic => Selection::Dynamic,
+            SelectionName::Estimate => Selection::Estimate,
             SelectionName::Rendezvous => Selection::Rendezvous,
         }
     }

@@ -56,7 +56,14 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
             Fate::Lost => {
                 let notice = now + self.scenario.network;
                 for request in self.hosts[number].lose() {
-                    if let Some(pending) = self.pending.get(&request) {
+                    if let Some(pending) = self.pending.get_mut(&request) {
+                        if pending
+                            .second
+                            .take_if(|second| second.host == number)
+                            .is_some()
+                        {
+                            continue;
+                        }
                         let reset = Event::Reset(request, pending.connection);
                         self.agenda.note(notice, reset);
                     }

@@ -4,6 +4,8 @@
 use std::time::Duration;
 
 use rand::RngExt;
+use weir_executor::Spent;
+use weir_policy::Load;
 use weir_replay::record::Outcome;
 
 use super::{Event, Simulation};
@@ -12,7 +14,7 @@ use crate::ended::Ended;
 use crate::host::News;
 use crate::joblets;
 use crate::pending::{Pending, Place};
-use crate::workload::Job;
+use crate::workload::{Job, Work};
 
 /// Lanes of the agenda.
 const DEADLINES: usize = 0;
@@ -45,11 +47,22 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
         let key = job.key.and_then(|key| self.keys.get(key as usize));
         let caller = &mut self.callers[ended.caller];
         let asked = caller.request(job, key.map(|key| key.hash));
-        let choice = caller.choose(&asked, now);
+        let choice = caller.choose(request, &asked, now);
         pending.asked = Some(asked);
+        self.follow(request, choice, now);
+    }
+
+    /// Does as the caller has decided.
+    pub(super) fn follow(&mut self, request: u32, choice: Choice, now: Duration) {
+        let Some(pending) = self.pending.get_mut(&request) else {
+            return;
+        };
+        let ended = &mut pending.ended;
         match choice {
-            Choice::Send(hosts, reason) => {
+            Choice::Hold(ticket) => self.hold(request, ticket, now),
+            Choice::Send(hosts, reason, hedge) => {
                 ended.reason = Some(reason);
+                pending.hedge = hedge;
                 pending.ranked = hosts;
                 pending.tried = 0;
                 self.connect(request, now);
@@ -83,12 +96,17 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
         pending.connection += 1;
         pending.at = Some(Place {
             host,
+            sent: now,
             job: None,
             started: false,
         });
         let reach = Event::Reach(request, pending.connection);
         let arrives = now + self.scenario.network;
         self.agenda.note_in_turn(NETWORK, arrives, reach);
+        if let Some(after) = pending.hedge.filter(|_| pending.tried == 0) {
+            let second = Event::TrySecond(request, pending.connection);
+            self.agenda.note(now + after, second);
+        }
     }
 
     pub(super) fn reach(&mut self, request: u32, connection: u32, now: Duration) {
@@ -134,11 +152,9 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
             self.failed(request, now);
             return;
         };
-        pending.at = Some(Place {
-            host,
-            job: Some((job, now)),
-            started: false,
-        });
+        if let Some(place) = &mut pending.at {
+            place.job = Some((job, now));
+        }
         let timeouts = &self.scenario.timeouts;
         if let Some(queue) = timeouts.queue {
             let timeout = Event::QueueTimeout(request, connection);
@@ -161,14 +177,15 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
         let Some(pending) = self.pending.get_mut(&request) else {
             return;
         };
-        let Some(Place { host, .. }) = pending.at(connection) else {
+        let Some(Place { host, sent, .. }) = pending.at(connection) else {
             return;
         };
         pending.at = None;
         pending.tried += 1;
         pending.ended.unconnected += 1;
         pending.ended.connect_timeouts += u32::from(silent);
-        self.callers[pending.ended.caller].failed(host, now);
+        self.callers[pending.ended.caller].failed((host, sent), now);
+        self.drop_second(request, now);
         self.connect(request, now);
     }
 
@@ -177,12 +194,12 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
         let Some(pending) = self.pending.get_mut(&request) else {
             return;
         };
-        let Some(Place { host, .. }) = pending.at(connection) else {
+        let Some(Place { host, sent, .. }) = pending.at(connection) else {
             return;
         };
         pending.at = None;
         pending.ended.outcome = Outcome::Failed;
-        self.callers[pending.ended.caller].failed(host, now);
+        self.callers[pending.ended.caller].failed((host, sent), now);
         self.back_off(request, None, now);
     }
 
@@ -215,7 +232,7 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
         if let Some((job, _)) = place.job {
             self.hosts[place.host].cancel(now, job);
         }
-        self.callers[pending.ended.caller].gave_up(place.host);
+        self.callers[pending.ended.caller].gave_up((place.host, place.sent), now);
         self.back_off(request, None, now);
         self.wake(place.host, now);
     }
@@ -227,13 +244,14 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
         };
         pending.ended.outcome = Outcome::Failed;
         if let Some(place) = pending.at.take() {
-            self.callers[pending.ended.caller].ended(place.host, None, now);
+            self.callers[pending.ended.caller].ended((place.host, place.sent), None, None, now);
         }
         self.back_off(request, None, now);
     }
 
     /// Until the next attempt, if there may be one.
     fn back_off(&mut self, request: u32, retry_after: Option<Duration>, now: Duration) {
+        self.drop_second(request, now);
         let Some(pending) = self.pending.get(&request) else {
             return;
         };
@@ -255,39 +273,35 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
         if !host.up {
             return;
         }
+        let mut answers = Vec::new();
         let pending = &mut self.pending;
-        let mut answers = std::mem::take(&mut self.answers);
-        host.advance(now, |request, news| {
-            let Some(pending) = pending.get_mut(&request) else {
-                return;
-            };
-            match news {
-                News::Started => {
-                    if let Some(place) = &mut pending.at
-                        && let Some((_, since)) = place.job
-                    {
-                        place.started = true;
-                        pending.ended.first_wait = now.saturating_sub(since);
-                    }
+        host.advance(now, |request, news| match news {
+            News::Started => {
+                if let Some(Pending { at, ended, .. }) = pending.get_mut(&request)
+                    && let Some(place) = at.as_mut().filter(|place| place.host == number)
+                    && let Some((_, since)) = place.job
+                {
+                    place.started = true;
+                    ended.first_wait = now.saturating_sub(since);
                 }
-                News::Ended(spent) => {
-                    pending.answer = Some((spent, None));
-                    answers.push((request, pending.connection));
-                }
+            }
+            News::Ended(spent) => {
+                answers.extend(pending.get(&request).map(|pending| {
+                    let second = pending.second.is_some_and(|second| second.host == number);
+                    (request, pending.connection, second, spent)
+                }));
             }
         });
         let arrives = now + self.scenario.network;
-        for (request, connection) in answers.drain(..) {
-            if self.scenario.orca
-                && let Some(pending) = self.pending.get_mut(&request)
-                && let Some((_, load)) = &mut pending.answer
-            {
-                *load = Some(host.load(now));
-            }
-            let answer = Event::Answer(request, connection);
+        for (request, connection, second, spent) in answers {
+            let load = self.scenario.orca.then(|| host.load(now));
+            let answer = Box::new((spent, load));
+            let answer = match second {
+                true => Event::AnswerSecond(request, connection, answer),
+                false => Event::Answer(request, connection, answer),
+            };
             self.agenda.note_in_turn(NETWORK, arrives, answer);
         }
-        self.answers = answers;
         let due = host.next_due();
         if host.wake.is_some_and(|wake| wake <= now) {
             host.wake = None;
@@ -298,40 +312,52 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
         }
     }
 
-    pub(super) fn answer(&mut self, request: u32, connection: u32, now: Duration) {
+    pub(super) fn answer(
+        &mut self,
+        request: u32,
+        connection: u32,
+        (spent, load): (Spent, Option<Load>),
+        now: Duration,
+    ) {
         let of = |pending: &Pending| pending.at(connection);
-        let Some(Place { host, .. }) = self.pending.get(&request).and_then(of) else {
+        let Some(Place { host, sent, .. }) = self.pending.get(&request).and_then(of) else {
             // Its caller did not wait for it.
             return;
         };
+        self.drop_second(request, now);
         let Some(mut pending) = self.pending.remove(&request) else {
             return;
         };
-        let Some((spent, load)) = pending.answer.take() else {
-            return;
-        };
-        self.callers[pending.ended.caller].ended(host, load, now);
+        let key = pending.asked.and_then(|asked| asked.key);
+        let cost = key.filter(|_| pending.job.work != Work::Prefetch);
+        let cost = cost.map(|key| (key, &spent));
+        self.callers[pending.ended.caller].ended((host, sent), load, cost, now);
         pending.ended.spent = Some(spent);
         pending.ended.outcome = Outcome::Ok;
         self.end(pending, now);
     }
 
     pub(super) fn give_up(&mut self, request: u32, now: Duration) {
+        self.drop_second(request, now);
         let Some(mut pending) = self.pending.remove(&request) else {
             return;
         };
+        if let Some(ticket) = pending.held {
+            pending.ended.outcome = Outcome::Timeout;
+            self.callers[pending.ended.caller].left(ticket);
+        }
         if let Some(place) = pending.at {
             pending.ended.outcome = Outcome::Timeout;
             if let Some((job, _)) = place.job {
                 self.hosts[place.host].cancel(now, job);
             }
-            self.callers[pending.ended.caller].gave_up(place.host);
+            self.callers[pending.ended.caller].gave_up((place.host, place.sent), now);
             self.wake(place.host, now);
         }
         self.end(pending, now);
     }
 
-    fn end(&mut self, mut pending: Pending, now: Duration) {
+    pub(super) fn end(&mut self, mut pending: Pending, now: Duration) {
         let ended = &mut pending.ended;
         ended.duration = now.saturating_sub(ended.at);
         ended.attempt = now.saturating_sub(pending.began);

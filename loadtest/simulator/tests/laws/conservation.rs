@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use weir_policy::{Overload, Selection};
+use weir_policy::{Hedging, Holding, Overload, Policy, Selection};
 use weir_replay::record::Outcome;
 use weir_sim::Scenario;
 use weir_sim::scenario::{Accept, Fate, Preemption, Timeouts, Trouble};
@@ -37,6 +37,8 @@ proptest! {
         seed in 0u64..1000, between_us in 3000u64..30_000, troubles in fates(),
         (connect, read, queue) in (patience(), patience(), patience()),
         per_job_ms in 0u64..200, attempts in 1u32..5, preempted in any::<bool>(),
+        (for_eligible, for_cached, max_held) in (0u64..3000, 0u64..500, 1usize..40),
+        hedge_ms in 0u64..200,
     ) {
         let preemption = Preemption {
             hosts: 3,
@@ -45,7 +47,15 @@ proptest! {
             away: (SECOND, 3 * SECOND),
         };
         let scenario = Scenario {
-            policy: policy(Selection::Dynamic, Overload::Breaker { queued_jobs: 20 }),
+            policy: Policy {
+                holding: Holding {
+                    for_eligible: Duration::from_millis(for_eligible),
+                    for_cached: Duration::from_millis(for_cached),
+                    max_held,
+                },
+                hedging: Hedging { after: Duration::from_millis(hedge_ms), ..Hedging::default() },
+                ..policy(Selection::Dynamic, Overload::Breaker { queued_jobs: 3 })
+            },
             accept: Accept { free: 5, per_job: Duration::from_millis(per_job_ms) },
             timeouts: Timeouts { deadline: 15 * SECOND, connect, read, queue },
             preemption: preempted.then_some(preemption),
@@ -84,4 +94,64 @@ fn without_trouble_time_at_the_host_and_on_the_way_are_the_whole_attempt() {
         assert_eq!(ended.attempt, spent.wait + spent.fetch + spent.run + way);
         assert_eq!(ended.duration, ended.attempt);
     }
+}
+
+#[test]
+fn requests_that_may_wait_for_a_host_are_not_shed_before_their_time() {
+    let shed = |for_eligible: Duration| {
+        let scenario = Scenario {
+            policy: Policy {
+                holding: Holding {
+                    for_eligible,
+                    ..Holding::default()
+                },
+                ..policy(Selection::Dynamic, Overload::Breaker { queued_jobs: 0 })
+            },
+            timeouts: Timeouts {
+                deadline: 30 * SECOND,
+                ..scenario().timeouts
+            },
+            ..scenario()
+        };
+        let jobs = jobs(2000, 30, SECOND / 120, SECOND / 20, 3);
+        let all = play(&scenario, &keys(30), jobs);
+        assert!(all.iter().all(|ended| ended.outcome == Outcome::Ok));
+        all.iter().map(|ended| ended.shed_attempts).sum::<u32>()
+    };
+    let (at_once, after_a_minute) = (shed(Duration::ZERO), shed(60 * SECOND));
+    assert!(at_once > 100, "{at_once}");
+    assert_eq!(after_a_minute, 0);
+}
+
+#[test]
+fn a_second_try_helps_where_one_host_is_slow() {
+    let slow = Trouble {
+        at: Duration::ZERO,
+        host: 0,
+        what: Fate::Slowed(10.0),
+    };
+    let worst = |after: Duration| {
+        let scenario = Scenario {
+            policy: Policy {
+                hedging: Hedging {
+                    after,
+                    ..Hedging::default()
+                },
+                ..policy(Selection::Random, Overload::None)
+            },
+            troubles: vec![slow],
+            ..scenario()
+        };
+        let all = play(
+            &scenario,
+            &keys(30),
+            jobs(2000, 30, SECOND / 10, SECOND / 20, 3),
+        );
+        assert!(all.iter().all(|ended| ended.outcome == Outcome::Ok));
+        let mut durations: Vec<_> = all.iter().map(|ended| ended.duration).collect();
+        durations.sort_unstable();
+        durations[durations.len() * 99 / 100]
+    };
+    let (without, with) = (worst(Duration::ZERO), worst(SECOND / 5));
+    assert!(with * 2 < without, "{with:?} {without:?}");
 }

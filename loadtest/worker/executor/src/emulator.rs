@@ -144,16 +144,16 @@ impl Emulator {
         Some(self.clock.real(*at))
     }
 
+    /// Jobs that wait for a core now.
+    pub fn queued(&mut self, now: Duration) -> u32 {
+        self.catch_up(now);
+        self.executor.queued()
+    }
+
     /// The load now.
     pub fn load(&mut self, now: Duration) -> Load {
         self.catch_up(now);
         self.executor.load(now)
-    }
-
-    /// Jobs whose next joblet waits for a core now, of all classes.
-    pub fn queued(&mut self, now: Duration) -> u32 {
-        self.catch_up(now);
-        self.executor.queued()
     }
 
     /// The executor underneath.

@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 
 use crate::Kind;
 use crate::cache::Cache;
+use crate::costs::Costs;
 use crate::delay::RecentDelay;
 use crate::id::{JobId, JobletId};
 use crate::job::{Event, Job, Request, Source};
@@ -52,6 +53,7 @@ pub struct Executor<W: Work> {
     pending: FxHashMap<ResultId, JobletId>,
     cache: Cache<W::Output>,
     queued: [u32; CLASSES],
+    costs: Costs,
     delay: RecentDelay,
     events: Vec<Event<W::Error>>,
     held: usize,
@@ -77,6 +79,7 @@ impl<W: Work> Executor<W> {
             pending: FxHashMap::default(),
             cache: Cache::new(settings.cache_bytes, settings.change_log, epoch),
             queued: [0; CLASSES],
+            costs: Costs::default(),
             delay: RecentDelay::default(),
             events: Vec::new(),
             held: 0,
@@ -97,8 +100,11 @@ impl<W: Work> Executor<W> {
         let needs_data = request.steps.iter().any(|s| s.kind == Kind::FeedSource);
         self.jobs.insert(id, Job::new(class, request.steps, now));
         let source = self.advance(id);
-        if let Some(job) = self.jobs.get_mut(&id).filter(|_| needs_data) {
-            job.source = source;
+        if let Some(job) = self.jobs.get_mut(&id) {
+            if needs_data {
+                job.source = source;
+            }
+            job.expect(self.costs.expect(job.key.as_ref()));
         }
         self.end_if_complete(id);
         Ok(id)
@@ -147,11 +153,11 @@ impl<W: Work> Executor<W> {
             return;
         };
         let kind = joblet.step.kind;
+        let mut core_time = Duration::ZERO;
         if let Some(running) = joblet.running {
             self.idle += running.cores;
             self.held -= running.cores;
-            let cores = u32::try_from(running.cores).unwrap_or(u32::MAX);
-            let core_time = now.saturating_sub(running.since).saturating_mul(cores);
+            core_time = running.core_time(now);
             self.scheduler.ran(kind, core_time, joblet.waiters.len());
             self.unwanted -= usize::from(joblet.waiters.is_empty());
         }
@@ -166,7 +172,7 @@ impl<W: Work> Executor<W> {
                     self.cache.insert(result, product.output, product.bytes);
                 }
                 for rank in joblet.waiters.iter() {
-                    self.pass_on(now, rank.job, kind, &output);
+                    self.pass_on(now, rank.job, (kind, core_time), &output);
                 }
             }
             Err(error) => {
@@ -241,7 +247,7 @@ impl<W: Work> Executor<W> {
         self.cores
     }
 
-    /// Jobs whose next joblet waits for a core, of all classes.
+    /// Jobs whose next joblet waits for a core.
     #[must_use]
     pub fn queued(&self) -> u32 {
         self.queued.iter().sum()
@@ -256,8 +262,23 @@ impl<W: Work> Executor<W> {
             busy_cores: count(self.held.min(self.cores)),
             queued: self.queued,
             stalled: self.scheduler.stalled(),
+            work: self.work(),
             queuing_delay,
         }
+    }
+
+    /// Core time that waiting jobs are expected to need, by class. A fetch that several want counts once, for
+    /// the first of them.
+    fn work(&self) -> [Duration; CLASSES] {
+        let mut work = [Duration::ZERO; CLASSES];
+        for (id, job) in self.jobs.iter().filter(|(_, job)| job.waiting) {
+            let joblet = job.joblet.and_then(|joblet| self.joblets.get(&joblet));
+            let kind = joblet.map(|joblet| joblet.step.kind);
+            let first = joblet.and_then(|joblet| joblet.waiters.first());
+            let fetches = kind == Some(Kind::FeedSource) && first.is_some_and(|r| r.job == *id);
+            work[usize::from(job.class)] += job.expected_left(fetches);
+        }
+        work
     }
 
     fn longest_wait(&self, now: Duration) -> Option<Duration> {
@@ -266,11 +287,12 @@ impl<W: Work> Executor<W> {
     }
 
     /// Hands a result to a job that wanted it and sees to its next step.
-    fn pass_on(&mut self, now: Duration, id: JobId, kind: Kind, output: &W::Output) {
+    fn pass_on(&mut self, now: Duration, id: JobId, ended: (Kind, Duration), output: &W::Output) {
         let Some(job) = self.jobs.get_mut(&id) else {
             return;
         };
-        job.end_joblet(kind, now);
+        let (kind, core_time) = ended;
+        job.end_joblet(kind, core_time, now);
         job.input = Some(output.clone());
         job.next += 1;
         self.advance(id);
@@ -360,12 +382,19 @@ impl<W: Work> Executor<W> {
     }
 
     fn end_if_complete(&mut self, id: JobId) {
-        let complete = |job: &&Job<W>| job.next >= job.steps.len();
-        let Some(spent) = self.jobs.get(&id).filter(complete).map(Job::spent) else {
+        let complete = |job: &Job<W>| job.next >= job.steps.len();
+        if !self.jobs.get(&id).is_some_and(complete) {
             return;
-        };
-        self.jobs.remove(&id);
-        self.events.push(Event::Ended(id, Ok(spent)));
+        }
+        if let Some(job) = self.jobs.remove(&id) {
+            if job.ran_something() {
+                let cost = job.cost;
+                let fetched = job.source == Source::Miss;
+                let fetch = fetched.then_some(cost.fetch);
+                self.costs.learn(job.key.as_ref(), fetch, cost.run);
+            }
+            self.events.push(Event::Ended(id, Ok(job.spent())));
+        }
     }
 
     /// Takes a job out; returns the joblet that now runs for nobody, if there is one.

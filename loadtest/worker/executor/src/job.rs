@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One job: what was asked for, how far it is, and where its time went.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use crate::costs::Cost;
 use crate::id::{JobId, JobletId, Rank};
 use crate::{Kind, ResultId, Work};
 
@@ -52,6 +54,8 @@ pub struct Spent {
     pub fetch: Duration,
     /// Time its other joblets were on cores.
     pub run: Duration,
+    /// What its joblets took, times the cores that they held.
+    pub cost: Cost,
     /// Where its data came from.
     pub source: Source,
 }
@@ -78,6 +82,11 @@ pub(crate) struct Job<W: Work> {
     /// The joblet it needs now.
     pub(crate) joblet: Option<JobletId>,
     pub(crate) source: Source,
+    /// Whose data it needs.
+    pub(crate) key: Option<Arc<str>>,
+    /// What its joblets have taken.
+    pub(crate) cost: Cost,
+    expected: Cost,
     /// Whether that joblet waits for a core.
     pub(crate) waiting: bool,
     /// Whether a joblet that it needs has been on a core.
@@ -91,13 +100,17 @@ pub(crate) struct Job<W: Work> {
 
 impl<W: Work> Job<W> {
     pub(crate) fn new(class: u8, steps: Vec<Step<W>>, now: Duration) -> Self {
+        let key = steps.iter().find_map(|step| step.result.as_ref());
         Self {
             class,
+            key: key.map(|result| Arc::clone(&result.key)),
             steps,
             next: 0,
             input: None,
             joblet: None,
             source: Source::None,
+            cost: Cost::default(),
+            expected: Cost::default(),
             waiting: false,
             wait: Duration::ZERO,
             fetch: Duration::ZERO,
@@ -126,13 +139,37 @@ impl<W: Work> Job<W> {
     }
 
     /// Ends the time on a core of the joblet that it needed.
-    pub(crate) fn end_joblet(&mut self, kind: Kind, now: Duration) {
+    pub(crate) fn end_joblet(&mut self, kind: Kind, core_time: Duration, now: Duration) {
         let spent = self.stretch(now);
-        match kind {
-            Kind::FeedSource => self.fetch += spent,
-            _ => self.run += spent,
-        }
+        let (time, cost) = match kind {
+            Kind::FeedSource => (&mut self.fetch, &mut self.cost.fetch),
+            _ => (&mut self.run, &mut self.cost.run),
+        };
+        *time += spent;
+        *cost += core_time;
         self.joblet = None;
+    }
+
+    pub(crate) fn expect(&mut self, expected: Cost) {
+        self.expected = expected;
+    }
+
+    /// Whether it has more to do than to see to it that data are there.
+    pub(crate) fn ran_something(&self) -> bool {
+        self.steps.iter().any(|step| step.kind != Kind::FeedSource)
+    }
+
+    /// Core time that it is expected to need still, with the fetch or without.
+    pub(crate) fn expected_left(&self, fetches: bool) -> Duration {
+        let fetch = if fetches {
+            self.expected.fetch
+        } else {
+            Duration::ZERO
+        };
+        match self.ran_something() {
+            true => fetch + self.expected.run.saturating_sub(self.cost.run),
+            false => fetch,
+        }
     }
 
     fn stretch(&mut self, now: Duration) -> Duration {
@@ -150,6 +187,7 @@ impl<W: Work> Job<W> {
             wait: self.wait,
             fetch: self.fetch,
             run: self.run,
+            cost: self.cost,
             source: self.source,
         }
     }

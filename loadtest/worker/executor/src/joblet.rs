@@ -38,3 +38,11 @@ pub(crate) struct Running {
     pub(crate) cores: usize,
     pub(crate) since: Duration,
 }
+
+impl Running {
+    /// Core time held so far.
+    pub(crate) fn core_time(&self, now: Duration) -> Duration {
+        let cores = u32::try_from(self.cores).unwrap_or(u32::MAX);
+        now.saturating_sub(self.since).saturating_mul(cores)
+    }
+}

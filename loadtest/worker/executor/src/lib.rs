@@ -16,6 +16,7 @@
 
 pub mod cache;
 pub mod changes;
+pub mod costs;
 pub mod delay;
 pub mod emulator;
 pub mod executor;
@@ -32,6 +33,7 @@ pub mod work;
 
 pub use cache::Cache;
 pub use changes::{CacheChanges, ChangeLog};
+pub use costs::Cost;
 pub use delay::RecentDelay;
 pub use emulator::{Emulator, Modelled, Timing};
 pub use executor::{Executor, Full, Settings};

@@ -19,6 +19,9 @@ pub struct Load {
     pub queued: [u32; CLASSES],
     /// Joblets that could run and wait for a core, by [`Kind`] (document 001's stalled promises).
     pub stalled: [u32; Kind::COUNT],
+    /// Core time that jobs whose next joblet waits for a core are expected to need, by class: what jobs of
+    /// their keys have needed lately, less what they have had.
+    pub work: [Duration; CLASSES],
     /// Mean wait of the jobs whose last joblet began in the last second; if none did while jobs
     /// wait, the longest of their waits so far.
     pub queuing_delay: Option<Duration>,

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use axum::http::HeaderValue;
 use axum::response::Response;
 use prometheus_client::registry::Registry;
-use weir_executor::{Load, Work};
+use weir_executor::{Load, Spent, Work};
 
 use crate::host::Host;
 use crate::metrics::Families;
@@ -64,11 +64,16 @@ impl<W: Work> App<W> {
         Some(text)
     }
 
-    /// Adds who answered and how loaded it is.
-    pub(crate) fn sign(&self, mut response: Response, load: Option<&Load>) -> Response {
+    /// Adds who answered, how loaded it is, and what an answer that is complete has cost.
+    pub(crate) fn sign(
+        &self,
+        mut response: Response,
+        load: Option<&Load>,
+        spent: Option<&Spent>,
+    ) -> Response {
         let headers = response.headers_mut();
         headers.insert("x-worker-id", self.id.clone());
-        let text = load.map(|load| orca::text(load, &self.classes));
+        let text = load.map(|load| orca::text(load, &self.classes, spent));
         if let Some(Ok(value)) = text.map(HeaderValue::try_from) {
             headers.insert(orca::HEADER, value);
         }
@@ -78,6 +83,6 @@ impl<W: Work> App<W> {
     /// Signs an answer that no job stands behind.
     pub(crate) async fn sign_now(&self, response: Response) -> Response {
         let load = self.host.look().await.map(|picture| picture.load);
-        self.sign(response, load.ok().as_ref())
+        self.sign(response, load.ok().as_ref(), None)
     }
 }

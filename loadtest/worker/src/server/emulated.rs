@@ -47,22 +47,26 @@ async fn serve_job(State((app, model)): State<Service>, headers: HeaderMap) -> R
         }
     };
     match run(&app, request).await {
-        Ok((answer, load)) => app.sign(answer, Some(&load)),
-        Err(Gone) => app.sign(Failure::gone().into_response(), None),
+        Ok((answer, load, spent)) => app.sign(answer, Some(&load), spent.as_ref()),
+        Err(Gone) => app.sign(Failure::gone().into_response(), None, None),
     }
 }
 
+/// With the load after it, and what it has cost if it ended well.
+type Answer = (Response, Load, Option<Spent>);
+
 /// Runs a job to its end. Dropping the future cancels it.
-async fn run(app: &App<Modelled>, request: Request<Modelled>) -> Result<(Response, Load), Gone> {
+async fn run(app: &App<Modelled>, request: Request<Modelled>) -> Result<Answer, Gone> {
     let mut running = app.host.submit(request)?;
     loop {
         return Ok(match running.next().await? {
             News::Started | News::Began(..) => continue,
-            News::Ended(Ok(spent), load) => (done(&spent), load),
+            News::Ended(Ok(spent), load) => (done(&spent), load, Some(spent)),
             News::Refused(full, load) => {
-                (Failure::unavailable(full.to_string()).into_response(), load)
+                let failure = Failure::unavailable(full.to_string());
+                (failure.into_response(), load, None)
             }
-            News::Stopped(load) => (Failure::stopped().into_response(), load),
+            News::Stopped(load) => (Failure::stopped().into_response(), load, None),
         });
     }
 }

@@ -222,9 +222,10 @@ impl Service {
                 let headers = response.headers_mut();
                 headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
                 spent::tell(headers, &answer.spent, answer.whole);
-                self.app.sign(response, Some(&answer.load))
+                let spent = answer.whole.then_some(&answer.spent);
+                self.app.sign(response, Some(&answer.load), spent)
             }
-            Err((failure, Some(load))) => self.app.sign(failure.into_response(), Some(&load)),
+            Err((failure, Some(load))) => self.app.sign(failure.into_response(), Some(&load), None),
             Err((failure, None)) => self.app.sign_now(failure.into_response()).await,
         }
     }

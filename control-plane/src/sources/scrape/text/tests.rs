@@ -16,6 +16,8 @@ fn names() -> Scrape {
         queued: "q".into(),
         queued_priority_label: "priority".into(),
         queuing_delay: "d".into(),
+        busy_cores: "b".into(),
+        work: "w".into(),
         draining: "leaving".into(),
     }
 }

@@ -50,9 +50,8 @@ impl Knowledge {
     /// nobody takes it.
     pub(crate) fn choose(&mut self, key: Option<KeyHash>, rank: Rank) -> Option<Choice> {
         let now = self.now();
-        let decision = self
-            .cluster
-            .decide(&Request { key, rank }, now, &mut self.rng);
+        let request = Request { key, rank };
+        let decision = self.cluster.decide(&request, now, &mut self.rng);
         let Outcome::Send(hosts) = decision.outcome else {
             return None;
         };
@@ -61,12 +60,14 @@ impl Knowledge {
         let first = rows().next()?.id();
         let addresses: Vec<&str> = rows().map(|host| host.address.as_str()).collect();
         let destination = addresses.join(",");
-        self.cluster.assigned(first, key, now);
+        self.cluster.assigned(first, &request, now);
         Some(Choice { first, destination })
     }
 
     pub(crate) fn finished(&mut self, host: HostId) {
-        self.cluster.finished(host);
+        // When it was sent matters to `estimate` alone, which is not compared.
+        let now = self.now();
+        self.cluster.finished(host, now, now);
     }
 
     fn now(&self) -> Duration {

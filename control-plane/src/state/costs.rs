@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What requests have cost, by key, and how fast hosts are beside each other: learned from what hosts say on
+//! their answers, for the selection `estimate`.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use weir_policy::{Cost, HostId, KeyHash};
+
+/// Keys of one generation; two are kept. What nobody has asked for since then is forgotten.
+const GENERATION: usize = 262_144;
+/// A mean follows as the mean of so many of the newest: what one key costs differs from request to request,
+/// and its data change now and then.
+const NEWEST: f64 = 16.0;
+/// A key is told anew where its cost has changed by more than a quarter: less moves no choice, and each
+/// telling is a push.
+const WORTH_TELLING: f64 = 1.25;
+/// A host counts as slower or faster than the others only by a factor: which keys it gets is no matter of
+/// chance, so smaller differences are rather theirs than its own.
+const SPEED_DIFFERS: f64 = 2.0;
+/// The speed is the mean of so many of the newest requests for keys of known cost, and not known before: the
+/// costs of one key often spread by a factor of 5, and the mean logarithm of 100 such is right to a sixth.
+const SPEED_NEWEST: f64 = 100.0;
+/// A host that is believed slow gets nothing, and would be believed slow for ever: after so long without an
+/// answer it is given another chance.
+const SPEED_LIFETIME: Duration = Duration::from_secs(5);
+
+/// What is learned of one cluster.
+#[derive(Debug, Default)]
+pub struct Costs {
+    young: HashMap<KeyHash, Learned>,
+    old: HashMap<KeyHash, Learned>,
+    fetch: Mean,
+    run: Mean,
+    speeds: HashMap<HostId, Speed>,
+    /// Of all hosts, the mean logarithm of what a request cost to what it was expected to.
+    surprise: Mean,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Speed {
+    surprise: Mean,
+    /// When a request told it.
+    at: Duration,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Learned {
+    fetch: Mean,
+    run: Mean,
+    told: Cost,
+}
+
+/// Of the newest values.
+#[derive(Debug, Clone, Copy, Default)]
+struct Mean {
+    value: f64,
+    count: f64,
+}
+
+impl Mean {
+    fn add(&mut self, value: f64, newest: f64) {
+        self.count = (self.count + 1.0).min(newest);
+        self.value += (value - self.value) / self.count;
+    }
+
+    /// As if one more value, the mean of all keys, had been seen: an only request says little.
+    fn beside(self, all: Self) -> Duration {
+        let mean = (self.value * self.count + all.value) / (self.count + 1.0);
+        Duration::try_from_secs_f64(mean).unwrap_or_default()
+    }
+}
+
+/// A request has cost this, as its host says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spent {
+    /// What it was for.
+    pub key: KeyHash,
+    /// Who answered.
+    pub host: HostId,
+    /// Core time; none where the data were there.
+    pub fetch: Option<Duration>,
+    /// Core time.
+    pub run: Duration,
+}
+
+impl Costs {
+    /// What requests cost on average.
+    pub fn mean(&self) -> Cost {
+        let mean = |mean: Mean| Duration::try_from_secs_f64(mean.value).unwrap_or_default();
+        Cost {
+            fetch: mean(self.fetch),
+            run: mean(self.run),
+        }
+    }
+
+    /// What sidecars are to know of a key.
+    pub fn told(&self, key: KeyHash) -> Option<Cost> {
+        Some(self.young.get(&key).or_else(|| self.old.get(&key))?.told)
+    }
+
+    /// How fast the host is beside the others; none where it is as fast as they are, or that is not known.
+    pub fn speed(&self, host: HostId, now: Duration) -> Option<f64> {
+        let Speed { surprise, at } = self.speeds.get(&host)?;
+        let speed = (self.surprise.value - surprise.value).exp();
+        let differs = !(1.0 / SPEED_DIFFERS..=SPEED_DIFFERS).contains(&speed);
+        let known = surprise.count >= SPEED_NEWEST && now.saturating_sub(*at) <= SPEED_LIFETIME;
+        (differs && known).then_some(speed)
+    }
+
+    /// Forgets a host.
+    pub fn remove(&mut self, host: HostId) {
+        self.speeds.remove(&host);
+    }
+
+    /// Takes in what a request has cost. True if sidecars know the key to cost something else.
+    pub fn learn(&mut self, spent: &Spent, now: Duration) -> bool {
+        let speed = self.speed(spent.host, now).unwrap_or(1.0);
+        let run = spent.run.as_secs_f64() * speed;
+        let fetch = spent.fetch.map(|fetch| fetch.as_secs_f64() * speed);
+        self.run.add(run, 1024.0);
+        if let Some(fetch) = fetch {
+            self.fetch.add(fetch, 1024.0);
+        }
+        let (all_run, all_fetch) = (self.run, self.fetch);
+        let learned = self.learned(spent.key);
+        let expected = learned.run;
+        learned.run.add(run, NEWEST);
+        if let Some(fetch) = fetch {
+            learned.fetch.add(fetch, NEWEST);
+        }
+        let cost = Cost {
+            fetch: learned.fetch.beside(all_fetch),
+            run: learned.run.beside(all_run),
+        };
+        let told = learned.told;
+        let changed = differs(cost.run, told.run) || differs(cost.fetch, told.fetch);
+        if changed {
+            learned.told = cost;
+        }
+        if expected.count >= 4.0 && expected.value > 0.0 && !spent.run.is_zero() {
+            let surprise = (spent.run.as_secs_f64() / expected.value).ln();
+            self.surprise.add(surprise, 20.0 * SPEED_NEWEST);
+            let of_host = self.speeds.entry(spent.host).or_default();
+            of_host.surprise.add(surprise, SPEED_NEWEST);
+            of_host.at = now;
+        }
+        changed
+    }
+
+    fn learned(&mut self, key: KeyHash) -> &mut Learned {
+        if !self.young.contains_key(&key) {
+            if self.young.len() >= GENERATION {
+                self.old = std::mem::take(&mut self.young);
+            }
+            let kept = self.old.get(&key).copied().unwrap_or_default();
+            self.young.insert(key, kept);
+        }
+        self.young.entry(key).or_default()
+    }
+}
+
+fn differs(now: Duration, told: Duration) -> bool {
+    let (now, told) = (now.as_secs_f64(), told.as_secs_f64());
+    now > told * WORTH_TELLING || told > now * WORTH_TELLING
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Duration = Duration::from_secs(100);
+
+    fn spent(key: u64, host: u64, millis: u64) -> Spent {
+        Spent {
+            key: KeyHash(key),
+            host: HostId(host),
+            fetch: None,
+            run: Duration::from_millis(millis),
+        }
+    }
+
+    #[test]
+    fn a_key_is_told_again_only_when_its_cost_has_changed_by_a_quarter() {
+        let mut costs = Costs::default();
+        assert!(costs.learn(&spent(1, 1, 100), NOW));
+        let told = (0..50)
+            .filter(|_| costs.learn(&spent(1, 1, 100), NOW))
+            .count();
+        assert_eq!(told, 0);
+        let told = (0..50)
+            .filter(|_| costs.learn(&spent(1, 1, 200), NOW))
+            .count();
+        assert!((1..=4).contains(&told), "{told}");
+        let now = costs.told(KeyHash(1)).unwrap().run.as_millis();
+        assert!((160..=200).contains(&now), "{now}");
+        assert_eq!(costs.told(KeyHash(2)), None);
+    }
+
+    #[test]
+    fn a_host_that_takes_three_times_as_long_is_found_out_and_its_keys_do_not_seem_dear() {
+        let mut costs = Costs::default();
+        for round in 0..2000 {
+            let (key, host) = (round % 7, round % 5);
+            let slow = if host == 0 { 3 } else { 1 };
+            costs.learn(&spent(key, host, (key + 1) * 20 * slow), NOW);
+        }
+        let speed = costs.speed(HostId(0), NOW).unwrap();
+        assert!((0.25..0.45).contains(&speed), "{speed}");
+        assert_eq!(costs.speed(HostId(1), NOW), None);
+        let later = NOW + 2 * SPEED_LIFETIME;
+        assert_eq!(costs.speed(HostId(0), later), None, "another chance");
+        let run = costs.told(KeyHash(6)).unwrap().run.as_millis();
+        assert!((110..=190).contains(&run), "{run}");
+    }
+
+    #[test]
+    fn keys_that_nobody_asks_for_are_forgotten() {
+        let mut costs = Costs::default();
+        for key in 0..3 * GENERATION as u64 {
+            costs.learn(&spent(key, 1, 10), NOW);
+        }
+        assert!(costs.young.len() + costs.old.len() <= 2 * GENERATION);
+        assert_eq!(costs.told(KeyHash(0)), None);
+    }
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A request on its way to a host.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use proxy_wasm::types::Action;
+use weir_policy::{Cluster, HostId, Ranked, Request};
+
+use crate::headers::Headers;
+use crate::hostcalls::{self, Map};
+use crate::orca::Said;
+use crate::record::Ending;
+use crate::{hedge, orca, vm};
+
+/// Read by Envoy's override_host policy; the wire form of the Kubernetes inference gateway's picker.
+const DESTINATION: &str = "x-gateway-destination-endpoint";
+/// Room for an IPv4 address with its port and a comma.
+const USUAL_ADDRESS: usize = 22;
+/// Envoy's response flags for an upstream that reset, refused or broke the connection
+/// (StreamInfo::CoreResponseFlag UpstreamRemoteReset, UpstreamConnectionFailure, UpstreamConnectionTermination).
+const HOST_FAILED: u64 = 0x10 | 0x20 | 0x40;
+
+/// What a request is after.
+#[derive(Clone)]
+pub(crate) struct Asked {
+    pub(crate) table: Rc<str>,
+    pub(crate) request: Request,
+    /// It may be tried at two hosts at once.
+    pub(crate) may_hedge: bool,
+}
+
+pub(crate) struct Sent {
+    table: Rc<str>,
+    /// Where it is: the first host named, then the one that answers.
+    host: HostId,
+    request: Request,
+    /// When it went there.
+    at: Duration,
+    status: Option<u32>,
+    /// From then on Envoy may have tried the next host although the first has not failed.
+    hedged: Option<Duration>,
+}
+
+impl Sent {
+    /// Names the hosts for Envoy; none where the choice is left to it.
+    pub(crate) fn to(asked: &Asked, hosts: Ranked, now: Duration) -> Option<Self> {
+        let (table, request) = (&asked.table, &asked.request);
+        let (host, destination, hedge) = vm::with(|vm| {
+            let cluster = vm.cluster(table)?;
+            let (host, destination) = name(cluster, hosts)?;
+            let hedge = asked.may_hedge.then(|| cluster.hedge(&hosts, request, now));
+            Some((host, destination, hedge.flatten()))
+        })
+        .flatten()?;
+        hostcalls::set_header(Map::Request, DESTINATION, &destination).ok()?;
+        let hedged = hedge.filter(|after| hedge::ask(*after));
+        vm::with(|vm| vm.assigned(table, host, request, now));
+        Some(Self {
+            table: Rc::clone(table),
+            host,
+            request: *request,
+            at: now,
+            status: None,
+            hedged: hedged.map(|after| now + after),
+        })
+    }
+
+    /// An answer has come, of a host or of Envoy.
+    pub(crate) fn answered(&mut self, address: Option<&str>) {
+        let headers = hostcalls::headers(Map::Response).unwrap_or_default();
+        self.status = headers
+            .get(":status")
+            .and_then(|status| std::str::from_utf8(status).ok()?.parse().ok());
+        // Envoy's own answer, on a time-out say, is no sign of life of the host.
+        if envoy_flags(self.status) == 0 {
+            self.answered_by(address, &headers);
+        }
+    }
+
+    /// The answer comes from `address`: perhaps not from the first host named, and perhaps with its load.
+    fn answered_by(&mut self, address: Option<&str>, headers: &Headers) {
+        let Some(host) = address.map(HostId::of) else {
+            return;
+        };
+        let now = hostcalls::monotonic();
+        let said = headers.get(orca::HEADER);
+        let said = said.and_then(|value| orca::parse(value, now));
+        let Said { load, spent } = said.unwrap_or_default();
+        vm::with(|vm| {
+            if host != self.host {
+                // Envoy tried the next one, because the first did not take it; or only took long.
+                if self.hedged.is_none_or(|hedged| now < hedged) {
+                    vm.failed(&self.table, self.host, now);
+                }
+                vm.ended(&self.table, self.host, self.at, Ending::NoAnswer, now);
+                vm.assigned(&self.table, host, &self.request, now);
+                (self.host, self.at) = (host, now);
+            }
+            vm.answered(&self.table, host, load);
+            if let (Some(key), Some(spent)) = (self.request.key, spent) {
+                vm.spent(&self.table, host, key, spent, now);
+            }
+        });
+    }
+
+    /// The request is over.
+    pub(crate) fn ended(self) {
+        let flags = envoy_flags(self.status);
+        let ending = match self.status {
+            Some(status) if flags == 0 => Ending::Status(status),
+            _ => Ending::NoAnswer,
+        };
+        let now = hostcalls::monotonic();
+        vm::with(|vm| {
+            if flags & HOST_FAILED != 0 {
+                vm.failed(&self.table, self.host, now);
+            }
+            vm.ended(&self.table, self.host, self.at, ending, now);
+        });
+    }
+}
+
+/// Leaves the choice to Envoy: a destination that the caller sent would be honoured, so it goes.
+pub(crate) fn pass() -> Action {
+    let _ = hostcalls::remove_header(Map::Request, DESTINATION);
+    Action::Continue
+}
+
+/// The first host and the header that names them all.
+fn name(cluster: &Cluster, hosts: Ranked) -> Option<(HostId, String)> {
+    let table = cluster.table()?;
+    let first = cluster.id(hosts.first()?)?;
+    let mut header = String::with_capacity(hosts.as_slice().len() * USUAL_ADDRESS);
+    for host in hosts.as_slice().iter().filter_map(|host| table.host(*host)) {
+        if !header.is_empty() {
+            header.push(',');
+        }
+        header.push_str(&host.address);
+    }
+    Some((first, header))
+}
+
+/// Why Envoy answered itself; 0 where the host did. Below 500 it is the host's answer.
+fn envoy_flags(status: Option<u32>) -> u64 {
+    match status {
+        Some(..500) => 0,
+        _ => number("response\0flags").unwrap_or(0),
+    }
+}
+
+/// A property that is a number.
+fn number(path: &str) -> Option<u64> {
+    let bytes = hostcalls::property(path)?;
+    Some(u64::from_le_bytes(bytes.first_chunk::<8>().copied()?))
+}

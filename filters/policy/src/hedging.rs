@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A second try of a request that takes long, at another host, while the first goes on.
+//!
+//! Only where the other host has cores to spare: under load a second try costs somebody else's first, as
+//! Primorac et al. show (*When to Hedge in Interactive Services*, NSDI 2021, LÆDGE). What is not known to be
+//! idle is taken for busy.
+
+use std::time::Duration;
+
+use crate::standing::Clock;
+use crate::{CLASSES, Cluster, Ranked, Request, TableError};
+
+/// The shortest wait before a second try: Envoy counts in milliseconds.
+pub const SHORTEST_HEDGE: Duration = Duration::from_millis(1);
+
+/// When a request is tried at a second host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hedging {
+    /// When the first host has not answered for so long. Zero: never.
+    pub after: Duration,
+    /// Percent of the second host's cores that must be idle, and never less than one core.
+    pub idle_percent: u32,
+    /// Requests of this many classes, the most important ones.
+    pub classes: u32,
+}
+
+impl Default for Hedging {
+    fn default() -> Self {
+        Self {
+            after: Duration::ZERO,
+            // A host at three quarters of its cores still takes its own share without queuing.
+            idle_percent: 25,
+            classes: CLASSES.into(),
+        }
+    }
+}
+
+impl Hedging {
+    /// Whether any request is ever tried at a second host.
+    pub fn is_on(&self) -> bool {
+        !self.after.is_zero()
+    }
+
+    pub(crate) fn check(&self) -> Result<(), TableError> {
+        for (field, value, most) in [
+            ("idle_percent", self.idle_percent, 100),
+            ("classes", self.classes, CLASSES.into()),
+        ] {
+            if !(1..=most).contains(&value) {
+                return Err(TableError::BadHedging { field, value, most });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Cluster {
+    /// After what time without an answer the second of these hosts gets the request too; none where it does
+    /// not.
+    pub fn hedge(&self, ranked: &Ranked, request: &Request, now: Duration) -> Option<Duration> {
+        let policy = self.table()?.policy();
+        let hedging = policy.hedging;
+        if !hedging.is_on() || u32::from(request.rank.class()) >= hedging.classes {
+            return None;
+        }
+        let second = *ranked.as_slice().get(1)?;
+        let fresh = self
+            .load(second)
+            .is_some_and(|load| !load.is_stale(now, policy.stale_after));
+        let standing = self.feedback.standing(second)?;
+        let clock = Clock::new(now, policy.stale_after);
+        if !fresh || standing.is_suspect(clock) {
+            return None;
+        }
+        let capacity = u64::from(self.table()?.host(second)?.capacity_millicores);
+        let busy = u64::from(standing.in_progress(clock)) * 1000;
+        let idle = capacity.saturating_sub(busy);
+        let wanted = (capacity * u64::from(hedging.idle_percent) / 100).max(1000);
+        (idle >= wanted).then_some(hedging.after)
+    }
+}

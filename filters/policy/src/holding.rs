@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Requests that wait at the caller for a host, for a bounded time.
+//!
+//! ```text
+//!  decide: nobody admits it ────────────> at most `for_eligible` ─┐  each round, most important first:
+//!  decide: a host without its key,        at most `for_cached`  ─┴> sent, or refused as without holding,
+//!   while hosts that have it refuse it ─>                           or held further
+//! ```
+//!
+//! The second is delay scheduling (Zaharia et al., *Delay Scheduling*, EuroSys 2010): a short wait for the
+//! data is often less than fetching them.
+
+mod held;
+
+pub use held::{Held, Patience, Round, Ticket};
+
+use std::time::Duration;
+
+use rand::Rng;
+
+use crate::{Cluster, Decision, KeyHash, Level, Outcome, Rank, Reason, Request, TableError};
+
+/// The longest that a request can be held: longer than nearly all callers wait.
+pub const LONGEST_HOLD: Duration = Duration::from_secs(60);
+/// The most requests that one VM can hold of a cluster: a tick decides anew for all that wait for a key, which
+/// takes some microseconds each.
+pub const MAX_HELD: usize = 10_000;
+/// Holders of a key that are looked at, as selections do.
+const HOLDERS: usize = 16;
+
+/// For how long requests wait for a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Holding {
+    /// For a host that admits the request, where none does. Zero: it is shed at once.
+    pub for_eligible: Duration,
+    /// For a host that has the key, where some have it, none of those admits the request and others do.
+    /// Zero: it goes to one of the others at once.
+    pub for_cached: Duration,
+    /// Requests that one VM holds at a time; who comes on top is not held.
+    pub max_held: usize,
+}
+
+impl Default for Holding {
+    fn default() -> Self {
+        Self {
+            for_eligible: Duration::ZERO,
+            for_cached: Duration::ZERO,
+            // Envoy keeps a held request's stream and up to a buffer limit of its body: some 50 MB where
+            // requests are small.
+            max_held: 1000,
+        }
+    }
+}
+
+impl Holding {
+    /// Whether any request is ever held.
+    pub fn is_on(&self) -> bool {
+        !self.for_eligible.is_zero() || !self.for_cached.is_zero()
+    }
+
+    pub(crate) fn check(&self) -> Result<(), TableError> {
+        for (field, hold) in [
+            ("for_eligible", self.for_eligible),
+            ("for_cached", self.for_cached),
+        ] {
+            if hold > LONGEST_HOLD {
+                return Err(TableError::BadHold { field, hold });
+            }
+        }
+        if !(1..=MAX_HELD).contains(&self.max_held) {
+            return Err(TableError::BadMaxHeld {
+                count: self.max_held,
+            });
+        }
+        Ok(())
+    }
+}
+
+impl Cluster {
+    /// As [`Cluster::decide`], but a request that may still wait is held where that is the policy.
+    pub fn decide_or_hold(
+        &self,
+        request: &Request,
+        patience: Patience,
+        now: Duration,
+        rng: &mut impl Rng,
+    ) -> Decision {
+        let decision = self.decide(request, now, rng);
+        let Some((limit, reason)) = self.hold(request, &decision) else {
+            return decision;
+        };
+        let until = patience.until(limit);
+        if until <= now {
+            return decision;
+        }
+        let outcome = Outcome::Hold { until };
+        Decision { outcome, reason }
+    }
+
+    /// How long the request may be held instead of what was decided, and for what.
+    fn hold(&self, request: &Request, decision: &Decision) -> Option<(Duration, Reason)> {
+        let holding = &self.table()?.policy().holding;
+        match (decision.outcome, decision.reason, request.key) {
+            (Outcome::Shed { .. }, ..) if !holding.for_eligible.is_zero() => {
+                Some((holding.for_eligible, Reason::HeldForEligible))
+            }
+            (Outcome::Send(_), Reason::NotCached, Some(key)) if !holding.for_cached.is_zero() => {
+                let is_elsewhere = self.refusing_hosts_have(key, request.rank);
+                is_elsewhere.then_some((holding.for_cached, Reason::HeldForCached))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether hosts have told that they have the key, and are up, and all refuse the rank. Who only may
+    /// have it is no reason to wait.
+    fn refusing_hosts_have(&self, key: KeyHash, rank: Rank) -> bool {
+        let Some(table) = self.table() else {
+            return false;
+        };
+        let holders = self.cache().holders(key, HOLDERS, 0);
+        let known = holders.filter(|holder| !holder.assumed);
+        // A level is that of a host that is up.
+        let mut levels = known.filter_map(|holder| self.level(table.index_of(holder.host)?));
+        let mut refuses = |level: Level| !level.admits(rank);
+        levels.next().is_some_and(&mut refuses) && levels.all(refuses)
+    }
+
+    /// How many hosts admit the request.
+    pub(crate) fn admitting(&self, request: &Request) -> usize {
+        self.admission.admitting(request.rank).len()
+    }
+}

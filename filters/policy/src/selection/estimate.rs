@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Where the request is expected to be done first: its wait at its priority, the fetch if the data are not
+//! there, and the run on a host of that speed (document 001, section 12, leaves it as future work).
+//!
+//! ```text
+//! finish = wait(class) + (0 where the key is cached, else fetch(key)) ÷ speed + run(key) ÷ speed
+//! wait   = 0 while a core is idle, else what waits of no less important classes, and one job, ÷ cores
+//! ```
+//! What waits is what the host said last, what was sent since, less what its cores have done meanwhile. What a
+//! key costs is learned by weir-control; a key that nobody has seen costs what all do on average. Hosts that
+//! will be taken away before the finish come last.
+
+use std::time::Duration;
+
+use rand::Rng;
+
+use super::Candidates;
+use crate::feedback::HostFeedback;
+use crate::key::{scale, split_mix};
+use crate::ranked::MAX_RANKED;
+use crate::standing::{Clock, nanos};
+use crate::table::MAX_HOSTS;
+use crate::{Cost, Host, KeyHash, Load, Ranked, Reason};
+
+/// Hosts looked at among a key's holders, and among the others; as for `dynamic`.
+const SAMPLE: usize = 16;
+
+/// Smaller is better: hosts to be avoided last, then the finish, then where the key is, then how full the host
+/// is, then chance, and the host. All in one number (1, 31, 2, 4, 10 and 16 bits): sixteen steps of fullness,
+/// so that callers who know the same do not all take the same host.
+type Score = u64;
+
+const AVOID: Score = 1 << 63;
+const FINISH_AT: u32 = 32;
+const MAX_FINISH: Score = (1 << 31) - 1;
+/// The unit of the finish: 2^31 of them are six days.
+const UNIT: u64 = 256_000;
+const STATUS_AT: u32 = 30;
+const FULLNESS_AT: u32 = 26;
+const MAX_FULLNESS: Score = (1 << 4) - 1;
+const CHANCE_AT: u32 = 16;
+const HOST: Score = (1 << 16) - 1;
+const NOBODY: Score = Score::MAX;
+
+const _: () = assert!((MAX_HOSTS as Score) < HOST);
+
+/// Where the key is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Status {
+    Known,
+    Assumed,
+    Absent,
+}
+
+pub(super) fn select(
+    candidates: &Candidates<'_>,
+    key: Option<KeyHash>,
+    rng: &mut impl Rng,
+) -> (Ranked, Reason) {
+    let cluster = candidates.cluster;
+    let mut best = Best::new(candidates, key, rng.next_u64());
+    if let Some(key) = key {
+        for holder in cluster.cache.holders(key, SAMPLE, rng.next_u32()) {
+            if let Some(host) = candidates.table.index_of(holder.host) {
+                let status = if holder.assumed {
+                    Status::Assumed
+                } else {
+                    Status::Known
+                };
+                best.offer(host, status);
+            }
+        }
+        let lifetime = candidates.table.policy().assumed_cached;
+        let assumed = &cluster.feedback.assumed;
+        for host in assumed.hosts(key, candidates.now, lifetime) {
+            if let Some(host) = candidates.table.index_of(host) {
+                best.offer(host, Status::Assumed);
+            }
+        }
+    }
+    let eligible = candidates.eligible;
+    if eligible.len() <= SAMPLE {
+        eligible
+            .iter()
+            .for_each(|host| best.offer(*host, Status::Absent));
+    } else {
+        for _ in 0..SAMPLE {
+            if let Some(host) = eligible.get(scale(rng.next_u32(), eligible.len())) {
+                best.offer(*host, Status::Absent);
+            }
+        }
+    }
+    best.ranked(key)
+}
+
+struct Best<'a> {
+    candidates: &'a Candidates<'a>,
+    cost: Cost,
+    class: u8,
+    salt: u64,
+    scores: [Score; MAX_RANKED],
+}
+
+impl<'a> Best<'a> {
+    fn new(candidates: &'a Candidates<'a>, key: Option<KeyHash>, salt: u64) -> Self {
+        Self {
+            candidates,
+            cost: candidates.cluster.cost(key),
+            class: candidates.request.rank.class(),
+            salt,
+            scores: [NOBODY; MAX_RANKED],
+        }
+    }
+
+    /// Considers a host that was not considered before; one that is not eligible is ignored.
+    fn offer(&mut self, host: u32, status: Status) {
+        let known = |score: &Score| *score != NOBODY && (score & HOST) as u32 == host;
+        if !self.candidates.is_eligible(host) || self.scores.iter().any(known) {
+            return;
+        }
+        let mut moved = self.score(host, status);
+        for place in self.scores.iter_mut().take(self.candidates.limit()) {
+            (*place, moved) = (moved.min(*place), moved.max(*place));
+        }
+    }
+
+    fn score(&self, index: u32, status: Status) -> Score {
+        let Candidates {
+            cluster,
+            table,
+            clock,
+            ..
+        } = *self.candidates;
+        let (Some(host), Some(row), Some(standing)) = (
+            table.host(index),
+            cluster.feedback.row(index),
+            cluster.feedback.standing(index),
+        ) else {
+            return NOBODY;
+        };
+        let outlook = Outlook::of(host, row, table.mean_cost(), clock);
+        let fetch = match status {
+            Status::Absent => self.cost.fetch,
+            Status::Known | Status::Assumed => Duration::ZERO,
+        };
+        let busy = (fetch + self.cost.run).div_f64(host.speed());
+        let finish = outlook.wait(self.class).saturating_add(busy);
+        let taken = host
+            .preempt_at
+            .is_some_and(|at| self.candidates.now.saturating_add(finish) >= at);
+        let avoid = if taken || standing.is_suspect(clock) {
+            AVOID
+        } else {
+            0
+        };
+        let finish = (nanos(finish) / UNIT).min(MAX_FINISH) << FINISH_AT;
+        let fullness = outlook.fullness() << FULLNESS_AT;
+        let chance = (split_mix(&mut (self.salt ^ u64::from(index))) & 0x3ff) << CHANCE_AT;
+        avoid | finish | (status as Score) << STATUS_AT | fullness | chance | Score::from(index)
+    }
+
+    fn ranked(&self, key: Option<KeyHash>) -> (Ranked, Reason) {
+        let mut ranked = Ranked::default();
+        for score in self.scores.iter().take_while(|score| **score != NOBODY) {
+            ranked.push((score & HOST) as u32);
+        }
+        let [first, ..] = self.scores;
+        let reason = match (key, first >> STATUS_AT & 3) {
+            (None, _) => Reason::NoKey,
+            (_, 0) => Reason::KnownCached,
+            (_, 1) => Reason::AssumedCached,
+            _ => Reason::NotCached,
+        };
+        (ranked, reason)
+    }
+}
+
+/// What is ahead of a request at a host.
+pub(crate) struct Outlook<'a> {
+    row: &'a HostFeedback,
+    load: Option<&'a Load>,
+    cores: f64,
+    /// Cores that are probably held; more than there are where jobs wait.
+    held: f64,
+    /// The part of what was sent since the host told that probably waits.
+    waiting: f64,
+    /// Core time done since then for those that waited.
+    done: Duration,
+    mean: Duration,
+}
+
+impl<'a> Outlook<'a> {
+    pub(crate) fn of(host: &Host, row: &'a HostFeedback, mean: Cost, clock: Clock) -> Self {
+        let load = row
+            .load
+            .as_ref()
+            .filter(|load| clock.believes(load.observed));
+        let (sent, _) = row.outstanding();
+        let Some(told) = load else {
+            // Only what is in flight from here is known.
+            let held = row.in_flight.saturating_add(row.peers_in_flight);
+            let cores = f64::from(host.cores().unwrap_or_else(|| held.saturating_add(1)));
+            return Self {
+                row,
+                load,
+                cores,
+                held: held.into(),
+                waiting: 1.0,
+                done: Duration::ZERO,
+                mean: mean.run,
+            };
+        };
+        let running = told.in_progress.saturating_sub(told.queued);
+        let is_full = told.queued > 0;
+        let busy = told.busy_cores.unwrap_or(running);
+        // A host with a queue has all its cores in use; of one without it is not known how many more there are.
+        let unknown = || {
+            if is_full {
+                busy.max(1)
+            } else {
+                busy.saturating_add(1)
+            }
+        };
+        let cores = f64::from(host.cores().unwrap_or_else(unknown));
+        let per_job = (f64::from(busy) / f64::from(running.max(1))).clamp(1.0, cores);
+        let jobs = told
+            .in_progress
+            .saturating_add(sent)
+            .saturating_sub(row.gone());
+        let held = f64::from(jobs) * per_job;
+        let over = (held - cores).max(0.0);
+        let age = Duration::from_nanos(clock.age(told.observed));
+        Self {
+            row,
+            load,
+            cores,
+            held,
+            waiting: (over / (f64::from(sent) * per_job).max(1.0)).min(1.0),
+            done: if is_full {
+                age.mul_f64(cores)
+            } else {
+                Duration::ZERO
+            },
+            mean: mean.run,
+        }
+    }
+
+    /// Until a request of this class would have a core.
+    pub(crate) fn wait(&self, class: u8) -> Duration {
+        if self.held < self.cores {
+            return Duration::ZERO;
+        }
+        let told = match self.load {
+            Some(Load {
+                work: Some(work), ..
+            }) => work.ahead_of(class),
+            Some(load) => self.mean.saturating_mul(load.queued),
+            None => Duration::ZERO,
+        };
+        let (_, sent) = self.row.outstanding();
+        let sent = sent.ahead_of(class).mul_f64(self.waiting);
+        // One more for the core that has to be freed first.
+        let ahead = told.saturating_sub(self.done) + sent + self.mean;
+        ahead.div_f64(self.cores)
+    }
+
+    /// Of 15, how full the host is.
+    fn fullness(&self) -> Score {
+        (self.held / self.cores * MAX_FULLNESS as f64).min(MAX_FULLNESS as f64) as Score
+    }
+}

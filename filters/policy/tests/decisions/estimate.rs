@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+use std::time::Duration;
+
+use proptest::prelude::*;
+use weir_policy::{
+    CacheShard, Cluster, Cost, Host, HostId, Load, Rank, Reason, Request, Selection, Table, Work,
+};
+
+use crate::fleet::{NOW, chosen, host, id, key, millis, named, request, rng, seconds, select};
+
+/// A host of four cores that told a moment ago how many are in use, and what waits of class 0 and of class 16.
+fn told(number: usize, busy_cores: u32, waits: [u64; 2]) -> Host {
+    let mut work = Work::default();
+    let queued = u32::from(waits != [0, 0]);
+    work.add(0, millis(waits[0]));
+    work.add(16, millis(waits[1]));
+    Host {
+        capacity_millicores: 4000,
+        load: Some(Load {
+            observed: NOW,
+            in_progress: busy_cores + queued,
+            queued,
+            busy_cores: Some(busy_cores),
+            work: Some(work),
+            ..Load::default()
+        }),
+        ..host(number)
+    }
+}
+
+/// Key 1 is cached at host 0, is fetched in 400 ms and runs for a second; other keys cost what all do: 100 ms
+/// and 2 s.
+fn cluster(mut hosts: Vec<Host>) -> Cluster {
+    hosts.sort_by(|a, b| a.address.cmp(&b.address));
+    let mean = Cost {
+        fetch: millis(100),
+        run: seconds(2),
+    };
+    let mut cluster = Cluster::default();
+    let table = Table::new(select(Selection::Estimate), hosts, 1).unwrap();
+    cluster.set_table(table.with_mean_cost(mean), NOW, NOW);
+    let shard = CacheShard::new(0, 1, vec![id(0)], vec![key(1).0], vec![1], vec![0]).unwrap();
+    cluster.set_cache_shard(0, shard.with_costs(&[400_000], &[1_000_000]).unwrap());
+    cluster
+}
+
+fn first(cluster: &Cluster, request: &Request) -> (HostId, Reason) {
+    let decision = cluster.decide(request, NOW, &mut rng(1));
+    (named(cluster, &decision)[0], decision.reason)
+}
+
+fn of_class(class: u8) -> Request {
+    Request {
+        rank: Rank::new(class, 64),
+        ..request(Some(key(1)))
+    }
+}
+
+#[test]
+fn a_host_with_the_data_is_taken_unless_waiting_there_costs_more_than_the_fetch() {
+    let at = |waits| {
+        first(
+            &cluster(vec![told(0, 4, [0, waits]), told(1, 0, [0, 0])]),
+            &of_class(16),
+        )
+    };
+    // What waits and one more job of 2 s, by four cores: 0.5 s and more, against a fetch of 0.4 s.
+    assert_eq!(at(100), (id(1), Reason::NotCached));
+    let idle = cluster(vec![told(0, 3, [0, 0]), told(1, 0, [0, 0])]);
+    assert_eq!(
+        first(&idle, &of_class(16)),
+        (id(0), Reason::KnownCached),
+        "a core is idle"
+    );
+}
+
+#[test]
+fn what_is_less_important_does_not_count_as_a_wait() {
+    let cluster = cluster(vec![told(0, 4, [0, 60_000]), told(1, 4, [4_000, 0])]);
+    assert_eq!(first(&cluster, &of_class(0)).0, id(0));
+    assert_eq!(first(&cluster, &of_class(16)).0, id(1));
+}
+
+#[test]
+fn a_key_that_nobody_has_seen_costs_what_all_do() {
+    let cluster = cluster(vec![told(0, 0, [0, 0])]);
+    let known = Cost {
+        fetch: millis(400),
+        run: seconds(1),
+    };
+    assert_eq!(cluster.cost(Some(key(1))), known);
+    let mean = cluster.table().unwrap().mean_cost();
+    assert_eq!([cluster.cost(Some(key(2))), cluster.cost(None)], [mean; 2]);
+}
+
+#[test]
+fn a_slow_host_is_left_to_those_that_would_wait_longer_elsewhere() {
+    let slow = |speed_permille| Host {
+        speed_permille,
+        ..told(0, 0, [0, 0])
+    };
+    let at = |speed| {
+        first(
+            &cluster(vec![slow(speed), told(1, 0, [0, 0])]),
+            &of_class(16),
+        )
+        .0
+    };
+    // A second on it takes three; elsewhere the fetch makes it 1.4.
+    assert_eq!([at(333), at(900)], [id(1), id(0)]);
+}
+
+#[test]
+fn a_host_that_will_be_taken_before_the_finish_comes_last() {
+    let leaves = |left| Host {
+        preempt_at: Some(NOW + left),
+        ..told(0, 0, [0, 0])
+    };
+    let at = |left| {
+        first(
+            &cluster(vec![leaves(left), told(1, 4, [0, 40_000])]),
+            &of_class(16),
+        )
+        .0
+    };
+    assert_eq!([at(millis(900)), at(seconds(2))], [id(1), id(0)]);
+    let alone = cluster(vec![leaves(Duration::ZERO)]);
+    assert_eq!(first(&alone, &of_class(16)).0, id(0), "better than nobody");
+}
+
+#[test]
+fn what_was_sent_since_the_host_told_counts_until_it_has_ended() {
+    let mut cluster = cluster(vec![told(0, 0, [0, 0]), told(1, 0, [0, 0])]);
+    let request = of_class(16);
+    let sent: Vec<_> = (1..=4).map(|ms| NOW + millis(ms)).collect();
+    for at in &sent {
+        cluster.assigned(id(0), &request, *at);
+    }
+    assert_eq!(
+        first(&cluster, &request).0,
+        id(1),
+        "all four cores are taken"
+    );
+    cluster.finished(id(0), sent[1], NOW + millis(5));
+    assert_eq!(first(&cluster, &request).0, id(0));
+}
+
+#[test]
+fn a_job_that_the_host_told_of_counts_no_longer_when_it_has_ended() {
+    let mut cluster = cluster(vec![host(0), told(1, 0, [0, 0])]);
+    let before = NOW - seconds(1);
+    let request = of_class(16);
+    cluster.assigned(id(0), &request, before);
+    let Some(load) = told(0, 4, [0, 0]).load else {
+        panic!()
+    };
+    let mut full = told(0, 4, [0, 0]);
+    full.load = None;
+    let table = Table::new(
+        select(Selection::Estimate),
+        vec![full, told(1, 0, [0, 0])],
+        1,
+    )
+    .unwrap();
+    cluster.set_table(
+        table.with_mean_cost(Cost {
+            fetch: millis(100),
+            run: seconds(2),
+        }),
+        NOW,
+        NOW,
+    );
+    cluster.observed(id(0), load, NOW);
+    assert_eq!(first(&cluster, &request).0, id(1));
+    cluster.finished(id(0), before, NOW + millis(1));
+    assert_eq!(first(&cluster, &request).0, id(0));
+}
+
+proptest! {
+    #[test]
+    fn an_idle_fleet_is_chosen_from_by_chance_and_a_burst_spreads(seed: u64) {
+        let mut cluster = cluster((0..14).map(|number| told(number, 0, [0, 0])).collect());
+        let mut rng = rng(seed);
+        for number in 0..56 {
+            let key = Some(key(100 + number));
+            let host = chosen(&cluster, key, &mut rng);
+            cluster.assigned(host, &request(key), NOW + millis(number));
+        }
+        for number in 0..14 {
+            prop_assert_eq!(cluster.in_flight(id(number)), 4, "host {}", number);
+        }
+    }
+}

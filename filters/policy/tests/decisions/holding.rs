@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Who waits for a host, for how long, and who goes first.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+use weir_policy::{
+    Cluster, Decision, Held, Holding, Host, Level, Outcome, Overload, Patience, Policy, Rank,
+    Reason, Request, Round,
+};
+
+use crate::fleet::{NOW, cache, cluster, host, id, key, load, millis, rng, table};
+
+fn policy(for_eligible: u64, for_cached: u64, max_held: usize) -> Policy {
+    Policy {
+        overload: Overload::Dagor,
+        holding: Holding {
+            for_eligible: millis(for_eligible),
+            for_cached: millis(for_cached),
+            max_held,
+        },
+        ..Policy::default()
+    }
+}
+
+fn admitting(number: usize, ranks: u16) -> Host {
+    Host {
+        level: Level::admitting(ranks),
+        ..host(number)
+    }
+}
+
+fn request(rank: u32) -> Request {
+    Request {
+        key: None,
+        rank: Rank::from_number(rank).unwrap(),
+    }
+}
+
+fn came(at: Duration) -> Patience {
+    Patience::new(at)
+}
+
+fn held_for(decision: &Decision) -> Option<(Reason, Duration)> {
+    match decision.outcome {
+        Outcome::Hold { until } => Some((decision.reason, until - NOW)),
+        _ => None,
+    }
+}
+
+#[test]
+fn a_request_that_nobody_admits_waits_until_its_time_or_its_deadline_and_is_shed_then() {
+    let cluster = cluster(policy(500, 0, 10), vec![admitting(0, 100)]);
+    let decide = |patience: Patience, now: Duration| {
+        cluster.decide_or_hold(&request(200), patience, now, &mut rng(0))
+    };
+    let decision = decide(came(NOW), NOW);
+    assert_eq!(
+        held_for(&decision),
+        Some((Reason::HeldForEligible, millis(500)))
+    );
+    let hurried = Patience {
+        came: NOW,
+        deadline: Some(NOW + millis(80)),
+    };
+    assert_eq!(
+        held_for(&decide(hurried, NOW)),
+        Some((Reason::HeldForEligible, millis(80)))
+    );
+    for (patience, late) in [(came(NOW), 500), (hurried, 80)] {
+        let decision = decide(patience, NOW + millis(late));
+        assert!(matches!(decision.outcome, Outcome::Shed { .. }), "{late}");
+        assert_eq!(decision.reason, Reason::Overloaded);
+    }
+    let important = cluster.decide_or_hold(&request(99), came(NOW), NOW, &mut rng(0));
+    assert!(matches!(important.outcome, Outcome::Send(_)));
+}
+
+#[test]
+fn without_holding_nobody_waits() {
+    let cluster = cluster(policy(0, 0, 10), vec![admitting(0, 0)]);
+    let decision = cluster.decide_or_hold(&request(0), came(NOW), NOW, &mut rng(0));
+    assert!(matches!(decision.outcome, Outcome::Shed { .. }));
+}
+
+#[test]
+fn a_request_waits_for_the_key_only_where_all_who_said_that_they_have_it_refuse_it() {
+    let wanted = Request {
+        key: Some(key(1)),
+        rank: Rank::from_number(200).unwrap(),
+    };
+    let decide = |holders: Vec<(usize, bool)>, wait: u64| {
+        let hosts = vec![admitting(0, 100), admitting(1, 100), admitting(2, 4096)];
+        let mut cluster = cluster(policy(0, wait, 10), hosts);
+        cluster.set_cache_shard(0, cache(vec![(key(1), holders)]));
+        cluster.decide_or_hold(&wanted, came(NOW), NOW, &mut rng(0))
+    };
+    let held = Some((Reason::HeldForCached, millis(50)));
+    assert_eq!(held_for(&decide(vec![(0, false)], 50)), held);
+    assert_eq!(held_for(&decide(vec![(0, false), (1, false)], 50)), held);
+    for (holders, wait, reason) in [
+        (vec![(0, false)], 0, Reason::NotCached),
+        (vec![(0, true)], 50, Reason::NotCached),
+        (vec![], 50, Reason::NotCached),
+        (vec![(9, false)], 50, Reason::NotCached),
+        (vec![(0, false), (2, false)], 50, Reason::KnownCached),
+    ] {
+        let decision = decide(holders.clone(), wait);
+        assert!(
+            matches!(decision.outcome, Outcome::Send(_)),
+            "{holders:?} {wait}"
+        );
+        assert_eq!(decision.reason, reason, "{holders:?} {wait}");
+    }
+}
+
+/// Ranks in the order in which one round lets them go.
+fn round(held: &mut Held<u32>, cluster: &Cluster, now: Duration) -> Vec<(u32, Decision)> {
+    let (mut round, mut rng) = (Round::default(), rng(1));
+    let next = || held.next(cluster, &mut round, now, &mut rng);
+    std::iter::from_fn(next)
+        .map(|(number, _, decision)| (number, decision))
+        .collect()
+}
+
+fn hold(held: &mut Held<u32>, cluster: &Cluster, number: u32, rank: u32, now: Duration) -> bool {
+    let decision = held.decide(cluster, &request(rank), came(now), now, &mut rng(2));
+    let Outcome::Hold { until } = decision.outcome else {
+        return false;
+    };
+    held.hold(request(rank), came(now), (until, decision.reason), number);
+    true
+}
+
+#[test]
+fn hosts_that_open_get_one_each_and_one_for_each_answer_by_rank_then_by_arrival() {
+    let closed = cluster(policy(500, 0, 10), vec![admitting(0, 0), admitting(1, 0)]);
+    let mut held = Held::default();
+    for (number, rank) in [(0, 300), (1, 100), (2, 300), (3, 100), (4, 200)] {
+        assert!(hold(&mut held, &closed, number, rank, NOW));
+    }
+    let open = cluster(
+        policy(500, 0, 10),
+        vec![admitting(0, 4096), admitting(1, 4096)],
+    );
+    let numbers = |gone: Vec<(u32, Decision)>| gone.iter().map(|(number, _)| *number).collect();
+    let first: Vec<u32> = numbers(round(&mut held, &open, NOW));
+    assert_eq!(first, [1, 3]);
+    held.answered();
+    let second: Vec<u32> = numbers(round(&mut held, &open, NOW));
+    assert_eq!(second, [4, 0, 2]);
+}
+
+#[test]
+fn nobody_overtakes_those_who_are_more_important_and_wait_for_any_host() {
+    let closed = cluster(policy(500, 0, 10), vec![admitting(0, 0)]);
+    let open = cluster(policy(500, 0, 10), vec![admitting(0, 4096)]);
+    let mut held = Held::default();
+    assert!(hold(&mut held, &closed, 0, 200, NOW));
+    assert!(hold(&mut held, &open, 1, 200, NOW), "as important");
+    assert!(!hold(&mut held, &open, 2, 199, NOW), "more important");
+}
+
+#[test]
+fn who_has_gone_is_not_decided_any_more() {
+    let closed = cluster(policy(500, 0, 10), vec![admitting(0, 0)]);
+    let mut held = Held::default();
+    let until = (NOW + millis(500), Reason::HeldForEligible);
+    let ticket = held.hold(request(1), came(NOW), until, 7);
+    assert_eq!(held.remove(ticket), Some(7));
+    assert_eq!(held.remove(ticket), None);
+    assert!(round(&mut held, &closed, NOW + millis(900)).is_empty());
+}
+
+#[derive(Clone, Debug)]
+enum Event {
+    Comes(u32, Option<u64>),
+    Gone(usize),
+    Levels(u16, u16),
+    Round,
+}
+
+fn events() -> impl Strategy<Value = Vec<(u64, Event)>> {
+    let level = || prop_oneof![Just(0u16), Just(4096), 0u16..4096];
+    let event = prop_oneof![
+        6 => (0u32..4096, prop::option::of(0u64..400)).prop_map(|(rank, within)| Event::Comes(rank, within)),
+        1 => (0usize..8).prop_map(Event::Gone),
+        2 => (level(), level()).prop_map(|(a, b)| Event::Levels(a, b)),
+        3 => Just(Event::Round),
+    ];
+    prop::collection::vec((0u64..120, event), 1..80)
+}
+
+proptest! {
+    /// Whatever comes, leaves and opens: never more wait than may, nobody who waits is left past its time by a
+    /// round, who is sent in turn is the most important of those who wait for any host, and nobody gets lost.
+    #[test]
+    fn the_laws_of_holding(events in events(), max_held in 1usize..6, wait in 1u64..300) {
+        let policy = policy(wait, 0, max_held);
+        let mut cluster = cluster(policy.clone(), vec![admitting(0, 0), admitting(1, 0)]);
+        let mut held = Held::default();
+        let mut waiting: Vec<(u32, weir_policy::Ticket, u32, Duration)> = Vec::new();
+        let (mut now, mut number) = (NOW, 0);
+        for (pause, event) in events {
+            now += millis(pause);
+            match event {
+                Event::Comes(rank, within) => {
+                    let patience = Patience { came: now, deadline: within.map(|within| now + millis(within)) };
+                    let asked = request(rank);
+                    let decision = held.decide(&cluster, &asked, patience, now, &mut rng(number.into()));
+                    if let Outcome::Hold { until } = decision.outcome {
+                        prop_assert!(until > now && until <= now + millis(wait));
+                        prop_assert!(patience.deadline.is_none_or(|deadline| until <= deadline));
+                        let ticket = held.hold(asked, patience, (until, decision.reason), number);
+                        waiting.push((number, ticket, rank, until));
+                    }
+                    number += 1;
+                }
+                Event::Gone(which) if which < waiting.len() => {
+                    let (number, ticket, ..) = waiting.swap_remove(which);
+                    prop_assert_eq!(held.remove(ticket), Some(number));
+                }
+                Event::Gone(_) => {}
+                Event::Levels(a, b) => {
+                    let hosts = vec![admitting(0, a), admitting(1, b)];
+                    cluster.set_table(table(policy.clone(), hosts), now, now);
+                }
+                Event::Round => {
+                    for (gone, decision) in round(&mut held, &cluster, now) {
+                        let place = waiting.iter().position(|(number, ..)| *number == gone).unwrap();
+                        let (_, ticket, rank, until) = waiting.remove(place);
+                        let is_sent = matches!(decision.outcome, Outcome::Send(_));
+                        let is_first = waiting.iter().all(|(_, other, ..)| *other > ticket);
+                        prop_assert!(until <= now || is_sent && is_first, "{:?} of rank {}", decision, rank);
+                    }
+                    prop_assert!(waiting.iter().all(|(.., until)| *until > now));
+                }
+            }
+            prop_assert_eq!(held.len(), waiting.len());
+            prop_assert!(held.len() <= max_held);
+        }
+    }
+}
+
+#[test]
+fn where_the_policy_stops_holding_all_are_decided_in_one_round() {
+    let closed = cluster(policy(500, 0, 10), vec![admitting(0, 0)]);
+    let mut held = Held::default();
+    for number in 0..5 {
+        assert!(hold(&mut held, &closed, number, 100, NOW));
+    }
+    let mut off = closed;
+    let mut row = admitting(0, 0);
+    row.load = Some(load(NOW, 1, 0));
+    off.set_table(table(policy(0, 0, 10), vec![row]), NOW, NOW);
+    assert_eq!(off.id(0), Some(id(0)));
+    let gone = round(&mut held, &off, NOW + millis(1));
+    assert_eq!(gone.len(), 5);
+    assert!(
+        gone.iter()
+            .all(|(_, decision)| decision.reason == Reason::Overloaded)
+    );
+}
