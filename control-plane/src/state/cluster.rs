@@ -156,14 +156,16 @@ impl Cluster {
 
     /// Takes in what a proxy reports.
     pub fn report(&mut self, news: News, now: Duration) {
+        // Nobody else has levels that move.
         if self.config.policy.overload == Overload::Dagor {
             for (rank, count) in news.offered {
                 *self.offered.entry(rank).or_default() += count as f64;
             }
-        }
-        for (address, counts) in news.admitted {
-            for (rank, count) in counts {
-                if let Some(host) = self.hosts.get_mut(&address) {
+            for (address, counts) in news.admitted {
+                let Some(host) = self.hosts.get_mut(&address) else {
+                    continue;
+                };
+                for (rank, count) in counts {
                     host.level.got(rank, count as f64);
                 }
             }

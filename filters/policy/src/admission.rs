@@ -29,6 +29,13 @@ impl AdmissionIndex {
         }
     }
 
+    /// Takes other levels; the same cost nothing.
+    pub(crate) fn set_levels(&mut self, levels: Vec<Option<Level>>) {
+        if self.levels != levels {
+            *self = Self::new(levels);
+        }
+    }
+
     /// Every host that is up, most admitting first.
     pub(crate) fn up(&self) -> &[u32] {
         &self.order

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::{Cost, HostId, KeyHash};
@@ -54,9 +55,13 @@ pub enum ShardError {
 
 /// The holders of the keys of one shard.
 ///
+/// A clone shares them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CacheShard(Arc<Columns>);
+
 /// Each holder is an index into `hosts` times two, plus one where it is only assumed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CacheShard {
+struct Columns {
     hosts: Vec<HostId>,
     keys: Vec<u64>,
     ends: Vec<u32>,
@@ -124,34 +129,33 @@ impl CacheShard {
                 hosts: hosts.len(),
             });
         }
-        Ok(Self {
+        Ok(Self(Arc::new(Columns {
             hosts,
             keys,
             ends,
             holders,
             costs: Vec::new(),
-        })
+        })))
     }
 
     /// The same shard with what requests for its keys cost, in microseconds by key; both columns may be empty,
     /// and 0 and 0 is a key of which nothing is known.
     pub fn with_costs(self, fetches: &[u32], runs: &[u32]) -> Result<Self, ShardError> {
-        let keys = self.keys.len();
+        let keys = self.0.keys.len();
         for (field, costs) in [("fetch_us", fetches.len()), ("run_us", runs.len())] {
             if costs != keys && !(fetches.is_empty() && runs.is_empty()) {
                 return Err(ShardError::CostsDoNotMatchKeys { field, costs, keys });
             }
         }
+        let mut columns = Arc::unwrap_or_clone(self.0);
         let costs = fetches.iter().copied().zip(runs.iter().copied());
-        Ok(Self {
-            costs: costs.collect(),
-            ..self
-        })
+        columns.costs = costs.collect();
+        Ok(Self(Arc::new(columns)))
     }
 
     fn cost(&self, key: KeyHash) -> Option<Cost> {
-        let place = self.keys.binary_search(&key.0).ok()?;
-        let (fetch, run) = self.costs.get(place).copied()?;
+        let place = self.0.keys.binary_search(&key.0).ok()?;
+        let (fetch, run) = self.0.costs.get(place).copied()?;
         let micros = |micros: u32| Duration::from_micros(micros.into());
         (fetch > 0 || run > 0).then(|| Cost {
             fetch: micros(fetch),
@@ -161,14 +165,16 @@ impl CacheShard {
 
     /// How many keys it has.
     pub fn len(&self) -> usize {
-        self.keys.len()
+        self.0.keys.len()
     }
 
     /// Whether it has no key.
     pub fn is_empty(&self) -> bool {
-        self.keys.is_empty()
+        self.0.keys.is_empty()
     }
+}
 
+impl Columns {
     fn entries(&self, key: KeyHash) -> Range<usize> {
         let Ok(found) = self.keys.binary_search(&key.0) else {
             return 0..0;
@@ -224,8 +230,6 @@ impl CacheIndex {
         self.shards.get(shard as usize)?.cost(key)
     }
 
-    /// At most `limit` holders of the key. Where it has more, they start at the one that `random` points
-    /// at, so that all of them get their turn.
     /// What is known of the key at the host. It looks at every holder: not for decisions.
     pub fn holder(&self, key: KeyHash, host: HostId) -> Option<Holder> {
         let mut holders = self.holders(key, usize::MAX, 0);
@@ -246,7 +250,8 @@ impl CacheIndex {
     pub(crate) fn entries(&self, key: KeyHash) -> Entries<'_> {
         let shard = self
             .shards
-            .get(shard_of(key, self.shards.len() as u32) as usize);
+            .get(shard_of(key, self.shards.len() as u32) as usize)
+            .map(|shard| &*shard.0);
         let entries = shard
             .and_then(|shard| shard.holders.get(shard.entries(key)))
             .unwrap_or_default();
@@ -257,7 +262,7 @@ impl CacheIndex {
 /// The holders of one key.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Entries<'a> {
-    shard: Option<&'a CacheShard>,
+    shard: Option<&'a Columns>,
     entries: &'a [u32],
 }
 

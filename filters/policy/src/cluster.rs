@@ -10,7 +10,7 @@ use crate::selection::{Candidates, Ring};
 use crate::standing::Clock;
 use crate::{
     Assignment, CacheIndex, CacheShard, Cost, Decision, HostId, HostState, Keys, Level, Load,
-    Outcome, Reason, Request, Table,
+    Outcome, Reason, Request, Selection, Table,
 };
 
 /// For how long a host that did not take a request comes after the others. One poll of its health at
@@ -31,45 +31,41 @@ pub struct Cluster {
 struct Received {
     table: Table,
     at: Duration,
-    ids: Vec<HostId>,
 }
 
 impl Cluster {
     /// Takes a new table, received at `at` on the clock of `now`.
     pub fn set_table(&mut self, table: Table, at: Duration, now: Duration) {
-        let ids: Vec<_> = table.hosts().iter().map(|host| host.id()).collect();
-        let old = self
-            .table
-            .as_ref()
-            .map(|received| received.ids.as_slice())
-            .unwrap_or_default();
+        let ids = table.ids();
+        let old = self.table.as_ref().map(|received| received.table.ids());
+        let old = old.unwrap_or_default();
         if old != ids {
-            self.feedback.relay(old, &ids);
+            self.feedback.relay(old, ids);
         }
         for (index, host) in (0u32..).zip(table.hosts()) {
             if let Some(load) = &host.load {
-                self.feedback.change(index, |row| row.observe(load.clone()));
+                self.feedback.observe(index, load);
             }
         }
         self.cache.resize(table.cache_shards());
-        let up = |host: &u32| {
-            table
-                .host(*host)
-                .is_some_and(|row| row.state == HostState::Up)
-        };
-        let hosts = (0..ids.len() as u32).filter(up);
-        self.ring = Ring::new(hosts.filter_map(|host| Some((*ids.get(host as usize)?, host))));
-        let levels = (0..ids.len() as u32)
+        let levels: Vec<_> = (0..ids.len() as u32)
             .map(|host| self.level_now(&table, host, now))
             .collect();
-        self.admission = AdmissionIndex::new(levels);
-        self.table = Some(Received { table, at, ids });
+        if table.policy().selection == Selection::Rendezvous {
+            let up = (0u32..).zip(ids).zip(&levels);
+            let up = up.filter(|(_, level)| level.is_some());
+            self.ring = Ring::new(up.map(|((host, id), _)| (*id, host)));
+        } else {
+            self.ring = Ring::default();
+        }
+        self.admission.set_levels(levels);
+        self.table = Some(Received { table, at });
     }
 
     /// Forgets the table and the cache contents; what is in flight still counts.
     pub fn remove_table(&mut self) {
         if let Some(received) = self.table.take() {
-            self.feedback.relay(&received.ids, &[]);
+            self.feedback.relay(received.table.ids(), &[]);
         }
         self.admission = AdmissionIndex::default();
         self.ring = Ring::default();
@@ -131,7 +127,7 @@ impl Cluster {
         let Some(index) = self.index_of(host) else {
             return;
         };
-        if self.feedback.change(index, |row| row.observe(load)) == Some(true)
+        if self.feedback.observe(index, &load)
             && let Some(received) = &self.table
             && let Some(level) = self.level_now(&received.table, index, now)
         {
@@ -188,7 +184,7 @@ impl Cluster {
 
     /// The identity of the host with this table index.
     pub fn id(&self, host: u32) -> Option<HostId> {
-        self.table.as_ref()?.ids.get(host as usize).copied()
+        self.table()?.ids().get(host as usize).copied()
     }
 
     /// The newest load known of the host with this table index.

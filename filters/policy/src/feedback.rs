@@ -197,6 +197,13 @@ impl Feedback {
         Some(result)
     }
 
+    /// Takes the load if it is newer; says whether it was.
+    pub(crate) fn observe(&mut self, index: u32, load: &Load) -> bool {
+        let known = self.row(index).and_then(|row| row.load.as_ref());
+        let old = known.is_some_and(|known| known.observed >= load.observed);
+        !old && self.change(index, |row| row.observe(load.clone())) == Some(true)
+    }
+
     /// Of no host is anything known to be in flight from the proxy's other VMs.
     pub(crate) fn forget_peers(&mut self) {
         for (row, standing) in self.rows.iter_mut().zip(&mut self.standings) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 use std::collections::HashMap;
+use std::fmt::{self, Write};
 use std::hash::BuildHasherDefault;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::hashed::AsIs;
@@ -92,12 +94,30 @@ fn clipped(text: &str) -> String {
     text.chars().take(MAX_SHOWN).collect()
 }
 
-/// A checked host table.
+/// Whether it is `ip:port`, spelled as this library spells it.
+fn is_canonical(address: &str) -> bool {
+    /// What is left of a text when what was written is taken off its front.
+    struct Rest<'a>(&'a str);
+
+    impl Write for Rest<'_> {
+        fn write_str(&mut self, part: &str) -> fmt::Result {
+            self.0 = self.0.strip_prefix(part).ok_or(fmt::Error)?;
+            Ok(())
+        }
+    }
+
+    let mut rest = Rest(address);
+    let parsed = address.parse::<SocketAddr>();
+    parsed.is_ok_and(|parsed| write!(rest, "{parsed}").is_ok() && rest.0.is_empty())
+}
+
+/// A checked host table. A clone shares the rows.
 #[derive(Clone, Debug)]
 pub struct Table {
     policy: Policy,
-    hosts: Vec<Host>,
-    index_of: HashMap<HostId, u32, BuildHasherDefault<AsIs>>,
+    hosts: Arc<[Host]>,
+    ids: Arc<[HostId]>,
+    index_of: Arc<HashMap<HostId, u32, BuildHasherDefault<AsIs>>>,
     cache_shards: u32,
     mean_cost: Cost,
 }
@@ -125,22 +145,20 @@ impl Table {
         if hosts.len() > MAX_HOSTS {
             return Err(TableError::TooManyHosts { count: hosts.len() });
         }
+        let ids: Arc<[HostId]> = hosts.iter().map(Host::id).collect();
         let mut index_of = HashMap::with_capacity_and_hasher(hosts.len(), Default::default());
         let mut previous = "";
-        for (index, host) in hosts.iter().enumerate() {
+        for (index, (host, id)) in hosts.iter().zip(&*ids).enumerate() {
             let address = host.address.as_str();
             // Only the canonical spelling: two spellings of one address would be two hosts.
-            if !address
-                .parse::<SocketAddr>()
-                .is_ok_and(|parsed| parsed.to_string() == address)
-            {
+            if !is_canonical(address) {
                 return Err(TableError::BadAddress {
                     index,
                     address: clipped(address),
                 });
             }
             // Two addresses with one identity (1 in 10¹⁰ for 40,000 hosts) are as good as one address twice.
-            if address == previous || index_of.insert(host.id(), index as u32).is_some() {
+            if address == previous || index_of.insert(*id, index as u32).is_some() {
                 return Err(TableError::DuplicateHost {
                     index,
                     address: clipped(address),
@@ -156,8 +174,9 @@ impl Table {
         }
         Ok(Self {
             policy,
-            hosts,
-            index_of,
+            hosts: hosts.into(),
+            ids,
+            index_of: Arc::new(index_of),
             cache_shards,
             mean_cost: Cost::default(),
         })
@@ -182,6 +201,11 @@ impl Table {
     /// The rows, sorted by address.
     pub fn hosts(&self) -> &[Host] {
         &self.hosts
+    }
+
+    /// The identities of the rows.
+    pub(crate) fn ids(&self) -> &[HostId] {
+        &self.ids
     }
 
     /// How many shards the cluster's cache contents are split into; 0 where nothing is known of any cache.

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use prost::Message;
@@ -29,20 +28,20 @@ pub fn decode_cache_shard(name: &str, bytes: &[u8]) -> Result<(Meta, CacheShard)
 /// Collects the holders of a shard's keys and lays them out in columns.
 #[derive(Clone, Debug, Default)]
 pub struct ShardBuilder {
-    keys: BTreeMap<KeyHash, Vec<Holder>>,
+    holders: Vec<(KeyHash, Holder)>,
 }
 
 impl ShardBuilder {
     /// Adds a holder of a key. The caller sees to it that the key belongs to the shard and that no holder
     /// is added twice.
     pub fn add(&mut self, key: KeyHash, holder: Holder) {
-        self.keys.entry(key).or_default().push(holder);
+        self.holders.push((key, holder));
     }
 
     /// The message, with what requests for its keys cost where `cost` knows of any.
     pub fn build_with(self, meta: Meta, cost: impl Fn(KeyHash) -> Option<Cost>) -> v1::CacheShard {
-        let costs: Vec<_> = self.keys.keys().map(|key| cost(*key)).collect();
         let mut message = self.build(meta);
+        let costs: Vec<_> = message.keys.iter().map(|key| cost(KeyHash(*key))).collect();
         if costs.iter().any(Option::is_some) {
             let costs = costs.into_iter().map(Option::unwrap_or_default);
             let costs = costs.map(|cost| (micros(cost.fetch), micros(cost.run)));
@@ -51,28 +50,33 @@ impl ShardBuilder {
         message
     }
 
-    /// The message.
-    pub fn build(self, meta: Meta) -> v1::CacheShard {
-        let holders = self.keys.values().flatten();
-        let indexes: BTreeMap<HostId, u32> = holders.map(|holder| (holder.host, 0)).collect();
-        let host_ids = indexes.keys().map(|host| host.0).collect();
-        let indexes: BTreeMap<HostId, u32> = indexes.into_keys().zip(0..).collect();
-        let mut message = v1::CacheShard {
+    /// The message. Holders of a key stay in the order in which they were added.
+    pub fn build(mut self, meta: Meta) -> v1::CacheShard {
+        // Nothing to do where the keys came in order.
+        self.holders.sort_by_key(|(key, _)| *key);
+        let mut host_ids: Vec<u64> = self.holders.iter().map(|(_, one)| one.host.0).collect();
+        host_ids.sort_unstable();
+        host_ids.dedup();
+        let (mut keys, mut holders_end) = (Vec::new(), Vec::new());
+        let mut holders = Vec::with_capacity(self.holders.len());
+        for of_key in self.holders.chunk_by(|(a, _), (b, _)| a == b) {
+            let entry = |(_, holder): &(KeyHash, Holder)| {
+                let index = host_ids.binary_search(&holder.host.0).ok()?;
+                Some(index as u32 * 2 + u32::from(holder.assumed))
+            };
+            holders.extend(of_key.iter().filter_map(entry));
+            keys.extend(of_key.first().map(|(key, _)| key.0));
+            holders_end.push(holders.len() as u32);
+        }
+        v1::CacheShard {
             epoch: meta.epoch,
             version: meta.version,
             host_ids,
+            keys,
+            holders_end,
+            holders,
             ..Default::default()
-        };
-        for (key, holders) in self.keys {
-            let entry =
-                |holder: Holder| Some(indexes.get(&holder.host)? * 2 + u32::from(holder.assumed));
-            message
-                .holders
-                .extend(holders.into_iter().filter_map(entry));
-            message.keys.push(key.0);
-            message.holders_end.push(message.holders.len() as u32);
         }
-        message
     }
 }
 

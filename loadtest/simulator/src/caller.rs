@@ -2,6 +2,7 @@
 //! One sidecar: what it knows, what it decides and what it reports.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::time::Duration;
 
 use rand::rngs::SmallRng;
@@ -23,8 +24,11 @@ pub(crate) struct Caller {
     cluster: Cluster,
     rng: SmallRng,
     /// By host.
-    names: Vec<(HostId, String)>,
+    names: Rc<[(HostId, String)]>,
     news: News,
+    /// What was asked for and what was sent where since the last report, to be counted then.
+    offered: Vec<Rank>,
+    admitted: Vec<(usize, Rank)>,
     loads: BTreeMap<usize, Load>,
     /// Requests that wait for a host, by number.
     held: Held<u32>,
@@ -44,12 +48,14 @@ pub(crate) enum Choice {
 }
 
 impl Caller {
-    pub(crate) fn new(names: Vec<(HostId, String)>, seed: u64) -> Self {
+    pub(crate) fn new(names: Rc<[(HostId, String)]>, seed: u64) -> Self {
         Self {
             cluster: Cluster::default(),
             rng: SmallRng::seed_from_u64(seed),
             names,
             news: News::default(),
+            offered: Vec::new(),
+            admitted: Vec::new(),
             loads: BTreeMap::new(),
             held: Held::default(),
             looks: false,
@@ -77,7 +83,7 @@ impl Caller {
 
     /// What becomes of the request of this number.
     pub(crate) fn choose(&mut self, number: u32, request: &Request, now: Duration) -> Choice {
-        *self.news.offered.entry(request.rank).or_default() += 1;
+        self.offered.push(request.rank);
         let patience = Patience::new(now);
         let decision = self
             .held
@@ -130,12 +136,11 @@ impl Caller {
     }
 
     pub(crate) fn sent(&mut self, host: usize, request: &Request, now: Duration) {
-        let (id, address) = &self.names[host];
-        self.cluster.assigned(*id, request, now);
-        let admitted = self.news.admitted.entry(address.clone()).or_default();
-        *admitted.entry(request.rank).or_default() += 1;
+        let (id, _) = self.names[host];
+        self.cluster.assigned(id, request, now);
+        self.admitted.push((host, request.rank));
         let keys = request.keys.as_slice().iter();
-        let assigned = keys.map(|key| (*key, *id, now));
+        let assigned = keys.map(|key| (*key, id, now));
         self.news.assignments.extend(assigned);
     }
 
@@ -187,6 +192,25 @@ impl Caller {
             (address, encode_load(&load, now), load.observed)
         });
         self.news.loads = loads.collect();
+        self.offered.sort_unstable();
+        self.news.offered = counted(&self.offered, |rank| *rank);
+        self.offered.clear();
+        self.admitted.sort_unstable();
+        let hosts = self.admitted.chunk_by(|(a, _), (b, _)| a == b);
+        let hosts = hosts.filter_map(|sent| {
+            let (host, _) = sent.first()?;
+            let address = self.names[*host].1.clone();
+            Some((address, counted(sent, |(_, rank)| *rank)))
+        });
+        self.news.admitted = hosts.collect();
+        self.admitted.clear();
         std::mem::take(&mut self.news)
     }
+}
+
+/// How many there are of each rank, of what is sorted by it.
+fn counted<T>(sorted: &[T], rank: impl Fn(&T) -> Rank) -> BTreeMap<Rank, u64> {
+    let same = sorted.chunk_by(|a, b| rank(a) == rank(b));
+    let count = same.filter_map(|same| Some((rank(same.first()?), same.len() as u64)));
+    count.collect()
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! weir-control's own state, polled and published in modelled time.
 
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -74,7 +75,7 @@ impl Control {
         }
     }
 
-    pub(crate) fn names(&self) -> Vec<(HostId, String)> {
+    pub(crate) fn names(&self) -> Rc<[(HostId, String)]> {
         let name = |address: &String| (HostId::of(address), address.clone());
         self.addresses.iter().map(name).collect()
     }

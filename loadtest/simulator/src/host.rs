@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One host: what runs its jobs, and whose job is whose.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
+use rustc_hash::FxHashMap;
 use weir_control::sources::cache::Changes;
 use weir_executor::{Modelled, Request};
 use weir_policy::{KeyHash, Load};
@@ -16,7 +16,7 @@ use crate::scenario::Accept;
 pub(crate) struct Host {
     machine: Machine,
     accept: Accept,
-    tasks: HashMap<TaskId, u32>,
+    tasks: FxHashMap<TaskId, u32>,
     /// Version of the cache contents that were told last.
     told: Option<(u64, u64)>,
     /// The earliest wake-up that is noted on the agenda.
@@ -34,7 +34,7 @@ impl Host {
         Self {
             machine: Machine::new(scenario, epoch),
             accept: scenario.accept,
-            tasks: HashMap::new(),
+            tasks: FxHashMap::default(),
             told: None,
             wake: None,
             up: true,

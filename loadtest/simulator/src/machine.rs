@@ -74,7 +74,7 @@ impl Machine {
     pub(crate) fn advance(&mut self, now: Duration, mut tell: impl FnMut(TaskId, News)) {
         match self {
             Self::Joblets(emulator) => {
-                for event in emulator.advance(now) {
+                for event in emulator.drain(now) {
                     match event {
                         Event::Started(id) => tell(TaskId::Job(id), News::Started),
                         Event::Ended(id, Ok(spent)) => {

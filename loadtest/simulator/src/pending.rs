@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A request that has not ended.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use weir_policy::{Request, Ticket};
@@ -69,5 +70,62 @@ impl Pending {
     /// The host that this connection goes to, unless it has ended.
     pub(crate) fn at(&self, connection: u32) -> Option<Place> {
         self.at.filter(|_| self.connection == connection)
+    }
+}
+
+/// Requests that have not ended, by their number, which rises by one from request to request.
+#[derive(Debug, Default)]
+pub(crate) struct AllPending {
+    /// The number of the first of `places`.
+    first: u32,
+    /// Of every request from the oldest that has not ended on; none of those that have.
+    places: VecDeque<Option<u32>>,
+    /// They are large, so none is moved; places of those that have ended are empty until others
+    /// take them.
+    requests: Vec<Option<Pending>>,
+    free: Vec<u32>,
+}
+
+impl AllPending {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// The next request.
+    pub(crate) fn insert(&mut self, request: u32, pending: Pending) {
+        if self.places.is_empty() {
+            self.first = request;
+        }
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.requests.push(None);
+            self.requests.len() as u32 - 1
+        });
+        self.requests[place as usize] = Some(pending);
+        self.places.push_back(Some(place));
+    }
+
+    fn place(&self, request: u32) -> Option<u32> {
+        let place = request.checked_sub(self.first)?;
+        self.places.get(place as usize).copied().flatten()
+    }
+
+    pub(crate) fn get(&self, request: &u32) -> Option<&Pending> {
+        self.requests[self.place(*request)? as usize].as_ref()
+    }
+
+    pub(crate) fn get_mut(&mut self, request: &u32) -> Option<&mut Pending> {
+        let place = self.place(*request)?;
+        self.requests[place as usize].as_mut()
+    }
+
+    pub(crate) fn remove(&mut self, request: &u32) -> Option<Pending> {
+        let place = self.place(*request)?;
+        self.places[(*request - self.first) as usize] = None;
+        while let Some(None) = self.places.front() {
+            self.places.pop_front();
+            self.first += 1;
+        }
+        self.free.push(place);
+        self.requests[place as usize].take()
     }
 }

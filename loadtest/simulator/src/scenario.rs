@@ -36,7 +36,9 @@ pub struct Scenario {
     pub plan: Option<Plan>,
     /// How admission levels move.
     pub dagor: Dagor,
-    /// Into how many resources cache contents are split.
+    /// Into how many resources cache contents are split. Where tables go out every second or less
+    /// often, every shard that changed goes with each of them, and the number has no effect but on
+    /// how long the simulation takes.
     pub cache_shards: u32,
     /// Between two polls of a host, ±10 % (weir-control's `scrape.interval` and `cache.interval`).
     pub poll: Duration,

@@ -7,7 +7,6 @@ mod place;
 mod request;
 mod second;
 
-use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -22,11 +21,12 @@ use crate::control::{Control, Push};
 use crate::ended::{Ended, Sample};
 use crate::host::Host;
 use crate::levels::Levels;
-use crate::pending::Pending;
+use crate::pending::AllPending;
 use crate::scenario::{Fate, Impossible, Placement, Scenario};
 use crate::workload::{Job, Key};
 
-/// Requests are named by their place among all that came, their connections by their number.
+/// Requests are named by their place among all that came, their connections by their number. There
+/// are many at a time, so what is rare and large is boxed.
 enum Event {
     /// The workload's next request.
     Arrive,
@@ -64,12 +64,12 @@ enum Event {
     Poll(usize),
     Report(usize),
     Publish,
-    Push(usize, Rc<Push>),
+    Push(u32, Rc<Push>),
     /// A host will be taken away.
     Notice(usize),
     /// It is.
     Preempt(usize),
-    Befall(usize, Fate),
+    Befall(Box<(usize, Fate)>),
 }
 
 /// What is told of hosts that were polled goes here.
@@ -129,7 +129,7 @@ struct Simulation<'a, J, F> {
     came: u32,
     /// How many will come because another has ended.
     following: usize,
-    pending: HashMap<u32, Pending>,
+    pending: AllPending,
     /// What waits in one place.
     queue: place::Queue,
     /// Lives of hosts so far, which name their caches.
@@ -146,7 +146,8 @@ impl<'a, J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'a, J, F> {
     ) -> Self {
         let control = Control::new(scenario);
         let mut rng = SmallRng::seed_from_u64(scenario.seed);
-        let caller = |_| Caller::new(control.names(), rng.random());
+        let names = control.names();
+        let caller = |_| Caller::new(Rc::clone(&names), rng.random());
         let lives = scenario.hosts as u64;
         Self {
             callers: (0..scenario.callers).map(caller).collect(),
@@ -162,7 +163,7 @@ impl<'a, J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'a, J, F> {
             control,
             came: 0,
             following: 0,
-            pending: HashMap::new(),
+            pending: AllPending::default(),
             queue: place::Queue::default(),
             lives,
         }
@@ -249,10 +250,10 @@ impl<'a, J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'a, J, F> {
                     .note(now + self.scenario.report, Event::Report(caller));
             }
             Event::Publish => self.publish(now),
-            Event::Push(caller, push) => self.callers[caller].learn(&push, now),
+            Event::Push(caller, push) => self.callers[caller as usize].learn(&push, now),
             Event::Notice(host) => self.notice(host, now),
             Event::Preempt(host) => self.preempt(host, now),
-            Event::Befall(host, fate) => self.befall(host, fate, now),
+            Event::Befall(what) => self.befall(what.0, what.1, now),
         }
     }
 
@@ -269,7 +270,7 @@ impl<'a, J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'a, J, F> {
     fn publish(&mut self, now: Duration) {
         if let Some(push) = self.control.publish(now).map(Rc::new) {
             let arrives = now + self.scenario.network;
-            for caller in 0..self.callers.len() {
+            for caller in 0..self.callers.len() as u32 {
                 self.agenda
                     .note(arrives, Event::Push(caller, Rc::clone(&push)));
             }

@@ -188,7 +188,7 @@ proptest! {
         for number in 0..56 {
             let key = Some(key(100 + number));
             let host = chosen(&cluster, key, &mut rng);
-            cluster.assigned(host, &request(key), NOW + millis(number));
+            cluster.assigned(host, &request(key), NOW + millis(number + 1));
         }
         for number in 0..14 {
             prop_assert_eq!(cluster.in_flight(id(number)), 4, "host {}", number);

@@ -14,7 +14,7 @@ use crate::workload::Job;
 impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
     pub(super) fn plan_troubles(&mut self) {
         for trouble in &self.scenario.troubles {
-            let event = Event::Befall(trouble.host, trouble.what);
+            let event = Event::Befall(Box::new((trouble.host, trouble.what)));
             self.agenda.note(trouble.at, event);
         }
         if let Some(preemption) = &self.scenario.preemption {
@@ -46,7 +46,8 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
             let away = from + (to - from).mul_f64(self.rng.random());
             self.befall(host, Fate::Lost, now);
             let back = now + away;
-            self.agenda.note(back, Event::Befall(host, Fate::Back));
+            let returns = Event::Befall(Box::new((host, Fate::Back)));
+            self.agenda.note(back, returns);
             self.plan_preemption(host, back + preemption.life);
         }
     }

@@ -22,6 +22,8 @@ use crate::workload::{Job, Key, Work};
 const DEADLINES: usize = 0;
 const QUEUES: usize = 1;
 const READS: usize = 2;
+/// Between caller and host.
+const NETWORK: usize = 3;
 
 impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
     pub(super) fn arrive(&mut self, job: Job, now: Duration) {
@@ -107,7 +109,8 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
             started: false,
         });
         let reach = Event::Reach(request, pending.connection);
-        self.agenda.note(now + self.scenario.network, reach);
+        let arrives = now + self.scenario.network;
+        self.agenda.note_in_turn(NETWORK, arrives, reach);
         if let Some(after) = pending.hedge.filter(|_| pending.tried == 0) {
             let second = Event::TrySecond(request, pending.connection);
             self.agenda.note(now + after, second);
@@ -309,7 +312,7 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
                 true => Event::AnswerSecond(request, connection, answer),
                 false => Event::Answer(request, connection, answer),
             };
-            self.agenda.note(arrives, answer);
+            self.agenda.note_in_turn(NETWORK, arrives, answer);
         }
         let due = host.next_due();
         if host.wake.is_some_and(|wake| wake <= now) {

@@ -78,3 +78,22 @@ fn every_policy_is_deterministic() {
         }
     }
 }
+
+#[test]
+fn shards_that_have_rested_when_tables_go_out_may_be_many_or_few() {
+    let with = |cache_shards| {
+        let scenario = weir_sim::Scenario {
+            policy: policy(Selection::Dynamic, Overload::None),
+            publish: SECOND,
+            cache_shards,
+            ..scenario()
+        };
+        let jobs = jobs(2000, 300, SECOND / 100, SECOND / 10, 5);
+        format!("{:?}", play(&scenario, &keys(300), jobs))
+    };
+    let few = with(1);
+    for many in [4, 1024] {
+        assert_eq!(few, with(many), "{many}");
+    }
+    assert_ne!(few, with(0), "what is known of caches matters here");
+}

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The cache: limited in bytes, evicts what was stored first, and remembers its latest changes.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
 
 use crate::Kind;
 use crate::changes::{CacheChanges, ChangeLog};
@@ -14,11 +16,11 @@ use crate::work::ResultId;
 pub struct Cache<T> {
     limit: u64,
     bytes: u64,
-    items: HashMap<ResultId, Item<T>>,
+    items: FxHashMap<ResultId, Item<T>>,
     /// Results from the oldest on.
     order: BTreeMap<u64, ResultId>,
     /// The version of the items of every key that is here.
-    keys: HashMap<Arc<str>, u128>,
+    keys: FxHashMap<Arc<str>, u128>,
     changes: ChangeLog,
     evictions: u64,
     stored: u64,
@@ -38,9 +40,9 @@ impl<T> Cache<T> {
         Self {
             limit,
             bytes: 0,
-            items: HashMap::new(),
+            items: FxHashMap::default(),
             order: BTreeMap::new(),
-            keys: HashMap::new(),
+            keys: FxHashMap::default(),
             changes: ChangeLog::new(log_limit, epoch),
             evictions: 0,
             stored: 0,

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The latest changes in what a cache holds, for whoever asks again and again.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 /// What changed in a cache, as `GET /cache` answers it.
@@ -80,7 +81,7 @@ impl ChangeLog {
     /// The net effect of the log from `from` on. A key's first change tells whether it was there
     /// before; `here` tells whether it is there now.
     fn delta(&self, from: usize, here: impl Fn(&str) -> bool) -> CacheChanges {
-        let mut first: HashMap<&Arc<str>, bool> = HashMap::new();
+        let mut first: FxHashMap<&Arc<str>, bool> = FxHashMap::default();
         let mut changes = self.nothing();
         for (key, came) in self.log.range(from..) {
             if first.insert(key, *came).is_some() {

@@ -131,6 +131,12 @@ impl Emulator {
         self.executor.events()
     }
 
+    /// As [`Emulator::advance`], without a list of its own.
+    pub fn drain(&mut self, now: Duration) -> impl Iterator<Item = Event<Infallible>> + '_ {
+        self.catch_up(now);
+        self.executor.drain()
+    }
+
     /// When the next joblet ends.
     #[must_use]
     pub fn next_due(&self) -> Option<Duration> {

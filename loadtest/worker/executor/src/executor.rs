@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Jobs, joblets, cores and cache of one host, in one place.
 
-use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
+
+use rustc_hash::FxHashMap;
 
 use crate::Kind;
 use crate::cache::Cache;
@@ -13,6 +14,7 @@ use crate::job::{Event, Job, Request, Source};
 use crate::joblet::{Joblet, Running, Start};
 use crate::load::{CLASSES, Load};
 use crate::scheduler::{Order, Scheduler};
+use crate::waiters::Waiters;
 use crate::work::{Product, ResultId, Work};
 
 /// The size of a host.
@@ -45,10 +47,10 @@ pub struct Executor<W: Work> {
     most_cores: usize,
     max_queued: usize,
     scheduler: Scheduler,
-    jobs: HashMap<JobId, Job<W>>,
-    joblets: HashMap<JobletId, Joblet<W>>,
+    jobs: FxHashMap<JobId, Job<W>>,
+    joblets: FxHashMap<JobletId, Joblet<W>>,
     /// The joblet that will make a result.
-    pending: HashMap<ResultId, JobletId>,
+    pending: FxHashMap<ResultId, JobletId>,
     cache: Cache<W::Output>,
     queued: [u32; CLASSES],
     costs: Costs,
@@ -72,9 +74,9 @@ impl<W: Work> Executor<W> {
             most_cores: settings.order.most_cores(cores),
             max_queued: settings.max_queued,
             scheduler: Scheduler::new(&settings.order),
-            jobs: HashMap::new(),
-            joblets: HashMap::new(),
-            pending: HashMap::new(),
+            jobs: FxHashMap::default(),
+            joblets: FxHashMap::default(),
+            pending: FxHashMap::default(),
             cache: Cache::new(settings.cache_bytes, settings.change_log, epoch),
             queued: [0; CLASSES],
             costs: Costs::default(),
@@ -89,8 +91,7 @@ impl<W: Work> Executor<W> {
 
     /// Accepts a job, unless too many wait. One whose results are all cached ends at once.
     pub fn submit(&mut self, now: Duration, request: Request<W>) -> Result<JobId, Full> {
-        let waiting: usize = self.queued.iter().map(|n| *n as usize).sum();
-        if waiting >= self.max_queued && self.idle == 0 {
+        if self.idle == 0 && self.queued() as usize >= self.max_queued {
             return Err(Full(self.max_queued));
         }
         let id = JobId(self.next_job);
@@ -120,7 +121,7 @@ impl<W: Work> Executor<W> {
         joblet.running = Some(Running { cores, since: now });
         self.idle -= cores;
         self.held += cores;
-        for rank in &joblet.waiters {
+        for rank in joblet.waiters.iter() {
             let Some(job) = self.jobs.get_mut(&rank.job) else {
                 continue;
             };
@@ -170,12 +171,12 @@ impl<W: Work> Executor<W> {
                 if let Some(result) = result.filter(|_| joblet.step.keep) {
                     self.cache.insert(result, product.output, product.bytes);
                 }
-                for rank in joblet.waiters {
+                for rank in joblet.waiters.iter() {
                     self.pass_on(now, rank.job, (kind, core_time), &output);
                 }
             }
             Err(error) => {
-                for rank in joblet.waiters {
+                for rank in joblet.waiters.iter() {
                     self.jobs.remove(&rank.job);
                     let failed = Event::Ended(rank.job, Err(error.clone()));
                     self.events.push(failed);
@@ -215,6 +216,11 @@ impl<W: Work> Executor<W> {
         std::mem::take(&mut self.events)
     }
 
+    /// As [`Executor::events`], without a list of its own.
+    pub fn drain(&mut self) -> impl Iterator<Item = Event<W::Error>> + '_ {
+        self.events.drain(..)
+    }
+
     /// Every job that is not finished, in order of submission.
     #[must_use]
     pub fn jobs(&self) -> Vec<JobId> {
@@ -247,7 +253,7 @@ impl<W: Work> Executor<W> {
     pub(crate) fn to_do(&self) -> impl Iterator<Item = (Rank, &W)> {
         let waiting = self.joblets.values().filter(|j| j.running.is_none());
         let now = waiting.filter_map(|joblet| {
-            let rank = *joblet.waiters.first()?;
+            let rank = joblet.waiters.first()?;
             Some((rank, &joblet.step.work))
         });
         let later = self.jobs.iter().flat_map(|(id, job)| {
@@ -368,7 +374,7 @@ impl<W: Work> Executor<W> {
         let new = Joblet {
             step,
             input: job.input.take(),
-            waiters: BTreeSet::from([rank]),
+            waiters: Waiters::of(rank),
             running: None,
         };
         self.joblets.insert(joblet, new);
@@ -385,7 +391,7 @@ impl<W: Work> Executor<W> {
         job.input = None;
         // One who may keep the result is enough.
         joblet.step.keep |= job.steps[job.next].keep;
-        let before = joblet.waiters.first().copied();
+        let before = joblet.waiters.first();
         if joblet.running.is_some() && before.is_none() {
             self.unwanted -= 1;
         }
@@ -427,9 +433,9 @@ impl<W: Work> Executor<W> {
         let joblet_id = job.joblet?;
         let joblet = self.joblets.get_mut(&joblet_id)?;
         let rank = job.rank(id);
-        let was_first = joblet.waiters.first() == Some(&rank);
-        joblet.waiters.remove(&rank);
-        let next = joblet.waiters.first().copied();
+        let was_first = joblet.waiters.first() == Some(rank);
+        joblet.waiters.remove(rank);
+        let next = joblet.waiters.first();
         if joblet.running.is_some() {
             self.unwanted += usize::from(next.is_none());
             return next.is_none().then_some(joblet_id);
@@ -455,7 +461,7 @@ impl<W: Work> Executor<W> {
     #[cfg(test)]
     pub(crate) fn best_waiting(&self) -> Option<JobletId> {
         let waiting = self.joblets.iter().filter(|(_, j)| j.running.is_none());
-        let best = waiting.min_by_key(|(_, joblet)| joblet.waiters.first().copied());
+        let best = waiting.min_by_key(|(_, joblet)| joblet.waiters.first());
         best.map(|(id, _)| *id)
     }
 
@@ -487,7 +493,7 @@ impl<W: Work> Executor<W> {
             let first = joblet.waiters.first().expect("nobody waits for it");
             let actor = &self.scheduler.actors()[joblet.step.kind as usize];
             assert_eq!(
-                actor.get(first),
+                actor.get(&first),
                 Some(id),
                 "stands at its first waiter's rank"
             );
@@ -513,7 +519,7 @@ fn note_start<W: Work>(job: &mut Job<W>, id: JobId, events: &mut Vec<Event<W::Er
 
 /// A joblet that was given up is pending no longer, and another may have taken its place.
 fn forget_pending<W: Work>(
-    pending: &mut HashMap<ResultId, JobletId>,
+    pending: &mut FxHashMap<ResultId, JobletId>,
     joblet: &Joblet<W>,
     id: JobletId,
 ) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One joblet: who wants it, and whether it waits or runs.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::id::{JobletId, Rank};
+use crate::id::JobletId;
 use crate::job::Step;
+use crate::waiters::Waiters;
 use crate::{Kind, Work};
 
 /// A joblet that has just been given cores.
@@ -29,7 +29,7 @@ pub(crate) struct Joblet<W: Work> {
     pub(crate) input: Option<W::Output>,
     /// The jobs that need its result, by importance. A waiting joblet stands in the scheduler at
     /// the rank of the first, so that a high job is never held up by a low one's place.
-    pub(crate) waiters: BTreeSet<Rank>,
+    pub(crate) waiters: Waiters,
     pub(crate) running: Option<Running>,
 }
 

@@ -28,6 +28,7 @@ pub mod load;
 pub mod scheduler;
 #[cfg(test)]
 mod tests;
+mod waiters;
 pub mod work;
 
 pub use cache::Cache;

@@ -88,7 +88,9 @@ fn ready(actors: &Actors) -> impl Iterator<Item = Kind> {
 
 /// The rank of an actor's first joblet; only for actors that have one.
 fn first(actors: &Actors, kind: Kind) -> Option<Rank> {
-    actors[kind.index()].keys().next().copied()
+    actors[kind.index()]
+        .first_key_value()
+        .map(|(rank, _)| *rank)
 }
 
 /// The joblets that wait, and the order in which they get cores.

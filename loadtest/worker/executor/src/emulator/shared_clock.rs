@@ -62,6 +62,9 @@ impl SharedClock {
 }
 
 fn scale(time: Duration, by: u32, over: u32) -> Duration {
+    if by == over {
+        return time;
+    }
     let nanos = time.as_nanos() * u128::from(by) / u128::from(over);
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
 }
