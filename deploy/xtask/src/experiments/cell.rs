@@ -59,7 +59,8 @@ impl Setting {
 
     /// No two are called the same.
     pub(super) fn name(&self) -> String {
-        let policy: String = self.policy.name.replace(" + ", "+").replace(' ', "-");
+        let policy: String = self.policy.name.replace(" + ", "+");
+        let policy = policy.replace(' ', "-").replace(['(', ')'], "");
         let orca = if self.orca { "orca" } else { "polls" };
         format!(
             "{}.{policy}.c{}.{}.{orca}.{}",

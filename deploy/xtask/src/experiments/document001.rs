@@ -5,11 +5,11 @@ use anyhow::Result;
 
 use crate::experiments::store::Store;
 
-/// What `weir-sim experiments` prints.
+/// What `weir-sim document-001` prints: Markdown.
 pub(super) fn text(store: &Store, quick: bool, seeds: u64) -> Result<String> {
     let (hours, seeds) = if quick { (0.25, 1) } else { (3.0, seeds) };
     let arguments = [
-        "experiments",
+        "document-001",
         "--hours",
         &hours.to_string(),
         "--seeds",

@@ -42,7 +42,7 @@ pub(super) fn text(grid: &Grid, outcomes: &Outcomes, document001: &str, command:
         }
     }
     text += &format!(
-        "\n## Beside what document 001 published\n```text\n{}\n```\n",
+        "\n## Beside what document 001 published\n{}\n",
         document001.trim_end()
     );
     text

@@ -41,7 +41,7 @@ pub(super) const POLICIES: &[Policy] = &[
         "random + breaker",
         &["--selection", "random", "--overload", "breaker"],
     ),
-    varied("rendezvous", &["--selection", "rendezvous"]),
+    compared("rendezvous", &["--selection", "rendezvous"]),
     compared(
         "rendezvous + breaker",
         &["--selection", "rendezvous", "--overload", "breaker"],
@@ -50,14 +50,62 @@ pub(super) const POLICIES: &[Policy] = &[
         "rendezvous + dagor",
         &["--selection", "rendezvous", "--overload", "dagor"],
     ),
-    varied("dynamic", &["--selection", "dynamic"]),
+    compared("hot_cold", &["--selection", "hot-cold"]),
+    compared("caching_plan", &["--selection", "caching-plan"]),
+    compared("dynamic", &["--selection", "dynamic"]),
     varied(
         REFERENCE,
         &["--selection", "dynamic", "--overload", "breaker"],
     ),
-    varied(
+    compared(
+        "dynamic + breaker + holding",
+        &[
+            "--selection",
+            "dynamic",
+            "--overload",
+            "breaker",
+            "--hold-eligible",
+            "5s",
+        ],
+    ),
+    compared(
+        "dynamic + breaker + hedging",
+        &[
+            "--selection",
+            "dynamic",
+            "--overload",
+            "breaker",
+            "--hedge-after",
+            "2s",
+        ],
+    ),
+    compared(
+        "dynamic + dynamic_breaker",
+        &["--selection", "dynamic", "--overload", "dynamic-breaker"],
+    ),
+    compared(
+        "dynamic + dagor (paper)",
+        &[
+            "--selection",
+            "dynamic",
+            "--overload",
+            "dagor",
+            "--dagor-control",
+            "paper",
+        ],
+    ),
+    compared(
         "dynamic + dagor",
         &["--selection", "dynamic", "--overload", "dagor"],
+    ),
+    varied("estimate", &["--selection", "estimate"]),
+    compared(
+        "estimate + breaker",
+        &["--selection", "estimate", "--overload", "breaker"],
+    ),
+    varied(
+        "estimate + dagor",
+        &["--selection", "estimate", "--overload", "dagor"],
     ),
 ];
 

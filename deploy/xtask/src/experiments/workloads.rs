@@ -56,7 +56,7 @@ const SMALL: &[&str] = &[
     "0.3",
 ];
 
-/// As `weir-sim experiments` has it (loadtest/simulator/src/document001), but with retries until the
+/// As `weir-sim document-001` has it (loadtest/simulator/src/document001), but with retries until the
 /// caller gives up, so that all-in figures can be compared.
 const DOCUMENT_001: &[&str] = &[
     "--hosts",
@@ -73,6 +73,9 @@ const DOCUMENT_001: &[&str] = &[
     "7500us",
     "--queue-timeout",
     "240s",
+    // Many, as a change costs what its shard holds.
+    "--cache-shards",
+    "1024",
 ];
 
 const STEADY: &[&str] = &[
@@ -113,6 +116,55 @@ const UNEVEN: &[&str] = &[
     "0.85",
 ];
 
+const NASA: &[&str] = &[
+    "nasa",
+    "--trace",
+    "loadtest/traces/nasa_http_9h.csv.gz",
+    "--from",
+    "0",
+    "--minutes",
+    "60",
+    "--speed-up",
+    "60",
+    "--hosts",
+    "14",
+    "--cores",
+    "4",
+    "--utilisation",
+    "0.85",
+    "--size-factor",
+    "100",
+];
+
+const CROWD: &[&str] = &[
+    "flash-crowd",
+    "--counts",
+    "loadtest/traces/worldcup98_6h.csv",
+    "--from",
+    "58560",
+    "--minutes",
+    "360",
+    "--speed-up",
+    "120",
+    "--hosts",
+    "14",
+    "--cores",
+    "4",
+    "--sample",
+    "0.02",
+];
+
+const MOONCAKE: &[&str] = &[
+    "mooncake",
+    "--trace",
+    "loadtest/traces/mooncake_conversation_10min.csv.gz",
+    "--minutes",
+    "10",
+    "--prefix-keys",
+    "--decode-per-token",
+    "25ms",
+];
+
 const TWICE: &[&str] = &[
     "azure-functions",
     "--counts",
@@ -141,14 +193,14 @@ pub(super) const WORKLOADS: &[Workload] = &[
         about: "Requests made up from van den Berg's text, from 10:00 on. Caches are empty at first; the first \
                 third is not counted. 14 hosts with 26 cores, polled every 5 s, no load on answers.",
         requests: Requests::Simulated(
-            &["--begin", "600m", "--window", "45m", "--from", "15m"],
+            &["--begin", "600m", "--window", "90m", "--from", "30m"],
             &["--begin", "600m", "--window", "6m", "--from", "2m"],
         ),
         fleet: DOCUMENT_001,
         deadline: "60m",
         poll: "5s",
         orca: false,
-        middle: "20m",
+        middle: "60m",
         varied: true,
         quick: true,
     },
@@ -165,6 +217,48 @@ pub(super) const WORKLOADS: &[Workload] = &[
         middle: "2m",
         varied: true,
         quick: true,
+    },
+    Workload {
+        name: "nasa",
+        title: "A web log: NASA, 1995",
+        about: "An hour of a recorded web log, sixty times as fast; run times and priorities are made up and \
+                fill 85 % of 14 hosts with 4 cores. The first 6 s are not counted.",
+        requests: Requests::Replayed(NASA, "6s"),
+        fleet: SMALL,
+        deadline: "60s",
+        poll: "1s",
+        orca: true,
+        middle: "30s",
+        varied: false,
+        quick: false,
+    },
+    Workload {
+        name: "flash-crowd",
+        title: "A flash crowd: World Cup, 1998",
+        about: "Requests come by the minute as recorded, 120 times as fast, everything else is made up; cores \
+                are busy to 0.5 in the mean and to more than they have in the crowd.",
+        requests: Requests::Replayed(CROWD, "10s"),
+        fleet: SMALL,
+        deadline: "15s",
+        poll: "1s",
+        orca: true,
+        middle: "30s",
+        varied: false,
+        quick: false,
+    },
+    Workload {
+        name: "mooncake",
+        title: "Prompts: Mooncake, 2024",
+        about: "Ten minutes of requests to a language model, keys are lists of prompt blocks, on 16 EMULATED \
+                hosts that know no priorities. Run times are modelled. The first minute is not counted.",
+        requests: Requests::Replayed(MOONCAKE, "1m"),
+        fleet: &["--hosts", "16", "--language-model"],
+        deadline: "120s",
+        poll: "1s",
+        orca: true,
+        middle: "5m",
+        varied: false,
+        quick: false,
     },
     Workload {
         name: "azure-uneven",
