@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
-use weir_policy::{Cluster, Decision, HostId, KeyHash, Load, Patience, Rank, Request, Selection};
+use weir_policy::{Cluster, Decision, HostId, KeyHash, Load, Patience, Request, Selection};
 use weir_tables::{parse_cache_shard_name, v1};
 
 use cluster::ClusterState;

@@ -104,7 +104,11 @@ async fn an_answer_tells_where_the_time_went_and_how_loaded_the_host_is() {
         "x-worker-fetch-us: 1010\r\n",
         "x-worker-run-us: 500\r\n",
         &format!("x-worker-id: {}\r\n", host.addr),
-        "endpoint-load-metrics: TEXT named_metrics.weir.in_progress=0,named_metrics.weir.queued.0=0,named_metrics.weir.queued.16=0,named_metrics.weir.queuing_delay_seconds=0.000000\r\n",
+        "endpoint-load-metrics: TEXT named_metrics.weir.in_progress=0,named_metrics.weir.busy_cores=0,\
+         named_metrics.weir.queued.0=0,named_metrics.weir.work_seconds.0=0.000000,\
+         named_metrics.weir.queued.16=0,named_metrics.weir.work_seconds.16=0.000000,\
+         named_metrics.weir.queuing_delay_seconds=0.000000,request_cost.weir.run_seconds=0.000500,\
+         request_cost.weir.fetch_seconds=0.001010\r\n",
     ] {
         assert!(first.contains(line), "{line} is not in {first}");
     }
