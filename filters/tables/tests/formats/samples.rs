@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use weir_policy::{Holder, HostId, KeyHash, shard_of};
+use weir_policy::{Cost, Holder, HostId, KeyHash, shard_of};
 use weir_tables::{Meta, ShardBuilder, v1};
 
 pub(crate) const RECEIVED: Duration = Duration::from_secs(1000);
@@ -21,7 +21,9 @@ pub(crate) fn host_table() -> v1::HostTable {
         in_progress: 12,
         queued: vec![3, 0, 5],
         queuing_delay_us: Some(1500),
-        ..Default::default()
+        busy_cores: Some(8),
+        tells_work: true,
+        work_us: vec![40_000, 0, 90_000],
     };
     let up = v1::Host {
         address: "10.0.0.1:9000".into(),
@@ -30,7 +32,7 @@ pub(crate) fn host_table() -> v1::HostTable {
         admission_level: Some(2112),
         capacity_millicores: 8000,
         preempt_at_unix_ms: 1_700_000_000_000,
-        ..Default::default()
+        speed_permille: 333,
     };
     let draining = v1::Host {
         address: "10.0.0.2:9000".into(),
@@ -58,7 +60,11 @@ pub(crate) fn host_table() -> v1::HostTable {
         }),
         hosts: vec![up, draining, down],
         cache_shards: 4,
-        ..Default::default()
+        mean_cost: Some(v1::Cost {
+            fetch_us: 5000,
+            run_us: 20_000,
+        }),
+        built_unix_ms: 1_699_999_990_000,
     }
 }
 
@@ -75,7 +81,13 @@ pub(crate) fn cache_shard() -> v1::CacheShard {
     shard.add(keys[1], holder("10.0.0.1:9000", false));
     shard.add(keys[1], holder("[2001:db8::1]:9000", true));
     shard.add(keys[2], holder("10.0.0.2:9000", false));
-    shard.build(META)
+    let known = keys[1];
+    shard.build_with(META, |key| {
+        (key == known).then_some(Cost {
+            fetch: Duration::from_millis(30),
+            run: Duration::from_millis(120),
+        })
+    })
 }
 
 pub(crate) fn report() -> v1::Report {
@@ -98,7 +110,7 @@ pub(crate) fn report() -> v1::Report {
             rank: 64,
             count: 100,
         }],
-        unconnected: 0,
+        unconnected: 1,
     };
     let cluster = v1::ClusterRecord {
         cluster: CLUSTER.into(),
@@ -119,7 +131,14 @@ pub(crate) fn report() -> v1::Report {
             host_id: HostId::of("10.0.0.1:9000").0,
             age_ms: 20,
         }],
-        ..Default::default()
+        spent: vec![v1::Spent {
+            key: KeyHash::of(b"project-1").0,
+            host_id: HostId::of("10.0.0.1:9000").0,
+            age_ms: 5,
+            fetch_us: Some(4000),
+            run_us: 19_000,
+        }],
+        held: 3,
     };
     v1::Report {
         proxy: "caller-1".into(),
