@@ -151,7 +151,7 @@ const CROWD: &[&str] = &[
     "--cores",
     "4",
     "--sample",
-    "0.02",
+    "0.002",
 ];
 
 const MOONCAKE: &[&str] = &[
