@@ -161,19 +161,24 @@ impl Controller {
     ///
     /// One step sheds at most `most` of the admitted weight and the rank that crosses that share, adds at
     /// most as much as is admitted and the rank that crosses it, and moves at least one rank for which there
-    /// is demand. A window without a measurement changes nothing.
+    /// is demand. A window without a measurement changes nothing, unless connections were refused.
     pub fn step(&mut self, window: &Window) -> Level {
         self.now += window.length.as_secs_f64();
         self.demand
             .remember(&window.demand, window.length, self.params.half_life);
-        let Some(wait) = window.wait else {
-            return self.level;
-        };
-        let reading = Reading {
+        let reading = window.wait.map(|wait| Reading {
             at: self.now,
             wait: wait.as_secs_f64(),
+        });
+        let factor = match reading {
+            // A host that takes no connections may well tell nothing either.
+            _ if window.refused => {
+                self.calm = 0;
+                (1.0 - REFUSAL).max(1.0 - self.params.most)
+            }
+            Some(reading) => self.factor(reading, window),
+            None => return self.level,
         };
-        let factor = self.factor(reading, window);
         let before = self.level;
         self.level = match factor {
             ..1.0 => self.demand.lowered(before, 1.0 - factor, NEAREST),
@@ -181,21 +186,17 @@ impl Controller {
             _ => self.demand.raised(before, factor - 1.0, NEAREST),
         };
         self.fresh = self.level < before;
-        let old = |since: Reading| reading.at - since.at > LONGEST_S;
+        let old = |since: Reading| self.now - since.at > LONGEST_S;
         if self.level != before || self.since.is_none_or(old) {
-            self.since = (!self.fresh).then_some(reading);
+            self.since = reading.filter(|_| !self.fresh);
         }
-        self.last = Some(reading);
+        self.last = reading.or(self.last);
         self.level
     }
 
     /// By what the admitted weight is to be multiplied.
     fn factor(&mut self, now: Reading, window: &Window) -> f64 {
         let least = 1.0 - self.params.most;
-        if window.refused {
-            self.calm = 0;
-            return (1.0 - REFUSAL).max(least);
-        }
         if std::mem::take(&mut self.fresh) {
             return 1.0;
         }
@@ -324,7 +325,7 @@ mod tests {
                 };
                 let without_last: f64 = moved.iter().skip(1).sum();
                 prop_assert!(without_last <= share * admitted + 1e-6, "{without_last} of {admitted}");
-                if window.wait.is_none() {
+                if window.wait.is_none() && !window.refused {
                     prop_assert_eq!(after, before);
                 }
             }
@@ -389,17 +390,21 @@ mod tests {
 
     #[test]
     fn connections_that_are_not_taken_shed_a_little_and_it_comes_back() {
-        let mut controller = Controller::new(Params::default());
-        controller.step(&window(0));
-        let refused = Window {
-            refused: true,
-            ..window(0)
-        };
-        let lowered = controller.step(&refused);
-        assert!((0.85..0.95).contains(&(f64::from(lowered.ranks()) / f64::from(RANKS))));
-        for _ in 0..5 {
+        for wait in [Some(Duration::ZERO), None] {
+            let mut controller = Controller::new(Params::default());
             controller.step(&window(0));
+            let refused = Window {
+                refused: true,
+                wait,
+                ..window(0)
+            };
+            let lowered = controller.step(&refused);
+            let share = f64::from(lowered.ranks()) / f64::from(RANKS);
+            assert!((0.85..0.95).contains(&share), "{wait:?}: {share}");
+            for _ in 0..5 {
+                controller.step(&window(0));
+            }
+            assert_eq!(controller.level(), Level::ALL, "{wait:?}");
         }
-        assert_eq!(controller.level(), Level::ALL);
     }
 }
