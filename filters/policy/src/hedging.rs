@@ -5,13 +5,11 @@
 //! Primorac et al. show (*When to Hedge in Interactive Services*, NSDI 2021, LÆDGE). What is not known to be
 //! idle is taken for busy.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::standing::Clock;
-use crate::{CLASSES, Cluster, Ranked, Request, TableError};
-
-/// The shortest wait before a second try: Envoy counts in milliseconds.
-pub const SHORTEST_HEDGE: Duration = Duration::from_millis(1);
+use crate::{CLASSES, Cluster, HostId, Ranked, Request, TableError};
 
 /// When a request is tried at a second host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,10 +52,57 @@ impl Hedging {
     }
 }
 
+/// Second tries that were permitted and are not over, by host. What all of them may need is not idle: without
+/// this every request of a moment would count on the same spare core.
+#[derive(Clone, Debug, Default)]
+pub struct Hedges {
+    /// Above zero.
+    open: BTreeMap<HostId, u32>,
+}
+
+impl Hedges {
+    /// As [`Cluster::hedge`], with the host that gets the second try. The permit counts as a job of that host
+    /// until [`Hedges::ended`], which is called once for each; a try that runs may count twice meanwhile.
+    pub fn permit(
+        &mut self,
+        cluster: &Cluster,
+        ranked: &Ranked,
+        request: &Request,
+        now: Duration,
+    ) -> Option<(HostId, Duration)> {
+        let second = cluster.id(*ranked.as_slice().get(1)?)?;
+        let open = self.open.get(&second).copied().unwrap_or(0);
+        let after = cluster.hedge_beside(open, ranked, request, now)?;
+        *self.open.entry(second).or_default() += 1;
+        Some((second, after))
+    }
+
+    /// A second try is over, or will not come.
+    pub fn ended(&mut self, second: HostId) {
+        if let Some(open) = self.open.get_mut(&second) {
+            *open -= 1;
+            if *open == 0 {
+                self.open.remove(&second);
+            }
+        }
+    }
+}
+
 impl Cluster {
-    /// After what time without an answer the second of these hosts gets the request too; none where it does
-    /// not.
+    /// After what time without an answer the second of these hosts gets the request too, where no other second
+    /// try was permitted; none where it does not.
     pub fn hedge(&self, ranked: &Ranked, request: &Request, now: Duration) -> Option<Duration> {
+        self.hedge_beside(0, ranked, request, now)
+    }
+
+    /// The same while so many second tries may come to the second host.
+    fn hedge_beside(
+        &self,
+        open: u32,
+        ranked: &Ranked,
+        request: &Request,
+        now: Duration,
+    ) -> Option<Duration> {
         let policy = self.table()?.policy();
         let hedging = policy.hedging;
         if !hedging.is_on() || u32::from(request.rank.class()) >= hedging.classes {
@@ -73,7 +118,7 @@ impl Cluster {
             return None;
         }
         let capacity = u64::from(self.table()?.host(second)?.capacity_millicores);
-        let busy = u64::from(standing.in_progress(clock)) * 1000;
+        let busy = (u64::from(standing.in_progress(clock)) + u64::from(open)) * 1000;
         let idle = capacity.saturating_sub(busy);
         let wanted = (capacity * u64::from(hedging.idle_percent) / 100).max(1000);
         (idle >= wanted).then_some(hedging.after)

@@ -50,7 +50,7 @@ pub use cache::{CacheIndex, CacheShard, Holder, ShardError, shard_of};
 pub use cluster::Cluster;
 pub use decision::{Decision, Outcome, Reason, Request};
 pub use feedback::Assignment;
-pub use hedging::Hedging;
+pub use hedging::{Hedges, Hedging};
 pub use holding::{Held, Holding, Patience, Round, Ticket};
 pub use host::{Host, HostState, Load};
 pub use key::{HostId, KeyHash, user_priority};

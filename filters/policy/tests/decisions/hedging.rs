@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use weir_policy::{Hedging, Host, Keys, Outcome, Policy, Rank, Request};
+use weir_policy::{Hedges, Hedging, Host, Keys, Outcome, Policy, Rank, Request};
 
 use crate::fleet::{NOW, cluster, host, id, load, millis, rng, seconds};
 
@@ -83,6 +83,37 @@ fn a_load_that_is_stale_and_a_host_that_failed_are_no_idle_capacity() {
     assert_eq!(cluster.hedge(&ranked, &request, NOW + seconds(6)), None);
     cluster.failed(second, NOW);
     assert_eq!(cluster.hedge(&ranked, &request, NOW + millis(1)), None);
+}
+
+#[test]
+fn second_tries_that_are_not_over_count_as_jobs_of_the_second_host() {
+    // Four of eight cores must stay idle.
+    let hosts = vec![with(0, 64, Some(0)), with(1, 8, Some(2))];
+    let cluster = cluster(policy(50, 32), hosts);
+    let request = Request {
+        keys: Keys::default(),
+        rank: Rank::new(0, 0),
+    };
+    let Outcome::Send(ranked) = cluster.decide(&request, NOW, &mut rng(0)).outcome else {
+        panic!("not sent");
+    };
+    assert_eq!(ranked.as_slice(), [0, 1]);
+    let mut hedges = Hedges::default();
+    let permit = |hedges: &mut Hedges| hedges.permit(&cluster, &ranked, &request, NOW);
+    let permitted = Some((id(1), AFTER));
+    for expected in [permitted, permitted, permitted, None, None] {
+        assert_eq!(permit(&mut hedges), expected);
+    }
+    hedges.ended(id(1));
+    assert_eq!(permit(&mut hedges), permitted);
+    assert_eq!(permit(&mut hedges), None);
+    for _ in 0..3 {
+        hedges.ended(id(1));
+    }
+    // One too many and one of a host without any are nothing.
+    hedges.ended(id(1));
+    hedges.ended(id(0));
+    assert_eq!(permit(&mut hedges), permitted);
 }
 
 proptest! {
