@@ -216,7 +216,7 @@ impl Vm {
         let mut patience = Patience::new(now);
         let decision = if holds {
             patience.deadline = deadline();
-            let held = &state.held;
+            let held = &mut state.held;
             held.decide(&state.cluster, request, patience, now, &mut self.rng)
         } else {
             state.cluster.decide(request, now, &mut self.rng)

@@ -36,7 +36,7 @@ pub struct Holding {
     /// For a host that has the key, where some have it, none of those admits the request and others do.
     /// Zero: it goes to one of the others at once.
     pub for_cached: Duration,
-    /// Requests that one VM holds at a time; who comes on top is not held.
+    /// Requests that one VM holds at a time; beyond them the least important is not held.
     pub max_held: usize,
 }
 
@@ -86,7 +86,7 @@ impl Cluster {
         rng: &mut impl Rng,
     ) -> Decision {
         let decision = self.decide(request, now, rng);
-        let Some((limit, reason)) = self.hold(request, &decision) else {
+        let Some((limit, reason)) = self.hold(request, &decision, now) else {
             return decision;
         };
         let until = patience.until(limit);
@@ -97,8 +97,17 @@ impl Cluster {
         Decision { outcome, reason }
     }
 
-    /// How long the request may be held instead of what was decided, and for what.
-    fn hold(&self, request: &Request, decision: &Decision) -> Option<(Duration, Reason)> {
+    /// How long the request may be held instead of what was decided, and for what. Levels of a stale table hold
+    /// nobody back.
+    fn hold(
+        &self,
+        request: &Request,
+        decision: &Decision,
+        now: Duration,
+    ) -> Option<(Duration, Reason)> {
+        if self.is_stale(now) {
+            return None;
+        }
         let holding = &self.table()?.policy().holding;
         match (decision.outcome, decision.reason, request.keys.last()) {
             (Outcome::Shed { .. }, ..) if !holding.for_eligible.is_zero() => {

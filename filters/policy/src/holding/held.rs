@@ -45,7 +45,10 @@ pub struct Ticket {
 #[derive(Clone, Debug)]
 pub struct Held<T> {
     waiting: BTreeMap<Ticket, Waiting<T>>,
-    /// When each is decided at the latest.
+    /// Who gave their place to somebody more important: the next round decides them without holding. As many at
+    /// most as may wait.
+    displaced: BTreeMap<Ticket, Waiting<T>>,
+    /// When each that waits is decided at the latest.
     due: BTreeSet<(Duration, Ticket)>,
     came: u64,
     /// Answers since the last round: each has left a place at a host.
@@ -78,6 +81,7 @@ impl<T> Default for Held<T> {
     fn default() -> Self {
         Self {
             waiting: BTreeMap::new(),
+            displaced: BTreeMap::new(),
             due: BTreeSet::new(),
             came: 0,
             answers: 0,
@@ -91,44 +95,94 @@ impl<T> Held<T> {
         self.waiting.len()
     }
 
-    /// Whether nobody waits.
+    /// Whether nobody waits, nor was displaced since the last round.
     pub fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
+        self.waiting.is_empty() && self.displaced.is_empty()
     }
 
-    /// Decides a request that has just come. Where the policy's `max_held` wait already, it is not held. It
-    /// does not overtake those who wait: where somebody at least as important waits for any host, so does it.
+    /// Decides a request that has just come; who is to be held goes to [`Held::hold`] next. It does not overtake
+    /// those who wait: where somebody at least as important waits for any host, so does it. Where the policy's
+    /// `max_held` wait already, it takes the place of the least important one, if it is more important itself;
+    /// else it is decided without holding, and shed where it would overtake.
     pub fn decide(
-        &self,
+        &mut self,
         cluster: &Cluster,
         request: &Request,
         patience: Patience,
         now: Duration,
         rng: &mut impl Rng,
     ) -> Decision {
-        let holding = cluster.table().map(|table| table.policy().holding);
-        let Some(holding) = holding.filter(|holding| self.len() < holding.max_held) else {
+        let Some(table) = cluster.table() else {
             return cluster.decide(request, now, rng);
         };
-        let decision = cluster.decide_or_hold(request, patience, now, rng);
+        let holding = table.policy().holding;
+        let mut decision = cluster.decide_or_hold(request, patience, now, rng);
         let until = patience.until(holding.for_eligible);
         let is_sent = until > now && matches!(decision.outcome, Outcome::Send(_));
-        if is_sent && self.is_behind(request.rank) {
-            return Decision {
+        if is_sent && self.is_behind(cluster, request.rank, now) {
+            decision = Decision {
                 outcome: Outcome::Hold { until },
                 reason: Reason::HeldForEligible,
             };
         }
+        let is_held = matches!(decision.outcome, Outcome::Hold { .. });
+        if is_held && !self.make_room(request.rank, holding.max_held) {
+            return self.decide_without(cluster, request, now, rng);
+        }
         decision
     }
 
-    /// Whether somebody at least as important waits for any host.
-    fn is_behind(&self, rank: Rank) -> bool {
+    /// Whether a request of this rank may wait; the least important may have to go for it.
+    fn make_room(&mut self, rank: Rank, max_held: usize) -> bool {
+        if self.waiting.len() < max_held {
+            return true;
+        }
+        let last = self.waiting.last_entry();
+        let Some(last) = last.filter(|last| last.key().rank > rank) else {
+            return false;
+        };
+        if self.displaced.len() >= max_held {
+            return false;
+        }
+        let (ticket, waiting) = last.remove_entry();
+        self.due.remove(&(waiting.until, ticket));
+        self.displaced.insert(ticket, waiting);
+        true
+    }
+
+    /// The decision for somebody who cannot wait: those who wait are not overtaken.
+    fn decide_without(
+        &self,
+        cluster: &Cluster,
+        request: &Request,
+        now: Duration,
+        rng: &mut impl Rng,
+    ) -> Decision {
+        let decision = cluster.decide(request, now, rng);
+        match (decision.outcome, cluster.table()) {
+            (Outcome::Send(_), Some(table)) if self.is_behind(cluster, request.rank, now) => {
+                // Jittered as `Cluster::decide` does.
+                let share = 0.5 + f64::from(rng.next_u32()) / f64::from(u32::MAX);
+                Decision {
+                    outcome: Outcome::Shed {
+                        retry_after: table.policy().retry_after.mul_f64(share),
+                    },
+                    reason: Reason::Overloaded,
+                }
+            }
+            _ => decision,
+        }
+    }
+
+    /// Whether somebody at least as important waits for any host. By a stale table nobody is refused, so nobody
+    /// waits for others either.
+    fn is_behind(&self, cluster: &Cluster, rank: Rank, now: Duration) -> bool {
         let before = self
             .waiting
             .iter()
             .take_while(|(first, _)| first.rank <= rank);
-        before.into_iter().any(|(_, waiting)| waiting.for_any)
+        let mut before = before.map(|(_, waiting)| waiting.for_any);
+        before.any(|for_any| for_any) && !cluster.is_stale(now)
     }
 
     /// Holds a request for which [`Held::decide`] has said so, for this reason.
@@ -158,7 +212,8 @@ impl<T> Held<T> {
 
     /// Its caller has gone.
     pub fn remove(&mut self, ticket: Ticket) -> Option<T> {
-        let waiting = self.waiting.remove(&ticket)?;
+        let waiting = self.waiting.remove(&ticket);
+        let waiting = waiting.or_else(|| self.displaced.remove(&ticket))?;
         self.due.remove(&(waiting.until, ticket));
         Some(waiting.what)
     }
@@ -203,7 +258,9 @@ impl<T> Held<T> {
                 return self.let_go(ticket, decision);
             }
         }
-        None
+        let (_, displaced) = self.displaced.pop_first()?;
+        let decision = self.decide_without(cluster, &displaced.request, now, rng);
+        Some((displaced.what, displaced.request, decision))
     }
 
     fn next_ticket(&self, cluster: &Cluster, round: &mut Round) -> Option<Ticket> {

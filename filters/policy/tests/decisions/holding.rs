@@ -114,6 +114,28 @@ fn a_request_waits_for_the_key_only_where_all_who_said_that_they_have_it_refuse_
     }
 }
 
+#[test]
+fn by_a_stale_table_nobody_waits_for_a_key_and_nobody_for_others() {
+    let hosts = vec![admitting(0, 100), admitting(2, 4096)];
+    let mut stale = cluster(policy(0, 50, 10), hosts);
+    stale.set_cache_shard(0, cache(vec![(key(1), vec![(0, false)])]));
+    let wanted = Request {
+        keys: key(1).into(),
+        rank: Rank::from_number(200).unwrap(),
+    };
+    let later = NOW + Duration::from_secs(60);
+    for (now, waits) in [(NOW, true), (later, false)] {
+        let decision = stale.decide_or_hold(&wanted, came(now), now, &mut rng(0));
+        assert_eq!(matches!(decision.outcome, Outcome::Hold { .. }), waits);
+    }
+    let closed = cluster(policy(500, 0, 1), vec![admitting(0, 0)]);
+    let mut held = Held::default();
+    assert!(hold(&mut held, &closed, 0, 100, NOW));
+    let asked = request(200);
+    let decision = held.decide(&closed, &asked, came(later), later, &mut rng(0));
+    assert!(matches!(decision.outcome, Outcome::Send(_)), "{decision:?}");
+}
+
 /// Ranks in the order in which one round lets them go.
 fn round(held: &mut Held<u32>, cluster: &Cluster, now: Duration) -> Vec<(u32, Decision)> {
     let (mut round, mut rng) = (Round::default(), rng(1));
@@ -162,6 +184,49 @@ fn nobody_overtakes_those_who_are_more_important_and_wait_for_any_host() {
 }
 
 #[test]
+fn of_a_full_queue_the_least_important_gives_its_place_to_who_is_more_important() {
+    let closed = cluster(policy(500, 0, 2), vec![admitting(0, 0)]);
+    let mut held = Held::default();
+    assert!(hold(&mut held, &closed, 0, 300, NOW));
+    assert!(hold(&mut held, &closed, 1, 200, NOW));
+    assert!(!hold(&mut held, &closed, 2, 300, NOW), "as important");
+    assert!(hold(&mut held, &closed, 3, 100, NOW));
+    assert_eq!(held.len(), 2);
+    let gone = round(&mut held, &closed, NOW + millis(1));
+    let numbers: Vec<u32> = gone.iter().map(|(number, _)| *number).collect();
+    assert_eq!(numbers, [0]);
+    assert!(matches!(gone[0].1.outcome, Outcome::Shed { .. }));
+    // Nor is a full queue overtaken.
+    let open = cluster(policy(500, 0, 2), vec![admitting(0, 4096)]);
+    let late = held.decide(&open, &request(300), came(NOW), NOW, &mut rng(0));
+    let Outcome::Shed { retry_after } = late.outcome else {
+        panic!("{late:?}");
+    };
+    let mean = Policy::default().retry_after;
+    assert!(mean / 2 <= retry_after && retry_after <= mean * 3 / 2);
+    let first = held.decide(&open, &request(50), came(NOW), NOW, &mut rng(0));
+    assert!(matches!(first.outcome, Outcome::Send(_)), "{first:?}");
+}
+
+#[test]
+fn who_gives_its_place_can_go_too_and_no_more_do_than_may_wait() {
+    let closed = cluster(policy(500, 0, 1), vec![admitting(0, 0)]);
+    let mut held = Held::default();
+    let until = (NOW + millis(500), Reason::HeldForEligible);
+    let ticket = held.hold(request(300), came(NOW), until, 0);
+    assert!(hold(&mut held, &closed, 1, 200, NOW));
+    assert!(
+        !hold(&mut held, &closed, 2, 100, NOW),
+        "one has gone before"
+    );
+    assert_eq!(held.remove(ticket), Some(0));
+    assert!(hold(&mut held, &closed, 3, 100, NOW));
+    assert!(!held.is_empty());
+    assert_eq!(round(&mut held, &closed, NOW).len(), 1);
+    assert_eq!(held.len(), 1);
+}
+
+#[test]
 fn who_has_gone_is_not_decided_any_more() {
     let closed = cluster(policy(500, 0, 10), vec![admitting(0, 0)]);
     let mut held = Held::default();
@@ -193,13 +258,15 @@ fn events() -> impl Strategy<Value = Vec<(u64, Event)>> {
 
 proptest! {
     /// Whatever comes, leaves and opens: never more wait than may, nobody who waits is left past its time by a
-    /// round, who is sent in turn is the most important of those who wait for any host, and nobody gets lost.
+    /// round, who is sent, in turn or at once, is the most important of those who wait for any host, only the least
+    /// important is displaced or turned away, and nobody gets lost.
     #[test]
     fn the_laws_of_holding(events in events(), max_held in 1usize..6, wait in 1u64..300) {
         let policy = policy(wait, 0, max_held);
         let mut cluster = cluster(policy.clone(), vec![admitting(0, 0), admitting(1, 0)]);
         let mut held = Held::default();
         let mut waiting: Vec<(u32, weir_policy::Ticket, u32, Duration)> = Vec::new();
+        let mut displaced = Vec::new();
         let (mut now, mut number) = (NOW, 0);
         for (pause, event) in events {
             now += millis(pause);
@@ -211,8 +278,20 @@ proptest! {
                     if let Outcome::Hold { until } = decision.outcome {
                         prop_assert!(until > now && until <= now + millis(wait));
                         prop_assert!(patience.deadline.is_none_or(|deadline| until <= deadline));
+                        if waiting.len() == max_held {
+                            let last = (0..max_held).max_by_key(|place| waiting[*place].1).unwrap();
+                            prop_assert!(waiting[last].2 > rank);
+                            displaced.push(waiting.swap_remove(last));
+                        }
                         let ticket = held.hold(asked, patience, (until, decision.reason), number);
                         waiting.push((number, ticket, rank, until));
+                    } else if within != Some(0) {
+                        let is_behind = waiting.iter().any(|(_, _, other, _)| *other <= rank);
+                        let is_sent = matches!(decision.outcome, Outcome::Send(_));
+                        prop_assert!(!(is_sent && is_behind), "{rank} overtakes");
+                        let is_last = waiting.iter().all(|(_, _, other, _)| *other <= rank);
+                        let is_full = waiting.len() == max_held && (is_last || displaced.len() == max_held);
+                        prop_assert!(is_sent || is_full, "{rank} is turned away");
                     }
                     number += 1;
                 }
@@ -220,20 +299,32 @@ proptest! {
                     let (number, ticket, ..) = waiting.swap_remove(which);
                     prop_assert_eq!(held.remove(ticket), Some(number));
                 }
-                Event::Gone(_) => {}
+                Event::Gone(_) => {
+                    if let Some((number, ticket, ..)) = displaced.pop() {
+                        prop_assert_eq!(held.remove(ticket), Some(number));
+                    }
+                }
                 Event::Levels(a, b) => {
                     let hosts = vec![admitting(0, a), admitting(1, b)];
                     cluster.set_table(table(policy.clone(), hosts), now, now);
                 }
                 Event::Round => {
                     for (gone, decision) in round(&mut held, &cluster, now) {
-                        let place = waiting.iter().position(|(number, ..)| *number == gone).unwrap();
+                        let Some(place) = waiting.iter().position(|(number, ..)| *number == gone) else {
+                            let place = displaced.iter().position(|(number, ..)| *number == gone).unwrap();
+                            let (_, _, rank, _) = displaced.swap_remove(place);
+                            let is_behind = waiting.iter().any(|(_, _, other, _)| *other <= rank);
+                            let is_sent = matches!(decision.outcome, Outcome::Send(_));
+                            prop_assert!(!(is_sent && is_behind), "{rank} overtakes");
+                            continue;
+                        };
                         let (_, ticket, rank, until) = waiting.remove(place);
                         let is_sent = matches!(decision.outcome, Outcome::Send(_));
                         let is_first = waiting.iter().all(|(_, other, ..)| *other > ticket);
                         prop_assert!(until <= now || is_sent && is_first, "{:?} of rank {}", decision, rank);
                     }
                     prop_assert!(waiting.iter().all(|(.., until)| *until > now));
+                    prop_assert!(displaced.is_empty());
                 }
             }
             prop_assert_eq!(held.len(), waiting.len());
