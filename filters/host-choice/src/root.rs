@@ -157,7 +157,9 @@ impl RootContext for Root {
         if let Some(control) = &mut self.control {
             vm::with(|vm| control.tick(&config, &self.proxy, vm, now));
         }
-        held::release(self.id, now);
+        if vm::with(|vm| vm.releases(self.id, config.tick, now)) == Some(true) {
+            held::release(self.id, now);
+        }
     }
 
     fn create_http_context(&self, id: u32) -> Option<Box<dyn HttpContext>> {

@@ -38,23 +38,28 @@ pub(crate) struct Sent {
     /// When it went there.
     at: Duration,
     status: Option<u32>,
-    /// From then on Envoy may have tried the next host although the first has not failed.
-    hedged: Option<Duration>,
+    /// The answer's headers have a gRPC status: Envoy's own answers too come with `:status` 200 then.
+    is_grpc: bool,
+    /// The second host, and when Envoy may try it although the first has not failed.
+    hedged: Option<(HostId, Duration)>,
 }
 
 impl Sent {
     /// Names the hosts for Envoy; none where the choice is left to it.
     pub(crate) fn to(asked: &Asked, hosts: Ranked, now: Duration) -> Option<Self> {
         let (table, request) = (&asked.table, &asked.request);
-        let (host, destination, hedge) = vm::with(|vm| {
-            let cluster = vm.cluster(table)?;
-            let (host, destination) = name(cluster, hosts)?;
-            let hedge = asked.may_hedge.then(|| cluster.hedge(&hosts, request, now));
-            Some((host, destination, hedge.flatten()))
-        })
-        .flatten()?;
+        let (host, destination) = vm::with(|vm| name(vm.cluster(table)?, hosts)).flatten()?;
         hostcalls::set_header(Map::Request, DESTINATION, &destination).ok()?;
-        let hedged = hedge.filter(|after| hedge::ask(*after));
+        let hedge = asked
+            .may_hedge
+            .then(|| vm::with(|vm| vm.hedge(table, &hosts, request, now)));
+        let hedged = hedge.flatten().flatten().and_then(|(second, after)| {
+            if hedge::ask(after) {
+                return Some((second, now + after));
+            }
+            vm::with(|vm| vm.hedge_ended(table, second));
+            None
+        });
         vm::with(|vm| vm.assigned(table, host, request, now));
         Some(Self {
             table: Rc::clone(table),
@@ -62,7 +67,8 @@ impl Sent {
             request: request.clone(),
             at: now,
             status: None,
-            hedged: hedged.map(|after| now + after),
+            is_grpc: false,
+            hedged,
         })
     }
 
@@ -72,8 +78,9 @@ impl Sent {
         self.status = headers
             .get(":status")
             .and_then(|status| std::str::from_utf8(status).ok()?.parse().ok());
+        self.is_grpc = headers.get("grpc-status").is_some();
         // Envoy's own answer, on a time-out say, is no sign of life of the host.
-        if envoy_flags(self.status) == 0 {
+        if self.envoy_flags() == 0 {
             self.answered_by(address, &headers);
         }
     }
@@ -87,10 +94,15 @@ impl Sent {
         let said = headers.get(orca::HEADER);
         let said = said.and_then(|value| orca::parse(value, now));
         let Said { load, spent } = said.unwrap_or_default();
+        let hedged = self.hedged.take();
         vm::with(|vm| {
+            // Envoy takes back the other try.
+            if let Some((second, _)) = hedged {
+                vm.hedge_ended(&self.table, second);
+            }
             if host != self.host {
                 // Envoy tried the next one, because the first did not take it; or only took long.
-                if self.hedged.is_none_or(|hedged| now < hedged) {
+                if hedged.is_none_or(|(_, from)| now < from) {
                     vm.failed(&self.table, self.host, now);
                 }
                 vm.ended(&self.table, self.host, self.at, Ending::NoAnswer, now);
@@ -106,7 +118,7 @@ impl Sent {
 
     /// The request is over.
     pub(crate) fn ended(self) {
-        let flags = envoy_flags(self.status);
+        let flags = self.envoy_flags();
         let ending = match self.status {
             Some(status) if flags == 0 => Ending::Status(status),
             _ => Ending::NoAnswer,
@@ -117,7 +129,19 @@ impl Sent {
                 vm.failed(&self.table, self.host, now);
             }
             vm.ended(&self.table, self.host, self.at, ending, now);
+            vm.place_is_free(&self.table);
+            if let Some((second, _)) = self.hedged {
+                vm.hedge_ended(&self.table, second);
+            }
         });
+    }
+
+    /// Why Envoy answered itself; 0 where the host did. Below 500 it is the host's answer, but for gRPC.
+    fn envoy_flags(&self) -> u64 {
+        match self.status {
+            Some(..500) if !self.is_grpc => 0,
+            _ => number("response\0flags").unwrap_or(0),
+        }
     }
 }
 
@@ -139,14 +163,6 @@ fn name(cluster: &Cluster, hosts: Ranked) -> Option<(HostId, String)> {
         header.push_str(&host.address);
     }
     Some((first, header))
-}
-
-/// Why Envoy answered itself; 0 where the host did. Below 500 it is the host's answer.
-fn envoy_flags(status: Option<u32>) -> u64 {
-    match status {
-        Some(..500) => 0,
-        _ => number("response\0flags").unwrap_or(0),
-    }
 }
 
 /// A property that is a number.

@@ -2,6 +2,7 @@
 //! What one VM knows: its clusters with their decoded tables, and its peers.
 
 mod cluster;
+mod hedges;
 mod held;
 mod peers;
 
@@ -46,6 +47,8 @@ pub(crate) struct Vm {
     /// By slot, which record was read last.
     peers: BTreeMap<u32, Peer>,
     published: Duration,
+    /// Which root looked last at who waits, and when.
+    released: Option<(u32, Duration)>,
     /// Whether the want of a slot was logged.
     slotless: bool,
 }
@@ -76,6 +79,7 @@ impl Vm {
             index_cas: None,
             peers: BTreeMap::new(),
             published: Duration::ZERO,
+            released: None,
             slotless: false,
         }
     }
@@ -307,7 +311,6 @@ impl Vm {
         if let Some(state) = self.clusters.get_mut(table) {
             state.cluster.finished(host, sent, now);
             state.counters.ended(host, ending);
-            state.held.answered();
         }
     }
 }

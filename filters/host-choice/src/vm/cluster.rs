@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
-use weir_policy::{CacheShard, Cluster, Held};
+use weir_policy::{CacheShard, Cluster, Hedges, Held};
 use weir_tables::{decode_cache_shard, decode_host_table, parse_cache_shard_name};
 
 use crate::held::Waiting;
@@ -21,6 +21,7 @@ pub(super) struct ClusterState {
     pub(super) cluster: Cluster,
     pub(super) counters: Counters,
     pub(super) held: Held<Rc<Waiting>>,
+    pub(super) hedges: Hedges,
     /// By kind and name, when the resource that was taken was written.
     seen: BTreeMap<(Kind, String), u64>,
 }

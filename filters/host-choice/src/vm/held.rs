@@ -27,7 +27,11 @@ impl Vm {
         state.counters.held();
         self.metrics.holds();
         let why = (until, decision.reason);
-        Some(state.held.hold(asked.request.clone(), patience, why, waiting))
+        Some(
+            state
+                .held
+                .hold(asked.request.clone(), patience, why, waiting),
+        )
     }
 
     /// The caller of a held request has gone.
@@ -36,6 +40,24 @@ impl Vm {
         if held.and_then(|held| held.remove(ticket)).is_some() {
             self.metrics.held_until(HeldUntil::Gone);
         }
+    }
+
+    /// A request has ended for good, so that its host has a place for another.
+    pub(crate) fn place_is_free(&mut self, table: &str) {
+        if let Some(state) = self.clusters.get_mut(table) {
+            state.held.answered();
+        }
+    }
+
+    /// Whether it is for this root to look at who waits. Roots share the VM, and a round for each of them
+    /// would send that many times too much: one does it, until it has been silent for two ticks.
+    pub(crate) fn releases(&mut self, root: u32, tick: Duration, now: Duration) -> bool {
+        let other = self.released.filter(|(last, _)| *last != root);
+        let is_mine = other.is_none_or(|(_, at)| now.saturating_sub(at) >= 2 * tick);
+        if is_mine {
+            self.released = Some((root, now));
+        }
+        is_mine
     }
 
     /// The clusters for whose hosts somebody waits.

@@ -73,6 +73,28 @@ fn a_host_that_failed_comes_last_for_a_moment() {
 }
 
 #[test]
+fn envoys_own_answer_to_grpc_is_no_answer_of_the_host() {
+    for (flags, next, endings) in [
+        (CONNECTION_FAILURE, B, (0, 1, 1)),
+        (0x4, A, (0, 1, 0)),
+        // The host's own refusal.
+        (0, A, (1, 0, 0)),
+    ] {
+        let proxy = Proxy::with(RULES, &[table(1, vec![busy(A, 0, 0), busy(B, 50, 0)])]);
+        let failing = request(proxy.worker(), &[("content-type", "application/grpc")]);
+        assert_eq!(failing.destination(), [A, B]);
+        failing.set_property(&["response", "flags"], u64::to_le_bytes(flags));
+        failing.answer(A, &[(":status", "200"), ("grpc-status", "14")]);
+        failing.finish().unwrap();
+        assert_eq!(request(proxy.worker(), &[]).first(), next, "{flags:#x}");
+        proxy.run(SHARING);
+        let counted = counters(&proxy, A);
+        let seen = (counted.ok, counted.no_answer, counted.unconnected);
+        assert_eq!(seen, endings, "{flags:#x}");
+    }
+}
+
+#[test]
 fn an_answer_from_the_second_host_moves_the_request_there_and_the_first_is_suspect() {
     let proxy = Proxy::with(
         RULES,

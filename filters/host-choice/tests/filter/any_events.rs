@@ -47,6 +47,7 @@ enum Event {
     Table {
         version: u64,
         hosts: u8,
+        /// The last of both is one that nobody knows.
         overload: i32,
         selection: i32,
         shards: u32,
@@ -91,7 +92,7 @@ fn event() -> impl Strategy<Value = Event> {
             .prop_map(|(request, host, status, orca)| Event::Response { request, host, status, orca }),
         8 => (any::<usize>(), prop_oneof![Just(0), Just(0x20), any::<u64>()])
             .prop_map(|(request, flags)| Event::End { request, flags }),
-        4 => (0..9u64, 0..8u8, 0..5i32, 0..6i32, prop_oneof![Just(0), Just(1), Just(2), Just(4), Just(3)], any::<bool>())
+        4 => (0..9u64, 0..8u8, 0..6i32, 0..9i32, prop_oneof![Just(0), Just(1), Just(2), Just(4), Just(3)], any::<bool>())
             .prop_map(|(version, hosts, overload, selection, shards, late)|
                 Event::Table { version, hosts, overload, selection, shards, late }),
         3 => (0..9u64, prop_oneof![Just(1u32), Just(2), Just(4)])

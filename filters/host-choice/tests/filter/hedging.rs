@@ -67,6 +67,27 @@ fn envoy_is_told_to_try_the_second_host_where_it_has_cores_to_spare() {
 }
 
 #[test]
+fn a_core_is_promised_to_one_second_try_at_a_time() {
+    let endings: [fn(&HttpStream); 3] = [
+        |hedged| hedged.answer(A, &[(":status", "200")]),
+        |hedged| hedged.answer(B, &[(":status", "500")]),
+        |hedged| hedged.finish().unwrap(),
+    ];
+    for (end, again) in endings.into_iter().zip([true, false, true]) {
+        // B has one core to spare.
+        let proxy = Proxy::with(RULES, &[hedging(3)]);
+        let hedged = ask(&proxy, "GET", &[]);
+        assert_eq!((hedged.first(), told(&hedged).len()), (A.into(), 4));
+        let other = ask(&proxy, "GET", &[]);
+        assert_eq!((other.first(), told(&other).len()), (A.into(), 0));
+        end(&hedged);
+        let next = ask(&proxy, "GET", &[]);
+        // Where B answered it has the request, and so no core.
+        assert_eq!(told(&next).len() == 4, again);
+    }
+}
+
+#[test]
 fn only_idempotent_requests_of_the_classes_that_are_wanted_are_hedged() {
     let proxy = Proxy::with(RULES, &[hedging(1)]);
     assert_eq!(told(&ask(&proxy, "PUT", &[])), HEDGED);

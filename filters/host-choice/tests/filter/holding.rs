@@ -156,13 +156,85 @@ fn the_most_important_goes_first_and_later_ones_do_not_overtake() {
 #[test]
 fn one_more_than_may_wait_is_shed_at_once() {
     let proxy = Proxy::with(RULES, &[holding(1, 0)]);
-    let waiting: Vec<_> = (0..4).map(|_| ask(proxy.worker(), "key")).collect();
+    let waiting: Vec<_> = (0..4).map(|_| of(&proxy, "high")).collect();
     assert!(waiting.iter().all(|one| one.local_reply().is_none()));
-    let one_more = ask(proxy.worker(), "key");
+    let one_more = of(&proxy, "low");
     assert_eq!(one_more.local_reply().unwrap().status, 429);
     waiting[0].finish().unwrap();
-    assert_eq!(ask(proxy.worker(), "key").local_reply(), None);
+    assert_eq!(of(&proxy, "low").local_reply(), None);
     assert_eq!(held(&proxy), 4);
+}
+
+#[test]
+fn where_no_more_may_wait_the_least_important_is_shed_for_one_that_is_more_important() {
+    let proxy = Proxy::with(RULES, &[holding(1, 0)]);
+    let mut waiting: Vec<_> = (0..3).map(|_| of(&proxy, "high")).collect();
+    let low = of(&proxy, "low");
+    waiting.push(of(&proxy, "high"));
+    proxy.run(TICKS);
+    assert_eq!(low.local_reply().unwrap().status, 429);
+    assert!(waiting.iter().all(|one| one.local_reply().is_none()));
+    assert_eq!((held(&proxy), ended(&proxy, "shed")), (4, 1));
+}
+
+/// How many of four held requests one tick of the worker lets go to one host that opens, once `before` has
+/// happened to the proxy and a request that was sent there.
+fn let_go_by_a_tick(before: impl Fn(&Proxy, &HttpStream)) -> usize {
+    let proxy = Proxy::with(RULES, &[holding(1, 4096)]);
+    let sent = ask(proxy.worker(), "key");
+    assert_eq!(sent.first(), A);
+    push(&proxy, &holding(2, 0));
+    proxy.run(TICKS);
+    let waiting: Vec<_> = (0..4).map(|_| ask(proxy.worker(), "key")).collect();
+    // The others take the table in.
+    push(&proxy, &holding(3, 4096));
+    for vm in &proxy.vms {
+        if !std::ptr::eq(vm, proxy.worker()) {
+            vm.tick().unwrap();
+        }
+    }
+    before(&proxy, &sent);
+    proxy.worker().tick().unwrap();
+    let gone = waiting
+        .iter()
+        .filter(|one| one.action() == Action::Continue);
+    gone.count()
+}
+
+#[test]
+fn roots_of_one_vm_make_one_round_a_tick() {
+    assert_eq!(let_go_by_a_tick(|_, _| {}), 1);
+    let again = |proxy: &Proxy, _: &HttpStream| {
+        for _ in 0..2 {
+            proxy.worker().configure(RULES).unwrap();
+        }
+        assert_eq!(proxy.worker().roots().len(), 3);
+    };
+    assert_eq!(let_go_by_a_tick(again), 1);
+}
+
+#[test]
+fn a_request_leaves_one_place_when_it_is_over_however_often_it_was_tried() {
+    let retried = |sent: &HttpStream| sent.answer(B, &[(":status", "200")]);
+    assert_eq!(let_go_by_a_tick(|_, sent| retried(sent)), 1);
+    let ended = |_: &Proxy, sent: &HttpStream| {
+        retried(sent);
+        sent.finish().unwrap();
+    };
+    assert_eq!(let_go_by_a_tick(ended), 2);
+}
+
+#[test]
+fn when_the_root_that_looks_at_who_waits_has_gone_another_does() {
+    let proxy = Proxy::with(RULES, &[holding(1, 0)]);
+    let old = proxy.worker().roots()[0];
+    proxy.worker().configure(RULES).unwrap();
+    proxy.run(TICKS);
+    proxy.worker().retire(old).unwrap();
+    let waiting = ask(proxy.worker(), "key");
+    push(&proxy, &holding(2, 4096));
+    proxy.run(milliseconds(300));
+    assert_eq!(waiting.action(), Action::Continue);
 }
 
 #[test]
