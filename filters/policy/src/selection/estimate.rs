@@ -7,8 +7,9 @@
 //! wait   = 0 while a core is idle, else what waits of no less important classes, and one job, ÷ cores
 //! ```
 //! What waits is what the host said last, what was sent since, less what its cores have done meanwhile. What a
-//! key costs is learned by weir-control; of a list of keys those that a host lacks are fetched; a key that nobody has seen costs what all do on average. Hosts that
-//! will be taken away before the finish come last.
+//! key costs is learned by weir-control; a key that nobody has seen costs what all do on average. Of a list of
+//! keys the last one's cost counts, and of its fetch the part that a host lacks. Hosts that will be taken away
+//! before the finish come last.
 
 use std::time::Duration;
 
@@ -40,6 +41,9 @@ const FULLNESS_AT: u32 = 26;
 const MAX_FULLNESS: Score = (1 << 4) - 1;
 const CHANCE_AT: u32 = 16;
 const HOST: Score = (1 << 16) - 1;
+/// Whatever hosts say waits: more is as good as that.
+const LONGEST: Duration = Duration::from_secs(7 * 86_400);
+/// Worse than every host.
 const NOBODY: Score = Score::MAX;
 
 const _: () = assert!((MAX_HOSTS as Score) < HOST);
@@ -80,6 +84,7 @@ pub(super) fn select(candidates: &Candidates<'_>, rng: &mut impl Rng) -> (Ranked
     }
     best.ranked()
 }
+/// The best hosts offered so far, in order.
 struct Best<'a> {
     candidates: &'a Candidates<'a>,
     /// How many the request has.
@@ -231,7 +236,7 @@ impl<'a> Outlook<'a> {
         let Some(told) = load else {
             // Only what is in flight from here is known.
             let held = row.in_flight.saturating_add(row.peers_in_flight);
-            let cores = f64::from(host.cores().unwrap_or_else(|| held.saturating_add(1)));
+            let cores = f64::from(host.cores().unwrap_or(1));
             return Self {
                 row,
                 load,
@@ -291,9 +296,10 @@ impl<'a> Outlook<'a> {
         };
         let (_, sent) = self.row.outstanding();
         let sent = sent.ahead_of(class).mul_f64(self.waiting);
+        let told = told.saturating_sub(self.done);
         // One more for the core that has to be freed first.
-        let ahead = told.saturating_sub(self.done) + sent + self.mean;
-        ahead.div_f64(self.cores)
+        let ahead = told.saturating_add(sent).saturating_add(self.mean);
+        ahead.min(LONGEST).div_f64(self.cores)
     }
 
     /// Of 15, how full the host is.
