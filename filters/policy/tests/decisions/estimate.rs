@@ -133,6 +133,24 @@ fn a_host_that_will_be_taken_before_the_finish_comes_last() {
 }
 
 #[test]
+fn many_callers_look_at_two_hosts_each_and_so_do_not_all_take_the_best() {
+    let hosts = (0..14).map(|number| told(number, 4, [0, 1000 * number as u64]));
+    let mut cluster = cluster(hosts.collect());
+    let mut taken = |callers: u32| {
+        let table = cluster.table().unwrap().clone().with_callers(callers);
+        cluster.set_table(table, NOW, NOW);
+        let hosts = (0..200).map(|seed| chosen(&cluster, Some(key(99)), &mut rng(seed)));
+        hosts.collect::<std::collections::BTreeSet<_>>().len()
+    };
+    assert_eq!(
+        [taken(0), taken(1), taken(8)],
+        [1; 3],
+        "the best is the best"
+    );
+    assert!(taken(64) > 8);
+}
+
+#[test]
 fn a_host_that_tells_nothing_is_not_taken_for_idle() {
     let silent = host(0);
     let mut cluster = cluster(vec![silent, told(1, 4, [0, 2_000])]);
