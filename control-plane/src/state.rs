@@ -298,6 +298,7 @@ impl State {
             let names: std::collections::BTreeSet<String> = names.collect();
             shards.retain(|name, _| names.contains(name));
         }
+        let proxies = u32::try_from(self.ledger.proxies()).unwrap_or(u32::MAX);
         let (epoch, version) = (self.epoch, &mut self.version);
         let mut next = || {
             *version += 1;
@@ -323,6 +324,7 @@ impl State {
                 self.metrics.published(name, "cache_shard");
             }
             if cluster.is_due(now) {
+                cluster.proxies = proxies;
                 let meta = next();
                 let message = tables::host_table(name, cluster, meta, now, unix_ms());
                 tables.insert(name.clone(), tables::resource(meta, &message));

@@ -48,6 +48,7 @@ pub fn host_table(
             run_us: micros(mean.run),
         }),
         built_unix_ms: unix_ms,
+        sidecars: cluster.proxies,
     }
 }
 

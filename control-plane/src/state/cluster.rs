@@ -29,6 +29,8 @@ pub struct Cluster {
     pub holdings: Holdings,
     /// What requests cost.
     pub costs: Costs,
+    /// Proxies that report.
+    pub proxies: u32,
     /// The host table is to be built again.
     pub changed: bool,
     /// When it was built.
@@ -46,6 +48,7 @@ impl Cluster {
         let mut cluster = Self {
             holdings: Holdings::default(),
             costs: Costs::default(),
+            proxies: 0,
             config: config.clone(),
             hosts: BTreeMap::new(),
             changed: true,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `cargo xtask demo`: one workload, sent five ways through real Envoys, and a table.
+//! `cargo xtask demo`: one workload, sent six ways through real Envoys, and a table.
 //!
 //! ```text
 //!  replay ──> 2 Envoys (callers) ──> hosts      new processes for every way

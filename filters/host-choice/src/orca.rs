@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The load that a host puts on its answers, and what the answer cost it: the `endpoint-load-metrics` header of the Open Request Cost
-//! Aggregation standard (`xds.data.orca.v3.OrcaLoadReport`), in its TEXT and JSON forms.
+//! The load that a host puts on its answers, and what the answer cost it: the `endpoint-load-metrics` header of
+//! the Open Request Cost Aggregation standard (`xds.data.orca.v3.OrcaLoadReport`), in its TEXT and JSON forms.
 
 use std::time::Duration;
 
@@ -12,6 +12,8 @@ use weir_policy::{CLASSES, Load, Work};
 pub const HEADER: &str = "endpoint-load-metrics";
 /// Longer headers are not read: 32 classes and the other figures take a quarter of it.
 const MAX_LENGTH: usize = 4096;
+/// Nobody means more core time of one class, or of one request.
+const LONGEST_SECONDS: f64 = 86_400.0;
 
 #[derive(Deserialize)]
 struct Report {
@@ -101,7 +103,7 @@ impl Figures {
             "weir.run_seconds" => &mut self.run,
             _ => return Some(()),
         };
-        *cost = Some(Duration::try_from_secs_f64(seconds).ok()?);
+        *cost = Some(core_time(seconds)?);
         Some(())
     }
 
@@ -123,12 +125,17 @@ impl Figures {
                 if let Some(class) = name.strip_prefix("weir.work_seconds.") {
                     let work = self.work.get_or_insert_default();
                     let class = class.parse().ok().filter(|class| *class < CLASSES as u8)?;
-                    work.add(class, Duration::try_from_secs_f64(figure).ok()?);
+                    work.add(class, core_time(figure)?);
                 }
             }
         }
         Some(())
     }
+}
+
+fn core_time(seconds: f64) -> Option<Duration> {
+    let seconds = Some(seconds).filter(|seconds| (0.0..=LONGEST_SECONDS).contains(seconds))?;
+    Duration::try_from_secs_f64(seconds).ok()
 }
 
 #[cfg(test)]
@@ -194,6 +201,7 @@ mod tests {
             "TEXT named_metrics.weir.work_seconds.32=1",
             "TEXT request_cost.weir.run_seconds=-1",
             "TEXT request_cost.weir.run_seconds=1e30",
+            "TEXT named_metrics.weir.work_seconds.0=1e6",
             "JSON {",
             r#"JSON {"named_metrics":[]}"#,
         ] {

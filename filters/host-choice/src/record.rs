@@ -15,6 +15,8 @@ const MAX_HOSTS: usize = 50_000;
 const MAX_ASSIGNMENTS: usize = 1024;
 /// See `ClusterRecord.spent`.
 const MAX_SPENT: usize = 1024;
+/// As long is told what a request cost: a report that is lost is made up for by those after it.
+const SPENT_LIFETIME: Duration = Duration::from_secs(10);
 
 /// How a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,22 +148,17 @@ impl Counters {
             offered: ranks(&self.offered),
             shed: self.shed,
             assignments: assignments(cluster, now),
-            spent: self.spent_lately(cluster, now),
+            spent: self.spent_lately(now),
             held: self.held,
         }
     }
 
-    /// As long as assignments are told: a report that is lost is made up for by the next.
-    fn spent_lately(&self, cluster: &Cluster, now: Duration) -> Vec<v1::Spent> {
-        let Some(table) = cluster.table() else {
-            return Vec::new();
-        };
-        let lifetime = table.policy().assumed_cached;
+    fn spent_lately(&self, now: Duration) -> Vec<v1::Spent> {
         let micros = |time: Duration| u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
         self.spent
             .iter()
             .rev()
-            .take_while(|(at, ..)| now.saturating_sub(*at) <= lifetime)
+            .take_while(|(at, ..)| now.saturating_sub(*at) <= SPENT_LIFETIME)
             .map(|(at, host, key, spent)| v1::Spent {
                 key: key.0,
                 host_id: host.0,

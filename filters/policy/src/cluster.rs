@@ -118,7 +118,7 @@ impl Cluster {
             Some(index) => {
                 self.feedback.change(index, |row| row.finished(sent, now));
             }
-            None => self.feedback.departed_finished(host),
+            None => self.feedback.departed_finished(host, sent, now),
         }
     }
 

@@ -84,12 +84,17 @@ impl HostFeedback {
             self.outstanding.0 = self.outstanding.0.saturating_sub(1);
             self.outstanding.1.take(request.class, request.work);
         }
+        let Some(observed) = self.load.as_ref().map(|load| load.observed) else {
+            // A host that tells nothing is known by what is in flight alone.
+            let over = self.assigned.iter().take_while(|sent| sent.ended).count();
+            self.assigned.drain(..over);
+            return;
+        };
         if self.ended.len() == MAX_ASSIGNED_SINCE {
             self.ended.pop_front();
         }
         self.ended.push_back((now, sent));
-        let observed = self.load.as_ref().map(|load| load.observed);
-        if observed.is_some_and(|observed| sent <= observed && observed < now) {
+        if sent <= observed && observed < now {
             self.gone = self.gone.saturating_add(1);
         }
     }
@@ -217,9 +222,9 @@ impl Feedback {
     }
 
     /// One request of a host that is not in the table has ended.
-    pub(crate) fn departed_finished(&mut self, host: HostId) {
+    pub(crate) fn departed_finished(&mut self, host: HostId, sent: Duration, now: Duration) {
         if let Some(feedback) = self.departed.get_mut(&host) {
-            feedback.in_flight = feedback.in_flight.saturating_sub(1);
+            feedback.finished(sent, now);
             if feedback.in_flight == 0 {
                 self.departed.remove(&host);
             }
@@ -391,7 +396,7 @@ mod tests {
         feedback.relay(&[a], &[a, b]);
         assert_eq!(feedback.row(1).unwrap().in_flight, 1);
         feedback.relay(&[a, b], &[a]);
-        feedback.departed_finished(b);
+        feedback.departed_finished(b, seconds(1), seconds(2));
         assert!(feedback.departed(b).is_none());
     }
 

@@ -120,6 +120,7 @@ pub struct Table {
     index_of: Arc<HashMap<HostId, u32, BuildHasherDefault<AsIs>>>,
     cache_shards: u32,
     mean_cost: Cost,
+    callers: u32,
 }
 
 impl Table {
@@ -179,6 +180,7 @@ impl Table {
             index_of: Arc::new(index_of),
             cache_shards,
             mean_cost: Cost::default(),
+            callers: 0,
         })
     }
 
@@ -191,6 +193,17 @@ impl Table {
     /// What requests cost on average; nothing where that is not known.
     pub fn mean_cost(&self) -> Cost {
         self.mean_cost
+    }
+
+    /// The same table, with how many proxies choose by it.
+    #[must_use]
+    pub fn with_callers(self, callers: u32) -> Self {
+        Self { callers, ..self }
+    }
+
+    /// How many proxies choose by it, as far as they report; 0 where that is not known.
+    pub fn callers(&self) -> u32 {
+        self.callers
     }
 
     /// How to choose.

@@ -44,8 +44,10 @@ pub fn decode_host_table(
         fetch: micros(mean.fetch_us),
         run: micros(mean.run_us),
     };
+    let table_sidecars = table.sidecars;
     let table = Table::new(policy, hosts, table.cache_shards)?;
-    Ok((meta, table.with_mean_cost(mean)))
+    let table = table.with_mean_cost(mean).with_callers(table_sidecars);
+    Ok((meta, table))
 }
 
 fn decode_policy(policy: &v1::Policy) -> Result<Policy, Refusal> {

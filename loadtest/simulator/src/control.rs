@@ -59,7 +59,7 @@ impl Control {
             preempt_at_unix_ms: 0,
             draining: false,
         };
-        let cluster = Cluster::new(Arc::new(config::Cluster {
+        let mut cluster = Cluster::new(Arc::new(config::Cluster {
             policy: scenario.policy.clone(),
             dagor: scenario.dagor,
             cache_shards: scenario.cache_shards,
@@ -68,6 +68,7 @@ impl Control {
             cache: None,
             plan: scenario.plan.clone(),
         }));
+        cluster.proxies = u32::try_from(scenario.callers).unwrap_or(u32::MAX);
         Self {
             cluster,
             addresses,

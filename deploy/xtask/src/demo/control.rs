@@ -6,20 +6,21 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::demo::plan::Limits;
+use crate::demo::plan::Plan;
 
 /// The configuration of one way: the defaults, but for what makes the way and the plan's limits.
 pub(super) fn config(
     selection: &str,
     overload: &str,
-    limits: &Limits,
+    plan: &Plan,
     hosts: &[SocketAddr],
     filter: &Path,
 ) -> Value {
     let hosts: Vec<Value> = hosts
         .iter()
-        .map(|address| json!({"address": address}))
+        .map(|address| json!({"address": address, "capacity_millicores": 1000 * plan.cores}))
         .collect();
+    let limits = &plan.limits;
     json!({
         "xds": {"listen": "127.0.0.1:0"},
         "admin": {"listen": "127.0.0.1:0"},

@@ -70,7 +70,7 @@ fn by_way(story: &Story, style: Style, points: impl Fn(&Told) -> Vec<(f64, f64)>
 }
 
 fn word(n: usize) -> String {
-    let small = ["no", "one", "two", "three", "four", "five"];
+    let small = ["no", "one", "two", "three", "four", "five", "six"];
     small.get(n).map_or_else(|| n.to_string(), |w| (*w).into())
 }
 

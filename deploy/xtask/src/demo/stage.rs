@@ -55,13 +55,8 @@ impl Stage {
                 selection,
                 overload,
             } => {
-                let config = control::config(
-                    selection,
-                    overload,
-                    &demo.plan.limits,
-                    &hosts,
-                    &programs.filter,
-                );
+                let config =
+                    control::config(selection, overload, &demo.plan, &hosts, &programs.filter);
                 let control =
                     weir_stage::control::start(processes, &programs.control, &config, folder)?;
                 let mut start = |node: &String| {

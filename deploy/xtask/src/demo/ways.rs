@@ -25,7 +25,7 @@ pub(super) enum Balancer {
     RingHash,
 }
 
-pub(super) const WAYS: [Way; 5] = [
+pub(super) const WAYS: [Way; 6] = [
     Way {
         name: "envoy least_request",
         kind: Kind::Envoy(Balancer::LeastRequest),
@@ -37,14 +37,16 @@ pub(super) const WAYS: [Way; 5] = [
     weir("weir baseline+none", "baseline", "none"),
     weir("weir dynamic+breaker", "dynamic", "breaker"),
     weir("weir dynamic+dagor", "dynamic", "dagor"),
+    weir("weir estimate+none", "estimate", "none"),
 ];
 
 /// Those on which the simulator and the demonstration have to agree: both can run them, and they are
 /// far apart.
-pub(super) const AGREED: [Way; 3] = [
+pub(super) const AGREED: [Way; 4] = [
     weir("weir baseline+none", "baseline", "none"),
     weir("weir random+none", "random", "none"),
     weir("weir dynamic+breaker", "dynamic", "breaker"),
+    weir("weir estimate+none", "estimate", "none"),
 ];
 
 const fn weir(name: &'static str, selection: &'static str, overload: &'static str) -> Way {

@@ -27,7 +27,11 @@ impl Vm {
         state.counters.held();
         self.metrics.holds();
         let why = (until, decision.reason);
-        Some(state.held.hold(asked.request.clone(), patience, why, waiting))
+        Some(
+            state
+                .held
+                .hold(asked.request.clone(), patience, why, waiting),
+        )
     }
 
     /// The caller of a held request has gone.

@@ -133,6 +133,68 @@ fn a_host_that_will_be_taken_before_the_finish_comes_last() {
 }
 
 #[test]
+fn many_callers_look_at_two_hosts_each_and_so_do_not_all_take_the_best() {
+    let hosts = (0..14).map(|number| told(number, 4, [0, 1000 * number as u64]));
+    let mut cluster = cluster(hosts.collect());
+    let mut taken = |callers: u32| {
+        let table = cluster.table().unwrap().clone().with_callers(callers);
+        cluster.set_table(table, NOW, NOW);
+        let hosts = (0..200).map(|seed| chosen(&cluster, Some(key(99)), &mut rng(seed)));
+        hosts.collect::<std::collections::BTreeSet<_>>().len()
+    };
+    assert_eq!(
+        [taken(0), taken(1), taken(8)],
+        [1; 3],
+        "the best is the best"
+    );
+    assert!(taken(64) > 8);
+}
+
+#[test]
+fn a_host_that_tells_nothing_is_not_taken_for_idle() {
+    let silent = host(0);
+    let mut cluster = cluster(vec![silent, told(1, 4, [0, 2_000])]);
+    let request = request(None);
+    assert_eq!(first(&cluster, &request).0, id(0), "nothing was sent there");
+    for ms in 1..=3 {
+        cluster.assigned(id(0), &request, NOW + millis(ms));
+    }
+    // Nobody knows its cores: three jobs of 2 s wait for one, against two by four.
+    assert_eq!(first(&cluster, &request).0, id(1));
+}
+
+proptest! {
+    #[test]
+    fn whatever_hosts_tell_no_decision_panics(
+        waits in prop::collection::vec(0u64..=u64::MAX / 1000, 0..=32), in_progress: u32, queued: u32,
+        busy_cores: Option<u32>, millicores: u32, speed_permille: u32, left in prop::option::of(0u64..1 << 40),
+        fetch: u32, run: u32, age in 0u64..5000,
+    ) {
+        let mut odd = told(0, 0, [0, 0]);
+        odd.capacity_millicores = millicores;
+        odd.speed_permille = speed_permille;
+        odd.preempt_at = left.map(|left| NOW + millis(left));
+        odd.load = Some(Load {
+            observed: NOW - millis(age),
+            in_progress,
+            queued,
+            busy_cores,
+            work: Some(Work::by_class(waits.into_iter().map(Duration::from_millis))),
+            ..Load::default()
+        });
+        let mut cluster = cluster(vec![odd, told(1, 4, [0, 1])]);
+        let micros = |micros: u32| Duration::from_micros(micros.into());
+        let mean = Cost { fetch: micros(fetch), run: micros(run) };
+        let table = cluster.table().unwrap().clone().with_mean_cost(mean);
+        cluster.set_table(table, NOW, NOW);
+        cluster.assigned(id(0), &of_class(31), NOW + millis(1));
+        for class in [0, 16, 31] {
+            first(&cluster, &of_class(class));
+        }
+    }
+}
+
+#[test]
 fn what_was_sent_since_the_host_told_counts_until_it_has_ended() {
     let mut cluster = cluster(vec![told(0, 0, [0, 0]), told(1, 0, [0, 0])]);
     let request = of_class(16);

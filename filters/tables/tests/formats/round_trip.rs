@@ -181,7 +181,7 @@ proptest! {
     #[test]
     fn a_host_table_is_read_as_it_was_written(
         policy in policies(), hosts in hosts(), shards in 0u32..=11, epoch: u64, version: u64,
-        fetch_us: u32, run_us: u32,
+        fetch_us: u32, run_us: u32, sidecars: u32,
     ) {
         let cache_shards = 1 << shards >> 1;
         let message = v1::HostTable {
@@ -193,6 +193,7 @@ proptest! {
             cache_shards,
             mean_cost: Some(v1::Cost { fetch_us, run_us }),
             built_unix_ms: BUILT_UNIX_MS,
+            sidecars,
         };
         let (meta, table) = decode_host_table(CLUSTER, &message.encode_to_vec(), RECEIVED).unwrap();
         prop_assert_eq!(meta, Meta { epoch, version });
@@ -201,7 +202,7 @@ proptest! {
         prop_assert_eq!(table.cache_shards(), cache_shards);
         let micros = |us: u32| Duration::from_micros(us.into());
         let mean = Cost { fetch: micros(fetch_us), run: micros(run_us) };
-        prop_assert_eq!(table.mean_cost(), mean);
+        prop_assert_eq!((table.mean_cost(), table.callers()), (mean, sidecars));
     }
 
     #[test]

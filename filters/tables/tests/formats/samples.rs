@@ -65,6 +65,7 @@ pub(crate) fn host_table() -> v1::HostTable {
             run_us: 20_000,
         }),
         built_unix_ms: 1_699_999_990_000,
+        sidecars: 8,
     }
 }
 

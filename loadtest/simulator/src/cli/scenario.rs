@@ -64,6 +64,9 @@ pub(super) struct Args {
     /// Of a host
     #[arg(long, default_value_t = 4 << 30)]
     cache_bytes: u64,
+    /// Resources that cache contents are split into: a power of two up to 1024
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(0..=1024))]
+    cache_shards: u32,
     /// Time to the first byte of a fetch
     #[arg(long, default_value = "5ms", value_parser = units::duration_above_0)]
     fetch_base: Duration,
@@ -177,6 +180,12 @@ impl Args {
                 bail!("{flag}: {hold:?} is over {LONGEST_HOLD:?}");
             }
         }
+        if self.cache_shards != 0 && !self.cache_shards.is_power_of_two() {
+            bail!(
+                "--cache-shards: {} is not 0 or a power of two",
+                self.cache_shards
+            );
+        }
         if !(0.0..=1.0).contains(&self.hot_cold_quantile) {
             bail!(
                 "--hot-cold-quantile: {} is not in 0 to 1",
@@ -234,7 +243,7 @@ impl Args {
                 ..Dagor::default()
             },
             // weir-control's own defaults, here and below.
-            cache_shards: 16,
+            cache_shards: self.cache_shards,
             poll: self.poll,
             publish: Duration::from_millis(100),
             report: Duration::from_secs(1),
