@@ -152,14 +152,26 @@ impl HostLevel {
     ) -> bool {
         let before = self.passing.level();
         self.wanted(share, before);
-        self.requests = 0.0;
         self.passing.step(&Window {
             length,
             demand: std::mem::take(&mut self.demand).into_iter().collect(),
             done: self.flow.rate().unwrap_or(0.0) * length.as_secs_f64(),
             wait: wait.map(|wait| wait.saturating_sub(usual)),
-            refused: std::mem::take(&mut self.unconnected) > 0,
+            refused: self.unconnected > 0,
         });
         self.passing.level() != before
+    }
+
+    /// Begins the next window, whether or not the last one has moved anything; whether what the host passes
+    /// on has changed. Where nobody passes anything on, it is nothing.
+    pub fn begin_window(&mut self, with: &Step<'_>) -> bool {
+        self.requests = 0.0;
+        self.unconnected = 0;
+        self.demand.clear();
+        let opens = !with.passes_on && self.passing.level() != Level::ALL;
+        if opens {
+            self.passing = Controller::new(passing(with.dagor));
+        }
+        opens
     }
 }

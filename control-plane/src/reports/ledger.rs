@@ -118,7 +118,9 @@ impl Ledger {
             }
             let vm = vms.entry(key).or_default();
             vm.heard = now;
-            let since = vm.published_ns.replace(record.published_ns);
+            let since = vm.published_ns;
+            // An older record may come after a newer one.
+            vm.published_ns = since.max(Some(record.published_ns));
             let written = now.saturating_sub(Duration::from_nanos(clock - record.published_ns));
             for cluster in &record.clusters {
                 let news = news.entry(cluster.cluster.clone()).or_default();
@@ -165,11 +167,11 @@ impl Counters {
         for (rank, count) in ranks(&record.offered) {
             let rise = rise(self.offered.entry(rank.number().into()).or_default(), count);
             if rise > 0 {
-                *news.offered.entry(rank).or_default() += rise;
+                raise(news.offered.entry(rank).or_default(), rise);
             }
         }
-        news.shed += rise(&mut self.shed, record.shed);
-        news.held += rise(&mut self.held, record.held);
+        raise(&mut news.shed, rise(&mut self.shed, record.shed));
+        raise(&mut news.held, rise(&mut self.held, record.held));
         let mut outcomes = [0u64; 4];
         for host in &record.hosts {
             for (total, one) in outcomes.iter_mut().zip([
@@ -184,7 +186,8 @@ impl Counters {
                 let known = self.unconnected.entry(host.address.clone()).or_default();
                 let rise = rise(known, host.unconnected);
                 if rise > 0 {
-                    *news.unconnected.entry(host.address.clone()).or_default() += rise;
+                    let news = news.unconnected.entry(host.address.clone());
+                    raise(news.or_default(), rise);
                 }
             }
             for (rank, count) in ranks(&host.admitted) {
@@ -192,7 +195,7 @@ impl Counters {
                 let rise = rise(self.admitted.entry(key).or_default(), count);
                 if rise > 0 {
                     let admitted = news.admitted.entry(host.address.clone()).or_default();
-                    *admitted.entry(rank).or_default() += rise;
+                    raise(admitted.entry(rank).or_default(), rise);
                 }
             }
         }
@@ -202,9 +205,14 @@ impl Counters {
             .zip(outcomes)
             .zip(&mut news.outcomes)
         {
-            *news += rise(counter, new);
+            raise(news, rise(counter, new));
         }
     }
+}
+
+/// A proxy may say anything: sums stay where they cannot rise.
+fn raise(sum: &mut u64, rise: u64) {
+    *sum = sum.saturating_add(rise);
 }
 
 fn ranks(counts: &[v1::RankCount]) -> impl Iterator<Item = (Rank, u64)> + '_ {

@@ -172,10 +172,10 @@ impl Cluster {
                     host.level.got(rank, count as f64);
                 }
             }
-        }
-        for (address, count) in news.unconnected {
-            if let Some(host) = self.hosts.get_mut(&address) {
-                host.level.not_taken(count);
+            for (address, count) in news.unconnected {
+                if let Some(host) = self.hosts.get_mut(&address) {
+                    host.level.not_taken(count);
+                }
             }
         }
         for (address, load, at) in news.loads {
@@ -251,6 +251,9 @@ impl Cluster {
             let offered = std::mem::take(&mut self.offered);
             let share = shared(&offered);
             self.changed |= self.level.step(&offered, &share, &mut hosts, now, &step);
+            for host in self.hosts.values_mut() {
+                self.changed |= host.level.begin_window(&step);
+            }
             self.stepped = now;
             return;
         }

@@ -501,6 +501,62 @@ fn a_host_that_is_not_connected_to_is_passed_by_for_a_while() {
 }
 
 #[test]
+fn refused_connections_count_once_where_nobody_passes_anything_on() {
+    let mut script = Script::new(
+        3,
+        "policy: { overload: dagor, selection: baseline }, dagor: { window_requests: 1 }",
+    );
+    let mut round = |second: u64, unconnected| {
+        let host = |number: u64| v1::HostRecord {
+            address: format!("127.0.0.1:{number}"),
+            admitted: counts(second),
+            unconnected,
+            ..Default::default()
+        };
+        script.fold(reported(v1::ClusterRecord {
+            cluster: "c".into(),
+            hosts: (1..=3).map(host).collect(),
+            offered: counts(3 * second),
+            ..Default::default()
+        }));
+        for host in 1..=3 {
+            script.scraped(host, Ok(figures(0, 0, 0)));
+        }
+        script.pass(1000);
+        let level = script.table().hosts()[0].level.ranks();
+        let mut hosts = script.state.clusters["c"].hosts.values();
+        assert!(
+            hosts.all(|host| host.level.requests() == 0.0),
+            "a new window"
+        );
+        level
+    };
+    for second in 0..3 {
+        round(second, 0);
+    }
+    assert_eq!(round(3, 0), 4096);
+    assert!(round(4, 2) < 4096);
+    for second in 5..12 {
+        round(second, 2);
+    }
+    assert_eq!(round(12, 2), 4096, "the counter has not risen since");
+}
+
+#[test]
+fn what_a_host_passed_on_it_keeps_once_nobody_passes_anything_on() {
+    let mut script = Script::new(3, "policy: { overload: dagor }");
+    steady(&mut script, 3, 0..=5, |host| if host == 2 { 3 } else { 1 });
+    assert!(script.table().hosts()[1].level.ranks() < 4096);
+    let folder = tempfile::tempdir().unwrap();
+    let baseline = Script::text(3, "policy: { overload: dagor, selection: baseline }");
+    let baseline = configured(&folder, &baseline);
+    script.fold(Update::Configured(baseline));
+    steady(&mut script, 3, 6..=6, |host| if host == 2 { 3 } else { 1 });
+    let table = script.table();
+    assert_eq!(table.hosts()[1].level, table.hosts()[0].level);
+}
+
+#[test]
 fn a_host_that_closed_opens_again_though_others_have_served_everything_since() {
     let mut script = Script::new(2, "policy: { overload: dagor }, dagor: { control: paper }");
     // So many at the first host, then so many at the second.

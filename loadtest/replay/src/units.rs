@@ -3,7 +3,10 @@
 
 use std::time::Duration;
 
-/// Reads `250us`, `20ms`, `1.5s` or `2m`.
+/// Nothing that is measured here lasts longer: ten years. Sums of such durations stay far from overflow.
+const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+
+/// Reads `250us`, `20ms`, `1.5s` or `2m`; at most ten years.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let split = text
         .find(|c: char| c.is_ascii_alphabetic())
@@ -19,7 +22,11 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     let number: f64 = number
         .parse()
         .map_err(|_| format!("{number:?} is not a number"))?;
-    Duration::try_from_secs_f64(number * factor).map_err(|e| e.to_string())
+    let duration = Duration::try_from_secs_f64(number * factor).map_err(|e| e.to_string())?;
+    match duration > LONGEST {
+        true => Err("longer than ten years".to_owned()),
+        false => Ok(duration),
+    }
 }
 
 /// Reads a finite number above 0.
@@ -38,12 +45,17 @@ pub fn not_negative(text: &str) -> Result<f64, String> {
     }
 }
 
+/// Reads a number within a range.
+pub fn within(text: &str, from: f64, to: f64) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(n) if (from..=to).contains(&n) => Ok(n),
+        _ => Err(format!("expected a number from {from} to {to}")),
+    }
+}
+
 /// Reads a number from 0 to 1.
 pub fn share(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
-        _ => Err("expected a number from 0 to 1".to_owned()),
-    }
+    within(text, 0.0, 1.0)
 }
 
 /// Reads a number above 0 and up to 1.
@@ -77,9 +89,10 @@ mod tests {
         assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1500)));
         assert_eq!(duration("250us"), Ok(Duration::from_micros(250)));
         assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
-        for bad in ["", "5", "5 h", "-1s", "s", "1e999s"] {
+        for bad in ["", "5", "5 h", "-1s", "s", "1e999s", "1e9s", "1e18m"] {
             assert!(duration(bad).is_err(), "{bad}");
         }
+        assert_eq!(duration("5256000m"), Ok(LONGEST));
     }
 
     #[test]

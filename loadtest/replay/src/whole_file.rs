@@ -3,11 +3,13 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 /// Writes beside its place and moves there at the end. Dropped before that it leaves nothing behind, and a
-/// file that was there before stays as it was. What is no regular file (a pipe, `/dev/stdout`) is written
-/// as it comes.
+/// file that was there before stays as it was. What is no regular file is written as it comes: a pipe, or
+/// where a symbolic link leads to, which stays a link. `/dev/stdout` is this process's own output, with what
+/// else it prints.
 #[derive(Debug)]
 pub struct WholeFile {
     out: BufWriter<File>,
@@ -22,15 +24,19 @@ impl WholeFile {
     /// # Errors
     /// The file cannot be made.
     pub fn create(path: &Path) -> io::Result<Self> {
-        let special = fs::metadata(path).is_ok_and(|data| !data.is_file());
-        let part = (!special).then(|| {
+        let regular = fs::symlink_metadata(path).map_or(true, |data| data.is_file());
+        let part = regular.then(|| {
             let mut name = path.file_name().unwrap_or_default().to_owned();
             name.push(format!(".{}.part", std::process::id()));
             path.with_file_name(name)
         });
         let out = match &part {
             Some(part) => File::create(part)?,
-            None => File::options().write(true).open(path)?,
+            // Opened anew it would begin at the file's beginning, under what is printed.
+            None if path == Path::new("/dev/stdout") => {
+                io::stdout().as_fd().try_clone_to_owned()?.into()
+            }
+            None => File::create(path)?,
         };
         Ok(Self {
             out: BufWriter::new(out),
@@ -103,5 +109,19 @@ mod tests {
         file.write_all(b"gone").unwrap();
         file.finish().unwrap();
         assert!(fs::metadata("/dev/null").is_ok_and(|data| !data.is_file()));
+    }
+
+    #[test]
+    fn a_symbolic_link_stays_and_what_it_leads_to_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let [link, to] = ["link", "to"].map(|name| folder.path().join(name));
+        std::os::unix::fs::symlink(&to, &link).unwrap();
+        for text in ["longer", "short"] {
+            let mut file = WholeFile::create(&link).unwrap();
+            file.write_all(text.as_bytes()).unwrap();
+            file.finish().unwrap();
+            assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+            assert_eq!(fs::read_to_string(&to).unwrap(), text);
+        }
     }
 }

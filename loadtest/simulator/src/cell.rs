@@ -15,8 +15,8 @@ use crate::{Ended, Scenario};
 pub struct Cell {
     from: Duration,
     queue_timeout: Option<Duration>,
-    /// Cores of the fleet.
-    cores: f64,
+    /// Cores of the fleet; hosts of a language model have none.
+    cores: Option<f64>,
     tally: Tally,
     /// All-in waits by priority, high first.
     waits: [Times; 2],
@@ -49,7 +49,10 @@ impl Cell {
         Self {
             from,
             queue_timeout: scenario.timeouts.queue,
-            cores: (scenario.hosts * scenario.host.cores) as f64,
+            cores: match scenario.language_model {
+                None => Some((scenario.hosts * scenario.host.cores) as f64),
+                Some(_) => None,
+            },
             tally: Tally::new(scenario.hosts, 0.0),
             waits: [Times::new(), Times::new()],
             requests: [0; 2],
@@ -105,10 +108,11 @@ impl Cell {
     }
 
     /// Time in which rules ran for requests that were answered, over what the fleet's cores offer
-    /// until the last request ended; several cores of one request count once.
+    /// until the last request ended; several cores of one request count once. A language model's host
+    /// reads and writes many prompts at a time: of it there is none.
     #[must_use]
-    pub fn goodput(&self) -> f64 {
-        let offered = self.cores * self.last.saturating_sub(self.from).as_secs_f64();
-        self.tally.ran_s / offered.max(f64::MIN_POSITIVE)
+    pub fn goodput(&self) -> Option<f64> {
+        let offered = self.cores? * self.last.saturating_sub(self.from).as_secs_f64();
+        Some(self.tally.ran_s / offered.max(f64::MIN_POSITIVE))
     }
 }

@@ -30,8 +30,8 @@ pub struct Ended {
     pub unconnected: u32,
     /// Those of them where it took too long.
     pub connect_timeouts: u32,
-    /// Attempts that a host gave up, because they had waited too long for their first joblet.
-    pub queue_timeouts: u32,
+    /// Hosts that gave up an attempt, because it had waited too long for its first joblet; one for each.
+    pub queue_timeouts: Vec<usize>,
     /// Attempts that took their caller too long.
     pub read_timeouts: u32,
     /// Which caller sent it.
@@ -76,7 +76,7 @@ impl Ended {
             shed_attempts: 0,
             unconnected: 0,
             connect_timeouts: 0,
-            queue_timeouts: 0,
+            queue_timeouts: Vec::new(),
             read_timeouts: 0,
             caller,
             host: None,

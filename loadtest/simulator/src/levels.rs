@@ -8,9 +8,7 @@ use weir_policy::{Level, Table};
 /// How the levels of all hosts moved, as tables told it.
 #[derive(Debug, Clone)]
 pub struct Levels {
-    /// How often a level changed.
-    pub moves: u64,
-    /// How often it then moved the other way than before.
+    /// How often a level moved the other way than before.
     pub reversals: u64,
     /// By host: its level, and which way it moved last.
     hosts: Vec<(Level, Ordering)>,
@@ -19,7 +17,6 @@ pub struct Levels {
 impl Levels {
     pub(crate) fn new(hosts: usize) -> Self {
         Self {
-            moves: 0,
             reversals: 0,
             hosts: vec![(Level::ALL, Ordering::Equal); hosts],
         }
@@ -31,7 +28,6 @@ impl Levels {
             if moved.is_eq() {
                 continue;
             }
-            self.moves += 1;
             self.reversals += u64::from(moved == way.reverse());
             (*level, *way) = (host.level, moved);
         }

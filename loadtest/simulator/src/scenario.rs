@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use weir_control::config::{Dagor, Plan};
 use weir_executor::{Settings, Timing};
-use weir_policy::Policy;
+use weir_policy::{MAX_HOSTS, Policy};
 use weir_replay::backoff::Backoff;
 
 /// One fleet and its callers.
@@ -170,6 +170,8 @@ pub enum Fate {
 pub enum Impossible {
     #[error("hosts: a fleet without hosts serves nobody: give at least 1")]
     NoHosts,
+    #[error("hosts: {0} are more than the limit of {MAX_HOSTS}")]
+    TooManyHosts(usize),
     #[error("cores: a host without cores serves nobody: give at least 1")]
     NoCores,
     #[error("language model: {0}: give at least 1")]
@@ -188,7 +190,7 @@ pub enum Impossible {
     AwayReversed,
     #[error("host {0}: there are {1}, from 0")]
     NoSuchHost(usize, usize),
-    #[error("host {0}: a slowdown must be a number above 0")]
+    #[error("host {0}: a slowdown must be a number from 0.001 to 1000")]
     BadSlowdown(usize),
 }
 
@@ -200,6 +202,8 @@ impl Scenario {
     pub fn check(&self) -> Result<(), Impossible> {
         let refuse = |refused: bool, why: Impossible| if refused { Err(why) } else { Ok(()) };
         refuse(self.hosts == 0, Impossible::NoHosts)?;
+        let too_many = Impossible::TooManyHosts(self.hosts);
+        refuse(self.hosts > MAX_HOSTS, too_many)?;
         refuse(self.host.cores == 0, Impossible::NoCores)?;
         refuse(self.callers == 0, Impossible::NoCallers)?;
         refuse(self.attempts == 0, Impossible::NoAttempts)?;
@@ -237,7 +241,7 @@ impl Scenario {
             let unknown = Impossible::NoSuchHost(trouble.host, self.hosts);
             refuse(trouble.host >= self.hosts, unknown)?;
             if let Fate::Slowed(factor) = trouble.what {
-                let bad = !(factor.is_finite() && factor > 0.0);
+                let bad = !(0.001..=1000.0).contains(&factor);
                 refuse(bad, Impossible::BadSlowdown(trouble.host))?;
             }
         }

@@ -251,7 +251,7 @@ impl<'a, J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'a, J, F> {
             }
             Event::Publish => self.publish(now),
             Event::Push(caller, push) => self.callers[caller as usize].learn(&push, now),
-            Event::Notice(host) => self.notice(host, now),
+            Event::Notice(host) => self.notice(host),
             Event::Preempt(host) => self.preempt(host, now),
             Event::Befall(what) => self.befall(what.0, what.1, now),
         }

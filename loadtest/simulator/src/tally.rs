@@ -139,11 +139,11 @@ impl Tally {
         self.unconnected += u64::from(ended.unconnected);
         self.connect_timeouts += u64::from(ended.connect_timeouts);
         self.first_connected += u64::from(ended.unconnected == 0);
-        self.queue_timeouts += u64::from(ended.queue_timeouts);
+        self.queue_timeouts += ended.queue_timeouts.len() as u64;
         self.all_in[class].add(ended.duration);
-        for _ in 0..ended.queue_timeouts {
+        for host in &ended.queue_timeouts {
             let waited = queue_timeout.unwrap_or_default();
-            self.taken(class, ended.host, waited, waited);
+            self.taken(class, Some(*host), waited, waited);
         }
         if ended.outcome != Outcome::Ok {
             self.failed += 1;

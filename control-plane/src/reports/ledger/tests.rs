@@ -164,6 +164,22 @@ fn assignments_that_a_record_repeats_are_told_once() {
     assert_eq!(at(1000, &[900, 100]), [900, 100]);
     assert_eq!(at(2000, &[1500, 1001, 900, 100]), [1500, 1001]);
     assert!(at(2000, &[1500]).is_empty());
+    assert!(at(1500, &[900]).is_empty(), "an old record");
+    assert!(
+        at(2000, &[1900]).is_empty(),
+        "it has not moved the mark back"
+    );
+}
+
+#[test]
+fn counts_beyond_all_bounds_do_not_overflow() {
+    let mut ledger = Ledger::default();
+    offered(&mut ledger, &report("p", 0, 1, 0));
+    let mut twice = report("p", 0, 1, u64::MAX);
+    let mut other = twice.records[0].clone();
+    other.slot = 1;
+    twice.records.push(other);
+    assert_eq!(offered(&mut ledger, &twice), u64::MAX);
 }
 
 #[test]

@@ -27,6 +27,9 @@ pub struct Page {
     pub complaints: Vec<String>,
 }
 
+/// By the label's value, where there is one.
+type Samples = Vec<(Option<String>, f64)>;
+
 /// Reads a page.
 pub fn read(page: &str, names: &Scrape) -> Page {
     let (sum, count) = (
@@ -56,15 +59,14 @@ pub fn read(page: &str, names: &Scrape) -> Page {
         }
     }
     let mut complaints = Vec::new();
-    let mut figure = |result: Result<Vec<(Option<String>, f64)>, String>| match result {
+    let mut figure = |result: Result<Samples, String>| match result {
         Ok(samples) => Some(samples),
         Err(complaint) => {
             complaints.push(complaint);
             None
         }
     };
-    let total =
-        |samples: Vec<(Option<String>, f64)>| samples.iter().map(|(_, value)| value).sum::<f64>();
+    let total = |samples: Samples| samples.iter().map(|(_, value)| value).sum::<f64>();
     let in_progress = figure(in_progress.samples()).map(|samples| total(samples) as u32);
     let queued = figure(queued.samples());
     let queued = queued.map(|samples| by_class(&names.queued, samples));
@@ -72,29 +74,32 @@ pub fn read(page: &str, names: &Scrape) -> Page {
         let classes = classes.map_err(|complaint| figure(Err(complaint))).ok()?;
         Some(classes.into_iter().map(|jobs| jobs as u32).collect())
     });
-    // Few hosts tell these, and nobody misses them.
-    let busy_cores = busy_cores.samples().ok();
-    let work = work.samples().ok();
-    let work = work.and_then(|samples| by_class(&names.work, samples).ok());
+    // Few hosts tell these, and nobody misses them; but what is told is to be read.
+    let busy_cores = busy_cores.told().and_then(&mut figure);
+    let work = work.told().and_then(&mut figure);
+    let work = work.and_then(|samples| {
+        let classes = by_class(&names.work, samples);
+        classes.map_err(|complaint| figure(Err(complaint))).ok()
+    });
     let micros = |seconds: f64| (seconds * 1e6) as u64;
     let seconds = figure(seconds.samples()).map(total);
     let jobs = figure(jobs.samples()).map(total);
     let delay = seconds
         .zip(jobs)
         .map(|(seconds, jobs)| Totals { seconds, jobs });
-    let draining = draining.samples();
+    let draining = draining.told().and_then(&mut figure);
     Page {
         in_progress,
         queued,
         busy_cores: busy_cores.map(|samples| total(samples) as u32),
         work: work.map(|work| work.into_iter().map(micros).collect()),
         delay,
-        draining: draining.is_ok_and(|samples| total(samples) > 0.0),
+        draining: draining.is_some_and(|samples| total(samples) > 0.0),
         complaints,
     }
 }
 
-fn by_class(name: &str, samples: Vec<(Option<String>, f64)>) -> Result<Vec<f64>, String> {
+fn by_class(name: &str, samples: Samples) -> Result<Vec<f64>, String> {
     let mut sums = Vec::new();
     for (label, value) in samples {
         let class = match &label {
@@ -118,7 +123,7 @@ fn by_class(name: &str, samples: Vec<(Option<String>, f64)>) -> Result<Vec<f64>,
 /// The samples of one metric.
 struct Gathered<'a> {
     name: &'a str,
-    samples: Result<Vec<(Option<String>, f64)>, String>,
+    samples: Result<Samples, String>,
 }
 
 impl<'a> Gathered<'a> {
@@ -140,7 +145,13 @@ impl<'a> Gathered<'a> {
         }
     }
 
-    fn samples(self) -> Result<Vec<(Option<String>, f64)>, String> {
+    /// Nothing where the page does not have the metric.
+    fn told(self) -> Option<Result<Samples, String>> {
+        let absent = self.samples.as_ref().is_ok_and(Vec::is_empty);
+        (!absent).then_some(self.samples)
+    }
+
+    fn samples(self) -> Result<Samples, String> {
         match self.samples {
             Ok(samples) if samples.is_empty() => Err(format!("{}: not on the page", self.name)),
             samples => samples,

@@ -16,7 +16,8 @@ pub(super) struct Outcome {
     pub(super) low: Group,
     pub(super) hit_ratio: f64,
     pub(super) shed: u64,
-    pub(super) goodput: f64,
+    /// Hosts of a language model have none.
+    pub(super) goodput: Option<f64>,
 }
 
 /// Of one priority, in seconds.

@@ -122,14 +122,16 @@ pub(super) fn fleet(workload: &'static Workload, outcomes: &Outcomes) -> Table {
         let setting = Setting::plain(workload, policy);
         let shed = |o: &Outcome| o.shed as f64 / (o.high.requests + o.low.requests).max(1) as f64;
         let spread = |figure: &dyn Fn(&Outcome) -> f64| {
-            let spread = outcomes.spread(&setting, figure);
+            let spread = outcomes
+                .spread(&setting, figure)
+                .filter(|s| !s.mean.is_nan());
             spread.map_or_else(none, |spread| range(spread, |value| format!("{value:.3}")))
         };
         vec![
             policy.name.to_owned(),
             spread(&|o| o.hit_ratio),
             spread(&shed),
-            spread(&|o| o.goodput),
+            spread(&|o| o.goodput.unwrap_or(f64::NAN)),
         ]
     };
     table(&header, POLICIES.iter().map(row))

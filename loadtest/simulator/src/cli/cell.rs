@@ -18,19 +18,20 @@ use super::{run, scenario};
 
 /// The requests that document 001 describes, instead of a file.
 const DOCUMENT_001: &str = "document-001";
+const WINDOW: Duration = Duration::from_secs(3600);
 
 #[derive(clap::Args)]
 pub(super) struct Args {
     /// A workload file, or document-001
     #[arg(long, value_name = "FILE")]
     workload: PathBuf,
-    /// Of document 001: begin so long after midnight
-    #[arg(long, default_value = "0s", value_parser = units::duration)]
-    begin: Duration,
-    /// Of document 001: so much of it
-    #[arg(long, default_value = "60m", value_parser = units::duration_above_0)]
-    window: Duration,
-    /// Requests before this time only warm the caches
+    /// Of document 001: begin so long after midnight [default: 0s]
+    #[arg(long, value_parser = units::duration)]
+    begin: Option<Duration>,
+    /// Of document 001: so much of it [default: 60m]
+    #[arg(long, value_parser = units::duration_above_0)]
+    window: Option<Duration>,
+    /// Requests before this time only warm the caches; level_reversals count from the beginning all the same
     #[arg(long, default_value = "0s", value_parser = units::duration)]
     from: Duration,
     #[command(flatten)]
@@ -43,13 +44,19 @@ impl Args {
         let mut cell = Cell::new(&scenario, self.from);
         let tell = |ended| cell.add(&ended);
         let levels = if self.workload == Path::new(DOCUMENT_001) {
-            let hours = (self.begin + self.window).as_secs_f64() / 3600.0;
+            ensure!(
+                !self.fleet.language_model,
+                "--language-model: document 001's requests are no prompts"
+            );
+            let begin = self.begin.unwrap_or_default();
+            let window = self.window.unwrap_or(WINDOW);
+            let hours = (begin + window).as_secs_f64() / 3600.0;
             ensure!(hours <= 240.0, "--begin and --window: at most 240 h");
             let requests = Requests::new(&Params::default(), scenario.seed, hours);
             let keys = requests.keys();
-            let begins = |job: &Job| job.at >= self.begin;
+            let begins = |job: &Job| job.at >= begin;
             let shifted = |job: Job| Job {
-                at: job.at - self.begin,
+                at: job.at - begin,
                 ..job
             };
             let jobs = requests.as_trace().filter(begins).map(shifted);
@@ -60,8 +67,13 @@ impl Args {
             }
             simulate(&scenario, &keys, jobs, tell)?
         } else {
+            ensure!(
+                self.begin.is_none() && self.window.is_none(),
+                "--begin and --window: only of {DOCUMENT_001}; a file is played as a whole"
+            );
             let (_, workload) = run::read(&self.workload, self.fleet.language_model)?;
             run::plan(&mut scenario, &workload);
+            run::flag_overload(&scenario, &workload);
             simulate(&scenario, &workload.keys, workload.jobs, tell)?
         };
         println!(

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, anyhow};
 use weir_replay::units;
 use weir_replay::whole_file::WholeFile;
 use weir_sim::Ended;
@@ -18,13 +18,20 @@ use weir_sim::workload::HIGH;
 use super::print;
 use super::progress::Progress;
 
+fn hours(text: &str) -> Result<f64, String> {
+    match units::positive(text)? {
+        hours if hours <= 240.0 => Ok(hours),
+        _ => Err("at most 240".to_owned()),
+    }
+}
+
 #[derive(clap::Args)]
 struct Model {
     /// NAME=VALUE: a parameter that the text does not give; repeatable
     #[arg(long = "set", value_name = "NAME=VALUE")]
     set: Vec<String>,
-    /// Hours of requests
-    #[arg(long, default_value_t = 24.0, value_parser = units::positive)]
+    /// Hours of requests, at most 240
+    #[arg(long, default_value_t = 24.0, value_parser = hours)]
     hours: f64,
 }
 
@@ -132,7 +139,11 @@ impl Document001 {
     }
 
     fn write(&self, folder: &Path, said: &str, text: &str, outcomes: &[Outcome]) -> Result<()> {
-        let flags = print::flags(&self.model.params()?);
+        let mut flags = print::flags(&self.model.params()?);
+        if !self.only.is_empty() {
+            let names: Vec<_> = self.only.iter().map(|one| one.name()).collect();
+            flags.push_str(&format!(" --only {}", names.join(",")));
+        }
         let (hours, seeds) = (self.model.hours, self.seeds);
         let mut page = weir_report::Report::new("Document 001, SIMULATED", said);
         page.command(&format!(
@@ -175,7 +186,6 @@ impl Fit {
     pub(super) fn run(&self) -> Result<()> {
         let start = self.model.params()?;
         let hours = self.model.hours;
-        ensure!(hours <= 240.0, "--hours: at most 240");
         let seeds: Vec<u64> = (1..=self.seeds).collect();
         let tell = |number: u32, distance: f64, params: &Params| {
             eprintln!(

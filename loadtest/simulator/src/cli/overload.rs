@@ -12,10 +12,14 @@ use weir_replay::units;
 use weir_sim::overload::{Case, Figures, Requests, Way, play};
 use weir_sim::workload::HIGH;
 
+fn load(text: &str) -> Result<f64, String> {
+    units::within(text, 0.01, 100.0)
+}
+
 #[derive(clap::Args)]
 pub(super) struct Args {
     /// Work that comes, over what the cores can do; above 1 it is a surge from 0.8
-    #[arg(long, value_delimiter = ',', default_value = "0.6,0.8,0.9,2,3", value_parser = units::positive)]
+    #[arg(long, value_delimiter = ',', default_value = "0.6,0.8,0.9,2,3", value_parser = load)]
     load: Vec<f64>,
     /// How long it comes; 3 and more: a tenth of it
     #[arg(long, default_value = "10m", value_parser = units::duration_above_0)]
@@ -171,7 +175,7 @@ fn row(figures: &Figures) {
 #[derive(clap::Args)]
 pub(super) struct Workload {
     /// Work that comes, over what the cores can do; above 1 it is a surge from 0.8
-    #[arg(long, value_parser = units::positive)]
+    #[arg(long, value_parser = load)]
     load: f64,
     #[arg(long, default_value = "10m", value_parser = units::duration_above_0)]
     lasts: Duration,

@@ -44,7 +44,7 @@ pub(super) fn flags(params: &Params) -> String {
     let default = Params::default();
     let changed = Params::NAMES.iter().filter_map(|name| {
         let value = params.get(name)?;
-        (Some(value) != default.get(name)).then(|| format!(" --set {name}={value:.4}"))
+        (Some(value) != default.get(name)).then(|| format!(" --set {name}={value}"))
     });
     changed.collect()
 }

@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
+use serde::Serialize;
 use weir_executor::Source;
 use weir_llm_host::Settings;
 use weir_llm_host::prompt::BYTES_PER_TOKEN;
 use weir_policy::{Overload, Selection};
 use weir_replay::record::{COLUMNS, Cache, Record};
-use weir_replay::summary::Figures;
+use weir_replay::summary::{Figures, Summary};
 use weir_replay::table::{self, BadInput};
 use weir_replay::whole_file::WholeFile;
 use weir_replay::workload::{self, Request};
@@ -33,6 +34,14 @@ pub(super) struct Args {
     out: Option<PathBuf>,
     #[command(flatten)]
     fleet: scenario::Args,
+}
+
+/// A summary is never taken for that of a real run.
+#[derive(Serialize)]
+struct Simulated {
+    what: &'static str,
+    #[serde(flatten)]
+    summary: Summary,
 }
 
 /// Plays a workload file and prints the summary that weir-replay prints of a real one.
@@ -77,7 +86,11 @@ pub(super) fn run(args: &Args) -> Result<()> {
             "SIMULATED: {found} of {named} blocks that requests named were found ({share:.4})"
         );
     }
-    println!("{}", serde_json::to_string_pretty(&figures.summary())?);
+    let summary = Simulated {
+        what: "SIMULATED",
+        summary: figures.summary(),
+    };
+    println!("{}", serde_json::to_string_pretty(&summary)?);
     Ok(())
 }
 
@@ -125,7 +138,7 @@ pub(super) fn plan(scenario: &mut Scenario, workload: &Workload) {
 }
 
 /// Without shedding nothing settles, and every figure depends on how long the workload goes on.
-fn flag_overload(scenario: &Scenario, workload: &Workload) {
+pub(super) fn flag_overload(scenario: &Scenario, workload: &Workload) {
     if let Some(model) = &scenario.language_model {
         return flag_prompts(scenario, model, workload);
     }

@@ -15,7 +15,7 @@ const SETTLED: f64 = 0.95;
 const SPAN: usize = 10;
 
 /// What came of a case: all-in, from the first attempt, back-off and retries included.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Figures {
     cores: f64,
     overload: Option<Range<Duration>>,
@@ -34,7 +34,7 @@ pub struct Figures {
     pub reversals: f64,
 }
 
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Sum {
     requests: u64,
     ok: u64,

@@ -36,7 +36,7 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
         }
     }
 
-    pub(super) fn notice(&mut self, host: usize, _now: Duration) {
+    pub(super) fn notice(&mut self, host: usize) {
         self.control.drain(host, true);
     }
 
@@ -73,7 +73,10 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
             Fate::Back if self.hosts[number].up => {}
             Fate::Back => {
                 self.lives += 1;
-                self.hosts[number] = Host::new(self.scenario, self.lives);
+                let mut new = Host::new(self.scenario, self.lives);
+                // That it will be taken away again is known already.
+                new.goes = self.hosts[number].goes;
+                self.hosts[number] = new;
                 self.control.drain(number, false);
                 self.feed(now);
             }

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use rustc_hash::FxHashMap;
 use weir_replay::record::Outcome;
 
 use super::{Event, Simulation};
@@ -19,13 +20,26 @@ use crate::workload::Job;
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     waiting: BTreeMap<(u8, u64), u32>,
+    /// Where each of them is.
+    places: FxHashMap<u32, (u8, u64)>,
     came: u64,
+    /// Cores are being given out: what that wakes need not begin again.
+    feeding: bool,
 }
 
 impl Queue {
     fn push(&mut self, class: u8, request: u32) {
-        self.waiting.insert((class, self.came), request);
+        let place = (class, self.came);
+        self.waiting.insert(place, request);
+        self.places.insert(request, place);
         self.came += 1;
+    }
+
+    /// Nobody wants it any more, or it has a host.
+    pub(super) fn remove(&mut self, request: u32) {
+        if let Some(place) = self.places.remove(&request) {
+            self.waiting.remove(&place);
+        }
     }
 }
 
@@ -90,24 +104,27 @@ impl<J: Iterator<Item = Job>, F: FnMut(crate::Ended)> Simulation<'_, J, F> {
     /// Gives waiting requests to idle cores: the most important first, to a host that has its data
     /// if there is one, else to the host with most cores idle.
     pub(super) fn feed(&mut self, now: Duration) {
-        while let Some(entry) = self.queue.waiting.first_entry() {
-            let Some(pending) = self.pending.get(entry.get()) else {
-                // Its caller has gone.
-                entry.remove();
-                continue;
-            };
-            let work = joblets::of(&pending.job, self.keys, &self.scenario.timing);
-            let hosts = self.hosts.iter_mut().enumerate();
-            let idle = hosts.filter_map(|(number, host)| {
-                let idle = if host.up { host.idle(now) } else { 0 };
-                (idle > 0).then(|| (host.has(&work), idle, usize::MAX - number))
-            });
-            let Some((.., number)) = idle.max() else {
-                return;
-            };
-            let request = entry.remove();
-            self.submit(request, usize::MAX - number, now);
+        if std::mem::replace(&mut self.queue.feeding, true) {
+            return;
         }
+        while let Some((request, host)) = self.next_placed(now) {
+            self.queue.remove(request);
+            self.submit(request, host, now);
+        }
+        self.queue.feeding = false;
+    }
+
+    fn next_placed(&mut self, now: Duration) -> Option<(u32, usize)> {
+        let (_, request) = self.queue.waiting.first_key_value()?;
+        let pending = self.pending.get(request)?;
+        let work = joblets::of(&pending.job, self.keys, &self.scenario.timing);
+        let hosts = self.hosts.iter_mut().enumerate();
+        let idle = hosts.filter_map(|(number, host)| {
+            let idle = if host.up { host.idle(now) } else { 0 };
+            (idle > 0).then(|| (host.has(&work), idle, usize::MAX - number))
+        });
+        let (.., number) = idle.max()?;
+        Some((*request, usize::MAX - number))
     }
 
     fn submit(&mut self, request: u32, host: usize, now: Duration) {

@@ -221,7 +221,7 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
         let Some((job, _)) = place.job.filter(|_| !place.started) else {
             return;
         };
-        pending.ended.queue_timeouts += 1;
+        pending.ended.queue_timeouts.push(place.host);
         self.hosts[place.host].cancel(now, job);
         self.failed(request, now);
         self.wake(place.host, now);
@@ -355,6 +355,7 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
         let Some(mut pending) = self.pending.remove(&request) else {
             return;
         };
+        self.queue.remove(request);
         if let Some(ticket) = pending.held {
             pending.ended.outcome = Outcome::Timeout;
             self.callers[pending.ended.caller].left(ticket);

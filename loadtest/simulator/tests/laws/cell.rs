@@ -46,11 +46,37 @@ fn impossible_cells_are_refused_with_the_reason_and_print_nothing() {
         (&["--from", "60m"], "--from"),
         (&["--window", "1000000m"], "--window"),
         (&["--placement", "nonsense"], "--placement"),
+        (&["--language-model"], "--language-model"),
     ] {
         let output = cell(&[SMALL, flags].concat());
         assert!(!output.status.success(), "{flags:?}");
         let error = String::from_utf8(output.stderr).unwrap();
         assert!(error.contains(named), "{error}");
         assert!(output.stdout.is_empty());
+    }
+}
+
+#[test]
+fn a_cell_of_a_file_is_played_as_a_whole_and_flagged_as_a_run_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("workload.csv");
+    let lines = (0..200).map(|n| format!("{},a;b,low,,1000000,4000000\n", n * 5000));
+    let header = "t_us,key,priority,user,run_us,bytes\n".to_owned();
+    std::fs::write(&path, header + &lines.collect::<String>()).unwrap();
+    let of = |flags: &[&str]| {
+        let file = ["--workload", path.to_str().unwrap(), "--hosts", "2"];
+        let output = cell(&[&file, flags].concat());
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (text(output.stdout), text(output.stderr))
+    };
+    let (figures, said) = of(&[]);
+    assert!(said.contains("more work than"), "{said}");
+    assert!(!figures.contains("\"goodput\": null"), "{figures}");
+    let (figures, said) = of(&["--language-model"]);
+    assert!(said.contains("more work than"), "{said}");
+    assert!(figures.contains("\"goodput\": null"), "{figures}");
+    for flag in ["--begin", "--window"] {
+        let (figures, said) = of(&[flag, "1s"]);
+        assert!(figures.is_empty() && said.contains(flag), "{said}");
     }
 }

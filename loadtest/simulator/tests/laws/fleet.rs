@@ -135,7 +135,7 @@ fn a_job_that_waits_too_long_is_given_up_by_its_host() {
     };
     scenario.timeouts.queue = Some(SECOND);
     let all = play(&scenario, &keys(1), jobs(600, 1, SECOND / 100, RUN, 9));
-    let given_up = all.iter().filter(|ended| ended.queue_timeouts == 1);
+    let given_up = all.iter().filter(|ended| ended.queue_timeouts.len() == 1);
     assert!(given_up.clone().count() > 20);
     for ended in given_up {
         assert_eq!(ended.outcome, Outcome::Failed);
@@ -143,6 +143,20 @@ fn a_job_that_waits_too_long_is_given_up_by_its_host() {
     }
     let waits = all.iter().filter(|ended| ended.outcome == Outcome::Ok);
     assert!(waits.map(|ended| ended.first_wait).max() <= Some(SECOND));
+}
+
+#[test]
+fn every_job_that_was_given_up_is_told_with_the_host_that_did() {
+    let mut scenario = Scenario {
+        policy: policy(Selection::Random, Overload::None),
+        attempts: 3,
+        ..scenario()
+    };
+    scenario.timeouts.queue = Some(SECOND / 10);
+    let all = play(&scenario, &keys(1), jobs(1000, 1, SECOND / 150, RUN, 9));
+    let again = all.iter().filter(|e| e.queue_timeouts.len() > 1);
+    let elsewhere = again.filter(|e| e.queue_timeouts.iter().any(|host| Some(*host) != e.host));
+    assert!(elsewhere.count() > 5);
 }
 
 #[test]

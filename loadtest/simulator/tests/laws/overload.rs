@@ -68,6 +68,6 @@ fn in_overload_steady_levels_keep_goodput_and_lose_nothing_important() {
 
 #[test]
 fn the_same_case_gives_the_same_figures() {
-    let all_in = || played(&twice(), "dagor-steady").all_in_s();
-    assert_eq!(all_in(), all_in());
+    let figures = || played(&twice(), "dagor-steady");
+    assert_eq!(figures(), figures());
 }

@@ -20,6 +20,7 @@ fn impossible_scenarios_are_refused_with_the_field_and_the_reason() {
         assert!(error.contains(named), "{error:?} does not name {named:?}");
     };
     refused(|s| s.hosts = 0, "hosts");
+    refused(|s| s.hosts = weir_policy::MAX_HOSTS + 1, "limit");
     refused(|s| s.host.cores = 0, "cores");
     refused(|s| s.callers = 0, "callers");
     refused(|s| s.attempts = 0, "attempts");
@@ -72,7 +73,7 @@ fn impossible_scenarios_are_refused_with_the_field_and_the_reason() {
     let mut troubled = scenario();
     troubled.troubles = vec![trouble(4, Fate::Lost)];
     assert_eq!(troubled.check(), Err(Impossible::NoSuchHost(4, 4)));
-    for factor in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+    for factor in [0.0, -1.0, 1e300, f64::NAN, f64::INFINITY] {
         troubled.troubles = vec![trouble(3, Fate::Slowed(factor))];
         assert_eq!(troubled.check(), Err(Impossible::BadSlowdown(3)));
     }
@@ -165,6 +166,9 @@ fn an_impossible_fleet_writes_nothing() {
         (&["--language-model", "--queue-timeout", "1s"], "queue"),
         (&["--language-model", "--trouble", "1s:0:3.0"], "slowdown"),
         (&["--trouble", "1s:99:lost"], "host 99"),
+        (&["--trouble", "1s:0:1e300"], "0.001 to 1000"),
+        (&["--hosts", "1000000"], "limit"),
+        (&["--deadline", "1e18m"], "--deadline"),
     ] {
         let error = refused_workload(too_much().as_bytes(), arguments);
         assert!(error.contains(words), "{arguments:?}: {error}");
@@ -201,6 +205,37 @@ fn the_command_line_refuses_the_same() {
         assert!(error.contains(&flag[2..]), "{error}");
         assert!(output.stdout.is_empty());
     }
+}
+
+#[test]
+fn absurd_numbers_are_refused_with_the_flag_and_what_may_stand_there() {
+    for (arguments, named) in [
+        (&["document-001", "--hours", "1e18"][..], "at most 240"),
+        (&["fit", "--hours", "241"], "at most 240"),
+        (
+            &["workload", "document-001", "--out", "x", "--hours", "1e18"],
+            "at most 240",
+        ),
+        (&["overload", "--load", "1e300"], "0.01 to 100"),
+        (
+            &["workload", "overload", "--out", "x", "--load", "1e-9"],
+            "0.01 to 100",
+        ),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_weir-sim"));
+        let output = command.args(arguments).output().unwrap();
+        assert!(!output.status.success() && output.stdout.is_empty());
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(error.contains(named), "{arguments:?}: {error}");
+    }
+}
+
+#[test]
+fn a_summary_says_that_it_is_simulated() {
+    let output = run("t_us,key,priority,user,run_us,bytes\n5,p,low,,10,1\n", &[]);
+    let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(summary["what"], "SIMULATED");
+    assert_eq!(summary["all"]["requests"], 1);
 }
 
 #[test]

@@ -53,6 +53,8 @@ pub struct Executor<W: Work> {
     pending: FxHashMap<ResultId, JobletId>,
     cache: Cache<W::Output>,
     queued: [u32; CLASSES],
+    /// What those jobs are expected to need, see [`Load::work`].
+    work: [Duration; CLASSES],
     costs: Costs,
     delay: RecentDelay,
     events: Vec<Event<W::Error>>,
@@ -79,6 +81,7 @@ impl<W: Work> Executor<W> {
             pending: FxHashMap::default(),
             cache: Cache::new(settings.cache_bytes, settings.change_log, epoch),
             queued: [0; CLASSES],
+            work: [Duration::ZERO; CLASSES],
             costs: Costs::default(),
             delay: RecentDelay::default(),
             events: Vec::new(),
@@ -98,13 +101,12 @@ impl<W: Work> Executor<W> {
         self.next_job += 1;
         let class = request.class.min(CLASSES as u8 - 1);
         let needs_data = request.steps.iter().any(|s| s.kind == Kind::FeedSource);
-        self.jobs.insert(id, Job::new(class, request.steps, now));
+        let mut job = Job::new(class, request.steps, now);
+        job.expect(self.costs.expect(job.key.as_ref()));
+        self.jobs.insert(id, job);
         let source = self.advance(id);
-        if let Some(job) = self.jobs.get_mut(&id) {
-            if needs_data {
-                job.source = source;
-            }
-            job.expect(self.costs.expect(job.key.as_ref()));
+        if let Some(job) = self.jobs.get_mut(&id).filter(|_| needs_data) {
+            job.source = source;
         }
         self.end_if_complete(id);
         Ok(id)
@@ -119,6 +121,7 @@ impl<W: Work> Executor<W> {
         let joblet = self.joblets.get_mut(&id)?;
         let cores = joblet.step.cores.min(self.most_cores).clamp(1, self.idle);
         joblet.running = Some(Running { cores, since: now });
+        count_fetch(joblet, &self.jobs, &mut self.work);
         self.idle -= cores;
         self.held += cores;
         for rank in joblet.waiters.iter() {
@@ -126,7 +129,9 @@ impl<W: Work> Executor<W> {
                 continue;
             };
             job.end_wait(now);
-            self.queued[usize::from(rank.class)] -= 1;
+            let class = usize::from(rank.class);
+            self.queued[class] -= 1;
+            self.work[class] = self.work[class].saturating_sub(job.expected_run());
             note_start(job, rank.job, &mut self.events);
             if job.is_last(job.next) {
                 self.delay.record(now, job.wait);
@@ -289,23 +294,9 @@ impl<W: Work> Executor<W> {
             busy_cores: count(self.held.min(self.cores)),
             queued: self.queued,
             stalled: self.scheduler.stalled(),
-            work: self.work(),
+            work: self.work,
             queuing_delay,
         }
-    }
-
-    /// Core time that waiting jobs are expected to need, by class. A fetch that several want counts once, for
-    /// the first of them.
-    fn work(&self) -> [Duration; CLASSES] {
-        let mut work = [Duration::ZERO; CLASSES];
-        for (id, job) in self.jobs.iter().filter(|(_, job)| job.waiting) {
-            let joblet = job.joblet.and_then(|joblet| self.joblets.get(&joblet));
-            let kind = joblet.map(|joblet| joblet.step.kind);
-            let first = joblet.and_then(|joblet| joblet.waiters.first());
-            let fetches = kind == Some(Kind::FeedSource) && first.is_some_and(|r| r.job == *id);
-            work[usize::from(job.class)] += job.expected_left(fetches);
-        }
-        work
     }
 
     fn longest_wait(&self, now: Duration) -> Option<Duration> {
@@ -366,17 +357,21 @@ impl<W: Work> Executor<W> {
         let rank = job.rank(id);
         job.joblet = Some(joblet);
         job.waiting = true;
-        self.queued[usize::from(job.class)] += 1;
+        let class = usize::from(job.class);
+        self.queued[class] += 1;
+        self.work[class] += job.expected_run();
         if let Some(result) = &step.result {
             self.pending.insert(result.clone(), joblet);
         }
         self.scheduler.push(step.kind, rank, joblet);
-        let new = Joblet {
+        let mut new = Joblet {
             step,
             input: job.input.take(),
             waiters: Waiters::of(rank),
             running: None,
+            fetch: None,
         };
+        count_fetch(&mut new, &self.jobs, &mut self.work);
         self.joblets.insert(joblet, new);
     }
 
@@ -401,7 +396,10 @@ impl<W: Work> Executor<W> {
             return;
         }
         job.waiting = true;
-        self.queued[usize::from(job.class)] += 1;
+        let class = usize::from(job.class);
+        self.queued[class] += 1;
+        self.work[class] += job.expected_run();
+        count_fetch(joblet, &self.jobs, &mut self.work);
         if let Some(before) = before.filter(|before| rank < *before) {
             self.scheduler.remove(joblet.step.kind, before);
             self.scheduler.push(joblet.step.kind, rank, joblet_id);
@@ -428,7 +426,9 @@ impl<W: Work> Executor<W> {
     fn leave(&mut self, id: JobId) -> Option<JobletId> {
         let job = self.jobs.remove(&id)?;
         if job.waiting {
-            self.queued[usize::from(job.class)] -= 1;
+            let class = usize::from(job.class);
+            self.queued[class] -= 1;
+            self.work[class] = self.work[class].saturating_sub(job.expected_run());
         }
         let joblet_id = job.joblet?;
         let joblet = self.joblets.get_mut(&joblet_id)?;
@@ -441,6 +441,7 @@ impl<W: Work> Executor<W> {
             return next.is_none().then_some(joblet_id);
         }
         if was_first {
+            count_fetch(joblet, &self.jobs, &mut self.work);
             let kind = joblet.step.kind;
             self.scheduler.remove(kind, rank);
             match next {
@@ -473,11 +474,19 @@ impl<W: Work> Executor<W> {
     /// The counters against what they count.
     #[cfg(test)]
     pub(crate) fn check_books(&self) {
-        let mut queued = [0u32; CLASSES];
-        for job in self.jobs.values().filter(|job| job.waiting) {
+        let (mut queued, mut work) = ([0u32; CLASSES], [Duration::ZERO; CLASSES]);
+        for (id, job) in self.jobs.iter().filter(|(_, job)| job.waiting) {
             queued[usize::from(job.class)] += 1;
+            let joblet = &self.joblets[&job.joblet.unwrap()];
+            let first = joblet.waiters.first().is_some_and(|rank| rank.job == *id);
+            let fetches = joblet.step.kind == Kind::FeedSource && first;
+            let work = &mut work[usize::from(job.class)];
+            *work += job.expected_run();
+            if fetches {
+                *work += job.expected_fetch();
+            }
         }
-        assert_eq!(queued, self.queued);
+        assert_eq!((queued, work), (self.queued, self.work));
         let running = self.joblets.values().filter_map(|j| j.running);
         assert_eq!(running.map(|r| r.cores).sum::<usize>(), self.held);
         for (result, joblet) in &self.pending {
@@ -503,6 +512,26 @@ impl<W: Work> Executor<W> {
         let waiting = self.joblets.values().filter(|j| j.running.is_none());
         let stalled: u32 = self.scheduler.stalled().iter().sum();
         assert_eq!(waiting.count(), stalled as usize);
+    }
+}
+
+/// Counts what a waiting joblet's fetch is expected to cost, once, for the first of those who want it. To be
+/// called whenever that may have changed.
+fn count_fetch<W: Work>(
+    joblet: &mut Joblet<W>,
+    jobs: &FxHashMap<JobId, Job<W>>,
+    work: &mut [Duration; CLASSES],
+) {
+    if joblet.step.kind != Kind::FeedSource {
+        return;
+    }
+    let first = joblet.waiters.first().filter(|_| joblet.running.is_none());
+    let fetch = first.and_then(|rank| Some((rank.class, jobs.get(&rank.job)?.expected_fetch())));
+    if let Some((class, was)) = std::mem::replace(&mut joblet.fetch, fetch) {
+        work[usize::from(class)] = work[usize::from(class)].saturating_sub(was);
+    }
+    if let Some((class, is)) = fetch {
+        work[usize::from(class)] += is;
     }
 }
 

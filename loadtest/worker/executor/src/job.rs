@@ -159,16 +159,16 @@ impl<W: Work> Job<W> {
         self.steps.iter().any(|step| step.kind != Kind::FeedSource)
     }
 
-    /// Core time that it is expected to need still, with the fetch or without.
-    pub(crate) fn expected_left(&self, fetches: bool) -> Duration {
-        let fetch = if fetches {
-            self.expected.fetch
-        } else {
-            Duration::ZERO
-        };
+    /// Core time that its fetch is expected to need.
+    pub(crate) fn expected_fetch(&self) -> Duration {
+        self.expected.fetch
+    }
+
+    /// Core time that it is expected to need still, without the fetch. The same for as long as it waits.
+    pub(crate) fn expected_run(&self) -> Duration {
         match self.ran_something() {
-            true => fetch + self.expected.run.saturating_sub(self.cost.run),
-            false => fetch,
+            true => self.expected.run.saturating_sub(self.cost.run),
+            false => Duration::ZERO,
         }
     }
 

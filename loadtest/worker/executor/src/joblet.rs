@@ -31,6 +31,8 @@ pub(crate) struct Joblet<W: Work> {
     /// the rank of the first, so that a high job is never held up by a low one's place.
     pub(crate) waiters: Waiters,
     pub(crate) running: Option<Running>,
+    /// What is counted for its fetch while it waits, and in which class.
+    pub(crate) fetch: Option<(u8, Duration)>,
 }
 
 #[derive(Debug, Clone, Copy)]

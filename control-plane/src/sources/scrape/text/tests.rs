@@ -43,6 +43,23 @@ fn a_page_gives_every_figure() {
 }
 
 #[test]
+fn what_few_hosts_tell_is_named_where_it_cannot_be_read_and_not_where_it_is_absent() {
+    for (line, complaint) in [
+        ("b many\n", "b: \"many\" is not a number"),
+        ("w -1\n", "w: -1 is not a count"),
+        (
+            "w{priority=\"32\"} 1\n",
+            "w: priority \"32\" is not in 0 to 31",
+        ),
+        ("leaving soon\n", "leaving: \"soon\" is not a number"),
+    ] {
+        let page = read(&format!("{GOOD}{line}"), &names());
+        assert_eq!(page.complaints, [complaint]);
+        assert_eq!((page.busy_cores, page.work), (None, None));
+    }
+}
+
+#[test]
 fn a_missing_metric_is_named_and_the_others_stay() {
     let page = read(&GOOD.replace("p 5\n", ""), &names());
     assert_eq!(page.complaints, ["p: not on the page"]);

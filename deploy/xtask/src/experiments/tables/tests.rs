@@ -25,7 +25,7 @@ fn outcome(wait: f64) -> Outcome {
         low: group(),
         hit_ratio: 0.9,
         shed: 100,
-        goodput: 0.5,
+        goodput: Some(0.5),
     }
 }
 
