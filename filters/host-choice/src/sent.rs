@@ -90,8 +90,11 @@ impl Sent {
         let Some(host) = address.map(HostId::of) else {
             return;
         };
-        let now = hostcalls::monotonic();
         let said = headers.get(orca::HEADER);
+        let now = match said.is_some() || host != self.host {
+            true => hostcalls::monotonic(),
+            false => self.at,
+        };
         let said = said.and_then(|value| orca::parse(value, now));
         let Said { load, spent } = said.unwrap_or_default();
         let hedged = self.hedged.take();
@@ -105,7 +108,7 @@ impl Sent {
                 if hedged.is_none_or(|(_, from)| now < from) {
                     vm.failed(&self.table, self.host, now);
                 }
-                vm.ended(&self.table, self.host, self.at, Ending::NoAnswer, now);
+                vm.ended(&self.table, self.host, self.at, Ending::NoAnswer);
                 vm.assigned(&self.table, host, &self.request, now);
                 (self.host, self.at) = (host, now);
             }
@@ -123,12 +126,11 @@ impl Sent {
             Some(status) if flags == 0 => Ending::Status(status),
             _ => Ending::NoAnswer,
         };
-        let now = hostcalls::monotonic();
         vm::with(|vm| {
             if flags & HOST_FAILED != 0 {
-                vm.failed(&self.table, self.host, now);
+                vm.failed(&self.table, self.host, hostcalls::monotonic());
             }
-            vm.ended(&self.table, self.host, self.at, ending, now);
+            vm.ended(&self.table, self.host, self.at, ending);
             vm.place_is_free(&self.table);
             if let Some((second, _)) = self.hedged {
                 vm.hedge_ended(&self.table, second);

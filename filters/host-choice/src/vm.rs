@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
-use weir_policy::{Cluster, Decision, HostId, KeyHash, Load, Patience, Request, Selection};
+use weir_policy::{Cluster, Decision, HostId, KeyHash, Load, Patience, Request};
 use weir_tables::{parse_cache_shard_name, v1};
 
 use cluster::ClusterState;
@@ -292,23 +292,19 @@ impl Vm {
         now: Duration,
     ) {
         if let Some(state) = self.clusters.get_mut(table)
-            && let Some(table) = state.cluster.table()
-            && table.policy().selection == Selection::Estimate
+            && state.cluster.estimates()
         {
             state.counters.spent(host, key, spent, now);
         }
     }
 
     /// A request that was sent to a host has ended.
-    pub(crate) fn ended(
-        &mut self,
-        table: &str,
-        host: HostId,
-        sent: Duration,
-        ending: Ending,
-        now: Duration,
-    ) {
+    pub(crate) fn ended(&mut self, table: &str, host: HostId, sent: Duration, ending: Ending) {
         if let Some(state) = self.clusters.get_mut(table) {
+            let now = match state.cluster.estimates() {
+                true => hostcalls::monotonic(),
+                false => sent,
+            };
             state.cluster.finished(host, sent, now);
             state.counters.ended(host, ending);
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 use rand::Rng;
 
 use crate::admission::AdmissionIndex;
-use crate::feedback::{AssumedKeys, Feedback, Sent};
+use crate::feedback::{AssumedKeys, Feedback, HostFeedback, Sent};
 use crate::key::scale;
 use crate::selection::{Candidates, Ring};
 use crate::standing::Clock;
@@ -94,11 +94,15 @@ impl Cluster {
         let Some(index) = received.table.index_of(host) else {
             return;
         };
+        let counts = self.estimates();
         let sent = Sent {
             at: now,
             class: request.rank.class(),
-            work: self.cost(&request.keys).run,
-            ended: false,
+            work: match counts {
+                true => self.cost(&request.keys).run,
+                false => Duration::ZERO,
+            },
+            counts,
         };
         self.feedback.change(index, |row| row.assigned(sent));
         // The first keys last: without them the others are of no use, and the oldest are forgotten first.
@@ -113,13 +117,27 @@ impl Cluster {
     }
 
     /// A request that was sent to the host at `sent`, as [`Cluster::assigned`] was told, has ended, however.
+    /// Only where the cluster [`Cluster::estimates`] does it matter when it was sent and what time it is.
     pub fn finished(&mut self, host: HostId, sent: Duration, now: Duration) {
+        let estimates = self.estimates();
+        let finished = |row: &mut HostFeedback| {
+            row.in_flight = row.in_flight.saturating_sub(1);
+            if estimates {
+                row.ended(sent, now);
+            }
+        };
         match self.index_of(host) {
             Some(index) => {
-                self.feedback.change(index, |row| row.finished(sent, now));
+                self.feedback.change(index, finished);
             }
-            None => self.feedback.departed_finished(host, sent, now),
+            None => self.feedback.departed_finished(host, finished),
         }
+    }
+
+    /// Whether choices go by what is expected of each request, which is kept account of only then.
+    pub fn estimates(&self) -> bool {
+        let policy = self.table().map(Table::policy);
+        policy.is_some_and(|policy| policy.selection == Selection::Estimate)
     }
 
     /// The host's load came from elsewhere than the table; ignored where something newer is known.

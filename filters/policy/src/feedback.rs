@@ -47,7 +47,8 @@ pub(crate) struct Sent {
     pub(crate) class: u8,
     /// Core time that it is expected to need.
     pub(crate) work: Duration,
-    pub(crate) ended: bool,
+    /// It is in flight, and what it is expected to cost counts.
+    pub(crate) counts: bool,
 }
 
 impl HostFeedback {
@@ -73,20 +74,19 @@ impl HostFeedback {
         self.gone
     }
 
-    /// The request that was sent then has ended.
-    pub(crate) fn finished(&mut self, sent: Duration, now: Duration) {
-        self.in_flight = self.in_flight.saturating_sub(1);
+    /// The request that was sent then has ended: what was expected of it counts no longer.
+    pub(crate) fn ended(&mut self, sent: Duration, now: Duration) {
         let first = self.assigned.partition_point(|other| other.at < sent);
         let same = self.assigned.range_mut(first..);
         let mut same = same.take_while(|other| other.at == sent);
-        if let Some(request) = same.find(|other| !other.ended) {
-            request.ended = true;
+        if let Some(request) = same.find(|other| other.counts) {
+            request.counts = false;
             self.outstanding.0 = self.outstanding.0.saturating_sub(1);
             self.outstanding.1.take(request.class, request.work);
         }
         let Some(observed) = self.load.as_ref().map(|load| load.observed) else {
             // A host that tells nothing is known by what is in flight alone.
-            let over = self.assigned.iter().take_while(|sent| sent.ended).count();
+            let over = self.assigned.iter().take_while(|sent| !sent.counts).count();
             self.assigned.drain(..over);
             return;
         };
@@ -111,15 +111,17 @@ impl HostFeedback {
         if self.assigned.len() == MAX_ASSIGNED_SINCE {
             self.forget_sent(1);
         }
-        self.outstanding.0 = self.outstanding.0.saturating_add(1);
-        self.outstanding.1.add(sent.class, sent.work);
+        if sent.counts {
+            self.outstanding.0 = self.outstanding.0.saturating_add(1);
+            self.outstanding.1.add(sent.class, sent.work);
+        }
         self.assigned.push_back(sent);
     }
 
     /// Forgets the oldest of what was sent.
     fn forget_sent(&mut self, count: usize) {
         for sent in self.assigned.drain(..count.min(self.assigned.len())) {
-            if !sent.ended {
+            if sent.counts {
                 self.outstanding.0 = self.outstanding.0.saturating_sub(1);
                 self.outstanding.1.take(sent.class, sent.work);
             }
@@ -222,9 +224,13 @@ impl Feedback {
     }
 
     /// One request of a host that is not in the table has ended.
-    pub(crate) fn departed_finished(&mut self, host: HostId, sent: Duration, now: Duration) {
+    pub(crate) fn departed_finished(
+        &mut self,
+        host: HostId,
+        finished: impl FnOnce(&mut HostFeedback),
+    ) {
         if let Some(feedback) = self.departed.get_mut(&host) {
-            feedback.finished(sent, now);
+            finished(feedback);
             if feedback.in_flight == 0 {
                 self.departed.remove(&host);
             }
@@ -352,7 +358,7 @@ mod tests {
             at: seconds(second),
             class: 3,
             work: seconds(1),
-            ended: false,
+            counts: true,
         }
     }
 
@@ -396,7 +402,7 @@ mod tests {
         feedback.relay(&[a], &[a, b]);
         assert_eq!(feedback.row(1).unwrap().in_flight, 1);
         feedback.relay(&[a, b], &[a]);
-        feedback.departed_finished(b, seconds(1), seconds(2));
+        feedback.departed_finished(b, |row| row.in_flight = 0);
         assert!(feedback.departed(b).is_none());
     }
 
