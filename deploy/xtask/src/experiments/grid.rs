@@ -29,6 +29,7 @@ impl Grid {
             .flat_map(|workload| {
                 let compared = POLICIES
                     .iter()
+                    .filter(|policy| workload.bounds || policy.role != Role::Bound)
                     .map(|policy| Setting::plain(workload, policy));
                 compared.chain(varied(workload, quick))
             })

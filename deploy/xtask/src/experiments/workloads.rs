@@ -25,6 +25,8 @@ pub(super) struct Workload {
     pub(super) varied: bool,
     /// Whether it is part of the taste.
     pub(super) quick: bool,
+    /// Whether its hosts are such as bounds know.
+    pub(super) bounds: bool,
 }
 
 #[derive(Debug)]
@@ -203,6 +205,7 @@ pub(super) const WORKLOADS: &[Workload] = &[
         middle: "60m",
         varied: true,
         quick: true,
+        bounds: true,
     },
     Workload {
         name: "azure-functions",
@@ -217,6 +220,7 @@ pub(super) const WORKLOADS: &[Workload] = &[
         middle: "2m",
         varied: true,
         quick: true,
+        bounds: true,
     },
     Workload {
         name: "nasa",
@@ -231,6 +235,7 @@ pub(super) const WORKLOADS: &[Workload] = &[
         middle: "30s",
         varied: false,
         quick: false,
+        bounds: true,
     },
     Workload {
         name: "flash-crowd",
@@ -245,6 +250,7 @@ pub(super) const WORKLOADS: &[Workload] = &[
         middle: "30s",
         varied: false,
         quick: false,
+        bounds: true,
     },
     Workload {
         name: "mooncake",
@@ -259,6 +265,7 @@ pub(super) const WORKLOADS: &[Workload] = &[
         middle: "5m",
         varied: false,
         quick: false,
+        bounds: false,
     },
     Workload {
         name: "azure-uneven",
@@ -273,6 +280,7 @@ pub(super) const WORKLOADS: &[Workload] = &[
         middle: "2m",
         varied: false,
         quick: false,
+        bounds: true,
     },
     Workload {
         name: "overload-2x",
@@ -288,6 +296,7 @@ pub(super) const WORKLOADS: &[Workload] = &[
         middle: "2m",
         varied: false,
         quick: true,
+        bounds: true,
     },
 ];
 
