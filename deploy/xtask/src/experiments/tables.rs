@@ -254,6 +254,8 @@ fn seconds(value: f64) -> String {
 
 fn times(value: f64) -> String {
     match value {
+        // Of nothing, where a workload has no request of the priority.
+        value if !value.is_finite() => String::new(),
         value if value >= 100.0 => format!("{value:.0}×"),
         value if value >= 10.0 => format!("{value:.1}×"),
         value => format!("{value:.2}×"),
@@ -266,7 +268,7 @@ fn percent(share: f64) -> String {
 
 fn range(spread: Spread, shown: impl Fn(f64) -> String) -> String {
     let (mean, least, most) = (shown(spread.mean), shown(spread.least), shown(spread.most));
-    match least == most {
+    match least == most || mean.is_empty() {
         true => mean,
         false => format!("{mean} ({least}–{most})"),
     }
