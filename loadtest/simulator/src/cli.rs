@@ -3,6 +3,7 @@
 
 mod cell;
 mod document001;
+mod jobs;
 mod overload;
 mod print;
 mod progress;

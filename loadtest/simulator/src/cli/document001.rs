@@ -13,8 +13,8 @@ use weir_sim::Ended;
 use weir_sim::document001::report::{self, Outcome};
 use weir_sim::document001::{Experiment, Params, Requests, fit};
 use weir_sim::tally::Tally;
-use weir_sim::workload::HIGH;
 
+use super::jobs;
 use super::print;
 use super::progress::Progress;
 
@@ -65,19 +65,8 @@ impl Workload {
             String::new(),
             Duration::from_secs_f64(self.model.hours * 3600.0),
         );
-        let named = || self.out.display().to_string();
-        let mut out = WholeFile::create(&self.out).with_context(named)?;
-        writeln!(out, "t_us,key,priority,user,run_us,bytes").with_context(named)?;
-        for job in Requests::new(&params, self.seed, self.model.hours).as_trace() {
-            progress.see(job.at);
-            let priority = if job.class == HIGH { "high" } else { "low" };
-            let (at, run) = (job.at.as_micros(), job.work.core_time().as_micros());
-            let project = job.key.unwrap_or(0);
-            let bytes = job.bytes;
-            writeln!(out, "{at},project-{project},{priority},,{run},{bytes}")
-                .with_context(named)?;
-        }
-        out.finish().with_context(named)?;
+        let jobs = Requests::new(&params, self.seed, self.model.hours).as_trace();
+        jobs::save(&self.out, jobs, |job| progress.see(job.at))?;
         progress.end();
         Ok(())
     }
@@ -158,7 +147,10 @@ impl Document001 {
             ("history.csv", &report::history_csv(outcomes)),
         ] {
             let path = folder.join(name);
-            fs::write(&path, text).with_context(|| path.display().to_string())?;
+            let named = || path.display().to_string();
+            let mut out = WholeFile::create(&path).with_context(named)?;
+            out.write_all(text.as_bytes()).with_context(named)?;
+            out.finish().with_context(named)?;
         }
         Ok(())
     }

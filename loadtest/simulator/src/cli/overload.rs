@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Overload policies side by side.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use weir_policy::Selection;
 use weir_replay::units;
 use weir_sim::overload::{Case, Figures, Requests, Way, play};
-use weir_sim::workload::HIGH;
+
+use super::jobs;
 
 fn load(text: &str) -> Result<f64, String> {
     units::within(text, 0.01, 100.0)
@@ -198,16 +197,10 @@ impl Workload {
             true => Case::surge(self.load, self.lasts),
             false => Case::constant(self.load, self.lasts),
         };
-        let named = || self.out.display().to_string();
-        let mut out = BufWriter::new(File::create(&self.out).with_context(named)?);
-        writeln!(out, "t_us,key,priority,user,run_us,bytes").with_context(named)?;
-        for job in Requests::new(&case, self.cores, self.seed) {
-            let priority = if job.class == HIGH { "high" } else { "low" };
-            let (at, run) = (job.at.as_micros(), job.work.core_time().as_micros());
-            let (project, bytes) = (job.key.unwrap_or(0), job.bytes);
-            writeln!(out, "{at},project-{project},{priority},,{run},{bytes}")
-                .with_context(named)?;
-        }
-        out.flush().with_context(named)
+        jobs::save(
+            &self.out,
+            Requests::new(&case, self.cores, self.seed),
+            |_| {},
+        )
     }
 }

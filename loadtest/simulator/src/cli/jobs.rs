@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Made-up requests as a workload file.
+
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use weir_replay::whole_file::WholeFile;
+use weir_sim::workload::{HIGH, Job};
+
+/// Writes them as CSV that `weir-sim run` and `weir-replay run` read: whole, or not at all. `see` is shown each.
+pub(super) fn save(
+    path: &Path,
+    jobs: impl Iterator<Item = Job>,
+    mut see: impl FnMut(&Job),
+) -> Result<()> {
+    let named = || path.display().to_string();
+    let mut out = WholeFile::create(path).with_context(named)?;
+    writeln!(out, "t_us,key,priority,user,run_us,bytes").with_context(named)?;
+    for job in jobs {
+        see(&job);
+        let priority = if job.class == HIGH { "high" } else { "low" };
+        let (at, run) = (job.at.as_micros(), job.work.core_time().as_micros());
+        let (project, bytes) = (job.key.unwrap_or(0), job.bytes);
+        writeln!(out, "{at},project-{project},{priority},,{run},{bytes}").with_context(named)?;
+    }
+    out.finish().with_context(named)
+}
