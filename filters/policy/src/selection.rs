@@ -30,8 +30,8 @@ pub enum Selection {
     Random,
     /// By key (of several the second); a host that joins or leaves moves only its own share of the keys.
     Rendezvous,
-    /// Where the key is cached, of several the most from the first on (if that is more than half of them), then where least is in progress
-    /// (section 9.2.3).
+    /// Where the key is cached, of several the most from the first on (if that is more than half of them), then
+    /// where least is in progress (section 9.2.3).
     Dynamic,
     /// Where it is expected to be done first.
     Estimate,

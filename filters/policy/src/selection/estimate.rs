@@ -26,7 +26,7 @@ use crate::{Cost, Host, Load, Ranked, Reason, Request};
 /// Hosts looked at among a key's holders, and among the others, at most; as for `dynamic`.
 const SAMPLE: usize = 16;
 /// Those that all callers together look at. By trial on 14 hosts: 8 callers do best if each sees all, 64 if each
-/// sees 2 (README.md).
+/// sees 2.
 const LOOKS: usize = 128;
 
 /// Smaller is better: hosts to be avoided last, then the finish, then where the key is, then how full the host
