@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use aya::maps::{Array, Map, Stack};
+use aya::maps::{Array, HashMap, Map, Stack};
 use aya::programs::uprobe::{UProbeAttachLocation, UProbeAttachPoint, UProbeLink, UProbeScope};
 use aya::programs::{RawTracePoint, UProbe};
 use aya::{Ebpf, EbpfLoader};
@@ -92,6 +92,15 @@ impl Kernel {
         Ok(Attached {
             _links: [enter, leave],
         })
+    }
+
+    /// The stack pointer at a thread's entry into a function, where it has been in one.
+    pub(crate) fn stack(&self, thread: u32, function: usize) -> Option<u64> {
+        let map = self.ebpf.map("threads").expect("of the object");
+        // The lane and what was entered, then the stack pointers.
+        let threads = HashMap::<_, u32, [u64; 1 + FUNCTIONS as usize]>::try_from(map).ok()?;
+        let thread = threads.get(&thread, 0).ok()?;
+        thread.get(1 + function).copied()
     }
 
     pub(crate) fn counts(&self) -> Counts {

@@ -4,8 +4,11 @@
  * saw into the lanes that `weir_events` describes. A lane has one writer: the thread that it belongs to.
  *
  * A call is known by its stack pointer and not by a count of calls. The stack grows down, so an event at or
- * above the stack pointer of a call says that the call is over, however it ended: by its return, by longjmp or
- * by an exception. Returns that the kernel does not report (more than 64 nested ones) do no harm either.
+ * above the stack pointer of a call says that the call is over, however it ended: by its return or by longjmp.
+ * Returns that the kernel does not report (more than 64 nested ones) do no harm either.
+ *
+ * Whether a thread is inside a function is told by `since_ns` in its lane and nothing else: the governor sets it to
+ * 0 where it finds that a call is over of which no event says so.
  *
  * No header of the kernel or of libbpf is needed. Renew the object with `cargo xtask probe`.
  */
@@ -74,7 +77,7 @@ struct event {
 /* What only the kernel side needs to know of a thread. */
 struct thread {
 	u32 lane;
-	u32 inside; /* a bit for each function */
+	u32 entered; /* a bit for each function that it may be inside of */
 	u64 stack[FUNCTIONS]; /* the stack pointer at entry of the outermost call */
 };
 
@@ -177,23 +180,22 @@ inline_always void write(struct thread *thread, struct head *head, u32 function,
 	store_release(&head->written, number + 1);
 }
 
-/* Ends each call that the stack pointer has left behind, and says which: a bit for each function. */
-static __attribute__((noinline)) u32 end_above(struct thread *thread, u64 stack, u64 now)
+/* Ends each call that the stack pointer has left behind, and forgets those that are over already. */
+static __attribute__((noinline)) void end_above(struct thread *thread, u64 stack, u64 now)
 {
-	u32 ended = 0;
-	if (!thread)
-		return 0;
 	struct head *head = head_of(thread->lane);
 	if (!head)
-		return 0;
+		return;
 	for (u32 f = 0; f < FUNCTIONS; f++) {
-		if (!(thread->inside & 1u << f) || stack < thread->stack[f])
+		if (!(thread->entered & 1u << f))
 			continue;
-		thread->inside &= ~(1u << f);
-		write(thread, head, f, EVENT_LEAVE, now);
-		ended |= 1u << f;
+		if (head->since_ns[f]) {
+			if (stack < thread->stack[f])
+				continue;
+			write(thread, head, f, EVENT_LEAVE, now);
+		}
+		thread->entered &= ~(1u << f);
 	}
-	return ended;
 }
 
 /* The cookie of a probe: the function's id in the low byte, the process in the high half or 0 for all. */
@@ -232,14 +234,18 @@ SEC("uprobe/enter") int enter(void *ctx)
 	if (!thread)
 		return 0;
 	u64 stack = stack_pointer(ctx), now = bpf_ktime_get_ns();
-	if (thread->inside && end_above(thread, stack, now))
-		count(COUNT_ENDED_BY_STACK);
-	if (thread->inside & 1u << function)
+	if (thread->entered) {
+		u32 before = *(volatile u32 *)&thread->entered;
+		end_above(thread, stack, now);
+		if (*(volatile u32 *)&thread->entered != before)
+			count(COUNT_ENDED_BY_STACK);
+	}
+	if (thread->entered & 1u << function)
 		return 0;
 	struct head *head = head_of(thread->lane);
 	if (!head)
 		return 0;
-	thread->inside |= 1u << function;
+	thread->entered |= 1u << function;
 	thread->stack[function] = stack;
 	write(thread, head, function, EVENT_ENTER, now);
 	return 0;
@@ -249,7 +255,7 @@ SEC("uretprobe/leave") int leave(void *ctx)
 {
 	u32 tid = bpf_get_current_pid_tgid();
 	struct thread *thread = bpf_map_lookup_elem(&threads, &tid);
-	if (!thread || !thread->inside)
+	if (!thread || !thread->entered)
 		return 0;
 	/* A return of x86-64 has taken the return address off the stack. */
 	u64 stack = stack_pointer(ctx) - (is_aarch64 ? 0 : 8);
