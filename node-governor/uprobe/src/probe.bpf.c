@@ -32,6 +32,7 @@ static u64 (*bpf_get_current_pid_tgid)(void) = (void *)14;
 static u64 (*bpf_get_current_task)(void) = (void *)35;
 static long (*bpf_map_push_elem)(void *map, const void *value, u64 flags) = (void *)87;
 static long (*bpf_map_pop_elem)(void *map, void *value) = (void *)88;
+static long (*bpf_probe_read_user)(void *to, u32 size, const void *from) = (void *)112;
 static long (*bpf_probe_read_kernel)(void *to, u32 size, const void *from) = (void *)113;
 static u64 (*bpf_get_attach_cookie)(void *ctx) = (void *)174;
 
@@ -114,16 +115,52 @@ inline_always struct event *event_of(u32 lane, u64 number)
 	return events ? events + slot % EVENTS_PER_PIECE : 0;
 }
 
+/* What is read of the kernel's own; the loader puts in where this kernel has it. */
+#define OF_KERNEL __attribute__((preserve_access_index))
+
+struct xol_area {
+	u64 vaddr;
+} OF_KERNEL;
+
+struct uprobes_state {
+	struct xol_area *xol_area;
+} OF_KERNEL;
+
+struct mm_struct {
+	struct uprobes_state uprobes_state;
+} OF_KERNEL;
+
 struct task_struct {
 	u64 start_boottime;
-} __attribute__((preserve_access_index));
+	struct mm_struct *mm;
+} OF_KERNEL;
+
+#define READ(field)                                                                                                    \
+	({                                                                                                             \
+		typeof(field) value = 0;                                                                               \
+		bpf_probe_read_kernel(&value, sizeof(value), &(field));                                                \
+		value;                                                                                                 \
+	})
 
 inline_always u64 thread_started(void)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
-	u64 nanoseconds = 0;
-	bpf_probe_read_kernel(&nanoseconds, sizeof(nanoseconds), &task->start_boottime);
-	return nanoseconds / NANOSECONDS_PER_TICK;
+	return READ(task->start_boottime) / NANOSECONDS_PER_TICK;
+}
+
+/*
+ * Whether a call that was entered with this stack pointer can still return. The kernel puts an address of its own in
+ * the place of the return address, which x86-64 has on the stack, where a call that came after a jump writes its own.
+ */
+inline_always int can_return(u64 stack)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	struct mm_struct *mm = READ(task->mm);
+	struct xol_area *area = READ(mm->uprobes_state.xol_area);
+	u64 address = 0, wanted = READ(area->vaddr);
+	if (is_aarch64)
+		return 1;
+	return !bpf_probe_read_user(&address, sizeof(address), (void *)stack) && address == wanted;
 }
 
 /* Takes a free lane for the thread. The caller looks the thread up again. */
@@ -180,8 +217,9 @@ inline_always void write(struct thread *thread, struct head *head, u32 function,
 	store_release(&head->written, number + 1);
 }
 
-/* Ends each call that the stack pointer has left behind, and forgets those that are over already. */
-static __attribute__((noinline)) void end_above(struct thread *thread, u64 stack, u64 now)
+/* Ends each call that the stack pointer has left behind, and forgets those that are over already. A call of `entered`
+ * from further down is one within another, or the other was jumped out of. */
+static __attribute__((noinline)) void end_above(struct thread *thread, u64 stack, u64 now, u32 entered)
 {
 	struct head *head = head_of(thread->lane);
 	if (!head)
@@ -190,7 +228,8 @@ static __attribute__((noinline)) void end_above(struct thread *thread, u64 stack
 		if (!(thread->entered & 1u << f))
 			continue;
 		if (head->since_ns[f]) {
-			if (stack < thread->stack[f])
+			int above = stack >= thread->stack[f];
+			if (!above && (f != entered || can_return(thread->stack[f])))
 				continue;
 			write(thread, head, f, EVENT_LEAVE, now);
 		}
@@ -236,7 +275,7 @@ SEC("uprobe/enter") int enter(void *ctx)
 	u64 stack = stack_pointer(ctx), now = bpf_ktime_get_ns();
 	if (thread->entered) {
 		u32 before = *(volatile u32 *)&thread->entered;
-		end_above(thread, stack, now);
+		end_above(thread, stack, now, function);
 		if (*(volatile u32 *)&thread->entered != before)
 			count(COUNT_ENDED_BY_STACK);
 	}
@@ -259,7 +298,7 @@ SEC("uretprobe/leave") int leave(void *ctx)
 		return 0;
 	/* A return of x86-64 has taken the return address off the stack. */
 	u64 stack = stack_pointer(ctx) - (is_aarch64 ? 0 : 8);
-	end_above(thread, stack, bpf_ktime_get_ns());
+	end_above(thread, stack, bpf_ktime_get_ns(), FUNCTIONS);
 	return 0;
 }
 

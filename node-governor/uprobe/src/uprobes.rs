@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::Error;
 use crate::kernel::{Attached, Kernel};
 use crate::memory::{Lanes, Memory};
-use crate::sweep::sweep;
+use crate::sweep::Sweep;
 use crate::symbol::{self, Site};
 
 /// How often files are looked at.
@@ -65,6 +65,7 @@ pub struct Uprobes {
     watched: Vec<Watched>,
     memory: Arc<Memory>,
     lanes: u32,
+    sweep: Sweep,
     looked: Instant,
 }
 
@@ -97,6 +98,7 @@ impl Uprobes {
             watched,
             memory: Arc::clone(&memory),
             lanes: lanes.lanes,
+            sweep: Sweep::default(),
             looked: Instant::now(),
         };
         Ok((uprobes, memory))
@@ -119,7 +121,7 @@ impl Uprobes {
             return Vec::new();
         }
         self.looked = Instant::now();
-        sweep(&self.kernel, &self.memory, self.lanes);
+        self.sweep.look(&self.kernel, &self.memory, self.lanes);
         let Self {
             kernel, watched, ..
         } = self;

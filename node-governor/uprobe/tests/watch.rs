@@ -127,7 +127,7 @@ fn a_call_that_was_jumped_out_of_is_over_at_the_next_event() {
     for depth in [0, 5, 60] {
         program.tell(&format!("jump {depth}"));
     }
-    program.tell("return 0");
+    program.tell("return 1");
     let [lane] = &owned(&memory)[..] else {
         panic!("one thread");
     };
@@ -136,6 +136,21 @@ fn a_call_that_was_jumped_out_of_is_over_at_the_next_event() {
     assert_eq!(lane.since[0], 0);
     assert_ne!(lane.since[1], 0, "main has not returned");
     assert_eq!(uprobes.counts().ended_by_stack, 3);
+}
+
+#[test]
+fn a_call_that_was_jumped_out_of_does_not_hide_calls_from_further_down() {
+    if !can_watch() {
+        return;
+    }
+    let (_dir, binary) = hot_c();
+    let (_uprobes, memory) = attach(&[probe(&binary, "jumper", 0)]);
+    let mut program = Running::start(&binary);
+    program.tell("jump 0");
+    program.tell("below 3");
+    let seen = owned(&memory);
+    assert_eq!(seen[0].kinds(), pairs(4, 0));
+    assert!(seen[0].is_outside());
 }
 
 #[test]
@@ -155,7 +170,7 @@ fn a_call_that_was_jumped_out_of_is_over_soon_also_without_an_event() {
         });
         assert_ne!(owned(&memory)[0].since[1], 0, "main has not returned");
     }
-    program.tell("return 0");
+    program.tell("return 1");
     assert_eq!(owned(&memory)[0].kinds().len(), 4);
 }
 
