@@ -150,3 +150,26 @@ fn prepare(ebpf: &mut Ebpf, lanes: Lanes) -> Result<Memory, Error> {
     }
     Ok(memory)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_programs_are_far_below_what_the_kernel_takes_to_check() {
+        let loaded = Kernel::load(Lanes::default());
+        let Ok((mut kernel, _memory)) = loaded else {
+            return;
+        };
+        for name in ["enter", "leave"] {
+            let program: &mut UProbe = program(&mut kernel.ebpf, name);
+            let checked = program.info().expect("loaded");
+            // The kernel's limit is 1,000,000.
+            let checked = checked.verified_instruction_count();
+            assert!(
+                checked.is_none_or(|checked| checked < 100_000),
+                "{name}: {checked:?}"
+            );
+        }
+    }
+}

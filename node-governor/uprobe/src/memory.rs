@@ -87,7 +87,10 @@ impl Memory {
     /// whole, and none is older than those before it.
     pub fn read_at(&self, offset: u64, to: &mut [u8]) -> io::Result<()> {
         let end = offset.checked_add(to.len() as u64);
-        if offset % 8 != 0 || to.len() % 8 != 0 || end.is_none_or(|end| end > self.length()) {
+        if !offset.is_multiple_of(8)
+            || !to.len().is_multiple_of(8)
+            || end.is_none_or(|end| end > self.length())
+        {
             let text = format!("{} bytes at {offset} of {}", to.len(), self.length());
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }

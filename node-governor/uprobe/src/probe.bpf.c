@@ -217,9 +217,8 @@ inline_always void write(struct thread *thread, struct head *head, u32 function,
 	store_release(&head->written, number + 1);
 }
 
-/* Ends each call that the stack pointer has left behind, and forgets those that are over already. A call of `entered`
- * from further down is one within another, or the other was jumped out of. */
-static __attribute__((noinline)) void end_above(struct thread *thread, u64 stack, u64 now, u32 entered)
+/* Ends each call that the stack pointer has left behind, and forgets those that are over already. */
+static __attribute__((noinline)) void end_above(struct thread *thread, u64 stack, u64 now)
 {
 	struct head *head = head_of(thread->lane);
 	if (!head)
@@ -228,8 +227,7 @@ static __attribute__((noinline)) void end_above(struct thread *thread, u64 stack
 		if (!(thread->entered & 1u << f))
 			continue;
 		if (head->since_ns[f]) {
-			int above = stack >= thread->stack[f];
-			if (!above && (f != entered || can_return(thread->stack[f])))
+			if (stack < thread->stack[f])
 				continue;
 			write(thread, head, f, EVENT_LEAVE, now);
 		}
@@ -272,18 +270,23 @@ SEC("uprobe/enter") int enter(void *ctx)
 		thread = claim(tid, id << 32 | id >> 32);
 	if (!thread)
 		return 0;
-	u64 stack = stack_pointer(ctx), now = bpf_ktime_get_ns();
-	if (thread->entered) {
-		u32 before = *(volatile u32 *)&thread->entered;
-		end_above(thread, stack, now, function);
-		if (*(volatile u32 *)&thread->entered != before)
-			count(COUNT_ENDED_BY_STACK);
-	}
-	if (thread->entered & 1u << function)
-		return 0;
 	struct head *head = head_of(thread->lane);
 	if (!head)
 		return 0;
+	u64 stack = stack_pointer(ctx), now = bpf_ktime_get_ns();
+	if (thread->entered) {
+		u32 before = *(volatile u32 *)&thread->entered;
+		end_above(thread, stack, now);
+		/* A call from further down is one within another, or the other was jumped out of. */
+		if (thread->entered & 1u << function) {
+			if (can_return(thread->stack[function]))
+				return 0;
+			thread->entered &= ~(1u << function);
+			write(thread, head, function, EVENT_LEAVE, now);
+		}
+		if (*(volatile u32 *)&thread->entered != before)
+			count(COUNT_ENDED_BY_STACK);
+	}
 	thread->entered |= 1u << function;
 	thread->stack[function] = stack;
 	write(thread, head, function, EVENT_ENTER, now);
@@ -298,7 +301,7 @@ SEC("uretprobe/leave") int leave(void *ctx)
 		return 0;
 	/* A return of x86-64 has taken the return address off the stack. */
 	u64 stack = stack_pointer(ctx) - (is_aarch64 ? 0 : 8);
-	end_above(thread, stack, bpf_ktime_get_ns(), FUNCTIONS);
+	end_above(thread, stack, bpf_ktime_get_ns());
 	return 0;
 }
 
