@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The node's governor: gives each core the frequency that what runs on it needs, and puts everything back.
+//!
+//! ```text
+//!  events, /proc, /sys ── sense ──> Sensed ── plan ──> Plan ── apply ──> cpufreq
+//!                                             (pure)           (on change; remembers what it found)
+//! ```
+//!
+//! [`plan`] and [`frequency`] have no clock, files or generators of their own: the simulator runs the same code.
+
+#[deny(clippy::disallowed_methods)]
+pub mod frequency;
+#[deny(clippy::disallowed_methods)]
+pub mod plan;
+#[deny(clippy::disallowed_methods)]
+pub mod sensed;

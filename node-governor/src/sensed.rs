@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the sensors saw in one tick: plain data, allocated once and filled anew.
+
+use std::time::Duration;
+
+/// Hot functions are told apart by numbers below this.
+pub const FUNCTIONS: usize = 16;
+
+/// `CLOCK_MONOTONIC`, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Nanos(pub u64);
+
+impl Nanos {
+    /// How long ago `earlier` was; nothing where it is still to come.
+    pub fn since(self, earlier: Nanos) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+/// One tick.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sensed {
+    /// When it was.
+    pub now: Nanos,
+    /// One for each core of the [`Node`](crate::plan::Node), in its order.
+    pub cores: Vec<Core>,
+    /// Calls of hot functions that ended since the last tick; those that were lost are missing.
+    pub finished: Vec<Finished>,
+    /// The service's own latency, where something measures it.
+    pub tail: Option<Tail>,
+}
+
+/// What one core does.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Core {
+    /// False: nothing is planned for it.
+    pub online: bool,
+    /// Share of the time since the last reading in which it was not idle, 0 to 1.
+    pub busy: f64,
+    /// Its hot functions.
+    pub hot: Hot,
+}
+
+/// Since when each hot function has been running on a core; of several threads, the one that entered first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hot {
+    since: [Option<Nanos>; FUNCTIONS],
+}
+
+impl Hot {
+    /// A thread on this core has been in `function` since then.
+    pub fn enter(&mut self, function: usize, since: Nanos) {
+        if let Some(slot) = self.since.get_mut(function) {
+            *slot = Some(slot.map_or(since, |first| first.min(since)));
+        }
+    }
+
+    /// The functions that are running, with the time of entry.
+    pub fn running(&self) -> impl Iterator<Item = (usize, Nanos)> + '_ {
+        let entered = |(function, since): (usize, &Option<Nanos>)| Some((function, (*since)?));
+        self.since.iter().enumerate().filter_map(entered)
+    }
+
+    /// Whether none is running.
+    pub fn is_cold(&self) -> bool {
+        self.since.iter().all(Option::is_none)
+    }
+}
+
+/// A call of a hot function that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Finished {
+    /// Which function.
+    pub function: usize,
+    /// Position of the core in the node.
+    pub core: usize,
+    /// From entry to return.
+    pub took: Duration,
+}
+
+/// The service's latency as its callers or its sidecar see it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tail {
+    /// The quantile that the target is for.
+    pub latency: Duration,
+    /// Requests that it was taken from.
+    pub requests: u64,
+    /// When the last of them ended.
+    pub at: Nanos,
+}
