@@ -217,17 +217,21 @@ impl Drop for Apply {
             if !self.state.found().contains_key(name) {
                 continue;
             }
-            let back = domain.restore().map_err(|error| error.to_string());
-            let back = back.and_then(|()| self.state.forget(name).map_err(|e| e.to_string()));
-            if let Err(error) = back {
-                left += 1;
-                error!(
-                    policy = name,
-                    error, "not put back; try weir-governor restore"
-                );
+            let restored = domain.restore().map_err(|error| error.to_string());
+            match restored.and_then(|()| self.state.forget(name).map_err(|e| e.to_string())) {
+                Ok(()) => back += 1,
+                Err(error) => {
+                    left += 1;
+                    error!(
+                        policy = name,
+                        error, "not put back; try weir-governor restore"
+                    );
+                }
             }
         }
-        info!(left, "cores are as they were found");
+        if back + left > 0 {
+            info!(back, left, "put back as found");
+        }
     }
 }
 
