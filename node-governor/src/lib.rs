@@ -8,9 +8,15 @@
 //!
 //! [`plan`] and [`frequency`] have no clock, files or generators of their own: the simulator runs the same code.
 
+pub mod apply;
+pub mod book;
+pub mod config;
 #[deny(clippy::disallowed_methods)]
 pub mod frequency;
 #[deny(clippy::disallowed_methods)]
 pub mod plan;
+pub mod root;
+pub mod run;
+pub mod sense;
 #[deny(clippy::disallowed_methods)]
 pub mod sensed;
