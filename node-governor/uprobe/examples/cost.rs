@@ -10,9 +10,11 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use weir_uprobe::{Lanes, Probe, Uprobes};
+use weir_events::{FunctionId, Geometry};
+use weir_uprobe::{Probe, Uprobes};
 
 const FUNCTIONS: [&str; 6] = ["plain", "push", "marked_push", "nop5", "marked", "sub"];
+const FIRST: FunctionId = FunctionId::new(0).unwrap();
 const CALLS: u32 = 20_000;
 const ROUNDS: usize = 9;
 
@@ -27,14 +29,20 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     // The first stays as it is, to compare with.
     let probes = FUNCTIONS[1..].iter().map(|symbol| Probe {
-        function: 0,
+        function: FIRST,
         binary: binary.clone(),
         symbol: (*symbol).to_owned(),
         process: None,
     });
-    let (uprobes, _memory) = Uprobes::attach(&probes.collect::<Vec<_>>(), Lanes::default())?;
-    let mut program = Command::new(&binary).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
-    let (mut input, output) = (program.stdin.take().ok_or("piped")?, program.stdout.take().ok_or("piped")?);
+    let (uprobes, _memory) = Uprobes::attach(&probes.collect::<Vec<_>>(), Geometry::default())?;
+    let mut program = Command::new(&binary)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let (mut input, output) = (
+        program.stdin.take().ok_or("piped")?,
+        program.stdout.take().ok_or("piped")?,
+    );
     let mut lines = BufReader::new(output).lines();
     let mut seen = vec![Vec::new(); FUNCTIONS.len()];
     for _ in 0..ROUNDS {
