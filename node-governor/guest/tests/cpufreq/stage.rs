@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The guest that the tests share, put back to how it was booted before each.
+
+use std::sync::{Mutex, PoisonError};
+
+use anyhow::{Context, Result};
+use weir_guest::{Guest, Image, Parts};
+
+/// A test: its name, and what it does with the guest.
+pub(crate) type Scenario = (&'static str, fn(&mut Guest) -> Result<()>);
+
+/// What a kernel of this kind boots with, and nothing left running.
+const RESET: &str = "
+    cd /sys/devices/system/cpu
+    for cpu in 1 2 3; do echo 1 > cpu$cpu/online; done
+    for module in /lib/drivers/*.ko; do insmod $module 2>/dev/null || true; done
+    for policy in cpu[0-9]/cpufreq; do
+      echo schedutil > $policy/scaling_governor
+      cat $policy/cpuinfo_max_freq > $policy/scaling_max_freq
+      cat $policy/cpuinfo_min_freq > $policy/scaling_min_freq
+    done";
+
+pub(crate) struct Stage {
+    parts: Option<Parts>,
+    guest: Mutex<Option<Guest>>,
+}
+
+impl Stage {
+    pub(crate) fn new(parts: Option<Parts>) -> Self {
+        let guest = Mutex::new(None);
+        Self { parts, guest }
+    }
+
+    /// Runs one test. The first boots the guest.
+    pub(crate) fn run(&self, scenario: fn(&mut Guest) -> Result<()>) -> Result<()> {
+        // A test that panicked leaves a guest that the reset puts right.
+        let mut guest = self.guest.lock().unwrap_or_else(PoisonError::into_inner);
+        if guest.is_none() {
+            *guest = Some(self.boot()?);
+        }
+        let guest = guest.as_mut().context("there is no guest")?;
+        guest.sh(RESET).context("putting the guest back")?;
+        scenario(guest)
+    }
+
+    /// Ends the guest.
+    pub(crate) fn strike(&self) {
+        *self.guest.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    fn boot(&self) -> Result<Guest> {
+        let parts = self.parts.as_ref().context("WEIR_GUEST_DIR is not set")?;
+        Guest::boot(parts, Image::new(parts)?)
+    }
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The kernel side: loaded once, attached to any number of sites.
+
+use std::num::NonZeroU32;
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use aya::maps::{Array, HashMap, Map, Stack};
+use aya::programs::uprobe::{UProbeAttachLocation, UProbeAttachPoint, UProbeLink, UProbeScope};
+use aya::programs::{RawTracePoint, UProbe};
+use aya::{Ebpf, EbpfLoader};
+
+use crate::memory::{Lanes, Memory, PIECE};
+use crate::{Counts, Error};
+
+static OBJECT: &[u8] = aya::include_bytes_aligned!("probe.bpf.o");
+
+const MAGIC: u64 = u64::from_le_bytes(*b"WEIREVT1");
+const VERSION: u32 = 1;
+const FUNCTIONS: u32 = 16;
+const LIVE: u64 = 1;
+
+pub(crate) struct Kernel {
+    ebpf: Ebpf,
+}
+
+/// A function that is watched, until dropped.
+pub(crate) struct Attached {
+    _links: [UProbeLink; 2],
+}
+
+impl Kernel {
+    /// Loads the programs and sees to it that lanes are freed. Nothing is attached to any program yet.
+    pub(crate) fn load(lanes: Lanes) -> Result<(Self, Memory), Error> {
+        let pid_namespace = crate::doctor::host_namespace()?;
+        let mut ebpf = EbpfLoader::new()
+            .override_global("lanes", &lanes.lanes, true)
+            .override_global("events_per_lane", &lanes.events_per_lane, true)
+            .override_global("pid_namespace", &pid_namespace, true)
+            .override_global(
+                "is_aarch64",
+                &u32::from(cfg!(target_arch = "aarch64")),
+                true,
+            )
+            .map_max_entries("memory", lanes.pieces())
+            .map_max_entries("threads", lanes.lanes)
+            .map_max_entries("free_lanes", lanes.lanes)
+            .load(OBJECT)
+            .map_err(|error| Error::refused("creating maps", &error))?;
+        let memory = prepare(&mut ebpf, lanes)?;
+        for name in ["thread_exit", "thread_exec"] {
+            let program: &mut RawTracePoint = program(&mut ebpf, name);
+            program
+                .load()
+                .map_err(|error| Error::refused("loading the program", &error))?;
+            program
+                .attach(&name.replace("thread", "sched_process"))
+                .map_err(|error| Error::refused("attaching to the end of threads", &error))?;
+        }
+        for name in ["enter", "leave"] {
+            let program: &mut UProbe = program(&mut ebpf, name);
+            program
+                .load()
+                .map_err(|error| Error::refused("loading the program", &error))?;
+        }
+        Ok((Self { ebpf }, memory))
+    }
+
+    /// Watches the instruction at `offset` of a file, and the returns of the calls that came by it.
+    pub(crate) fn attach(
+        &mut self,
+        binary: &Path,
+        offset: u64,
+        function: u8,
+        process: Option<NonZeroU32>,
+    ) -> Result<Attached, Error> {
+        let cookie = u64::from(function) | process.map_or(0, |id| u64::from(id.get()) << 32);
+        // Returns first: a call whose entry is seen is then one whose return will be.
+        let mut attach = |name| {
+            let program: &mut UProbe = program(&mut self.ebpf, name);
+            let point = UProbeAttachPoint {
+                location: UProbeAttachLocation::AbsoluteOffset(offset),
+                cookie: Some(cookie),
+            };
+            // The kernel's own filter would see the first thread only.
+            let id = program.attach(point, binary, UProbeScope::AllProcesses)?;
+            program.take_link(id)
+        };
+        let refused = |error| Error::refused("attaching", &error);
+        let leave = attach("leave").map_err(refused)?;
+        let enter = attach("enter").map_err(refused)?;
+        Ok(Attached {
+            _links: [enter, leave],
+        })
+    }
+
+    /// The stack pointer at a thread's entry into a function, where it has been in one.
+    pub(crate) fn stack(&self, thread: u32, function: usize) -> Option<u64> {
+        let map = self.ebpf.map("threads").expect("of the object");
+        // The lane and what was entered, then the stack pointers.
+        let threads = HashMap::<_, u32, [u64; 1 + FUNCTIONS as usize]>::try_from(map).ok()?;
+        let thread = threads.get(&thread, 0).ok()?;
+        thread.get(1 + function).copied()
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        let map = self.ebpf.map("counts").expect("of the object");
+        let count = |index: u32| {
+            let array = Array::<_, u64>::try_from(map).ok()?;
+            array.get(&index, 0).ok()
+        };
+        Counts {
+            no_lane: count(0).unwrap_or_default(),
+            ended_by_stack: count(1).unwrap_or_default(),
+        }
+    }
+}
+
+fn program<'a, T>(ebpf: &'a mut Ebpf, name: &str) -> &'a mut T
+where
+    &'a mut T: TryFrom<&'a mut aya::programs::Program>,
+{
+    let program = ebpf.program_mut(name).expect("of the object");
+    program.try_into().ok().expect("of the object")
+}
+
+/// Writes the header, and names every lane as free.
+fn prepare(ebpf: &mut Ebpf, lanes: Lanes) -> Result<Memory, Error> {
+    let refused = |error| Error::refused("preparing the lanes", &error);
+    let mut header = [0u8; PIECE];
+    header[0..8].copy_from_slice(&MAGIC.to_ne_bytes());
+    header[8..12].copy_from_slice(&VERSION.to_ne_bytes());
+    header[12..16].copy_from_slice(&lanes.lanes.to_ne_bytes());
+    header[16..20].copy_from_slice(&lanes.events_per_lane.to_ne_bytes());
+    header[20..24].copy_from_slice(&FUNCTIONS.to_ne_bytes());
+    header[24..32].copy_from_slice(&LIVE.to_ne_bytes());
+    let map = ebpf.map_mut("memory").expect("of the object");
+    Array::<_, [u8; PIECE]>::try_from(&mut *map)
+        .and_then(|mut array| array.set(0, header, 0))
+        .map_err(refused)?;
+    let Map::Array(data) = map else {
+        unreachable!("of the object");
+    };
+    let memory = Memory::new(data.fd().as_fd(), lanes.length())?;
+    let free = ebpf.map_mut("free_lanes").expect("of the object");
+    let mut free = Stack::<_, u32>::try_from(free).map_err(refused)?;
+    // The lowest on top: the reader looks no further than the highest that was ever taken.
+    for lane in (0..lanes.lanes).rev() {
+        free.push(lane, 0).map_err(refused)?;
+    }
+    Ok(memory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_programs_are_far_below_what_the_kernel_takes_to_check() {
+        let loaded = Kernel::load(Lanes::default());
+        let Ok((mut kernel, _memory)) = loaded else {
+            return;
+        };
+        for name in ["enter", "leave"] {
+            let program: &mut UProbe = program(&mut kernel.ebpf, name);
+            let checked = program.info().expect("loaded");
+            // The kernel's limit is 1,000,000.
+            let checked = checked.verified_instruction_count();
+            assert!(
+                checked.is_none_or(|checked| checked < 100_000),
+                "{name}: {checked:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Probes and the files that they are in.
+
+use std::num::NonZeroU32;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::Error;
+use crate::kernel::{Attached, Kernel};
+use crate::memory::{Lanes, Memory};
+use crate::sweep::Sweep;
+use crate::symbol::{self, Site};
+
+/// How often files are looked at.
+const PACE: Duration = Duration::from_secs(1);
+
+/// A hot function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Probe {
+    /// Its id, 0 to 15; several probes may share one.
+    pub function: u8,
+    /// The program or the library that it is in. For another file system than ours, `/proc/PID/root/...`.
+    pub binary: PathBuf,
+    /// As the file has it or as its language writes it, or `0x...`: an offset in the file.
+    pub symbol: String,
+    /// Only this process; otherwise every process that runs the file, also those to come.
+    pub process: Option<NonZeroU32>,
+}
+
+/// What the kernel side counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Events of threads that found no free lane.
+    pub no_lane: u64,
+    /// Entries that found a call over whose return was not seen.
+    pub ended_by_stack: u64,
+}
+
+/// Something that happened to a watched file.
+#[derive(Debug)]
+pub enum Change {
+    /// It was replaced: new processes are watched too. The functions of the one before stay watched.
+    Replaced(Site),
+    /// It was replaced, and what there is now cannot be watched.
+    Lost(Error),
+}
+
+struct Watched {
+    probe: Probe,
+    identity: Option<Identity>,
+    site: Site,
+    now: Option<Attached>,
+    /// Of the file before: its processes may still be running.
+    before: Option<Attached>,
+}
+
+/// Tells a file from one that replaced it, and from itself written anew.
+type Identity = [i64; 5];
+
+/// Functions that are watched, until dropped.
+pub struct Uprobes {
+    kernel: Kernel,
+    watched: Vec<Watched>,
+    memory: Arc<Memory>,
+    lanes: u32,
+    sweep: Sweep,
+    looked: Instant,
+}
+
+impl Uprobes {
+    /// Watches each of `probes`, or none.
+    pub fn attach(probes: &[Probe], lanes: Lanes) -> Result<(Self, Arc<Memory>), Error> {
+        let lanes = lanes.check()?;
+        crate::doctor::ready()?;
+        let found = probes
+            .iter()
+            .map(|probe| Ok((probe.clone(), find(probe)?)))
+            .collect::<Result<Vec<_>, Error>>()?;
+        let (mut kernel, memory) = Kernel::load(lanes)?;
+        let watched = found
+            .into_iter()
+            .map(|(probe, (identity, site))| {
+                let now = Some(watch(&mut kernel, &probe, &site)?);
+                Ok(Watched {
+                    probe,
+                    identity,
+                    site,
+                    now,
+                    before: None,
+                })
+            })
+            .collect::<Result<Vec<_>, Error>>()?;
+        let memory = Arc::new(memory);
+        let uprobes = Self {
+            kernel,
+            watched,
+            memory: Arc::clone(&memory),
+            lanes: lanes.lanes,
+            sweep: Sweep::default(),
+            looked: Instant::now(),
+        };
+        Ok((uprobes, memory))
+    }
+
+    /// Where each probe is.
+    pub fn sites(&self) -> impl Iterator<Item = (&Probe, &Site)> {
+        self.watched.iter().map(|one| (&one.probe, &one.site))
+    }
+
+    /// What the kernel side counted since the start.
+    pub fn counts(&self) -> Counts {
+        self.kernel.counts()
+    }
+
+    /// Looks whether files were replaced and watches the new ones, and whether calls are over that no event ended.
+    /// To be called as often as is handy: it looks at most once a second.
+    pub fn refresh(&mut self) -> Vec<Change> {
+        if self.looked.elapsed() < PACE {
+            return Vec::new();
+        }
+        self.looked = Instant::now();
+        self.sweep.look(&self.kernel, &self.memory, self.lanes);
+        let Self {
+            kernel, watched, ..
+        } = self;
+        watched
+            .iter_mut()
+            .filter_map(|one| one.refresh(kernel))
+            .collect()
+    }
+}
+
+impl Watched {
+    /// A file that is gone may be one that is being replaced: it is waited for.
+    fn refresh(&mut self, kernel: &mut Kernel) -> Option<Change> {
+        let identity = identity(&self.probe.binary)?;
+        if self.identity == Some(identity) {
+            return None;
+        }
+        // The same file, written anew: the kernel would go on to stop programs where the function was.
+        if self
+            .identity
+            .is_some_and(|before| before[..2] == identity[..2])
+        {
+            self.now = None;
+        }
+        self.identity = Some(identity);
+        let attached = find(&self.probe).and_then(|(identity, site)| {
+            self.identity = identity;
+            Ok((watch(kernel, &self.probe, &site)?, site))
+        });
+        match attached {
+            Ok((attached, site)) => {
+                if let Some(before) = self.now.replace(attached) {
+                    self.before = Some(before);
+                }
+                self.site = site.clone();
+                Some(Change::Replaced(site))
+            }
+            Err(error) => Some(Change::Lost(error)),
+        }
+    }
+}
+
+fn find(probe: &Probe) -> Result<(Option<Identity>, Site), Error> {
+    if probe.function >= 16 {
+        return Err(Error::Symbol {
+            binary: probe.binary.clone(),
+            symbol: probe.symbol.clone(),
+            reason: format!("function id {}: 0 to 15", probe.function),
+        });
+    }
+    // Before it is read: a change while it is read is then seen at the next look.
+    let identity = identity(&probe.binary);
+    Ok((identity, symbol::find(&probe.binary, &probe.symbol)?))
+}
+
+fn watch(kernel: &mut Kernel, probe: &Probe, site: &Site) -> Result<Attached, Error> {
+    kernel.attach(&probe.binary, site.offset, probe.function, probe.process)
+}
+
+fn identity(file: &Path) -> Option<Identity> {
+    let file = std::fs::metadata(file).ok()?;
+    Some([
+        file.dev() as i64,
+        file.ino() as i64,
+        file.size() as i64,
+        file.mtime(),
+        file.mtime_nsec(),
+    ])
+}
