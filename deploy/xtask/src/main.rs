@@ -8,6 +8,7 @@
 //!                             feeds   projects, items and rules for real hosts
 //!                             bench   what Weir costs beside its peers
 //!                             keep    the figures that tests hold
+//!                             probe   what the governor runs in the kernel
 //!                             experiments   every policy on every workload, SIMULATED
 //! ```
 
@@ -18,6 +19,7 @@ mod experiments;
 mod feeds;
 mod keep;
 mod lab;
+mod probe;
 mod sizes;
 mod test;
 mod tools;
@@ -56,6 +58,8 @@ enum Command {
     Lab(lab::Args),
     /// Measure fuel, host calls and sizes again and keep them as what tests expect
     Keep,
+    /// Compile the part of the governor that runs in the kernel; needs clang 14
+    Probe(probe::Args),
     /// Build weir_filter.wasm and check its size
     BuildFilter,
 }
@@ -81,6 +85,7 @@ fn run(command: Command) -> Result<()> {
         Command::Experiments(args) => experiments::run(&workspace, &args),
         Command::Feeds(args) => feeds::run(&workspace, &args),
         Command::Lab(args) => lab::run(&workspace, &args),
+        Command::Probe(args) => probe::run(&workspace, &args),
         Command::Keep => keep::run(&workspace),
         Command::BuildFilter => build_filter::run(&workspace).map(drop),
     }
