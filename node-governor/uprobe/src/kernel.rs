@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use aya::maps::{Array, Map, Stack};
+use aya::maps::{Array, HashMap, Map, Stack};
 use aya::programs::uprobe::{UProbeAttachLocation, UProbeAttachPoint, UProbeLink, UProbeScope};
 use aya::programs::{RawTracePoint, UProbe};
 use aya::{Ebpf, EbpfLoader};
@@ -94,6 +94,15 @@ impl Kernel {
         })
     }
 
+    /// The stack pointer at a thread's entry into a function, where it has been in one.
+    pub(crate) fn stack(&self, thread: u32, function: usize) -> Option<u64> {
+        let map = self.ebpf.map("threads").expect("of the object");
+        // The lane and what was entered, then the stack pointers.
+        let threads = HashMap::<_, u32, [u64; 1 + FUNCTIONS as usize]>::try_from(map).ok()?;
+        let thread = threads.get(&thread, 0).ok()?;
+        thread.get(1 + function).copied()
+    }
+
     pub(crate) fn counts(&self) -> Counts {
         let map = self.ebpf.map("counts").expect("of the object");
         let count = |index: u32| {
@@ -140,4 +149,27 @@ fn prepare(ebpf: &mut Ebpf, lanes: Lanes) -> Result<Memory, Error> {
         free.push(lane, 0).map_err(refused)?;
     }
     Ok(memory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_programs_are_far_below_what_the_kernel_takes_to_check() {
+        let loaded = Kernel::load(Lanes::default());
+        let Ok((mut kernel, _memory)) = loaded else {
+            return;
+        };
+        for name in ["enter", "leave"] {
+            let program: &mut UProbe = program(&mut kernel.ebpf, name);
+            let checked = program.info().expect("loaded");
+            // The kernel's limit is 1,000,000.
+            let checked = checked.verified_instruction_count();
+            assert!(
+                checked.is_none_or(|checked| checked < 100_000),
+                "{name}: {checked:?}"
+            );
+        }
+    }
 }

@@ -15,6 +15,7 @@ mod doctor;
 mod error;
 mod kernel;
 mod memory;
+mod sweep;
 mod symbol;
 mod uprobes;
 

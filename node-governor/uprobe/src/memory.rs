@@ -73,7 +73,7 @@ impl Memory {
     pub(crate) fn new(map: BorrowedFd<'_>, length: usize) -> Result<Self, Error> {
         let map = MmapOptions::new()
             .len(length)
-            .map_raw_read_only(map.as_raw_fd())
+            .map_raw(map.as_raw_fd())
             .map_err(Error::Map)?;
         Ok(Self { map })
     }
@@ -87,18 +87,71 @@ impl Memory {
     /// whole, and none is older than those before it.
     pub fn read_at(&self, offset: u64, to: &mut [u8]) -> io::Result<()> {
         let end = offset.checked_add(to.len() as u64);
-        if offset % 8 != 0 || to.len() % 8 != 0 || end.is_none_or(|end| end > self.length()) {
+        if !offset.is_multiple_of(8)
+            || !to.len().is_multiple_of(8)
+            || end.is_none_or(|end| end > self.length())
+        {
             let text = format!("{} bytes at {offset} of {}", to.len(), self.length());
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
         for (index, word) in to.chunks_exact_mut(8).enumerate() {
-            let at = offset as usize + index * 8;
-            // SAFETY: `at + 8` is within the mapping, which is page aligned, lives as long as `self` and is of a
-            // kernel array that never shrinks. The other writer is the kernel, word by word.
-            let value = unsafe { AtomicU64::from_ptr(self.map.as_mut_ptr().add(at).cast()) }
+            let value = self
+                .word(offset as usize + index * 8)
                 .load(Ordering::Acquire);
             word.copy_from_slice(&value.to_ne_bytes());
         }
         Ok(())
     }
+
+    /// Calls that have not ended.
+    pub(crate) fn running(&self, lanes: u32) -> impl Iterator<Item = Running> + '_ {
+        (0..lanes).flat_map(move |lane| {
+            let owner = self.word(head(lane)).load(Ordering::Acquire);
+            let functions = if owner == 0 { 0..0 } else { 0..16 };
+            functions.filter_map(move |function| {
+                let since = self.word(since(lane, function)).load(Ordering::Acquire);
+                (since != 0).then_some(Running {
+                    lane,
+                    process: owner as u32,
+                    thread: (owner >> 32) as u32,
+                    function,
+                    since,
+                })
+            })
+        })
+    }
+
+    /// Says that a call is over, unless the kernel side has said more of it by now.
+    pub(crate) fn end(&self, call: &Running) {
+        let word = self.word(since(call.lane, call.function));
+        let _ = word.compare_exchange(call.since, 0, Ordering::AcqRel, Ordering::Relaxed);
+    }
+
+    fn word(&self, at: usize) -> &AtomicU64 {
+        assert!(
+            at.is_multiple_of(8) && at + 8 <= self.map.len(),
+            "within the memory"
+        );
+        // SAFETY: `at` was checked; the mapping is page aligned, lives as long as `self` and is of a kernel array,
+        // which never shrinks. The kernel's writes are of whole words too.
+        unsafe { AtomicU64::from_ptr(self.map.as_mut_ptr().add(at).cast()) }
+    }
+}
+
+/// A call that has not ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Running {
+    pub(crate) lane: u32,
+    pub(crate) process: u32,
+    pub(crate) thread: u32,
+    pub(crate) function: usize,
+    pub(crate) since: u64,
+}
+
+fn head(lane: u32) -> usize {
+    HEADER + lane as usize * 256
+}
+
+fn since(lane: u32, function: usize) -> usize {
+    head(lane) + 128 + function * 8
 }

@@ -4,11 +4,13 @@
 use std::num::NonZeroU32;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::Error;
 use crate::kernel::{Attached, Kernel};
 use crate::memory::{Lanes, Memory};
+use crate::sweep::Sweep;
 use crate::symbol::{self, Site};
 
 /// How often files are looked at.
@@ -49,7 +51,7 @@ struct Watched {
     probe: Probe,
     identity: Option<Identity>,
     site: Site,
-    now: Attached,
+    now: Option<Attached>,
     /// Of the file before: its processes may still be running.
     before: Option<Attached>,
 }
@@ -61,12 +63,15 @@ type Identity = [i64; 5];
 pub struct Uprobes {
     kernel: Kernel,
     watched: Vec<Watched>,
+    memory: Arc<Memory>,
+    lanes: u32,
+    sweep: Sweep,
     looked: Instant,
 }
 
 impl Uprobes {
     /// Watches each of `probes`, or none.
-    pub fn attach(probes: &[Probe], lanes: Lanes) -> Result<(Self, Memory), Error> {
+    pub fn attach(probes: &[Probe], lanes: Lanes) -> Result<(Self, Arc<Memory>), Error> {
         let lanes = lanes.check()?;
         crate::doctor::ready()?;
         let found = probes
@@ -77,7 +82,7 @@ impl Uprobes {
         let watched = found
             .into_iter()
             .map(|(probe, (identity, site))| {
-                let now = watch(&mut kernel, &probe, &site)?;
+                let now = Some(watch(&mut kernel, &probe, &site)?);
                 Ok(Watched {
                     probe,
                     identity,
@@ -87,9 +92,13 @@ impl Uprobes {
                 })
             })
             .collect::<Result<Vec<_>, Error>>()?;
+        let memory = Arc::new(memory);
         let uprobes = Self {
             kernel,
             watched,
+            memory: Arc::clone(&memory),
+            lanes: lanes.lanes,
+            sweep: Sweep::default(),
             looked: Instant::now(),
         };
         Ok((uprobes, memory))
@@ -105,13 +114,14 @@ impl Uprobes {
         self.kernel.counts()
     }
 
-    /// Looks whether files were replaced and watches the new ones. To be called as often as is handy: it looks at
-    /// most once a second.
+    /// Looks whether files were replaced and watches the new ones, and whether calls are over that no event ended.
+    /// To be called as often as is handy: it looks at most once a second.
     pub fn refresh(&mut self) -> Vec<Change> {
         if self.looked.elapsed() < PACE {
             return Vec::new();
         }
         self.looked = Instant::now();
+        self.sweep.look(&self.kernel, &self.memory, self.lanes);
         let Self {
             kernel, watched, ..
         } = self;
@@ -129,6 +139,13 @@ impl Watched {
         if self.identity == Some(identity) {
             return None;
         }
+        // The same file, written anew: the kernel would go on to stop programs where the function was.
+        if self
+            .identity
+            .is_some_and(|before| before[..2] == identity[..2])
+        {
+            self.now = None;
+        }
         self.identity = Some(identity);
         let attached = find(&self.probe).and_then(|(identity, site)| {
             self.identity = identity;
@@ -136,7 +153,9 @@ impl Watched {
         });
         match attached {
             Ok((attached, site)) => {
-                self.before = Some(std::mem::replace(&mut self.now, attached));
+                if let Some(before) = self.now.replace(attached) {
+                    self.before = Some(before);
+                }
                 self.site = site.clone();
                 Some(Change::Replaced(site))
             }

@@ -42,6 +42,16 @@ __attribute__((noinline, noclone)) long stayer(void)
 		pause();
 }
 
+/* Calls it from further down the stack. */
+__attribute__((noinline, noclone)) long below(long depth)
+{
+	char room[4096];
+	__asm__ volatile("" : : "r"(room) : "memory");
+	long sum = jumper(depth);
+	__asm__ volatile("" : : "r"(room) : "memory");
+	return sum;
+}
+
 static long count;
 
 static void *run(void *unused)
@@ -89,7 +99,11 @@ int main(void)
 			if (!setjmp(out))
 				jumper(depth);
 		} else if (sscanf(line, "return %d", &depth) == 1) {
-			jumper(-1);
+			for (int i = 0; i < depth; i++)
+				jumper(-1);
+		} else if (sscanf(line, "below %d", &depth) == 1) {
+			for (int i = 0; i < depth; i++)
+				below(-1);
 		} else {
 			stayer();
 		}

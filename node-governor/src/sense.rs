@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//! From files to what is planned with.
+//!
+//! ```text
+//!  lanes of hot functions ── events ──┐ (whose thread is where: threads)
+//!  proc/stat ── utilisation ──────────┼──> Sensed
+//!  hot calls, or a page of metrics ── tail ─┘        powercap ── energy ──> shown only
+//! ```
+
+pub mod energy;
+pub mod events;
+mod tail;
+mod threads;
+mod utilisation;
+
+use std::time::Duration;
+
+use crate::config::Config;
+use crate::plan::Node;
+use crate::root::Root;
+use crate::sensed::{Nanos, Sensed};
+use events::{Counts, Events};
+pub use tail::Measured;
+use tail::Tails;
+use utilisation::Utilisation;
+
+/// Everything that is read once a tick.
+#[derive(Debug)]
+pub struct Sense {
+    events: Events,
+    utilisation: Utilisation,
+    tail: Tails,
+}
+
+impl Sense {
+    /// Opens what there is; makes the file that producers write to.
+    pub fn open(config: &Config, root: &Root, node: &Node) -> Result<Sense, events::Error> {
+        let numbers: Vec<u32> = node.cores.iter().map(|core| core.number).collect();
+        Ok(Sense {
+            events: Events::open(&config.events, root, &numbers, config.tick)?,
+            utilisation: Utilisation::new(root, &numbers),
+            tail: Tails::new(&config.tail),
+        })
+    }
+
+    /// Where a latency that is measured elsewhere is put.
+    pub fn measured(&self) -> Measured {
+        self.tail.measured()
+    }
+
+    /// What was lost, refused or freed so far.
+    pub fn counts(&self) -> &Counts {
+        self.events.counts()
+    }
+
+    /// Fills in everything but which cores are online. Allocates nothing once the buffers have grown.
+    pub fn sense(&mut self, now: Nanos, sensed: &mut Sensed) {
+        sensed.now = now;
+        self.events.sense(now, sensed);
+        self.utilisation.sense(now, sensed);
+        self.tail.sense(now, sensed);
+    }
+
+    /// Once a second: whether the file of events is still the one that producers find.
+    pub fn look(&mut self, now: Nanos) {
+        self.events.look(now);
+    }
+}
+
+/// `CLOCK_MONOTONIC`, as producers read it.
+pub fn now() -> Nanos {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let seconds = Duration::from_secs(time.tv_sec.unsigned_abs());
+    Nanos((seconds + Duration::from_nanos(time.tv_nsec.unsigned_abs())).as_nanos() as u64)
+}
