@@ -22,11 +22,12 @@ pub struct Spread {
 pub type Measure = fn(&Turn) -> f64;
 
 /// Those of the tables, by name.
-pub const MEASURES: [(&str, Measure); 4] = [
+pub const MEASURES: [(&str, Measure); 5] = [
     ("p50", |turn| turn.p50_us),
     ("p95", |turn| turn.p95_us),
     ("p99", |turn| turn.p99_us),
     ("mean", |turn| turn.mean_us),
+    ("CPU", |turn| turn.cpu_us),
 ];
 
 impl Spread {
@@ -101,13 +102,9 @@ mod tests {
         Turn {
             start,
             round,
-            load: Load::Light,
             way,
-            queries: 1,
             p50_us,
-            p95_us: 0.0,
-            p99_us: 0.0,
-            mean_us: 0.0,
+            ..Turn::default()
         }
     }
 

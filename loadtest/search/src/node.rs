@@ -10,6 +10,7 @@ use std::time::Duration;
 use anyhow::Result;
 use serde::Deserialize;
 use weir_stage::processes::Processes;
+use weir_stage::usage::Process;
 
 use crate::index::{self, java};
 use crate::way::{HOT, Way};
@@ -31,6 +32,8 @@ pub struct Node {
     pub way: Way,
     /// Where it is asked.
     pub address: SocketAddr,
+    /// What it costs.
+    pub process: Process,
 }
 
 #[derive(Deserialize)]
@@ -67,7 +70,7 @@ pub fn start(
         .arg(&programs.node)
         .arg("serve")
         .args([&places.folder, &ports]);
-    processes.start(way.name(), command)?;
+    let process = processes.start(way.name(), command)?;
     let what = format!("readiness of {}", way.name());
     let found: Ports = processes.wait_until(&what, START, || {
         serde_json::from_slice(&fs::read(&ports).ok()?).ok()
@@ -75,6 +78,7 @@ pub fn start(
     Ok(Node {
         way,
         address: found.http,
+        process,
     })
 }
 

@@ -9,6 +9,7 @@ use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use serde::Serialize;
 use weir_stage::interrupt;
+use weir_stage::usage::Process;
 
 use crate::client::Client;
 use crate::node::Node;
@@ -38,6 +39,8 @@ pub struct Turn {
     pub p99_us: f64,
     /// On average.
     pub mean_us: f64,
+    /// CPU time of the engine, all its threads, for one query on average.
+    pub cpu_us: f64,
 }
 
 /// Seeds of what is asked. Turns of one round and load ask the same.
@@ -54,6 +57,7 @@ pub struct Asked<'a> {
 struct Engine {
     way: Way,
     client: Client,
+    process: Process,
 }
 
 /// Measures one start. Returns the turns, and how many queries each engine has answered.
@@ -72,6 +76,7 @@ pub async fn run(
         engines.push(Engine {
             way: node.way,
             client,
+            process: node.process,
         });
     }
     let warm_up = asked.bodies(Load::Mixed, asked.plan.warm_up, start, u32::MAX);
@@ -85,9 +90,19 @@ pub async fn run(
             let bodies = asked.bodies(load, asked.plan.lead + asked.plan.turn, start, round);
             engines.shuffle(&mut order);
             for engine in &mut engines {
-                let took = engine.ask(&bodies).await?;
-                let measured = took.get(asked.plan.lead..).unwrap_or_default();
-                turns.push(Turn::of(start, round, load, engine.way, measured));
+                let (lead, measured) = bodies.split_at(asked.plan.lead);
+                engine.ask(lead).await?;
+                let before = engine.process.cpu()?;
+                let took = engine.ask(measured).await?;
+                let cpu = engine.process.cpu()?.saturating_sub(before);
+                let turn = Turn {
+                    start,
+                    round,
+                    load,
+                    way: engine.way,
+                    ..Turn::of(&took, cpu)
+                };
+                turns.push(turn);
             }
         }
         tell(round);
@@ -120,24 +135,42 @@ impl Engine {
     }
 }
 
+impl Default for Turn {
+    fn default() -> Self {
+        Self {
+            start: 0,
+            round: 0,
+            load: Load::Light,
+            way: Way::Pure,
+            queries: 0,
+            p50_us: 0.0,
+            p95_us: 0.0,
+            p99_us: 0.0,
+            mean_us: 0.0,
+            cpu_us: 0.0,
+        }
+    }
+}
+
 impl Turn {
-    fn of(start: u32, round: u32, load: Load, way: Way, took: &[Duration]) -> Self {
-        let mut us: Vec<f64> = took.iter().map(|took| took.as_secs_f64() * 1e6).collect();
+    /// The figures of a turn, whichever it was.
+    fn of(took: &[Duration], cpu: Duration) -> Self {
+        let micros = |time: &Duration| time.as_secs_f64() * 1e6;
+        let mut us: Vec<f64> = took.iter().map(micros).collect();
         us.sort_by(f64::total_cmp);
         let percentile = |share: f64| {
             let rank = (share * us.len() as f64).ceil() as usize;
             us.get(rank.saturating_sub(1)).copied().unwrap_or(f64::NAN)
         };
+        let each = us.len() as f64;
         Self {
-            start,
-            round,
-            load,
-            way,
             queries: us.len(),
             p50_us: percentile(0.5),
             p95_us: percentile(0.95),
             p99_us: percentile(0.99),
-            mean_us: us.iter().sum::<f64>() / us.len() as f64,
+            mean_us: us.iter().sum::<f64>() / each,
+            cpu_us: micros(&cpu) / each,
+            ..Self::default()
         }
     }
 }
@@ -149,9 +182,15 @@ mod tests {
     #[test]
     fn a_turn_is_told_by_values_that_occurred_and_their_mean() {
         let took: Vec<Duration> = (1..=200).rev().map(Duration::from_micros).collect();
-        let turn = Turn::of(0, 0, Load::Light, Way::Pure, &took);
-        let told = [turn.p50_us, turn.p95_us, turn.p99_us, turn.mean_us];
-        let wanted = [100.0, 190.0, 198.0, 100.5];
+        let turn = Turn::of(&took, Duration::from_millis(1));
+        let told = [
+            turn.p50_us,
+            turn.p95_us,
+            turn.p99_us,
+            turn.mean_us,
+            turn.cpu_us,
+        ];
+        let wanted = [100.0, 190.0, 198.0, 100.5, 5.0];
         for (told, wanted) in told.into_iter().zip(wanted) {
             assert!((told - wanted).abs() < 1e-6, "{told} is not {wanted}");
         }

@@ -69,21 +69,20 @@ mod tests {
     #[test]
     fn a_way_that_was_not_measured_has_no_row_and_pure_no_ratio() {
         let turn = |way, us| Turn {
-            start: 0,
-            round: 0,
             load: Load::Mixed,
             way,
-            queries: 1,
             p50_us: us,
             p95_us: us,
             p99_us: us,
             mean_us: us,
+            cpu_us: us,
+            ..Turn::default()
         };
         let text = markdown(&[turn(Way::Pure, 2_000.0), turn(Way::Instrumented, 2_100.0)]);
         let rows: Vec<&str> = text.lines().filter(|line| line.contains("2.")).collect();
         assert_eq!(rows.len(), 2, "{text}");
         assert!(rows[0].starts_with("| pure | 2.00 (2.00–2.00) |"), "{text}");
-        assert!(rows[0].ends_with("|  |  |  |  |"), "{text}");
+        assert!(rows[0].ends_with("|  |  |  |  |  |"), "{text}");
         assert!(rows[1].ends_with("| 1.050 (1.050–1.050) |"), "{text}");
         assert!(!text.contains("scheduled"));
     }

@@ -19,7 +19,9 @@ const SHARDS: usize = 2;
 
 fn built(variable: &str) -> PathBuf {
     let path = env::var_os(variable).map(PathBuf::from);
-    path.unwrap_or_else(|| panic!("{variable} is not set: `cargo xtask test` builds it and sets it"))
+    path.unwrap_or_else(|| {
+        panic!("{variable} is not set: `cargo xtask test` builds it and sets it")
+    })
 }
 
 #[test]
