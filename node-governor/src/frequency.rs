@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Policies that choose core frequencies. A new one is a file, a variant and an arm.
 
+pub mod adaptive;
 mod average;
 pub mod iso_latency;
 pub mod multi_state;
@@ -152,6 +153,8 @@ pub enum Policy {
     IsoLatency(iso_latency::IsoLatency),
     /// Slow, then fast; the time between follows the service's latency.
     SlowToFast(slow_to_fast::SlowToFast),
+    /// By what calls have needed so far and what the target leaves for them.
+    Adaptive(adaptive::Adaptive),
 }
 
 impl Policy {
@@ -165,6 +168,7 @@ impl Policy {
             Self::MultiState(policy) => policy,
             Self::IsoLatency(policy) => policy,
             Self::SlowToFast(policy) => policy,
+            Self::Adaptive(policy) => policy,
         }
     }
 

@@ -6,13 +6,16 @@
 //!                                             (pure)           (on change; remembers what it found)
 //! ```
 //!
-//! [`plan`] and [`frequency`] have no clock, files or generators of their own: the simulator runs the same code.
+//! [`plan`], [`frequency`] and [`cores`] have no clock, files or generators of their own: the simulator runs the same code.
 
 pub mod apply;
 pub mod book;
 pub mod config;
 #[deny(clippy::disallowed_methods)]
+pub mod cores;
+#[deny(clippy::disallowed_methods)]
 pub mod frequency;
+pub mod jobs;
 #[deny(clippy::disallowed_methods)]
 pub mod plan;
 pub mod root;

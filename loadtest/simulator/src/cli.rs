@@ -4,6 +4,7 @@
 mod cell;
 mod document001;
 mod jobs;
+mod node;
 mod overload;
 mod print;
 mod progress;
@@ -35,6 +36,9 @@ enum Command {
     Document001(document001::Document001),
     /// Overload policies side by side, below saturation and beyond it
     Overload(overload::Args),
+    /// One SIMULATED machine: cores, frequencies, and the energy of a MODEL
+    #[command(subcommand)]
+    Node(node::Node),
     /// Search for the parameters that bring out document 001's production row
     Fit(document001::Fit),
 }
@@ -58,6 +62,7 @@ impl Cli {
             Command::Document001(args) => args.run(),
             Command::Workload(Workload::Overload(args)) => args.write(),
             Command::Overload(args) => args.run(),
+            Command::Node(node) => node.run(),
             Command::Fit(args) => args.run(),
         }
     }

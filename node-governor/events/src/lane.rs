@@ -42,11 +42,13 @@ impl Lane {
     }
 
     /// Whether it is still worth writing: neither has the file been replaced nor the lane been taken away.
+    #[inline]
     pub(crate) fn is_mine(&self, words: &impl Words) -> bool {
         words.load(STATE) == LIVE && words.load(self.head + OWNER) == self.owner
     }
 
     /// Writes an event, and whether the function runs from now on.
+    #[inline]
     pub(crate) fn record(&mut self, words: &impl Words, event: &Event) {
         let since = match event.kind {
             Kind::Enter => event.time_ns,
@@ -85,6 +87,7 @@ pub(crate) struct Calls {
 
 impl Calls {
     /// Counts a call; whether it is the outermost.
+    #[inline]
     pub(crate) fn enter(&mut self, function: FunctionId) -> bool {
         let depth = &mut self.depth[function.index()];
         *depth += 1;
@@ -92,15 +95,27 @@ impl Calls {
     }
 
     /// When the outermost call began.
+    #[inline]
     pub(crate) fn began(&mut self, function: FunctionId, now_ns: u64) {
         self.since_ns[function.index()] = now_ns;
     }
 
     /// Counts its end; whether it was the outermost.
+    #[inline]
     pub(crate) fn leave(&mut self, function: FunctionId) -> bool {
         let depth = &mut self.depth[function.index()];
         *depth = depth.saturating_sub(1);
         *depth == 0
+    }
+
+    /// Whether it is running.
+    pub(crate) fn is_in(&self, function: FunctionId) -> bool {
+        self.depth[function.index()] > 0
+    }
+
+    /// When the outermost call began, of a function that is running.
+    pub(crate) fn since(&self, function: FunctionId) -> u64 {
+        self.since_ns[function.index()]
     }
 
     /// Says in a new lane what has been running since before it was claimed.
@@ -109,9 +124,9 @@ impl Calls {
             let Some(function) = FunctionId::new(number) else {
                 continue;
             };
-            if self.depth[function.index()] > 0 {
+            if self.is_in(function) {
                 let event = Event {
-                    time_ns: self.since_ns[function.index()],
+                    time_ns: self.since(function),
                     kind: Kind::Enter,
                     function,
                     core,

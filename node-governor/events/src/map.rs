@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The file in this process's memory. All unsafe code of the crate is here.
+//! The file in this process's memory, and what is asked of the system for each event. All unsafe code is here.
 
 #![allow(unsafe_code)]
 
 use std::fs::File;
 use std::io;
+use std::mem::MaybeUninit;
+use std::slice;
 use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,30 +17,39 @@ use crate::words::Words;
 /// The whole file, shared with all who have it mapped.
 #[derive(Debug)]
 pub(crate) struct Map {
-    memory: MmapRaw,
+    /// Of `memory`: not to be given away for longer than `self` lives.
+    words: &'static [AtomicU64],
+    /// Unmaps it when dropped.
+    _memory: MmapRaw,
 }
 
 impl Map {
+    /// The first bytes of the file, which must be that long.
     pub(crate) fn new(file: &File, bytes: u64) -> io::Result<Map> {
         let bytes = usize::try_from(bytes).map_err(io::Error::other)?;
         let memory = MmapOptions::new().len(bytes).map_raw(file)?;
-        Ok(Map { memory })
+        // SAFETY: mapped, readable and writable, for as long as `memory` is kept, which is as long as the slice;
+        // aligned as the page it begins with; every process that has it mapped uses atomic words alone.
+        let words = unsafe { slice::from_raw_parts(memory.as_ptr().cast(), bytes / 8) };
+        Ok(Map {
+            words,
+            _memory: memory,
+        })
     }
 
+    #[inline]
     fn word(&self, offset: u64) -> &AtomicU64 {
-        let offset = offset as usize;
-        assert!(offset.is_multiple_of(8) && offset < self.memory.len() - 7);
-        // SAFETY: mapped, readable and writable, for as long as `self` lives; within its length and aligned, as
-        // the page that it begins with; every process that has it mapped uses atomic words alone.
-        unsafe { AtomicU64::from_ptr(self.memory.as_mut_ptr().add(offset).cast()) }
+        &self.words[offset as usize / 8]
     }
 }
 
 impl Words for Map {
+    #[inline]
     fn load(&self, offset: u64) -> u64 {
         self.word(offset).load(Ordering::Acquire)
     }
 
+    #[inline]
     fn store(&self, offset: u64, word: u64) {
         self.word(offset).store(word, Ordering::Release);
     }
@@ -50,10 +61,30 @@ impl Words for Map {
     }
 }
 
+/// `CLOCK_MONOTONIC`, which every Linux has.
+#[inline]
+pub(crate) fn now_ns() -> u64 {
+    let mut now = MaybeUninit::<libc::timespec>::zeroed();
+    // SAFETY: there is room for what is written; a timespec may be all zeros, should nothing be.
+    let now = unsafe {
+        libc::clock_gettime(libc::CLOCK_MONOTONIC, now.as_mut_ptr());
+        now.assume_init()
+    };
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// The core that this thread runs on.
+#[inline]
+pub(crate) fn core() -> Option<u16> {
+    // SAFETY: it takes nothing and returns a number.
+    u16::try_from(unsafe { libc::sched_getcpu() }).ok()
+}
+
 static FORKS: AtomicU64 = AtomicU64::new(0);
 
 /// How many forks are between this process and the one that first asked: what a thread owned before one belongs
 /// to its twin in the parent.
+#[inline]
 pub(crate) fn forks() -> u64 {
     FORKS.load(Ordering::Relaxed)
 }

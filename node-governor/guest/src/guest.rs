@@ -20,6 +20,7 @@ use crate::line::Line;
 use crate::monitor::Monitor;
 use crate::parts::Parts;
 use crate::ssdt;
+use crate::transitions::{self, Transitions};
 
 /// QEMU connects at once, or ends with an error.
 const CONNECTS_WITHIN: Duration = Duration::from_secs(60);
@@ -139,7 +140,7 @@ impl Guest {
     /// It does not hold within half a minute of the guest's time, or the guest is gone.
     pub fn wait_until(&mut self, condition: &str) -> Result<()> {
         let script = format!(
-            "n=0\nuntil {condition}; do n=$((n+1)); [ $n -lt 600 ] || exit 1; usleep 50000; done"
+            "n=0\nuntil {condition}; do n=$((n+1)); [ $n -lt 300 ] || exit 1; usleep 100000; done"
         );
         self.sh(&script)
             .with_context(|| format!("`{condition}` did not come true"))?;
@@ -152,6 +153,23 @@ impl Guest {
     /// They cannot be read.
     pub fn cores(&mut self) -> Result<BTreeMap<usize, Core>> {
         cores::parse(&self.sh(cores::SCRIPT)?)
+    }
+
+    /// How often a core has changed its frequency since [`forget_transitions`](Self::forget_transitions).
+    ///
+    /// # Errors
+    /// The kernel keeps no account of it.
+    pub fn transitions(&mut self, core: usize) -> Result<Transitions> {
+        transitions::parse(&self.sh(&format!("cat {}", transitions::file(core)))?)
+    }
+
+    /// Begins the accounts of all cores anew.
+    ///
+    /// # Errors
+    /// The kernel keeps none.
+    pub fn forget_transitions(&mut self) -> Result<()> {
+        self.sh("for stats in /sys/devices/system/cpu/cpu?/cpufreq/stats; do echo 1 > $stats/reset; done")?;
+        Ok(())
     }
 
     /// What each core's register says of its frequency, from outside. A core that is offline keeps

@@ -20,9 +20,11 @@ mod line;
 mod monitor;
 mod parts;
 mod ssdt;
+mod transitions;
 
 pub use cores::{CORES, Core};
 pub use guest::{Answer, Guest};
 pub use image::Image;
 pub use parts::Parts;
 pub use ssdt::FREQUENCIES_KHZ;
+pub use transitions::Transitions;

@@ -71,7 +71,7 @@ section! {
     /// `slow_to_fast`
     SlowToFast {
         target: Option<Text>, idle: Option<Text>, slow: Option<Text>, fast: Option<Text>,
-        gain: Option<Text>, stale: Option<Text>,
+        settle: Option<Text>, stale: Option<Text>,
     }
 }
 section! {

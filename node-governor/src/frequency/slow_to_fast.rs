@@ -4,8 +4,8 @@
 //! After Haque et al., *Exploiting heterogeneity for tail latency and energy efficiency*, MICRO 2017, as Medeiros,
 //! *Profile-guided frequency scaling for search workloads*, section 2.3.3, sums it up: a feedback computes the time
 //! after which a call moves to a fast core from the measured tail, the target and the load; long calls show
-//! themselves by running long. Here the core becomes fast instead. The feedback is an integral: each new measurement
-//! moves the time by a share of what it is off the target, for calls at the load there is; other loads keep theirs.
+//! themselves by running long. Here the core becomes fast instead. The feedback is an integral: what the tail is
+//! off the target moves the time, for calls at the load there is; other loads keep theirs.
 
 use std::time::Duration;
 
@@ -28,8 +28,9 @@ pub struct SlowToFast {
     pub slow: Frequency,
     /// One has for the time that is learned.
     pub fast: Frequency,
-    /// How much of what a measurement is off the target the time moves by. Ours, as is `stale`.
-    pub gain: f64,
+    /// A tail that stays off the target by so much moves the time by as much in this time. Longer than a measurement
+    /// looks back, or it swings. Ours, as is `stale`.
+    pub settle: Duration,
     /// A measurement older than this is none, and without one calls are fast at once.
     pub stale: Duration,
 }
@@ -41,7 +42,7 @@ impl Default for SlowToFast {
             idle: Frequency::Absolute(Khz(1_000_000)),
             slow: Frequency::Absolute(Khz(2_000_000)),
             fast: Frequency::Absolute(Khz(2_600_000)),
-            gain: 0.1,
+            settle: Duration::from_secs(60),
             stale: Duration::from_secs(10),
         }
     }
@@ -52,9 +53,8 @@ impl Parameters for SlowToFast {
         if self.target.is_zero() {
             return Err(Wrong::new("target", "must not be 0"));
         }
-        if !(self.gain > 0.0 && self.gain <= 1.0) {
-            let reason = "must be more than 0 and at most 1";
-            return Err(Wrong::new("gain", reason));
+        if self.settle.is_zero() {
+            return Err(Wrong::new("settle", "must not be 0"));
         }
         self.idle.check("idle", node)?;
         self.slow.check("slow", node)?;
@@ -75,24 +75,25 @@ struct Learning {
     parameters: SlowToFast,
     /// In seconds, by the load.
     thresholds: [f64; LOADS],
-    /// Measurements are learned from once.
     last: Option<Nanos>,
 }
 
 impl Learning {
     fn threshold(&mut self, sensed: &Sensed) -> Duration {
         let of = &self.parameters;
+        let elapsed = self
+            .last
+            .map_or(Duration::ZERO, |last| sensed.now.since(last));
+        self.last = Some(sensed.now);
         let Some(tail) = sensed.fresh_tail(of.stale) else {
             return Duration::ZERO;
         };
         let load = ((sensed.load() * LOADS as f64) as usize).min(LOADS - 1);
         let threshold = &mut self.thresholds[load];
-        if self.last != Some(tail.at) {
-            self.last = Some(tail.at);
-            let target = of.target.as_secs_f64();
-            let left = target - tail.latency.as_secs_f64();
-            *threshold = (*threshold + of.gain * left).clamp(0.0, target);
-        }
+        let target = of.target.as_secs_f64();
+        let left = target - tail.latency.as_secs_f64();
+        let step = left * elapsed.as_secs_f64() / of.settle.as_secs_f64().max(1e-9);
+        *threshold = (*threshold + step).clamp(0.0, target);
         Duration::from_secs_f64(*threshold)
     }
 }
@@ -118,56 +119,56 @@ impl Choose for Learning {
 mod tests {
     use super::*;
     use crate::frequency::Policy;
-    use crate::frequency::tests::{NOW, hot, node};
+    use crate::frequency::tests::{NOW, cold, node};
     use crate::plan::Planner;
     use crate::sensed::Tail;
 
-    /// The longest time, in milliseconds, that a call stays slow after measurements of a latency that is `fast` plus
+    /// For how long, in milliseconds, a call stays slow after so many seconds of a latency that is `fast` seconds and
     /// a share of that time.
-    fn settles(fast: f64, share: f64, measurements: u64) -> u64 {
+    fn settles(fast: f64, share: f64, seconds: u64) -> u64 {
         let policy = Policy::SlowToFast(SlowToFast::default());
         let mut planner = Planner::new(node(1), policy, Duration::from_millis(50));
         let mut plan = Plan::default();
         let mut slow_for = 0;
-        for at in 0..measurements {
-            let latency = Duration::from_secs_f64(fast + share * slow_for as f64 / 1000.0);
-            let tail = Tail {
-                latency,
-                requests: 100,
-                at: Nanos(NOW.0 - 1_000_000_000 + at),
-            };
+        for second in 0..seconds {
+            let now = Nanos(NOW.0 + second * 1_000_000_000);
+            let latency = fast + share * slow_for as f64 / 1000.0;
             let mut slow = |took: u64| {
+                let mut core = cold();
+                core.hot.enter(0, Nanos(now.0 - took * 1_000_000));
+                let tail = Tail {
+                    latency: Duration::from_secs_f64(latency),
+                    requests: 100,
+                    at: now,
+                };
                 let sensed = Sensed {
-                    now: NOW,
-                    cores: vec![hot(&[(0, took)])],
+                    now,
+                    cores: vec![core],
                     tail: Some(tail),
                     ..Sensed::default()
                 };
                 planner.plan(&sensed, &mut plan);
                 plan.cores[0].rung == 1
             };
-            slow_for = (0..=100)
-                .rev()
-                .map(|tens| tens * 10)
-                .find(|took| slow(*took))
-                .unwrap_or(0);
+            let times = (0..=100).map(|tens| tens * 10);
+            slow_for = times.rev().find(|took| slow(*took)).unwrap_or(0);
         }
         slow_for
     }
 
     #[test]
     fn the_time_settles_where_the_latency_is_the_target() {
-        let settled = settles(0.6, 1.0, 100);
+        let settled = settles(0.6, 1.0, 600);
         assert!(settled.abs_diff(400) <= 20, "{settled}");
     }
 
     #[test]
     fn a_target_that_cannot_be_met_leaves_no_time() {
-        assert_eq!(settles(1.5, 1.0, 20), 0);
+        assert_eq!(settles(1.5, 1.0, 600), 0);
     }
 
     #[test]
     fn a_target_that_cannot_be_missed_leaves_all_of_it() {
-        assert_eq!(settles(0.1, 0.1, 100), 990);
+        assert_eq!(settles(0.1, 0.1, 600), 990);
     }
 }

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::multi_state::{ByLoad, MultiState, Rung};
 use super::*;
 use crate::plan::{NodeCore, Planner};
-use crate::sensed::{FUNCTIONS, Nanos, Tail};
+use crate::sensed::{FUNCTIONS, Finished, Nanos, Tail};
 
 /// When the tests' cores are looked at.
 pub(super) const NOW: Nanos = Nanos(10_000_000_000);
@@ -80,6 +80,7 @@ fn every_policy() -> Vec<Policy> {
         }),
         Policy::IsoLatency(Default::default()),
         Policy::SlowToFast(Default::default()),
+        Policy::Adaptive(Default::default()),
     ]
 }
 
@@ -110,6 +111,17 @@ fn any_tail() -> impl Strategy<Value = Option<Tail>> {
     proptest::option::of(tail)
 }
 
+/// Enough calls to learn from, of functions and cores that need not exist.
+fn any_finished() -> impl Strategy<Value = Vec<Finished>> {
+    let finished =
+        (0..FUNCTIONS + 2, 0usize..5, 0u64..3_000).prop_map(|(function, core, took)| Finished {
+            function,
+            core,
+            took: Duration::from_millis(took),
+        });
+    proptest::collection::vec(finished, 0..1_500)
+}
+
 fn any_range() -> impl Strategy<Value = Range> {
     let steps = proptest::collection::btree_set(400_000u32..6_000_000, 0..9);
     let limits = (400_000u32..6_000_000, 400_000u32..6_000_000);
@@ -132,7 +144,7 @@ proptest! {
         policy in proptest::sample::select(every_policy()),
         ranges in proptest::collection::vec(any_range(), 3),
         ticks in proptest::collection::vec(
-            (0u64..2_000, proptest::collection::vec(any_core(), 3), any_tail()),
+            (0u64..2_000, proptest::collection::vec(any_core(), 3), any_tail(), any_finished()),
             1..8,
         ),
     ) {
@@ -141,9 +153,9 @@ proptest! {
         let mut planner = Planner::new(node.clone(), policy, Duration::from_millis(50));
         let mut plan = Plan::default();
         let mut now = NOW;
-        for (millis, cores, tail) in ticks {
+        for (millis, cores, tail, finished) in ticks {
             now = Nanos(now.0 + millis * 1_000_000);
-            let sensed = Sensed { now, cores, tail, ..Sensed::default() };
+            let sensed = Sensed { now, cores, tail, finished };
             let before = plan.cores.clone();
             planner.plan(&sensed, &mut plan);
             prop_assert!(plan.sleep > Duration::ZERO);
@@ -328,9 +340,12 @@ proptest! {
 #[test]
 fn cold_cores_idle_at_the_lowest_frequency_unless_told_otherwise() {
     for policy in every_policy() {
-        // Without a measured tail this one has all cores at the highest.
-        let fast = matches!(policy, Policy::Performance(_) | Policy::IsoLatency(_));
-        let idle = if fast { 2_600_000 } else { 1_000_000 };
+        let idle = match policy {
+            // Without a measured tail the second is as the first.
+            Policy::Performance(_) | Policy::IsoLatency(_) => 2_600_000,
+            Policy::Adaptive(_) => 2_000_000,
+            _ => 1_000_000,
+        };
         let setting = settings(&policy, &node(1), [cold()])[0];
         let expected = Setting {
             frequency: Khz(idle),
@@ -346,6 +361,7 @@ fn without_a_measured_tail_nothing_waits_for_it() {
     let fastest = Khz(2_600_000);
     assert_eq!(fast(Policy::IsoLatency(Default::default())), fastest);
     assert_eq!(fast(Policy::SlowToFast(Default::default())), fastest);
+    assert_eq!(fast(Policy::Adaptive(Default::default())), fastest);
 }
 
 #[test]
@@ -434,10 +450,17 @@ fn what_cannot_be_meant_is_refused_by_its_name() {
         ),
         (
             Policy::SlowToFast(slow_to_fast::SlowToFast {
-                gain: 0.0,
+                settle: Duration::ZERO,
                 ..Default::default()
             }),
-            "gain: must be more than 0 and at most 1",
+            "settle: must not be 0",
+        ),
+        (
+            Policy::Adaptive(adaptive::Adaptive {
+                longest_period: Duration::from_millis(5),
+                ..Default::default()
+            }),
+            "longest_period: must be at least shortest_period",
         ),
     ];
     for (policy, message) in cases {

@@ -4,6 +4,9 @@
 use std::io;
 use std::path::PathBuf;
 
+/// What is shown of a reason, in characters.
+const LONGEST: usize = 400;
+
 /// Why functions cannot be watched.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -58,16 +61,6 @@ pub enum Error {
         /// Why it was not found.
         reason: String,
     },
-    /// The lanes cannot be laid out like this.
-    #[error("uprobes: {field} = {value}: {reason}")]
-    Lanes {
-        /// Which field.
-        field: &'static str,
-        /// What it was.
-        value: u64,
-        /// What it may be.
-        reason: &'static str,
-    },
     /// The lanes cannot be read.
     #[error("uprobes: mapping the lanes: {0}")]
     Map(#[source] io::Error),
@@ -88,11 +81,12 @@ impl Error {
                 reason = format!("{reason}: {cause}");
             }
         }
-        // What the kernel's check wrote has many lines; the last one that says anything is the reason.
         let one_line = reason.split_whitespace().collect::<Vec<_>>().join(" ");
+        // What the kernel's check of a program writes has thousands of lines: the reason is near the end.
+        let skip = one_line.chars().count().saturating_sub(LONGEST);
         Self::Refused {
             call,
-            reason: one_line,
+            reason: one_line.chars().skip(skip).collect(),
         }
     }
 }

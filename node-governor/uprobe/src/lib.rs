@@ -15,11 +15,12 @@ mod doctor;
 mod error;
 mod kernel;
 mod memory;
+mod sweep;
 mod symbol;
 mod uprobes;
 
 pub use doctor::doctor;
 pub use error::Error;
-pub use memory::{Lanes, Memory};
+pub use memory::Memory;
 pub use symbol::{Pace, Site};
 pub use uprobes::{Change, Counts, Probe, Uprobes};

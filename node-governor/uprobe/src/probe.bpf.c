@@ -1,11 +1,14 @@
-// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 /*
  * Runs in the kernel when a thread of a watched program enters or leaves a hot function, and writes what it
  * saw into the lanes that `weir_events` describes. A lane has one writer: the thread that it belongs to.
  *
  * A call is known by its stack pointer and not by a count of calls. The stack grows down, so an event at or
- * above the stack pointer of a call says that the call is over, however it ended: by its return, by longjmp or
- * by an exception. Returns that the kernel does not report (more than 64 nested ones) do no harm either.
+ * above the stack pointer of a call says that the call is over, however it ended: by its return or by longjmp.
+ * Returns that the kernel does not report (more than 64 nested ones) do no harm either.
+ *
+ * Whether a thread is inside a function is told by `since_ns` in its lane and nothing else: the governor sets it to
+ * 0 where it finds that a call is over of which no event says so.
  *
  * No header of the kernel or of libbpf is needed. Renew the object with `cargo xtask probe`.
  */
@@ -29,6 +32,7 @@ static u64 (*bpf_get_current_pid_tgid)(void) = (void *)14;
 static u64 (*bpf_get_current_task)(void) = (void *)35;
 static long (*bpf_map_push_elem)(void *map, const void *value, u64 flags) = (void *)87;
 static long (*bpf_map_pop_elem)(void *map, void *value) = (void *)88;
+static long (*bpf_probe_read_user)(void *to, u32 size, const void *from) = (void *)112;
 static long (*bpf_probe_read_kernel)(void *to, u32 size, const void *from) = (void *)113;
 static u64 (*bpf_get_attach_cookie)(void *ctx) = (void *)174;
 
@@ -74,7 +78,7 @@ struct event {
 /* What only the kernel side needs to know of a thread. */
 struct thread {
 	u32 lane;
-	u32 inside; /* a bit for each function */
+	u32 entered; /* a bit for each function that it may be inside of */
 	u64 stack[FUNCTIONS]; /* the stack pointer at entry of the outermost call */
 };
 
@@ -111,39 +115,75 @@ inline_always struct event *event_of(u32 lane, u64 number)
 	return events ? events + slot % EVENTS_PER_PIECE : 0;
 }
 
+/* What is read of the kernel's own; the loader puts in where this kernel has it. */
+#define OF_KERNEL __attribute__((preserve_access_index))
+
+struct xol_area {
+	u64 vaddr;
+} OF_KERNEL;
+
+struct uprobes_state {
+	struct xol_area *xol_area;
+} OF_KERNEL;
+
+struct mm_struct {
+	struct uprobes_state uprobes_state;
+} OF_KERNEL;
+
 struct task_struct {
 	u64 start_boottime;
-} __attribute__((preserve_access_index));
+	struct mm_struct *mm;
+} OF_KERNEL;
+
+#define READ(field)                                                                                                    \
+	({                                                                                                             \
+		typeof(field) value = 0;                                                                               \
+		bpf_probe_read_kernel(&value, sizeof(value), &(field));                                                \
+		value;                                                                                                 \
+	})
 
 inline_always u64 thread_started(void)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
-	u64 nanoseconds = 0;
-	bpf_probe_read_kernel(&nanoseconds, sizeof(nanoseconds), &task->start_boottime);
-	return nanoseconds / NANOSECONDS_PER_TICK;
+	return READ(task->start_boottime) / NANOSECONDS_PER_TICK;
 }
 
-/* Takes a free lane for the thread. The caller looks the thread up again. */
-inline_always struct thread *claim(u32 id, u64 owner)
+/*
+ * Whether a call that was entered with this stack pointer can still return. The kernel puts an address of its own in
+ * the place of the return address, which x86-64 has on the stack, where a call that came after a jump writes its own.
+ */
+inline_always int can_return(u64 stack)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	struct mm_struct *mm = READ(task->mm);
+	struct xol_area *area = READ(mm->uprobes_state.xol_area);
+	u64 address = 0, wanted = READ(area->vaddr);
+	if (is_aarch64)
+		return 1;
+	return !bpf_probe_read_user(&address, sizeof(address), (void *)stack) && address == wanted;
+}
+
+/* What was written before stays counted: the reader goes on from there. */
+inline_always void own(struct head *head, u64 owner)
+{
+	head->thread_started = thread_started();
+	head->pid_namespace = pid_namespace;
+	store_release(&head->owner, owner);
+}
+
+/* Takes a free lane for the thread. */
+inline_always struct thread *claim(u32 id)
 {
 	struct thread thread = {};
 	if (bpf_map_pop_elem(&free_lanes, &thread.lane)) {
 		count(COUNT_NO_LANE);
 		return 0;
 	}
-	struct head *head = head_of(thread.lane);
-	if (!head || bpf_map_update_elem(&threads, &id, &thread, ONLY_IF_ABSENT)) {
+	if (bpf_map_update_elem(&threads, &id, &thread, ONLY_IF_ABSENT)) {
 		bpf_map_push_elem(&free_lanes, &thread.lane, 0);
 		count(COUNT_NO_LANE);
 		return 0;
 	}
-	for (u32 f = 0; f < FUNCTIONS; f++)
-		head->since_ns[f] = 0;
-	head->thread_started = thread_started();
-	head->pid_namespace = pid_namespace;
-	head->core = ~0ull;
-	head->written = 0;
-	store_release(&head->owner, owner);
 	return bpf_map_lookup_elem(&threads, &id);
 }
 
@@ -157,6 +197,8 @@ inline_always void release(u32 id)
 	if (head) {
 		for (u32 f = 0; f < FUNCTIONS; f++)
 			head->since_ns[f] = 0;
+		head->thread_started = 0;
+		head->pid_namespace = 0;
 		store_release(&head->owner, 0);
 	}
 	bpf_map_delete_elem(&threads, &id);
@@ -177,23 +219,22 @@ inline_always void write(struct thread *thread, struct head *head, u32 function,
 	store_release(&head->written, number + 1);
 }
 
-/* Ends each call that the stack pointer has left behind, and says which: a bit for each function. */
-static __attribute__((noinline)) u32 end_above(struct thread *thread, u64 stack, u64 now)
+/* Ends each call that the stack pointer has left behind, and forgets those that are over already. */
+static __attribute__((noinline)) void end_above(struct thread *thread, u64 stack, u64 now)
 {
-	u32 ended = 0;
-	if (!thread)
-		return 0;
 	struct head *head = head_of(thread->lane);
 	if (!head)
-		return 0;
+		return;
 	for (u32 f = 0; f < FUNCTIONS; f++) {
-		if (!(thread->inside & 1u << f) || stack < thread->stack[f])
+		if (!(thread->entered & 1u << f))
 			continue;
-		thread->inside &= ~(1u << f);
-		write(thread, head, f, EVENT_LEAVE, now);
-		ended |= 1u << f;
+		if (head->since_ns[f]) {
+			if (stack < thread->stack[f])
+				continue;
+			write(thread, head, f, EVENT_LEAVE, now);
+		}
+		thread->entered &= ~(1u << f);
 	}
-	return ended;
 }
 
 /* The cookie of a probe: the function's id in the low byte, the process in the high half or 0 for all. */
@@ -225,21 +266,34 @@ SEC("uprobe/enter") int enter(void *ctx)
 	u64 cookie = bpf_get_attach_cookie(ctx);
 	if (!is_meant(cookie, id))
 		return 0;
+	u64 owner = id << 32 | id >> 32;
 	u32 function = cookie & (FUNCTIONS - 1), tid = id;
 	struct thread *thread = bpf_map_lookup_elem(&threads, &tid);
 	if (!thread)
-		thread = claim(tid, id << 32 | id >> 32);
+		thread = claim(tid);
 	if (!thread)
-		return 0;
-	u64 stack = stack_pointer(ctx), now = bpf_ktime_get_ns();
-	if (thread->inside && end_above(thread, stack, now))
-		count(COUNT_ENDED_BY_STACK);
-	if (thread->inside & 1u << function)
 		return 0;
 	struct head *head = head_of(thread->lane);
 	if (!head)
 		return 0;
-	thread->inside |= 1u << function;
+	/* New, or the governor took it for that of a dead thread. */
+	if (head->owner != owner)
+		own(head, owner);
+	u64 stack = stack_pointer(ctx), now = bpf_ktime_get_ns();
+	if (thread->entered) {
+		u32 before = *(volatile u32 *)&thread->entered;
+		end_above(thread, stack, now);
+		/* A call from further down is one within another, or the other was jumped out of. */
+		if (thread->entered & 1u << function) {
+			if (can_return(thread->stack[function]))
+				return 0;
+			thread->entered &= ~(1u << function);
+			write(thread, head, function, EVENT_LEAVE, now);
+		}
+		if (*(volatile u32 *)&thread->entered != before)
+			count(COUNT_ENDED_BY_STACK);
+	}
+	thread->entered |= 1u << function;
 	thread->stack[function] = stack;
 	write(thread, head, function, EVENT_ENTER, now);
 	return 0;
@@ -249,7 +303,7 @@ SEC("uretprobe/leave") int leave(void *ctx)
 {
 	u32 tid = bpf_get_current_pid_tgid();
 	struct thread *thread = bpf_map_lookup_elem(&threads, &tid);
-	if (!thread || !thread->inside)
+	if (!thread || !thread->entered)
 		return 0;
 	/* A return of x86-64 has taken the return address off the stack. */
 	u64 stack = stack_pointer(ctx) - (is_aarch64 ? 0 : 8);
@@ -272,4 +326,8 @@ SEC("raw_tp/sched_process_exec") int thread_exec(u64 *ctx)
 	return 0;
 }
 
-const char licence[] SEC("license") = "Dual MIT/GPL";
+/* The kernel opens its memory only to programs that may be had under the GPL, which is one of this file's two. */
+const char licence[] SEC("license") = "GPL";
+
+/* The sum of this file, by which an object that is out of date is known. */
+const char made_of[] SEC("source") = SOURCE;

@@ -6,9 +6,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use weir_events::{FunctionId, Geometry};
+
 use crate::Error;
 use crate::kernel::{Attached, Kernel};
-use crate::memory::{Lanes, Memory};
+use crate::memory::Memory;
+use crate::sweep::Sweep;
 use crate::symbol::{self, Site};
 
 /// How often files are looked at.
@@ -17,8 +20,8 @@ const PACE: Duration = Duration::from_secs(1);
 /// A hot function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Probe {
-    /// Its id, 0 to 15; several probes may share one.
-    pub function: u8,
+    /// Its id; several probes may share one.
+    pub function: FunctionId,
     /// The program or the library that it is in. For another file system than ours, `/proc/PID/root/...`.
     pub binary: PathBuf,
     /// As the file has it or as its language writes it, or `0x...`: an offset in the file.
@@ -49,7 +52,7 @@ struct Watched {
     probe: Probe,
     identity: Option<Identity>,
     site: Site,
-    now: Attached,
+    now: Option<Attached>,
     /// Of the file before: its processes may still be running.
     before: Option<Attached>,
 }
@@ -61,23 +64,24 @@ type Identity = [i64; 5];
 pub struct Uprobes {
     kernel: Kernel,
     watched: Vec<Watched>,
+    memory: Memory,
+    sweep: Sweep,
     looked: Instant,
 }
 
 impl Uprobes {
     /// Watches each of `probes`, or none.
-    pub fn attach(probes: &[Probe], lanes: Lanes) -> Result<(Self, Memory), Error> {
-        let lanes = lanes.check()?;
+    pub fn attach(probes: &[Probe], geometry: Geometry) -> Result<(Self, Memory), Error> {
         crate::doctor::ready()?;
         let found = probes
             .iter()
             .map(|probe| Ok((probe.clone(), find(probe)?)))
             .collect::<Result<Vec<_>, Error>>()?;
-        let (mut kernel, memory) = Kernel::load(lanes)?;
+        let (mut kernel, memory) = Kernel::load(geometry)?;
         let watched = found
             .into_iter()
             .map(|(probe, (identity, site))| {
-                let now = watch(&mut kernel, &probe, &site)?;
+                let now = Some(watch(&mut kernel, &probe, &site)?);
                 Ok(Watched {
                     probe,
                     identity,
@@ -90,6 +94,8 @@ impl Uprobes {
         let uprobes = Self {
             kernel,
             watched,
+            memory: memory.clone(),
+            sweep: Sweep::default(),
             looked: Instant::now(),
         };
         Ok((uprobes, memory))
@@ -105,13 +111,14 @@ impl Uprobes {
         self.kernel.counts()
     }
 
-    /// Looks whether files were replaced and watches the new ones. To be called as often as is handy: it looks at
-    /// most once a second.
+    /// Looks whether files were replaced and watches the new ones, and whether calls are over that no event ended.
+    /// To be called as often as is handy: it looks at most once a second.
     pub fn refresh(&mut self) -> Vec<Change> {
         if self.looked.elapsed() < PACE {
             return Vec::new();
         }
         self.looked = Instant::now();
+        self.sweep.look(&self.kernel, &self.memory);
         let Self {
             kernel, watched, ..
         } = self;
@@ -122,12 +129,27 @@ impl Uprobes {
     }
 }
 
+impl Drop for Uprobes {
+    /// No call is taken to run on when nothing is watched any more.
+    fn drop(&mut self) {
+        self.watched.clear();
+        self.memory.give_back();
+    }
+}
+
 impl Watched {
     /// A file that is gone may be one that is being replaced: it is waited for.
     fn refresh(&mut self, kernel: &mut Kernel) -> Option<Change> {
         let identity = identity(&self.probe.binary)?;
         if self.identity == Some(identity) {
             return None;
+        }
+        // The same file, written anew: the kernel would go on to stop programs where the function was.
+        if self
+            .identity
+            .is_some_and(|before| before[..2] == identity[..2])
+        {
+            self.now = None;
         }
         self.identity = Some(identity);
         let attached = find(&self.probe).and_then(|(identity, site)| {
@@ -136,7 +158,9 @@ impl Watched {
         });
         match attached {
             Ok((attached, site)) => {
-                self.before = Some(std::mem::replace(&mut self.now, attached));
+                if let Some(before) = self.now.replace(attached) {
+                    self.before = Some(before);
+                }
                 self.site = site.clone();
                 Some(Change::Replaced(site))
             }
@@ -146,13 +170,6 @@ impl Watched {
 }
 
 fn find(probe: &Probe) -> Result<(Option<Identity>, Site), Error> {
-    if probe.function >= 16 {
-        return Err(Error::Symbol {
-            binary: probe.binary.clone(),
-            symbol: probe.symbol.clone(),
-            reason: format!("function id {}: 0 to 15", probe.function),
-        });
-    }
     // Before it is read: a change while it is read is then seen at the next look.
     let identity = identity(&probe.binary);
     Ok((identity, symbol::find(&probe.binary, &probe.symbol)?))

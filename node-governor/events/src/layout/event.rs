@@ -21,6 +21,7 @@ impl FunctionId {
     }
 
     /// 0 to 15.
+    #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
@@ -50,6 +51,7 @@ pub struct Event {
 
 impl Event {
     /// The two words of the event with this number, which is what the lane had written before it.
+    #[inline]
     pub fn encode(&self, number: u64) -> [u64; 2] {
         let core = u64::from(self.core.unwrap_or(UNKNOWN_CORE));
         let kind = self.kind as u64;

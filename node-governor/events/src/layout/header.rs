@@ -98,6 +98,7 @@ impl Geometry {
     }
 
     /// Where a lane's head is.
+    #[inline]
     pub const fn head(self, lane: u32) -> u64 {
         HEADER_BYTES + lane as u64 * HEAD_BYTES
     }
@@ -108,6 +109,7 @@ impl Geometry {
     }
 
     /// Where the lane's event with this number is.
+    #[inline]
     pub const fn event(self, lane: u32, number: u64) -> u64 {
         let slot = number & (self.events_per_lane as u64 - 1);
         self.head(self.lanes) + (lane as u64 * self.events_per_lane as u64 + slot) * EVENT_BYTES

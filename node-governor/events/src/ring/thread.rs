@@ -5,13 +5,11 @@ use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
-use nix::time::ClockId;
-
 use super::attached::{Attached, RETRY_NS, Shared};
 use crate::Problem;
 use crate::lane::{Calls, Lane};
 use crate::layout::{Event, FunctionId, Kind, Owner};
-use crate::map;
+use crate::map::{self, core, now_ns};
 
 /// A thread's lane, if it has one, and what it is in the middle of.
 #[derive(Debug)]
@@ -140,19 +138,6 @@ impl Drop for Thread {
     fn drop(&mut self) {
         self.release();
     }
-}
-
-/// `CLOCK_MONOTONIC`, which every Linux has.
-#[inline]
-fn now_ns() -> u64 {
-    ClockId::CLOCK_MONOTONIC.now().map_or(0, |now| {
-        now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64
-    })
-}
-
-#[inline]
-fn core() -> Option<u16> {
-    u16::try_from(nix::sched::sched_getcpu().ok()?).ok()
 }
 
 /// Field 22 of this thread's `stat`, or 0. The name before it may have spaces and brackets of its own.

@@ -13,7 +13,8 @@ pub(crate) fn source(name: &str) -> PathBuf {
 
 pub(crate) fn build(compiler: &str, arguments: &[&str], source: &Path, binary: &Path) {
     let mut command = Command::new(compiler);
-    command.args(arguments).arg("-o").arg(binary).arg(source);
+    // Libraries come after what needs them.
+    command.arg("-o").arg(binary).arg(source).args(arguments);
     let said = command
         .output()
         .unwrap_or_else(|error| panic!("{compiler}: {error}"));
@@ -28,6 +29,16 @@ pub(crate) fn build(compiler: &str, arguments: &[&str], source: &Path, binary: &
 pub(crate) fn cc(arguments: &[&str], name: &str, binary: &Path) {
     let with = [&["-O2", "-pthread"], arguments].concat();
     build("cc", &with, &source(name), binary);
+}
+
+/// Compiles a Rust program.
+pub(crate) fn rustc(arguments: &[&str], name: &str, binary: &Path) {
+    build(
+        "rustc",
+        &[&["--edition=2024"], arguments].concat(),
+        &source(name),
+        binary,
+    );
 }
 
 /// A running program, killed when dropped.
@@ -61,11 +72,15 @@ impl Running {
 
     /// Returns once it is done.
     pub(crate) fn tell(&mut self, what: &str) {
-        writeln!(self.input, "{what}").expect("the program reads");
+        self.say(what);
         self.hear("done");
     }
 
-    fn hear(&mut self, wanted: &str) {
+    pub(crate) fn say(&mut self, what: &str) {
+        writeln!(self.input, "{what}").expect("the program reads");
+    }
+
+    pub(crate) fn hear(&mut self, wanted: &str) {
         let mut line = String::new();
         self.output
             .read_line(&mut line)

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One machine on the command line.
+
+mod run;
+
+use anyhow::{Result, anyhow};
+use clap::Subcommand;
+use weir_sim::node::Params;
+
+#[derive(Subcommand)]
+pub(super) enum Node {
+    /// Play one run and print its figures as JSON
+    Run(run::Args),
+}
+
+impl Node {
+    pub(super) fn run(&self) -> Result<()> {
+        match self {
+            Self::Run(args) => args.run(),
+        }
+    }
+}
+
+#[derive(clap::Args)]
+struct Model {
+    /// NAME=VALUE: a number of the model; repeatable
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    set: Vec<String>,
+}
+
+impl Model {
+    fn params(&self) -> Result<Params> {
+        let mut params = Params::default();
+        for text in &self.set {
+            let form = || anyhow!("--set {text}: is not like light_ms=85");
+            let (name, value) = text.split_once('=').ok_or_else(form)?;
+            params.set(name, value.parse().map_err(|_| form())?)?;
+        }
+        Ok(params)
+    }
+}

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The machine in modelled time: what happens next, until the run ends.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use weir_governor::frequency::{Khz, Policy};
+
+use super::chip::Chip;
+use super::clients::Clients;
+use super::core::{Core, NEVER, Work};
+use super::governing::Governing;
+use super::queries::SHARDS;
+use super::tally::Outcome;
+use super::{Agent, Allowed, Load, Params};
+
+/// Of socket 0, each with one search thread (document 002, sections 3.2.4 and 4.1).
+pub(super) const CORES: usize = 12;
+/// The id of the hot function.
+pub(super) const HOT: usize = 0;
+/// The parts of a shard's work: what comes before the hot function, that function, with whose end the shard's part
+/// of the answer is there, and what the other threads of the service do because of it.
+const PHASES: usize = 3;
+const HOT_PHASE: usize = 1;
+
+/// Who sets frequencies.
+#[derive(Debug)]
+pub enum Governor {
+    /// A policy of the governor, called so often where it does not choose that itself.
+    Policy(Policy, Duration),
+    /// Nobody: every core stays at it.
+    Fixed(Khz),
+}
+
+/// A run.
+#[derive(Debug)]
+pub struct Run {
+    /// The model's numbers.
+    pub params: Params,
+    /// Who asks.
+    pub load: Load,
+    /// Who sets frequencies.
+    pub governor: Governor,
+    /// What that costs.
+    pub agent: Agent,
+    /// Idle states that may be used.
+    pub allowed: Allowed,
+    /// Of the queries.
+    pub seed: u64,
+    /// Ends then.
+    pub lasts: Duration,
+    /// Or after so many answers.
+    pub answers: usize,
+}
+
+#[derive(Debug)]
+struct Query {
+    client: usize,
+    asked: u64,
+    shards: [f64; SHARDS],
+    left: usize,
+}
+
+#[derive(Debug)]
+enum Event {
+    Core(usize),
+    Client(usize),
+    Tick,
+}
+
+struct Machine {
+    params: Params,
+    agent: Agent,
+    chip: Chip,
+    now: u64,
+    cores: Vec<Core>,
+    /// Idle cores; the one that has been idle longest is first, as with Java's waiting threads.
+    free: VecDeque<usize>,
+    clients: Clients,
+    queries: Vec<Query>,
+    /// Shards that wait for a thread: the query's number and the shard's.
+    waiting: VecDeque<(usize, usize)>,
+    /// While a core is not in C6.
+    awake_ns: u64,
+    governing: Option<Governing>,
+    outcome: Outcome,
+}
+
+/// Plays a run. The same run gives the same outcome.
+#[must_use]
+pub fn run(run: Run) -> Outcome {
+    let lasts = u64::try_from(run.lasts.as_nanos()).unwrap_or(NEVER);
+    let answers = run.answers;
+    let mut machine = Machine::new(run);
+    while machine.outcome.latencies.len() < answers {
+        let (at, event) = machine.next();
+        machine.pass(at.min(lasts));
+        if at >= lasts {
+            break;
+        }
+        match event {
+            Event::Core(core) => machine.core(core),
+            Event::Client(client) => machine.ask(client),
+            Event::Tick => machine.tick(),
+        }
+    }
+    machine.end()
+}
+
+impl Machine {
+    fn new(run: Run) -> Self {
+        let chip = Chip::new(&run.params);
+        let core = || Core::new(chip.steps.len(), run.allowed);
+        let mut cores: Vec<Core> = (0..CORES).map(|_| core()).collect();
+        let governing = match run.governor {
+            Governor::Policy(policy, period) => Some(Governing::new(&chip, policy, period)),
+            Governor::Fixed(khz) => {
+                let step = chip.step(khz);
+                cores.iter_mut().for_each(|core| core.step = step);
+                None
+            }
+        };
+        Self {
+            clients: Clients::new(run.load, &run.params, run.seed),
+            params: run.params,
+            agent: run.agent,
+            chip,
+            now: 0,
+            cores,
+            free: (0..CORES).collect(),
+            queries: Vec::new(),
+            waiting: VecDeque::new(),
+            awake_ns: 0,
+            governing,
+            outcome: Outcome::default(),
+        }
+    }
+
+    /// Of events of one instant, cores come first, then clients, then the tick.
+    fn next(&self) -> (u64, Event) {
+        let tick = self.governing.as_ref().map_or(NEVER, |one| one.due);
+        let (mut at, mut event) = (tick, Event::Tick);
+        let (due, client) = self.clients.next();
+        if due <= at {
+            (at, event) = (due, Event::Client(client));
+        }
+        for (number, core) in self.cores.iter().enumerate().rev() {
+            let due = core.next(&self.chip);
+            if due <= at {
+                (at, event) = (due, Event::Core(number));
+            }
+        }
+        (at, event)
+    }
+
+    /// Time goes on; until then nothing changes.
+    fn pass(&mut self, to: u64) {
+        if self.cores.iter().any(Core::is_awake) {
+            self.awake_ns += to - self.now;
+        }
+        self.now = to;
+    }
+
+    fn ask(&mut self, client: usize) {
+        let query = self.queries.len();
+        self.queries.push(Query {
+            client,
+            asked: self.now,
+            shards: self.clients.ask(client, self.now),
+            left: SHARDS,
+        });
+        self.waiting.extend((0..SHARDS).map(|shard| (query, shard)));
+        while !self.waiting.is_empty()
+            && let Some(core) = self.free.pop_front()
+        {
+            self.cores[core].advance(&self.chip, self.now);
+            self.take(core);
+        }
+    }
+
+    /// A core that has nothing to do takes what has waited longest.
+    fn take(&mut self, number: usize) {
+        let core = &mut self.cores[number];
+        match self.waiting.pop_front() {
+            Some((query, shard)) => {
+                let work_ns = self.queries[query].shards[shard] * phase_share(&self.params, 0);
+                core.begin(Work::Shard(query, shard, 0), work_ns, self.now);
+            }
+            None => {
+                core.fall_idle(self.now);
+                self.free.push_back(number);
+            }
+        }
+    }
+
+    /// A core has come to an end: of a phase, or of its patience in a shallow idle state.
+    fn core(&mut self, number: usize) {
+        let core = &mut self.cores[number];
+        core.advance(&self.chip, self.now);
+        match core.work {
+            None => core.fall_deeper(),
+            Some(Work::Tick) => self.take(number),
+            Some(Work::Shard(query, shard, phase)) => {
+                self.pass_hot(number, phase);
+                if phase == HOT_PHASE {
+                    self.end_shard(query);
+                }
+                if phase + 1 == PHASES {
+                    self.take(number);
+                } else {
+                    let share = phase_share(&self.params, phase + 1);
+                    let work_ns = self.queries[query].shards[shard] * share;
+                    let work = Work::Shard(query, shard, phase + 1);
+                    self.cores[number].go_on(work, work_ns, self.agent.event_ns);
+                }
+            }
+        }
+    }
+
+    /// Entry and return of the hot function.
+    fn pass_hot(&mut self, number: usize, ended: usize) {
+        let core = &mut self.cores[number];
+        if ended + 1 == HOT_PHASE {
+            core.hot = Some(self.now);
+        } else if let Some(since) = core.hot.take()
+            && let Some(governing) = &mut self.governing
+        {
+            governing.finished(number, self.now - since);
+        }
+    }
+
+    fn end_shard(&mut self, number: usize) {
+        let query = &mut self.queries[number];
+        query.left -= 1;
+        if query.left > 0 {
+            return;
+        }
+        let latency = self.now - query.asked;
+        self.outcome.latencies.push(latency as f64 * 1e-9);
+        self.outcome.asked_s += query.shards.iter().sum::<f64>() * 1e-9;
+        self.clients.answered(query.client, self.now);
+        if let Some(governing) = &mut self.governing {
+            governing.answered(self.now, query.asked);
+        }
+    }
+
+    fn tick(&mut self) {
+        let Some(governing) = &mut self.governing else {
+            return;
+        };
+        for core in &mut self.cores {
+            core.advance(&self.chip, self.now);
+        }
+        governing.tick(&self.chip, &mut self.cores, self.now);
+        self.outcome.ticks += 1;
+        if self.agent.tick_ns > 0.0 {
+            self.work_tick();
+        }
+    }
+
+    /// The governor's own work: on the core that was idle last, or else between the work of one that is not.
+    fn work_tick(&mut self) {
+        let core = match self.free.pop_back() {
+            Some(number) => {
+                self.cores[number].begin(Work::Tick, 0.0, self.now);
+                number
+            }
+            None => self.outcome.ticks as usize % CORES,
+        };
+        self.cores[core].stall(self.agent.tick_ns);
+    }
+
+    fn end(mut self) -> Outcome {
+        for core in &mut self.cores {
+            core.advance(&self.chip, self.now);
+        }
+        self.outcome.seconds = self.now as f64 * 1e-9;
+        let awake_s = self.awake_ns as f64 * 1e-9;
+        self.outcome.account(&self.chip, &self.cores, awake_s);
+        self.outcome
+    }
+}
+
+/// Of a shard's work.
+fn phase_share(params: &Params, phase: usize) -> f64 {
+    let before = (1.0 - params.hot_share) * params.before_share;
+    [before, params.hot_share, 1.0 - params.hot_share - before][phase]
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which cores the service has and which each batch job has. Pure.
+//!
+//! ```text
+//!                        ┌ static_plan    jobs in an order that was written down
+//! Seen ──> Policy::plan ─┼ blocks         the service has one block or two, jobs have the others  ──> CorePlan
+//!                        └ latency_slack  as many cores for the service as its latency needs
+//! ```
+//! A new one is a file, a variant and an arm. Whatever is seen, the service keeps at least one core, no core has
+//! two owners (but in a static plan that says so), and a job that was started is run or paused until it ends.
+
+pub mod blocks;
+mod core_set;
+pub mod latency_slack;
+mod places;
+mod silence;
+pub mod static_plan;
+
+use std::time::Duration;
+
+pub use core_set::Cores;
+
+use crate::jobs::{Job, State};
+use crate::sensed::Nanos;
+
+/// What was seen of the service, its host and the jobs in one tick.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Seen {
+    /// When.
+    pub now: Nanos,
+    /// Cores that the service used on average since the last tick. Unknown where its source is silent; what is
+    /// not a number, or is below nothing, counts as unknown.
+    pub cpu: Option<f64>,
+    /// The service's 95th percentile of late, where something measures it.
+    pub p95: Option<Duration>,
+    /// How long requests wait at this host before they run, where it is told.
+    pub delay: Option<Duration>,
+    /// Share of the requests that the mesh lets through to this host, 0 to 1, where it is told.
+    pub admitted: Option<f64>,
+    /// One for each job, in their order. A missing one waits.
+    pub jobs: Vec<State>,
+}
+
+impl Seen {
+    fn cpu(&self) -> Option<f64> {
+        self.cpu.filter(|cpu| cpu.is_finite() && *cpu >= 0.0)
+    }
+
+    fn job(&self, index: usize) -> State {
+        self.jobs.get(index).copied().unwrap_or_default()
+    }
+}
+
+/// Who has which cores until the next tick. Cores that it does not name idle.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CorePlan {
+    /// The service's; where it lives on another node, none.
+    pub service: Cores,
+    /// The frequency of the service's cores: 0 is their lowest, 1 their highest.
+    pub speed: f64,
+    /// One for each job, in their order.
+    pub jobs: Vec<JobPlan>,
+    /// Why the service has these cores.
+    pub reason: Reason,
+}
+
+/// What a job shall do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JobPlan {
+    /// Start it or let it go on, freeze it, or leave it alone.
+    pub act: Act,
+    /// Where; some where it runs, and none otherwise.
+    pub cores: Cores,
+    /// To start it with.
+    pub threads: u32,
+}
+
+/// See [`JobPlan::act`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Act {
+    /// Has not started, and shall not yet.
+    #[default]
+    Wait,
+    /// Start it, or let it go on.
+    Run,
+    /// Freeze it: it has started, and there is no core for it.
+    Pause,
+    /// It has ended.
+    Done,
+}
+
+/// Why the service has the cores that it has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Reason {
+    /// Nothing speaks against what it had.
+    #[default]
+    Same,
+    /// It was written down.
+    Written,
+    /// Its CPU use went over the limit.
+    Busy,
+    /// Its CPU use went under the limit.
+    Calm,
+    /// Its latency was too near the target.
+    Tight,
+    /// Its latency was far from the target.
+    Loose,
+    /// The mesh has begun to refuse its requests, or they wait.
+    Refused,
+    /// What was tried did not help, or did harm.
+    Reverted,
+    /// Sources are silent: it keeps what it has for now.
+    Held,
+    /// Sources have been silent for too long: it has all it may have.
+    Safe,
+    /// No job needs them.
+    NoJobs,
+}
+
+/// A policy cannot be as it was written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {reason}")]
+pub struct Refused {
+    /// Which field.
+    pub field: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+impl Refused {
+    fn new(field: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self {
+            field: field.into(),
+            reason: reason.into(),
+        }
+    }
+}
+
+/// How cores are divided.
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "a node has one")]
+pub enum Policy {
+    /// As it was written down.
+    StaticPlan(static_plan::StaticPlan),
+    /// Document 004's state machine.
+    Blocks(blocks::Blocks),
+    /// By the service's latency.
+    LatencySlack(latency_slack::LatencySlack),
+}
+
+impl Policy {
+    /// The next plan. `seen.now` does not go back.
+    pub fn plan(&mut self, seen: &Seen) -> CorePlan {
+        match self {
+            Self::StaticPlan(policy) => policy.plan(seen),
+            Self::Blocks(policy) => policy.plan(seen),
+            Self::LatencySlack(policy) => policy.plan(seen),
+        }
+    }
+}
+
+/// `cores` are some, and the machine has them.
+fn check_cores(field: &str, cores: &Cores, machine: &Cores) -> Result<(), Refused> {
+    if cores.is_empty() {
+        return Err(Refused::new(field, "has no cores"));
+    }
+    let absent = cores.without(machine);
+    if !absent.is_empty() {
+        let reason = format!("the machine has cores {machine}, and no {absent}");
+        return Err(Refused::new(field, reason));
+    }
+    Ok(())
+}
+
+/// A limit is a number above 0 and no more than `most`.
+fn check_range(field: &str, value: f64, most: f64) -> Result<(), Refused> {
+    if value > 0.0 && value <= most {
+        return Ok(());
+    }
+    let reason = format!("{value} is not above 0 and at most {most}");
+    Err(Refused::new(field, reason))
+}
+
+/// Jobs have threads, and names of their own.
+fn check_jobs(jobs: &[Job]) -> Result<(), Refused> {
+    for (index, job) in jobs.iter().enumerate() {
+        let field = format!("jobs.{}", job.name);
+        if job.threads == 0 {
+            return Err(Refused::new(field, "has no threads"));
+        }
+        if jobs[..index].iter().any(|other| other.name == job.name) {
+            return Err(Refused::new(field, "is there twice"));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod laws;

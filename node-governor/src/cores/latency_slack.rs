@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: Apache-2.0
+//! As many cores for the service as its latency needs, then as much frequency.
+//!
+//! ```text
+//!   slack = 1 - p95 / target        < 5 %, or the use foreseen is over the limit ──> a core more, then frequency
+//!                                   > 20 %, and use under the limit for a while  ──> frequency, then a core less
+//! ```
+//! PARTIES (Chen, Delimitrou and Martínez, *PARTIES: QoS-Aware Resource Partitioning for Multiple Interactive
+//! Services*, ASPLOS 2019): the two shares of slack, half a second between two looks at the latency, and that
+//! what did not help is taken back. Latency tells late, so the CPU use of the last tick, drawn on by its trend,
+//! acts first; the limits for that are [`learned`] from the latency that came of them.
+
+mod learned;
+
+use std::time::Duration;
+
+use self::learned::Learned;
+use super::places::Places;
+use super::silence::{Heard, Silence};
+use super::{CorePlan, Cores, Reason, Refused, Seen, check_cores, check_jobs, check_range};
+use crate::jobs::Job;
+use crate::sensed::Nanos;
+
+/// Cores, target and times.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Params {
+    /// The service's, always.
+    pub least: Cores,
+    /// The service's or jobs'; the service has them from the lowest number on.
+    pub elastic: Cores,
+    /// Jobs', always.
+    pub batch: Cores,
+    /// The 95th percentile shall stay below this.
+    pub target: Duration,
+    /// Less slack than this: more for the service. PARTIES has 5 %.
+    pub tight: f64,
+    /// More slack than this: less for the service. PARTIES has 20 %.
+    pub loose: f64,
+    /// After a change, latency tells nothing for so long. PARTIES looks every 500 ms.
+    pub settle: Duration,
+    /// So long must use be low before the service loses a core. Of our own choice: some ticks, so that a single
+    /// quiet one costs nothing.
+    pub calm: Duration,
+    /// The use foreseen is that of now and so many times what it grew in the last tick. 1 sees a step that
+    /// began in the middle of a tick as large as it will be.
+    pub trend: f64,
+    /// How many steps there are between the lowest frequency and the highest; with 0 it is always the highest.
+    pub frequency_steps: u32,
+    /// Requests that wait longer at the host are as bad as refused ones. DAGOR (Zhou et al., *Overload Control
+    /// for Scaling WeChat Microservices*, SoCC 2018) calls a server overloaded at 20 ms.
+    pub delay: Duration,
+    /// When nothing is known of the service, it keeps what it has for so long, and then has all.
+    pub patience: Duration,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            least: Cores::from([0]),
+            elastic: Cores::from([1]),
+            batch: Cores::from([2, 3]),
+            target: Duration::from_micros(1500),
+            tight: 0.05,
+            loose: 0.2,
+            settle: Duration::from_millis(500),
+            calm: Duration::from_millis(200),
+            trend: 1.0,
+            frequency_steps: 0,
+            delay: Duration::from_millis(20),
+            patience: Duration::from_secs(2),
+        }
+    }
+}
+
+impl Params {
+    /// # Errors
+    /// A set of cores is empty, has cores that the machine does not have or that another set has, the target is
+    /// nothing, or the shares of slack are not above 0, at most 1 and in this order; or a job is there twice or
+    /// has no threads.
+    pub fn check(&self, machine: &Cores, jobs: &[Job]) -> Result<(), Refused> {
+        check_jobs(jobs)?;
+        let sets = [
+            ("least", &self.least),
+            ("elastic", &self.elastic),
+            ("batch", &self.batch),
+        ];
+        for (index, (field, set)) in sets.into_iter().enumerate() {
+            check_cores(field, set, machine)?;
+            for (other, cores) in &sets[..index] {
+                let shared = set.shared(cores);
+                if !shared.is_empty() {
+                    return Err(Refused::new(field, format!("{shared}: in {other}, too")));
+                }
+            }
+        }
+        if self.target.is_zero() {
+            return Err(Refused::new("target", "is nothing"));
+        }
+        check_range("loose", self.loose, 1.0)?;
+        check_range("tight", self.tight, self.loose)?;
+        if !(self.trend >= 0.0 && self.trend.is_finite()) {
+            return Err(Refused::new("trend", "is not a number from 0 on"));
+        }
+        Ok(())
+    }
+}
+
+/// What was changed last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Move {
+    More,
+    Less,
+}
+
+/// A change whose outcome is not known yet.
+#[derive(Clone, Copy, Debug)]
+struct Trial {
+    what: Move,
+    p95: Option<Duration>,
+    /// The service's use and elastic cores before it.
+    cpu: f64,
+    given: usize,
+}
+
+/// What the service has, what was tried and what was learned of it.
+#[derive(Debug)]
+pub struct LatencySlack {
+    params: Params,
+    jobs: Vec<Job>,
+    places: Places,
+    silence: Silence,
+    learned: Learned,
+    /// How many elastic cores the service has.
+    given: usize,
+    /// Of `frequency_steps`.
+    frequency: u32,
+    /// When `given` or `frequency` changed last.
+    changed: Nanos,
+    trial: Option<Trial>,
+    /// More did not help: not again before.
+    helpless_until: Nanos,
+    last_cpu: Option<f64>,
+    /// Use of late.
+    smooth: f64,
+    /// Since when use has been low.
+    low_since: Option<Nanos>,
+}
+
+impl LatencySlack {
+    /// The service starts with all it may have.
+    ///
+    /// # Errors
+    /// As [`Params::check`].
+    pub fn new(params: Params, machine: &Cores, jobs: &[Job]) -> Result<Self, Refused> {
+        params.check(machine, jobs)?;
+        Ok(Self {
+            given: params.elastic.len(),
+            frequency: params.frequency_steps,
+            learned: Learned::new(params.least.len(), params.elastic.len()),
+            params,
+            jobs: jobs.to_vec(),
+            places: Places::default(),
+            silence: Silence::default(),
+            changed: Nanos::default(),
+            trial: None,
+            helpless_until: Nanos::default(),
+            last_cpu: None,
+            smooth: 0.0,
+            low_since: None,
+        })
+    }
+
+    pub(super) fn plan(&mut self, seen: &Seen) -> CorePlan {
+        let reason = self.resize(seen);
+        self.places.fill(&self.jobs, seen);
+        self.divide(seen, reason)
+    }
+
+    /// Who has the elastic cores that the service leaves: the small place's job, else the large one's where it
+    /// has threads for them, else the service.
+    fn divide(&self, seen: &Seen, reason: Reason) -> CorePlan {
+        let params = &self.params;
+        let elastic = params.elastic.numbers();
+        let taken: Cores = elastic.iter().copied().take(self.given).collect();
+        let left = params.elastic.without(&taken);
+        let mut plan = CorePlan {
+            service: params.least.with(&taken),
+            speed: match params.frequency_steps {
+                0 => 1.0,
+                steps => f64::from(self.frequency) / f64::from(steps),
+            },
+            reason,
+            jobs: Vec::new(),
+        };
+        let mut large = params.batch.clone();
+        let wide = |job: usize| {
+            usize::try_from(self.jobs[job].threads).unwrap_or(usize::MAX) > large.len()
+        };
+        if self.places.small.is_none() {
+            if self.places.large.is_some_and(wide) {
+                large = large.with(&left);
+            } else {
+                plan.service = params.least.with(&params.elastic);
+                plan.reason = Reason::NoJobs;
+            }
+        }
+        plan.jobs = self.places.plan(&self.jobs, seen, &large, &left);
+        plan
+    }
+
+    fn resize(&mut self, seen: &Seen) -> Reason {
+        let (now, cpu) = (seen.now, seen.cpu());
+        let heard = cpu.is_some() || seen.p95.is_some();
+        match self.silence.hear(now, heard, self.params.patience) {
+            Heard::NothingYet => return Reason::Held,
+            Heard::NothingForLong => return self.give_all(now, Reason::Safe),
+            Heard::Something => {}
+        }
+        let foreseen = self.foresee(cpu);
+        let refused = seen.admitted.is_some_and(|share| share < 1.0)
+            || seen.delay.is_some_and(|delay| delay > self.params.delay);
+        if refused {
+            return self.give_all(now, Reason::Refused);
+        }
+        let slack = seen.p95.map(|p95| self.slack(p95));
+        let settled = now.since(self.changed) >= self.params.settle;
+        if foreseen.is_some_and(|use_| use_ > self.learned.up(self.given)) && self.may_grow() {
+            return self.grow(now, Reason::Busy, seen.p95);
+        }
+        match slack.filter(|_| settled) {
+            Some(slack) => self.by_latency(seen, slack, foreseen),
+            None if seen.p95.is_none() => self.by_use(seen, foreseen),
+            None => Reason::Same,
+        }
+    }
+
+    fn slack(&self, p95: Duration) -> f64 {
+        1.0 - p95.as_secs_f64() / self.params.target.as_secs_f64()
+    }
+
+    /// The use that the next tick will see.
+    fn foresee(&mut self, cpu: Option<f64>) -> Option<f64> {
+        let cpu = cpu?;
+        let grown = self.last_cpu.map_or(0.0, |last| (cpu - last).max(0.0));
+        self.last_cpu = Some(cpu);
+        self.smooth = 0.7 * self.smooth + 0.3 * cpu;
+        Some(cpu + self.params.trend * grown)
+    }
+
+    fn by_latency(&mut self, seen: &Seen, slack: f64, foreseen: Option<f64>) -> Reason {
+        let now = seen.now;
+        let helped = self.judge(seen.p95, slack);
+        if !helped {
+            self.helpless_until = Nanos(now.0 + 20 * nanos(self.params.settle));
+            self.shrink(now, None);
+            return Reason::Reverted;
+        }
+        if slack < self.params.tight {
+            self.low_since = None;
+            if now < self.helpless_until {
+                return Reason::Same;
+            }
+            return if self.may_grow() {
+                self.grow(now, Reason::Tight, seen.p95)
+            } else {
+                Reason::Same
+            };
+        }
+        if slack <= self.params.loose {
+            self.low_since = None;
+            return Reason::Same;
+        }
+        self.learned.was_loose(self.given, self.smooth);
+        self.calm_down(seen, foreseen, Reason::Loose)
+    }
+
+    /// Without latency there is only use.
+    fn by_use(&mut self, seen: &Seen, foreseen: Option<f64>) -> Reason {
+        self.trial = None;
+        self.calm_down(seen, foreseen, Reason::Calm)
+    }
+
+    /// Whether the last change may stay as it is.
+    fn judge(&mut self, p95: Option<Duration>, slack: f64) -> bool {
+        let Some(trial) = self.trial.take() else {
+            return true;
+        };
+        let tight = slack < self.params.tight;
+        match trial.what {
+            Move::Less => {
+                // What is tight now goes back in the next lines of `by_latency`.
+                self.learn_of_less(trial, !tight);
+                true
+            }
+            Move::More => {
+                let better = |before: Duration| p95.is_some_and(|p95| p95 < before.mul_f64(0.95));
+                let helped = !tight || trial.p95.is_none_or(better);
+                if helped && trial.given < self.given {
+                    self.learned.was_tight(trial.given, trial.cpu);
+                }
+                helped
+            }
+        }
+    }
+
+    fn learn_of_less(&mut self, trial: Trial, enough: bool) {
+        // A step of the load in the middle of a trial says nothing of what was tried.
+        let same_load = self.smooth <= trial.cpu * 1.1;
+        if enough || same_load {
+            self.learned.tried_less(trial.given, trial.cpu, enough);
+        }
+    }
+
+    fn calm_down(&mut self, seen: &Seen, foreseen: Option<f64>, reason: Reason) -> Reason {
+        let now = seen.now;
+        let highest = self.learned.down(self.given);
+        let low = foreseen.is_some_and(|use_| use_.max(self.smooth) < highest);
+        let can_slow = self.frequency > 0;
+        if !(low && (self.given > 0 || can_slow)) {
+            self.low_since = None;
+            return Reason::Same;
+        }
+        let since = *self.low_since.get_or_insert(now);
+        if now.since(since) < self.params.calm {
+            return Reason::Same;
+        }
+        self.shrink(now, seen.p95.or(Some(Duration::ZERO)));
+        reason
+    }
+
+    fn may_grow(&self) -> bool {
+        self.given < self.params.elastic.len() || self.frequency < self.params.frequency_steps
+    }
+
+    /// Cores first, then frequency.
+    fn grow(&mut self, now: Nanos, reason: Reason, p95: Option<Duration>) -> Reason {
+        if let Some(trial) = self.trial.take().filter(|trial| trial.what == Move::Less) {
+            self.learn_of_less(trial, false);
+        }
+        let by_latency = reason == Reason::Tight;
+        self.trial = by_latency.then_some(Trial {
+            what: Move::More,
+            p95,
+            cpu: self.smooth,
+            given: self.given,
+        });
+        if self.given < self.params.elastic.len() {
+            self.given += 1;
+        } else {
+            self.frequency += 1;
+        }
+        self.change(now);
+        reason
+    }
+
+    /// Frequency first, then cores; a trial where `p95` is told.
+    fn shrink(&mut self, now: Nanos, p95: Option<Duration>) {
+        if self.frequency > 0 {
+            self.frequency -= 1;
+        } else if self.given > 0 {
+            self.trial = p95.map(|p95| Trial {
+                what: Move::Less,
+                p95: Some(p95),
+                cpu: self.smooth,
+                given: self.given,
+            });
+            self.given -= 1;
+        }
+        self.change(now);
+    }
+
+    fn change(&mut self, now: Nanos) {
+        self.changed = now;
+        self.last_cpu = None;
+        self.low_since = None;
+    }
+
+    fn give_all(&mut self, now: Nanos, reason: Reason) -> Reason {
+        if self.may_grow() {
+            self.given = self.params.elastic.len();
+            self.frequency = self.params.frequency_steps;
+            self.change(now);
+        }
+        self.trial = None;
+        self.changed = now;
+        reason
+    }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What holds for every policy, whatever is seen.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::jobs::Queue;
+use static_plan::{PlanNode, Step};
+
+const QUEUES: [Queue; 3] = [Queue::Short, Queue::Medium, Queue::Long];
+
+fn jobs(of: &[(usize, u32)]) -> Vec<Job> {
+    let job = |(index, (queue, threads)): (usize, &(usize, u32))| Job {
+        name: format!("job {index}"),
+        queue: QUEUES[*queue],
+        threads: *threads,
+    };
+    of.iter().enumerate().map(job).collect()
+}
+
+/// A chain of jobs on half of the machine, the others on the rest of it.
+fn chained(jobs: &[Job], machine: &Cores) -> static_plan::Params {
+    let step = |(index, job): (usize, &Job)| Step {
+        job: job.name.clone(),
+        node: "here".to_owned(),
+        cores: if index % 2 == 0 {
+            [1].into()
+        } else {
+            [2, 3].into()
+        },
+        after: if index < 2 {
+            Vec::new()
+        } else {
+            vec![jobs[index - 2].name.clone()]
+        },
+    };
+    static_plan::Params {
+        nodes: vec![PlanNode {
+            name: "here".to_owned(),
+            cores: machine.clone(),
+            service: [0].into(),
+        }],
+        steps: jobs.iter().enumerate().map(step).collect(),
+    }
+}
+
+fn policies(jobs: &[Job]) -> Vec<Policy> {
+    let machine: Cores = (0..6).collect();
+    let blocks = blocks::Params {
+        large: [2, 3, 4].into(),
+        ..blocks::Params::default()
+    };
+    let slack = latency_slack::Params {
+        elastic: [1, 2].into(),
+        batch: [3, 5].into(),
+        frequency_steps: 2,
+        ..latency_slack::Params::default()
+    };
+    vec![
+        Policy::StaticPlan(
+            static_plan::StaticPlan::new(&chained(jobs, &machine), "here", jobs).unwrap(),
+        ),
+        Policy::Blocks(blocks::Blocks::new(blocks, &machine, jobs).unwrap()),
+        Policy::LatencySlack(latency_slack::LatencySlack::new(slack, &machine, jobs).unwrap()),
+    ]
+}
+
+/// What the tick brings: use, latency, delay, share admitted, and which running job ends how.
+type Tick = (
+    Option<f64>,
+    Option<u64>,
+    Option<u64>,
+    Option<f64>,
+    Option<(usize, bool)>,
+);
+
+fn any_number() -> impl Strategy<Value = f64> {
+    prop_oneof![8 => 0.0..3.0f64, 1 => Just(f64::NAN), 1 => Just(-1.0), 1 => Just(f64::INFINITY)]
+}
+
+fn tick() -> impl Strategy<Value = Tick> {
+    (
+        prop::option::of(any_number()),
+        prop::option::of(0..5_000_000u64),
+        prop::option::weighted(0.1, 0..100u64),
+        prop::option::weighted(0.1, any_number()),
+        prop::option::weighted(0.1, (any::<usize>(), any::<bool>())),
+    )
+}
+
+/// Does what the plan says, as far as it may be said at all.
+fn obey(plan: &CorePlan, states: &mut [State]) -> Result<(), TestCaseError> {
+    prop_assert!(!plan.service.is_empty());
+    prop_assert!((0.0..=1.0).contains(&plan.speed));
+    prop_assert_eq!(plan.jobs.len(), states.len());
+    let mut owned = plan.service.clone();
+    for (job, state) in plan.jobs.iter().zip(states) {
+        prop_assert_eq!(job.act == Act::Run, !job.cores.is_empty());
+        prop_assert!(owned.shared(&job.cores).is_empty());
+        owned = owned.with(&job.cores);
+        let next = match (job.act, *state) {
+            (Act::Run, State::Waiting | State::Running | State::Paused) => State::Running,
+            (Act::Pause, State::Running | State::Paused) => State::Paused,
+            (Act::Wait, State::Waiting) => State::Waiting,
+            (Act::Done, ended) if ended.has_ended() => ended,
+            (act, state) => return Err(TestCaseError::fail(format!("{act:?} while {state:?}"))),
+        };
+        *state = next;
+    }
+    prop_assert!(owned.numbers().iter().all(|core| *core < 6));
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn cores_have_one_owner_the_service_has_some_and_no_job_is_lost(
+        of in prop::collection::vec((0..3usize, 1..6u32), 0..8),
+        ticks in prop::collection::vec(tick(), 0..150),
+    ) {
+        let jobs = jobs(&of);
+        for mut policy in policies(&jobs) {
+            let mut states = vec![State::Waiting; jobs.len()];
+            let mut now = 0;
+            for (cpu, p95, delay, admitted, end) in &ticks {
+                now += 100_000_000;
+                let running: Vec<usize> =
+                    (0..jobs.len()).filter(|job| states[*job] == State::Running).collect();
+                if let Some((which, well)) = end.filter(|_| !running.is_empty()) {
+                    let ended = if well { State::Finished } else { State::Failed };
+                    states[running[which % running.len()]] = ended;
+                }
+                let plan = policy.plan(&Seen {
+                    now: Nanos(now),
+                    cpu: *cpu,
+                    p95: p95.map(Duration::from_micros),
+                    delay: delay.map(Duration::from_millis),
+                    admitted: *admitted,
+                    jobs: states.clone(),
+                });
+                obey(&plan, &mut states)?;
+            }
+            // From here on each job ends after a tick on its cores.
+            for _ in 0..=2 * jobs.len() {
+                now += 100_000_000;
+                for state in states.iter_mut().filter(|state| **state == State::Running) {
+                    *state = State::Finished;
+                }
+                let plan = policy.plan(&Seen { now: Nanos(now), jobs: states.clone(), ..Seen::default() });
+                obey(&plan, &mut states)?;
+            }
+            prop_assert!(states.iter().all(|state| state.has_ended()), "{policy:?}: {states:?}");
+        }
+    }
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Batch jobs as plain data: what they are and how far they have come.
+
+/// Which part of the machine suits a job best. Document 004 (*Cloud Computing Architecture*, semester project
+/// report, part 4.2) sorts its jobs by length and scaling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Queue {
+    /// Soon done, or no faster on more cores.
+    Short,
+    /// Neither.
+    Medium,
+    /// Takes long and gains by more cores.
+    Long,
+}
+
+/// A batch job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// Its name, of which there is one.
+    pub name: String,
+    /// What suits it.
+    pub queue: Queue,
+    /// It is started with so many; at least one.
+    pub threads: u32,
+}
+
+/// How far a job has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum State {
+    /// Not started.
+    #[default]
+    Waiting,
+    /// On its cores.
+    Running,
+    /// Frozen; it will go on where it was.
+    Paused,
+    /// Ended well.
+    Finished,
+    /// Ended otherwise. Those that come after it run all the same.
+    Failed,
+}
+
+impl State {
+    /// Whether it will never need a core again.
+    pub fn has_ended(self) -> bool {
+        matches!(self, Self::Finished | Self::Failed)
+    }
+}
