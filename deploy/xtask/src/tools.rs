@@ -8,6 +8,7 @@
 mod checksum;
 mod debian;
 mod go;
+mod maven;
 mod pins;
 mod rust_target;
 mod temporary;
@@ -16,7 +17,7 @@ mod wheel;
 use std::env;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::tools::debian::Client;
 use crate::tools::pins::{Kind, Pins};
@@ -24,6 +25,11 @@ use crate::workspace::Workspace;
 
 /// The tool that holds what a guest is made of.
 const GUEST: &str = "guest";
+
+/// The Java agent that tells the governor of hot methods.
+pub(crate) const EVENTS_AGENT: &str = "weir-events-agent";
+/// Elasticsearch in one program.
+pub(crate) const SEARCH_NODE: &str = "weir-search-node";
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -73,7 +79,7 @@ pub(crate) fn install(workspace: &Workspace) -> Result<Tools> {
                 }
             }
             // They take minutes, and few commands need them.
-            Kind::Go(_) => {}
+            Kind::Go(_) | Kind::Maven(_) => {}
             // `guest` does it: it cannot be had everywhere.
             Kind::Debian(_) => {}
         }
@@ -82,19 +88,26 @@ pub(crate) fn install(workspace: &Workspace) -> Result<Tools> {
     Ok(Tools { envoy })
 }
 
-/// Builds a program that is pinned as a Go module, unless it is there; returns its absolute path.
+/// Builds a program from sources, unless it is there; returns its absolute path.
 pub(crate) fn build(workspace: &Workspace, name: &str) -> Result<PathBuf> {
-    let pins = Pins::read(&workspace.pins())?;
-    let (name, go) = pins
-        .tools
-        .iter()
-        .find_map(|tool| match &tool.kind {
-            Kind::Go(go) if tool.name == name => Some((&tool.name, go)),
-            _ => None,
-        })
-        .with_context(|| format!("pins.toml lists no tool `{name}` of the kind `go`"))?;
-    go::install(name, go, &workspace.root, &workspace.tools())
-        .with_context(|| format!("building {name} {}", go.version))
+    let kind = find(workspace, name)?;
+    match &kind {
+        Kind::Go(go) => go::install(name, go, &workspace.root, &workspace.tools())
+            .with_context(|| format!("building {name} {}", go.version)),
+        Kind::Maven(maven) => maven::install(name, maven, workspace)
+            .with_context(|| format!("building {name} {}", maven.version)),
+        Kind::RustTarget | Kind::Wheel(_) | Kind::Debian(_) => {
+            bail!("`{name}` is not built, but fetched")
+        }
+    }
+}
+
+/// Runs the tests of a program that Maven builds.
+pub(crate) fn test(workspace: &Workspace, name: &str) -> Result<()> {
+    match find(workspace, name)? {
+        Kind::Maven(maven) => maven::test(&maven, workspace),
+        _ => bail!("`{name}` has no tests of its own"),
+    }
 }
 
 /// Fetches, unless it is there, what a guest with a real cpufreq is made of; returns its folder.
@@ -117,6 +130,14 @@ pub(crate) fn guest(workspace: &Workspace) -> Result<PathBuf> {
         })
         .context("pins.toml lists no tool `guest` of the kind `debian`")?;
     debian::install(GUEST, debian, &Client::system(), &workspace.tools())
+}
+
+fn find(workspace: &Workspace, name: &str) -> Result<Kind> {
+    Pins::read(&workspace.pins())?
+        .tools
+        .into_iter()
+        .find_map(|tool| (tool.name == name).then_some(tool.kind))
+        .with_context(|| format!("pins.toml lists no tool `{name}`"))
 }
 
 /// Makes sure that Rust can build for `target`.
@@ -163,6 +184,10 @@ fn list(workspace: &Workspace) -> Result<()> {
                 let path = go::installed_path(&tool.name, go, &workspace.tools());
                 (&*go.version, place(&path))
             }
+            Kind::Maven(maven) => {
+                let path = maven::installed_path(&tool.name, maven, &workspace.tools());
+                (&*maven.version, place(&path))
+            }
             Kind::Debian(debian) => {
                 let folder = debian::installed_path(&tool.name, debian, &workspace.tools());
                 let state = if folder.is_dir() { "" } else { "missing: " };
@@ -170,7 +195,7 @@ fn list(workspace: &Workspace) -> Result<()> {
                 (&*debian.version, state)
             }
         };
-        println!("{:<16} {version:<8} {state}", tool.name);
+        println!("{:<17} {version:<8} {state}", tool.name);
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 /*
  * Runs in the kernel when a thread of a watched program enters or leaves a hot function, and writes what it
  * saw into the lanes that `weir_events` describes. A lane has one writer: the thread that it belongs to.
@@ -163,27 +163,27 @@ inline_always int can_return(u64 stack)
 	return !bpf_probe_read_user(&address, sizeof(address), (void *)stack) && address == wanted;
 }
 
-/* Takes a free lane for the thread. The caller looks the thread up again. */
-inline_always struct thread *claim(u32 id, u64 owner)
+/* What was written before stays counted: the reader goes on from there. */
+inline_always void own(struct head *head, u64 owner)
+{
+	head->thread_started = thread_started();
+	head->pid_namespace = pid_namespace;
+	store_release(&head->owner, owner);
+}
+
+/* Takes a free lane for the thread. */
+inline_always struct thread *claim(u32 id)
 {
 	struct thread thread = {};
 	if (bpf_map_pop_elem(&free_lanes, &thread.lane)) {
 		count(COUNT_NO_LANE);
 		return 0;
 	}
-	struct head *head = head_of(thread.lane);
-	if (!head || bpf_map_update_elem(&threads, &id, &thread, ONLY_IF_ABSENT)) {
+	if (bpf_map_update_elem(&threads, &id, &thread, ONLY_IF_ABSENT)) {
 		bpf_map_push_elem(&free_lanes, &thread.lane, 0);
 		count(COUNT_NO_LANE);
 		return 0;
 	}
-	for (u32 f = 0; f < FUNCTIONS; f++)
-		head->since_ns[f] = 0;
-	head->thread_started = thread_started();
-	head->pid_namespace = pid_namespace;
-	head->core = ~0ull;
-	head->written = 0;
-	store_release(&head->owner, owner);
 	return bpf_map_lookup_elem(&threads, &id);
 }
 
@@ -197,6 +197,8 @@ inline_always void release(u32 id)
 	if (head) {
 		for (u32 f = 0; f < FUNCTIONS; f++)
 			head->since_ns[f] = 0;
+		head->thread_started = 0;
+		head->pid_namespace = 0;
 		store_release(&head->owner, 0);
 	}
 	bpf_map_delete_elem(&threads, &id);
@@ -264,15 +266,19 @@ SEC("uprobe/enter") int enter(void *ctx)
 	u64 cookie = bpf_get_attach_cookie(ctx);
 	if (!is_meant(cookie, id))
 		return 0;
+	u64 owner = id << 32 | id >> 32;
 	u32 function = cookie & (FUNCTIONS - 1), tid = id;
 	struct thread *thread = bpf_map_lookup_elem(&threads, &tid);
 	if (!thread)
-		thread = claim(tid, id << 32 | id >> 32);
+		thread = claim(tid);
 	if (!thread)
 		return 0;
 	struct head *head = head_of(thread->lane);
 	if (!head)
 		return 0;
+	/* New, or the governor took it for that of a dead thread. */
+	if (head->owner != owner)
+		own(head, owner);
 	u64 stack = stack_pointer(ctx), now = bpf_ktime_get_ns();
 	if (thread->entered) {
 		u32 before = *(volatile u32 *)&thread->entered;
@@ -320,4 +326,8 @@ SEC("raw_tp/sched_process_exec") int thread_exec(u64 *ctx)
 	return 0;
 }
 
-const char licence[] SEC("license") = "Dual MIT/GPL";
+/* The kernel opens its memory only to programs that may be had under the GPL, which is one of this file's two. */
+const char licence[] SEC("license") = "GPL";
+
+/* The sum of this file, by which an object that is out of date is known. */
+const char made_of[] SEC("source") = SOURCE;

@@ -25,16 +25,16 @@ pub(crate) struct Sweep {
 }
 
 impl Sweep {
-    pub(crate) fn look(&mut self, kernel: &Kernel, memory: &Memory, lanes: u32) {
+    pub(crate) fn look(&mut self, kernel: &Kernel, memory: &Memory) {
         if cfg!(not(target_arch = "x86_64")) {
             return;
         }
         let mut before = std::mem::take(&mut self.mappings);
-        for call in memory.running(lanes) {
+        for call in memory.running() {
             if now().saturating_sub(call.since) < YOUNGEST.as_nanos() as u64 {
                 continue;
             }
-            let process = call.process;
+            let process = call.owner.pid;
             let known = self
                 .mappings
                 .remove(&process)
@@ -42,7 +42,7 @@ impl Sweep {
             let Some(mapping) = known.or_else(|| mapping(process)) else {
                 continue;
             };
-            let entered = kernel.stack(call.thread, call.function);
+            let entered = kernel.stack(call.owner.tid, call.function);
             let on_stack = entered.and_then(|entered| word(process, entered));
             if on_stack.is_some_and(|address| !mapping.contains(&address)) {
                 memory.end(&call);

@@ -36,6 +36,8 @@ pub(super) enum Kind {
     Go(Go),
     /// Debian packages, unpacked and not installed.
     Debian(Debian),
+    /// A Java program of this repository that Maven builds.
+    Maven(Maven),
 }
 
 #[derive(Debug, Deserialize)]
@@ -59,6 +61,15 @@ pub(super) struct Build {
     pub(super) wheel_bytes: u64,
     pub(super) wheel_sha256: Sum,
     pub(super) file_sha256: Sum,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Maven {
+    /// As its `pom.xml` says.
+    pub(super) version: String,
+    /// The folder of its `pom.xml` in this repository.
+    pub(super) project: PathBuf,
 }
 
 #[derive(Debug, Deserialize)]
@@ -119,6 +130,7 @@ impl Pins {
                 Kind::RustTarget => Ok(()),
                 Kind::Wheel(wheel) => wheel.check(),
                 Kind::Go(go) => go.check(),
+                Kind::Maven(maven) => maven.check(),
                 Kind::Debian(debian) => debian.check(),
             };
             checked.with_context(|| format!("tool `{}`", tool.name))?;
@@ -146,6 +158,22 @@ impl Wheel {
     /// The build for a platform such as `linux-x86_64`.
     pub(super) fn build(&self, platform: &str) -> Option<&Build> {
         self.builds.iter().find(|build| build.platform == platform)
+    }
+}
+
+impl Maven {
+    fn check(&self) -> Result<()> {
+        ensure!(
+            is_one_file_name(&self.version),
+            "version `{}` is not plain",
+            self.version
+        );
+        ensure!(
+            stays_inside(&self.project),
+            "project `{}` is not a folder inside the repository",
+            self.project.display()
+        );
+        Ok(())
     }
 }
 

@@ -23,13 +23,11 @@ final class Lane {
         this.events = events;
         this.mask = events.capacity() / Layout.EVENT - 1;
         this.owner = thread.owner();
-        set(Layout.THREAD_STARTED, thread.started);
+        // It goes on from the last owner's, whose events may not have been read yet.
+        this.written = (long) WORDS.getAcquire(heads, head + Layout.WRITTEN);
         set(Layout.PID_NAMESPACE, thread.namespace);
+        set(Layout.THREAD_STARTED, thread.started);
         set(Layout.CORE, Layout.CORE_UNKNOWN);
-        for (int function = 0; function < Layout.FUNCTIONS; function++) {
-            setSince(function, 0);
-        }
-        set(Layout.WRITTEN, 0);
     }
 
     /** Whether events may go here: the ring is live, and the governor has not taken the lane away. */
@@ -65,6 +63,8 @@ final class Lane {
         for (int function = 0; function < Layout.FUNCTIONS; function++) {
             setSince(function, 0);
         }
+        set(Layout.THREAD_STARTED, 0);
+        set(Layout.PID_NAMESPACE, 0);
         WORDS.compareAndSet(heads, head + Layout.OWNER, owner, 0L);
     }
 

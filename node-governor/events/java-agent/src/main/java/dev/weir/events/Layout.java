@@ -5,9 +5,9 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.nio.ByteOrder;
 
-/** The shared memory, version 1, as `weir_events.h` describes it. Offsets in bytes, words in native byte order. */
+/** The shared memory, version 1, as {@code src/layout.rs} describes it. Offsets in bytes, words little endian. */
 final class Layout {
-    /** The bytes `WEIREVT1` as a little endian number. */
+    /** The bytes `WEIREVT1` as a number. */
     static final long MAGIC = 0x3154564552494557L;
 
     static final int VERSION = 1;
@@ -47,7 +47,9 @@ final class Layout {
 
     static final long EVENT_CORE_UNKNOWN = 0xFFFFL << 48;
 
-    static final VarHandle WORDS = MethodHandles.byteBufferViewVarHandle(long[].class, ByteOrder.nativeOrder());
+    static final ByteOrder ORDER = ByteOrder.LITTLE_ENDIAN;
+
+    static final VarHandle WORDS = MethodHandles.byteBufferViewVarHandle(long[].class, ORDER);
 
     private Layout() {}
 

@@ -55,7 +55,7 @@ final class Producer {
         depth[function] = entered - 1;
         if (entered == 1) {
             since[function] = 0;
-            if (lane != null) {
+            if (lane != null && lane.isMine()) {
                 lane.leave(function, System.nanoTime());
             }
         }

@@ -4,7 +4,6 @@ package dev.weir.events;
 import java.io.IOException;
 import java.lang.ref.WeakReference;
 import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
 import java.nio.channels.FileChannel;
 import java.nio.channels.FileChannel.MapMode;
 import java.nio.file.Path;
@@ -31,7 +30,6 @@ final class Ring {
         this.lanes = lanes;
         this.events = events;
         this.heads = file.map(MapMode.READ_WRITE, 0, Layout.HEADER + (long) lanes * Layout.HEAD);
-        heads.order(ByteOrder.nativeOrder());
         long eventsAt = heads.capacity();
         long eventsEnd = Layout.length(lanes, events);
         long whole = PART / laneBytes() * (long) laneBytes();
@@ -75,7 +73,7 @@ final class Ring {
     }
 
     private static ByteBuffer header(FileChannel file) throws IOException {
-        ByteBuffer header = ByteBuffer.allocate(Layout.HEADER).order(ByteOrder.nativeOrder());
+        ByteBuffer header = ByteBuffer.allocate(Layout.HEADER).order(Layout.ORDER);
         while (header.hasRemaining()) {
             if (file.read(header, header.position()) < 0) {
                 throw new IOException("it ends within its header, after " + header.position() + " bytes");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.weir.events;
 
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -165,7 +166,9 @@ class ProducerTest {
         }
         Producer next = new Producer(attachment);
         call(next, 7);
-        assertEquals(List.of("enter 7", "leave 7"), file.only().events());
+        // The lane's count goes on, and its last owner's events are still there.
+        assertEquals(List.of("enter 2", "leave 2", "enter 7", "leave 7"), file.only().events());
+        assertEquals(4, file.only().written());
     }
 
     @Test
@@ -180,7 +183,7 @@ class ProducerTest {
         Files.delete(path);
         RingFile fresh = RingFile.create(path, 4, 16);
         try (var file = Files.newByteChannel(aside, java.nio.file.StandardOpenOption.WRITE)) {
-            file.position(24).write(java.nio.ByteBuffer.allocate(8).order(java.nio.ByteOrder.nativeOrder()).putLong(0, 2));
+            file.position(24).write(java.nio.ByteBuffer.allocate(8).order(java.nio.ByteOrder.LITTLE_ENDIAN).putLong(0, 2));
         }
         // Within a second of the first attachment nothing is looked for.
         long deadline = System.nanoTime() + 5_000_000_000L;
@@ -192,6 +195,17 @@ class ProducerTest {
         producer.leave(1, outer);
         assertEquals(0, fresh.only().since(1));
         assertEquals(List.of("enter 2", "leave 2", "leave 1"), fresh.only().events());
+    }
+
+    @Test
+    void aLaneThatIsTakenAwayWithinACallIsNotWrittenAtItsEnd() throws IOException {
+        RingFile file = RingFile.create(path, 4, 16);
+        Producer producer = producer();
+        int depth = producer.enter(1);
+        file.put(4096 + file.only().lane * 256, 42);
+        byte[] before = file.bytes().array();
+        producer.leave(1, depth);
+        assertArrayEquals(before, file.bytes().array());
     }
 
     @Test

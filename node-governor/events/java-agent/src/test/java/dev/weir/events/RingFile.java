@@ -26,7 +26,7 @@ final class RingFile {
     }
 
     static RingFile create(Path path, int lanes, int events) throws IOException {
-        ByteBuffer bytes = ByteBuffer.allocate(4096 + lanes * 256 + lanes * events * 16).order(ByteOrder.nativeOrder());
+        ByteBuffer bytes = ByteBuffer.allocate(4096 + lanes * 256 + lanes * events * 16).order(ByteOrder.LITTLE_ENDIAN);
         bytes.put(new byte[] {'W', 'E', 'I', 'R', 'E', 'V', 'T', '1'});
         bytes.putInt(8, 1).putInt(12, lanes).putInt(16, events).putInt(20, 16);
         bytes.putLong(24, 1).putLong(32, 1_700_000_000_000L);
@@ -36,14 +36,14 @@ final class RingFile {
 
     /** Writes over one word, as the governor does when it retires a file or takes a lane away. */
     void put(long offset, long value) throws IOException {
-        ByteBuffer word = ByteBuffer.allocate(8).order(ByteOrder.nativeOrder()).putLong(0, value);
+        ByteBuffer word = ByteBuffer.allocate(8).order(ByteOrder.LITTLE_ENDIAN).putLong(0, value);
         try (var file = Files.newByteChannel(path, StandardOpenOption.WRITE)) {
             file.position(offset).write(word);
         }
     }
 
     void putInt(long offset, int value) throws IOException {
-        ByteBuffer word = ByteBuffer.allocate(4).order(ByteOrder.nativeOrder()).putInt(0, value);
+        ByteBuffer word = ByteBuffer.allocate(4).order(ByteOrder.LITTLE_ENDIAN).putInt(0, value);
         try (var file = Files.newByteChannel(path, StandardOpenOption.WRITE)) {
             file.position(offset).write(word);
         }
@@ -60,7 +60,7 @@ final class RingFile {
     }
 
     ByteBuffer bytes() throws IOException {
-        return ByteBuffer.wrap(Files.readAllBytes(path)).order(ByteOrder.nativeOrder());
+        return ByteBuffer.wrap(Files.readAllBytes(path)).order(ByteOrder.LITTLE_ENDIAN);
     }
 
     /** The lanes that somebody owns. */

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `weir-search`: measures the ways side by side. `cargo xtask search` builds what it needs and calls it.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, ensure};
+use clap::Parser;
+use weir_search::index::Index;
+use weir_search::node::{self, Places, Programs};
+use weir_search::plan::Plan;
+use weir_search::rounds::{self, Asked, Turn};
+use weir_search::terms::Terms;
+use weir_search::way::Way;
+use weir_search::{ring, table};
+use weir_stage::interrupt;
+use weir_stage::processes::Processes;
+
+/// Shards of the index, each of which a query searches by one call of the hot function.
+const SHARDS: u64 = 2;
+/// What a call leaves in the ring: that it has begun, that it has ended.
+const EVENTS: u64 = 2;
+
+/// Measures what hot-function events cost Elasticsearch, four ways side by side.
+#[derive(Parser)]
+#[command(name = "weir-search", version)]
+struct Cli {
+    /// The jar of the engine
+    #[arg(long, value_name = "JAR")]
+    node: PathBuf,
+    /// The jar of the agent that writes events
+    #[arg(long, value_name = "JAR")]
+    agent: PathBuf,
+    /// How often each search term occurs
+    #[arg(long, value_name = "CSV")]
+    counts: PathBuf,
+    /// Where the index is kept for the next time
+    #[arg(long, value_name = "FOLDER")]
+    cache: PathBuf,
+    /// For logs, copies of the index, `turns.jsonl` and `table.md`
+    #[arg(long, value_name = "FOLDER")]
+    folder: PathBuf,
+    /// Fewer and shorter turns over a smaller index
+    #[arg(long)]
+    quick: bool,
+    /// Of documents, queries and the order of turns
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+fn main() -> ExitCode {
+    match run(&Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(cli: &Cli) -> Result<()> {
+    interrupt::catch()?;
+    let plan = if cli.quick { Plan::QUICK } else { Plan::FULL };
+    let terms = Terms::read(&cli.counts)?;
+    let mut indexing = Processes::new(cli.folder.join("logs"))?;
+    let index = Index {
+        node: &cli.node,
+        counts: &cli.counts,
+        documents: plan.documents,
+        seed: cli.seed,
+    };
+    let kept = index.kept(&cli.cache, &mut indexing)?;
+    let asked = Asked {
+        terms: &terms,
+        seed: cli.seed,
+        plan,
+    };
+    let mut turns = Vec::new();
+    for start in 0..plan.starts {
+        let events = Events::new()?;
+        turns.extend(measure(cli, &asked, &kept, &events, start)?);
+    }
+    write(&cli.folder, &turns)
+}
+
+/// The folder on tmpfs that the events of one start are in; gone with the value.
+struct Events(PathBuf);
+
+impl Events {
+    fn new() -> Result<Self> {
+        let folder = Path::new("/dev/shm").join(format!("weir-search-{}", std::process::id()));
+        fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
+        Ok(Self(folder))
+    }
+
+    fn of(&self, way: Way) -> PathBuf {
+        self.0.join(way.name())
+    }
+}
+
+impl Drop for Events {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn measure(
+    cli: &Cli,
+    asked: &Asked<'_>,
+    kept: &Path,
+    events: &Events,
+    start: u32,
+) -> Result<Vec<Turn>> {
+    let plan = asked.plan;
+    println!("search: start {} of {}", start + 1, plan.starts);
+    let programs = Programs {
+        node: cli.node.clone(),
+        agent: cli.agent.clone(),
+    };
+    let mut processes = Processes::new(cli.folder.join("logs").join(start.to_string()))?;
+    let mut nodes = Vec::new();
+    for way in Way::ALL {
+        if way == Way::Scheduled {
+            continue;
+        }
+        if way.has_ring() {
+            ring::create(&events.of(way))?;
+        }
+        let places = Places {
+            folder: cli.folder.join("nodes").join(way.name()),
+            events: events.of(way),
+        };
+        nodes.push(node::start(way, &programs, kept, &places, &mut processes)?);
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let (turns, answered) = runtime.block_on(rounds::run(&nodes, asked, start, |round| {
+        println!("search: round {} of {}", round + 1, plan.rounds);
+    }))?;
+    for (way, queries) in answered {
+        if way.has_ring() {
+            let written = ring::written_and_at_rest(&events.of(way))?;
+            ensure!(
+                written == queries * SHARDS * EVENTS,
+                "{}: {queries} queries have left {written} events",
+                way.name()
+            );
+        }
+    }
+    drop(processes);
+    let _ = fs::remove_dir_all(cli.folder.join("nodes"));
+    Ok(turns)
+}
+
+fn write(folder: &Path, turns: &[Turn]) -> Result<()> {
+    let mut lines = File::create(folder.join("turns.jsonl"))?;
+    for turn in turns {
+        writeln!(lines, "{}", serde_json::to_string(turn)?)?;
+    }
+    let text = table::markdown(turns);
+    fs::write(folder.join("table.md"), &text)?;
+    println!("\n{text}");
+    Ok(())
+}

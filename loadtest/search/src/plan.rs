@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How much is measured.
+
+/// Sizes of a measurement.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// In the index.
+    pub documents: usize,
+    /// How often all engines are started anew: two JVMs with the same program differ by what
+    /// their compilers happened to do.
+    pub starts: u32,
+    /// Of each start.
+    pub rounds: u32,
+    /// Measured queries of one load to one engine in a round.
+    pub turn: usize,
+    /// Queries before them that are not measured: the caches of the cores belonged to another engine.
+    pub lead: usize,
+    /// Queries to each engine before the first round: its compilers are then done with the search.
+    pub warm_up: usize,
+}
+
+impl Plan {
+    /// What is published.
+    pub const FULL: Self = Self {
+        documents: 200_000,
+        starts: 4,
+        rounds: 10,
+        turn: 200,
+        lead: 20,
+        warm_up: 3_000,
+    };
+    /// A taste, with rougher figures.
+    pub const QUICK: Self = Self {
+        documents: 50_000,
+        starts: 1,
+        rounds: 5,
+        turn: 100,
+        lead: 10,
+        warm_up: 1_000,
+    };
+}
