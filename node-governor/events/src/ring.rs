@@ -94,7 +94,7 @@ impl Drop for Ring {
     }
 }
 
-/// A hot function runs on this thread, until this is dropped.
+/// A hot function runs on this thread, until this is dropped: not for futures, which change threads.
 #[must_use = "the function counts as left when this is dropped"]
 #[derive(Debug)]
 pub struct Hot<'ring> {
