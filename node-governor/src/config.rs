@@ -31,14 +31,16 @@ pub struct Config {
     pub functions: Vec<(u8, String)>,
     /// Where producers tell of hot functions.
     pub events: Events,
+    /// Hot functions of programs that cannot tell of them.
+    pub uprobes: Vec<weir_uprobe::Probe>,
     /// Where the service's own latency is measured.
     pub tail: Tail,
     /// Where the admin page listens.
     pub admin: SocketAddr,
     /// Where it is remembered how the cores were found.
     pub state_directory: PathBuf,
-    /// Every frequency that was written or is a default, with its place.
-    written: Vec<Written>,
+    /// Where the policy and its frequencies were written.
+    places: Places,
 }
 
 /// The file that producers write to.
@@ -87,21 +89,22 @@ pub struct Page {
     pub unit: f64,
 }
 
-/// A frequency and where it was written.
+/// Where the policy and its frequencies were written, for errors that only the machine can tell.
 #[derive(Debug)]
-struct Written {
-    frequency: Frequency,
-    file: PathBuf,
-    line: u64,
-    field: String,
+struct Places {
+    /// An error without its reason.
+    policy: Error,
+    /// Those that were written and those that are defaults.
+    frequencies: Vec<(Frequency, Error)>,
 }
 
 impl Config {
-    /// Refuses frequencies that a core does not have: the kernel would take the next and say nothing.
+    /// Refuses frequencies that a core does not have, for the kernel would take the next and say nothing; and
+    /// what cannot be meant on these cores.
     pub fn fits(&self, node: &Node) -> Result<(), Error> {
-        for written in &self.written {
+        for (frequency, place) in &self.places.frequencies {
             for core in &node.cores {
-                let Frequency::Absolute(wanted) = written.frequency else {
+                let Frequency::Absolute(wanted) = *frequency else {
                     continue;
                 };
                 if has(&core.range, wanted) {
@@ -113,14 +116,24 @@ impl Config {
                     show_range(&core.range)
                 );
                 return Err(Error {
-                    file: written.file.clone(),
-                    line: written.line,
-                    field: written.field.clone(),
                     reason,
+                    ..place.clone()
                 });
             }
         }
-        Ok(())
+        self.means(node)
+    }
+
+    /// Refuses parameters that cannot be meant.
+    fn means(&self, node: &Node) -> Result<(), Error> {
+        self.policy.check(node).map_err(|wrong| {
+            let place = self.places.policy.clone();
+            Error {
+                field: format!("{}.{}", place.field, wrong.field),
+                reason: wrong.reason,
+                ..place
+            }
+        })
     }
 }
 
@@ -146,7 +159,10 @@ pub fn load(path: &Path) -> Result<Config, Error> {
         field: String::new(),
         reason: format!("cannot read: {error}"),
     })?;
-    check::file(path, weir_settings::yaml(path, contents)?)
+    let config = check::file(path, weir_settings::yaml(path, contents)?)?;
+    // What needs no machine to be told.
+    config.means(&Node { cores: Vec::new() })?;
+    Ok(config)
 }
 
 #[cfg(test)]

@@ -79,7 +79,7 @@ impl Governor {
     pub fn tick(&mut self, now: Nanos, late: bool) -> Duration {
         if now.since(self.looked) >= LOOK {
             self.looked = now;
-            self.sense.look(now);
+            self.sense.look();
             self.apply.look(now);
             self.zones.iter_mut().for_each(Zone::read);
         }

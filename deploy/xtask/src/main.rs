@@ -9,6 +9,7 @@
 //!                             bench   what Weir costs beside its peers
 //!                             search  what hot-function events cost Elasticsearch
 //!                             keep    the figures that tests hold
+//!                             probe   what the governor runs in the kernel
 //!                             experiments   every policy on every workload, SIMULATED
 //! ```
 
@@ -19,6 +20,7 @@ mod experiments;
 mod feeds;
 mod keep;
 mod lab;
+mod probe;
 mod search;
 mod sizes;
 mod test;
@@ -60,6 +62,8 @@ enum Command {
     Search(search::Args),
     /// Measure fuel, host calls and sizes again and keep them as what tests expect
     Keep,
+    /// Compile the part of the governor that runs in the kernel; needs clang 14
+    Probe(probe::Args),
     /// Build weir_filter.wasm and check its size
     BuildFilter,
 }
@@ -85,6 +89,7 @@ fn run(command: Command) -> Result<()> {
         Command::Experiments(args) => experiments::run(&workspace, &args),
         Command::Feeds(args) => feeds::run(&workspace, &args),
         Command::Lab(args) => lab::run(&workspace, &args),
+        Command::Probe(args) => probe::run(&workspace, &args),
         Command::Search(args) => search::run(&workspace, &args),
         Command::Keep => keep::run(&workspace),
         Command::BuildFilter => build_filter::run(&workspace).map(drop),

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use anyhow::{Result, bail, ensure};
 use clap::ValueEnum;
 
+use crate::probe::{self, Checked};
 use crate::test::suite::Counts;
 use crate::test::summary::{Outcome, Summary};
 use crate::tools::{EVENTS_AGENT, SEARCH_NODE};
@@ -48,6 +49,8 @@ enum Step {
     Agreement,
     /// Sizes of what is installed, as they were kept
     Sizes,
+    /// What the governor runs in the kernel is what its source makes
+    Probe,
     /// Licences, sources and banned crates
     Deny,
 }
@@ -90,6 +93,14 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
             Step::Sizes => summary.run("sizes", || {
                 sizes::check(workspace)?;
                 Ok(Outcome::Passed)
+            }),
+            Step::Probe => summary.run("probe", || {
+                Ok(match probe::check(workspace)? {
+                    Checked::Object => Outcome::Passed,
+                    Checked::Source => Outcome::Skipped(
+                        "no clang 14 to compile it again: only the sum of its source was compared",
+                    ),
+                })
             }),
             Step::Deny => summary.run("deny", || licences::check(workspace)),
         }

@@ -108,15 +108,25 @@ impl Calls {
         *depth == 0
     }
 
+    /// Whether it is running.
+    pub(crate) fn is_in(&self, function: FunctionId) -> bool {
+        self.depth[function.index()] > 0
+    }
+
+    /// When the outermost call began, of a function that is running.
+    pub(crate) fn since(&self, function: FunctionId) -> u64 {
+        self.since_ns[function.index()]
+    }
+
     /// Says in a new lane what has been running since before it was claimed.
     pub(crate) fn tell(&self, words: &impl Words, lane: &mut Lane, core: Option<u16>) {
         for number in 0..FUNCTIONS as u8 {
             let Some(function) = FunctionId::new(number) else {
                 continue;
             };
-            if self.depth[function.index()] > 0 {
+            if self.is_in(function) {
                 let event = Event {
-                    time_ns: self.since_ns[function.index()],
+                    time_ns: self.since(function),
                     kind: Kind::Enter,
                     function,
                     core,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The governor's side: once a tick, what runs since when, and the events since the last tick.
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{Ordering, fence};
@@ -101,7 +102,6 @@ pub struct Tick {
 }
 
 /// Reads the lanes.
-#[derive(Debug)]
 pub struct Reader<M> {
     memory: M,
     /// For errors.
@@ -112,6 +112,16 @@ pub struct Reader<M> {
     heads: Vec<u8>,
     slots: Vec<u8>,
     events: Vec<Event>,
+}
+
+impl<M> fmt::Debug for Reader<M> {
+    /// Without the buffers.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reader")
+            .field("file", &self.file)
+            .field("geometry", &self.geometry)
+            .finish_non_exhaustive()
+    }
 }
 
 impl<M: Memory> Reader<M> {
@@ -170,8 +180,8 @@ impl<M: Memory> Reader<M> {
             let index = number as usize;
             let mut head = Head::decode(&self.heads.as_chunks().0[index]);
             let until = head.written;
-            let from = match self.read[index] {
-                read if (read..=read.saturating_add(JUMP)).contains(&until) => read,
+            let from = match until.checked_sub(self.read[index]) {
+                Some(new) if new <= JUMP => self.read[index],
                 _ => {
                     tick.jumped += 1;
                     until

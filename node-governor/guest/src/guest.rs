@@ -140,7 +140,7 @@ impl Guest {
     /// It does not hold within half a minute of the guest's time, or the guest is gone.
     pub fn wait_until(&mut self, condition: &str) -> Result<()> {
         let script = format!(
-            "n=0\nuntil {condition}; do n=$((n+1)); [ $n -lt 600 ] || exit 1; usleep 50000; done"
+            "n=0\nuntil {condition}; do n=$((n+1)); [ $n -lt 300 ] || exit 1; usleep 100000; done"
         );
         self.sh(&script)
             .with_context(|| format!("`{condition}` did not come true"))?;

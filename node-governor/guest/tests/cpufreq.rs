@@ -3,10 +3,20 @@
 //!
 //! Where no guest can be had (`WEIR_GUEST_DIR` is not set) the tests are reported as ignored.
 
+#[path = "cpufreq/events.rs"]
+mod events;
+#[path = "cpufreq/governor.rs"]
+mod governor;
 #[path = "cpufreq/hardware.rs"]
 mod hardware;
+#[path = "cpufreq/hot.rs"]
+mod hot;
+#[path = "cpufreq/restore.rs"]
+mod restore;
 #[path = "cpufreq/stage.rs"]
 mod stage;
+#[path = "cpufreq/trouble.rs"]
+mod trouble;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -36,7 +46,13 @@ fn main() -> ExitCode {
         let (stage, run) = (Arc::clone(&stage), *run);
         Trial::test(*name, move || Ok(stage.run(run)?)).with_ignored_flag(absent)
     };
-    let trials = hardware::SCENARIOS.iter().map(trial).collect();
+    let scenarios = [
+        hardware::SCENARIOS,
+        restore::SCENARIOS,
+        events::SCENARIOS,
+        trouble::SCENARIOS,
+    ];
+    let trials = scenarios.into_iter().flatten().map(trial).collect();
     let conclusion = libtest_mimic::run(&arguments, trials);
     stage.strike();
     conclusion.exit_code()

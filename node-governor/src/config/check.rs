@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From what was written to what is checked.
 
+mod policy;
+
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde_saphyr::Spanned;
+use weir_events::FunctionId;
 use weir_settings::{Error, Scope, Value};
+use weir_uprobe::Probe;
 
-use super::{Config, Events, Page, Tail, TailSource, Written, frequency, written};
+use super::{Config, Events, Page, Tail, TailSource, frequency, written};
 use crate::apply::Driver;
-use crate::frequency::three_state::ThreeState;
-use crate::frequency::{Frequency, Policy};
 use crate::sensed::FUNCTIONS;
 
 const fn ms(millis: u64) -> Duration {
@@ -19,16 +22,8 @@ const fn ms(millis: u64) -> Duration {
 /// Checks what was written in the file.
 pub(super) fn file(path: &Path, written: written::File) -> Result<Config, Error> {
     let root = Scope::root(path);
-    let mut frequencies = Frequencies {
-        file: path.to_owned(),
-        seen: Vec::new(),
-    };
-    let Some(policy) = &written.policy else {
-        let reason = "required; three_state: {} is document 002's";
-        return Err(root.refuse(&None, "policy", reason));
-    };
-    let scope = root.section("policy").at(policy.referenced.line());
-    let policy = policy_of(&policy.value, &scope, &mut frequencies)?;
+    let functions = functions(&written, &root)?;
+    let (policy, places) = policy::policy(&written, &functions, &root)?;
     Ok(Config {
         cores: cores(&written.cores, &root)?,
         driver: root.choice(
@@ -44,63 +39,14 @@ pub(super) fn file(path: &Path, written: written::File) -> Result<Config, Error>
         // That of document 002, section 4.8.
         tick: root.duration(&written.tick, "tick", ms(50), ms(1)..=ms(10_000))?,
         policy,
-        functions: functions(&written, &root)?,
+        functions: functions.into_iter().map(|f| (f.id, f.name)).collect(),
         events: events(&written.events, &root.section("events"))?,
+        uprobes: uprobes(&written, &root)?,
         tail: tail(&written.tail, &root.section("tail"))?,
         admin: admin(&written.admin, &root.section("admin"))?,
         state_directory: directory(&written.state_directory, &root)?,
-        written: frequencies.seen,
+        places,
     })
-}
-
-/// Remembers each frequency for [`Config::fits`].
-struct Frequencies {
-    file: PathBuf,
-    seen: Vec<Written>,
-}
-
-impl Frequencies {
-    fn take(
-        &mut self,
-        scope: &Scope<'_>,
-        value: &Value,
-        field: &str,
-        default: Frequency,
-    ) -> Result<Frequency, Error> {
-        let frequency = scope.parse(value, field, default, frequency::parse)?;
-        // The place as an error would name it.
-        let place = scope.refuse(value, field, "");
-        self.seen.push(Written {
-            frequency,
-            file: self.file.clone(),
-            line: place.line,
-            field: place.field,
-        });
-        Ok(frequency)
-    }
-}
-
-fn policy_of(
-    written: &written::Policy,
-    scope: &Scope<'_>,
-    frequencies: &mut Frequencies,
-) -> Result<Policy, Error> {
-    let Some(section) = &written.three_state else {
-        return Err(scope.refuse(&None, "", "names no policy; one of three_state"));
-    };
-    let scope = scope.section("three_state").at(section.referenced.line());
-    let (value, default) = (&section.value, ThreeState::default());
-    Ok(Policy::ThreeState(ThreeState {
-        idle: frequencies.take(&scope, &value.idle, "idle", default.idle)?,
-        hot: frequencies.take(&scope, &value.hot, "hot", default.hot)?,
-        over: frequencies.take(&scope, &value.over, "over", default.over)?,
-        threshold: scope.duration(
-            &value.threshold,
-            "threshold",
-            default.threshold,
-            ms(0)..=ms(600_000),
-        )?,
-    }))
 }
 
 /// `all`, or numbers and ranges as the kernel writes them.
@@ -116,8 +62,16 @@ fn cores(value: &Value, root: &Scope<'_>) -> Result<Option<Vec<u32>>, Error> {
     })
 }
 
-fn functions(written: &written::File, root: &Scope<'_>) -> Result<Vec<(u8, String)>, Error> {
-    let mut functions: Vec<(u8, String)> = Vec::new();
+/// A hot function as it was written.
+struct Function<'a> {
+    id: u8,
+    name: String,
+    ladder: Option<&'a [Spanned<written::Rung>]>,
+    scope: Scope<'a>,
+}
+
+fn functions<'a>(written: &'a written::File, root: &Scope<'a>) -> Result<Vec<Function<'a>>, Error> {
+    let mut functions: Vec<Function<'a>> = Vec::new();
     for (index, function) in written.functions.iter().enumerate() {
         let scope = root.section("functions").item(index);
         let scope = scope.at(function.referenced.line());
@@ -126,13 +80,18 @@ fn functions(written: &written::File, root: &Scope<'_>) -> Result<Vec<(u8, Strin
             return Err(scope.refuse(&None, "id", "required; 0 to 15, as producers give it"));
         }
         let id = scope.whole(&value.id, "id", 0, 0..=FUNCTIONS as u64 - 1)? as u8;
-        if functions.iter().any(|(other, _)| *other == id) {
+        if functions.iter().any(|other| other.id == id) {
             return Err(scope.refuse(&value.id, "id", format!("{id} is there already")));
         }
         let default = format!("function{id}");
         let fits = |text: &str| (1..=256).contains(&text.len());
         let name = scope.text(&value.name, "name", &default, fits, "1 to 256 bytes")?;
-        functions.push((id, name));
+        functions.push(Function {
+            id,
+            name,
+            ladder: value.ladder.as_deref(),
+            scope,
+        });
     }
     Ok(functions)
 }
@@ -173,6 +132,47 @@ fn group(text: &str) -> Result<u32, String> {
         (fields.next() == Some(text)).then(|| fields.nth(1)?.parse().ok())?
     });
     number.ok_or_else(|| format!("/etc/group has no {text:?}; a number will do, too"))
+}
+
+fn uprobes(written: &written::File, root: &Scope<'_>) -> Result<Vec<Probe>, Error> {
+    let mut probes = Vec::new();
+    for (index, uprobe) in written.uprobes.iter().enumerate() {
+        let scope = root.section("uprobes").item(index);
+        let scope = scope.at(uprobe.referenced.line());
+        let value = &uprobe.value;
+        let required = [
+            (&value.function, "function", "required; 0 to 15"),
+            (
+                &value.binary,
+                "binary",
+                "required; the program or the library",
+            ),
+            (
+                &value.symbol,
+                "symbol",
+                "required; the function's name, or 0x and its offset",
+            ),
+        ];
+        if let Some((_, field, reason)) = required.iter().find(|(value, ..)| value.is_none()) {
+            return Err(scope.refuse(&None, field, reason));
+        }
+        let absolute = |text: &str| text.starts_with('/');
+        let binary = scope.text(&value.binary, "binary", "", absolute, "an absolute path")?;
+        let any = |text: &str| !text.is_empty();
+        let function = scope.whole(&value.function, "function", 0, 0..=FUNCTIONS as u64 - 1)?;
+        let function = FunctionId::new(function as u8)
+            .ok_or_else(|| scope.refuse(&None, "function", "no such number"))?;
+        probes.push(Probe {
+            function,
+            binary: binary.into(),
+            symbol: scope.text(&value.symbol, "symbol", "", any, "a name")?,
+            process: scope.parse(&value.pid, "pid", None, |text| {
+                let pid = text.parse().map(Some);
+                pid.map_err(|_| format!("{text:?} is not a process id"))
+            })?,
+        });
+    }
+    Ok(probes)
 }
 
 fn tail(written: &written::Tail, scope: &Scope<'_>) -> Result<Tail, Error> {

@@ -64,6 +64,42 @@ fn every_refusal_names_file_line_field_and_reason() {
             "policy: { three_state: {} }\nfunctions:\n  - { id: 16 }\n",
             "g.yaml:3: functions[0].id: 16 is not in 0 to 15",
         ),
+        (
+            "policy:\n  three_state: {}\n  powersave: {}\n",
+            "g.yaml:3: policy.powersave: contradicts three_state; leave one out",
+        ),
+        (
+            "policy:\n  multi_state:\n    ladder:\n      - { after: 1s, frequency: 2 GHz }\n",
+            "g.yaml:3: policy.multi_state.ladder: must begin with a step after 0",
+        ),
+        (
+            "policy:\n  multi_state:\n    ladder:\n      - { after: 1s }\n",
+            "g.yaml:4: policy.multi_state.ladder[0].frequency: required",
+        ),
+        (
+            "policy: { iso_latency: { target: 0s } }\n",
+            "g.yaml:1: policy.iso_latency.target: must not be 0",
+        ),
+        (
+            "policy: { three_state: {} }\nfunctions:\n  - { id: 1, ladder: [] }\n",
+            "g.yaml:3: functions[0].ladder: only policy multi_state reads it",
+        ),
+        (
+            "policy: { performance: { fast: yes } }\n",
+            "g.yaml:1: unknown field `fast`",
+        ),
+        (
+            "policy: { three_state: {} }\ntail: { source: prometheus }\n",
+            "g.yaml:1: tail.url: required",
+        ),
+        (
+            "policy: { three_state: {} }\ntail: { metric: x }\n",
+            "g.yaml:2: tail.metric: only source prometheus or envoy reads it",
+        ),
+        (
+            "policy: { three_state: {} }\nuprobes:\n  - { function: 1, binary: /bin/true }\n",
+            "g.yaml:3: uprobes[0].symbol: required",
+        ),
     ];
     for (text, reason) in cases {
         let error = said(text).unwrap_err();
@@ -80,6 +116,36 @@ fn defaults_are_those_of_the_document() {
     assert_eq!(config.cores, None);
     assert_eq!(config.admin.to_string(), "127.0.0.1:9414");
     assert!(matches!(config.policy, Policy::ThreeState(_)));
+}
+
+#[test]
+fn every_policy_can_be_had_by_its_name_alone() {
+    for name in [
+        "performance",
+        "powersave",
+        "ondemand",
+        "two_state",
+        "three_state",
+        "multi_state",
+        "iso_latency",
+        "slow_to_fast",
+    ] {
+        said(&format!("policy: {{ {name}: {{}} }}\n")).unwrap();
+    }
+}
+
+#[test]
+fn functions_have_ladders_of_their_own() {
+    let text = "functions:\n  - id: 3\n    name: score\n    ladder:\n      - { frequency: 50 % }\n      - { after: 20ms, frequency: 100 % }\npolicy: { multi_state: {} }\n";
+    let config = said(text).unwrap();
+    assert_eq!(config.functions, [(3, "score".to_owned())]);
+    let Policy::MultiState(policy) = config.policy else {
+        panic!("{:?}", config.policy);
+    };
+    let [(3, ladder)] = &policy.functions[..] else {
+        panic!("{policy:?}");
+    };
+    assert_eq!(ladder[1].after, Duration::from_millis(20));
 }
 
 #[test]

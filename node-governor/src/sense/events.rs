@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tracing::{error, info, warn};
 use weir_events::layout::HeaderError;
-use weir_events::{Geometry, Kind, Lane, Opened, Owner, ReadError, Reader};
+use weir_events::{Geometry, Kind, Lane, Memory, Opened, Owner, ReadError, Reader};
 
 use super::threads::{Seen, Threads, Track};
 use crate::config;
@@ -45,31 +45,37 @@ pub struct Counts {
     pub outside: u64,
     /// Lanes whose process is in another pid namespace, where its threads have other numbers.
     pub namespace: u64,
+    /// Events that the kernel saw of threads for which it had no lane.
+    pub no_lane: u64,
     /// Lanes of threads that are dead, freed.
     pub dead: u64,
     /// Ticks in which the file could not be read: no function was taken to run.
     pub unreadable: u64,
 }
 
-/// The file of events and whose lanes are in it.
+/// Where hot functions are told of.
 #[derive(Debug)]
 pub struct Events {
     settings: config::Events,
     geometry: Geometry,
-    /// None while the file cannot be read.
-    open: Option<Open>,
+    /// What producers write; none while it cannot be read.
+    file: Option<Lanes<File>>,
+    /// Of the file.
+    inode: u64,
+    /// What the kernel writes for programs that cannot.
+    kernel: Option<Lanes<weir_uprobe::Memory>>,
     threads: Threads,
+    positions: Positions,
+    pub(super) counts: Counts,
+}
+
+/// One memory with lanes, and what is known of their threads.
+#[derive(Debug)]
+struct Lanes<M> {
+    reader: Reader<M>,
     tracks: Vec<Track>,
     /// To be freed after the reader is done.
     dead: Vec<(u32, Owner, u64)>,
-    positions: Positions,
-    counts: Counts,
-}
-
-#[derive(Debug)]
-struct Open {
-    reader: Reader<File>,
-    inode: u64,
 }
 
 /// From a core's number to its position in the node.
@@ -92,30 +98,30 @@ impl Positions {
 }
 
 impl Events {
-    /// Makes the file, or takes it over from a former governor.
+    /// Makes the file, or takes it over from a former governor; reads the kernel's lanes, too, if there are any.
     pub fn open(
         settings: &config::Events,
+        kernel: Option<weir_uprobe::Memory>,
         root: &Root,
         cores: &[u32],
         tick: Duration,
     ) -> Result<Events, Error> {
-        let geometry = Geometry::new(settings.lanes, settings.events_per_lane)?;
+        let kernel = kernel.map(|mapped| {
+            let bytes = mapped.bytes();
+            Reader::over(mapped, "uprobes", bytes).map(Lanes::new)
+        });
         let mut events = Events {
-            geometry,
-            open: None,
+            geometry: Geometry::new(settings.lanes, settings.events_per_lane)?,
+            file: None,
+            inode: 0,
+            kernel: kernel.transpose()?,
             threads: Threads::new(root, tick),
-            tracks: vec![Track::default(); settings.lanes as usize],
-            dead: Vec::with_capacity(settings.lanes as usize),
             positions: Positions::new(cores),
             settings: settings.clone(),
             counts: Counts::default(),
         };
         events.attach()?;
         Ok(events)
-    }
-
-    pub(super) fn counts(&self) -> &Counts {
-        &self.counts
     }
 
     fn attach(&mut self) -> Result<(), ReadError> {
@@ -125,23 +131,21 @@ impl Events {
             Opened::Replaced(reason) => warn!(?path, %reason, "the file of events was replaced"),
             opened => info!(?path, ?opened, "events are read"),
         }
-        let inode = std::fs::metadata(path).map_or(0, |found| found.ino());
-        self.open = Some(Open { reader, inode });
-        self.tracks.fill(Track::default());
+        self.inode = std::fs::metadata(path).map_or(0, |found| found.ino());
+        self.file = Some(Lanes::new(reader));
         Ok(())
     }
 
     /// Tries again what failed, and makes the file again where it was taken away.
-    pub(super) fn look(&mut self, _now: Nanos) {
+    pub(super) fn look(&mut self) {
         let path = &self.settings.path;
-        if let Some(open) = &self.open {
+        if self.file.is_some() {
             let found = std::fs::metadata(path);
-            let same = found.as_ref().is_ok_and(|found| found.ino() == open.inode);
-            if same {
+            if found.is_ok_and(|found| found.ino() == self.inode) {
                 return;
             }
             warn!(?path, "the file of events has been taken away");
-            self.open = None;
+            self.file = None;
         }
         if let Err(error) = self.attach() {
             error!(%error, "no events can be read; tried again every second");
@@ -155,65 +159,112 @@ impl Events {
         for core in &mut sensed.cores {
             core.hot = Default::default();
         }
-        let Some(open) = &mut self.open else {
-            self.counts.unreadable += 1;
-            return;
+        self.threads.begin();
+        self.counts.lanes = 0;
+        let mut look = Look {
+            now,
+            threads: &mut self.threads,
+            positions: &self.positions,
+            counts: &mut self.counts,
+            sensed,
         };
-        let (threads, counts, dead) = (&mut self.threads, &mut self.counts, &mut self.dead);
-        threads.begin();
-        let read = open.reader.read(now.0, |lane| {
-            let Some(track) = self.tracks.get_mut(lane.number as usize) else {
-                return;
-            };
-            match threads.see(track, lane, now) {
-                Seen::Alive => {}
-                Seen::Elsewhere { first } => {
-                    counts.namespace += u64::from(first);
-                    return;
-                }
-                Seen::Dead(owner) => {
-                    // Reserved for every lane.
-                    dead.push((lane.number, owner, lane.thread_started));
-                    return;
-                }
-            }
-            finished(track, lane, &self.positions, sensed);
-            let core = track.core(lane).and_then(|core| self.positions.of(core));
-            let Some(seen) = core.and_then(|core| sensed.cores.get_mut(core)) else {
-                let new = lane.running().next().is_some() && !track.outside;
-                counts.outside += u64::from(new);
-                track.outside |= new;
-                return;
-            };
-            track.outside = false;
-            for (function, since) in lane.running() {
-                seen.hot.enter(function.index(), Nanos(since));
+        let mut readable = true;
+        if let Some(lanes) = &mut self.kernel {
+            readable &= lanes.read(&mut look, false);
+        }
+        let file = self.file.as_mut();
+        if !file.is_some_and(|lanes| lanes.read(&mut look, true)) {
+            self.file = None;
+            readable = false;
+        }
+        self.counts.unreadable += u64::from(!readable);
+    }
+}
+
+/// One tick's.
+struct Look<'a> {
+    now: Nanos,
+    threads: &'a mut Threads,
+    positions: &'a Positions,
+    counts: &'a mut Counts,
+    sensed: &'a mut Sensed,
+}
+
+impl<M: Memory> Lanes<M> {
+    fn new(reader: Reader<M>) -> Self {
+        let lanes = reader.geometry().lanes() as usize;
+        Self {
+            reader,
+            tracks: vec![Track::default(); lanes],
+            dead: Vec::with_capacity(lanes),
+        }
+    }
+
+    /// False if they cannot be read: then nothing of them runs. `frees`: lanes of dead threads are given back.
+    fn read(&mut self, look: &mut Look<'_>, frees: bool) -> bool {
+        let read = self.reader.read(look.now.0, |lane| {
+            if let Some(track) = self.tracks.get_mut(lane.number as usize)
+                && let Seen::Dead(owner) = look.lane(track, lane)
+            {
+                // There is room for every lane.
+                self.dead.push((lane.number, owner, lane.thread_started));
             }
         });
-        let freed = dead.drain(..).try_fold(0, |freed, (lane, owner, started)| {
-            let free = open.reader.free(lane, owner, started)?;
-            Ok(freed + u64::from(free))
-        });
+        let (reader, dead) = (&mut self.reader, &mut self.dead);
+        let dead = dead.drain(..).filter(|_| frees);
+        let freed = dead
+            .into_iter()
+            .try_fold(0, |freed, (lane, owner, started)| {
+                let free = reader.free(lane, owner, started)?;
+                Ok::<u64, ReadError>(freed + u64::from(free))
+            });
+        let counts = &mut *look.counts;
         match read.and_then(|tick| Ok((tick, freed?))) {
             Ok((tick, freed)) => {
-                counts.lanes = tick.claimed;
+                counts.lanes += tick.claimed;
                 counts.events += tick.events;
                 counts.lost = counts.lost.saturating_add(tick.lost);
                 counts.future += tick.future;
                 counts.jumped += tick.jumped;
                 counts.dead += freed;
+                true
             }
             Err(error) => {
                 error!(%error, "events cannot be read: no function is taken to run");
-                counts.unreadable += 1;
-                counts.lanes = 0;
-                self.open = None;
-                for core in &mut sensed.cores {
+                for core in &mut look.sensed.cores {
                     core.hot = Default::default();
                 }
-                sensed.finished.clear();
+                false
             }
         }
+    }
+}
+
+impl Look<'_> {
+    fn lane(&mut self, track: &mut Track, lane: &Lane<'_>) -> Seen {
+        let seen = self.threads.see(track, lane, self.now);
+        if let Seen::Elsewhere { first } = seen {
+            self.counts.namespace += u64::from(first);
+        }
+        if !matches!(seen, Seen::Alive) {
+            return seen;
+        }
+        finished(track, lane, self.positions, self.sensed);
+        let core = track.core(lane).and_then(|core| self.positions.of(core));
+        match core.and_then(|core| self.sensed.cores.get_mut(core)) {
+            Some(core) => {
+                track.outside = false;
+                for (function, since) in lane.running() {
+                    core.hot.enter(function.index(), Nanos(since));
+                }
+            }
+            None => {
+                let new = lane.running().next().is_some() && !track.outside;
+                self.counts.outside += u64::from(new);
+                track.outside |= new;
+            }
+        }
+        seen
     }
 }
 

@@ -4,10 +4,11 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use weir_events::{FunctionId, Geometry};
+
 use crate::Error;
 use crate::kernel::Kernel;
-use crate::memory::Lanes;
-use crate::symbol;
+use crate::symbol::{self, Ends, Pace, Site};
 
 /// For cookies of probes; everything else that is used is older.
 const OLDEST: (u32, u32) = (5, 15);
@@ -15,18 +16,21 @@ const OLDEST: (u32, u32) = (5, 15);
 /// `PROC_PID_INIT_INO` in the kernel's include/linux/proc_ns.h: the host's own namespace of process ids.
 const HOST: u64 = 0xEFFF_FFFC;
 
+const FIRST: FunctionId = FunctionId::new(0).unwrap();
+
 /// Tries whether uprobes can work here: loads the programs and attaches them to this process's own first
 /// instruction, which it has passed already. Everything is gone again when it returns.
 pub fn doctor() -> Result<(), Error> {
-    let lanes = Lanes {
-        lanes: 1,
-        events_per_lane: 16,
-    };
     ready()?;
-    let (mut kernel, _memory) = Kernel::load(lanes)?;
+    let (mut kernel, _memory) = Kernel::load(Geometry::default())?;
     let own = Path::new("/proc/self/exe");
-    let first = symbol::first_instruction(own)?;
-    kernel.attach(own, first, 0, None)?;
+    let site = Site {
+        name: String::new(),
+        offset: symbol::first_instruction(own)?,
+        pace: Pace::Slow,
+        ends: Ends::Kernel,
+    };
+    kernel.attach(own, &site, FIRST, None)?;
     Ok(())
 }
 

@@ -61,16 +61,6 @@ pub enum Error {
         /// Why it was not found.
         reason: String,
     },
-    /// The lanes cannot be laid out like this.
-    #[error("uprobes: {field} = {value}: {reason}")]
-    Lanes {
-        /// Which field.
-        field: &'static str,
-        /// What it was.
-        value: u64,
-        /// What it may be.
-        reason: &'static str,
-    },
     /// The lanes cannot be read.
     #[error("uprobes: mapping the lanes: {0}")]
     Map(#[source] io::Error),

@@ -4,21 +4,23 @@
 use std::num::NonZeroU32;
 use std::os::fd::AsFd;
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use aya::maps::{Array, HashMap, Map, Stack};
 use aya::programs::uprobe::{UProbeAttachLocation, UProbeAttachPoint, UProbeLink, UProbeScope};
-use aya::programs::{RawTracePoint, UProbe};
+use aya::programs::{ProgramError, RawTracePoint, UProbe};
 use aya::{Ebpf, EbpfLoader};
+use weir_events::layout::{FUNCTIONS, HEAD_BYTES, Header};
+use weir_events::{FunctionId, Geometry};
 
-use crate::memory::{Lanes, Memory, PIECE};
+use crate::memory::Memory;
+use crate::symbol::{Ends, Site};
 use crate::{Counts, Error};
 
 static OBJECT: &[u8] = aya::include_bytes_aligned!("probe.bpf.o");
 
-const MAGIC: u64 = u64::from_le_bytes(*b"WEIREVT1");
-const VERSION: u32 = 1;
-const FUNCTIONS: u32 = 16;
-const LIVE: u64 = 1;
+/// Of the map that holds the lanes: the header, the heads and the events are whole numbers of them.
+const PIECE: usize = HEAD_BYTES as usize;
 
 pub(crate) struct Kernel {
     ebpf: Ebpf,
@@ -26,28 +28,35 @@ pub(crate) struct Kernel {
 
 /// A function that is watched, until dropped.
 pub(crate) struct Attached {
-    _links: [UProbeLink; 2],
+    _links: Vec<UProbeLink>,
 }
+
+/// In a cookie: the instructions that leave the function are watched.
+const AT_INSTRUCTIONS: u64 = 0x100;
+
+/// What the kernel side knows of a thread: its lane and what it entered; by function, the stack pointer at entry and
+/// the return address that was there, or 0.
+type Thread = [u64; 1 + 2 * FUNCTIONS];
 
 impl Kernel {
     /// Loads the programs and sees to it that lanes are freed. Nothing is attached to any program yet.
-    pub(crate) fn load(lanes: Lanes) -> Result<(Self, Memory), Error> {
+    pub(crate) fn load(geometry: Geometry) -> Result<(Self, Memory), Error> {
         let pid_namespace = crate::doctor::host_namespace()?;
         let mut ebpf = EbpfLoader::new()
-            .override_global("lanes", &lanes.lanes, true)
-            .override_global("events_per_lane", &lanes.events_per_lane, true)
+            .override_global("lanes", &geometry.lanes(), true)
+            .override_global("events_per_lane", &geometry.events_per_lane(), true)
             .override_global("pid_namespace", &pid_namespace, true)
             .override_global(
                 "is_aarch64",
                 &u32::from(cfg!(target_arch = "aarch64")),
                 true,
             )
-            .map_max_entries("memory", lanes.pieces())
-            .map_max_entries("threads", lanes.lanes)
-            .map_max_entries("free_lanes", lanes.lanes)
+            .map_max_entries("memory", (geometry.file_bytes() / HEAD_BYTES) as u32)
+            .map_max_entries("threads", geometry.lanes())
+            .map_max_entries("free_lanes", geometry.lanes())
             .load(OBJECT)
             .map_err(|error| Error::refused("creating maps", &error))?;
-        let memory = prepare(&mut ebpf, lanes)?;
+        let memory = prepare(&mut ebpf, geometry)?;
         for name in ["thread_exit", "thread_exec"] {
             let program: &mut RawTracePoint = program(&mut ebpf, name);
             program
@@ -57,7 +66,7 @@ impl Kernel {
                 .attach(&name.replace("thread", "sched_process"))
                 .map_err(|error| Error::refused("attaching to the end of threads", &error))?;
         }
-        for name in ["enter", "leave"] {
+        for name in ["enter", "leave", "leave_at"] {
             let program: &mut UProbe = program(&mut ebpf, name);
             program
                 .load()
@@ -66,17 +75,17 @@ impl Kernel {
         Ok((Self { ebpf }, memory))
     }
 
-    /// Watches the instruction at `offset` of a file, and the returns of the calls that came by it.
+    /// Watches the calls that come by a site.
     pub(crate) fn attach(
         &mut self,
         binary: &Path,
-        offset: u64,
-        function: u8,
+        site: &Site,
+        function: FunctionId,
         process: Option<NonZeroU32>,
     ) -> Result<Attached, Error> {
-        let cookie = u64::from(function) | process.map_or(0, |id| u64::from(id.get()) << 32);
-        // Returns first: a call whose entry is seen is then one whose return will be.
-        let mut attach = |name| {
+        let process = process.map_or(0, |id| u64::from(id.get()) << 32);
+        let cookie = process | function.index() as u64;
+        let mut attach = |name, offset, cookie| {
             let program: &mut UProbe = program(&mut self.ebpf, name);
             let point = UProbeAttachPoint {
                 location: UProbeAttachLocation::AbsoluteOffset(offset),
@@ -86,21 +95,36 @@ impl Kernel {
             let id = program.attach(point, binary, UProbeScope::AllProcesses)?;
             program.take_link(id)
         };
-        let refused = |error| Error::refused("attaching", &error);
-        let leave = attach("leave").map_err(refused)?;
-        let enter = attach("enter").map_err(refused)?;
-        Ok(Attached {
-            _links: [enter, leave],
-        })
+        // The ends first: a call whose entry is seen is then one whose end will be.
+        let links = match &site.ends {
+            Ends::Kernel => vec![
+                ("leave", site.offset, cookie),
+                ("enter", site.offset, cookie),
+            ],
+            Ends::Instructions(ends) => {
+                let ends = ends.iter().map(|end| ("leave_at", *end, cookie));
+                let enter = ("enter", site.offset, cookie | AT_INSTRUCTIONS);
+                ends.chain([enter]).collect()
+            }
+        };
+        let links = links
+            .into_iter()
+            .map(|(name, offset, cookie)| attach(name, offset, cookie));
+        let links = links.collect::<Result<_, _>>();
+        let links = links.map_err(|error: ProgramError| Error::refused("attaching", &error))?;
+        Ok(Attached { _links: links })
     }
 
-    /// The stack pointer at a thread's entry into a function, where it has been in one.
-    pub(crate) fn stack(&self, thread: u32, function: usize) -> Option<u64> {
+    /// Of a thread's last entry into a function: the stack pointer, and the return address where it was left there.
+    pub(crate) fn entered(&self, thread: u32, function: usize) -> Option<(u64, Option<u64>)> {
         let map = self.ebpf.map("threads").expect("of the object");
-        // The lane and what was entered, then the stack pointers.
-        let threads = HashMap::<_, u32, [u64; 1 + FUNCTIONS as usize]>::try_from(map).ok()?;
+        let threads = HashMap::<_, u32, Thread>::try_from(map).ok()?;
         let thread = threads.get(&thread, 0).ok()?;
-        thread.get(1 + function).copied()
+        let (stack, back) = thread[1..].split_at(FUNCTIONS);
+        Some((
+            stack[function],
+            Some(back[function]).filter(|back| *back != 0),
+        ))
     }
 
     pub(crate) fn counts(&self) -> Counts {
@@ -125,27 +149,30 @@ where
 }
 
 /// Writes the header, and names every lane as free.
-fn prepare(ebpf: &mut Ebpf, lanes: Lanes) -> Result<Memory, Error> {
+fn prepare(ebpf: &mut Ebpf, geometry: Geometry) -> Result<Memory, Error> {
     let refused = |error| Error::refused("preparing the lanes", &error);
-    let mut header = [0u8; PIECE];
-    header[0..8].copy_from_slice(&MAGIC.to_ne_bytes());
-    header[8..12].copy_from_slice(&VERSION.to_ne_bytes());
-    header[12..16].copy_from_slice(&lanes.lanes.to_ne_bytes());
-    header[16..20].copy_from_slice(&lanes.events_per_lane.to_ne_bytes());
-    header[20..24].copy_from_slice(&FUNCTIONS.to_ne_bytes());
-    header[24..32].copy_from_slice(&LIVE.to_ne_bytes());
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let header = Header {
+        geometry,
+        retired: false,
+        created_unix_ms: now.map_or(0, |since| since.as_millis() as u64),
+    };
+    let mut first = [0; PIECE];
+    for (to, from) in first.iter_mut().zip(header.encode()) {
+        *to = from;
+    }
     let map = ebpf.map_mut("memory").expect("of the object");
     Array::<_, [u8; PIECE]>::try_from(&mut *map)
-        .and_then(|mut array| array.set(0, header, 0))
+        .and_then(|mut array| array.set(0, first, 0))
         .map_err(refused)?;
     let Map::Array(data) = map else {
         unreachable!("of the object");
     };
-    let memory = Memory::new(data.fd().as_fd(), lanes.length())?;
+    let memory = Memory::new(data.fd().as_fd(), geometry)?;
     let free = ebpf.map_mut("free_lanes").expect("of the object");
     let mut free = Stack::<_, u32>::try_from(free).map_err(refused)?;
     // The lowest on top: the reader looks no further than the highest that was ever taken.
-    for lane in (0..lanes.lanes).rev() {
+    for lane in (0..geometry.lanes()).rev() {
         free.push(lane, 0).map_err(refused)?;
     }
     Ok(memory)
@@ -157,7 +184,7 @@ mod tests {
 
     #[test]
     fn the_programs_are_far_below_what_the_kernel_takes_to_check() {
-        let loaded = Kernel::load(Lanes::default());
+        let loaded = Kernel::load(Geometry::default());
         let Ok((mut kernel, _memory)) = loaded else {
             return;
         };

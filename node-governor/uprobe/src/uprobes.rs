@@ -4,12 +4,13 @@
 use std::num::NonZeroU32;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use weir_events::{FunctionId, Geometry};
 
 use crate::Error;
 use crate::kernel::{Attached, Kernel};
-use crate::memory::{Lanes, Memory};
+use crate::memory::Memory;
 use crate::sweep::Sweep;
 use crate::symbol::{self, Site};
 
@@ -19,14 +20,17 @@ const PACE: Duration = Duration::from_secs(1);
 /// A hot function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Probe {
-    /// Its id, 0 to 15; several probes may share one.
-    pub function: u8,
+    /// Its id; several probes may share one.
+    pub function: FunctionId,
     /// The program or the library that it is in. For another file system than ours, `/proc/PID/root/...`.
     pub binary: PathBuf,
     /// As the file has it or as its language writes it, or `0x...`: an offset in the file.
     pub symbol: String,
     /// Only this process; otherwise every process that runs the file, also those to come.
     pub process: Option<NonZeroU32>,
+    /// A promise that no exception and no panic ever passes through the function: its end is then seen the cheaper
+    /// way, see [`Ends`](crate::Ends). Where one does pass, the program ends.
+    pub no_unwinding: bool,
 }
 
 /// What the kernel side counted.
@@ -63,22 +67,20 @@ type Identity = [i64; 5];
 pub struct Uprobes {
     kernel: Kernel,
     watched: Vec<Watched>,
-    memory: Arc<Memory>,
-    lanes: u32,
+    memory: Memory,
     sweep: Sweep,
     looked: Instant,
 }
 
 impl Uprobes {
     /// Watches each of `probes`, or none.
-    pub fn attach(probes: &[Probe], lanes: Lanes) -> Result<(Self, Arc<Memory>), Error> {
-        let lanes = lanes.check()?;
+    pub fn attach(probes: &[Probe], geometry: Geometry) -> Result<(Self, Memory), Error> {
         crate::doctor::ready()?;
         let found = probes
             .iter()
             .map(|probe| Ok((probe.clone(), find(probe)?)))
             .collect::<Result<Vec<_>, Error>>()?;
-        let (mut kernel, memory) = Kernel::load(lanes)?;
+        let (mut kernel, memory) = Kernel::load(geometry)?;
         let watched = found
             .into_iter()
             .map(|(probe, (identity, site))| {
@@ -92,12 +94,10 @@ impl Uprobes {
                 })
             })
             .collect::<Result<Vec<_>, Error>>()?;
-        let memory = Arc::new(memory);
         let uprobes = Self {
             kernel,
             watched,
-            memory: Arc::clone(&memory),
-            lanes: lanes.lanes,
+            memory: memory.clone(),
             sweep: Sweep::default(),
             looked: Instant::now(),
         };
@@ -121,7 +121,7 @@ impl Uprobes {
             return Vec::new();
         }
         self.looked = Instant::now();
-        self.sweep.look(&self.kernel, &self.memory, self.lanes);
+        self.sweep.look(&self.kernel, &self.memory);
         let Self {
             kernel, watched, ..
         } = self;
@@ -129,6 +129,14 @@ impl Uprobes {
             .iter_mut()
             .filter_map(|one| one.refresh(kernel))
             .collect()
+    }
+}
+
+impl Drop for Uprobes {
+    /// No call is taken to run on when nothing is watched any more.
+    fn drop(&mut self) {
+        self.watched.clear();
+        self.memory.give_back();
     }
 }
 
@@ -165,20 +173,16 @@ impl Watched {
 }
 
 fn find(probe: &Probe) -> Result<(Option<Identity>, Site), Error> {
-    if probe.function >= 16 {
-        return Err(Error::Symbol {
-            binary: probe.binary.clone(),
-            symbol: probe.symbol.clone(),
-            reason: format!("function id {}: 0 to 15", probe.function),
-        });
-    }
     // Before it is read: a change while it is read is then seen at the next look.
     let identity = identity(&probe.binary);
-    Ok((identity, symbol::find(&probe.binary, &probe.symbol)?))
+    Ok((
+        identity,
+        symbol::find(&probe.binary, &probe.symbol, probe.no_unwinding)?,
+    ))
 }
 
 fn watch(kernel: &mut Kernel, probe: &Probe, site: &Site) -> Result<Attached, Error> {
-    kernel.attach(&probe.binary, site.offset, probe.function, probe.process)
+    kernel.attach(&probe.binary, site, probe.function, probe.process)
 }
 
 fn identity(file: &Path) -> Option<Identity> {

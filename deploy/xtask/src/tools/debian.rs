@@ -28,7 +28,8 @@ const RECORD: &str = "packages";
 /// In place of the version of a package that the machine itself has.
 const INSTALLED: &str = "installed";
 
-const HINT: &str = "try: is this Debian 12, is its mirror reachable? Elsewhere install what \
+const HINT: &str = "fetching Debian's packages\n\
+                    try: is this Debian 12, is its mirror reachable? Elsewhere install what \
                     deploy/tools/README.md lists, or copy a filled cache and name it with WEIR_TOOLS_DIR";
 
 /// A folder with `apt-get`, `apt-cache`, `dpkg-query` and `dpkg-deb`; none for those on the `PATH`.

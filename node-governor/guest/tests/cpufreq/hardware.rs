@@ -22,7 +22,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     ),
     ("the_kernel_counts_every_change_of_frequency", accounts),
     (
-        "a_core_that_comes_back_keeps_its_clamps_and_has_lost_its_speed",
+        "a_core_that_comes_back_keeps_its_governor_and_clamps_but_not_its_speed",
         offline,
     ),
 ];
@@ -89,8 +89,11 @@ fn offline(guest: &mut Guest) -> Result<()> {
     let back = guest.cores()?[&2].clone();
     assert_eq!(back.governor, "userspace");
     assert_eq!((back.min_khz, back.max_khz), (1_200_000, 1_800_000));
-    // The kernel cannot ask such a register what it stands at, and guesses: the fastest.
-    assert_eq!(back.set_khz, Some(1_800_000));
+    // Of its speed the kernel has only a guess.
+    assert!(
+        back.set_khz
+            .is_some_and(|khz| (1_200_000..=1_800_000).contains(&khz))
+    );
     Ok(())
 }
 

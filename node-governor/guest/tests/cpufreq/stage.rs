@@ -1,16 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The guest that the tests share, put back to how it was booted before each.
 
+use std::env;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use weir_guest::{Guest, Image, Parts};
+
+use crate::governor;
 
 /// A test: its name, and what it does with the guest.
 pub(crate) type Scenario = (&'static str, fn(&mut Guest) -> Result<()>);
 
+/// What is run inside, as it is placed in the folder of what Cargo builds.
+const PROGRAMS: [&str; 2] = ["weir-governor", "examples/weir-events-play"];
+
 /// What a kernel of this kind boots with, and nothing left running.
 const RESET: &str = "
+    killall -9 weir-governor weir-events-play 2>/dev/null || true
+    rm -rf /run/weir /dev/shm/weir
+    mount -o remount,rw /sys
     cd /sys/devices/system/cpu
     for cpu in 1 2 3; do echo 1 > cpu$cpu/online; done
     for module in /lib/drivers/*.ko; do insmod $module 2>/dev/null || true; done
@@ -40,7 +51,11 @@ impl Stage {
         }
         let guest = guest.as_mut().context("there is no guest")?;
         guest.sh(RESET).context("putting the guest back")?;
-        scenario(guest)
+        let result = catch_unwind(AssertUnwindSafe(|| scenario(guest)));
+        if !matches!(result, Ok(Ok(()))) {
+            eprintln!("{}", governor::log(guest).unwrap_or_default());
+        }
+        result.unwrap_or_else(|panic| resume_unwind(panic))
     }
 
     /// Ends the guest.
@@ -50,6 +65,31 @@ impl Stage {
 
     fn boot(&self) -> Result<Guest> {
         let parts = self.parts.as_ref().context("WEIR_GUEST_DIR is not set")?;
-        Guest::boot(parts, Image::new(parts)?)
+        let mut image = Image::new(parts)?;
+        for name in PROGRAMS {
+            let program = built()?.join(name);
+            ensure!(
+                program.is_file(),
+                "there is no {}: `cargo build --package weir-governor --package weir-events --bins --examples`",
+                program.display()
+            );
+            image.add_program(&program)?;
+        }
+        Guest::boot(parts, image)
+    }
+}
+
+/// The folder of what Cargo builds: by `WEIR_BIN_DIR`, or two above this very program.
+fn built() -> Result<PathBuf> {
+    match env::var_os("WEIR_BIN_DIR") {
+        Some(folder) => Ok(folder.into()),
+        None => {
+            let this = env::current_exe()?;
+            let folder = this
+                .ancestors()
+                .nth(2)
+                .context("this program has no folder")?;
+            Ok(folder.to_owned())
+        }
     }
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does what it reads, a line each: calls THREADS COUNT, recurse DEPTH, jump DEPTH, stay. Threads stay until the end.
+// Does what it reads, a line each, and says so. Threads of `calls` stay until the end.
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #ifdef IN_LIBRARY
@@ -20,6 +22,16 @@ __attribute__((noinline, noclone)) long hot(long depth)
 	return frame;
 }
 #endif
+
+/* Becomes another program, or two, while it is inside. */
+__attribute__((noinline, noclone)) long becomer(char **arguments)
+{
+	if (*arguments)
+		execv("/proc/self/exe", arguments);
+	else if (!fork())
+		_exit(0);
+	return wait(0);
+}
 
 static jmp_buf out;
 
@@ -93,6 +105,12 @@ int main(void)
 				pthread_create(&thread, 0, run, 0);
 				pthread_join(thread, 0);
 			}
+		} else if (sscanf(line, "hammer %d", &threads) == 1) {
+			count = 1L << 60;
+			for (int i = 0; i < threads; i++) {
+				pthread_t thread;
+				pthread_create(&thread, 0, run, 0);
+			}
 		} else if (sscanf(line, "recurse %d", &depth) == 1) {
 			hot(depth);
 		} else if (sscanf(line, "jump %d", &depth) == 1) {
@@ -104,6 +122,10 @@ int main(void)
 		} else if (sscanf(line, "below %d", &depth) == 1) {
 			for (int i = 0; i < depth; i++)
 				below(-1);
+		} else if (!strcmp(line, "fork\n")) {
+			becomer((char *[]){ 0 });
+		} else if (!strcmp(line, "exec\n")) {
+			becomer((char *[]){ "hot", 0 });
 		} else {
 			stayer();
 		}

@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The lanes as a test wants to see them.
+//! The lanes as a test wants to see them, read as the governor reads them.
 
-use weir_uprobe::{Lanes, Memory};
+use weir_events::{Kind, Owner, Reader};
+use weir_uprobe::Memory;
 
-/// What a lane holds.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Lane {
-    pub(crate) process: u32,
-    pub(crate) thread: u32,
+/// What is known of a thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) lane: u32,
+    pub(crate) owner: Owner,
     pub(crate) started: u64,
-    pub(crate) written: u64,
+    /// Since when each function runs.
     pub(crate) since: [u64; 16],
-    /// Those still there: kind, function, time.
-    pub(crate) events: Vec<(u64, u64, u64)>,
+    /// Each event: kind, function, time.
+    pub(crate) events: Vec<(Kind, usize, u64)>,
 }
 
-impl Lane {
+impl Seen {
     pub(crate) fn is_outside(&self) -> bool {
         self.since == [0; 16]
     }
 
-    pub(crate) fn kinds(&self) -> Vec<(u64, u64)> {
+    pub(crate) fn kinds(&self) -> Vec<(Kind, usize)> {
         self.events
             .iter()
             .map(|(kind, function, _)| (*kind, *function))
@@ -28,38 +29,57 @@ impl Lane {
     }
 }
 
-/// Every lane that is owned.
-pub(crate) fn lanes(memory: &Memory, laid_out: Lanes) -> Vec<Lane> {
-    (0..laid_out.lanes.into())
-        .map(|lane| read(memory, laid_out, lane))
-        .filter(|lane| lane.thread != 0)
-        .collect()
+/// Reads on from where it began, and keeps all events of threads that live.
+pub(crate) struct Lanes {
+    reader: Reader<Memory>,
+    seen: Vec<Seen>,
+    pub(crate) lost: u64,
 }
 
-fn word(memory: &Memory, at: u64) -> u64 {
-    let mut bytes = [0; 8];
-    memory.read_at(at, &mut bytes).expect("within the memory");
-    u64::from_ne_bytes(bytes)
-}
-
-fn read(memory: &Memory, laid_out: Lanes, lane: u64) -> Lane {
-    let head = 4096 + lane * 256;
-    let per_lane = u64::from(laid_out.events_per_lane);
-    let events = 4096 + u64::from(laid_out.lanes) * 256 + lane * per_lane * 16;
-    let owner = word(memory, head);
-    let written = word(memory, head + 64);
-    let kept = (written.saturating_sub(per_lane)..written).map(|number| {
-        let at = events + number % per_lane * 16;
-        let of = word(memory, at + 8);
-        assert_eq!(of & 0xffff_ffff, number, "the event's own number");
-        (of >> 32 & 0xff, of >> 40 & 0xff, word(memory, at))
-    });
-    Lane {
-        process: owner as u32,
-        thread: (owner >> 32) as u32,
-        started: word(memory, head + 8),
-        written,
-        since: std::array::from_fn(|function| word(memory, head + 128 + function as u64 * 8)),
-        events: kept.collect(),
+impl Lanes {
+    pub(crate) fn new(memory: Memory) -> Self {
+        let bytes = memory.bytes();
+        let reader = Reader::over(memory, "uprobes", bytes).expect("a reader");
+        let (seen, lost) = (Vec::new(), 0);
+        Self { reader, seen, lost }
     }
+
+    /// Every thread that has a lane, by its number.
+    pub(crate) fn look(&mut self) -> Vec<Seen> {
+        let mut living = Vec::new();
+        let before = std::mem::take(&mut self.seen);
+        let tick = self.reader.read(now(), |lane| {
+            let Some(owner) = lane.owner else {
+                return;
+            };
+            let earlier = before.iter().find(|seen| seen.owner == owner);
+            let mut events = earlier.map_or(Vec::new(), |seen| seen.events.clone());
+            let new = lane.events.iter();
+            events.extend(new.map(|event| (event.kind, event.function.index(), event.time_ns)));
+            living.push(Seen {
+                lane: lane.number,
+                owner,
+                started: lane.thread_started,
+                since: lane.since_ns,
+                events,
+            });
+        });
+        let tick = tick.expect("it can be read");
+        assert_eq!((tick.future, tick.jumped), (0, 0));
+        self.lost += tick.lost;
+        self.seen = living;
+        self.seen.sort_by_key(|seen| seen.owner.tid);
+        self.seen.clone()
+    }
+
+    /// As the governor does for a thread that is dead.
+    pub(crate) fn free(&mut self, seen: &Seen) -> bool {
+        let freed = self.reader.free(seen.lane, seen.owner, seen.started);
+        freed.expect("it can be written")
+    }
+}
+
+fn now() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }

@@ -72,11 +72,15 @@ impl Running {
 
     /// Returns once it is done.
     pub(crate) fn tell(&mut self, what: &str) {
-        writeln!(self.input, "{what}").expect("the program reads");
+        self.say(what);
         self.hear("done");
     }
 
-    fn hear(&mut self, wanted: &str) {
+    pub(crate) fn say(&mut self, what: &str) {
+        writeln!(self.input, "{what}").expect("the program reads");
+    }
+
+    pub(crate) fn hear(&mut self, wanted: &str) {
         let mut line = String::new();
         self.output
             .read_line(&mut line)
