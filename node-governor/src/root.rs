@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Kernel files, under a root: `/` in production, a folder made for it in tests.
 
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 /// Where `sys` and `proc` are.
@@ -20,9 +20,13 @@ impl Root {
     }
 }
 
-/// The first line: attributes have one.
+/// The first line: attributes have one, and are no longer than a page.
 pub(crate) fn line(path: &Path) -> io::Result<String> {
-    let text = std::fs::read_to_string(path)?;
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)?
+        .take(4096)
+        .read_to_end(&mut bytes)?;
+    let text = String::from_utf8_lossy(&bytes);
     Ok(text.lines().next().unwrap_or_default().trim().to_owned())
 }
 

@@ -16,6 +16,8 @@ mod utilisation;
 
 use std::time::Duration;
 
+use weir_events::Geometry;
+
 use crate::config::Config;
 use crate::plan::Node;
 use crate::root::Root;
@@ -50,14 +52,13 @@ impl Sense {
     /// Opens what there is; makes the file that producers write to.
     pub fn open(config: &Config, root: &Root, node: &Node) -> Result<Sense, Error> {
         let numbers: Vec<u32> = node.cores.iter().map(|core| core.number).collect();
-        let lanes = weir_uprobe::Lanes {
-            lanes: config.events.lanes,
-            events_per_lane: config.events.events_per_lane,
-        };
+        let sizes = &config.events;
+        let geometry =
+            Geometry::new(sizes.lanes, sizes.events_per_lane).map_err(events::Error::from)?;
         let (watch, mapped) = match &config.uprobes[..] {
             [] => (None, None),
             probes => {
-                let (watch, mapped) = Watch::start(probes, lanes)?;
+                let (watch, mapped) = Watch::start(probes, geometry)?;
                 (Some(watch), Some(mapped))
             }
         };

@@ -26,8 +26,9 @@ pub(crate) struct Args {
 pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     let agent = tools::build(workspace, EVENTS_AGENT)?;
     let node = tools::build(workspace, SEARCH_NODE)?;
-    println!("search: building weir-search");
-    let [search] = workspace.build_release(["weir-search"])?;
+    let packages = ["weir-search", "weir-governor"];
+    println!("search: building {}", packages.join(", "));
+    let [search, governor] = workspace.build_release(packages)?;
     let folder = new_folder(workspace)?;
     let mut command = Command::new(search);
     command
@@ -37,6 +38,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     for (flag, path) in [
         ("--node", &node),
         ("--agent", &agent),
+        ("--governor", &governor),
         ("--cache", &workspace.cache().join("search")),
         ("--folder", &folder),
     ] {

@@ -11,6 +11,7 @@
 
 pub mod client;
 pub mod figures;
+pub mod governor;
 pub mod index;
 pub mod node;
 pub mod plan;

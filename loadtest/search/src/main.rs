@@ -11,10 +11,11 @@ use clap::Parser;
 use weir_search::index::Index;
 use weir_search::node::{self, Places, Programs};
 use weir_search::plan::Plan;
+use weir_search::ring::Watch;
 use weir_search::rounds::{self, Asked, Turn};
 use weir_search::terms::Terms;
 use weir_search::way::Way;
-use weir_search::{ring, table};
+use weir_search::{governor, ring, table};
 use weir_stage::interrupt;
 use weir_stage::processes::Processes;
 
@@ -33,6 +34,9 @@ struct Cli {
     /// The jar of the agent that writes events
     #[arg(long, value_name = "JAR")]
     agent: PathBuf,
+    /// The governor's program
+    #[arg(long, value_name = "FILE")]
+    governor: PathBuf,
     /// How often each search term occurs
     #[arg(long, value_name = "CSV")]
     counts: PathBuf,
@@ -121,17 +125,26 @@ fn measure(
     };
     let mut processes = Processes::new(cli.folder.join("logs").join(start.to_string()))?;
     let mut nodes = Vec::new();
+    let mut watches = Vec::new();
+    let mut governors = Vec::new();
     for way in Way::ALL {
-        if way == Way::Scheduled {
-            continue;
-        }
-        if way.has_ring() {
-            ring::create(&events.of(way))?;
-        }
         let places = Places {
             folder: cli.folder.join("nodes").join(way.name()),
             events: events.of(way),
         };
+        match way {
+            Way::Instrumented => ring::create(&places.events)?,
+            Way::Scheduled => {
+                let folder = events.0.join("governor");
+                let started =
+                    governor::start(&cli.governor, &folder, &places.events, &mut processes)?;
+                governors.push(started);
+            }
+            _ => {}
+        }
+        if way.has_ring() {
+            watches.push((way, Watch::over(&places.events)?));
+        }
         nodes.push(node::start(way, &programs, kept, &places, &mut processes)?);
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -140,15 +153,22 @@ fn measure(
     let (turns, answered) = runtime.block_on(rounds::run(&nodes, asked, start, |round| {
         println!("search: round {} of {}", round + 1, plan.rounds);
     }))?;
-    for (way, queries) in answered {
-        if way.has_ring() {
-            let written = ring::written_and_at_rest(&events.of(way))?;
-            ensure!(
-                written == queries * SHARDS * EVENTS,
-                "{}: {queries} queries have left {written} events",
-                way.name()
-            );
-        }
+    for (way, watch) in &mut watches {
+        let written = watch.written_and_at_rest()?;
+        let queries = answered.iter().find(|(answered, _)| answered == way);
+        let wanted = queries.map_or(0, |(_, queries)| queries * SHARDS * EVENTS);
+        ensure!(
+            written == wanted,
+            "{} has left {written} events instead of {wanted}",
+            way.name()
+        );
+    }
+    for governor in governors {
+        let told = governor.told()?;
+        ensure!(
+            told.iter().all(|khz| khz.parse::<u32>().is_ok()),
+            "the governor has told the cores {told:?}, which are no frequencies"
+        );
     }
     drop(processes);
     let _ = fs::remove_dir_all(cli.folder.join("nodes"));

@@ -1,49 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The ring that an engine's agent writes: made for it where no governor does, and read back.
+//! The ring that an engine's agent writes, seen from beside: what was written, and whether anybody is left inside.
 
-use std::fs;
+use std::fs::File;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
+use nix::time::{ClockId, clock_gettime};
+use weir_events::{Geometry, Reader};
 
-const LANES: usize = 256;
-const EVENTS: usize = 256;
-const HEADER: usize = 4096;
-const HEAD: usize = 256;
+/// As many as the governor's defaults.
+const LANES: u32 = 256;
+const EVENTS_PER_LANE: u32 = 256;
 
-/// Makes a live ring.
+/// A look at a ring that takes nothing from whoever else reads it.
+pub struct Watch(Reader<File>);
+
+/// Makes a live ring that nobody reads.
 ///
 /// # Errors
-/// It cannot be written.
+/// The folder is not one where only this user may put files.
 pub fn create(path: &Path) -> Result<()> {
-    let mut bytes = vec![0; HEADER + LANES * HEAD + LANES * EVENTS * 16];
-    bytes[..8].copy_from_slice(b"WEIREVT1");
-    for (at, value) in [(8, 1), (12, LANES), (16, EVENTS), (20, 16), (24, 1)] {
-        bytes[at..at + 4].copy_from_slice(&u32::to_ne_bytes(value as u32));
-    }
-    fs::write(path, bytes).with_context(|| format!("writing {}", path.display()))
+    let geometry = Geometry::new(LANES, EVENTS_PER_LANE)?;
+    Reader::create_or_adopt(path, geometry, None)?;
+    Ok(())
 }
 
-/// How many events the ring has seen.
-///
-/// # Errors
-/// It cannot be read, or a thread is within a hot function.
-pub fn written_and_at_rest(path: &Path) -> Result<u64> {
-    let bytes = fs::read(path).with_context(|| format!("reading {}", path.display()))?;
-    let word = |at: usize| {
-        let word = bytes.get(at..at + 8).and_then(|word| word.try_into().ok());
-        word.map(u64::from_ne_bytes).context("the ring is cut")
-    };
-    let mut written = 0;
-    for lane in 0..LANES {
-        let head = HEADER + lane * HEAD;
-        written += word(head + 64)?;
-        for function in 0..16 {
-            ensure!(
-                word(head + 128 + 8 * function)? == 0,
-                "lane {lane} is left within function {function}"
-            );
-        }
+impl Watch {
+    /// From now on.
+    ///
+    /// # Errors
+    /// It is not there, or is no ring.
+    pub fn over(path: &Path) -> Result<Self> {
+        let context = || format!("opening {}", path.display());
+        let file = File::open(path).with_context(context)?;
+        let bytes = file.metadata().with_context(context)?.len();
+        Ok(Self(Reader::over(file, path, bytes)?))
     }
-    Ok(written)
+
+    /// How many events were written meanwhile.
+    ///
+    /// # Errors
+    /// A thread is within a hot function, a time lies ahead, or events were not counted one by one.
+    pub fn written_and_at_rest(&mut self) -> Result<u64> {
+        let now = clock_gettime(ClockId::CLOCK_MONOTONIC)?;
+        let now_ns = now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64;
+        let mut inside = None;
+        let tick = self.0.read(now_ns, |lane| {
+            inside = inside.or(lane.running().next().map(|_| lane.number));
+        })?;
+        if let Some(lane) = inside {
+            anyhow::bail!("lane {lane} is left within a hot function");
+        }
+        ensure!(
+            tick.future == 0 && tick.jumped == 0,
+            "the ring is not to be believed: {tick:?}"
+        );
+        Ok(tick.events + tick.lost)
+    }
 }

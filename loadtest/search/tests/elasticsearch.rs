@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The real engine under the agent, small.
+//! The real engine under the agent and the governor, small.
 
 use std::env;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use weir_search::client::Client;
+use weir_search::governor;
 use weir_search::index::Index;
 use weir_search::node::{self, Places, Programs};
 use weir_search::queries::{self, Load};
-use weir_search::ring;
+use weir_search::ring::Watch;
 use weir_search::terms::Terms;
 use weir_search::way::Way;
 use weir_stage::processes::Processes;
@@ -16,6 +18,7 @@ use weir_stage::processes::Processes;
 const QUERIES: usize = 50;
 /// Each is searched by one call of the hot function, which leaves two events.
 const SHARDS: usize = 2;
+const CALM: Duration = Duration::from_secs(30);
 
 fn built(variable: &str) -> PathBuf {
     let path = env::var_os(variable).map(PathBuf::from);
@@ -25,7 +28,7 @@ fn built(variable: &str) -> PathBuf {
 }
 
 #[test]
-fn every_search_of_a_shard_leaves_an_enter_and_a_leave_and_no_thread_stays_inside() {
+fn every_search_of_a_shard_is_told_to_the_governor_and_no_core_stays_fast() {
     let folder = tempfile::tempdir().unwrap();
     let mut processes = Processes::new(folder.path().join("logs")).unwrap();
     let programs = Programs {
@@ -44,10 +47,18 @@ fn every_search_of_a_shard_leaves_an_enter_and_a_leave_and_no_thread_stays_insid
         folder: folder.path().join("node"),
         events: folder.path().join("es.events"),
     };
-    ring::create(&places.events).unwrap();
-    let way = Way::Instrumented;
+    let binaries = built("WEIR_BIN_DIR");
+    let governor = governor::start(
+        &binaries.join("weir-governor"),
+        &folder.path().join("governor"),
+        &places.events,
+        &mut processes,
+    )
+    .unwrap();
+    let way = Way::Scheduled;
+    let mut watch = Watch::over(&places.events).unwrap();
     let node = node::start(way, &programs, &kept, &places, &mut processes).unwrap();
-    assert_eq!(ring::written_and_at_rest(&places.events).unwrap(), 0);
+    assert_eq!(watch.written_and_at_rest().unwrap(), 0);
 
     let terms = Terms::read(&counts).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -60,6 +71,13 @@ fn every_search_of_a_shard_leaves_an_enter_and_a_leave_and_no_thread_stays_insid
             client.ask(&body).await.unwrap();
         }
     });
-    let written = ring::written_and_at_rest(&places.events).unwrap();
+    let written = watch.written_and_at_rest().unwrap();
     assert_eq!(written, (QUERIES * SHARDS * 2) as u64);
+    // No search runs any more, so that each core is told the frequency of an idle one.
+    processes
+        .wait_until("calm on all cores", CALM, || {
+            let told = governor.told().unwrap();
+            told.iter().all(|khz| khz == "1000000").then_some(())
+        })
+        .unwrap();
 }

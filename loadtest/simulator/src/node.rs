@@ -12,9 +12,11 @@
 //! section 4.1. The planner is the governor's own code, called once a tick.
 
 mod agent;
+pub mod cell;
 mod chip;
 mod clients;
 mod core;
+pub mod document002;
 mod governing;
 mod idle;
 mod load;

@@ -88,9 +88,9 @@ fn idle_tick(bencher: Bencher) {
     });
 }
 
-/// A tick in which each of 64 threads has written 32 events.
-#[divan::bench]
-fn tick_of_64_threads(bencher: Bencher) {
+/// A tick in which each of 64 threads has called so often, which is two events each.
+#[divan::bench(args = [1, 16])]
+fn tick_of_64_threads(bencher: Bencher, calls: u64) {
     let (_directory, mut reader, ring) = ring();
     std::thread::scope(|scope| {
         let mut threads = Vec::new();
@@ -99,7 +99,7 @@ fn tick_of_64_threads(bencher: Bencher) {
             let ring = &ring;
             scope.spawn(move || {
                 for done in told {
-                    for _ in 0..16 {
+                    for _ in 0..calls {
                         drop(ring.enter(SCORE));
                     }
                     let _ = done.send(());
@@ -120,7 +120,7 @@ fn tick_of_64_threads(bencher: Bencher) {
                 let tick = reader.read(now_ns(), |lane| {
                     black_box(lane.since_ns);
                 });
-                assert_eq!(tick.unwrap().events, 64 * 32);
+                assert_eq!(tick.unwrap().events, 64 * 2 * calls);
             });
     });
 }

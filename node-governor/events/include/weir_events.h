@@ -276,7 +276,7 @@ out:
 }
 
 /* With the lock. The live file, looked for at most once a second. */
-WEIR_EVENTS_COLD struct weir_events_map *weir_events_map(uint64_t now) {
+WEIR_EVENTS_COLD struct weir_events_map *weir_events_find(uint64_t now) {
     struct weir_events_program *p = &weir_events_program;
     if (p->map && weir_events_load(p->map->words + 3) == 1) return p->map;
     weir_events_leave_map(p->map);
@@ -354,7 +354,7 @@ WEIR_EVENTS_COLD void weir_events_claim(uint64_t now) {
             if (pthread_mutex_trylock(&p->lock) == 0) {
                 struct weir_events_map *map;
                 weir_events_release();
-                map = weir_events_map(now);
+                map = weir_events_find(now);
                 if (map) weir_events_claim_in(map, now);
                 pthread_mutex_unlock(&p->lock);
                 break;

@@ -17,8 +17,7 @@
 //! this order for an event: time, word, since, core, written.
 //!
 //! `written` counts the lane's events and never goes back: the next owner goes on from there, so that what the
-//! last one wrote is still read, or counted as lost. (An owner that starts from 0 is understood; what the last one
-//! had written and nobody had read is then gone uncounted.) Whoever gives a lane back (its thread at its end, the
+//! last one wrote is still read, or counted as lost. Whoever gives a lane back (its thread at its end, the
 //! governor for a dead one) sets `since_ns`, `thread_started` and `pid_namespace` to 0, then `owner`.
 
 #[cfg(target_endian = "big")]

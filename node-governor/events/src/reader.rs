@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The governor's side: once a tick, what runs since when, and the events since the last tick.
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{Ordering, fence};
@@ -101,35 +102,25 @@ pub struct Tick {
 }
 
 /// Reads the lanes.
-#[derive(Debug)]
 pub struct Reader<M> {
     memory: M,
     /// For errors.
     file: PathBuf,
     geometry: Geometry,
-    /// How each lane was when it was last read.
-    known: Vec<Known>,
+    /// How many events of each lane are accounted for.
+    read: Vec<u64>,
     heads: Vec<u8>,
     slots: Vec<u8>,
     events: Vec<Event>,
 }
 
-/// How far a lane is accounted for, and who owned it then.
-#[derive(Clone, Copy, Debug, Default)]
-struct Known {
-    owner: u64,
-    read: u64,
-}
-
-impl Known {
-    /// The number of the first event that is new; `None` if the count cannot be right.
-    fn next(&self, head: &Head) -> Option<u64> {
-        match head.written.checked_sub(self.read) {
-            Some(new) if new <= JUMP => Some(self.read),
-            // A new owner that counts its own events alone. What the last one wrote since then is gone.
-            None if head.owner != self.owner => Some(0),
-            _ => None,
-        }
+impl<M> fmt::Debug for Reader<M> {
+    /// Without the buffers.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reader")
+            .field("file", &self.file)
+            .field("geometry", &self.geometry)
+            .finish_non_exhaustive()
     }
 }
 
@@ -157,18 +148,14 @@ impl<M: Memory> Reader<M> {
             memory,
             file,
             geometry,
-            known: vec![Known::default(); lanes],
+            read: vec![0; lanes],
             heads: vec![0; lanes * HEAD_BYTES as usize],
             slots: vec![0; events * EVENT_BYTES as usize],
             events: Vec::with_capacity(events),
         };
         reader.read_heads()?;
-        for (known, head) in reader.known.iter_mut().zip(reader.heads.as_chunks().0) {
-            let Head { owner, written, .. } = Head::decode(head);
-            *known = Known {
-                owner,
-                read: written,
-            };
+        for (read, head) in reader.read.iter_mut().zip(reader.heads.as_chunks().0) {
+            *read = Head::decode(head).written;
         }
         Ok(reader)
     }
@@ -193,20 +180,20 @@ impl<M: Memory> Reader<M> {
             let index = number as usize;
             let mut head = Head::decode(&self.heads.as_chunks().0[index]);
             let until = head.written;
-            let from = self.known[index].next(&head).unwrap_or_else(|| {
-                tick.jumped += 1;
-                until
-            });
+            let from = match until.checked_sub(self.read[index]) {
+                Some(new) if new <= JUMP => self.read[index],
+                _ => {
+                    tick.jumped += 1;
+                    until
+                }
+            };
             let mut lost = 0;
             self.events.clear();
             if from < until {
                 head = self.read_events(number, from, until)?;
                 lost = (until - from) - self.events.len() as u64;
             }
-            self.known[index] = Known {
-                owner: head.owner,
-                read: until,
-            };
+            self.read[index] = until;
             if head.owner == 0 && from == until {
                 continue;
             }

@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_saphyr::Spanned;
+use weir_events::FunctionId;
 use weir_settings::{Error, Scope, Value};
+use weir_uprobe::Probe;
 
 use super::{Config, Events, Page, Tail, TailSource, frequency, written};
 use crate::apply::Driver;
 use crate::sensed::FUNCTIONS;
-use weir_uprobe::Probe;
 
 const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
@@ -158,14 +159,18 @@ fn uprobes(written: &written::File, root: &Scope<'_>) -> Result<Vec<Probe>, Erro
         let absolute = |text: &str| text.starts_with('/');
         let binary = scope.text(&value.binary, "binary", "", absolute, "an absolute path")?;
         let any = |text: &str| !text.is_empty();
+        let function = scope.whole(&value.function, "function", 0, 0..=FUNCTIONS as u64 - 1)?;
+        let function = FunctionId::new(function as u8)
+            .ok_or_else(|| scope.refuse(&None, "function", "no such number"))?;
         probes.push(Probe {
-            function: scope.whole(&value.function, "function", 0, 0..=FUNCTIONS as u64 - 1)? as u8,
+            function,
             binary: binary.into(),
             symbol: scope.text(&value.symbol, "symbol", "", any, "a name")?,
             process: scope.parse(&value.pid, "pid", None, |text| {
                 let pid = text.parse().map(Some);
                 pid.map_err(|_| format!("{text:?} is not a process id"))
             })?,
+            no_unwinding: scope.boolean(&value.no_unwinding, "no_unwinding", false)?,
         });
     }
     Ok(probes)

@@ -71,7 +71,7 @@ section! {
     /// `slow_to_fast`
     SlowToFast {
         target: Option<Text>, idle: Option<Text>, slow: Option<Text>, fast: Option<Text>,
-        gain: Option<Text>, stale: Option<Text>,
+        settle: Option<Text>, stale: Option<Text>,
     }
 }
 section! {
@@ -89,6 +89,7 @@ section! {
     /// A hot function of a program that cannot tell of it.
     Uprobe {
         function: Option<Text>, binary: Option<Text>, symbol: Option<Text>, pid: Option<Text>,
+        no_unwinding: Option<Text>,
     }
 }
 section! {

@@ -10,7 +10,6 @@ use weir_events::layout::HeaderError;
 use weir_events::{Geometry, Kind, Lane, Memory, Opened, Owner, ReadError, Reader};
 
 use super::threads::{Seen, Threads, Track};
-use super::uprobe::Mapped;
 use crate::config;
 use crate::root::Root;
 use crate::sensed::{FUNCTIONS, Finished, Nanos, Sensed};
@@ -64,7 +63,7 @@ pub struct Events {
     /// Of the file.
     inode: u64,
     /// What the kernel writes for programs that cannot.
-    kernel: Option<Lanes<Mapped>>,
+    kernel: Option<Lanes<weir_uprobe::Memory>>,
     threads: Threads,
     positions: Positions,
     pub(super) counts: Counts,
@@ -102,13 +101,13 @@ impl Events {
     /// Makes the file, or takes it over from a former governor; reads the kernel's lanes, too, if there are any.
     pub fn open(
         settings: &config::Events,
-        kernel: Option<Mapped>,
+        kernel: Option<weir_uprobe::Memory>,
         root: &Root,
         cores: &[u32],
         tick: Duration,
     ) -> Result<Events, Error> {
         let kernel = kernel.map(|mapped| {
-            let bytes = mapped.length();
+            let bytes = mapped.bytes();
             Reader::over(mapped, "uprobes", bytes).map(Lanes::new)
         });
         let mut events = Events {

@@ -1,35 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Hot functions that the kernel watches: lanes that eBPF programs write, read by the code that reads the others.
 
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use tracing::{info, warn};
-use weir_uprobe::{Change, Error, Lanes, Probe, Uprobes};
-
-/// The kernel's lanes.
-#[derive(Debug)]
-pub struct Mapped(weir_uprobe::Memory);
-
-impl Mapped {
-    pub(super) fn length(&self) -> u64 {
-        self.0.length()
-    }
-}
-
-impl weir_events::Memory for Mapped {
-    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        self.0.read_at(offset, buffer)
-    }
-
-    /// The kernel frees its lanes itself.
-    fn write_at(&self, _: u64, _: &[u8]) -> io::Result<()> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-}
+use weir_events::Geometry;
+use weir_uprobe::{Change, Error, Memory, Probe, Uprobes};
 
 /// Functions that are watched, until dropped. Files that are replaced are read in a thread of its own: a large one
 /// takes longer than a tick.
@@ -48,8 +27,8 @@ struct Counts {
 
 impl Watch {
     /// Watches all of them, or none.
-    pub fn start(probes: &[Probe], lanes: Lanes) -> Result<(Watch, Mapped), Error> {
-        let (uprobes, memory) = Uprobes::attach(probes, lanes)?;
+    pub fn start(probes: &[Probe], geometry: Geometry) -> Result<(Watch, Memory), Error> {
+        let (uprobes, memory) = Uprobes::attach(probes, geometry)?;
         for (probe, site) in uprobes.sites() {
             info!(binary = ?probe.binary, symbol = site.name, pace = ?site.pace, "watched");
         }
@@ -65,7 +44,7 @@ impl Watch {
             counts,
             thread: Some(thread.map_err(Error::Map)?),
         };
-        Ok((watch, Mapped(memory)))
+        Ok((watch, memory))
     }
 
     /// Events of threads that found no free lane.

@@ -33,6 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         binary: binary.clone(),
         symbol: (*symbol).to_owned(),
         process: None,
+        no_unwinding: false,
     });
     let (uprobes, _memory) = Uprobes::attach(&probes.collect::<Vec<_>>(), Geometry::default())?;
     let mut program = Command::new(&binary)

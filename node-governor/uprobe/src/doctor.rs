@@ -8,7 +8,7 @@ use weir_events::{FunctionId, Geometry};
 
 use crate::Error;
 use crate::kernel::Kernel;
-use crate::symbol;
+use crate::symbol::{self, Ends, Pace, Site};
 
 /// For cookies of probes; everything else that is used is older.
 const OLDEST: (u32, u32) = (5, 15);
@@ -24,8 +24,13 @@ pub fn doctor() -> Result<(), Error> {
     ready()?;
     let (mut kernel, _memory) = Kernel::load(Geometry::default())?;
     let own = Path::new("/proc/self/exe");
-    let first = symbol::first_instruction(own)?;
-    kernel.attach(own, first, FIRST, None)?;
+    let site = Site {
+        name: String::new(),
+        offset: symbol::first_instruction(own)?,
+        pace: Pace::Slow,
+        ends: Ends::Kernel,
+    };
+    kernel.attach(own, &site, FIRST, None)?;
     Ok(())
 }
 

@@ -8,12 +8,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use aya::maps::{Array, HashMap, Map, Stack};
 use aya::programs::uprobe::{UProbeAttachLocation, UProbeAttachPoint, UProbeLink, UProbeScope};
-use aya::programs::{RawTracePoint, UProbe};
+use aya::programs::{ProgramError, RawTracePoint, UProbe};
 use aya::{Ebpf, EbpfLoader};
 use weir_events::layout::{FUNCTIONS, HEAD_BYTES, Header};
 use weir_events::{FunctionId, Geometry};
 
 use crate::memory::Memory;
+use crate::symbol::{Ends, Site};
 use crate::{Counts, Error};
 
 static OBJECT: &[u8] = aya::include_bytes_aligned!("probe.bpf.o");
@@ -27,8 +28,15 @@ pub(crate) struct Kernel {
 
 /// A function that is watched, until dropped.
 pub(crate) struct Attached {
-    _links: [UProbeLink; 2],
+    _links: Vec<UProbeLink>,
 }
+
+/// In a cookie: the instructions that leave the function are watched.
+const AT_INSTRUCTIONS: u64 = 0x100;
+
+/// What the kernel side knows of a thread: its lane and what it entered; by function, the stack pointer at entry and
+/// the return address that was there, or 0.
+type Thread = [u64; 1 + 2 * FUNCTIONS];
 
 impl Kernel {
     /// Loads the programs and sees to it that lanes are freed. Nothing is attached to any program yet.
@@ -58,7 +66,7 @@ impl Kernel {
                 .attach(&name.replace("thread", "sched_process"))
                 .map_err(|error| Error::refused("attaching to the end of threads", &error))?;
         }
-        for name in ["enter", "leave"] {
+        for name in ["enter", "leave", "leave_at"] {
             let program: &mut UProbe = program(&mut ebpf, name);
             program
                 .load()
@@ -67,17 +75,17 @@ impl Kernel {
         Ok((Self { ebpf }, memory))
     }
 
-    /// Watches the instruction at `offset` of a file, and the returns of the calls that came by it.
+    /// Watches the calls that come by a site.
     pub(crate) fn attach(
         &mut self,
         binary: &Path,
-        offset: u64,
+        site: &Site,
         function: FunctionId,
         process: Option<NonZeroU32>,
     ) -> Result<Attached, Error> {
-        let cookie = function.index() as u64 | process.map_or(0, |id| u64::from(id.get()) << 32);
-        // Returns first: a call whose entry is seen is then one whose return will be.
-        let mut attach = |name| {
+        let process = process.map_or(0, |id| u64::from(id.get()) << 32);
+        let cookie = process | function.index() as u64;
+        let mut attach = |name, offset, cookie| {
             let program: &mut UProbe = program(&mut self.ebpf, name);
             let point = UProbeAttachPoint {
                 location: UProbeAttachLocation::AbsoluteOffset(offset),
@@ -87,21 +95,36 @@ impl Kernel {
             let id = program.attach(point, binary, UProbeScope::AllProcesses)?;
             program.take_link(id)
         };
-        let refused = |error| Error::refused("attaching", &error);
-        let leave = attach("leave").map_err(refused)?;
-        let enter = attach("enter").map_err(refused)?;
-        Ok(Attached {
-            _links: [enter, leave],
-        })
+        // The ends first: a call whose entry is seen is then one whose end will be.
+        let links = match &site.ends {
+            Ends::Kernel => vec![
+                ("leave", site.offset, cookie),
+                ("enter", site.offset, cookie),
+            ],
+            Ends::Instructions(ends) => {
+                let ends = ends.iter().map(|end| ("leave_at", *end, cookie));
+                let enter = ("enter", site.offset, cookie | AT_INSTRUCTIONS);
+                ends.chain([enter]).collect()
+            }
+        };
+        let links = links
+            .into_iter()
+            .map(|(name, offset, cookie)| attach(name, offset, cookie));
+        let links = links.collect::<Result<_, _>>();
+        let links = links.map_err(|error: ProgramError| Error::refused("attaching", &error))?;
+        Ok(Attached { _links: links })
     }
 
-    /// The stack pointer at a thread's entry into a function, where it has been in one.
-    pub(crate) fn stack(&self, thread: u32, function: usize) -> Option<u64> {
+    /// Of a thread's last entry into a function: the stack pointer, and the return address where it was left there.
+    pub(crate) fn entered(&self, thread: u32, function: usize) -> Option<(u64, Option<u64>)> {
         let map = self.ebpf.map("threads").expect("of the object");
-        // The lane and what was entered, then the stack pointers.
-        let threads = HashMap::<_, u32, [u64; 1 + FUNCTIONS]>::try_from(map).ok()?;
+        let threads = HashMap::<_, u32, Thread>::try_from(map).ok()?;
         let thread = threads.get(&thread, 0).ok()?;
-        thread.get(1 + function).copied()
+        let (stack, back) = thread[1..].split_at(FUNCTIONS);
+        Some((
+            stack[function],
+            Some(back[function]).filter(|back| *back != 0),
+        ))
     }
 
     pub(crate) fn counts(&self) -> Counts {

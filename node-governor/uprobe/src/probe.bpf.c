@@ -7,6 +7,9 @@
  * above the stack pointer of a call says that the call is over, however it ended: by its return or by longjmp.
  * Returns that the kernel does not report (more than 64 nested ones) do no harm either.
  *
+ * The end of a call is seen in one of two ways, see `Ends` in symbol.rs: `leave` runs after a return, `leave_at`
+ * before each instruction that leaves the function.
+ *
  * Whether a thread is inside a function is told by `since_ns` in its lane and nothing else: the governor sets it to
  * 0 where it finds that a call is over of which no event says so.
  *
@@ -80,6 +83,7 @@ struct thread {
 	u32 lane;
 	u32 entered; /* a bit for each function that it may be inside of */
 	u64 stack[FUNCTIONS]; /* the stack pointer at entry of the outermost call */
+	u64 back[FUNCTIONS]; /* what is there while the call can return; 0: the address that the kernel puts there */
 };
 
 struct map SEC("maps") threads = { MAP_HASH, 4, sizeof(struct thread), 1, 0 };
@@ -148,19 +152,23 @@ inline_always u64 thread_started(void)
 	return READ(task->start_boottime) / NANOSECONDS_PER_TICK;
 }
 
+inline_always u64 on_stack(u64 stack)
+{
+	u64 address = 0;
+	bpf_probe_read_user(&address, sizeof(address), (void *)stack);
+	return address;
+}
+
 /*
- * Whether a call that was entered with this stack pointer can still return. The kernel puts an address of its own in
- * the place of the return address, which x86-64 has on the stack, where a call that came after a jump writes its own.
+ * Whether a call that was entered with this stack pointer can still return: x86-64 has the return address on the
+ * stack, where a call that comes after a jump out of this one writes its own.
  */
-inline_always int can_return(u64 stack)
+inline_always int can_return(u64 stack, u64 back)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
 	struct mm_struct *mm = READ(task->mm);
 	struct xol_area *area = READ(mm->uprobes_state.xol_area);
-	u64 address = 0, wanted = READ(area->vaddr);
-	if (is_aarch64)
-		return 1;
-	return !bpf_probe_read_user(&address, sizeof(address), (void *)stack) && address == wanted;
+	return is_aarch64 || on_stack(stack) == (back ?: READ(area->vaddr));
 }
 
 /* What was written before stays counted: the reader goes on from there. */
@@ -237,7 +245,12 @@ static __attribute__((noinline)) void end_above(struct thread *thread, u64 stack
 	}
 }
 
-/* The cookie of a probe: the function's id in the low byte, the process in the high half or 0 for all. */
+/*
+ * The cookie of a probe: the function's id in the low byte, whether instructions that leave are watched in the next,
+ * the process in the high half or 0 for all.
+ */
+#define AT_INSTRUCTIONS 0x100
+
 inline_always int is_meant(u64 cookie, u64 owner)
 {
 	u32 process = cookie >> 32;
@@ -285,7 +298,7 @@ SEC("uprobe/enter") int enter(void *ctx)
 		end_above(thread, stack, now);
 		/* A call from further down is one within another, or the other was jumped out of. */
 		if (thread->entered & 1u << function) {
-			if (can_return(thread->stack[function]))
+			if (can_return(thread->stack[function], thread->back[function]))
 				return 0;
 			thread->entered &= ~(1u << function);
 			write(thread, head, function, EVENT_LEAVE, now);
@@ -295,20 +308,30 @@ SEC("uprobe/enter") int enter(void *ctx)
 	}
 	thread->entered |= 1u << function;
 	thread->stack[function] = stack;
+	thread->back[function] = cookie & AT_INSTRUCTIONS ? on_stack(stack) : 0;
 	write(thread, head, function, EVENT_ENTER, now);
 	return 0;
 }
 
-SEC("uretprobe/leave") int leave(void *ctx)
+inline_always int ended(void *ctx, u32 taken_off)
 {
 	u32 tid = bpf_get_current_pid_tgid();
 	struct thread *thread = bpf_map_lookup_elem(&threads, &tid);
 	if (!thread || !thread->entered)
 		return 0;
-	/* A return of x86-64 has taken the return address off the stack. */
-	u64 stack = stack_pointer(ctx) - (is_aarch64 ? 0 : 8);
-	end_above(thread, stack, bpf_ktime_get_ns());
+	end_above(thread, stack_pointer(ctx) - taken_off, bpf_ktime_get_ns());
 	return 0;
+}
+
+/* A return of x86-64 has taken the return address off the stack. */
+SEC("uretprobe/leave") int leave(void *ctx)
+{
+	return ended(ctx, is_aarch64 ? 0 : 8);
+}
+
+SEC("uprobe/leave_at") int leave_at(void *ctx)
+{
+	return ended(ctx, 0);
 }
 
 SEC("raw_tp/sched_process_exit") int thread_exit(void *ctx __attribute__((unused)))

@@ -2,8 +2,8 @@
 //! Ends calls that are over without an event: those that were jumped out of by a thread that has not been in a hot
 //! function since, and those whose return the kernel does not report.
 //!
-//! The kernel sees a return because it puts an address of its own, in the mapping `[uprobes]`, in the place of the
-//! return address. Where that is no longer on the stack, no return will be seen. Only x86-64 has it on the stack.
+//! A call can return while its return address is on the stack, or the address that the kernel puts in its place,
+//! which is in the mapping `[uprobes]`. Only x86-64 has it on the stack.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -29,25 +29,33 @@ impl Sweep {
         if cfg!(not(target_arch = "x86_64")) {
             return;
         }
-        let mut before = std::mem::take(&mut self.mappings);
+        let before = std::mem::take(&mut self.mappings);
         for call in memory.running() {
             if now().saturating_sub(call.since) < YOUNGEST.as_nanos() as u64 {
                 continue;
             }
             let process = call.owner.pid;
-            let known = self
-                .mappings
-                .remove(&process)
-                .or_else(|| before.remove(&process));
-            let Some(mapping) = known.or_else(|| mapping(process)) else {
+            let Some((stack, back)) = kernel.entered(call.owner.tid, call.function) else {
                 continue;
             };
-            let entered = kernel.stack(call.owner.tid, call.function);
-            let on_stack = entered.and_then(|entered| word(process, entered));
-            if on_stack.is_some_and(|address| !mapping.contains(&address)) {
+            let can_return = match back {
+                Some(back) => back..back + 1,
+                None => {
+                    let known = self
+                        .mappings
+                        .get(&process)
+                        .or(before.get(&process))
+                        .cloned();
+                    let Some(mapping) = known.or_else(|| mapping(process)) else {
+                        continue;
+                    };
+                    self.mappings.insert(process, mapping.clone());
+                    mapping
+                }
+            };
+            if word(process, stack).is_some_and(|address| !can_return.contains(&address)) {
                 memory.end(&call);
             }
-            self.mappings.insert(process, mapping);
         }
     }
 }

@@ -28,6 +28,9 @@ pub struct Probe {
     pub symbol: String,
     /// Only this process; otherwise every process that runs the file, also those to come.
     pub process: Option<NonZeroU32>,
+    /// A promise that no exception and no panic ever passes through the function: its end is then seen the cheaper
+    /// way, see [`Ends`](crate::Ends). Where one does pass, the program ends.
+    pub no_unwinding: bool,
 }
 
 /// What the kernel side counted.
@@ -172,11 +175,14 @@ impl Watched {
 fn find(probe: &Probe) -> Result<(Option<Identity>, Site), Error> {
     // Before it is read: a change while it is read is then seen at the next look.
     let identity = identity(&probe.binary);
-    Ok((identity, symbol::find(&probe.binary, &probe.symbol)?))
+    Ok((
+        identity,
+        symbol::find(&probe.binary, &probe.symbol, probe.no_unwinding)?,
+    ))
 }
 
 fn watch(kernel: &mut Kernel, probe: &Probe, site: &Site) -> Result<Attached, Error> {
-    kernel.attach(&probe.binary, site.offset, probe.function, probe.process)
+    kernel.attach(&probe.binary, site, probe.function, probe.process)
 }
 
 fn identity(file: &Path) -> Option<Identity> {

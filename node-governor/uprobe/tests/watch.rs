@@ -19,7 +19,7 @@ use program::{Running, cc};
 use tempfile::TempDir;
 use weir_events::Kind::{self, Enter, Leave};
 use weir_events::{FunctionId, Geometry};
-use weir_uprobe::{Change, Probe, Uprobes};
+use weir_uprobe::{Change, Ends, Probe, Uprobes};
 
 fn can_watch() -> bool {
     let can = weir_uprobe::doctor();
@@ -39,6 +39,7 @@ fn probe(binary: &Path, symbol: &str, function: usize) -> Probe {
         binary: binary.to_owned(),
         symbol: symbol.to_owned(),
         process: None,
+        no_unwinding: false,
     }
 }
 
@@ -320,6 +321,10 @@ fn a_function_of_rust_is_found_by_the_name_that_rust_gives_it() {
     let (uprobes, mut lanes) = attach(&[probe(&binary, "hot::search::evaluate", 0)]);
     let (_, site) = uprobes.sites().next().expect("one");
     assert!(site.name.starts_with('_'), "{site:?}");
+    assert!(
+        matches!(site.ends, Ends::Instructions(_)),
+        "Rust can panic: {site:?}"
+    );
     let mut program = Running::start(&binary);
     program.tell("calls 3 50");
     let seen = lanes.look();
@@ -357,6 +362,43 @@ fn a_file_that_was_replaced_is_watched_anew() {
     std::fs::rename(&next, &binary).expect("one file system");
     let changes = wait(|| Some(uprobes.refresh()).filter(|changes| !changes.is_empty()));
     assert!(matches!(changes[..], [Change::Lost(_)]), "{changes:?}");
+}
+
+#[test]
+fn exceptions_pass_through_a_function_that_is_watched() {
+    if !can_watch() {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    let binary = dir.path().join("throws");
+    program::build("c++", &["-O2"], &program::source("throws.cpp"), &binary);
+    let (mut uprobes, mut lanes) = attach(&[probe(&binary, "search::evaluate", 0)]);
+    let ends = uprobes.sites().map(|(_, site)| site.ends.clone()).next();
+    assert!(
+        matches!(&ends, Some(Ends::Instructions(ends)) if !ends.is_empty()),
+        "{ends:?}"
+    );
+    let mut program = Running::start(&binary);
+    program.tell("return 20");
+    assert_eq!(lanes.look()[0].kinds(), pairs(20, 0));
+    assert!(lanes.look()[0].is_outside());
+    program.tell("throw 3");
+    program.tell("return 1");
+    assert_eq!(lanes.look()[0].kinds(), pairs(24, 0));
+    program.tell("throw 1");
+    wait(|| {
+        uprobes.refresh();
+        Some(()).filter(|()| lanes.look()[0].is_outside())
+    });
+    // A promise that does not hold.
+    let promised = Probe {
+        no_unwinding: true,
+        ..probe(&binary, "search::evaluate", 0)
+    };
+    let (uprobes, mut lanes) = attach(&[promised]);
+    assert!(uprobes.sites().all(|(_, site)| site.ends == Ends::Kernel));
+    program.tell("return 20");
+    assert_eq!(lanes.look()[0].kinds(), pairs(20, 0));
 }
 
 #[test]

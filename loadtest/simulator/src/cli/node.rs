@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One machine on the command line.
 
+mod document002;
 mod run;
 
 use anyhow::{Result, anyhow};
@@ -11,12 +12,19 @@ use weir_sim::node::Params;
 pub(super) enum Node {
     /// Play one run and print its figures as JSON
     Run(run::Args),
+    /// What document 002 says beside what the model says
+    #[command(name = "document-002")]
+    Document002(document002::Document002),
+    /// Search for the numbers that bring out what document 002 says
+    Fit(document002::Fit),
 }
 
 impl Node {
     pub(super) fn run(&self) -> Result<()> {
         match self {
             Self::Run(args) => args.run(),
+            Self::Document002(args) => args.run(),
+            Self::Fit(args) => args.run(),
         }
     }
 }

@@ -6,7 +6,7 @@ use super::Params;
 /// Costs that come with a governor.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Agent {
-    /// A search thread waits so long when it enters or leaves the hot function.
+    /// A search thread waits so long when it enters or leaves the hot function: the mean of an exponential.
     pub event_ns: f64,
     /// A tick works so long on some core.
     pub tick_ns: f64,

@@ -14,6 +14,8 @@ pub(super) const NEVER: u64 = u64::MAX;
 pub(super) enum Work {
     /// A shard: number of the query, of the shard, of the phase.
     Shard(usize, usize, usize),
+    /// What other threads of the service do.
+    Aside,
     /// A tick of the governor.
     Tick,
 }
@@ -140,6 +142,14 @@ impl Core {
         }
         self.work = Some(work);
         self.left_ns = work_ns;
+    }
+
+    /// What other threads do here stops: what is left of it.
+    pub(super) fn interrupt(&mut self) -> f64 {
+        match self.work {
+            Some(Work::Aside) => std::mem::take(&mut self.left_ns),
+            _ => 0.0,
+        }
     }
 
     /// The next phase of the same work; before it the thread waits.

@@ -4,6 +4,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
 use weir_governor::frequency::{Khz, Policy};
 
 use super::chip::Chip;
@@ -13,13 +15,13 @@ use super::governing::Governing;
 use super::queries::SHARDS;
 use super::tally::Outcome;
 use super::{Agent, Allowed, Load, Params};
+use crate::draws::exponential;
 
 /// Of socket 0, each with one search thread (document 002, sections 3.2.4 and 4.1).
 pub(super) const CORES: usize = 12;
 /// The id of the hot function.
 pub(super) const HOT: usize = 0;
-/// The parts of a shard's work: what comes before the hot function, that function, with whose end the shard's part
-/// of the answer is there, and what the other threads of the service do because of it.
+/// The parts of a shard: before the hot function, in it, and on the way out.
 const PHASES: usize = 3;
 const HOT_PHASE: usize = 1;
 
@@ -71,6 +73,8 @@ enum Event {
 struct Machine {
     params: Params,
     agent: Agent,
+    /// Of the agent's events.
+    pauses: SmallRng,
     chip: Chip,
     now: u64,
     cores: Vec<Core>,
@@ -80,6 +84,9 @@ struct Machine {
     queries: Vec<Query>,
     /// Shards that wait for a thread: the query's number and the shard's.
     waiting: VecDeque<(usize, usize)>,
+    /// Work of the service's other threads that no core does now, in nanoseconds at the highest frequency. They are
+    /// not pinned: they go where no search thread works, and never delay one.
+    aside_ns: f64,
     /// While a core is not in C6.
     awake_ns: u64,
     governing: Option<Governing>,
@@ -124,12 +131,14 @@ impl Machine {
             clients: Clients::new(run.load, &run.params, run.seed),
             params: run.params,
             agent: run.agent,
+            pauses: SmallRng::seed_from_u64(run.seed),
             chip,
             now: 0,
             cores,
             free: (0..CORES).collect(),
             queries: Vec::new(),
             waiting: VecDeque::new(),
+            aside_ns: 0.0,
             awake_ns: 0,
             governing,
             outcome: Outcome::default(),
@@ -174,11 +183,13 @@ impl Machine {
             && let Some(core) = self.free.pop_front()
         {
             self.cores[core].advance(&self.chip, self.now);
+            self.aside_ns += self.cores[core].interrupt();
             self.take(core);
         }
+        self.resume_aside();
     }
 
-    /// A core that has nothing to do takes what has waited longest.
+    /// A core whose search thread has nothing to do takes the shard that has waited longest.
     fn take(&mut self, number: usize) {
         let core = &mut self.cores[number];
         match self.waiting.pop_front() {
@@ -187,9 +198,30 @@ impl Machine {
                 core.begin(Work::Shard(query, shard, 0), work_ns, self.now);
             }
             None => {
-                core.fall_idle(self.now);
                 self.free.push_back(number);
+                self.rest(number);
             }
+        }
+    }
+
+    /// A core whose search thread waits does what there is to do for others.
+    fn rest(&mut self, number: usize) {
+        let core = &mut self.cores[number];
+        if self.aside_ns > 0.0 {
+            core.begin(Work::Aside, std::mem::take(&mut self.aside_ns), self.now);
+        } else {
+            core.fall_idle(self.now);
+        }
+    }
+
+    /// Work that has been interrupted goes to an idle core.
+    fn resume_aside(&mut self) {
+        let idle = |number: &&usize| self.cores[**number].work.is_none();
+        if self.aside_ns > 0.0
+            && let Some(number) = self.free.iter().rfind(idle).copied()
+        {
+            self.cores[number].advance(&self.chip, self.now);
+            self.rest(number);
         }
     }
 
@@ -200,19 +232,20 @@ impl Machine {
         match core.work {
             None => core.fall_deeper(),
             Some(Work::Tick) => self.take(number),
+            Some(Work::Aside) => self.rest(number),
+            Some(Work::Shard(query, shard, phase)) if phase + 1 == PHASES => {
+                let aside = self.params.aside_share();
+                self.aside_ns += self.queries[query].shards[shard] * aside;
+                self.end_shard(query);
+                self.take(number);
+            }
             Some(Work::Shard(query, shard, phase)) => {
                 self.pass_hot(number, phase);
-                if phase == HOT_PHASE {
-                    self.end_shard(query);
-                }
-                if phase + 1 == PHASES {
-                    self.take(number);
-                } else {
-                    let share = phase_share(&self.params, phase + 1);
-                    let work_ns = self.queries[query].shards[shard] * share;
-                    let work = Work::Shard(query, shard, phase + 1);
-                    self.cores[number].go_on(work, work_ns, self.agent.event_ns);
-                }
+                let share = phase_share(&self.params, phase + 1);
+                let work_ns = self.queries[query].shards[shard] * share;
+                let wait_ns = exponential(self.agent.event_ns, &mut self.pauses);
+                let work = Work::Shard(query, shard, phase + 1);
+                self.cores[number].go_on(work, work_ns, wait_ns);
             }
         }
     }
@@ -262,6 +295,7 @@ impl Machine {
     fn work_tick(&mut self) {
         let core = match self.free.pop_back() {
             Some(number) => {
+                self.aside_ns += self.cores[number].interrupt();
                 self.cores[number].begin(Work::Tick, 0.0, self.now);
                 number
             }
@@ -281,8 +315,7 @@ impl Machine {
     }
 }
 
-/// Of a shard's work.
+/// Of a shard's work, that of its search thread.
 fn phase_share(params: &Params, phase: usize) -> f64 {
-    let before = (1.0 - params.hot_share) * params.before_share;
-    [before, params.hot_share, 1.0 - params.hot_share - before][phase]
+    [params.before_share, params.hot_share, 0.0][phase]
 }

@@ -149,6 +149,12 @@ impl Header {
 
     /// Checks all of it, and that a file of this length can be it.
     pub fn check(page: &[u8], file_bytes: u64) -> Result<Header, HeaderError> {
+        // Whatever its length: a file of something else is not one of ours that has been truncated.
+        if let Some(found) = page.first_chunk()
+            && u64::from_le_bytes(*found) != MAGIC
+        {
+            return Err(HeaderError::Magic { found: *found });
+        }
         let Some(page) = page
             .first_chunk::<40>()
             .filter(|_| file_bytes >= HEADER_BYTES)
@@ -168,10 +174,6 @@ impl Header {
                 .first_chunk()
                 .map_or(0, |b| u64::from_le_bytes(*b))
         };
-        if u64_at(0) != MAGIC {
-            let found = u64_at(0).to_le_bytes();
-            return Err(HeaderError::Magic { found });
-        }
         if u32_at(8) != VERSION {
             return Err(HeaderError::Version { found: u32_at(8) });
         }

@@ -45,12 +45,12 @@ impl Reader<File> {
         };
         place.directory()?;
         let (file, opened) = match place.open()? {
-            None => (place.create(geometry)?, Opened::Created),
+            None => (place.create(geometry, None)?, Opened::Created),
             Some((file, bytes)) => match place.usable(&file, bytes, geometry)? {
                 Ok(()) => (file, Opened::Adopted),
                 Err(why) => {
-                    place.retire(&file, bytes, geometry)?;
-                    (place.create(geometry)?, Opened::Replaced(why))
+                    let old = Some((&file, bytes));
+                    (place.create(geometry, old)?, Opened::Replaced(why))
                 }
             },
         };
@@ -193,14 +193,17 @@ impl Place<'_> {
         retired.map_err(|e| failed(self.path, e))
     }
 
-    /// Under another name first, so that nobody sees half of it.
-    fn create(&self, geometry: Geometry) -> Result<File, ReadError> {
+    /// Under another name first, so that nobody sees half of it, and producers that are told to go find it at once.
+    fn create(&self, geometry: Geometry, old: Option<(&File, u64)>) -> Result<File, ReadError> {
         let mut name = self.path.file_name().unwrap_or_default().to_owned();
         name.push(format!(".{}.new", std::process::id()));
         let new = self.path.with_file_name(name);
         let made = self.write(&new, geometry);
         let made = made.and_then(|file| {
             self.lock(&file)?;
+            if let Some((old, bytes)) = old {
+                self.retire(old, bytes, geometry)?;
+            }
             fs::rename(&new, self.path).map_err(|e| failed(self.path, e))?;
             Ok(file)
         });

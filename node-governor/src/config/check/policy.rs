@@ -277,7 +277,7 @@ impl Reading<'_> {
             idle: self.frequency(&written.idle, "idle", default.idle)?,
             slow: self.frequency(&written.slow, "slow", default.slow)?,
             fast: self.frequency(&written.fast, "fast", default.fast)?,
-            gain: self.number(&written.gain, "gain", default.gain)?,
+            settle: self.duration(&written.settle, "settle", default.settle)?,
             stale: self.duration(&written.stale, "stale", default.stale)?,
         })
     }

@@ -3,9 +3,15 @@
 
 use cpp_demangle::DemangleOptions;
 
+/// In the name of a part of a function that its compiler moved away, because it hardly ever runs.
+pub(super) const COLD: &str = ".cold";
+
 /// Whether `written` is how its language writes the function that the file calls `mangled`: Rust without the hash,
 /// C++ with or without parameters.
 pub(super) fn is_written(mangled: &str, written: &str) -> bool {
+    if mangled.contains(COLD) {
+        return false;
+    }
     if let Ok(rust) = rustc_demangle::try_demangle(mangled) {
         return format!("{rust:#}") == written;
     }
@@ -54,4 +60,40 @@ pub(super) fn nearest<'a>(
         .take(at_most)
         .map(|(_, name)| name)
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OLD_RUST: &str = "_ZN4core3str5count14do_count_chars17h0123456789abcdefE";
+    const RUST: &str = "_RNvNtCsgStHSCytQ6I_3hot6search8evaluate";
+    const CPP: &str = "_ZN6search8evaluateEi";
+
+    #[test]
+    fn a_function_is_named_as_its_language_names_it() {
+        assert!(is_written(OLD_RUST, "core::str::count::do_count_chars"));
+        assert!(is_written(RUST, "hot::search::evaluate"));
+        assert!(is_written(CPP, "search::evaluate"));
+        assert!(is_written(CPP, "search::evaluate(int)"));
+        assert!(!is_written(CPP, "search::evaluate(long)"));
+        assert!(!is_written(CPP, "evaluate"));
+        assert!(!is_written(
+            "_ZN6search8evaluateEi.cold",
+            "search::evaluate"
+        ));
+        assert!(!is_written("evaluate", "search::evaluate"));
+    }
+
+    #[test]
+    fn what_was_meant_is_near_what_was_written() {
+        let names = [OLD_RUST, RUST, CPP, "main"];
+        let near = |symbol| nearest(names.into_iter(), symbol, 5);
+        assert_eq!(
+            near("serch::evalaute"),
+            ["hot::search::evaluate", "search::evaluate(int)"]
+        );
+        assert_eq!(near("count_chars"), ["core::str::count::do_count_chars"]);
+        assert_eq!(near("x"), [""; 0]);
+    }
 }

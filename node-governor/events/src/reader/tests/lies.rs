@@ -123,18 +123,6 @@ fn a_count_that_jumps_is_read_on_from_where_it_is() {
 }
 
 #[test]
-fn a_new_owner_that_counts_from_0_is_read_from_0() {
-    let (geometry, memory) = memory();
-    let mut reader = reader(&memory);
-    memory.put(geometry.head(0) + WRITTEN, 100);
-    reader.read(NOW, |_| ()).unwrap();
-    memory.put(geometry.head(0) + OWNER, Owner { pid: 1, tid: 3 }.word());
-    memory.put(geometry.head(0) + WRITTEN, 2);
-    let tick = reader.read(NOW, |_| ()).unwrap();
-    assert_eq!((tick.lost, tick.jumped), (2, 0), "neither was in its slot");
-}
-
-#[test]
 fn a_kind_or_function_of_another_version_is_lost() {
     let (geometry, memory) = memory();
     let mut reader = reader(&memory);

@@ -272,7 +272,7 @@ impl<'a> Model<'a> {
         let bytes = self.world.geometry.file_bytes();
         self.reader = Reader::over(self.world, "a model", bytes).unwrap();
         for (lane, accounted) in self.accounted.iter_mut().enumerate() {
-            *accounted = self.reader.known[lane].read;
+            *accounted = self.reader.read[lane];
         }
     }
 
