@@ -116,7 +116,7 @@ functions:
 fn iso_latency(guest: &mut Guest) -> Result<()> {
     governor::start(
         guest,
-        "policy: { iso_latency: { target: 10s, lower_fast: 100 %, stale: 2s } }\ntail: { window: 1s }",
+        "policy: { iso_latency: { target: 10s, lower_fast: 1.0, stale: 2s } }\ntail: { window: 1s }",
     )?;
     hot::wait_for_khz(guest, 1, 2_600_000)?;
     assert_eq!(guest.registers_khz()?, [2_600_000; 4]);
