@@ -42,9 +42,9 @@ pub struct Adaptive {
     /// The frequency at which work takes least energy, and the lowest that calls get. By default that of Medeiros,
     /// observation 4.
     pub efficient: Frequency,
-    /// No hot function runs on the core. By default as `efficient`: a core that sleeps in C6 takes no more for it,
-    /// and a call that begins is not slow until it is seen.
-    pub idle: Frequency,
+    /// No hot function runs on the core. Nothing: the frequency at which the next call begins, so that it need not be
+    /// seen first, and what comes before and after it is in time too. A core that sleeps in C6 takes no more for it.
+    pub idle: Option<Frequency>,
     /// Share of a call's time at the highest frequency that is the same at every frequency.
     pub memory: f64,
     /// Of the calls, so many shall end within the budget.
@@ -68,12 +68,12 @@ impl Default for Adaptive {
         Self {
             target: Duration::from_secs(1),
             efficient: Frequency::Absolute(Khz(2_000_000)),
-            idle: Frequency::Absolute(Khz(2_000_000)),
+            idle: None,
             memory: 0.0,
-            quantile: 0.99,
+            quantile: 0.95,
             margin: 0.05,
             budget: 0.5,
-            settle: Duration::from_secs(60),
+            settle: Duration::from_secs(120),
             stale: Duration::from_secs(10),
             shortest_period: Duration::from_millis(10),
             longest_period: Duration::from_millis(100),
@@ -85,7 +85,9 @@ impl Parameters for Adaptive {
     fn check(&self, node: &Node) -> Result<(), Wrong> {
         let wrong = |field, reason| Err(Wrong::new(field, reason));
         self.efficient.check("efficient", node)?;
-        self.idle.check("idle", node)?;
+        if let Some(idle) = self.idle {
+            idle.check("idle", node)?;
+        }
         if self.target.is_zero() {
             return wrong("target", "must not be 0");
         }
@@ -131,7 +133,7 @@ impl Parameters for Adaptive {
                 .cloned(),
             cores: vec![Progress::new(&speed); node.cores.len()],
             works: vec![Works::default(); FUNCTIONS],
-            schedules: vec![Schedule::fastest(&speed); FUNCTIONS],
+            schedules: vec![None; FUNCTIONS],
             budget: self.target.mul_f64(self.budget).as_secs_f64(),
             last: None,
             scheduled: None,
@@ -150,7 +152,7 @@ struct Pacing {
     cores: Vec<Progress>,
     /// By function, as are the schedules.
     works: Vec<Works>,
-    schedules: Vec<Schedule>,
+    schedules: Vec<Option<Schedule>>,
     /// In seconds.
     budget: f64,
     last: Option<Nanos>,
@@ -181,7 +183,7 @@ impl Pacing {
             Some(tail) => {
                 let left = target * (1.0 - of.margin) - tail.latency.as_secs_f64();
                 let step = left * elapsed.div_duration_f64(of.settle);
-                self.budget = (self.budget + step).clamp(target / 100.0, target);
+                self.budget = (self.budget + step).clamp(target / 100.0, target * 10.0);
             }
             None => self.budget = target * of.budget,
         }
@@ -202,7 +204,7 @@ impl Pacing {
         };
         for (works, schedule) in self.works.iter().zip(&mut self.schedules) {
             if let Some(survivors) = works.survivors() {
-                *schedule = Schedule::new(&survivors, &wanted, &self.speed, range);
+                *schedule = Some(Schedule::new(&survivors, &wanted, &self.speed, range));
             }
         }
     }
@@ -212,16 +214,25 @@ impl Choose for Pacing {
     fn choose(&mut self, node: &Node, sensed: &Sensed, plan: &mut Plan) {
         self.learn(sensed);
         self.schedule(sensed.now);
+        let fastest = Schedule::fastest(&self.speed);
+        let schedule = |function: usize| {
+            let known = self.schedules[function].as_ref();
+            known.unwrap_or(&fastest)
+        };
+        let known = self.schedules.iter().flatten();
+        let first = known.map(|schedule| schedule.after(0.0)).max();
         let mut sleep = self.parameters.longest_period.as_secs_f64();
         for (position, range, _, setting) in online(node, sensed, plan) {
-            let idle = self.parameters.idle.on(range);
             let lowest = self.parameters.efficient.on(range);
+            let idle = match self.parameters.idle {
+                Some(idle) => idle.on(range),
+                None => first.map_or(lowest, |first| range.at_least(first)),
+            };
             let Some(core) = self.cores.get_mut(position) else {
                 continue;
             };
-            let asked = |(function, work): (usize, f64)| {
-                range.at_least(self.schedules[function].after(work))
-            };
+            let asked =
+                |(function, work): (usize, f64)| range.at_least(schedule(function).after(work));
             let (frequency, rung) = match core.calls().map(asked).max() {
                 None => (idle, 0),
                 Some(khz) => (khz, 1 + usize::from(khz > lowest)),
@@ -230,7 +241,7 @@ impl Choose for Pacing {
             core.set(frequency);
             let rate = self.speed.at(frequency);
             for (function, work) in core.calls() {
-                if let Some(more) = self.schedules[function].until_faster(work) {
+                if let Some(more) = schedule(function).until_faster(work) {
                     sleep = sleep.min(more / rate);
                 }
             }

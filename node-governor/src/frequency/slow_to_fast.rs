@@ -42,7 +42,7 @@ impl Default for SlowToFast {
             idle: Frequency::Absolute(Khz(1_000_000)),
             slow: Frequency::Absolute(Khz(2_000_000)),
             fast: Frequency::Absolute(Khz(2_600_000)),
-            settle: Duration::from_secs(60),
+            settle: Duration::from_secs(120),
             stale: Duration::from_secs(10),
         }
     }
