@@ -14,6 +14,7 @@
 mod agent;
 pub mod cell;
 mod chip;
+mod clairvoyant;
 mod clients;
 mod core;
 pub mod document002;
@@ -27,6 +28,7 @@ mod tally;
 
 pub use agent::Agent;
 pub use chip::{MAX, MIN, steps};
+pub use clairvoyant::Clairvoyant;
 pub use idle::Allowed;
 pub use load::{Load, Terms};
 pub use machine::{Governor, Run, run};

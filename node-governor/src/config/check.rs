@@ -170,6 +170,7 @@ fn uprobes(written: &written::File, root: &Scope<'_>) -> Result<Vec<Probe>, Erro
                 let pid = text.parse().map(Some);
                 pid.map_err(|_| format!("{text:?} is not a process id"))
             })?,
+            no_unwinding: scope.boolean(&value.no_unwinding, "no_unwinding", false)?,
         });
     }
     Ok(probes)

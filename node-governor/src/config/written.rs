@@ -19,6 +19,7 @@ section! {
         ondemand: Option<Spanned<Ondemand>>, two_state: Option<Spanned<TwoState>>,
         three_state: Option<Spanned<ThreeState>>, multi_state: Option<Spanned<MultiState>>,
         iso_latency: Option<Spanned<IsoLatency>>, slow_to_fast: Option<Spanned<SlowToFast>>,
+        adaptive: Option<Spanned<Adaptive>>,
     }
 }
 section! {
@@ -75,6 +76,14 @@ section! {
     }
 }
 section! {
+    /// `adaptive`
+    Adaptive {
+        target: Option<Text>, efficient: Option<Text>, idle: Option<Text>, memory: Option<Text>,
+        quantile: Option<Text>, margin: Option<Text>, budget: Option<Text>, settle: Option<Text>,
+        stale: Option<Text>, shortest_period: Option<Text>, longest_period: Option<Text>,
+    }
+}
+section! {
     /// A hot function.
     Function { id: Option<Text>, name: Option<Text>, ladder: Option<Vec<Spanned<Rung>>> }
 }
@@ -89,6 +98,7 @@ section! {
     /// A hot function of a program that cannot tell of it.
     Uprobe {
         function: Option<Text>, binary: Option<Text>, symbol: Option<Text>, pid: Option<Text>,
+        no_unwinding: Option<Text>,
     }
 }
 section! {

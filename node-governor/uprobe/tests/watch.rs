@@ -490,10 +490,7 @@ fn refusal(binary: &Path, symbol: &str) -> String {
 fn a_function_that_is_not_there_is_refused_with_those_that_are_near() {
     let (dir, binary) = hot_c();
     let text = refusal(&binary, "jumpr");
-    let start = format!(
-        "uprobes: {}: function `jumpr`: none of its ",
-        binary.display()
-    );
+    let start = format!("{}: function `jumpr`: none of its ", binary.display());
     assert!(text.starts_with(&start), "{text}");
     assert!(
         text.contains("; it may be inlined, or in a library; near it: jumper"),

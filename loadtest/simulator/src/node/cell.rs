@@ -1,45 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A run by name, and its outcomes for several seeds.
+//! A run without its seed, and its outcomes for several seeds.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::time::Duration;
 
-use weir_governor::frequency::iso_latency::IsoLatency;
-use weir_governor::frequency::multi_state::{ByLoad, MultiState};
 use weir_governor::frequency::ondemand::Ondemand;
 use weir_governor::frequency::performance::Performance;
 use weir_governor::frequency::powersave::Powersave;
-use weir_governor::frequency::slow_to_fast::SlowToFast;
 use weir_governor::frequency::three_state::ThreeState;
 use weir_governor::frequency::two_state::TwoState;
 use weir_governor::frequency::{Frequency, Khz, Policy};
 
 use super::{Agent, Allowed, Governor, Load, Outcome, Params, Run, run};
 
-/// Who sets frequencies.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[allow(missing_docs)]
-pub enum Setter {
-    Performance,
-    Powersave,
-    Ondemand,
-    /// Frequency in the hot function.
-    TwoState(Khz),
-    /// Threshold.
-    ThreeState(Duration),
-    /// The default ladder, by load.
-    MultiState,
-    IsoLatency,
-    SlowToFast,
-    /// All cores at one frequency.
-    Fixed(Khz),
-}
-
 /// Whose events and ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Costs {
-    /// None.
+    /// None, as with the kernel's governors.
     None,
     /// Those of document 002's agent.
     Document,
@@ -48,12 +25,10 @@ pub enum Costs {
 }
 
 /// A run without its seed.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
     /// Who sets frequencies.
-    pub setter: Setter,
-    /// So often, where the policy does not choose that itself.
-    pub period: Duration,
+    pub governor: Governor,
     /// What that costs.
     pub costs: Costs,
     /// Who asks.
@@ -65,27 +40,22 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// A governor of the kernel, for 20 minutes.
+    /// For 20 minutes, with all idle states.
     #[must_use]
-    pub fn kernel(setter: Setter, load: Load) -> Self {
+    pub fn new(governor: Governor, costs: Costs, load: Load) -> Self {
         Self {
-            setter,
-            period: Duration::from_secs(1),
-            costs: Costs::None,
+            governor,
+            costs,
             load,
             allowed: Allowed::All,
             lasts: 20,
         }
     }
 
-    /// Document 002's governor, for 20 minutes.
+    /// For so many minutes.
     #[must_use]
-    pub fn document(setter: Setter, period_ms: u64, load: Load) -> Self {
-        Self {
-            period: Duration::from_millis(period_ms),
-            costs: Costs::Document,
-            ..Self::kernel(setter, load)
-        }
+    pub fn lasting(self, lasts: u32) -> Self {
+        Self { lasts, ..self }
     }
 
     /// The run.
@@ -95,7 +65,7 @@ impl Cell {
         Run {
             params: params.clone(),
             load: self.load,
-            governor: self.setter.governor(self.period),
+            governor: self.governor.clone(),
             agent: match self.costs {
                 Costs::None => Agent::NONE,
                 Costs::Document => Agent::document(params),
@@ -115,45 +85,53 @@ impl Cell {
     }
 }
 
-impl Setter {
-    fn governor(self, period: Duration) -> Governor {
-        let policy = match self {
-            Self::Fixed(khz) => return Governor::Fixed(khz),
-            Self::Performance => Policy::Performance(Performance),
-            Self::Powersave => Policy::Powersave(Powersave),
-            Self::Ondemand => Policy::Ondemand(Ondemand::default()),
-            Self::TwoState(hot) => Policy::TwoState(TwoState {
-                hot: Frequency::Absolute(hot),
-                ..TwoState::default()
-            }),
-            Self::ThreeState(threshold) => Policy::ThreeState(ThreeState {
-                threshold,
-                ..ThreeState::default()
-            }),
-            Self::MultiState => Policy::MultiState(MultiState {
-                by_load: Some(ByLoad::default()),
-                ..MultiState::default()
-            }),
-            Self::IsoLatency => Policy::IsoLatency(IsoLatency::default()),
-            Self::SlowToFast => Policy::SlowToFast(SlowToFast::default()),
-        };
-        Governor::Policy(policy, period)
+/// Those that document 002 names.
+impl Governor {
+    /// The kernel's.
+    #[must_use]
+    pub fn performance() -> Self {
+        Self::Policy(Policy::Performance(Performance), Duration::from_secs(1))
     }
-}
 
-impl fmt::Display for Setter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Performance => write!(f, "performance"),
-            Self::Powersave => write!(f, "powersave"),
-            Self::Ondemand => write!(f, "ondemand"),
-            Self::TwoState(hot) => write!(f, "two_state {hot}"),
-            Self::ThreeState(threshold) => write!(f, "three_state {} ms", threshold.as_millis()),
-            Self::MultiState => write!(f, "multi_state"),
-            Self::IsoLatency => write!(f, "iso_latency"),
-            Self::SlowToFast => write!(f, "slow_to_fast"),
-            Self::Fixed(khz) => write!(f, "fixed {khz}"),
-        }
+    /// The kernel's.
+    #[must_use]
+    pub fn powersave() -> Self {
+        Self::Policy(Policy::Powersave(Powersave), Duration::from_secs(1))
+    }
+
+    /// The kernel's.
+    #[must_use]
+    pub fn ondemand() -> Self {
+        Self::Policy(
+            Policy::Ondemand(Ondemand::default()),
+            Duration::from_millis(10),
+        )
+    }
+
+    /// By the frequency of the hot function.
+    #[must_use]
+    pub fn two_state(hot: Khz, period_ms: u64) -> Self {
+        let two_state = TwoState {
+            hot: Frequency::Absolute(hot),
+            ..TwoState::default()
+        };
+        Self::Policy(
+            Policy::TwoState(two_state),
+            Duration::from_millis(period_ms),
+        )
+    }
+
+    /// By threshold and period, in milliseconds.
+    #[must_use]
+    pub fn three_state(threshold_ms: u64, period_ms: u64) -> Self {
+        let three_state = ThreeState {
+            threshold: Duration::from_millis(threshold_ms),
+            ..ThreeState::default()
+        };
+        Self::Policy(
+            Policy::ThreeState(three_state),
+            Duration::from_millis(period_ms),
+        )
     }
 }
 
@@ -174,6 +152,12 @@ impl Lab {
             seeds,
             done: BTreeMap::new(),
         }
+    }
+
+    /// The model's numbers.
+    #[must_use]
+    pub fn params(&self) -> &Params {
+        &self.params
     }
 
     /// How many seeds there are.
@@ -208,11 +192,5 @@ impl Lab {
     /// A figure of a cell, by seed.
     pub fn each(&mut self, cell: &Cell, of: impl Fn(&Outcome) -> f64) -> Vec<f64> {
         self.outcomes(cell).iter().map(of).collect()
-    }
-
-    /// The mean of a figure over the seeds.
-    pub fn mean(&mut self, cell: &Cell, of: impl Fn(&Outcome) -> f64) -> f64 {
-        let each = self.each(cell, of);
-        each.iter().sum::<f64>() / each.len() as f64
     }
 }

@@ -9,6 +9,7 @@ use rand::rngs::SmallRng;
 use weir_governor::frequency::{Khz, Policy};
 
 use super::chip::Chip;
+use super::clairvoyant::Clairvoyant;
 use super::clients::Clients;
 use super::core::{Core, NEVER, Work};
 use super::governing::Governing;
@@ -26,12 +27,14 @@ const PHASES: usize = 3;
 const HOT_PHASE: usize = 1;
 
 /// Who sets frequencies.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Governor {
     /// A policy of the governor, called so often where it does not choose that itself.
     Policy(Policy, Duration),
     /// Nobody: every core stays at it.
     Fixed(Khz),
+    /// Somebody who knows what each query will need.
+    Clairvoyant(Clairvoyant),
 }
 
 /// A run.
@@ -90,6 +93,7 @@ struct Machine {
     /// While a core is not in C6.
     awake_ns: u64,
     governing: Option<Governing>,
+    clairvoyant: Option<Clairvoyant>,
     outcome: Outcome,
 }
 
@@ -119,13 +123,18 @@ impl Machine {
         let chip = Chip::new(&run.params);
         let core = || Core::new(chip.steps.len(), run.allowed);
         let mut cores: Vec<Core> = (0..CORES).map(|_| core()).collect();
-        let governing = match run.governor {
+        let governing = match run.governor.clone() {
             Governor::Policy(policy, period) => Some(Governing::new(&chip, policy, period)),
             Governor::Fixed(khz) => {
                 let step = chip.step(khz);
                 cores.iter_mut().for_each(|core| core.step = step);
                 None
             }
+            Governor::Clairvoyant(_) => None,
+        };
+        let clairvoyant = match run.governor {
+            Governor::Clairvoyant(clairvoyant) => Some(clairvoyant),
+            _ => None,
         };
         Self {
             clients: Clients::new(run.load, &run.params, run.seed),
@@ -141,6 +150,7 @@ impl Machine {
             aside_ns: 0.0,
             awake_ns: 0,
             governing,
+            clairvoyant,
             outcome: Outcome::default(),
         }
     }
@@ -194,7 +204,13 @@ impl Machine {
         let core = &mut self.cores[number];
         match self.waiting.pop_front() {
             Some((query, shard)) => {
-                let work_ns = self.queries[query].shards[shard] * phase_share(&self.params, 0);
+                let asked = &self.queries[query];
+                if let Some(clairvoyant) = &self.clairvoyant {
+                    let own = phase_share(&self.params, 0) + self.params.hot_share;
+                    let passed = self.now - asked.asked;
+                    core.set(clairvoyant.step(&self.chip, asked.shards[shard] * own, passed));
+                }
+                let work_ns = asked.shards[shard] * phase_share(&self.params, 0);
                 core.begin(Work::Shard(query, shard, 0), work_ns, self.now);
             }
             None => {
@@ -208,6 +224,9 @@ impl Machine {
     fn rest(&mut self, number: usize) {
         let core = &mut self.cores[number];
         if self.aside_ns > 0.0 {
+            if let Some(clairvoyant) = &self.clairvoyant {
+                core.set(self.chip.step(clairvoyant.aside));
+            }
             core.begin(Work::Aside, std::mem::take(&mut self.aside_ns), self.now);
         } else {
             core.fall_idle(self.now);

@@ -19,7 +19,7 @@ const PROGRAMS: [&str; 2] = ["weir-governor", "examples/weir-events-play"];
 
 /// What a kernel of this kind boots with, and nothing left running.
 const RESET: &str = "
-    killall -9 weir-governor weir-events-play 2>/dev/null || true
+    killall -9 weir-governor weir-events-play yes 2>/dev/null || true
     rm -rf /run/weir /dev/shm/weir
     mount -o remount,rw /sys
     cd /sys/devices/system/cpu

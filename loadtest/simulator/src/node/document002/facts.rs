@@ -3,10 +3,11 @@
 
 use std::time::Duration;
 
-use weir_governor::frequency::Khz;
+use weir_governor::frequency::three_state::ThreeState;
+use weir_governor::frequency::{Frequency, Khz, Policy};
 
-use super::super::cell::{Cell, Lab, Setter};
-use super::super::{Load, MAX, MIN, Outcome, Terms};
+use super::super::cell::{Cell, Costs, Lab};
+use super::super::{Governor, Load, MAX, MIN, Outcome, Terms};
 use super::DEADLINE_S;
 
 /// What the text wants.
@@ -79,8 +80,14 @@ pub const MIDDLE: Khz = Khz(2_000_000);
 /// `three_state` with this threshold and period, in milliseconds.
 #[must_use]
 pub fn hurry_up(threshold_ms: u64, period_ms: u64, load: Load) -> Cell {
-    let setter = Setter::ThreeState(Duration::from_millis(threshold_ms));
-    Cell::document(setter, period_ms, load)
+    let governor = Governor::three_state(threshold_ms, period_ms);
+    Cell::new(governor, Costs::Document, load)
+}
+
+/// A governor of the kernel, or none.
+#[must_use]
+pub fn kernel(governor: Governor, load: Load) -> Cell {
+    Cell::new(governor, Costs::None, load)
 }
 
 /// Asks for figures.
@@ -139,10 +146,7 @@ pub fn facts(lab: &mut Lab, fitted_alone: bool) -> Vec<Fact> {
 const FITTED: bool = true;
 
 fn alone(khz: Khz, terms: Terms) -> Cell {
-    Cell {
-        lasts: 5,
-        ..Cell::kernel(Setter::Fixed(khz), Load::alone(terms))
-    }
+    kernel(Governor::Fixed(khz), Load::alone(terms)).lasting(5)
 }
 
 fn observations(asked: &mut Asked<'_>) {
@@ -201,9 +205,9 @@ fn observations(asked: &mut Asked<'_>) {
 
 fn baseline(asked: &mut Asked<'_>) {
     use Wanted::{About, AtLeast, AtMost};
-    let cell = |setter, terms| Cell::kernel(setter, Load::base(terms, 1));
+    let cell = |governor, terms| kernel(governor, Load::base(terms, 1));
     let [low, high] = [Terms::Low, Terms::High];
-    let got = asked.lab.each(&cell(Setter::Powersave, low), p99);
+    let got = asked.lab.each(&cell(Governor::powersave(), low), p99);
     asked.add(
         "4.2",
         "powersave, low: p99 / s (\"at the point of the deadline\")",
@@ -211,7 +215,7 @@ fn baseline(asked: &mut Asked<'_>) {
         FITTED,
         got,
     );
-    let got = asked.lab.each(&cell(Setter::Ondemand, high), p99);
+    let got = asked.lab.each(&cell(Governor::ondemand(), high), p99);
     asked.add(
         "4.2",
         "ondemand, high: p99 / s (meets the deadline)",
@@ -221,8 +225,8 @@ fn baseline(asked: &mut Asked<'_>) {
     );
     let got = asked.ratio(
         Outcome::watts,
-        &cell(Setter::Powersave, low),
-        &cell(Setter::Performance, low),
+        &cell(Governor::powersave(), low),
+        &cell(Governor::performance(), low),
     );
     asked.add(
         "4.2",
@@ -233,8 +237,8 @@ fn baseline(asked: &mut Asked<'_>) {
     );
     let got = asked.ratio(
         Outcome::watts,
-        &cell(Setter::Powersave, high),
-        &cell(Setter::Performance, high),
+        &cell(Governor::powersave(), high),
+        &cell(Governor::performance(), high),
     );
     asked.add(
         "4.2",
@@ -248,14 +252,8 @@ fn baseline(asked: &mut Asked<'_>) {
 fn states(asked: &mut Asked<'_>) {
     use Wanted::{About, AtMost};
     let high = Load::base(Terms::High, 1);
-    let two = |khz| Cell {
-        lasts: 10,
-        ..Cell::document(Setter::TwoState(khz), 10, high)
-    };
-    let three = Cell {
-        lasts: 10,
-        ..hurry_up(350, 10, high)
-    };
+    let two = |khz| Cell::new(Governor::two_state(khz, 10), Costs::Document, high).lasting(10);
+    let three = hurry_up(350, 10, high).lasting(10);
     let got = asked.lab.each(&two(MIDDLE), p99);
     asked.add(
         "4.4",
@@ -317,15 +315,16 @@ fn overhead(asked: &mut Asked<'_>) {
             11.0,
         ),
     ] {
-        let without = Cell::kernel(Setter::Fixed(khz), low);
-        let with = Cell {
-            // Looks, and changes nothing.
-            setter: match khz {
-                MIN => Setter::Powersave,
-                _ => Setter::Performance,
-            },
-            ..Cell::document(Setter::Performance, 10, low)
+        let without = kernel(Governor::Fixed(khz), low);
+        // Looks, and changes nothing.
+        let unchanging = ThreeState {
+            idle: Frequency::Absolute(khz),
+            hot: Frequency::Absolute(khz),
+            over: Frequency::Absolute(khz),
+            ..ThreeState::default()
         };
+        let governor = Governor::Policy(Policy::ThreeState(unchanging), Duration::from_millis(10));
+        let with = Cell::new(governor, Costs::Document, low);
         let got = asked.ratio(p99, &with, &without);
         let percent = |ratios: Vec<f64>| ratios.iter().map(|ratio| 100.0 * (ratio - 1.0)).collect();
         asked.add("4.5", texts[0], About(service, 15.0), FITTED, percent(got));
@@ -337,10 +336,7 @@ fn overhead(asked: &mut Asked<'_>) {
 /// Ondemand and the governor after its calibration.
 fn pair(terms: Terms, times: u32) -> [Cell; 2] {
     let load = Load::base(terms, times);
-    [
-        hurry_up(450, 50, load),
-        Cell::kernel(Setter::Ondemand, load),
-    ]
+    [hurry_up(450, 50, load), kernel(Governor::ondemand(), load)]
 }
 
 fn results(asked: &mut Asked<'_>) {
@@ -401,8 +397,10 @@ fn results(asked: &mut Asked<'_>) {
 fn checks(asked: &mut Asked<'_>) {
     use Wanted::{About, AtLeast, AtMost};
     let high = Load::base(Terms::High, 1);
-    let cell = |setter, terms| Cell::kernel(setter, Load::base(terms, 1));
-    let got = asked.lab.each(&cell(Setter::Performance, Terms::High), p99);
+    let cell = |governor, terms| kernel(governor, Load::base(terms, 1));
+    let got = asked
+        .lab
+        .each(&cell(Governor::performance(), Terms::High), p99);
     asked.add(
         "4.2",
         "performance, high: p99 / s (meets)",
@@ -410,7 +408,9 @@ fn checks(asked: &mut Asked<'_>) {
         false,
         got,
     );
-    let got = asked.lab.each(&cell(Setter::Powersave, Terms::High), p99);
+    let got = asked
+        .lab
+        .each(&cell(Governor::powersave(), Terms::High), p99);
     asked.add(
         "4.2",
         "powersave, high: p99 / s (misses)",
@@ -430,13 +430,13 @@ fn checks(asked: &mut Asked<'_>) {
     ] {
         let got = asked.ratio(
             Outcome::watts,
-            &cell(Setter::Performance, terms),
-            &cell(Setter::Ondemand, terms),
+            &cell(Governor::performance(), terms),
+            &cell(Governor::ondemand(), terms),
         );
         asked.add("4.2", what, AtLeast(1.0, 0.03), false, got);
     }
     let first = hurry_up(350, 10, high);
-    let got = asked.saved(&first, &cell(Setter::Ondemand, Terms::High));
+    let got = asked.saved(&first, &cell(Governor::ondemand(), Terms::High));
     asked.add(
         "4.3",
         "energy saved, first version (350/10), high / %",
