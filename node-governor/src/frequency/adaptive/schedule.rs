@@ -47,20 +47,20 @@ impl Schedule {
         }
     }
 
-    /// The one of least expected energy that has the quantile's work done in time; the fastest where none has.
+    /// The one of least expected energy that has the quantile's work done in time; nothing where none has.
     pub(super) fn new(
         survivors: &[f64; BUCKETS],
         wanted: &Wanted,
         speed: &Speed,
         range: &Range,
-    ) -> Self {
+    ) -> Option<Self> {
         let priced = |price| Self::priced(price, survivors, wanted, speed, range);
         let (mut low, mut high) = (0.0, f64::from(speed.fastest.0).powi(3));
         if let (schedule, true) = priced(low) {
-            return schedule;
+            return Some(schedule);
         }
         if !priced(high).1 {
-            return Self::fastest(speed);
+            return None;
         }
         for _ in 0..HALVINGS {
             let price = (low + high) / 2.0;
@@ -70,7 +70,7 @@ impl Schedule {
                 low = price;
             }
         }
-        priced(high).0
+        Some(priced(high).0)
     }
 
     /// The schedule for one price of time, and whether it is in time. See the policy's documentation.
