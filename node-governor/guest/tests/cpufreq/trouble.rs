@@ -160,7 +160,8 @@ fn read_only(guest: &mut Guest) -> Result<()> {
 
 fn no_right(guest: &mut Guest) -> Result<()> {
     guest.sh(&format!(
-        "mkdir -p /run/theirs && chmod 777 /run/theirs
+        "echo nobody:x:65534:65534::/:/bin/sh > /etc/passwd
+        mkdir -p /run/theirs && chown 65534 /run/theirs
         cat > /etc/theirs.yaml <<'YAML'
 state_directory: /run/theirs/state
 events: {{ path: /run/theirs/hot.events }}
