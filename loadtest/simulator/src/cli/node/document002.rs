@@ -4,7 +4,7 @@
 use anyhow::Result;
 use weir_sim::node::Params;
 use weir_sim::node::cell::Lab;
-use weir_sim::node::document002::{facts, fit};
+use weir_sim::node::document002::{experiments, facts, fit, report};
 
 use super::Model;
 
@@ -29,13 +29,16 @@ pub(in crate::cli) struct Document002 {
 impl Document002 {
     pub(super) fn run(&self) -> Result<()> {
         let mut lab = Lab::new(self.model.params()?, self.seeds);
-        for fact in facts::facts(&mut lab, false) {
-            let role = if fact.fitted { "fit" } else { "   " };
-            let (wanted, got) = (fact.wanted.shown(), fact.mean());
-            let miss = fact.wanted.miss(got);
+        let facts = facts::facts(&mut lab, false);
+        println!("{}", report::markdown(&report::facts_table(&facts)));
+        for experiment in experiments::experiments() {
             println!(
-                "{:12} {role} {:75} {wanted:>8} {got:>8.3} {miss:>6.2}",
-                fact.section, fact.what
+                "## Section {}: {}\n{}\n",
+                experiment.section, experiment.title, experiment.said
+            );
+            println!(
+                "{}",
+                report::markdown(&report::table(&mut lab, &experiment))
             );
         }
         Ok(())
