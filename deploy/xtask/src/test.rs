@@ -188,7 +188,7 @@ fn set_up_and_test(workspace: &Workspace, args: &Args, summary: &mut Summary) ->
     summary.run("binaries", || {
         workspace
             .cargo()
-            .args(["build", "--workspace", "--bins"])
+            .args(["build", "--workspace", "--bins", "--examples"])
             .shown()?;
         Ok(Outcome::Passed)
     });

@@ -27,7 +27,7 @@ impl Plan {
         rounds: 10,
         turn: 200,
         lead: 20,
-        warm_up: 3_000,
+        warm_up: 2_000,
     };
     /// A taste, with rougher figures.
     pub const QUICK: Self = Self {

@@ -67,16 +67,6 @@ fn a_thousand_calls_without_a_file(bencher: Bencher) {
     enter_and_leave(bencher, &ring, 1);
 }
 
-/// The clock, which is part of each event.
-#[divan::bench]
-fn clock_a_thousand_times(bencher: Bencher) {
-    bencher.counter(ItemsCount::new(TIMES)).bench_local(|| {
-        for _ in 0..TIMES {
-            black_box(now_ns());
-        }
-    });
-}
-
 /// A tick in which nothing is new.
 #[divan::bench]
 fn idle_tick(bencher: Bencher) {

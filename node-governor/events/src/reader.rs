@@ -7,99 +7,28 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{Ordering, fence};
 
 use crate::layout::{
-    EVENT_BYTES, Event, FUNCTIONS, FunctionId, Geometry, HEAD_BYTES, HEADER_BYTES, Header,
-    HeaderError, OWNER, Owner, PID_NAMESPACE, SINCE_NS, THREAD_STARTED, event_number,
+    Event, FUNCTIONS, Geometry, HEAD_BYTES, HEADER_BYTES, Header, OWNER, Owner, PID_NAMESPACE,
+    SINCE_NS, THREAD_STARTED,
 };
 use crate::memory::Memory;
 use head::Head;
+use slots::Slots;
 
+mod error;
 mod file;
 mod head;
+mod slots;
+mod tick;
 
+pub use error::ReadError;
 pub use file::Opened;
+pub use tick::{Lane, Tick};
 
 /// Clocks of cores may differ a little, and producers write while a tick is read: only a time further ahead than
 /// this is a lie.
 const FUTURE_NS: u64 = 1_000_000_000;
 /// More events than this cannot have been written since the last tick: at one a nanosecond it takes 3 days.
 const JUMP: u64 = 1 << 48;
-
-/// Why nothing could be read, or why the file cannot be made.
-#[derive(Debug, thiserror::Error)]
-pub enum ReadError {
-    /// Truncated while it was read, or worse.
-    #[error("{}: {source}", file.display())]
-    File {
-        /// Of the ring.
-        file: PathBuf,
-        /// From the system.
-        source: io::Error,
-    },
-    /// Not a ring of this version.
-    #[error("{}: {source}", file.display())]
-    Header {
-        /// Of the ring.
-        file: PathBuf,
-        /// What is wrong.
-        source: HeaderError,
-    },
-    /// Something is in its place that is not the governor's to use or to replace.
-    #[error("{}: {found}; expected {expected}", file.display())]
-    Refused {
-        /// What is in its place, or the directory it would be in.
-        file: PathBuf,
-        /// What it is.
-        found: String,
-        /// What would do.
-        expected: String,
-    },
-}
-
-/// One lane in one tick.
-#[derive(Debug)]
-pub struct Lane<'tick> {
-    /// Its number, for [`Reader::free`].
-    pub number: u32,
-    /// Whose it is; `None`: given back since the last tick, and here only for its last events.
-    pub owner: Option<Owner>,
-    /// Field 22 of the owner's `/proc/PID/task/TID/stat`; 0 = not known yet.
-    pub thread_started: u64,
-    /// Inode of the owner's `/proc/self/ns/pid`; 0 = not known yet.
-    pub pid_namespace: u64,
-    /// The core at the last event, if the producer knows it.
-    pub core: Option<u32>,
-    /// Since when each function has been running, 0 = it is not. The truth, whatever became of the events.
-    pub since_ns: [u64; FUNCTIONS],
-    /// Since the last tick, in order. The first may be those of the lane's last owner.
-    pub events: &'tick [Event],
-    /// Events that are missing among them, or before them.
-    pub lost: u64,
-}
-
-impl Lane<'_> {
-    /// The functions that run, and since when.
-    pub fn running(&self) -> impl Iterator<Item = (FunctionId, u64)> + '_ {
-        let functions = (0..FUNCTIONS as u8).filter_map(FunctionId::new);
-        functions
-            .map(|function| (function, self.since_ns[function.index()]))
-            .filter(|(_, since)| *since > 0)
-    }
-}
-
-/// All lanes in one tick.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tick {
-    /// Lanes with an owner.
-    pub claimed: u32,
-    /// Events that were read.
-    pub events: u64,
-    /// Events that were written and could not be read.
-    pub lost: u64,
-    /// Lies: times more than a second ahead, taken as now.
-    pub future: u64,
-    /// Lies: counts of events that went back, or ahead as none can. The lane is read on from there.
-    pub jumped: u64,
-}
 
 /// Reads the lanes.
 pub struct Reader<M> {
@@ -110,7 +39,7 @@ pub struct Reader<M> {
     /// How many events of each lane are accounted for.
     read: Vec<u64>,
     heads: Vec<u8>,
-    slots: Vec<u8>,
+    slots: Slots,
     events: Vec<Event>,
 }
 
@@ -150,7 +79,7 @@ impl<M: Memory> Reader<M> {
             geometry,
             read: vec![0; lanes],
             heads: vec![0; lanes * HEAD_BYTES as usize],
-            slots: vec![0; events * EVENT_BYTES as usize],
+            slots: Slots::new(geometry),
             events: Vec::with_capacity(events),
         };
         reader.read_heads()?;
@@ -176,41 +105,14 @@ impl<M: Memory> Reader<M> {
     ) -> Result<Tick, ReadError> {
         let mut tick = Tick::default();
         self.read_heads()?;
-        for number in 0..self.geometry.lanes() {
-            let index = number as usize;
-            let mut head = Head::decode(&self.heads.as_chunks().0[index]);
-            let until = head.written;
-            let from = match until.checked_sub(self.read[index]) {
-                Some(new) if new <= JUMP => self.read[index],
-                _ => {
-                    tick.jumped += 1;
-                    until
-                }
-            };
-            let mut lost = 0;
-            self.events.clear();
-            if from < until {
-                head = self.read_events(number, from, until)?;
-                lost = (until - from) - self.events.len() as u64;
+        let mut first = 0;
+        while first < self.geometry.lanes() {
+            let end = self.read_slots(first, &mut tick)?;
+            self.read_heads_again(first, end)?;
+            for lane in first..end {
+                self.show(lane, now_ns, &mut tick, &mut visit);
             }
-            self.read[index] = until;
-            if head.owner == 0 && from == until {
-                continue;
-            }
-            tick.claimed += u32::from(head.owner != 0);
-            tick.events += self.events.len() as u64;
-            tick.lost = tick.lost.saturating_add(lost);
-            tick.future += not_later_than(now_ns, &mut head, &mut self.events);
-            visit(&Lane {
-                number,
-                owner: Owner::from_word(head.owner),
-                thread_started: head.thread_started,
-                pid_namespace: head.pid_namespace,
-                core: head.core,
-                since_ns: head.since_ns,
-                events: &self.events,
-                lost,
-            });
+            first = end;
         }
         Ok(tick)
     }
@@ -242,63 +144,99 @@ impl<M: Memory> Reader<M> {
                 fence(Ordering::SeqCst);
                 clear(OWNER, 8)
             })
-            .map_err(|source| self.failed(source))?;
+            .map_err(|source| failed(&self.file, source))?;
         Ok(true)
     }
 
-    /// Those that are still there of the events with these numbers; and the head after that.
-    fn read_events(&mut self, lane: u32, from: u64, until: u64) -> Result<Head, ReadError> {
-        let capacity = u64::from(self.geometry.events_per_lane());
-        let first = from.max(until.saturating_sub(capacity));
-        let start = self.geometry.event(lane, 0);
-        let slot = |number: u64| (self.geometry.event(lane, number) - start) as usize;
-        // From the first to the last, or all where they go over the end.
-        let wanted = match slot(first)..slot(until - 1) + EVENT_BYTES as usize {
-            wanted if wanted.start < wanted.end => wanted,
-            _ => 0..self.slots.len(),
-        };
-        let at = start + wanted.start as u64;
-        let read = self.memory.read_at(at, &mut self.slots[wanted]);
-        read.map_err(|source| self.failed(source))?;
-        // What a slot is overwritten with is not read before the count that tells so.
-        fence(Ordering::SeqCst);
-        let head = self.read_head(lane)?;
-        // The event with the number `written` may be half in its slot.
-        let safe = head.written.saturating_add(1).saturating_sub(capacity);
-        for number in first.max(safe)..until {
-            let words = &self.slots[slot(number)..];
-            let word = |at: usize| {
-                words[at..]
-                    .first_chunk()
-                    .map_or(0, |b| u64::from_le_bytes(*b))
+    /// Reads the new events of lanes from this one on, and returns the one before which there was no more room.
+    fn read_slots(&mut self, first: u32, tick: &mut Tick) -> Result<u32, ReadError> {
+        self.slots.clear();
+        for lane in first..self.geometry.lanes() {
+            let until = self.head(lane).written;
+            let from = match until.checked_sub(self.read[lane as usize]) {
+                Some(new) if new <= JUMP => self.read[lane as usize],
+                _ => {
+                    tick.jumped += 1;
+                    until
+                }
             };
-            if event_number(word(8)) == number as u32 {
-                self.events.extend(Event::decode([word(0), word(8)]));
+            let read = self.slots.read(&self.memory, lane, from, until);
+            if !read.map_err(|source| failed(&self.file, source))? {
+                return Ok(lane);
             }
         }
-        Ok(head)
+        Ok(self.geometry.lanes())
+    }
+
+    fn show(
+        &mut self,
+        number: u32,
+        now_ns: u64,
+        tick: &mut Tick,
+        visit: &mut impl FnMut(&Lane<'_>),
+    ) {
+        let mut head = self.head(number);
+        let has_events = self.slots.has(number);
+        self.read[number as usize] = self.slots.until(number);
+        if head.owner == 0 && !has_events {
+            return;
+        }
+        self.events.clear();
+        let lost = self.slots.believe(number, &head, &mut self.events);
+        tick.claimed += u32::from(head.owner != 0);
+        tick.events += self.events.len() as u64;
+        tick.lost = tick.lost.saturating_add(lost);
+        tick.future += not_later_than(now_ns, &mut head, &mut self.events);
+        visit(&Lane {
+            number,
+            owner: Owner::from_word(head.owner),
+            thread_started: head.thread_started,
+            pid_namespace: head.pid_namespace,
+            core: head.core,
+            since_ns: head.since_ns,
+            events: &self.events,
+            lost,
+        });
+    }
+
+    /// As it was read last.
+    fn head(&self, lane: u32) -> Head {
+        Head::decode(&self.heads.as_chunks().0[lane as usize])
     }
 
     fn read_heads(&mut self) -> Result<(), ReadError> {
         let read = self.memory.read_at(HEADER_BYTES, &mut self.heads);
-        read.map_err(|source| self.failed(source))?;
+        read.map_err(|source| failed(&self.file, source))?;
         // Events are read after the counts that say they are there.
         fence(Ordering::SeqCst);
         Ok(())
     }
 
+    /// Of these lanes, if any of them has new events.
+    fn read_heads_again(&mut self, first: u32, end: u32) -> Result<(), ReadError> {
+        if self.slots.is_empty() {
+            return Ok(());
+        }
+        // What a slot is overwritten with is not read before the count that tells so.
+        fence(Ordering::SeqCst);
+        let bytes = HEAD_BYTES as usize;
+        let heads = &mut self.heads[first as usize * bytes..end as usize * bytes];
+        let read = self.memory.read_at(self.geometry.head(first), heads);
+        read.map_err(|source| failed(&self.file, source))
+    }
+
     fn read_head(&self, lane: u32) -> Result<Head, ReadError> {
         let mut bytes = [0; HEAD_BYTES as usize];
         let read = self.memory.read_at(self.geometry.head(lane), &mut bytes);
-        read.map_err(|source| self.failed(source))?;
+        read.map_err(|source| failed(&self.file, source))?;
         Ok(Head::decode(&bytes))
     }
+}
 
-    fn failed(&self, source: io::Error) -> ReadError {
-        ReadError::File {
-            file: self.file.clone(),
-            source,
-        }
+fn failed(file: &Path, source: io::Error) -> ReadError {
+    ReadError::File {
+        file: file.to_owned(),
+        source,
     }
 }
 

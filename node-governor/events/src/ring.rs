@@ -16,7 +16,7 @@ mod thread;
 use thread::Thread;
 
 /// The ring of [`hot`] where [`RING_VARIABLE`] names no other.
-pub const DEFAULT_RING: &str = "/dev/shm/weir/hot.events";
+pub const DEFAULT_RING: &str = "/dev/shm/weir/weir.events";
 /// The environment variable that names the ring of [`hot`].
 pub const RING_VARIABLE: &str = "WEIR_EVENTS";
 
@@ -94,7 +94,7 @@ impl Drop for Ring {
     }
 }
 
-/// A hot function runs on this thread, until this is dropped.
+/// A hot function runs on this thread, until this is dropped: not for futures, which change threads.
 #[must_use = "the function counts as left when this is dropped"]
 #[derive(Debug)]
 pub struct Hot<'ring> {

@@ -11,6 +11,10 @@ mod governor;
 mod hardware;
 #[path = "cpufreq/hot.rs"]
 mod hot;
+#[path = "cpufreq/kills.rs"]
+mod kills;
+#[path = "cpufreq/policies.rs"]
+mod policies;
 #[path = "cpufreq/restore.rs"]
 mod restore;
 #[path = "cpufreq/stage.rs"]
@@ -44,13 +48,18 @@ fn main() -> ExitCode {
     let stage = Arc::new(Stage::new(parts));
     let trial = |(name, run): &Scenario| {
         let (stage, run) = (Arc::clone(&stage), *run);
-        Trial::test(*name, move || Ok(stage.run(run)?)).with_ignored_flag(absent)
+        Trial::test(*name, move || {
+            stage.run(run).map_err(|error| format!("{error:#}").into())
+        })
+        .with_ignored_flag(absent)
     };
     let scenarios = [
         hardware::SCENARIOS,
         restore::SCENARIOS,
+        policies::SCENARIOS,
         events::SCENARIOS,
         trouble::SCENARIOS,
+        kills::SCENARIOS,
     ];
     let trials = scenarios.into_iter().flatten().map(trial).collect();
     let conclusion = libtest_mimic::run(&arguments, trials);

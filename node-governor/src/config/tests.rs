@@ -129,6 +129,7 @@ fn every_policy_can_be_had_by_its_name_alone() {
         "multi_state",
         "iso_latency",
         "slow_to_fast",
+        "adaptive",
     ] {
         said(&format!("policy: {{ {name}: {{}} }}\n")).unwrap();
     }

@@ -19,6 +19,7 @@ section! {
         ondemand: Option<Spanned<Ondemand>>, two_state: Option<Spanned<TwoState>>,
         three_state: Option<Spanned<ThreeState>>, multi_state: Option<Spanned<MultiState>>,
         iso_latency: Option<Spanned<IsoLatency>>, slow_to_fast: Option<Spanned<SlowToFast>>,
+        adaptive: Option<Spanned<Adaptive>>,
     }
 }
 section! {
@@ -72,6 +73,14 @@ section! {
     SlowToFast {
         target: Option<Text>, idle: Option<Text>, slow: Option<Text>, fast: Option<Text>,
         settle: Option<Text>, stale: Option<Text>,
+    }
+}
+section! {
+    /// `adaptive`
+    Adaptive {
+        target: Option<Text>, efficient: Option<Text>, idle: Option<Text>, memory: Option<Text>,
+        quantile: Option<Text>, margin: Option<Text>, budget: Option<Text>, settle: Option<Text>,
+        stale: Option<Text>, shortest_period: Option<Text>, longest_period: Option<Text>,
     }
 }
 section! {

@@ -30,7 +30,7 @@ impl Watch {
     pub fn start(probes: &[Probe], geometry: Geometry) -> Result<(Watch, Memory), Error> {
         let (uprobes, memory) = Uprobes::attach(probes, geometry)?;
         for (probe, site) in uprobes.sites() {
-            info!(binary = ?probe.binary, symbol = site.name, pace = ?site.pace, "watched");
+            info!(binary = ?probe.binary, symbol = site.name, pace = ?site.pace, ends = ?site.ends, "watched");
         }
         let stop = Arc::new(AtomicBool::new(false));
         let counts = Arc::new(Counts::default());

@@ -142,7 +142,7 @@ impl Kernel {
     /// A configuration with a tick of 10 ms and this policy.
     pub(crate) fn config_file(&self, policy: &str) -> PathBuf {
         let text = format!(
-            "policy: {policy}\ntick: 10ms\nstate_directory: {}\nevents: {{ path: {}, lanes: 16, events_per_lane: 16 }}\nadmin: {{ listen: '127.0.0.1:0' }}\n",
+            "policy: {policy}\ntick: 10ms\nstate_directory: {}\nevents: {{ path: {}, lanes: 64, events_per_lane: 16 }}\nadmin: {{ listen: '127.0.0.1:0' }}\n",
             self.state().display(),
             self.ring().display()
         );

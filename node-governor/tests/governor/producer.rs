@@ -37,7 +37,7 @@ impl Producer {
             .unwrap();
         let mut producer = Self {
             file,
-            geometry: Geometry::new(16, 16).unwrap(),
+            geometry: Geometry::new(64, 16).unwrap(),
             lane,
             written: 0,
             started,
@@ -52,7 +52,7 @@ impl Producer {
     /// Whether a good producer would take the lane.
     pub(crate) fn is_free(kernel: &Kernel, lane: u32) -> bool {
         let mut owner = [0; 8];
-        let at = Geometry::new(16, 16).unwrap().head(lane) + OWNER;
+        let at = Geometry::new(64, 16).unwrap().head(lane) + OWNER;
         let read = File::open(kernel.ring()).and_then(|ring| ring.read_exact_at(&mut owner, at));
         read.is_ok() && owner == [0; 8]
     }

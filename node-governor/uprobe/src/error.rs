@@ -11,19 +11,19 @@ const LONGEST: usize = 400;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The process may not load eBPF programs.
-    #[error("uprobes: {call}: not permitted: run as root, or with CAP_BPF and CAP_PERFMON")]
+    #[error("{call}: not permitted: run as root, or with CAP_SYS_ADMIN")]
     Permission {
         /// What was refused.
         call: &'static str,
     },
     /// The kernel is too old.
-    #[error("uprobes: the kernel is {found}: 5.15 or newer is needed")]
+    #[error("the kernel is {found}: 5.15 or newer is needed")]
     Kernel {
         /// What runs here.
         found: String,
     },
     /// The kernel was built without something.
-    #[error("uprobes: the kernel has no {missing}: it must be built with {option}")]
+    #[error("the kernel has no {missing}: it must be built with {option}")]
     Missing {
         /// The file that is not there.
         missing: &'static str,
@@ -32,11 +32,11 @@ pub enum Error {
     },
     /// The kernel names threads otherwise than this process does.
     #[error(
-        "uprobes: this process is in a container's namespace of process ids: run it in the host's (hostPID: true)"
+        "this process is in a container's namespace of process ids: run it in the host's (hostPID: true)"
     )]
     Namespace,
     /// The kernel refused something else.
-    #[error("uprobes: {call}: {reason}")]
+    #[error("{call}: {reason}")]
     Refused {
         /// What was refused.
         call: &'static str,
@@ -44,7 +44,7 @@ pub enum Error {
         reason: String,
     },
     /// A file cannot be read as a program.
-    #[error("uprobes: {}: {reason}", binary.display())]
+    #[error("{}: {reason}", binary.display())]
     Binary {
         /// The file.
         binary: PathBuf,
@@ -52,7 +52,7 @@ pub enum Error {
         reason: String,
     },
     /// There is no such function in the file, or more than one.
-    #[error("uprobes: {}: function `{symbol}`: {reason}", binary.display())]
+    #[error("{}: function `{symbol}`: {reason}", binary.display())]
     Symbol {
         /// The file.
         binary: PathBuf,
@@ -62,7 +62,7 @@ pub enum Error {
         reason: String,
     },
     /// The lanes cannot be read.
-    #[error("uprobes: mapping the lanes: {0}")]
+    #[error("mapping the lanes: {0}")]
     Map(#[source] io::Error),
 }
 

@@ -154,3 +154,38 @@ fn absent(functions: &BTreeSet<Function>, symbol: &str, stripped: bool) -> Strin
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn function(address: u64, name: &str) -> Function {
+        Function {
+            address,
+            name: name.to_owned(),
+            size: 1,
+            indirect: name == "memcpy",
+        }
+    }
+
+    #[test]
+    fn a_name_that_stands_for_several_functions_is_refused_with_all_of_them() {
+        let functions = BTreeSet::from([
+            function(16, "_ZN6search8evaluateEi"),
+            function(32, "_ZN6search8evaluateEl"),
+            function(48, "main"),
+            function(48, "its_other_name"),
+            function(64, "memcpy"),
+        ]);
+        let choose = |symbol| choose(&functions, symbol, false).map(|one| one.address);
+        let both = choose("search::evaluate").expect_err("two");
+        assert!(both.starts_with("2 functions"), "{both}");
+        assert!(
+            both.ends_with("_ZN6search8evaluateEi, _ZN6search8evaluateEl"),
+            "{both}"
+        );
+        assert_eq!(choose("search::evaluate(long)"), Ok(32));
+        assert_eq!(choose("main"), Ok(48));
+        assert!(choose("memcpy").is_err_and(|reason| reason.contains("IFUNC")));
+    }
+}

@@ -9,7 +9,7 @@ use std::os::unix::fs::{
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::{ReadError, Reader};
+use super::{ReadError, Reader, failed};
 use crate::layout::{Geometry, HEADER_BYTES, Header, HeaderError, RETIRED, STATE};
 
 /// Only the owner and the group may write, and nobody else may read.
@@ -256,13 +256,6 @@ impl Place<'_> {
             ),
             TryLockError::Error(error) => failed(self.path, error),
         })
-    }
-}
-
-fn failed(path: &Path, source: io::Error) -> ReadError {
-    ReadError::File {
-        file: path.to_owned(),
-        source,
     }
 }
 

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A program in C, compiled with the header as its users do.
 
+use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
-use weir_events::{FunctionId, Geometry, Kind};
+use weir_events::{FunctionId, Geometry, Kind, Reader};
 
 use crate::{MERGE, SCORE, free_dead, place, read};
 
@@ -151,6 +154,50 @@ fn a_program_in_c_is_understood() {
     program.go();
     assert!(program.process.wait().unwrap().success());
     assert_eq!(read(&mut reader).0.claimed, 0, "it gave the lane back");
+}
+
+#[test]
+fn only_the_group_may_write() {
+    if !nix::unistd::geteuid().is_root() {
+        return eprintln!("SKIPPED: only root may start programs as other users");
+    }
+    const USER: u32 = 65534;
+    const GROUP: u32 = 65533;
+    let place = place();
+    let file = &place.file;
+    let geometry = Geometry::default();
+    let (mut reader, _) = Reader::create_or_adopt(file, geometry, Some(GROUP)).unwrap();
+    let Some(directory) = compile("cc", &[], &["program.c", "other_file.c"]) else {
+        return;
+    };
+    for directory in [directory.path(), file.ancestors().nth(2).unwrap()] {
+        fs::set_permissions(directory, Permissions::from_mode(0o755)).unwrap();
+    }
+    let mut claimed = |group: u32| {
+        let program = Command::new(directory.path().join("program"))
+            .env("WEIR_EVENTS", file)
+            .uid(USER)
+            .gid(group)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut program = Program {
+            process: program,
+            _directory: tempfile::tempdir().unwrap(),
+        };
+        program.said("in");
+        let claimed = read(&mut reader).0.claimed;
+        program.process.kill().unwrap();
+        let said = program.process.wait_with_output().unwrap().stderr;
+        free_dead(&mut reader);
+        (claimed, String::from_utf8(said).unwrap())
+    };
+    assert_eq!(claimed(GROUP), (1, String::new()));
+    let (claimed, said) = claimed(USER);
+    assert_eq!(claimed, 0);
+    assert!(said.contains("Permission denied"), "{said}");
 }
 
 #[test]

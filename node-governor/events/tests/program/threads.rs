@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Threads of this very process.
 
+use std::cell::RefCell;
+use std::fs;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::thread;
@@ -163,6 +165,48 @@ fn a_program_may_start_before_the_governor() {
         read(&mut reader).0.claimed == 1
     });
     assert_eq!(COMPLAINTS.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn what_is_no_ring_of_this_version_is_left_alone() {
+    thread_local! {
+        static SAID: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+    }
+    let place = place();
+    drop(place.reader());
+    let good = fs::read(&place.file).unwrap();
+    let changed = |at: usize, byte: u8| {
+        let mut bytes = good.clone();
+        bytes[at] = byte;
+        bytes
+    };
+    for (bytes, expected) in [
+        (Vec::new(), "the file has 0 bytes, expected 4096"),
+        (
+            good[..5000].to_vec(),
+            "the file has 5000 bytes, expected 1118208",
+        ),
+        (changed(0, b'w'), "are \"WEIREVT1\""),
+        (changed(8, 2), "version is 2, this program knows 1"),
+        (changed(24, 2), "retired by the governor"),
+    ] {
+        fs::write(&place.file, &bytes).unwrap();
+        let complain =
+            |problem: &Problem| SAID.with_borrow_mut(|said| said.push(problem.to_string()));
+        let ring = Ring::attach_or(&place.file, complain);
+        drop(ring.enter(SCORE));
+        drop(ring.enter(SCORE));
+        let said = SAID.take();
+        assert!(said.len() == 1 && said[0].ends_with(expected), "{said:?}");
+        assert!(
+            said[0].starts_with(place.file.to_str().unwrap()),
+            "{said:?}"
+        );
+        assert!(
+            fs::read(&place.file).unwrap() == bytes,
+            "nothing is written"
+        );
+    }
 }
 
 #[test]

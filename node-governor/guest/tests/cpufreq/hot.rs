@@ -19,6 +19,26 @@ pub(crate) fn once(guest: &mut Guest, core: usize, function: u32, millis: u64) -
     )
 }
 
+/// One program with a thread on each of two cores, in calls without a pause: threads that begin at once
+/// may find the file being opened by the other, and tell of their next call first.
+pub(crate) fn together(guest: &mut Guest, [one, other]: [usize; 2]) -> Result<()> {
+    guest.sh(&format!(
+        "weir-events-play --ring /dev/shm/weir/weir.events --sleep --threads 2 \
+         --cores {one},{other} --hot-ms 1000 --idle-ms 1 > /run/play 2>&1 &"
+    ))?;
+    Ok(())
+}
+
+/// Calls of so many milliseconds on a core, with as long a pause after each.
+pub(crate) fn calls(guest: &mut Guest, core: usize, millis: u64) -> Result<()> {
+    play(
+        guest,
+        core,
+        0,
+        &format!("--hot-ms {millis} --idle-ms {millis}"),
+    )
+}
+
 /// Ends all of them at once, in the middle of their calls.
 pub(crate) fn kill(guest: &mut Guest) -> Result<()> {
     guest.sh("killall -9 weir-events-play")?;

@@ -8,6 +8,7 @@ use weir_settings::{Error, Scope, Value};
 
 use super::{Function, frequency, ms, written};
 use crate::config::Places;
+use crate::frequency::adaptive::Adaptive;
 use crate::frequency::iso_latency::IsoLatency;
 use crate::frequency::multi_state::{ByLoad, MultiState, Rung};
 use crate::frequency::ondemand::Ondemand;
@@ -43,6 +44,7 @@ pub(super) fn policy(
         ("multi_state", line(&written.multi_state)),
         ("iso_latency", line(&written.iso_latency)),
         ("slow_to_fast", line(&written.slow_to_fast)),
+        ("adaptive", line(&written.adaptive)),
     ];
     for (name, line) in sections {
         chosen.extend(line.map(|line| (name, line)));
@@ -108,6 +110,8 @@ impl Reading<'_> {
             Policy::IsoLatency(self.iso_latency(&written.value)?)
         } else if let Some(written) = &written.slow_to_fast {
             Policy::SlowToFast(self.slow_to_fast(&written.value)?)
+        } else if let Some(written) = &written.adaptive {
+            Policy::Adaptive(self.adaptive(&written.value)?)
         } else if written.powersave.is_some() {
             Policy::Powersave(Powersave)
         } else {
@@ -279,6 +283,31 @@ impl Reading<'_> {
             fast: self.frequency(&written.fast, "fast", default.fast)?,
             settle: self.duration(&written.settle, "settle", default.settle)?,
             stale: self.duration(&written.stale, "stale", default.stale)?,
+        })
+    }
+
+    fn adaptive(&mut self, written: &written::Adaptive) -> Result<Adaptive, Error> {
+        let default = Adaptive::default();
+        Ok(Adaptive {
+            target: self.duration(&written.target, "target", default.target)?,
+            efficient: self.frequency(&written.efficient, "efficient", default.efficient)?,
+            idle: self.frequency(&written.idle, "idle", default.idle)?,
+            memory: self.number(&written.memory, "memory", default.memory)?,
+            quantile: self.number(&written.quantile, "quantile", default.quantile)?,
+            margin: self.number(&written.margin, "margin", default.margin)?,
+            budget: self.number(&written.budget, "budget", default.budget)?,
+            settle: self.duration(&written.settle, "settle", default.settle)?,
+            stale: self.duration(&written.stale, "stale", default.stale)?,
+            shortest_period: self.duration(
+                &written.shortest_period,
+                "shortest_period",
+                default.shortest_period,
+            )?,
+            longest_period: self.duration(
+                &written.longest_period,
+                "longest_period",
+                default.longest_period,
+            )?,
         })
     }
 }

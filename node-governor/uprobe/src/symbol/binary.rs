@@ -7,13 +7,14 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use object::read::{Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadCache};
-use object::{ReadRef, SegmentFlags, SymbolFlags, SymbolKind};
+use object::{ReadRef, SegmentFlags, SymbolFlags};
 
 use super::entry::{self, Pace};
 use super::exits;
 use super::name::COLD;
 use crate::Error;
 
+const STT_FUNC: u8 = 2;
 const STT_GNU_IFUNC: u8 = 10;
 const PF_X: u32 = 1;
 
@@ -75,19 +76,22 @@ impl<'a> Binary<'a> {
 
     pub(super) fn functions(&self) -> BTreeSet<Function> {
         let symbols = self.file.symbols().chain(self.file.dynamic_symbols());
-        let functions = symbols.filter(|symbol| {
-            symbol.is_definition() && symbol.kind() == SymbolKind::Text && symbol.address() != 0
-        });
-        functions
+        let defined = symbols.filter(|symbol| symbol.is_definition() && symbol.address() != 0);
+        defined
             .filter_map(|symbol| {
                 let SymbolFlags::Elf { st_info, .. } = symbol.flags() else {
                     return None;
+                };
+                let indirect = match st_info & 0xf {
+                    STT_FUNC => false,
+                    STT_GNU_IFUNC => true,
+                    _ => return None,
                 };
                 Some(Function {
                     address: symbol.address(),
                     name: symbol.name().ok()?.to_owned(),
                     size: symbol.size(),
-                    indirect: st_info & 0xf == STT_GNU_IFUNC,
+                    indirect,
                 })
             })
             .collect()

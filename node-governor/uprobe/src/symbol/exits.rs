@@ -11,22 +11,22 @@ const MOST: usize = 64;
 /// Where `code`, which starts at `offset` in the file, leaves the function that has these parts.
 ///
 /// A jump to an address that is computed may stay within the function. Then the stack pointer is lower than at
-/// entry, by which the kernel side knows it, unless the function keeps nothing on the stack. Jumps that depend on
-/// something are left out: compilers hardly ever leave a function by them.
+/// entry, by which the kernel side knows it, unless the function keeps nothing on the stack.
 pub(super) fn find(code: &[u8], offset: u64, parts: &[Range<u64>]) -> Result<Vec<u64>, String> {
     let mut decoder = Decoder::with_ip(64, code, offset, DecoderOptions::NONE);
     let mut exits = Vec::new();
     let mut instruction = Instruction::default();
     while decoder.can_decode() {
         decoder.decode_out(&mut instruction);
-        if instruction.is_invalid() {
-            let at = instruction.ip();
-            return Err(format!(
-                "what is at offset {at:#x} is no instruction that is known"
-            ));
-        }
-        if leaves(&instruction, parts) {
-            exits.push(instruction.ip());
+        let at = instruction.ip();
+        match leaves(&instruction, parts) {
+            Leaves::Always => exits.push(at),
+            Leaves::Never => {}
+            Leaves::Perhaps => {
+                return Err(format!(
+                    "it may go on elsewhere by the instruction at offset {at:#x}"
+                ));
+            }
         }
     }
     match exits.len() {
@@ -37,15 +37,26 @@ pub(super) fn find(code: &[u8], offset: u64, parts: &[Range<u64>]) -> Result<Vec
     }
 }
 
-fn leaves(instruction: &Instruction, parts: &[Range<u64>]) -> bool {
+enum Leaves {
+    Always,
+    Never,
+    /// It is not known, before it runs, whether it will; or it is no instruction.
+    Perhaps,
+}
+
+fn leaves(instruction: &Instruction, parts: &[Range<u64>]) -> Leaves {
     let target = instruction.near_branch_target();
+    let outside = instruction.op0_kind() == OpKind::NearBranch64
+        && !parts.iter().any(|part| part.contains(&target));
     match instruction.mnemonic() {
-        Mnemonic::Ret => true,
-        Mnemonic::Jmp if instruction.op0_kind() == OpKind::NearBranch64 => {
-            !parts.iter().any(|part| part.contains(&target))
+        Mnemonic::INVALID => Leaves::Perhaps,
+        Mnemonic::Ret => Leaves::Always,
+        Mnemonic::Jmp if outside || instruction.op0_kind() != OpKind::NearBranch64 => {
+            Leaves::Always
         }
-        Mnemonic::Jmp => true,
-        _ => false,
+        Mnemonic::Call => Leaves::Never,
+        _ if outside => Leaves::Perhaps,
+        _ => Leaves::Never,
     }
 }
 
@@ -73,6 +84,9 @@ mod tests {
         assert_eq!(find(&code, 0, &parts), Ok(vec![8, 13, 16, 18]));
         assert_eq!(find(&code[15..18], 1024, &parts), Ok(vec![1025]));
         assert!(find(&[0x06], 0, &parts).is_err());
+        // A call of another function comes back; a jump that depends on something may not.
+        assert_eq!(find(&[0xe8, 0x00, 0x10, 0x00, 0x00], 0, &parts), Ok(vec![]));
+        assert!(find(&[0x74, 0x40], 0, &parts).is_err());
         assert!(find(&[0xc3; MOST + 1], 0, &parts).is_err());
     }
 }

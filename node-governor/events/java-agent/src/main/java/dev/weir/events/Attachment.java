@@ -32,11 +32,17 @@ final class Attachment {
     }
 
     private Ring attach() {
+        // A channel closes under a thread that has been interrupted, and attaching is not the program's doing.
+        boolean interrupted = Thread.interrupted();
         try {
             return Ring.attach(path);
         } catch (IOException failure) {
             Notes.once("no events to " + path + " until it is right: " + reason(failure));
             return null;
+        } finally {
+            if (interrupted) {
+                Thread.currentThread().interrupt();
+            }
         }
     }
 

@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
 import net.bytebuddy.ByteBuddy;
 import net.bytebuddy.asm.Advice;
 import net.bytebuddy.description.method.MethodDescription;
@@ -21,9 +22,6 @@ import net.bytebuddy.pool.TypePool;
 
 /** Weaves {@link HotAdvice} into hot methods as their classes are loaded. Other classes cost one look into a map. */
 final class HotMethods implements ClassFileTransformer {
-    /** Long enough for most programs to have loaded what they start with. */
-    private static final long PATIENCE_MS = 10_000;
-
     /** The agent's jar is on the class path too; as a resource of the bootstrap loader it is not found. */
     private static final ClassFileLocator ADVICE = ClassFileLocator.ForClassLoader.ofSystemLoader();
 
@@ -76,7 +74,7 @@ final class HotMethods implements ClassFileTransformer {
                         .getDeclaredMethods()
                         .filter(ElementMatchers.named(method.name))
                         .isEmpty();
-                Notes.say(type + (declared ? " has no code for " : " declares no method ") + method.name
+                Notes.once(type + (declared ? " has no code for " : " declares no method ") + method.name
                         + ": it is not observed");
                 continue;
             }
@@ -90,21 +88,22 @@ final class HotMethods implements ClassFileTransformer {
     }
 
     /** A class that is misspelt is never loaded: after a while that is worth a line. */
-    void noteMissingLater() {
-        Thread thread = new Thread(this::noteMissing, "weir-events");
+    Thread noteMissingAfter(long seconds) {
+        Thread thread = new Thread(() -> noteMissing(seconds), "weir-events");
         thread.setDaemon(true);
         thread.start();
+        return thread;
     }
 
-    private void noteMissing() {
+    private void noteMissing(long seconds) {
         try {
-            Thread.sleep(PATIENCE_MS);
+            TimeUnit.SECONDS.sleep(seconds);
         } catch (InterruptedException ended) {
             return;
         }
         for (String type : byType.keySet()) {
             if (!seen.contains(type)) {
-                Notes.say("the program has not loaded " + type + " after " + PATIENCE_MS / 1000
+                Notes.say("the program has not loaded " + type + " within " + seconds
                         + " s: is the name right? It will be observed once it is loaded");
             }
         }

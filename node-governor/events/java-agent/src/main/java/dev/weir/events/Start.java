@@ -5,6 +5,9 @@ import java.lang.instrument.Instrumentation;
 
 /** Reads the arguments and puts the hot methods under observation. */
 public final class Start {
+    /** Long enough for most programs to have loaded what they start with. */
+    private static final long PATIENCE_S = 10;
+
     private Start() {}
 
     /** Starts the agent, or says in one line why it stays inactive. */
@@ -20,7 +23,7 @@ public final class Start {
         HotMethods hot = new HotMethods(arguments.methods);
         instrumentation.addTransformer(hot, true);
         retransform(hot, instrumentation);
-        hot.noteMissingLater();
+        hot.noteMissingAfter(PATIENCE_S);
     }
 
     /** Classes that the JVM has loaded before the agent. */

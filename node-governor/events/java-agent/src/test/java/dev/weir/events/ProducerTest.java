@@ -198,6 +198,16 @@ class ProducerTest {
     }
 
     @Test
+    void aThreadThatHasBeenInterruptedAttachesAndStaysInterrupted() throws IOException {
+        RingFile file = RingFile.create(path, 4, 16);
+        Producer producer = producer();
+        Thread.currentThread().interrupt();
+        call(producer, 1);
+        assertTrue(Thread.interrupted());
+        assertEquals(List.of("enter 1", "leave 1"), file.only().events());
+    }
+
+    @Test
     void aLaneThatIsTakenAwayWithinACallIsNotWrittenAtItsEnd() throws IOException {
         RingFile file = RingFile.create(path, 4, 16);
         Producer producer = producer();
