@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The serial line to the shell inside: scripts go in, exit codes and outputs come back.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-/// Steps are ended inside after 60 s; nothing is waited for longer than this, on however busy a machine.
+/// No step takes so long, on however busy a machine.
 const PATIENCE: Duration = Duration::from_secs(150);
+
+/// Stands between what a step wrote and its exit code.
+const MARK: u8 = 1;
 
 /// How a script inside ended.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Answer {
-    /// Exit code; 143 when it was ended for taking too long.
+    /// Exit code.
     pub code: u8,
     /// What it wrote to both of its outputs.
     pub output: String,
@@ -40,15 +43,15 @@ impl Line {
         self.0
             .get_mut()
             .write_all(format!("{script}\nEND\n").as_bytes())?;
-        let header = self.read_line().context("waiting for a step to end")?;
-        let (code, size) = header
-            .split_once(' ')
-            .and_then(|(code, size)| Some((code.parse().ok()?, size.parse().ok()?)))
-            .with_context(|| format!("`{header}` is no answer"))?;
-        let mut output = vec![0; size];
+        let mut output = Vec::new();
         self.0
-            .read_exact(&mut output)
-            .context("reading a step's output")?;
+            .read_until(MARK, &mut output)
+            .context("waiting for a step to end")?;
+        ensure!(output.pop() == Some(MARK), "the guest has gone");
+        let code = self.read_line().context("waiting for a step's exit code")?;
+        let code = code
+            .parse()
+            .with_context(|| format!("`{code}` is no exit code"))?;
         let output = String::from_utf8_lossy(&output).into_owned();
         Ok(Answer { code, output })
     }
@@ -64,6 +67,7 @@ impl Line {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Read;
     use std::thread;
 
     fn line(said: &'static str) -> Result<(Line, thread::JoinHandle<String>)> {
@@ -78,8 +82,8 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_a_code_and_exactly_as_many_bytes_as_were_announced() {
-        let (mut line, guest) = line("ready\n3 6\nno\n\nx\n0 0\n").unwrap();
+    fn an_answer_is_what_was_written_up_to_the_mark_and_the_code_behind_it() {
+        let (mut line, guest) = line("ready\nno\n\nx\n\x013\n\x010\n").unwrap();
         let answer = line.run("exit 3").unwrap();
         assert_eq!(guest.join().unwrap(), "exit 3\nEND\n");
         assert_eq!((answer.code, &*answer.output), (3, "no\n\nx\n"));

@@ -28,8 +28,8 @@ pub struct SlowToFast {
     pub slow: Frequency,
     /// One has for the time that is learned.
     pub fast: Frequency,
-    /// A tail that stays off the target by so much moves the time by as much in this time. Longer than a measurement
-    /// looks back, or it swings. Ours, as is `stale`.
+    /// A tail that stays off the target by so much moves the time by as much in this time. Four times what a
+    /// measurement looks back, or it swings. Ours, as is `stale`.
     pub settle: Duration,
     /// A measurement older than this is none, and without one calls are fast at once.
     pub stale: Duration,
@@ -42,7 +42,7 @@ impl Default for SlowToFast {
             idle: Frequency::Absolute(Khz(1_000_000)),
             slow: Frequency::Absolute(Khz(2_000_000)),
             fast: Frequency::Absolute(Khz(2_600_000)),
-            settle: Duration::from_secs(60),
+            settle: Duration::from_secs(120),
             stale: Duration::from_secs(10),
         }
     }

@@ -343,7 +343,7 @@ fn cold_cores_idle_at_the_lowest_frequency_unless_told_otherwise() {
         let idle = match policy {
             // Without a measured tail the second is as the first.
             Policy::Performance(_) | Policy::IsoLatency(_) => 2_600_000,
-            Policy::Adaptive(_) => 2_000_000,
+            Policy::Adaptive(_) => 1_500_000,
             _ => 1_000_000,
         };
         let setting = settings(&policy, &node(1), [cold()])[0];

@@ -7,3 +7,4 @@ mod processes;
 mod producer;
 mod sense;
 mod stuck;
+mod uprobe;

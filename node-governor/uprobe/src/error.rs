@@ -11,7 +11,7 @@ const LONGEST: usize = 400;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The process may not load eBPF programs.
-    #[error("{call}: not permitted: run as root, or with CAP_BPF and CAP_PERFMON")]
+    #[error("{call}: not permitted: run as root, or with CAP_SYS_ADMIN")]
     Permission {
         /// What was refused.
         call: &'static str,

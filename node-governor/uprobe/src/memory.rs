@@ -38,14 +38,11 @@ impl Memory {
 
     /// Calls that have not ended.
     pub(crate) fn running(&self) -> impl Iterator<Item = Running> + '_ {
-        let read = |at| self.word(at).load(Ordering::Acquire);
-        (0..self.geometry.lanes()).flat_map(move |lane| {
-            let owner = Owner::from_word(read(self.geometry.head(lane) + OWNER));
-            let functions = 0..owner.map_or(0, |_| FUNCTIONS);
-            functions.filter_map(move |function| {
-                let since = read(self.geometry.since(lane, function));
-                let owner = owner.filter(|_| since != 0)?;
-                Some(Running {
+        self.owners().flat_map(move |(lane, owner)| {
+            (0..FUNCTIONS).filter_map(move |function| {
+                let since = self.word(self.geometry.since(lane, function));
+                let since = since.load(Ordering::Acquire);
+                (since != 0).then_some(Running {
                     lane,
                     owner,
                     function,
@@ -61,14 +58,20 @@ impl Memory {
         let _ = word.compare_exchange(call.since, 0, Ordering::AcqRel, Ordering::Relaxed);
     }
 
-    /// Frees every lane. Nothing may be watched any more.
-    pub(crate) fn give_back(&self) {
-        for lane in 0..self.geometry.lanes() {
-            let free = |at| self.word(at).store(0, Ordering::Release);
-            (0..FUNCTIONS).for_each(|function| free(self.geometry.since(lane, function)));
-            for word in [THREAD_STARTED, PID_NAMESPACE, OWNER] {
-                free(self.geometry.head(lane) + word);
-            }
+    /// Lanes that are not free, and whose they are.
+    pub(crate) fn owners(&self) -> impl Iterator<Item = (u32, Owner)> + '_ {
+        (0..self.geometry.lanes()).filter_map(|lane| {
+            let owner = self.word(self.geometry.head(lane) + OWNER);
+            Some((lane, Owner::from_word(owner.load(Ordering::Acquire))?))
+        })
+    }
+
+    /// Frees a lane that nothing writes any more.
+    pub(crate) fn free(&self, lane: u32) {
+        let clear = |at| self.word(at).store(0, Ordering::Release);
+        (0..FUNCTIONS).for_each(|function| clear(self.geometry.since(lane, function)));
+        for word in [THREAD_STARTED, PID_NAMESPACE, OWNER] {
+            clear(self.geometry.head(lane) + word);
         }
     }
 

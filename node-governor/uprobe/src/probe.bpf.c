@@ -174,6 +174,8 @@ inline_always int can_return(u64 stack, u64 back)
 /* What was written before stays counted: the reader goes on from there. */
 inline_always void own(struct head *head, u64 owner)
 {
+	for (u32 f = 0; f < FUNCTIONS; f++)
+		head->since_ns[f] = 0;
 	head->thread_started = thread_started();
 	head->pid_namespace = pid_namespace;
 	store_release(&head->owner, owner);

@@ -69,6 +69,8 @@ pub struct Uprobes {
     watched: Vec<Watched>,
     memory: Memory,
     sweep: Sweep,
+    /// As counted at the last look.
+    no_lane: u64,
     looked: Instant,
 }
 
@@ -99,6 +101,7 @@ impl Uprobes {
             watched,
             memory: memory.clone(),
             sweep: Sweep::default(),
+            no_lane: 0,
             looked: Instant::now(),
         };
         Ok((uprobes, memory))
@@ -122,6 +125,7 @@ impl Uprobes {
         }
         self.looked = Instant::now();
         self.sweep.look(&self.kernel, &self.memory);
+        self.free_dead();
         let Self {
             kernel, watched, ..
         } = self;
@@ -132,11 +136,32 @@ impl Uprobes {
     }
 }
 
+impl Uprobes {
+    /// The kernel side frees the lane of a thread that ends. Should it have missed an end, that is made good where
+    /// lanes are short.
+    fn free_dead(&mut self) {
+        let no_lane = self.counts().no_lane;
+        if no_lane == self.no_lane {
+            return;
+        }
+        self.no_lane = no_lane;
+        for (lane, owner) in self.memory.owners() {
+            let thread = format!("/proc/{}/task/{}", owner.pid, owner.tid);
+            if !Path::new(&thread).exists() && self.kernel.forget(owner.tid) {
+                self.memory.free(lane);
+                self.kernel.offer(lane);
+            }
+        }
+    }
+}
+
 impl Drop for Uprobes {
     /// No call is taken to run on when nothing is watched any more.
     fn drop(&mut self) {
         self.watched.clear();
-        self.memory.give_back();
+        for (lane, _) in self.memory.owners() {
+            self.memory.free(lane);
+        }
     }
 }
 
@@ -194,4 +219,46 @@ fn identity(file: &Path) -> Option<Identity> {
         file.mtime(),
         file.mtime_nsec(),
     ])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use weir_events::Owner;
+
+    use super::*;
+
+    #[test]
+    fn the_lane_of_a_thread_whose_end_was_missed_is_offered_again_when_lanes_are_short() {
+        let geometry = Geometry::new(2, 16).expect("in range");
+        let (mut uprobes, memory) = match Uprobes::attach(&[], geometry) {
+            Ok(attached) => attached,
+            Err(error) => {
+                // Not by `eprintln`, which is shown for tests that fail only.
+                let mut stderr = std::io::stderr();
+                let _ = writeln!(stderr, "\n*** SKIPPED, NOTHING WAS TESTED: {error} ***\n");
+                return;
+            }
+        };
+        let own = std::process::id();
+        let living = Owner { pid: own, tid: own };
+        // No thread has so high a number (`PID_MAX_LIMIT` in the kernel's include/linux/threads.h).
+        let dead = Owner {
+            pid: u32::MAX,
+            tid: u32::MAX,
+        };
+        for (lane, owner) in [(0, living), (1, dead)] {
+            assert_eq!(uprobes.kernel.claim_for(owner.tid), Some(lane));
+            let bytes = owner.word().to_ne_bytes();
+            weir_events::Memory::write_at(&memory, geometry.head(lane), &bytes).expect("within");
+        }
+        uprobes.free_dead();
+        assert_eq!(memory.owners().count(), 2, "lanes are not short");
+        uprobes.kernel.count_no_lane();
+        uprobes.free_dead();
+        assert_eq!(memory.owners().collect::<Vec<_>>(), [(0, living)]);
+        assert_eq!(uprobes.kernel.claim_for(7), Some(1));
+        assert_eq!(uprobes.kernel.claim_for(8), None);
+    }
 }

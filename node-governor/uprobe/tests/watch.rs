@@ -542,7 +542,7 @@ fn who_may_not_watch_is_told_what_it_takes() {
     const NOBODY: u32 = 65534;
     if std::env::var_os(AS_NOBODY).is_some() {
         let error = weir_uprobe::doctor().expect_err("nobody may not");
-        let wanted = "not permitted: run as root, or with CAP_BPF and CAP_PERFMON";
+        let wanted = "not permitted: run as root, or with CAP_SYS_ADMIN";
         assert!(error.to_string().ends_with(wanted), "{error}");
         return;
     }

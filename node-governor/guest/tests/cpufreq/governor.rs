@@ -12,23 +12,25 @@ const START: &str = "
       echo $! > /run/governor.pid
       wait $! && code=0 || code=$?
       echo $code > /run/governor.code
-    } > /run/governor.log 2>&1 &";
+    } > /run/governor.log 2>&1 &
+    until [ -s /run/ports ] || [ -s /run/governor.code ]; do usleep 100000; done
+    [ -s /run/ports ]";
 
 /// Starts it with this configuration, and waits until it governs.
 pub(crate) fn start(guest: &mut Guest, configuration: &str) -> Result<()> {
-    guest.sh(&format!(
-        "cat > /etc/weir-governor.yaml <<'YAML'\n{configuration}\nYAML\n{START}"
-    ))?;
-    guest.wait_until("[ -s /run/ports ] || [ -s /run/governor.code ]")?;
     guest
-        .sh("[ -s /run/ports ]")
+        .sh(&format!(
+            "cat > /etc/weir-governor.yaml <<'YAML'\n{configuration}\nYAML\n{START}"
+        ))
         .context("the governor ended instead of governing")?;
     Ok(())
 }
 
 /// Sends it a signal and waits until it has ended.
 pub(crate) fn stop(guest: &mut Guest, signal: &str) -> Result<()> {
-    guest.sh(&format!("kill -{signal} $(cat /run/governor.pid)"))?;
+    guest.sh(&format!(
+        "read pid < /run/governor.pid; kill -{signal} $pid"
+    ))?;
     guest.wait_until("[ -s /run/governor.code ]")
 }
 

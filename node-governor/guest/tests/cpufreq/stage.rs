@@ -17,18 +17,20 @@ pub(crate) type Scenario = (&'static str, fn(&mut Guest) -> Result<()>);
 /// What is run inside, as it is placed in the folder of what Cargo builds.
 const PROGRAMS: [&str; 2] = ["weir-governor", "examples/weir-events-play"];
 
-/// What a kernel of this kind boots with, and nothing left running.
+/// What a kernel of this kind boots with, and nothing left running. Little is executed, for that takes
+/// long inside.
 const RESET: &str = "
     killall -9 weir-governor weir-events-play yes 2>/dev/null || true
     rm -rf /run/weir /dev/shm/weir
     mount -o remount,rw /sys
+    [ -d /sys/module/acpi_cpufreq ] || insmod /lib/drivers/acpi-cpufreq.ko
+    [ -d /sys/module/cpufreq_userspace ] || insmod /lib/drivers/cpufreq_userspace.ko
     cd /sys/devices/system/cpu
     for cpu in 1 2 3; do echo 1 > cpu$cpu/online; done
-    for module in /lib/drivers/*.ko; do insmod $module 2>/dev/null || true; done
     for policy in cpu[0-9]/cpufreq; do
       echo schedutil > $policy/scaling_governor
-      cat $policy/cpuinfo_max_freq > $policy/scaling_max_freq
-      cat $policy/cpuinfo_min_freq > $policy/scaling_min_freq
+      read khz < $policy/cpuinfo_max_freq && echo $khz > $policy/scaling_max_freq
+      read khz < $policy/cpuinfo_min_freq && echo $khz > $policy/scaling_min_freq
     done";
 
 pub(crate) struct Stage {

@@ -47,33 +47,30 @@ impl Schedule {
         }
     }
 
-    /// The one of least expected energy that has the quantile's work done in time; the fastest where none has.
+    /// The one of least expected energy that has the quantile's work done in time; nothing where none has.
     pub(super) fn new(
         survivors: &[f64; BUCKETS],
         wanted: &Wanted,
         speed: &Speed,
         range: &Range,
-    ) -> Self {
-        let (mut low, mut high) = (0.0, f64::from(speed.fastest.0).powi(3));
+    ) -> Option<Self> {
         let priced = |price| Self::priced(price, survivors, wanted, speed, range);
-        let (free, in_time) = priced(0.0);
-        if in_time {
-            return free;
+        let (mut low, mut high) = (0.0, f64::from(speed.fastest.0).powi(3));
+        if let (schedule, true) = priced(low) {
+            return Some(schedule);
         }
-        let (mut best, in_time) = priced(high);
-        if !in_time {
-            return Self::fastest(speed);
+        if !priced(high).1 {
+            return None;
         }
         for _ in 0..HALVINGS {
             let price = (low + high) / 2.0;
-            let (schedule, in_time) = priced(price);
-            if in_time {
-                (best, high) = (schedule, price);
+            if priced(price).1 {
+                high = price;
             } else {
                 low = price;
             }
         }
-        best
+        Some(priced(high).0)
     }
 
     /// The schedule for one price of time, and whether it is in time. See the policy's documentation.
@@ -116,6 +113,6 @@ impl Schedule {
         let faster = self.by_work[now..]
             .iter()
             .position(|khz| *khz > self.by_work[now])?;
-        Some(end(now + faster - 1) - work)
+        Some((end(now + faster - 1) - work).max(0.0))
     }
 }
