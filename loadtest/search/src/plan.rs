@@ -25,8 +25,8 @@ impl Plan {
     /// What is published.
     pub const FULL: Self = Self {
         documents: 200_000,
-        starts: 4,
-        rounds: 10,
+        starts: 3,
+        rounds: 8,
         turns: 8,
         lead: 5,
         measured: 25,
