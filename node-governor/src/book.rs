@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::apply::{Apply, Status};
 use crate::frequency::Khz;
@@ -59,7 +59,7 @@ pub struct CoreBook {
     /// How long it was where.
     pub residency: Vec<Residency>,
     /// Where no other frequency lies between.
-    has_table: bool,
+    pub(crate) has_table: bool,
 }
 
 /// Time spent on a rung, at a frequency.
@@ -74,7 +74,7 @@ pub struct Residency {
 }
 
 /// Of one zone of RAPL.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ZoneBook {
     /// As the kernel calls it.
     pub name: String,

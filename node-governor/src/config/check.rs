@@ -234,14 +234,13 @@ fn page(written: &written::Tail, scope: &Scope<'_>, unit: f64) -> Result<Page, E
             "required; the histogram's name, without _bucket",
         ));
     };
-    let is_name = |text: &str| {
-        !text.is_empty()
-            && text
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b':'))
-    };
-    if !is_name(&metric.value) {
-        let reason = format!("{:?} is not a metric's name", metric.value);
+    let (name, labels) = metric.value.split_once('{').unwrap_or((&metric.value, "}"));
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b':');
+    if name.is_empty() || !name.bytes().all(is_part) || !labels.ends_with('}') {
+        let reason = format!(
+            "{:?} is no metric's name, as in requests or requests{{code=\"200\"}}",
+            metric.value
+        );
         return Err(scope.refuse(&written.metric, "metric", reason));
     }
     Ok(Page {
