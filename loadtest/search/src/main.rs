@@ -167,6 +167,12 @@ fn measure(
         );
     }
     for governor in governors {
+        println!(
+            "search: the governor has read {} events, lost {}, and set frequencies {} times",
+            governor.counted("weir_governor_events_total")?,
+            governor.counted("weir_governor_events_lost_total")?,
+            governor.counted("weir_governor_transitions_total")?
+        );
         let told = governor.told()?;
         ensure!(
             told.iter().all(|khz| khz.parse::<u32>().is_ok()),
