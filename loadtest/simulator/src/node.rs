@@ -23,6 +23,7 @@ mod idle;
 mod load;
 mod machine;
 mod params;
+pub mod policies;
 mod queries;
 mod tally;
 

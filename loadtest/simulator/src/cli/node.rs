@@ -2,6 +2,7 @@
 //! One machine on the command line.
 
 mod document002;
+mod policies;
 mod run;
 
 use anyhow::{Result, anyhow};
@@ -15,6 +16,8 @@ pub(super) enum Node {
     /// What document 002 says beside what the model says
     #[command(name = "document-002")]
     Document002(document002::Document002),
+    /// Every policy of the governor beside somebody who knows each query's work, as Markdown
+    Policies(policies::Policies),
     /// Search for the numbers that bring out what document 002 says
     Fit(document002::Fit),
 }
@@ -24,6 +27,7 @@ impl Node {
         match self {
             Self::Run(args) => args.run(),
             Self::Document002(args) => args.run(),
+            Self::Policies(args) => args.run(),
             Self::Fit(args) => args.run(),
         }
     }
