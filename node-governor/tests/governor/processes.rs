@@ -250,9 +250,9 @@ fn a_full_state_directory_does_not_keep_cores() {
 #[test]
 fn connections_that_say_nothing_keep_no_files_from_the_cores() {
     let kernel = Kernel::new(4);
-    let mut governor = governor_with(&kernel, Stdio::null(), "ulimit -n 40;");
+    let mut governor = governor_with(&kernel, Stdio::piped(), "ulimit -n 40;");
     let address = address(&kernel);
-    let idle: Vec<TcpStream> = (0..60)
+    let idle: Vec<TcpStream> = (0..32)
         .map(|_| TcpStream::connect(&address).unwrap())
         .collect();
     // Another's value is seen, and met after a rest.
@@ -264,6 +264,11 @@ fn connections_that_say_nothing_keep_no_files_from_the_cores() {
     governor.signal(Signal::TERM);
     assert_eq!(governor.code(), Some(0));
     assert!((0..4).all(|policy| kernel.is_as_found(policy)));
+    let mut text = String::new();
+    let mut stderr = governor.0.stderr.take().unwrap();
+    stderr.read_to_string(&mut text).unwrap();
+    assert!(text.contains("another program"), "{text}");
+    assert!(!text.contains("cannot be looked at"), "{text}");
     drop(idle);
 }
 
