@@ -122,7 +122,7 @@ impl View {
             lanes: events.lanes,
             events: events.events,
             events_lost: events.lost,
-            lies: events.future + events.jumped + events.outside + events.namespace,
+            lies: events.future + events.jumped,
             tail_ms: book.tail.map(|tail| tail.latency.as_secs_f64() * 1e3),
             zones: book.zones.clone(),
         }

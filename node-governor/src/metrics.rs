@@ -193,16 +193,18 @@ fn events(family: &mut Family<'_, '_>, book: &Book) -> fmt::Result {
         "Lanes taken back from dead threads",
         counts.dead,
     )?;
-    let kinds = [
-        ("future", counts.future),
-        ("jumped", counts.jumped),
-        ("core", counts.outside),
-        ("namespace", counts.namespace),
-    ];
+    let label = |name: &'static str, value: &str| vec![(name, value.to_owned())];
+    let kinds = [("future", counts.future), ("jumped", counts.jumped)];
     family.counters(
         "lies",
-        "What producers said that cannot be, or not for this node",
-        kinds.map(|(kind, count)| (vec![("kind", kind.to_owned())], count as f64)),
+        "What producers said that cannot be: times to come, numbers of events never written",
+        kinds.map(|(kind, count)| (label("kind", kind), count as f64)),
+    )?;
+    let reasons = [("core", counts.outside), ("namespace", counts.namespace)];
+    family.counters(
+        "threads_ignored",
+        "Threads with hot functions that are not governed for: on other cores, or in another pid namespace",
+        reasons.map(|(reason, count)| (label("reason", reason), count as f64)),
     )?;
     family.counter(
         "unreadable_ticks",

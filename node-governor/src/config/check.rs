@@ -101,7 +101,7 @@ fn events(written: &written::Events, scope: &Scope<'_>) -> Result<Events, Error>
     let path = scope.text(
         &written.path,
         "path",
-        "/dev/shm/weir/weir.events",
+        weir_events::DEFAULT_RING,
         absolute,
         "an absolute path",
     )?;
@@ -123,8 +123,11 @@ fn events(written: &written::Events, scope: &Scope<'_>) -> Result<Events, Error>
 
 /// A group's number. Names are looked up in /etc/group alone: a statically linked governor has no other way.
 fn group(text: &str) -> Result<u32, String> {
-    if let Ok(number) = text.parse() {
-        return Ok(number);
+    match text.parse() {
+        // It stands for no change where the kernel is told to change a group.
+        Ok(u32::MAX) => return Err(format!("{text} is no group")),
+        Ok(number) => return Ok(number),
+        Err(_) => {}
     }
     let groups = std::fs::read_to_string("/etc/group").unwrap_or_default();
     let number = groups.lines().find_map(|line| {

@@ -41,7 +41,7 @@ pub struct Counts {
     pub future: u64,
     /// Lies: numbers of events that no producer can have written.
     pub jumped: u64,
-    /// Hot functions on cores that are not governed.
+    /// Threads with hot functions on cores that are not governed.
     pub outside: u64,
     /// Lanes whose process is in another pid namespace, where its threads have other numbers.
     pub namespace: u64,

@@ -17,6 +17,8 @@ use crate::sensed;
 const EVERY: Duration = Duration::from_secs(1);
 /// One that takes longer says nothing.
 const TIMEOUT: Duration = Duration::from_secs(1);
+/// Client libraries make a dozen, Envoy twenty.
+const MOST_BOUNDS: usize = 512;
 
 /// Reads the page for ever. Whatever is not known, because the page is silent or says nonsense, is none.
 pub async fn measure(page: Page, settings: Tail, measured: Measured) {
@@ -41,10 +43,12 @@ pub async fn measure(page: Page, settings: Tail, measured: Measured) {
         failing = buckets.is_err();
         let now = super::now();
         let tail = history.add(now, buckets.ok(), settings.quantile);
-        measured.set(tail.map(|(bound, requests)| sensed::Tail {
-            latency: Duration::from_secs_f64(bound * page.unit),
-            requests,
-            at: now,
+        measured.set(tail.and_then(|(bound, requests)| {
+            Some(sensed::Tail {
+                latency: Duration::try_from_secs_f64(bound * page.unit).ok()?,
+                requests,
+                at: now,
+            })
         }));
         tokio::time::sleep(EVERY).await;
     }
@@ -117,24 +121,24 @@ fn of(buckets: &[(f64, f64)], quantile: f64) -> Option<(f64, u64)> {
     (value.is_finite() && value >= 0.0).then_some((value, total as u64))
 }
 
-/// Those of every series that has the metric's name and its labels, added up; none where one is no number.
+/// Those of every series that has the metric's name and its labels, added up; none where one is no number, or
+/// where there are more bounds than any histogram needs.
 fn buckets(page: &str, metric: &str) -> Option<Buckets> {
     let (name, wanted) = metric.split_once('{').unwrap_or((metric, ""));
-    let wanted = wanted.trim_end_matches('}').split(',');
-    let wanted: Vec<&str> = wanted.filter(|label| !label.is_empty()).collect();
+    let wanted: Vec<(&str, &str)> = labels(wanted.trim_end_matches('}')).collect();
     let mut buckets: Buckets = Vec::new();
     for line in page.lines() {
         let rest = line
             .strip_prefix(name)
             .and_then(|l| l.strip_prefix("_bucket{"));
-        let Some((labels, value)) = rest.and_then(|rest| rest.rsplit_once('}')) else {
+        let Some((found, value)) = rest.and_then(|rest| rest.rsplit_once('}')) else {
             continue;
         };
-        if !wanted.iter().all(|label| labels.contains(label)) {
+        let has = |label: &(&str, &str)| labels(found).any(|other| other == *label);
+        if !wanted.iter().all(has) {
             continue;
         }
-        let bound = labels.split("le=\"").nth(1)?.split('"').next()?;
-        let bound: f64 = match bound {
+        let bound = match labels(found).find(|(name, _)| *name == "le")?.1 {
             "+Inf" => f64::INFINITY,
             text => text.parse().ok()?,
         };
@@ -142,13 +146,28 @@ fn buckets(page: &str, metric: &str) -> Option<Buckets> {
         if bound.is_nan() || !count.is_finite() {
             return None;
         }
-        match buckets.iter_mut().find(|(other, _)| *other == bound) {
-            Some((_, sum)) => *sum += count,
-            None => buckets.push((bound, count)),
+        match buckets.binary_search_by(|(other, _)| other.total_cmp(&bound)) {
+            Ok(at) => buckets[at].1 += count,
+            Err(_) if buckets.len() == MOST_BOUNDS => return None,
+            Err(at) => buckets.insert(at, (bound, count)),
         }
     }
-    buckets.sort_by(|a, b| a.0.total_cmp(&b.0));
     (!buckets.is_empty()).then_some(buckets)
+}
+
+/// Names and values as they are written, escapes and all; nothing from where the text is no labels.
+fn labels(mut text: &str) -> impl Iterator<Item = (&str, &str)> {
+    std::iter::from_fn(move || {
+        let (name, rest) = text.split_once("=\"")?;
+        let mut escaped = false;
+        let end = rest.find(|c| {
+            let ends = c == '"' && !escaped;
+            escaped = c == '\\' && !escaped;
+            ends
+        })?;
+        text = rest[end + 1..].trim_start_matches([',', ' ']);
+        Some((name.trim(), &rest[..end]))
+    })
 }
 
 #[cfg(test)]
@@ -214,5 +233,23 @@ mod tests {
             "rq",
         );
         assert_eq!(sum, Some(vec![(1.0, 3.0)]));
+        let many: String = (0..=MOST_BOUNDS)
+            .map(|bound| format!("rq_bucket{{le=\"{bound}\"}} 1\n"))
+            .collect();
+        assert_eq!(buckets(&many, "rq"), None);
+    }
+
+    #[test]
+    fn a_label_is_known_by_its_whole_name_and_value() {
+        let read = |labels: &str| {
+            let line = format!("rq_bucket{{{labels}}} 1\n");
+            buckets(&line, "rq{c=\"a\"}")
+        };
+        let one = Some(vec![(2.0, 1.0)]);
+        assert_eq!(read("role=\"x\",c=\"a\",title=\"9\",le=\"2\""), one);
+        assert_eq!(read("c=\"a\", le=\"2\","), one);
+        assert_eq!(read("q=\"\\\",le=\\\"7}\",c=\"a\",le=\"2\""), one);
+        assert_eq!(read("xc=\"a\",le=\"2\""), None);
+        assert_eq!(read("c=\"ab\",le=\"2\""), None);
     }
 }
