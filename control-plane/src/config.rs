@@ -8,7 +8,6 @@
 //! Nothing after this module checks a setting again.
 
 mod check;
-mod scalar;
 pub mod written;
 
 use std::collections::BTreeMap;
@@ -22,7 +21,7 @@ use weir_policy::overload::breaker;
 use weir_policy::{HostId, KeyHash, Policy, dagor, steady};
 
 pub(crate) use check::with_sources;
-pub use scalar::{show_duration, show_size};
+pub use weir_settings::{Error, show_duration, show_size};
 
 /// Of cache contents, for each sidecar and cluster: a hundredth of a gigabit.
 pub const CACHE_BYTES_PER_SECOND: usize = 512 << 10;
@@ -218,34 +217,6 @@ pub struct Cache {
     /// Of one key's name.
     pub max_key_bytes: usize,
 }
-
-/// Why a configuration was refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Error {
-    /// The file as named.
-    pub file: PathBuf,
-    /// From 1; 0 where the file could not be read.
-    pub line: u64,
-    /// `clusters.rules.policy.overload`; empty where the text is not YAML of the right shape.
-    pub field: String,
-    /// What is wrong and what would be right.
-    pub reason: String,
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.file.display())?;
-        if self.line > 0 {
-            write!(f, ":{}", self.line)?;
-        }
-        if !self.field.is_empty() {
-            write!(f, ": {}", self.field)?;
-        }
-        write!(f, ": {}", self.reason)
-    }
-}
-
-impl std::error::Error for Error {}
 
 /// A configuration and the files it was made of.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::frequency::{Khz, Policy, Range};
+use crate::frequency::{Choose, Khz, Policy, Range};
 use crate::sensed::Sensed;
 
 /// The cores that are governed.
@@ -45,16 +45,17 @@ pub struct Setting {
 #[derive(Debug)]
 pub struct Planner {
     node: Node,
-    policy: Policy,
+    policy: Box<dyn Choose>,
     period: Duration,
 }
 
 impl Planner {
-    /// `period` is what the plan sleeps for where the policy does not choose that itself.
+    /// `period` is what the plan sleeps for where the policy does not choose that itself. What
+    /// [`Policy::check`] refuses still gives plans, of frequencies that the cores have.
     pub fn new(node: Node, policy: Policy, period: Duration) -> Self {
         Self {
+            policy: policy.begin(&node),
             node,
-            policy,
             period,
         }
     }

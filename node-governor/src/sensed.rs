@@ -41,6 +41,17 @@ pub struct Core {
     pub hot: Hot,
 }
 
+impl Core {
+    /// How busy it is, as a share whatever was read.
+    pub fn load(&self) -> f64 {
+        if self.busy.is_nan() {
+            0.0
+        } else {
+            self.busy.clamp(0.0, 1.0)
+        }
+    }
+}
+
 /// Since when each hot function has been running on a core; of several threads, the one that entered first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hot {
@@ -59,6 +70,12 @@ impl Hot {
     pub fn running(&self) -> impl Iterator<Item = (usize, Nanos)> + '_ {
         let entered = |(function, since): (usize, &Option<Nanos>)| Some((function, (*since)?));
         self.since.iter().enumerate().filter_map(entered)
+    }
+
+    /// For how long the one that entered first has been running.
+    pub fn longest(&self, now: Nanos) -> Option<Duration> {
+        let first = self.since.iter().flatten().min();
+        first.map(|since| now.since(*since))
     }
 
     /// Whether none is running.
@@ -87,4 +104,21 @@ pub struct Tail {
     pub requests: u64,
     /// When the last of them ended.
     pub at: Nanos,
+}
+
+impl Sensed {
+    /// The latency, unless nothing measures it or the last measurement is older than `stale`.
+    pub fn fresh_tail(&self, stale: Duration) -> Option<Tail> {
+        self.tail
+            .filter(|tail| tail.requests > 0 && self.now.since(tail.at) <= stale)
+    }
+
+    /// Mean share of time in which the online cores were not idle.
+    pub fn load(&self) -> f64 {
+        let online = self.cores.iter().filter(|core| core.online);
+        let (busy, cores) = online.fold((0.0, 0.0), |(busy, cores), core| {
+            (busy + core.load(), cores + 1.0)
+        });
+        if cores > 0.0 { busy / cores } else { 0.0 }
+    }
 }

@@ -2,7 +2,6 @@
 //! From what was written to what is checked.
 
 mod cluster;
-mod field;
 mod plan;
 
 use std::path::{Path, PathBuf};
@@ -11,7 +10,7 @@ use std::time::Duration;
 
 use super::{Config, Error, Files, ReportLimits, Tls, Xds, written};
 use crate::xds::standalone::{Code, Standalone};
-use field::Scope;
+use weir_settings::Scope;
 
 /// Reads files and remembers them.
 #[derive(Default)]
@@ -29,73 +28,19 @@ impl Reader {
 
     /// Parses a YAML file.
     fn yaml<T: serde::de::DeserializeOwned>(&mut self, path: &Path) -> Result<T, Error> {
-        let refuse = |line, reason| Error {
-            file: path.to_owned(),
-            line,
-            field: String::new(),
-            reason,
-        };
         let bytes = self.bytes(path).map_err(|reason| {
             let reason = reason
                 .split_once(": ")
                 .map_or(reason.clone(), |(_, why)| format!("cannot read: {why}"));
-            refuse(0, reason)
-        })?;
-        let text = String::from_utf8(bytes).map_err(|error| {
-            let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-            refuse(
-                1 + good.iter().filter(|byte| **byte == b'\n').count() as u64,
-                "not UTF-8".into(),
-            )
-        })?;
-        serde_saphyr::from_str(&text).map_err(|error| {
-            let (line, column) = error
-                .location()
-                .map_or((0, 0), |place| (place.line(), place.column()));
             Error {
-                field: key_before(&text, line, column),
-                ..refuse(line, yaml_reason(&error))
+                file: path.to_owned(),
+                line: 0,
+                field: String::new(),
+                reason,
             }
-        })
+        })?;
+        weir_settings::yaml(path, bytes)
     }
-}
-
-/// The key whose value begins at this place, if it is on the same line: the parser does not say.
-fn key_before(text: &str, line: u64, column: u64) -> String {
-    let line = text
-        .lines()
-        .nth(line.saturating_sub(1) as usize)
-        .unwrap_or_default();
-    let before: String = line
-        .chars()
-        .take(column.saturating_sub(1) as usize)
-        .collect();
-    let Some(before) = before.trim_end().strip_suffix(':') else {
-        return String::new();
-    };
-    let key = before
-        .rsplit(|c: char| !c.is_alphanumeric() && c != '_' && c != '-')
-        .next();
-    key.unwrap_or_default().to_owned()
-}
-
-/// The first line of the parser's message, without the place, which comes first in ours.
-fn yaml_reason(error: &serde_saphyr::Error) -> String {
-    let text = error.without_snippet().to_string();
-    let text = text.lines().next().unwrap_or_default();
-    let text = text.strip_prefix("error: ").unwrap_or(text);
-    let text = match text
-        .strip_prefix("line ")
-        .and_then(|rest| rest.split_once(": "))
-    {
-        Some((_, reason)) => reason,
-        None => text,
-    };
-    let text = text.split(" at line ").next().unwrap_or(text);
-    text.split(", set DuplicateKeyPolicy")
-        .next()
-        .unwrap_or(text)
-        .to_owned()
 }
 
 /// Reads and checks the configuration file.

@@ -4,20 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
 use serde_saphyr::Spanned;
-
-/// A scalar of any type, as text.
-pub type Text = Spanned<String>;
-
-macro_rules! section {
-    ($(#[$meta:meta])* $name:ident { $($field:ident: $type:ty),* $(,)? }) => {
-        $(#[$meta])*
-        #[derive(Debug, Default, Deserialize)]
-        #[serde(deny_unknown_fields, default)]
-        pub struct $name { $(#[doc = concat!("`", stringify!($field), "`")] pub $field: $type),* }
-    };
-}
+pub use weir_settings::Text;
+use weir_settings::section;
 
 section! {
     /// weir-control.yaml.

@@ -7,7 +7,9 @@
 //!  deploy/tools/pins.toml       ^
 //!                             feeds   projects, items and rules for real hosts
 //!                             bench   what Weir costs beside its peers
+//!                             search  what hot-function events cost Elasticsearch
 //!                             keep    the figures that tests hold
+//!                             probe   what the governor runs in the kernel
 //!                             experiments   every policy on every workload, SIMULATED
 //! ```
 
@@ -18,6 +20,8 @@ mod experiments;
 mod feeds;
 mod keep;
 mod lab;
+mod probe;
+mod search;
 mod sizes;
 mod test;
 mod tools;
@@ -54,8 +58,12 @@ enum Command {
     Feeds(feeds::Args),
     /// Measure the rule-processing host: rules against jq and Python, orders, emulation
     Lab(lab::Args),
+    /// Measure what hot-function events cost Elasticsearch, four ways side by side
+    Search(search::Args),
     /// Measure fuel, host calls and sizes again and keep them as what tests expect
     Keep,
+    /// Compile the part of the governor that runs in the kernel; needs clang 14
+    Probe(probe::Args),
     /// Build weir_filter.wasm and check its size
     BuildFilter,
 }
@@ -81,6 +89,8 @@ fn run(command: Command) -> Result<()> {
         Command::Experiments(args) => experiments::run(&workspace, &args),
         Command::Feeds(args) => feeds::run(&workspace, &args),
         Command::Lab(args) => lab::run(&workspace, &args),
+        Command::Probe(args) => probe::run(&workspace, &args),
+        Command::Search(args) => search::run(&workspace, &args),
         Command::Keep => keep::run(&workspace),
         Command::BuildFilter => build_filter::run(&workspace).map(drop),
     }

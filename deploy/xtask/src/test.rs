@@ -12,8 +12,10 @@ use std::path::PathBuf;
 use anyhow::{Result, bail, ensure};
 use clap::ValueEnum;
 
+use crate::probe::{self, Checked};
 use crate::test::suite::Counts;
 use crate::test::summary::{Outcome, Summary};
+use crate::tools::{EVENTS_AGENT, SEARCH_NODE};
 use crate::workspace::Workspace;
 use crate::{build_filter, demo, sizes, tools};
 use weir_stage::command::Run;
@@ -41,10 +43,14 @@ enum Step {
     ClippyWasm,
     /// All tests
     Test,
+    /// The Java agent's own tests, on its packed jar
+    Java,
     /// The simulator and the demo have the same order of policies
     Agreement,
     /// Sizes of what is installed, as they were kept
     Sizes,
+    /// What the governor runs in the kernel is what its source makes
+    Probe,
     /// Licences, sources and banned crates
     Deny,
 }
@@ -53,6 +59,15 @@ enum Step {
 struct SetUp {
     envoy: PathBuf,
     filter: PathBuf,
+    /// What a guest with a real cpufreq is made of, where it can be had.
+    guest: Option<PathBuf>,
+    /// Where Maven could build them; tests that need them say so.
+    java: Option<Java>,
+}
+
+struct Java {
+    events_agent: PathBuf,
+    search_node: PathBuf,
 }
 
 pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
@@ -67,6 +82,10 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
             Step::Clippy => summary.run("clippy", || clippy(workspace)),
             Step::ClippyWasm => summary.run("clippy-wasm", || clippy_wasm(workspace)),
             Step::Test => counts = Some(set_up_and_test(workspace, args, &mut summary)),
+            Step::Java => summary.run("java", || {
+                tools::test(workspace, EVENTS_AGENT)?;
+                Ok(Outcome::Passed)
+            }),
             Step::Agreement => summary.run("agreement", || {
                 demo::agreement::check(workspace)?;
                 Ok(Outcome::Passed)
@@ -74,6 +93,14 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
             Step::Sizes => summary.run("sizes", || {
                 sizes::check(workspace)?;
                 Ok(Outcome::Passed)
+            }),
+            Step::Probe => summary.run("probe", || {
+                Ok(match probe::check(workspace)? {
+                    Checked::Object => Outcome::Passed,
+                    Checked::Source => Outcome::Skipped(
+                        "no clang 14 to compile it again: only the sum of its source was compared",
+                    ),
+                })
             }),
             Step::Deny => summary.run("deny", || licences::check(workspace)),
         }
@@ -140,6 +167,19 @@ fn set_up_and_test(workspace: &Workspace, args: &Args, summary: &mut Summary) ->
         envoy = Some(tools::install(workspace)?.envoy);
         Ok(Outcome::Passed)
     });
+    let mut guest = None;
+    summary.run("guest", || {
+        Ok(match tools::guest(workspace) {
+            Ok(folder) => {
+                guest = Some(folder);
+                Outcome::Passed
+            }
+            Err(error) => {
+                println!("THE GOVERNOR IS NOT TESTED ON A REAL CPUFREQ: {error:#}");
+                Outcome::Skipped("no QEMU guest can be had: the governor meets no real cpufreq")
+            }
+        })
+    });
     let mut filter = None;
     summary.run("build-filter", || {
         filter = Some(build_filter::run(workspace)?);
@@ -148,8 +188,16 @@ fn set_up_and_test(workspace: &Workspace, args: &Args, summary: &mut Summary) ->
     summary.run("binaries", || {
         workspace
             .cargo()
-            .args(["build", "--workspace", "--bins"])
+            .args(["build", "--workspace", "--bins", "--examples"])
             .shown()?;
+        Ok(Outcome::Passed)
+    });
+    let mut java = None;
+    summary.run("java-build", || {
+        java = Some(Java {
+            events_agent: tools::build(workspace, EVENTS_AGENT)?,
+            search_node: tools::build(workspace, SEARCH_NODE)?,
+        });
         Ok(Outcome::Passed)
     });
     let mut counts = Counts::default();
@@ -157,7 +205,13 @@ fn set_up_and_test(workspace: &Workspace, args: &Args, summary: &mut Summary) ->
         let (Some(envoy), Some(filter)) = (envoy, filter) else {
             bail!("not started: what it needs could not be set up");
         };
-        suite::run(workspace, args, &SetUp { envoy, filter }, &mut counts)?;
+        let set_up = SetUp {
+            envoy,
+            filter,
+            guest,
+            java,
+        };
+        suite::run(workspace, args, &set_up, &mut counts)?;
         Ok(Outcome::Passed)
     });
     counts

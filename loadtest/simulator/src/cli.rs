@@ -5,6 +5,7 @@ mod cell;
 mod document001;
 mod document004;
 mod jobs;
+mod node;
 mod overload;
 mod print;
 mod progress;
@@ -39,6 +40,9 @@ enum Command {
     Document004(document004::Document004),
     /// Overload policies side by side, below saturation and beyond it
     Overload(overload::Args),
+    /// One SIMULATED machine: cores, frequencies, and the energy of a MODEL
+    #[command(subcommand)]
+    Node(node::Node),
     /// Search for the parameters that bring out document 001's production row
     Fit(document001::Fit),
 }
@@ -63,6 +67,7 @@ impl Cli {
             Command::Document004(args) => args.run(),
             Command::Workload(Workload::Overload(args)) => args.write(),
             Command::Overload(args) => args.run(),
+            Command::Node(node) => node.run(),
             Command::Fit(args) => args.run(),
         }
     }

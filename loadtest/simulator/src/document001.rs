@@ -12,6 +12,7 @@ pub mod published;
 pub mod report;
 mod requests;
 
+pub use crate::params::UnknownParam;
 pub use experiment::Experiment;
-pub use params::{Params, UnknownParam};
+pub use params::Params;
 pub use requests::Requests;

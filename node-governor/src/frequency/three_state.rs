@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use crate::frequency::{Frequency, Khz};
+use crate::frequency::{Choose, Frequency, Khz, Parameters, Wrong, online};
 use crate::plan::{Node, Plan, Setting};
 use crate::sensed::Sensed;
 
@@ -34,21 +34,28 @@ impl Default for ThreeState {
     }
 }
 
-impl ThreeState {
-    pub(super) fn choose(&self, node: &Node, sensed: &Sensed, plan: &mut Plan) {
-        for ((core, seen), setting) in node.cores.iter().zip(&sensed.cores).zip(&mut plan.cores) {
-            let longest = seen
-                .hot
-                .running()
-                .map(|(_, since)| sensed.now.since(since))
-                .max();
-            let (rung, frequency) = match longest {
+impl Parameters for ThreeState {
+    fn check(&self, node: &Node) -> Result<(), Wrong> {
+        self.idle.check("idle", node)?;
+        self.hot.check("hot", node)?;
+        self.over.check("over", node)
+    }
+
+    fn begin(&self, _: &Node) -> Box<dyn Choose> {
+        Box::new(*self)
+    }
+}
+
+impl Choose for ThreeState {
+    fn choose(&mut self, node: &Node, sensed: &Sensed, plan: &mut Plan) {
+        for (_, range, seen, setting) in online(node, sensed, plan) {
+            let (rung, frequency) = match seen.hot.longest(sensed.now) {
                 None => (0, self.idle),
                 Some(took) if took < self.threshold => (1, self.hot),
                 Some(_) => (2, self.over),
             };
             *setting = Setting {
-                frequency: frequency.on(&core.range),
+                frequency: frequency.on(range),
                 rung,
             };
         }
@@ -58,57 +65,22 @@ impl ThreeState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frequency::Range;
-    use crate::plan::NodeCore;
-    use crate::sensed::{Core, Nanos};
+    use crate::frequency::Policy;
+    use crate::frequency::tests::{cold, hot, node, settings};
 
-    const RANGE: [u32; 4] = [1_000_000, 1_600_000, 2_000_000, 2_600_000];
-
-    fn node() -> Node {
-        let steps: Vec<Khz> = RANGE.into_iter().map(Khz).collect();
-        let range = Range {
-            min: steps[0],
-            max: steps[3],
-            steps,
-        };
-        Node {
-            cores: vec![NodeCore { number: 0, range }],
-        }
-    }
-
-    fn after(millis: Option<u64>) -> Setting {
-        let now = Nanos(10_000_000_000);
-        let mut core = Core {
-            online: true,
-            ..Core::default()
-        };
-        if let Some(millis) = millis {
-            core.hot.enter(1, Nanos(now.0 - millis * 1_000_000));
-            // A call that began later does not hide the first.
-            core.hot.enter(1, now);
-        }
-        let sensed = Sensed {
-            now,
-            cores: vec![core],
-            ..Sensed::default()
-        };
-        let mut plan = Plan {
-            cores: vec![Setting::default()],
-            ..Plan::default()
-        };
-        ThreeState::default().choose(&node(), &sensed, &mut plan);
-        plan.cores[0]
+    fn after(running: Option<u64>) -> (u32, usize) {
+        // A call that began later does not hide the first.
+        let core = running.map_or(cold(), |first| hot(&[(1, first), (1, 0)]));
+        let policy = Policy::ThreeState(ThreeState::default());
+        let setting = settings(&policy, &node(1), [core])[0];
+        (setting.frequency.0, setting.rung)
     }
 
     #[test]
     fn a_core_speeds_up_on_entry_and_again_at_the_threshold() {
-        let set = |khz, rung| Setting {
-            frequency: Khz(khz),
-            rung,
-        };
-        assert_eq!(after(None), set(1_000_000, 0));
-        assert_eq!(after(Some(0)), set(2_000_000, 1));
-        assert_eq!(after(Some(449)), set(2_000_000, 1));
-        assert_eq!(after(Some(450)), set(2_600_000, 2));
+        assert_eq!(after(None), (1_000_000, 0));
+        assert_eq!(after(Some(0)), (2_000_000, 1));
+        assert_eq!(after(Some(449)), (2_000_000, 1));
+        assert_eq!(after(Some(450)), (2_600_000, 2));
     }
 }

@@ -13,7 +13,8 @@ use weir_policy::{
     steady,
 };
 
-use super::field::Scope;
+use weir_settings::Scope;
+
 use super::plan::plan;
 use super::{Reader, beside};
 use crate::config::{Cache, Cluster, Control, Dagor, Error, Host, Poll, Scrape, written};

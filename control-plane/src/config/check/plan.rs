@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use weir_policy::{HostId, KeyHash, Selection};
+use weir_settings::Scope;
 
-use super::field::Scope;
 use super::{Reader, beside};
 use crate::config::{Cluster, Error, Plan, written};
 

@@ -73,6 +73,14 @@ pub(super) fn run(
         .env("WEIR_FILTER_WASM", &set_up.filter)
         .env("WEIR_ENVOY", &set_up.envoy)
         .env("WEIR_BIN_DIR", workspace.target.join("debug"));
+    if let Some(folder) = &set_up.guest {
+        command.env("WEIR_GUEST_DIR", folder);
+    }
+    if let Some(java) = &set_up.java {
+        command
+            .env("WEIR_EVENTS_AGENT", &java.events_agent)
+            .env("WEIR_SEARCH_NODE", &java.search_node);
+    }
     if stream(&mut command, &mut io::stdout(), counts)? {
         return Ok(());
     }

@@ -34,6 +34,10 @@ pub(super) enum Kind {
     Wheel(Wheel),
     /// A program that is built from a Go module of this repository.
     Go(Go),
+    /// Debian packages, unpacked and not installed.
+    Debian(Debian),
+    /// A Java program of this repository that Maven builds.
+    Maven(Maven),
 }
 
 #[derive(Debug, Deserialize)]
@@ -61,6 +65,15 @@ pub(super) struct Build {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
+pub(super) struct Maven {
+    /// As its `pom.xml` says.
+    pub(super) version: String,
+    /// The folder of its `pom.xml` in this repository.
+    pub(super) project: PathBuf,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Go {
     /// Of what the module is there for; its `go.mod` requires it.
     pub(super) version: String,
@@ -68,6 +81,28 @@ pub(super) struct Go {
     pub(super) module: PathBuf,
     /// What is built: `.` or a package that the module requires.
     pub(super) package: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Debian {
+    /// The release that the packages are known to work in.
+    pub(super) version: String,
+    /// `<os>-<arch>`, in the words of `std::env::consts`.
+    pub(super) platform: String,
+    #[serde(rename = "package")]
+    pub(super) packages: Vec<Package>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Package {
+    pub(super) name: String,
+    /// How its version begins: the mirrors of a release keep only the newest repair of each.
+    pub(super) version: String,
+    /// Whether those of its dependencies come along that the machine does not have. Without, only
+    /// those do that must have its very version, as what a metapackage stands for.
+    pub(super) dependencies: bool,
 }
 
 impl Pins {
@@ -95,6 +130,8 @@ impl Pins {
                 Kind::RustTarget => Ok(()),
                 Kind::Wheel(wheel) => wheel.check(),
                 Kind::Go(go) => go.check(),
+                Kind::Maven(maven) => maven.check(),
+                Kind::Debian(debian) => debian.check(),
             };
             checked.with_context(|| format!("tool `{}`", tool.name))?;
         }
@@ -124,6 +161,22 @@ impl Wheel {
     }
 }
 
+impl Maven {
+    fn check(&self) -> Result<()> {
+        ensure!(
+            is_one_file_name(&self.version),
+            "version `{}` is not plain",
+            self.version
+        );
+        ensure!(
+            stays_inside(&self.project),
+            "project `{}` is not a folder inside the repository",
+            self.project.display()
+        );
+        Ok(())
+    }
+}
+
 impl Go {
     fn check(&self) -> Result<()> {
         ensure!(
@@ -144,6 +197,34 @@ impl Go {
         );
         Ok(())
     }
+}
+
+impl Debian {
+    fn check(&self) -> Result<()> {
+        ensure!(
+            is_one_file_name(&self.version),
+            "version `{}` is not plain",
+            self.version
+        );
+        ensure!(!self.packages.is_empty(), "there is no [[tool.package]]");
+        for Package { name, version, .. } in &self.packages {
+            // It is a word of a command.
+            ensure!(
+                is_package_name(name),
+                "package `{name}` is not a name of Debian's"
+            );
+            ensure!(!version.is_empty(), "package `{name}` has an empty version");
+        }
+        Ok(())
+    }
+}
+
+/// Debian policy, section 5.6.1.
+pub(super) fn is_package_name(name: &str) -> bool {
+    name.starts_with(|first: char| first.is_ascii_lowercase() || first.is_ascii_digit())
+        && name
+            .bytes()
+            .all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'+' | b'-' | b'.'))
 }
 
 fn stays_inside(path: &Path) -> bool {
@@ -212,6 +293,22 @@ mod tests {
         );
         let refused = refusal(&go("deploy/tools/epp", "-toolexec=sh"));
         assert!(refused.contains("is not a package"), "{refused}");
+    }
+
+    #[test]
+    fn a_debian_package_has_a_name_that_cannot_be_a_flag() {
+        let debian = |name: &str, version: &str| {
+            format!(
+                "[[tool]]\nname = \"guest\"\nkind = \"debian\"\nversion = \"12\"\n\
+                 platform = \"linux-x86_64\"\n[[tool.package]]\nname = \"{name}\"\n\
+                 version = \"{version}\"\ndependencies = false"
+            )
+        };
+        assert!(Pins::parse(&debian("linux-image-cloud-amd64", "6.1.")).is_ok());
+        let refused = refusal(&debian("-oDir::Bin::dpkg=sh", "6.1."));
+        assert!(refused.contains("not a name of Debian's"), "{refused}");
+        let refused = refusal(&debian("busybox-static", ""));
+        assert!(refused.contains("empty version"), "{refused}");
     }
 
     #[test]

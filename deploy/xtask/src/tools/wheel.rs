@@ -11,6 +11,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, anyhow};
 
 use crate::tools::pins::{Build, Wheel};
+use crate::tools::temporary::Temporary;
 use weir_stage::command::Run;
 
 /// The Python that fetches and unpacks, as the words of a command.
@@ -156,23 +157,6 @@ fn make_executable(file: &Path) -> Result<()> {
 #[cfg(not(unix))]
 fn make_executable(_: &Path) -> Result<()> {
     Ok(())
-}
-
-/// A folder in the cache that goes away with the value.
-struct Temporary(PathBuf);
-
-impl Temporary {
-    fn new(cache: &Path, name: &str) -> Result<Self> {
-        let folder = cache.join(format!(".{name}-{}", std::process::id()));
-        fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
-        Ok(Self(folder))
-    }
-}
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }
 
 #[cfg(test)]

@@ -7,10 +7,10 @@
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
-use super::project::normal;
 use super::published::{Row, Rows};
 use super::{Experiment, Params};
 use crate::Ended;
+use crate::draws::normal;
 use crate::scenario::Impossible;
 use crate::tally::Tally;
 

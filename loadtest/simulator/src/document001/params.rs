@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Every number that the text does not give, in one place.
 
+use crate::params::params;
+
 /// Requests of 24 hours (section 8.1.1).
 pub(super) const REQUESTS: f64 = 2_879_676.0;
 /// Of the web backend's requests, those that need the end of an earlier one (section 7.4.7).
@@ -10,63 +12,10 @@ pub(super) const HOSTS: usize = 14;
 /// Of them preemptible in production (section 7.4.4).
 pub(super) const PREEMPTIBLE: usize = 10;
 
-/// Why a parameter cannot be set.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[allow(missing_docs)]
-pub enum UnknownParam {
-    #[error("{0:?}: no such parameter; there are {all}", all = Params::NAMES.join(", "))]
-    Name(String),
-    #[error("{0}: {1} is not a number above 0")]
-    Value(String, f64),
-}
-
-macro_rules! params {
-    ($($(#[doc = $doc:literal])+ $name:ident: $value:expr,)+) => {
-        /// Our assumptions: the text says that these things are so, not by how much. Those that
-        /// [`super::fit`] moves are fitted to the production rows of tables 4 and 5.
-        #[derive(Debug, Clone, PartialEq)]
-        pub struct Params {
-            $($(#[doc = $doc])+ pub $name: f64,)+
-        }
-
-        impl Default for Params {
-            fn default() -> Self {
-                Self { $($name: $value,)+ }
-            }
-        }
-
-        impl Params {
-            /// Of all parameters.
-            pub const NAMES: &[&str] = &[$(stringify!($name)),+];
-
-            /// The parameter of this name.
-            #[must_use]
-            pub fn get(&self, name: &str) -> Option<f64> {
-                match name {
-                    $(stringify!($name) => Some(self.$name),)+
-                    _ => None,
-                }
-            }
-
-            /// Sets the parameter of this name.
-            ///
-            /// # Errors
-            /// There is none, or the value is not a number above 0.
-            pub fn set(&mut self, name: &str, value: f64) -> Result<(), UnknownParam> {
-                if !(value.is_finite() && value > 0.0) {
-                    return Err(UnknownParam::Value(name.to_owned(), value));
-                }
-                match name {
-                    $(stringify!($name) => self.$name = value,)+
-                    _ => return Err(UnknownParam::Name(name.to_owned())),
-                }
-                Ok(())
-            }
-        }
-    };
-}
-
 params! {
+    /// Our assumptions: the text says that these things are so, not by how much. Those that
+    /// [`super::fit`] moves are fitted to the production rows of tables 4 and 5.
+    Params;
     /// Share of the requests with priority high.
     high_share: 0.3,
     /// Bytes of the median project's data.

@@ -5,6 +5,7 @@ use rand::RngExt;
 use rand::rngs::SmallRng;
 
 use super::Params;
+use crate::draws::normal;
 
 const DAY: f64 = 86_400.0;
 
@@ -72,14 +73,4 @@ pub(super) fn draw(params: &Params, requests: f64, rng: &mut SmallRng) -> Vec<Pr
         projects.push(project);
     }
     projects
-}
-
-/// Standard normal (Box and Muller, 1958).
-pub(super) fn normal(rng: &mut SmallRng) -> f64 {
-    let radius = (-2.0 * (1.0 - rng.random::<f64>()).ln()).sqrt();
-    radius * (std::f64::consts::TAU * rng.random::<f64>()).cos()
-}
-
-pub(super) fn exponential(mean: f64, rng: &mut SmallRng) -> f64 {
-    -mean * (1.0 - rng.random::<f64>()).ln()
 }

@@ -13,8 +13,9 @@ use rand::{RngExt, SeedableRng};
 
 use super::Params;
 use super::params::{DEPENDENT, REQUESTS};
-use super::project::{self, Project, exponential, normal};
+use super::project::{self, Project};
 use crate::agenda::Agenda;
+use crate::draws::{exponential, normal};
 use crate::workload::{HIGH, Job, Key, LOW, Work};
 
 const DAY: f64 = 86_400.0;

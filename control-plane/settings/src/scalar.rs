@@ -22,7 +22,7 @@ const SIZE: [(&str, f64); 7] = [
 ];
 
 /// `1s`, `500ms`, `1.5m`. The error is the reason.
-pub(super) fn duration(text: &str) -> Result<Duration, String> {
+pub fn duration(text: &str) -> Result<Duration, String> {
     let seconds = quantity(text, &TIME).ok_or_else(|| {
         format!("{text:?} is not a duration; write a number and us, ms, s, m or h, as in 500ms")
     })?;
@@ -30,7 +30,7 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
 }
 
 /// `4MiB`, `64KiB`, `100B`. The error is the reason.
-pub(super) fn size(text: &str) -> Result<usize, String> {
+pub fn size(text: &str) -> Result<usize, String> {
     let bytes = quantity(text, &SIZE).ok_or_else(|| {
         format!(
             "{text:?} is not a size; write a number and B, KiB, MiB, GiB, kB, MB or GB, as in 4MiB"
@@ -39,7 +39,8 @@ pub(super) fn size(text: &str) -> Result<usize, String> {
     Ok(bytes as usize)
 }
 
-fn quantity(text: &str, units: &[(&str, f64)]) -> Option<f64> {
+/// A number and one of the units, each with what it stands for.
+pub fn quantity(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
     let (number, unit) = text.split_at(digits);
     let unit = unit.trim_start();

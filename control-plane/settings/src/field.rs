@@ -7,15 +7,16 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::config::Error;
-use crate::config::scalar::{self, show_duration, show_size};
-use crate::config::written::Text;
+use crate::error::Error;
+use crate::scalar::{self, show_duration, show_size};
+use crate::written::Text;
 
-type Value = Option<Text>;
+/// A scalar that may be left out.
+pub type Value = Option<Text>;
 
 /// Where in which file a group of fields is.
-#[derive(Clone)]
-pub(super) struct Scope<'a> {
+#[derive(Clone, Debug)]
+pub struct Scope<'a> {
     file: &'a Path,
     /// With a dot behind it, if not empty.
     prefix: String,
@@ -24,7 +25,8 @@ pub(super) struct Scope<'a> {
 }
 
 impl<'a> Scope<'a> {
-    pub(super) fn root(file: &'a Path) -> Self {
+    /// The whole file.
+    pub fn root(file: &'a Path) -> Self {
         Self {
             file,
             prefix: String::new(),
@@ -32,11 +34,13 @@ impl<'a> Scope<'a> {
         }
     }
 
-    pub(super) fn file(&self) -> &'a Path {
+    /// The file as named.
+    pub fn file(&self) -> &'a Path {
         self.file
     }
 
-    pub(super) fn section(&self, name: &str) -> Self {
+    /// A group of fields in this one.
+    pub fn section(&self, name: &str) -> Self {
         Self {
             file: self.file,
             prefix: format!("{}{name}.", self.prefix),
@@ -45,7 +49,7 @@ impl<'a> Scope<'a> {
     }
 
     /// An entry of the list that this scope is.
-    pub(super) fn item(&self, index: usize) -> Self {
+    pub fn item(&self, index: usize) -> Self {
         let prefix = format!("{}[{index}].", self.prefix.trim_end_matches('.'));
         Self {
             file: self.file,
@@ -54,14 +58,16 @@ impl<'a> Scope<'a> {
         }
     }
 
-    pub(super) fn at(&self, line: u64) -> Self {
+    /// The same, beginning at this line.
+    pub fn at(&self, line: u64) -> Self {
         Self {
             line,
             ..self.clone()
         }
     }
 
-    pub(super) fn refuse(&self, value: &Value, field: &str, reason: impl Display) -> Error {
+    /// What is wrong with a field; an empty name stands for the group itself.
+    pub fn refuse(&self, value: &Value, field: &str, reason: impl Display) -> Error {
         let field = format!("{}{field}", self.prefix);
         Error {
             file: self.file.to_owned(),
@@ -73,7 +79,8 @@ impl<'a> Scope<'a> {
         }
     }
 
-    fn parse<T>(
+    /// What `parse` makes of the text, or the default where there is none.
+    pub fn parse<T>(
         &self,
         value: &Value,
         field: &str,
@@ -86,7 +93,8 @@ impl<'a> Scope<'a> {
         parse(&text.value).map_err(|reason| self.refuse(value, field, reason))
     }
 
-    pub(super) fn duration(
+    /// A number with a unit of time.
+    pub fn duration(
         &self,
         value: &Value,
         field: &str,
@@ -99,7 +107,8 @@ impl<'a> Scope<'a> {
         })
     }
 
-    pub(super) fn size(
+    /// A number with a unit of size.
+    pub fn size(
         &self,
         value: &Value,
         field: &str,
@@ -111,7 +120,8 @@ impl<'a> Scope<'a> {
         })
     }
 
-    pub(super) fn whole(
+    /// A whole number.
+    pub fn whole(
         &self,
         value: &Value,
         field: &str,
@@ -126,7 +136,8 @@ impl<'a> Scope<'a> {
         })
     }
 
-    pub(super) fn share(
+    /// Any number.
+    pub fn share(
         &self,
         value: &Value,
         field: &str,
@@ -141,7 +152,8 @@ impl<'a> Scope<'a> {
         })
     }
 
-    pub(super) fn boolean(&self, value: &Value, field: &str, default: bool) -> Result<bool, Error> {
+    /// `true` or `false`.
+    pub fn boolean(&self, value: &Value, field: &str, default: bool) -> Result<bool, Error> {
         self.parse(value, field, default, |text| match text {
             "true" => Ok(true),
             "false" => Ok(false),
@@ -150,7 +162,7 @@ impl<'a> Scope<'a> {
     }
 
     /// One of the names.
-    pub(super) fn choice<T: Copy>(
+    pub fn choice<T: Copy>(
         &self,
         value: &Value,
         field: &str,
@@ -167,19 +179,14 @@ impl<'a> Scope<'a> {
     }
 
     /// An address; port 0 takes any free port.
-    pub(super) fn address(
-        &self,
-        value: &Value,
-        field: &str,
-        default: &str,
-    ) -> Result<SocketAddr, Error> {
+    pub fn address(&self, value: &Value, field: &str, default: &str) -> Result<SocketAddr, Error> {
         let text = value.as_ref().map_or(default, |text| &text.value);
         text.parse()
             .map_err(|_| self.refuse(value, field, format!("{text:?} is not ip:port")))
     }
 
     /// An address in the one spelling that every part of Weir uses.
-    pub(super) fn host_address(&self, value: &Value, field: &str) -> Result<String, Error> {
+    pub fn host_address(&self, value: &Value, field: &str) -> Result<String, Error> {
         let Some(text) = value else {
             return Err(self.refuse(value, field, "required; ip:port"));
         };
@@ -202,7 +209,7 @@ impl<'a> Scope<'a> {
     }
 
     /// Text for which `fits` holds.
-    pub(super) fn text(
+    pub fn text(
         &self,
         value: &Value,
         field: &str,

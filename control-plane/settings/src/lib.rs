@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Configuration files, for every program of Weir that has one.
+//!
+//! ```text
+//!  file ── yaml (shapes, text, lines) ── Scope (names, defaults, ranges) ──> values, Error { file, line, field, reason }
+//! ```
+
+mod error;
+mod field;
+mod scalar;
+mod written;
+
+pub use error::Error;
+pub use field::{Scope, Value};
+pub use scalar::{duration, quantity, show_duration, show_size, size};
+pub use written::{Text, yaml};

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The governor's planner, told what its sensors would see.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use weir_governor::frequency::Policy;
+use weir_governor::plan::{Node, NodeCore, Plan, Planner};
+use weir_governor::sensed::{Core as Seen, Finished, Nanos, Sensed, Tail};
+
+use super::chip::Chip;
+use super::core::Core;
+use super::machine::HOT;
+
+/// The 99th percentile is that of so much time: as a sidecar would report it.
+const WINDOW_NS: u64 = 30_000_000_000;
+/// And is taken anew so often.
+const EVERY_NS: u64 = 1_000_000_000;
+
+#[derive(Debug)]
+pub(super) struct Governing {
+    planner: Planner,
+    sensed: Sensed,
+    plan: Plan,
+    /// The next tick.
+    pub(super) due: u64,
+    /// The last one.
+    last: u64,
+    /// Time of the answer and latency.
+    answers: VecDeque<(u64, u64)>,
+    tail_due: u64,
+}
+
+impl Governing {
+    pub(super) fn new(chip: &Chip, cores: usize, policy: Policy, period: Duration) -> Self {
+        let core = |number| NodeCore {
+            number,
+            range: chip.range(),
+        };
+        let cores = (0..cores as u32).map(core).collect();
+        Self {
+            planner: Planner::new(Node { cores }, policy, period),
+            sensed: Sensed::default(),
+            plan: Plan::default(),
+            due: 0,
+            last: 0,
+            answers: VecDeque::new(),
+            tail_due: EVERY_NS,
+        }
+    }
+
+    pub(super) fn answered(&mut self, now: u64, asked: u64) {
+        self.answers.push_back((now, now - asked));
+    }
+
+    pub(super) fn finished(&mut self, core: usize, took_ns: u64) {
+        self.sensed.finished.push(Finished {
+            function: HOT,
+            core,
+            took: Duration::from_nanos(took_ns),
+        });
+    }
+
+    /// One tick: the accounts of the cores are up to `now`.
+    pub(super) fn tick(&mut self, chip: &Chip, cores: &mut [Core], now: u64) {
+        let passed = (now - self.last).max(1);
+        self.last = now;
+        self.sensed.now = Nanos(now);
+        self.sensed.cores.clear();
+        self.sensed.cores.extend(cores.iter_mut().map(|core| {
+            let mut seen = Seen {
+                online: true,
+                busy: core.busy_ns as f64 / passed as f64,
+                ..Seen::default()
+            };
+            core.busy_ns = 0;
+            if let Some(since) = core.hot {
+                seen.hot.enter(HOT, Nanos(since));
+            }
+            seen
+        }));
+        if now >= self.tail_due {
+            self.tail_due = now + EVERY_NS;
+            self.sensed.tail = self.tail(now);
+        }
+        self.planner.plan(&self.sensed, &mut self.plan);
+        self.sensed.finished.clear();
+        for (core, setting) in cores.iter_mut().zip(&self.plan.cores) {
+            core.set(chip.step(setting.frequency));
+        }
+        let sleep = u64::try_from(self.plan.sleep.as_nanos()).unwrap_or(u64::MAX);
+        self.due = now.saturating_add(sleep.max(1));
+    }
+
+    fn tail(&mut self, now: u64) -> Option<Tail> {
+        while self
+            .answers
+            .front()
+            .is_some_and(|(at, _)| at + WINDOW_NS < now)
+        {
+            self.answers.pop_front();
+        }
+        let at = Nanos(self.answers.back()?.0);
+        let mut latencies: Vec<u64> = self.answers.iter().map(|(_, latency)| *latency).collect();
+        let rank = (latencies.len() * 99).div_ceil(100) - 1;
+        let (_, latency, _) = latencies.select_nth_unstable(rank);
+        Some(Tail {
+            latency: Duration::from_nanos(*latency),
+            requests: self.answers.len() as u64,
+            at,
+        })
+    }
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.weir.events;
+
+import java.io.File;
+import java.lang.instrument.Instrumentation;
+import java.util.jar.JarFile;
+
+/**
+ * Where the JVM starts the agent. Whatever goes wrong here is said on stderr, and the program runs.
+ *
+ * <p>This class alone is loaded by the system class loader. It puts the agent's own jar on the search path of the
+ * bootstrap loader before any other class of the agent is used, so that {@link Events} is one class that every class
+ * loader of the program sees, whichever parents it has.
+ */
+public final class Agent {
+    private Agent() {}
+
+    /** Called by the JVM before the program's {@code main}. */
+    public static void premain(String arguments, Instrumentation instrumentation) {
+        try {
+            File jar = new File(Agent.class.getProtectionDomain().getCodeSource().getLocation().toURI());
+            instrumentation.appendToBootstrapClassLoaderSearch(new JarFile(jar));
+            Start.start(arguments, instrumentation);
+        } catch (Throwable failure) {
+            System.err.println("weir-events: not active: " + failure);
+        }
+    }
+}

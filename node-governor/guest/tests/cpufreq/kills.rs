@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Programs and governors that are killed and started again: no core stays fast.
+
+use std::env;
+
+use anyhow::{Context, Result};
+use weir_guest::Guest;
+
+use crate::stage::Scenario;
+use crate::{governor, hot};
+
+pub(crate) const SCENARIOS: &[Scenario] = &[(
+    "whoever_is_killed_and_started_again_no_core_stays_fast",
+    rounds,
+)];
+
+/// `WEIR_GUEST_ROUNDS` is for more of them.
+const ROUNDS: u64 = 8;
+
+const CONFIGURATION: &str = "policy: { three_state: { threshold: 100ms } }";
+
+/// Who is killed in a round.
+#[derive(Debug)]
+enum Victim {
+    Program,
+    Governor,
+    Both,
+}
+
+fn rounds(guest: &mut Guest) -> Result<()> {
+    let found = guest.cores()?;
+    governor::start(guest, CONFIGURATION)?;
+    let rounds = env::var("WEIR_GUEST_ROUNDS").map_or(Ok(ROUNDS), |rounds| rounds.parse())?;
+    for round in 0..rounds {
+        let dice = scatter(round);
+        let cores = [dice % 4, (dice / 4) % 4].map(|core| core as usize);
+        let victim = match (dice / 16) % 3 {
+            0 => Victim::Program,
+            1 => Victim::Governor,
+            _ => Victim::Both,
+        };
+        play(guest, cores, &victim, (dice / 64) % 200)
+            .with_context(|| format!("round {round}: {victim:?} killed, hot on {cores:?}"))?;
+    }
+    governor::stop(guest, "TERM")?;
+    for (number, core) in guest.cores()? {
+        assert_eq!(core.governor, found[&number].governor, "core {number}");
+    }
+    Ok(())
+}
+
+/// The victim is killed so many milliseconds after the program has begun to start.
+fn play(guest: &mut Guest, cores: [usize; 2], victim: &Victim, after: u64) -> Result<()> {
+    hot::together(guest, cores)?;
+    let governor = "kill -9 $(cat /run/governor.pid)";
+    let program = "killall -9 weir-events-play";
+    let kill = match victim {
+        Victim::Program => program.to_owned(),
+        Victim::Governor => governor.to_owned(),
+        Victim::Both => format!("{governor}; {program}"),
+    };
+    guest.sh(&format!("usleep {}\n{kill}", after * 1000))?;
+    if !matches!(victim, Victim::Program) {
+        guest.wait_until("[ -s /run/governor.code ]")?;
+        governor::start(guest, CONFIGURATION)?;
+    }
+    if matches!(victim, Victim::Governor) {
+        // The new one takes over what goes on.
+        for core in cores {
+            hot::wait_for_khz(guest, core, 2_600_000)?;
+        }
+        hot::kill(guest)?;
+    }
+    for core in 0..4 {
+        hot::wait_for_khz(guest, core, 1_000_000)?;
+    }
+    assert_eq!(guest.registers_khz()?, [1_000_000; 4]);
+    Ok(())
+}
+
+/// Numbers that look like dice and are the same in every run: SplitMix64's finaliser.
+fn scatter(round: u64) -> u64 {
+    let mut mixed = round.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^ (mixed >> 31)
+}

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+//! From the plan to the kernel's files: written on change only, remembered before, put back at the end.
+//!
+//! ```text
+//!            take                    write fails, or another wrote: rest 1 s, 2 s, ... 60 s
+//!  found ───────────> ours ────────────────────────────────────────────────> resting ── take ──> ours
+//!    ^                 │ │  its cores go offline                               │
+//!    └── restore ──────┘ └────────────────────> gone ── they are back ── take ─┘
+//! ```
+
+pub mod cpufreq;
+mod domain;
+pub mod found;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tracing::{error, info, warn};
+
+use crate::frequency::Khz;
+use crate::plan::{Node, NodeCore, Plan};
+use crate::root::Root;
+use crate::sensed::Nanos;
+pub use cpufreq::Driver;
+use cpufreq::Files;
+use domain::Domain;
+use found::{Found, State};
+
+/// What is written is read back this often.
+pub const LOOK: Duration = Duration::from_secs(1);
+
+/// Why the cores are not governed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The kernel offers no files to write.
+    #[error("{}: {source}; see weir-governor check", path.display())]
+    NoCpufreq {
+        /// That was looked for.
+        path: PathBuf,
+        /// From the system.
+        source: std::io::Error,
+    },
+    /// A core that was asked for cannot be governed.
+    #[error("cpu{core}: {reason}")]
+    Core {
+        /// Its number.
+        core: u32,
+        /// Why not.
+        reason: String,
+    },
+    /// A file of cpufreq cannot be read or written.
+    #[error("{policy}: {source}")]
+    Policy {
+        /// `policy3`
+        policy: String,
+        /// Names the file.
+        source: std::io::Error,
+    },
+    /// The state directory cannot be used.
+    #[error("{}: {source}", path.display())]
+    State {
+        /// The file.
+        path: PathBuf,
+        /// From the system.
+        source: std::io::Error,
+    },
+    /// Another governor is running.
+    #[error("{}: held by process {pid}, which governs already", folder.display())]
+    Held {
+        /// The state directory.
+        folder: PathBuf,
+        /// As the holder wrote it.
+        pid: String,
+    },
+}
+
+/// How a core is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Status {
+    /// Plans are followed there.
+    pub governed: bool,
+    /// It has cores online.
+    pub online: bool,
+    /// What was last written; none where nothing holds.
+    pub khz: Option<Khz>,
+    /// Frequencies written.
+    pub writes: u64,
+    /// Writes that failed.
+    pub write_errors: u64,
+    /// Times that another's value stood where ours should be.
+    pub foreign_writes: u64,
+}
+
+/// The cores, while they are ours. Puts back what it found when it goes out of scope.
+#[derive(Debug)]
+pub struct Apply {
+    state: State,
+    domains: Vec<Domain>,
+    node: Node,
+    online: Vec<bool>,
+}
+
+impl Apply {
+    /// Reads what there is, without changing it; but first it puts back what a killed run has left.
+    pub fn find(
+        root: &Root,
+        state: &Path,
+        cores: Option<&[u32]>,
+        driver: Option<Driver>,
+    ) -> Result<Apply, Error> {
+        let mut state = State::take(state, root)?;
+        for (name, error) in put_back(&mut state, root)? {
+            warn!(policy = name, %error, "left by a former run, and not put back");
+        }
+        let mut domains = Vec::new();
+        let mut node = Node { cores: Vec::new() };
+        for files in policies(root, cores)? {
+            let name = files.name.clone();
+            let failed = |source| Error::Policy {
+                policy: name.clone(),
+                source,
+            };
+            let driver = driver.map_or_else(|| files.offers(), Ok).map_err(failed)?;
+            let settings = files.settings().map_err(failed)?;
+            let found = state.found().get(&files.name).cloned();
+            let found = found.unwrap_or(Found { driver, settings });
+            let range = files.range(&found.settings).map_err(failed)?;
+            for number in files.online() {
+                node.cores.push(NodeCore {
+                    number,
+                    range: range.clone(),
+                });
+            }
+            domains.push((files, found));
+        }
+        node.cores.sort_by_key(|core| core.number);
+        let domains = domains.into_iter().map(|(files, found)| {
+            let own = files.online();
+            let position = |number| node.cores.iter().position(|core| core.number == number);
+            Domain::new(files, found, own.into_iter().filter_map(position).collect())
+        });
+        Ok(Apply {
+            state,
+            domains: domains.collect(),
+            online: vec![true; node.cores.len()],
+            node,
+        })
+    }
+
+    /// The cores that can be planned for.
+    pub fn node(&self) -> &Node {
+        &self.node
+    }
+
+    /// From here on the cores are ours. What was found is on disk before the first write; a core that cannot be
+    /// taken is an error, and those before it are put back.
+    pub fn take(&mut self) -> Result<(), Error> {
+        let found = self.domains.iter().map(|domain| {
+            let name = domain.files().name.clone();
+            (name, domain.found().clone())
+        });
+        let found: BTreeMap<String, Found> = found.collect();
+        self.state.remember(found)?;
+        for domain in &mut self.domains {
+            domain.take().map_err(|source| Error::Policy {
+                policy: domain.files().name.clone(),
+                source,
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Writes what differs from what was written before. Cores that change together get the highest of theirs.
+    pub fn apply(&mut self, plan: &Plan, now: Nanos) {
+        for domain in &mut self.domains {
+            let settings = domain.cores().iter().filter(|core| self.online[**core]);
+            let wanted = settings
+                .filter_map(|core| plan.cores.get(*core))
+                .map(|s| s.frequency);
+            if let Some(wanted) = wanted.max() {
+                domain.set(wanted, now);
+            }
+        }
+    }
+
+    /// Every [`LOOK`]: which cores are there, and whether what was written holds.
+    pub fn look(&mut self, now: Nanos) {
+        for domain in &mut self.domains {
+            let online = domain.look(now);
+            for core in domain.cores() {
+                self.online[*core] = online.contains(&self.node.cores[*core].number);
+            }
+        }
+    }
+
+    /// Of each core of the node, in its order.
+    pub fn status(&self, core: usize) -> Status {
+        let of = |domain: &&Domain| domain.cores().contains(&core);
+        let status = self.domains.iter().find(of).map(Domain::status);
+        Status {
+            online: self.online.get(core).copied().unwrap_or_default(),
+            ..status.unwrap_or_default()
+        }
+    }
+}
+
+impl Drop for Apply {
+    fn drop(&mut self) {
+        // Files that are open for writing are closed first.
+        for domain in &mut self.domains {
+            domain.let_go();
+        }
+        let (mut back, mut left) = (0, 0);
+        for domain in &self.domains {
+            let name = &domain.files().name;
+            if !self.state.found().contains_key(name) {
+                continue;
+            }
+            let restored = domain.restore().map_err(|error| error.to_string());
+            match restored.and_then(|()| self.state.forget(name).map_err(|e| e.to_string())) {
+                Ok(()) => back += 1,
+                Err(error) => {
+                    left += 1;
+                    error!(
+                        policy = name,
+                        error, "not put back; try weir-governor restore"
+                    );
+                }
+            }
+        }
+        if back + left > 0 {
+            info!(back, left, "put back as found");
+        }
+    }
+}
+
+/// Those with the wanted cores, each whole.
+fn policies(root: &Root, cores: Option<&[u32]>) -> Result<Vec<Files>, Error> {
+    let path = root.path("sys/devices/system/cpu/cpufreq");
+    let all = Files::all(root).map_err(|source| Error::NoCpufreq {
+        path: path.clone(),
+        source,
+    })?;
+    let mut wanted = Vec::new();
+    let mut missing: Vec<u32> = cores.unwrap_or_default().to_vec();
+    for files in all {
+        let own = files.online();
+        missing.retain(|core| !own.contains(core));
+        let is_wanted = |core: &u32| cores.is_none_or(|cores| cores.contains(core));
+        let Some(first) = own.iter().copied().find(is_wanted) else {
+            continue;
+        };
+        if let Some(other) = own.iter().copied().find(|core| !is_wanted(core)) {
+            let reason =
+                format!("changes together with cpu{other}: cores must name both or neither");
+            return Err(Error::Core {
+                core: first,
+                reason,
+            });
+        }
+        wanted.push(files);
+    }
+    if let Some(core) = missing.first() {
+        let reason = "named in cores, but offline or without cpufreq".to_owned();
+        return Err(Error::Core {
+            core: *core,
+            reason,
+        });
+    }
+    if wanted.is_empty() {
+        let source = std::io::Error::other("no core is online with it");
+        return Err(Error::NoCpufreq { path, source });
+    }
+    Ok(wanted)
+}
+
+/// Puts back what a run has left that was killed; nothing where none was. What could not be put back is told,
+/// and remembered still.
+pub fn restore(root: &Root, state: &Path) -> Result<Vec<(String, std::io::Error)>, Error> {
+    put_back(&mut State::take(state, root)?, root)
+}
+
+fn put_back(state: &mut State, root: &Root) -> Result<Vec<(String, std::io::Error)>, Error> {
+    let mut left = Vec::new();
+    for (name, found) in state.found().clone() {
+        match Files::named(root, &name).restore(found.driver, &found.settings) {
+            Ok(()) => {
+                info!(policy = name, "as a former run found it");
+                state.forget(&name)?;
+            }
+            Err(error) => left.push((name, error)),
+        }
+    }
+    Ok(left)
+}

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One policy of the kernel in our hands: cores that change together.
+
+use std::fs::File;
+use std::io;
+use std::time::Duration;
+
+use tracing::{info, warn};
+
+use super::Status;
+use super::cpufreq::{Driver, Files, put};
+use super::found::Found;
+use crate::frequency::Khz;
+use crate::sensed::Nanos;
+
+/// After the first trouble; each further one doubles it ...
+const SHORTEST_REST: Duration = Duration::from_secs(1);
+/// ... up to this: a daemon that insists is met once a minute. As long without trouble, and it begins anew.
+const LONGEST_REST: Duration = Duration::from_secs(60);
+
+/// Cores that change together.
+#[derive(Debug)]
+pub(super) struct Domain {
+    files: Files,
+    found: Found,
+    /// Positions in the node.
+    cores: Vec<usize>,
+    hold: Hold,
+    /// If there is trouble now.
+    next_rest: Duration,
+    /// When the last trouble was.
+    troubled: Nanos,
+    status: Status,
+}
+
+#[derive(Debug)]
+enum Hold {
+    /// Nothing of ours is there.
+    Free,
+    Ours(Ours),
+    Resting {
+        until: Nanos,
+    },
+    /// No core of it is online.
+    Gone,
+}
+
+#[derive(Debug)]
+struct Ours {
+    handles: Handles,
+    /// None: nothing yet since it was taken.
+    wrote: Option<Khz>,
+}
+
+/// Kept open, so that a write is one call.
+#[derive(Debug)]
+enum Handles {
+    Userspace {
+        setspeed: File,
+    },
+    Clamp {
+        min: File,
+        max: File,
+        /// Before anything is written.
+        highest: u32,
+    },
+}
+
+impl Domain {
+    pub(super) fn new(files: Files, found: Found, cores: Vec<usize>) -> Self {
+        Self {
+            files,
+            found,
+            cores,
+            hold: Hold::Free,
+            next_rest: SHORTEST_REST,
+            troubled: Nanos::default(),
+            status: Status::default(),
+        }
+    }
+
+    pub(super) fn files(&self) -> &Files {
+        &self.files
+    }
+
+    pub(super) fn found(&self) -> &Found {
+        &self.found
+    }
+
+    pub(super) fn cores(&self) -> &[usize] {
+        &self.cores
+    }
+
+    pub(super) fn status(&self) -> Status {
+        let (governed, khz) = match &self.hold {
+            Hold::Ours(ours) => (true, ours.wrote),
+            _ => (false, None),
+        };
+        Status {
+            governed,
+            khz,
+            ..self.status
+        }
+    }
+
+    /// Makes the files ours.
+    pub(super) fn take(&mut self) -> io::Result<()> {
+        let handles = match self.found.driver {
+            Driver::Userspace => {
+                self.files.write("scaling_governor", "userspace")?;
+                let setspeed = self.files.open("scaling_setspeed")?;
+                Handles::Userspace { setspeed }
+            }
+            Driver::Clamp => Handles::Clamp {
+                min: self.files.open("scaling_min_freq")?,
+                max: self.files.open("scaling_max_freq")?,
+                highest: self.files.settings()?.max,
+            },
+        };
+        let wrote = None;
+        self.hold = Hold::Ours(Ours { handles, wrote });
+        Ok(())
+    }
+
+    /// Writes the frequency if another was written before, and if the files are ours.
+    pub(super) fn set(&mut self, wanted: Khz, now: Nanos) {
+        if let Hold::Resting { until } = self.hold
+            && now >= until
+            && let Err(error) = self.take()
+        {
+            self.failed(&error, now);
+        }
+        let Hold::Ours(ours) = &mut self.hold else {
+            return;
+        };
+        if ours.wrote == Some(wanted) {
+            return;
+        }
+        match ours.write(wanted) {
+            Ok(()) => self.status.writes += 1,
+            Err(error) => self.failed(&error, now),
+        }
+    }
+
+    /// Which cores are online; whether what was written holds.
+    pub(super) fn look(&mut self, now: Nanos) -> Vec<u32> {
+        let online = self.files.online();
+        match (&self.hold, online.is_empty()) {
+            (Hold::Gone, false) => {
+                info!(policy = self.files.name, "cores are back");
+                if let Err(error) = self.take() {
+                    self.failed(&error, now);
+                }
+            }
+            (Hold::Gone | Hold::Free, _) => {}
+            (_, true) => self.gone(),
+            (Hold::Ours(_), false) => self.compare(now),
+            (Hold::Resting { .. }, false) => {}
+        }
+        online
+    }
+
+    /// Closes the files without putting anything back.
+    pub(super) fn let_go(&mut self) {
+        self.hold = Hold::Free;
+    }
+
+    pub(super) fn restore(&self) -> io::Result<()> {
+        self.files.restore(self.found.driver, &self.found.settings)
+    }
+
+    fn gone(&mut self) {
+        warn!(policy = self.files.name, "no core of it is online any more");
+        self.hold = Hold::Gone;
+    }
+
+    /// Whether another wrote, or the core cannot be read.
+    fn compare(&mut self, now: Nanos) {
+        let Hold::Ours(Ours {
+            wrote: Some(wrote), ..
+        }) = self.hold
+        else {
+            return;
+        };
+        match self.others(wrote) {
+            Ok(None) => {
+                if now.since(self.troubled) >= LONGEST_REST {
+                    self.next_rest = SHORTEST_REST;
+                }
+            }
+            Ok(Some(theirs)) => self.overwritten(wrote, &theirs, now),
+            Err(error) => self.failed(&error, now),
+        }
+    }
+
+    /// What another wrote, if so. Limits that the kernel itself sets (heat, power) are not another's.
+    fn others(&self, wrote: Khz) -> io::Result<Option<String>> {
+        let there = self.files.settings()?;
+        let within = (there.min..=there.max).contains(&wrote.0);
+        let holds = match self.found.driver {
+            Driver::Userspace => {
+                there.governor == "userspace" && (there.setspeed == Some(wrote.0) || !within)
+            }
+            Driver::Clamp => (there.min, there.max) == (wrote.0, wrote.0),
+        };
+        Ok((!holds).then(|| format!("{there:?}")))
+    }
+
+    fn overwritten(&mut self, wrote: Khz, theirs: &str, now: Nanos) {
+        warn!(
+            policy = self.files.name,
+            %wrote,
+            theirs,
+            rest = ?self.next_rest,
+            "another program sets this core"
+        );
+        self.status.foreign_writes += 1;
+        // What is left of ours must not outlast us; what is theirs stays.
+        if self.found.driver == Driver::Clamp
+            && let Ok(there) = self.files.settings()
+        {
+            let found = &self.found.settings;
+            if there.max == wrote.0 {
+                self.tried(self.files.write("scaling_max_freq", found.max));
+            }
+            if there.min == wrote.0 || there.max < wrote.0 {
+                self.tried(self.files.write("scaling_min_freq", found.min));
+            }
+        }
+        self.rest(now);
+    }
+
+    fn tried(&self, result: io::Result<()>) {
+        if let Err(error) = result {
+            warn!(policy = self.files.name, %error, "not put back for now");
+        }
+    }
+
+    /// A file could not be read or written: for one of three reasons.
+    fn failed(&mut self, error: &io::Error, now: Nanos) {
+        if self.files.online().is_empty() {
+            return self.gone();
+        }
+        if let Hold::Ours(Ours {
+            wrote: Some(wrote), ..
+        }) = self.hold
+            && let Ok(Some(theirs)) = self.others(wrote)
+        {
+            return self.overwritten(wrote, &theirs, now);
+        }
+        self.status.write_errors += 1;
+        warn!(policy = self.files.name, %error, rest = ?self.next_rest, "not written; as found for now");
+        self.tried(self.restore());
+        self.rest(now);
+    }
+
+    fn rest(&mut self, now: Nanos) {
+        let until = Nanos(now.0 + self.next_rest.as_nanos() as u64);
+        self.hold = Hold::Resting { until };
+        self.troubled = until;
+        self.next_rest = (self.next_rest * 2).min(LONGEST_REST);
+    }
+}
+
+impl Ours {
+    fn write(&mut self, wanted: Khz) -> io::Result<()> {
+        let text = |file: &File| put(file, format_args!("{}\n", wanted.0));
+        match &self.handles {
+            Handles::Userspace { setspeed } => text(setspeed)?,
+            // The lower limit never passes the upper.
+            Handles::Clamp { min, max, highest } => {
+                let rises = wanted.0 >= self.wrote.map_or(*highest, |khz| khz.0);
+                let (first, second) = if rises { (max, min) } else { (min, max) };
+                text(first)?;
+                text(second)?;
+            }
+        }
+        self.wrote = Some(wanted);
+        Ok(())
+    }
+}

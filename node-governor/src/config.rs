@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the governor is told, checked. Nothing after this module checks a setting again, but what depends on
+//! the machine: frequencies, against each core's table ([`Config::fits`]).
+
+mod check;
+mod frequency;
+mod written;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+pub use weir_settings::{Error, show_duration};
+
+use crate::apply::Driver;
+use crate::frequency::{Frequency, Policy, Range};
+use crate::plan::Node;
+
+/// Everything that can be set.
+#[derive(Debug)]
+pub struct Config {
+    /// Those that are governed; none: all that have cpufreq and are online at the start.
+    pub cores: Option<Vec<u32>>,
+    /// How frequencies are set; none: what the machine offers.
+    pub driver: Option<Driver>,
+    /// Between two decisions.
+    pub tick: Duration,
+    /// How frequencies are chosen.
+    pub policy: Policy,
+    /// Names of hot functions, by id; for what is shown.
+    pub functions: Vec<(u8, String)>,
+    /// Where producers tell of hot functions.
+    pub events: Events,
+    /// Hot functions of programs that cannot tell of them.
+    pub uprobes: Vec<weir_uprobe::Probe>,
+    /// Where the service's own latency is measured.
+    pub tail: Tail,
+    /// Where the admin page listens.
+    pub admin: SocketAddr,
+    /// Where it is remembered how the cores were found.
+    pub state_directory: PathBuf,
+    /// Where the policy and its frequencies were written.
+    places: Places,
+}
+
+/// The file that producers write to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Events {
+    /// Made by the governor, with its folder.
+    pub path: PathBuf,
+    /// Who may write, besides the governor's own user.
+    pub group: Option<u32>,
+    /// Threads at once.
+    pub lanes: u32,
+    /// Events of a thread that wait to be read; a power of two.
+    pub events_per_lane: u32,
+}
+
+/// The service's own latency.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tail {
+    /// Who measures it.
+    pub source: TailSource,
+    /// Of the requests, so large a share is no slower.
+    pub quantile: f64,
+    /// Requests of this time count.
+    pub window: Duration,
+}
+
+/// Who measures the service's latency.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TailSource {
+    /// The governor itself: calls of hot functions that have ended.
+    Calls,
+    /// A histogram on a page of metrics.
+    Page(Page),
+}
+
+/// A histogram, as Prometheus and Envoy show it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Page {
+    /// `ip:port`
+    pub address: SocketAddr,
+    /// Of the page.
+    pub path: String,
+    /// The histogram's name, without `_bucket`; series are those that have its labels, added up.
+    pub metric: String,
+    /// In seconds of one unit of its bounds: 1 for Prometheus, 0.001 for Envoy.
+    pub unit: f64,
+}
+
+/// Where the policy and its frequencies were written, for errors that only the machine can tell.
+#[derive(Debug)]
+struct Places {
+    /// An error without its reason.
+    policy: Error,
+    /// Those that were written and those that are defaults.
+    frequencies: Vec<(Frequency, Error)>,
+}
+
+impl Config {
+    /// Refuses frequencies that a core does not have, for the kernel would take the next and say nothing; and
+    /// what cannot be meant on these cores.
+    pub fn fits(&self, node: &Node) -> Result<(), Error> {
+        for (frequency, place) in &self.places.frequencies {
+            for core in &node.cores {
+                let Frequency::Absolute(wanted) = *frequency else {
+                    continue;
+                };
+                if has(&core.range, wanted) {
+                    continue;
+                }
+                let reason = format!(
+                    "cpu{} has no {wanted}; it has {}; a share as in 62 % takes the next above",
+                    core.number,
+                    show_range(&core.range)
+                );
+                return Err(Error {
+                    reason,
+                    ..place.clone()
+                });
+            }
+        }
+        self.means(node)
+    }
+
+    /// Refuses parameters that cannot be meant.
+    fn means(&self, node: &Node) -> Result<(), Error> {
+        self.policy.check(node).map_err(|wrong| {
+            let place = self.places.policy.clone();
+            Error {
+                field: format!("{}.{}", place.field, wrong.field),
+                reason: wrong.reason,
+                ..place
+            }
+        })
+    }
+}
+
+fn has(range: &Range, wanted: crate::frequency::Khz) -> bool {
+    (range.min..=range.max).contains(&wanted)
+        && (range.steps.is_empty() || range.steps.contains(&wanted))
+}
+
+/// `1 GHz, 1.6 GHz, 2 GHz` or `0.8 GHz to 3.4 GHz`.
+pub fn show_range(range: &Range) -> String {
+    if range.steps.is_empty() {
+        return format!("{} to {}", range.min, range.max);
+    }
+    let steps: Vec<String> = range.steps.iter().map(ToString::to_string).collect();
+    steps.join(", ")
+}
+
+/// Reads and checks the file.
+pub fn load(path: &Path) -> Result<Config, Error> {
+    let contents = std::fs::read(path).map_err(|error| Error {
+        file: path.to_owned(),
+        line: 0,
+        field: String::new(),
+        reason: format!("cannot read: {error}"),
+    })?;
+    let config = check::file(path, weir_settings::yaml(path, contents)?)?;
+    // What needs no machine to be told.
+    config.means(&Node { cores: Vec::new() })?;
+    Ok(config)
+}
+
+#[cfg(test)]
+mod tests;

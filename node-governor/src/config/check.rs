@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+//! From what was written to what is checked.
+
+mod policy;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_saphyr::Spanned;
+use weir_events::FunctionId;
+use weir_settings::{Error, Scope, Value};
+use weir_uprobe::Probe;
+
+use super::{Config, Events, Page, Tail, TailSource, frequency, written};
+use crate::apply::Driver;
+use crate::sensed::FUNCTIONS;
+
+const fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// Checks what was written in the file.
+pub(super) fn file(path: &Path, written: written::File) -> Result<Config, Error> {
+    let root = Scope::root(path);
+    let functions = functions(&written, &root)?;
+    let (policy, places) = policy::policy(&written, &functions, &root)?;
+    Ok(Config {
+        cores: cores(&written.cores, &root)?,
+        driver: root.choice(
+            &written.driver,
+            "driver",
+            None,
+            &[
+                ("auto", None),
+                ("userspace", Some(Driver::Userspace)),
+                ("clamp", Some(Driver::Clamp)),
+            ],
+        )?,
+        // That of document 002, section 4.8.
+        tick: root.duration(&written.tick, "tick", ms(50), ms(1)..=ms(10_000))?,
+        policy,
+        functions: functions.into_iter().map(|f| (f.id, f.name)).collect(),
+        events: events(&written.events, &root.section("events"))?,
+        uprobes: uprobes(&written, &root)?,
+        tail: tail(&written.tail, &root.section("tail"))?,
+        admin: admin(&written.admin, &root.section("admin"))?,
+        state_directory: directory(&written.state_directory, &root)?,
+        places,
+    })
+}
+
+/// `all`, or numbers and ranges as the kernel writes them.
+fn cores(value: &Value, root: &Scope<'_>) -> Result<Option<Vec<u32>>, Error> {
+    root.parse(value, "cores", None, |text| {
+        if text == "all" {
+            return Ok(None);
+        }
+        let list = crate::root::core_list(text)
+            .filter(|list| !list.is_empty())
+            .ok_or_else(|| format!("{text:?} is not a list of cores, as in 0-3,8; or all"))?;
+        Ok(Some(list))
+    })
+}
+
+/// A hot function as it was written.
+struct Function<'a> {
+    id: u8,
+    name: String,
+    ladder: Option<&'a [Spanned<written::Rung>]>,
+    scope: Scope<'a>,
+}
+
+fn functions<'a>(written: &'a written::File, root: &Scope<'a>) -> Result<Vec<Function<'a>>, Error> {
+    let mut functions: Vec<Function<'a>> = Vec::new();
+    for (index, function) in written.functions.iter().enumerate() {
+        let scope = root.section("functions").item(index);
+        let scope = scope.at(function.referenced.line());
+        let value = &function.value;
+        if value.id.is_none() {
+            return Err(scope.refuse(&None, "id", "required; 0 to 15, as producers give it"));
+        }
+        let id = scope.whole(&value.id, "id", 0, 0..=FUNCTIONS as u64 - 1)? as u8;
+        if functions.iter().any(|other| other.id == id) {
+            return Err(scope.refuse(&value.id, "id", format!("{id} is there already")));
+        }
+        let default = format!("function{id}");
+        let fits = |text: &str| (1..=256).contains(&text.len());
+        let name = scope.text(&value.name, "name", &default, fits, "1 to 256 bytes")?;
+        functions.push(Function {
+            id,
+            name,
+            ladder: value.ladder.as_deref(),
+            scope,
+        });
+    }
+    Ok(functions)
+}
+
+fn events(written: &written::Events, scope: &Scope<'_>) -> Result<Events, Error> {
+    let absolute = |text: &str| text.starts_with('/');
+    let path = scope.text(
+        &written.path,
+        "path",
+        weir_events::DEFAULT_RING,
+        absolute,
+        "an absolute path",
+    )?;
+    Ok(Events {
+        path: path.into(),
+        group: scope.parse(&written.group, "group", None, |text| group(text).map(Some))?,
+        lanes: scope.whole(&written.lanes, "lanes", 256, 1..=4096)? as u32,
+        events_per_lane: scope.parse(&written.events_per_lane, "events_per_lane", 256, |text| {
+            let number: u32 = text
+                .parse()
+                .map_err(|_| format!("{text:?} is not a whole number"))?;
+            match number.is_power_of_two() && (16..=65_536).contains(&number) {
+                true => Ok(number),
+                false => Err(format!("{number} is not a power of two in 16 to 65536")),
+            }
+        })?,
+    })
+}
+
+/// A group's number. Names are looked up in /etc/group alone: a statically linked governor has no other way.
+fn group(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        // It stands for no change where the kernel is told to change a group.
+        Ok(u32::MAX) => return Err(format!("{text} is no group")),
+        Ok(number) => return Ok(number),
+        Err(_) => {}
+    }
+    let groups = std::fs::read_to_string("/etc/group").unwrap_or_default();
+    let number = groups.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        (fields.next() == Some(text)).then(|| fields.nth(1)?.parse().ok())?
+    });
+    number.ok_or_else(|| format!("/etc/group has no {text:?}; a number will do, too"))
+}
+
+fn uprobes(written: &written::File, root: &Scope<'_>) -> Result<Vec<Probe>, Error> {
+    let mut probes = Vec::new();
+    for (index, uprobe) in written.uprobes.iter().enumerate() {
+        let scope = root.section("uprobes").item(index);
+        let scope = scope.at(uprobe.referenced.line());
+        let value = &uprobe.value;
+        let required = [
+            (&value.function, "function", "required; 0 to 15"),
+            (
+                &value.binary,
+                "binary",
+                "required; the program or the library",
+            ),
+            (
+                &value.symbol,
+                "symbol",
+                "required; the function's name, or 0x and its offset",
+            ),
+        ];
+        if let Some((_, field, reason)) = required.iter().find(|(value, ..)| value.is_none()) {
+            return Err(scope.refuse(&None, field, reason));
+        }
+        let absolute = |text: &str| text.starts_with('/');
+        let binary = scope.text(&value.binary, "binary", "", absolute, "an absolute path")?;
+        let any = |text: &str| !text.is_empty();
+        let function = scope.whole(&value.function, "function", 0, 0..=FUNCTIONS as u64 - 1)?;
+        let function = FunctionId::new(function as u8)
+            .ok_or_else(|| scope.refuse(&None, "function", "no such number"))?;
+        probes.push(Probe {
+            function,
+            binary: binary.into(),
+            symbol: scope.text(&value.symbol, "symbol", "", any, "a name")?,
+            process: scope.parse(&value.pid, "pid", None, |text| {
+                let pid = text.parse().map(Some);
+                pid.map_err(|_| format!("{text:?} is not a process id"))
+            })?,
+            no_unwinding: scope.boolean(&value.no_unwinding, "no_unwinding", false)?,
+        });
+    }
+    Ok(probes)
+}
+
+fn tail(written: &written::Tail, scope: &Scope<'_>) -> Result<Tail, Error> {
+    // In seconds, or in milliseconds.
+    let pages = [
+        ("calls", None),
+        ("prometheus", Some(1.0)),
+        ("envoy", Some(1e-3)),
+    ];
+    let source = match scope.choice(&written.source, "source", None, &pages)? {
+        Some(unit) => TailSource::Page(page(written, scope, unit)?),
+        None => {
+            for (value, field) in [(&written.url, "url"), (&written.metric, "metric")] {
+                if value.is_some() {
+                    let reason = "only source prometheus or envoy reads it";
+                    return Err(scope.refuse(value, field, reason));
+                }
+            }
+            TailSource::Calls
+        }
+    };
+    Ok(Tail {
+        source,
+        quantile: scope.share(&written.quantile, "quantile", 0.99, 0.5..=0.9999)?,
+        // At ten requests a second one in a hundred of them is there.
+        window: scope.duration(
+            &written.window,
+            "window",
+            ms(10_000),
+            ms(1000)..=ms(600_000),
+        )?,
+    })
+}
+
+fn page(written: &written::Tail, scope: &Scope<'_>, unit: f64) -> Result<Page, Error> {
+    let Some(url) = &written.url else {
+        return Err(scope.refuse(
+            &None,
+            "url",
+            "required; as in http://127.0.0.1:9901/stats/prometheus",
+        ));
+    };
+    let refuse = || {
+        let reason = format!("{:?} is not http://ip:port/path", url.value);
+        scope.refuse(&written.url, "url", reason)
+    };
+    let rest = url.value.strip_prefix("http://").ok_or_else(refuse)?;
+    let (address, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let address = address.parse().map_err(|_| refuse())?;
+    let path = format!("/{path}");
+    if !path.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(refuse());
+    }
+    let Some(metric) = &written.metric else {
+        return Err(scope.refuse(
+            &None,
+            "metric",
+            "required; the histogram's name, without _bucket",
+        ));
+    };
+    let (name, labels) = metric.value.split_once('{').unwrap_or((&metric.value, "}"));
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b':');
+    if name.is_empty() || !name.bytes().all(is_part) || !labels.ends_with('}') {
+        let reason = format!(
+            "{:?} is no metric's name, as in requests or requests{{code=\"200\"}}",
+            metric.value
+        );
+        return Err(scope.refuse(&written.metric, "metric", reason));
+    }
+    Ok(Page {
+        address,
+        path,
+        metric: metric.value.clone(),
+        unit,
+    })
+}
+
+fn admin(written: &written::Admin, scope: &Scope<'_>) -> Result<std::net::SocketAddr, Error> {
+    let listen = scope.address(&written.listen, "listen", "127.0.0.1:9414")?;
+    let plaintext = scope.boolean(&written.plaintext, "plaintext", false)?;
+    match listen.ip().is_loopback() || plaintext {
+        true => Ok(listen),
+        false => Err(scope.refuse(
+            &written.listen,
+            "listen",
+            "not loopback, and admin has no TLS; write plaintext: true if anyone who reaches it may read it",
+        )),
+    }
+}
+
+fn directory(value: &Value, root: &Scope<'_>) -> Result<PathBuf, Error> {
+    let absolute = |text: &str| text.starts_with('/');
+    let path = root.text(
+        value,
+        "state_directory",
+        "/run/weir",
+        absolute,
+        "an absolute path",
+    )?;
+    Ok(path.into())
+}

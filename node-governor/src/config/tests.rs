@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+use super::*;
+use crate::frequency::Khz;
+use crate::plan::NodeCore;
+
+fn said(text: &str) -> Result<Config, String> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("g.yaml");
+    std::fs::write(&path, text).unwrap();
+    let folder = format!("{}/", folder.path().display());
+    load(&path).map_err(|error| error.to_string().replace(&folder, ""))
+}
+
+#[test]
+fn every_refusal_names_file_line_field_and_reason() {
+    let cases = [
+        (
+            "policy: { three_state: {} }\nbogus: 1\n",
+            "g.yaml:2: unknown field `bogus`, expected one of cores, driver, tick, policy",
+        ),
+        ("", "g.yaml:1: policy: required"),
+        ("policy: {}\n", "g.yaml:1: policy: names no policy"),
+        (
+            "policy:\n  three_state:\n    hot: 2\n",
+            "g.yaml:3: policy.three_state.hot: \"2\" is not a frequency",
+        ),
+        (
+            "policy: { three_state: { threshold: 5 } }\n",
+            "g.yaml:1: policy.three_state.threshold: \"5\" is not a duration",
+        ),
+        (
+            "tick: 0ms\npolicy: { three_state: {} }\n",
+            "g.yaml:1: tick: 0ms is not in 1ms to 10s",
+        ),
+        (
+            "cores: 3-1\npolicy: { three_state: {} }\n",
+            "g.yaml:1: cores: \"3-1\" is not a list of cores",
+        ),
+        (
+            "driver: fast\npolicy: { three_state: {} }\n",
+            "g.yaml:1: driver: \"fast\" is unknown; one of auto, userspace, clamp",
+        ),
+        (
+            "policy: { three_state: {} }\nadmin: { listen: '0.0.0.0:1' }\n",
+            "g.yaml:2: admin.listen: not loopback",
+        ),
+        (
+            "policy: { three_state: {} }\nevents: { events_per_lane: 100 }\n",
+            "g.yaml:2: events.events_per_lane: 100 is not a power of two in 16 to 65536",
+        ),
+        (
+            "policy: { three_state: {} }\nevents: { path: here }\n",
+            "g.yaml:2: events.path: \"here\" is not an absolute path",
+        ),
+        (
+            "policy: { three_state: {} }\nevents: { group: no-such-group-here }\n",
+            "g.yaml:2: events.group: /etc/group has no \"no-such-group-here\"",
+        ),
+        (
+            "policy: { three_state: {} }\nfunctions:\n  - { id: 1 }\n  - { id: 1 }\n",
+            "g.yaml:4: functions[1].id: 1 is there already",
+        ),
+        (
+            "policy: { three_state: {} }\nfunctions:\n  - { id: 16 }\n",
+            "g.yaml:3: functions[0].id: 16 is not in 0 to 15",
+        ),
+        (
+            "policy:\n  three_state: {}\n  powersave: {}\n",
+            "g.yaml:3: policy.powersave: contradicts three_state; leave one out",
+        ),
+        (
+            "policy:\n  multi_state:\n    ladder:\n      - { after: 1s, frequency: 2 GHz }\n",
+            "g.yaml:3: policy.multi_state.ladder: must begin with a step after 0",
+        ),
+        (
+            "policy:\n  multi_state:\n    ladder:\n      - { after: 1s }\n",
+            "g.yaml:4: policy.multi_state.ladder[0].frequency: required",
+        ),
+        (
+            "policy: { iso_latency: { target: 0s } }\n",
+            "g.yaml:1: policy.iso_latency.target: must not be 0",
+        ),
+        (
+            "policy: { three_state: {} }\nfunctions:\n  - { id: 1, ladder: [] }\n",
+            "g.yaml:3: functions[0].ladder: only policy multi_state reads it",
+        ),
+        (
+            "policy: { performance: { fast: yes } }\n",
+            "g.yaml:1: unknown field `fast`",
+        ),
+        (
+            "policy: { three_state: {} }\ntail: { source: prometheus }\n",
+            "g.yaml:1: tail.url: required",
+        ),
+        (
+            "policy: { three_state: {} }\ntail: { metric: x }\n",
+            "g.yaml:2: tail.metric: only source prometheus or envoy reads it",
+        ),
+        (
+            "policy: { three_state: {} }\nuprobes:\n  - { function: 1, binary: /bin/true }\n",
+            "g.yaml:3: uprobes[0].symbol: required",
+        ),
+    ];
+    for (text, reason) in cases {
+        let error = said(text).unwrap_err();
+        assert!(error.starts_with(reason), "{text}\n{error}\n{reason}");
+    }
+    let gone = load(Path::new("/nowhere/g.yaml")).unwrap_err().to_string();
+    assert!(gone.starts_with("/nowhere/g.yaml: cannot read:"), "{gone}");
+}
+
+#[test]
+fn defaults_are_those_of_the_document() {
+    let config = said("policy: { three_state: {} }\n").unwrap();
+    assert_eq!(config.tick, Duration::from_millis(50));
+    assert_eq!(config.cores, None);
+    assert_eq!(config.admin.to_string(), "127.0.0.1:9414");
+    assert!(matches!(config.policy, Policy::ThreeState(_)));
+}
+
+#[test]
+fn every_policy_can_be_had_by_its_name_alone() {
+    for name in [
+        "performance",
+        "powersave",
+        "ondemand",
+        "two_state",
+        "three_state",
+        "multi_state",
+        "iso_latency",
+        "slow_to_fast",
+        "adaptive",
+    ] {
+        said(&format!("policy: {{ {name}: {{}} }}\n")).unwrap();
+    }
+}
+
+#[test]
+fn functions_have_ladders_of_their_own() {
+    let text = "functions:\n  - id: 3\n    name: score\n    ladder:\n      - { frequency: 50 % }\n      - { after: 20ms, frequency: 100 % }\npolicy: { multi_state: {} }\n";
+    let config = said(text).unwrap();
+    assert_eq!(config.functions, [(3, "score".to_owned())]);
+    let Policy::MultiState(policy) = config.policy else {
+        panic!("{:?}", config.policy);
+    };
+    let [(3, ladder)] = &policy.functions[..] else {
+        panic!("{policy:?}");
+    };
+    assert_eq!(ladder[1].after, Duration::from_millis(20));
+}
+
+#[test]
+fn a_frequency_that_a_core_has_not_is_refused_with_its_table() {
+    let config = said("policy:\n  three_state:\n    hot: 2.1 GHz\n").unwrap();
+    let steps: Vec<Khz> = [1_000_000, 2_000_000, 2_600_000].map(Khz).to_vec();
+    let range = Range {
+        min: steps[0],
+        max: steps[2],
+        steps,
+    };
+    let node = |range| Node {
+        cores: vec![NodeCore { number: 3, range }],
+    };
+    let error = config.fits(&node(range.clone())).unwrap_err().to_string();
+    let reason =
+        ":3: policy.three_state.hot: cpu3 has no 2.1 GHz; it has 1 GHz, 2 GHz, 2.6 GHz; a share";
+    assert!(error.contains(reason), "{error}");
+    let any = Range {
+        steps: vec![],
+        ..range.clone()
+    };
+    config.fits(&node(any)).unwrap();
+    let slow = Range {
+        max: Khz(2_000_000),
+        steps: vec![],
+        ..range
+    };
+    let error = config.fits(&node(slow)).unwrap_err().to_string();
+    assert!(error.contains("1 GHz to 2 GHz"), "{error}");
+    assert!(said("policy: { three_state: { idle: 0 %, hot: 50 %, over: 100 % } }").is_ok());
+}
+
+#[test]
+fn the_example_has_the_defaults() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("weir-governor.yaml");
+    let example = load(&path).unwrap();
+    let default = said("policy: { three_state: {} }\n").unwrap();
+    assert_eq!(example.policy, default.policy);
+    assert_eq!(example.tick, default.tick);
+    assert_eq!(example.cores, default.cores);
+    assert_eq!(example.driver, default.driver);
+    assert_eq!(example.events.path, default.events.path);
+    assert_eq!(example.events.lanes, default.events.lanes);
+    assert_eq!(
+        example.events.events_per_lane,
+        default.events.events_per_lane
+    );
+    assert_eq!(example.tail, default.tail);
+    assert_eq!(example.admin, default.admin);
+    assert_eq!(example.state_directory, default.state_directory);
+}

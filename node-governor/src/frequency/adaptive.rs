@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A schedule for each hot function that is derived from what its calls have needed so far.
+//!
+//! A call's work is what it takes at the highest frequency. A share `S(w)` of the calls is still running after the
+//! work `w`. Power is taken as `f³ + 2e³`: work by the cube law, and what a core that works takes anyway, by which
+//! the most efficient frequency is `e`. Of all frequencies by work done that bring the quantile's work to its end
+//! within the budget, the expected energy is then least at
+//!
+//! ```text
+//! f(w)³ = e³ + price / S(w)
+//! ```
+//!
+//! where the price of time is the lowest that meets the budget: frequencies of the core, found by halving. Without
+//! `e` this is PACE (Lorch and Smith, *Improving dynamic voltage scaling algorithms with PACE*, SIGMETRICS 2001):
+//! slow while most calls still run and fast for the few that turn out long.
+//!
+//! The budget follows the measured tail by an integral, so that it also makes up for other parts of a request, for
+//! time spent waiting in queues and for what the model of power and speed gets wrong. Without measurements it is a
+//! share of the target; without enough calls there is no schedule and all run at the highest frequency. Where not
+//! even that is in time, cores without calls have it too.
+//!
+//! The plan sleeps until a call needs its next step, so that light loads are looked at less often.
+
+mod progress;
+mod schedule;
+mod work;
+
+use std::time::Duration;
+
+use crate::frequency::{Choose, Frequency, Parameters, Range, Wrong, online};
+use crate::plan::{Node, NodeCore, Plan, Setting};
+use crate::sensed::{FUNCTIONS, Nanos, Sensed};
+
+use progress::Progress;
+use schedule::{Schedule, Speed, Wanted};
+use work::Works;
+
+/// The target and what is known of the machine.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Adaptive {
+    /// What the quantile of [`Tail`](crate::sensed::Tail) shall stay under. By default the second of Medeiros,
+    /// chapter 4.
+    pub target: Duration,
+    /// The frequency at which work takes least energy, and the lowest that calls get. By default a fifth of the way
+    /// up. Medeiros, observation 4, has 2.0 GHz of 1.0 to 2.6, seen with one query after the other: there a slower
+    /// core also means more time at the power that the machine takes anyway. At a given rate of queries it does not,
+    /// and the simulator's MODEL has least energy at 1.0 to 1.5 GHz.
+    pub efficient: Frequency,
+    /// No hot function runs on the core, and calls that begin have this until they are seen. As `efficient` by
+    /// default: what else runs there takes least so, and a core that sleeps in C6 takes no more for it.
+    pub idle: Frequency,
+    /// Share of a call's time at the highest frequency that is the same at every frequency.
+    pub memory: f64,
+    /// Of the calls, so many shall end within the budget, and which budget that is the measured tail decides. Not the
+    /// target's own: of the longest few calls too little is known to plan by.
+    pub quantile: f64,
+    /// Of the target, what is kept in hand: a tail that is measured over half a minute scatters.
+    pub margin: f64,
+    /// The budget as a share of the target until a tail is measured, and when none is any more.
+    pub budget: f64,
+    /// A tail that stays off the target by so much changes the budget by as much in this time. Four times what a
+    /// measurement looks back, or it swings, and that costs energy.
+    pub settle: Duration,
+    /// A measurement older than this is none.
+    pub stale: Duration,
+    /// The plan sleeps at least this long.
+    pub shortest_period: Duration,
+    /// And at most this long.
+    pub longest_period: Duration,
+}
+
+impl Default for Adaptive {
+    fn default() -> Self {
+        Self {
+            target: Duration::from_secs(1),
+            efficient: Frequency::Share(0.2),
+            idle: Frequency::Share(0.2),
+            memory: 0.0,
+            quantile: 0.95,
+            margin: 0.05,
+            budget: 0.5,
+            settle: Duration::from_secs(120),
+            stale: Duration::from_secs(10),
+            shortest_period: Duration::from_millis(10),
+            longest_period: Duration::from_millis(100),
+        }
+    }
+}
+
+impl Parameters for Adaptive {
+    fn check(&self, node: &Node) -> Result<(), Wrong> {
+        let wrong = |field, reason| Err(Wrong::new(field, reason));
+        self.efficient.check("efficient", node)?;
+        self.idle.check("idle", node)?;
+        if self.target.is_zero() {
+            return wrong("target", "must not be 0");
+        }
+        for (field, share) in [("memory", self.memory), ("margin", self.margin)] {
+            if !(0.0..1.0).contains(&share) {
+                return wrong(field, "must be from 0 to less than 1");
+            }
+        }
+        if !(0.5..1.0).contains(&self.quantile) {
+            return wrong("quantile", "must be from 0.5 to less than 1");
+        }
+        if !(self.budget > 0.0 && self.budget <= 1.0) {
+            return wrong("budget", "must be more than 0 and at most 1");
+        }
+        if self.settle.is_zero() {
+            return wrong("settle", "must not be 0");
+        }
+        if self.shortest_period.is_zero() {
+            return wrong("shortest_period", "must not be 0");
+        }
+        if self.longest_period < self.shortest_period {
+            return wrong("longest_period", "must be at least shortest_period");
+        }
+        Ok(())
+    }
+
+    fn begin(&self, node: &Node) -> Box<dyn Choose> {
+        let highest = |core: &NodeCore| core.range.max;
+        let fastest = node.cores.iter().map(highest).max().unwrap_or_default();
+        let speed = Speed {
+            fastest,
+            memory: self.memory,
+        };
+        Box::new(Pacing {
+            parameters: *self,
+            speed,
+            // Schedules are made for the fastest core; others round for themselves.
+            range: node
+                .cores
+                .iter()
+                .map(|core| &core.range)
+                .find(|range| range.max == fastest)
+                .cloned(),
+            cores: vec![Progress::new(&speed); node.cores.len()],
+            works: vec![Works::default(); FUNCTIONS],
+            schedules: vec![None; FUNCTIONS],
+            budget: self.target.mul_f64(self.budget).as_secs_f64(),
+            last: None,
+            scheduled: None,
+            hopeless: false,
+        })
+    }
+}
+
+/// Schedules are made anew so often.
+const RESCHEDULE: Duration = Duration::from_secs(1);
+
+#[derive(Debug)]
+struct Pacing {
+    parameters: Adaptive,
+    speed: Speed,
+    range: Option<Range>,
+    cores: Vec<Progress>,
+    /// By function, as are the schedules.
+    works: Vec<Works>,
+    schedules: Vec<Option<Schedule>>,
+    /// In seconds.
+    budget: f64,
+    last: Option<Nanos>,
+    scheduled: Option<Nanos>,
+    /// There are functions that would be late at the highest frequency.
+    hopeless: bool,
+}
+
+impl Pacing {
+    /// Takes in what has happened since the last tick.
+    fn learn(&mut self, sensed: &Sensed) {
+        for finished in &sensed.finished {
+            let core = self.cores.get_mut(finished.core);
+            let works = self.works.get_mut(finished.function);
+            if let (Some(core), Some(works)) = (core, works) {
+                let took = finished.took.as_secs_f64();
+                works.add(core.ended(finished.function, took, &self.speed));
+            }
+        }
+        for (core, seen) in self.cores.iter_mut().zip(&sensed.cores) {
+            core.advance(sensed.now, seen, &self.speed);
+        }
+        let of = &self.parameters;
+        let elapsed = self
+            .last
+            .map_or(Duration::ZERO, |last| sensed.now.since(last));
+        self.last = Some(sensed.now);
+        let target = of.target.as_secs_f64();
+        match sensed.fresh_tail(of.stale) {
+            Some(tail) => {
+                let left = target * (1.0 - of.margin) - tail.latency.as_secs_f64();
+                let step = left * elapsed.div_duration_f64(of.settle);
+                self.budget = (self.budget + step).clamp(target / 100.0, target * 10.0);
+            }
+            None => self.budget = target * of.budget,
+        }
+    }
+
+    fn schedule(&mut self, now: Nanos) {
+        let due = self
+            .scheduled
+            .is_none_or(|last| now.since(last) >= RESCHEDULE);
+        let Some(range) = self.range.as_ref().filter(|_| due) else {
+            return;
+        };
+        self.scheduled = Some(now);
+        let wanted = Wanted {
+            efficient: self.parameters.efficient.on(range),
+            quantile: self.parameters.quantile,
+            budget: self.budget,
+        };
+        self.hopeless = false;
+        for (works, schedule) in self.works.iter().zip(&mut self.schedules) {
+            if let Some(survivors) = works.survivors() {
+                let found = Schedule::new(&survivors, &wanted, &self.speed, range);
+                self.hopeless |= found.is_none();
+                *schedule = Some(found.unwrap_or(Schedule::fastest(&self.speed)));
+            }
+        }
+    }
+}
+
+impl Choose for Pacing {
+    fn choose(&mut self, node: &Node, sensed: &Sensed, plan: &mut Plan) {
+        self.learn(sensed);
+        self.schedule(sensed.now);
+        let fastest = Schedule::fastest(&self.speed);
+        let schedule = |function: usize| {
+            let known = self.schedules[function].as_ref();
+            known.unwrap_or(&fastest)
+        };
+        let known = self.schedules.iter().flatten();
+        let first = known.map(|schedule| schedule.after(0.0)).max();
+        let mut sleep = self.parameters.longest_period.as_secs_f64();
+        for (position, range, _, setting) in online(node, sensed, plan) {
+            let lowest = self.parameters.efficient.on(range);
+            let idle = match self.hopeless {
+                true => range.max,
+                false => self.parameters.idle.on(range),
+            };
+            let Some(core) = self.cores.get_mut(position) else {
+                continue;
+            };
+            let asked =
+                |(function, work): (usize, f64)| range.at_least(schedule(function).after(work));
+            let (frequency, rung) = match core.calls().map(asked).max() {
+                None => (idle, 0),
+                Some(khz) => (khz, 1 + usize::from(khz > lowest)),
+            };
+            *setting = Setting { frequency, rung };
+            core.set(frequency);
+            let rate = self.speed.at(frequency);
+            for (function, work) in core.calls() {
+                if let Some(more) = schedule(function).until_faster(work) {
+                    sleep = sleep.min(more / rate);
+                }
+            }
+            if frequency > idle || first.is_some_and(|first| first > idle) {
+                // A call may begin any time, and shall begin neither so fast nor so slow.
+                sleep = 0.0;
+            }
+        }
+        plan.sleep = Duration::from_secs_f64(sleep).max(self.parameters.shortest_period);
+    }
+}
+
+#[cfg(test)]
+mod tests;

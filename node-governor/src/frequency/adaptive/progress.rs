@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How much work the calls that are running have done.
+
+use super::schedule::Speed;
+use crate::frequency::Khz;
+use crate::sensed::{Core, FUNCTIONS, Nanos};
+
+/// One core's calls, by function.
+#[derive(Clone, Debug)]
+pub(super) struct Progress {
+    running: [Option<Call>; FUNCTIONS],
+    /// What the core is set to, and since when.
+    khz: Khz,
+    at: Nanos,
+}
+
+/// A call that is running.
+#[derive(Clone, Copy, Debug)]
+struct Call {
+    since: Nanos,
+    work: f64,
+}
+
+impl Progress {
+    /// What the core is set to at first is not known: rather too much work than too little.
+    pub(super) fn new(speed: &Speed) -> Self {
+        Self {
+            running: [None; FUNCTIONS],
+            khz: speed.fastest,
+            at: Nanos::default(),
+        }
+    }
+
+    /// Work of a call that ended after `took` seconds, as far as it can be known: of one that was not seen running,
+    /// all of it was done at what the core is set to.
+    pub(super) fn ended(&mut self, function: usize, took: f64, speed: &Speed) -> f64 {
+        let seen = self.running.get_mut(function).and_then(Option::take);
+        let (done, before) = seen.map_or((0.0, 0.0), |call| {
+            (call.work, self.at.since(call.since).as_secs_f64())
+        });
+        done + (took - before).max(0.0) * speed.at(self.khz)
+    }
+
+    /// Brings the calls up to `now`.
+    pub(super) fn advance(&mut self, now: Nanos, seen: &Core, speed: &Speed) {
+        let rate = speed.at(self.khz);
+        let mut running = [None; FUNCTIONS];
+        for (function, since) in seen.hot.running() {
+            let known = self.running[function].filter(|call| call.since == since);
+            let (work, from) = known.map_or((0.0, since), |call| (call.work, self.at.max(since)));
+            let work = work + now.since(from).as_secs_f64() * rate;
+            running[function] = Some(Call { since, work });
+        }
+        self.running = running;
+        self.at = now;
+    }
+
+    /// What the core is set to from now on.
+    pub(super) fn set(&mut self, khz: Khz) {
+        self.khz = khz;
+    }
+
+    /// The functions that are running, with the work done.
+    pub(super) fn calls(&self) -> impl Iterator<Item = (usize, f64)> + '_ {
+        let done = |(function, call): (usize, &Option<Call>)| Some((function, (*call)?.work));
+        self.running.iter().enumerate().filter_map(done)
+    }
+}

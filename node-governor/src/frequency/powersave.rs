@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Every core as slow as it can: the kernel's `powersave` governor.
+
+use crate::frequency::{Choose, Parameters, Wrong, online};
+use crate::plan::{Node, Plan, Setting};
+use crate::sensed::Sensed;
+
+/// Has nothing to be told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Powersave;
+
+impl Parameters for Powersave {
+    fn check(&self, _: &Node) -> Result<(), Wrong> {
+        Ok(())
+    }
+
+    fn begin(&self, _: &Node) -> Box<dyn Choose> {
+        Box::new(*self)
+    }
+}
+
+impl Choose for Powersave {
+    fn choose(&mut self, node: &Node, sensed: &Sensed, plan: &mut Plan) {
+        for (_, range, _, setting) in online(node, sensed, plan) {
+            *setting = Setting {
+                frequency: range.min,
+                rung: 0,
+            };
+        }
+    }
+}

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Whose lane it is: whether that thread lives, and on which core.
+//!
+//! A thread that is pinned to one core is there. Of another, the core is where its last event was; while a hot
+//! function of it goes on, or where its producer cannot know the core, the kernel is asked (`processor`, field 39
+//! of `/proc/PID/task/TID/stat`; `man 5 proc_pid_stat`).
+//!
+//! One question costs about 10 µs, so that they are spread: [`QUESTION`] for each thread that is to be asked for.
+
+use std::fs::File;
+use std::io::Write;
+use std::time::Duration;
+
+use rustix::fs::{Mode, OFlags, openat};
+use rustix::thread::sched_getaffinity;
+use weir_events::{Lane, Owner};
+
+use crate::root::Root;
+use crate::sensed::{FUNCTIONS, Nanos};
+
+/// Between two questions on the average, where there are many to ask: 4 ‰ of a core.
+const QUESTION: Duration = Duration::from_micros(2500);
+/// Whether a thread lives in which nothing hot runs is asked this often, where there are few.
+const LIVES: Duration = Duration::from_secs(1);
+/// The same where something does, for as long a dead thread may keep its core fast.
+const LIVES_HOT: Duration = Duration::from_millis(250);
+/// People pin threads seldom, and the question is cheap.
+const PINNED: Duration = Duration::from_secs(1);
+/// A lane of another pid namespace in which nothing happens for so long is given back: whether its thread lives
+/// cannot be seen from here. One that does takes another with its next call.
+const SILENT: Duration = Duration::from_secs(60);
+/// A thread that has claimed a lane says in this time who it is.
+const INTRODUCTION: Duration = Duration::from_secs(3);
+
+/// What is known of a lane's thread.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Track {
+    owner: Option<Owner>,
+    started: u64,
+    /// Since when it has this owner.
+    claimed: Nanos,
+    pinned: Option<u32>,
+    pinned_read: Nanos,
+    /// From the kernel.
+    processor: Option<u32>,
+    asked: Nanos,
+    last_event: Nanos,
+    /// By function, as events tell; 0 = unknown.
+    pub(super) entered: [u64; FUNCTIONS],
+    /// It has been counted that it is on a core that is not governed.
+    pub(super) outside: bool,
+}
+
+impl Track {
+    /// The core on which the thread is, as far as is known.
+    pub(super) fn core(&self, lane: &Lane<'_>) -> Option<u32> {
+        let newest = match lane.core {
+            Some(core) if self.last_event >= self.asked => Some(core),
+            Some(core) => self.processor.or(Some(core)),
+            None => self.processor,
+        };
+        self.pinned.or(newest)
+    }
+}
+
+/// What is to be done with a lane.
+pub(super) enum Seen {
+    /// Its thread lives, as far as is known.
+    Alive,
+    /// Its thread cannot be found from here.
+    Elsewhere {
+        /// Not counted before.
+        first: bool,
+    },
+    /// It is to be freed.
+    Dead(Owner),
+}
+
+/// Asks the kernel about threads.
+#[derive(Debug)]
+pub(super) struct Threads {
+    proc: Option<File>,
+    namespace: u64,
+    tick: Duration,
+    /// Lanes that wanted to be followed, in this tick and in the last.
+    following: [u32; 2],
+    claimed: [u32; 2],
+}
+
+impl Threads {
+    pub(super) fn new(root: &Root, tick: Duration) -> Self {
+        use std::os::unix::fs::MetadataExt;
+        let namespace = std::fs::metadata(root.path("proc/self/ns/pid"));
+        Self {
+            proc: File::open(root.path("proc")).ok(),
+            namespace: namespace.map_or(0, |found| found.ino()),
+            tick,
+            following: [0; 2],
+            claimed: [0; 2],
+        }
+    }
+
+    /// A tick begins.
+    pub(super) fn begin(&mut self) {
+        self.following = [0, self.following[0]];
+        self.claimed = [0, self.claimed[0]];
+    }
+
+    /// Looks at a lane's thread, if it is time.
+    pub(super) fn see(&mut self, track: &mut Track, lane: &Lane<'_>, now: Nanos) -> Seen {
+        let Some(owner) = lane.owner else {
+            // Its last events still count.
+            return Seen::Alive;
+        };
+        self.claimed[0] += 1;
+        if track.owner != Some(owner) || track.started != lane.thread_started {
+            let known = track.owner == Some(owner) && track.started == 0;
+            let claimed = if known { track.claimed } else { now };
+            *track = Track {
+                owner: Some(owner),
+                started: lane.thread_started,
+                claimed,
+                entered: if known { track.entered } else { [0; FUNCTIONS] },
+                ..Track::default()
+            };
+        }
+        if ![0, self.namespace].contains(&lane.pid_namespace) {
+            if track.outside && !lane.events.is_empty() {
+                track.claimed = now;
+            }
+            if now.since(track.claimed) >= SILENT {
+                return Seen::Dead(owner);
+            }
+            let first = !std::mem::replace(&mut track.outside, true);
+            return Seen::Elsewhere { first };
+        }
+        if let Some(event) = lane.events.last() {
+            track.last_event = Nanos(event.time_ns);
+        }
+        let hot = lane.running().next().is_some();
+        if now.since(track.pinned_read) >= PINNED && hot {
+            track.pinned = pinned(owner);
+            track.pinned_read = now;
+        }
+        if !self.is_time(track, lane, hot, now) {
+            return Seen::Alive;
+        }
+        track.asked = now;
+        match self.stat(owner) {
+            Answer::Unknown => Seen::Alive,
+            Answer::Lives(stat) if [0, stat.started].contains(&lane.thread_started) => {
+                track.processor = Some(stat.processor);
+                Seen::Alive
+            }
+            // Before it has said in which namespace it is, it may only be unknown here.
+            _ if lane.pid_namespace == 0 && now.since(track.claimed) < INTRODUCTION => Seen::Alive,
+            _ => Seen::Dead(owner),
+        }
+    }
+
+    /// Whether the kernel is to be asked about the thread now.
+    fn is_time(&mut self, track: &Track, lane: &Lane<'_>, hot: bool, now: Nanos) -> bool {
+        let lives = LIVES.max(QUESTION * self.claimed[1]);
+        let every = match (hot, track.pinned) {
+            (false, _) => lives,
+            (true, Some(_)) => LIVES_HOT.max(QUESTION * self.claimed[1]),
+            (true, None) => {
+                self.following[0] += 1;
+                // Without a core nothing can be done for it, so that the first question is not put off.
+                if lane.core.is_none() && track.processor.is_none() {
+                    return true;
+                }
+                if lane.core.is_some() && now.since(track.last_event) < self.tick {
+                    return false;
+                }
+                self.tick.max(QUESTION * self.following[1])
+            }
+        };
+        now.since(track.asked) >= every
+    }
+
+    fn stat(&self, owner: Owner) -> Answer {
+        let Some(proc) = &self.proc else {
+            return Answer::Unknown;
+        };
+        let mut path = [0; 48];
+        let mut rest = &mut path[..];
+        if write!(rest, "{}/task/{}/stat", owner.pid, owner.tid).is_err() {
+            return Answer::Unknown;
+        }
+        let unused = rest.len();
+        let path = &path[..path.len() - unused];
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let mut buffer = [0; 1024];
+        let read = openat(proc, path, flags, Mode::empty())
+            .and_then(|file| rustix::io::read(file, &mut buffer));
+        match read {
+            Ok(bytes) => Stat::parse(&buffer[..bytes]).map_or(Answer::Unknown, Answer::Lives),
+            Err(rustix::io::Errno::NOENT | rustix::io::Errno::SRCH) => Answer::Dead,
+            Err(_) => Answer::Unknown,
+        }
+    }
+}
+
+enum Answer {
+    Lives(Stat),
+    Dead,
+    /// The kernel does not say: nothing is freed for that.
+    Unknown,
+}
+
+/// Of `/proc/PID/task/TID/stat`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stat {
+    started: u64,
+    processor: u32,
+}
+
+impl Stat {
+    /// The name, field 2, may hold anything, so that fields are counted from the last bracket on.
+    fn parse(text: &[u8]) -> Option<Stat> {
+        let name = text.iter().rposition(|byte| *byte == b')')?;
+        let rest = std::str::from_utf8(text.get(name + 1..)?).ok()?;
+        // The first of them is field 3.
+        let mut fields = rest.split_ascii_whitespace();
+        let started = fields.nth(22 - 3)?.parse().ok()?;
+        let processor = fields.nth(39 - 22 - 1)?.parse().ok()?;
+        Some(Stat { started, processor })
+    }
+}
+
+/// The one core that a thread may run on.
+fn pinned(owner: Owner) -> Option<u32> {
+    let thread = rustix::thread::Pid::from_raw(i32::try_from(owner.tid).ok()?)?;
+    let allowed = sched_getaffinity(Some(thread)).ok()?;
+    if allowed.count() != 1 {
+        return None;
+    }
+    let first = (0..rustix::thread::CpuSet::MAX_CPU).find(|core| allowed.is_set(*core));
+    first.map(|core| core as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_start_and_the_core_are_read_whatever_the_name() {
+        let tail = "S 1 1 1 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 777 9 9 1 1 1 1 1 0 0 0 0 0 0 0 0 17 5 0 0";
+        for name in ["x", ") 1 2", "a b)"] {
+            let text = format!("12 ({name}) {tail}");
+            let stat = Stat {
+                started: 777,
+                processor: 5,
+            };
+            assert_eq!(Stat::parse(text.as_bytes()), Some(stat), "{name}");
+        }
+        assert_eq!(Stat::parse(b"12 (x) S 1"), None);
+        assert_eq!(Stat::parse(b""), None);
+    }
+
+    #[test]
+    fn of_this_very_thread_the_kernel_knows() {
+        let threads = Threads::new(&Root::new("/"), Duration::from_millis(10));
+        let (pid, tid) = (
+            std::process::id(),
+            rustix::thread::gettid().as_raw_nonzero().get() as u32,
+        );
+        assert!(matches!(threads.stat(Owner { pid, tid }), Answer::Lives(_)));
+        let nobody = Owner { pid, tid: u32::MAX };
+        assert!(matches!(threads.stat(nobody), Answer::Dead));
+    }
+}

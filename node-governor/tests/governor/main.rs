@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The governor on a kernel made of plain files, in this process and in its own.
+
+mod apply;
+mod check;
+mod kernel;
+mod processes;
+mod producer;
+mod sense;
+mod stuck;
+mod uprobe;

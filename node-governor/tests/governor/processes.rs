@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The program itself, and programs that tell it of hot functions.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use weir_events::{FunctionId, Ring};
+use weir_governor::run::Governor;
+
+use crate::kernel::{Kernel, wait_for, wait_or_tell};
+
+/// Of this machine, with room: those that the producers' threads may be on are governed.
+const CORES: usize = 64;
+const IDLE: &str = "1000000";
+
+fn command(kernel: &Kernel, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_weir-governor"));
+    command.arg("--root").arg(kernel.path("")).args(arguments);
+    command.stderr(Stdio::piped()).stdout(Stdio::piped());
+    command
+}
+
+fn output(kernel: &Kernel, arguments: &[&str]) -> (Option<i32>, String) {
+    let Output {
+        status,
+        stderr,
+        stdout,
+    } = command(kernel, arguments).output().unwrap();
+    let text = [stdout, stderr].concat();
+    (status.code(), String::from_utf8_lossy(&text).into_owned())
+}
+
+fn restore(kernel: &Kernel) -> (Option<i32>, String) {
+    let state = kernel.state();
+    output(kernel, &["restore", "--state", state.to_str().unwrap()])
+}
+
+/// A process that is killed when it goes out of scope.
+struct Process(Child);
+
+impl Process {
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.0), signal).unwrap();
+    }
+
+    fn code(&mut self) -> Option<i32> {
+        self.0.wait().unwrap().code()
+    }
+
+    fn kill(mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Starts a governor and waits until it governs.
+fn governor(kernel: &Kernel) -> Process {
+    let config = kernel.config_file("{ three_state: { threshold: 40ms } }");
+    let ports = kernel.path("ports");
+    let _ = std::fs::remove_file(&ports);
+    let mut command = command(kernel, &["run", "--config", config.to_str().unwrap()]);
+    command.arg("--ports-file").arg(&ports);
+    let process = Process(command.stderr(Stdio::null()).spawn().unwrap());
+    wait_for("the governor", || ports.exists());
+    process
+}
+
+fn all_as_found(kernel: &Kernel) -> bool {
+    (0..CORES).all(|policy| kernel.is_as_found(policy))
+}
+
+fn all_idle(kernel: &Kernel) -> bool {
+    kernel.speeds().iter().all(|speed| speed == IDLE)
+}
+
+/// A process with two threads that go in and out of a hot function; see [`producer`].
+fn producing(kernel: &Kernel) -> Process {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "processes::producer", "--ignored"]);
+    command.env(RING, kernel.ring());
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    Process(command.spawn().unwrap())
+}
+
+const RING: &str = "WEIR_TEST_RING";
+
+/// No test: what the others start as a process.
+#[test]
+#[ignore = "runs until it is killed"]
+fn producer() {
+    let Some(path) = std::env::var_os(RING).map(PathBuf::from) else {
+        return;
+    };
+    let ring = Ring::attach(path);
+    std::thread::scope(|scope| {
+        for number in 0..2 {
+            let ring = &ring;
+            scope.spawn(move || {
+                let function = FunctionId::new(number).unwrap();
+                for turn in 0u64.. {
+                    let hot = ring.enter(function);
+                    std::thread::sleep(Duration::from_millis(5 + turn * 37 % 90));
+                    drop(hot);
+                    std::thread::sleep(Duration::from_millis(turn * 13 % 20));
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn every_signal_that_asks_for_the_end_puts_back_what_was_found() {
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
+        let kernel = Kernel::new(CORES);
+        let mut governor = governor(&kernel);
+        wait_for("idle cores", || all_idle(&kernel));
+        governor.signal(signal);
+        assert_eq!(governor.code(), Some(0), "{signal:?}");
+        assert!(all_as_found(&kernel), "{signal:?}");
+    }
+}
+
+#[test]
+fn after_a_kill_restore_puts_back_what_was_found_and_then_does_nothing() {
+    let kernel = Kernel::new(CORES);
+    let governor = governor(&kernel);
+    wait_for("idle cores", || all_idle(&kernel));
+    let (code, text) = restore(&kernel);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("held by process"), "{text}");
+    governor.kill();
+    assert!(all_idle(&kernel));
+    assert_eq!(restore(&kernel).0, Some(0));
+    assert!(all_as_found(&kernel));
+    kernel.write(0, "scaling_governor", "performance");
+    assert_eq!(restore(&kernel).0, Some(0));
+    assert_eq!(kernel.read(0, "scaling_governor"), "performance");
+}
+
+#[test]
+fn what_the_killed_one_found_is_what_the_next_one_puts_back() {
+    let kernel = Kernel::new(CORES);
+    governor(&kernel).kill();
+    let mut second = governor(&kernel);
+    second.signal(Signal::TERM);
+    assert_eq!(second.code(), Some(0));
+    assert!(all_as_found(&kernel));
+}
+
+#[test]
+fn a_panic_puts_back_what_was_found() {
+    let kernel = Kernel::new(2);
+    let config = kernel.config("{ performance: {} }");
+    let mut governor = Governor::start(config, &kernel.root()).unwrap();
+    governor.tick(weir_governor::sense::now(), false);
+    assert_eq!(kernel.speeds(), ["2600000"; 2]);
+    let thread = std::thread::spawn(move || {
+        let _governor = governor;
+        panic!("as a fault in the loop would");
+    });
+    assert!(thread.join().is_err());
+    assert!(kernel.is_as_found(0) && kernel.is_as_found(1));
+}
+
+#[test]
+fn bad_usage_and_bad_configuration_end_with_64_and_change_nothing() {
+    let kernel = Kernel::new(1);
+    assert_eq!(output(&kernel, &["run"]).0, Some(64));
+    assert_eq!(output(&kernel, &["--version"]).0, Some(0));
+    let missing = output(&kernel, &["run", "--config", "/nowhere/g.yaml"]);
+    assert_eq!(missing.0, Some(64));
+    assert!(missing.1.contains("/nowhere/g.yaml: cannot read"));
+    let config = kernel.config_file("{ three_state: { hot: 2.1 GHz } }");
+    let config = config.to_str().unwrap();
+    // The file is good by itself.
+    assert_eq!(
+        output(&kernel, &["run", "--check", "--config", config]).0,
+        Some(0)
+    );
+    let (code, text) = output(&kernel, &["run", "--config", config]);
+    assert_eq!(code, Some(64), "{text}");
+    assert!(
+        text.contains("g.yaml:1: policy.three_state.hot: cpu0 has no 2.1 GHz; it has 1 GHz, 1.6"),
+        "{text}"
+    );
+    assert!(kernel.is_as_found(0) && !kernel.ring().exists());
+}
+
+#[test]
+fn what_is_in_the_way_is_named_and_nothing_is_changed() {
+    let kernel = Kernel::new(1);
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let config = kernel.config_file("{ three_state: {} }");
+    let text = std::fs::read_to_string(&config).unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    std::fs::write(&config, text.replace("127.0.0.1:0", &address)).unwrap();
+    let (code, text) = output(&kernel, &["run", "--config", config.to_str().unwrap()]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(
+        text.contains("admin.listen") && text.contains(&address),
+        "{text}"
+    );
+    assert!(kernel.is_as_found(0));
+}
+
+#[test]
+fn the_second_governor_of_a_node_is_told_who_the_first_is() {
+    let kernel = Kernel::new(CORES);
+    let first = governor(&kernel);
+    let config = kernel.config_file("{ three_state: {} }");
+    let (code, text) = output(&kernel, &["run", "--config", config.to_str().unwrap()]);
+    assert_eq!(code, Some(1));
+    assert!(
+        text.contains(&format!("held by process {}", first.0.id())),
+        "{text}"
+    );
+    wait_for("idle cores", || all_idle(&kernel));
+}
+
+/// The body of a page of the governor's.
+fn page(kernel: &Kernel, path: &str) -> String {
+    let ports = std::fs::read_to_string(kernel.path("ports")).unwrap();
+    let ports: serde_json::Value = serde_json::from_str(&ports).unwrap();
+    let mut stream = TcpStream::connect(ports["admin"].as_str().unwrap()).unwrap();
+    write!(
+        stream,
+        "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn the_pages_show_what_the_cores_do() {
+    let kernel = Kernel::new(CORES);
+    let _governor = governor(&kernel);
+    let _producer = producing(&kernel);
+    wait_for("an event", || {
+        !page(&kernel, "/metrics").contains("weir_governor_events_total 0.0\n")
+    });
+    assert!(page(&kernel, "/ready").ends_with("ready\n"));
+    let state = page(&kernel, "/state");
+    let state = state.split("\r\n\r\n").nth(1).unwrap();
+    let view: weir_governor::admin::View = serde_json::from_str(state).unwrap();
+    assert_eq!(view.cores.len(), CORES);
+    assert!(
+        view.cores
+            .iter()
+            .all(|core| core.governed && core.mhz.is_some())
+    );
+    let ports = std::fs::read_to_string(kernel.path("ports")).unwrap();
+    let ports: serde_json::Value = serde_json::from_str(&ports).unwrap();
+    let admin = ports["admin"].as_str().unwrap();
+    let (code, text) = output(&kernel, &["top", "--once", "--admin", admin]);
+    assert_eq!(code, Some(0), "{text}");
+    assert_eq!(text.lines().count(), 3 + CORES, "{text}");
+    assert!(page(&kernel, "/nothing").starts_with("HTTP/1.1 404"));
+    kernel.write(0, "scaling_governor", "performance");
+    wait_for("it to be noticed", || {
+        page(&kernel, "/ready").contains("cpu0 is left alone")
+    });
+}
+
+/// A sequence of numbers, the same for the same seed (Knuth's MMIX generator).
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % end
+    }
+}
+
+/// WEIR_RUNS=100 for as many as were promised; each takes some seconds.
+#[test]
+fn producers_and_governors_are_killed_at_random_and_no_core_is_left_fast() {
+    let runs = std::env::var("WEIR_RUNS").ok();
+    let runs: u64 = runs.and_then(|runs| runs.parse().ok()).unwrap_or(3);
+    for run in 0..runs {
+        let mut numbers = Numbers(run);
+        let kernel = Kernel::new(CORES);
+        let mut governing = Some(governor(&kernel));
+        let mut producers: Vec<Process> = (0..3).map(|_| producing(&kernel)).collect();
+        let is_fast = |speed: &String| speed.starts_with('2');
+        wait_or_tell(
+            "a fast core",
+            || kernel.speeds().iter().any(is_fast),
+            || page(&kernel, "/metrics"),
+        );
+        for _ in 0..6 {
+            std::thread::sleep(Duration::from_millis(numbers.below(150)));
+            match numbers.below(4) {
+                0 => {
+                    let killed = governing.take();
+                    killed.into_iter().for_each(Process::kill);
+                    governing = Some(governor(&kernel));
+                }
+                1 => {
+                    if let Some(governor) = &mut governing {
+                        governor.signal(Signal::TERM);
+                        assert_eq!(governor.code(), Some(0));
+                        assert!(all_as_found(&kernel), "run {run}");
+                    }
+                    governing = Some(self::governor(&kernel));
+                }
+                _ => {
+                    let index = numbers.below(3) as usize;
+                    producers.swap_remove(index).kill();
+                    producers.push(producing(&kernel));
+                }
+            }
+        }
+        producers.into_iter().for_each(Process::kill);
+        wait_for("idle cores", || all_idle(&kernel));
+        if let Some(governor) = governing {
+            governor.kill();
+        }
+        assert_eq!(restore(&kernel).0, Some(0));
+        assert!(all_as_found(&kernel), "run {run}");
+        eprintln!("run {run}: no core was left fast");
+    }
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A program that knows nothing of the governor, watched by the real kernel; its frequencies are plain files.
+
+use std::io::{BufRead, BufReader, Lines, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use weir_governor::run::Governor;
+use weir_governor::sense::now;
+use weir_governor::sensed::Nanos;
+
+use crate::kernel::Kernel;
+
+const IDLE: &str = "1000000";
+const HOT: &str = "2000000";
+const OVER: &str = "2600000";
+
+/// Stays on the second core; a line leads into the hot function and the next out of it.
+const PROGRAM: &str = r#"
+#define _GNU_SOURCE
+#include <sched.h>
+#include <stdio.h>
+__attribute__((noinline)) int search(void)
+{
+	puts("in");
+	fflush(stdout);
+	return getchar();
+}
+int main(void)
+{
+	cpu_set_t second;
+	CPU_ZERO(&second);
+	CPU_SET(1, &second);
+	sched_setaffinity(0, sizeof(second), &second);
+	while (getchar() > 0) {
+		search();
+		puts("out");
+		fflush(stdout);
+	}
+}
+"#;
+
+struct Program {
+    child: Child,
+    input: ChildStdin,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Program {
+    fn start(binary: &Path) -> Self {
+        let mut command = Command::new(binary);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let input = child.stdin.take().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Self {
+            child,
+            input,
+            lines,
+        }
+    }
+
+    fn go(&mut self, where_to: &str) {
+        writeln!(self.input).unwrap();
+        assert_eq!(self.lines.next().unwrap().unwrap(), where_to);
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn build(kernel: &Kernel) -> std::path::PathBuf {
+    let (source, binary) = (kernel.path("program.c"), kernel.path("program"));
+    std::fs::write(&source, PROGRAM).unwrap();
+    let mut compiler = Command::new("cc");
+    compiler.arg("-O2").arg("-o").arg(&binary).arg(&source);
+    assert!(compiler.status().unwrap().success());
+    binary
+}
+
+fn start(kernel: &Kernel, binary: &Path) -> Governor {
+    let probe = format!(
+        "uprobes: [ {{ function: 0, binary: {}, symbol: search }} ]",
+        binary.display()
+    );
+    let config = kernel.config(&format!("{{ three_state: {{}} }}\n{probe}"));
+    Governor::start(config, &kernel.root()).unwrap()
+}
+
+#[test]
+fn a_program_that_tells_nothing_has_its_core_made_fast_while_its_function_runs() {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let allowed = weir_uprobe::doctor();
+    if let (Err(_), _) | (_, 1) = (&allowed, cores) {
+        // Not by `eprintln`, which is shown for tests that fail only.
+        let _ = writeln!(
+            std::io::stderr(),
+            "\n*** SKIPPED, NOTHING WAS TESTED: {cores} cores; {allowed:?} ***\n"
+        );
+        return;
+    }
+    let kernel = Kernel::new(2);
+    let binary = build(&kernel);
+    let mut governor = start(&kernel, &binary);
+    let mut tick = |later: u64| {
+        governor.tick(Nanos(now().0 + later), false);
+        kernel.speeds()
+    };
+    let mut program = Program::start(&binary);
+    assert_eq!(tick(0), [IDLE, IDLE]);
+    for _ in 0..3 {
+        program.go("in");
+        assert_eq!(tick(0), [IDLE, HOT]);
+        assert_eq!(tick(450_000_000), [IDLE, OVER]);
+        program.go("out");
+        assert_eq!(tick(0), [IDLE, IDLE]);
+    }
+    program.go("in");
+    assert_eq!(tick(0), [IDLE, HOT]);
+    drop(program);
+    assert_eq!(tick(0), [IDLE, IDLE]);
+    drop(governor);
+    assert!((0..2).all(|core| kernel.is_as_found(core)));
+}
