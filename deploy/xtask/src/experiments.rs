@@ -12,6 +12,7 @@ mod cell;
 mod document001;
 mod grid;
 mod markdown;
+mod node;
 mod outcome;
 mod page;
 mod policies;
@@ -38,6 +39,9 @@ pub(crate) struct Args {
     /// One seed, fewer policies and settings: a taste of a few minutes
     #[arg(long)]
     quick: bool,
+    /// Only this part: the fleet, or one node under its governor
+    #[arg(long, value_enum)]
+    only: Option<Part>,
     /// Only workloads whose name contains this; repeatable
     #[arg(long, value_name = "NAME")]
     workload: Vec<String>,
@@ -47,9 +51,16 @@ pub(crate) struct Args {
     /// Simulations at a time [default: as many as the machine has cores]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=256))]
     jobs: Option<u64>,
-    /// Also write the tables to loadtest/simulator/EXPERIMENTS.md: the whole grid, what is published
+    /// Also write the tables to loadtest/simulator (EXPERIMENTS.md and NODE.md): the whole grid, what is published
     #[arg(long, conflicts_with_all = ["quick", "workload"])]
     update: bool,
+}
+
+/// What is simulated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Part {
+    Fleet,
+    Node,
 }
 
 impl Args {
@@ -57,6 +68,9 @@ impl Args {
         let mut command = "cargo xtask experiments".to_owned();
         if self.quick {
             command += " --quick";
+        }
+        if self.only == Some(Part::Fleet) {
+            command += " --only fleet";
         }
         for name in &self.workload {
             command += &format!(" --workload {name}");
@@ -75,6 +89,12 @@ impl Args {
 
 pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     let seeds = if args.quick { 1 } else { args.seeds };
+    if args.only != Some(Part::Fleet) && args.workload.is_empty() {
+        node::run(workspace, seeds, args.update)?;
+    }
+    if args.only == Some(Part::Node) {
+        return Ok(());
+    }
     let grid = Grid::new(args.quick, seeds, &args.workload);
     ensure!(
         !grid.cells.is_empty(),

@@ -16,6 +16,7 @@ pub mod cell;
 mod chip;
 mod clairvoyant;
 mod clients;
+pub mod compared;
 mod core;
 pub mod document002;
 mod governing;
@@ -24,6 +25,7 @@ mod load;
 mod machine;
 mod params;
 mod queries;
+pub mod report;
 mod tally;
 
 pub use agent::Agent;

@@ -6,7 +6,7 @@ mod run;
 
 use anyhow::{Result, anyhow};
 use clap::Subcommand;
-use weir_sim::node::Params;
+use weir_sim::node::{Params, report};
 
 #[derive(Subcommand)]
 pub(super) enum Node {
@@ -14,7 +14,11 @@ pub(super) enum Node {
     Run(run::Args),
     /// What document 002 says beside what the model says
     #[command(name = "document-002")]
-    Document002(document002::Document002),
+    Document002(document002::Report),
+    /// All policies side by side, and somebody who knows the work
+    Policies(document002::Report),
+    /// Both, and a taste: what NODE.md has
+    Report(document002::Report),
     /// Search for the numbers that bring out what document 002 says
     Fit(document002::Fit),
 }
@@ -23,7 +27,9 @@ impl Node {
     pub(super) fn run(&self) -> Result<()> {
         match self {
             Self::Run(args) => args.run(),
-            Self::Document002(args) => args.run(),
+            Self::Document002(args) => args.run(report::document002),
+            Self::Policies(args) => args.run(report::policies),
+            Self::Report(args) => args.run(report::text),
             Self::Fit(args) => args.run(),
         }
     }

@@ -140,6 +140,8 @@ impl Governor {
 pub struct Lab {
     params: Params,
     seeds: u64,
+    /// Runs are so many times as short.
+    shorter: u32,
     done: BTreeMap<String, Vec<Outcome>>,
 }
 
@@ -150,8 +152,15 @@ impl Lab {
         Self {
             params,
             seeds,
+            shorter: 1,
             done: BTreeMap::new(),
         }
+    }
+
+    /// With runs that are so many times as short.
+    #[must_use]
+    pub fn shorter(self, shorter: u32) -> Self {
+        Self { shorter, ..self }
     }
 
     /// The model's numbers.
@@ -169,6 +178,7 @@ impl Lab {
     /// By seed; as many at a time as the machine has cores.
     pub fn outcomes(&mut self, cell: &Cell) -> &[Outcome] {
         let (params, seeds) = (&self.params, self.seeds);
+        let cell = &cell.clone().lasting(cell.lasts.div_ceil(self.shorter));
         self.done.entry(format!("{cell:?}")).or_insert_with(|| {
             let cores = std::thread::available_parallelism().map_or(1, usize::from);
             let mut outcomes = Vec::new();

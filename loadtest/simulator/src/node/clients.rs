@@ -4,7 +4,7 @@
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
-use super::queries::{Queries, SHARDS};
+use super::queries::Queries;
 use super::{Load, Params};
 use crate::draws::exponential;
 
@@ -53,7 +53,7 @@ impl Clients {
     }
 
     /// A client's query.
-    pub(super) fn ask(&mut self, client: usize, now: u64) -> [f64; SHARDS] {
+    pub(super) fn ask(&mut self, client: usize, now: u64) -> Vec<f64> {
         let one = &mut self.each[client];
         let terms = self.load.terms.draw(&self.params, &mut one.rng);
         let work = self.queries.draw(terms, &mut one.rng);

@@ -152,6 +152,11 @@ impl Core {
         }
     }
 
+    /// Of the phase of its work.
+    pub(super) fn left_ns(&self) -> f64 {
+        self.left_ns
+    }
+
     /// The next phase of the same work; before it the thread waits.
     pub(super) fn go_on(&mut self, work: Work, work_ns: f64, wait_ns: f64) {
         self.work = Some(work);

@@ -10,7 +10,7 @@ use weir_governor::sensed::{Core as Seen, Finished, Nanos, Sensed, Tail};
 
 use super::chip::Chip;
 use super::core::Core;
-use super::machine::{CORES, HOT};
+use super::machine::HOT;
 
 /// The 99th percentile is that of so much time: as a sidecar would report it.
 const WINDOW_NS: u64 = 30_000_000_000;
@@ -32,12 +32,12 @@ pub(super) struct Governing {
 }
 
 impl Governing {
-    pub(super) fn new(chip: &Chip, policy: Policy, period: Duration) -> Self {
+    pub(super) fn new(chip: &Chip, cores: usize, policy: Policy, period: Duration) -> Self {
         let core = |number| NodeCore {
             number,
             range: chip.range(),
         };
-        let cores = (0..CORES as u32).map(core).collect();
+        let cores = (0..cores as u32).map(core).collect();
         Self {
             planner: Planner::new(Node { cores }, policy, period),
             sensed: Sensed::default(),

@@ -13,13 +13,10 @@ use super::clairvoyant::Clairvoyant;
 use super::clients::Clients;
 use super::core::{Core, NEVER, Work};
 use super::governing::Governing;
-use super::queries::SHARDS;
 use super::tally::Outcome;
 use super::{Agent, Allowed, Load, Params};
 use crate::draws::exponential;
 
-/// Of socket 0, each with one search thread (document 002, sections 3.2.4 and 4.1).
-pub(super) const CORES: usize = 12;
 /// The id of the hot function.
 pub(super) const HOT: usize = 0;
 /// The parts of a shard: before the hot function, in it, and on the way out.
@@ -62,7 +59,7 @@ pub struct Run {
 struct Query {
     client: usize,
     asked: u64,
-    shards: [f64; SHARDS],
+    shards: Vec<f64>,
     left: usize,
 }
 
@@ -122,9 +119,10 @@ impl Machine {
     fn new(run: Run) -> Self {
         let chip = Chip::new(&run.params);
         let core = || Core::new(chip.steps.len(), run.allowed);
-        let mut cores: Vec<Core> = (0..CORES).map(|_| core()).collect();
+        let number = run.params.cores as usize;
+        let mut cores: Vec<Core> = (0..number).map(|_| core()).collect();
         let governing = match run.governor.clone() {
-            Governor::Policy(policy, period) => Some(Governing::new(&chip, policy, period)),
+            Governor::Policy(policy, period) => Some(Governing::new(&chip, number, policy, period)),
             Governor::Fixed(khz) => {
                 let step = chip.step(khz);
                 cores.iter_mut().for_each(|core| core.step = step);
@@ -144,7 +142,7 @@ impl Machine {
             chip,
             now: 0,
             cores,
-            free: (0..CORES).collect(),
+            free: (0..number).collect(),
             queries: Vec::new(),
             waiting: VecDeque::new(),
             aside_ns: 0.0,
@@ -182,13 +180,16 @@ impl Machine {
 
     fn ask(&mut self, client: usize) {
         let query = self.queries.len();
+        let shards = self.clients.ask(client, self.now);
+        self.outcome.asked_s += shards.iter().sum::<f64>() * 1e-9;
+        self.waiting
+            .extend((0..shards.len()).map(|shard| (query, shard)));
         self.queries.push(Query {
             client,
             asked: self.now,
-            shards: self.clients.ask(client, self.now),
-            left: SHARDS,
+            left: shards.len(),
+            shards,
         });
-        self.waiting.extend((0..SHARDS).map(|shard| (query, shard)));
         while !self.waiting.is_empty()
             && let Some(core) = self.free.pop_front()
         {
@@ -289,7 +290,6 @@ impl Machine {
         }
         let latency = self.now - query.asked;
         self.outcome.latencies.push(latency as f64 * 1e-9);
-        self.outcome.asked_s += query.shards.iter().sum::<f64>() * 1e-9;
         self.clients.answered(query.client, self.now);
         if let Some(governing) = &mut self.governing {
             governing.answered(self.now, query.asked);
@@ -318,15 +318,34 @@ impl Machine {
                 self.cores[number].begin(Work::Tick, 0.0, self.now);
                 number
             }
-            None => self.outcome.ticks as usize % CORES,
+            None => self.outcome.ticks as usize % self.cores.len(),
         };
         self.cores[core].stall(self.agent.tick_ns);
+    }
+
+    /// Work that has been asked for and is not done.
+    fn left_ns(&self) -> f64 {
+        let whole = |(query, shard): &(usize, usize)| self.queries[*query].shards[*shard];
+        let begun = |core: &Core| {
+            let to_come = match core.work {
+                Some(Work::Shard(query, shard, phase)) => {
+                    let phases = (phase + 1..PHASES).map(|phase| phase_share(&self.params, phase));
+                    let share = phases.sum::<f64>() + self.params.aside_share();
+                    self.queries[query].shards[shard] * share
+                }
+                _ => 0.0,
+            };
+            core.left_ns() + to_come
+        };
+        let waiting: f64 = self.waiting.iter().map(whole).sum();
+        waiting + self.cores.iter().map(begun).sum::<f64>() + self.aside_ns
     }
 
     fn end(mut self) -> Outcome {
         for core in &mut self.cores {
             core.advance(&self.chip, self.now);
         }
+        self.outcome.left_s = self.left_ns() * 1e-9;
         self.outcome.seconds = self.now as f64 * 1e-9;
         let awake_s = self.awake_ns as f64 * 1e-9;
         self.outcome.account(&self.chip, &self.cores, awake_s);

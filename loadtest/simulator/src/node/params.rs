@@ -6,6 +6,10 @@ use crate::params::params;
 params! {
     /// Our assumptions: fitted to document 002 (`fitted`), or taken from elsewhere.
     Params;
+    /// Cores of socket 0, each with one search thread (sections 3.2.4 and 4.1).
+    cores: 12.0,
+    /// Of the index, a thread each (section 4.1).
+    shards: 5.0,
     /// Milliseconds that a shard of a query of four terms takes at 2.6 GHz, on average (fitted).
     light_ms: 85.0,
     /// A query of n terms does (n / 4) to this power as much work (fitted; the recorded table has 1.6 from 4 to 21 terms).

@@ -14,8 +14,6 @@ use crate::draws::normal;
 const TABLE: &str = include_str!("../../../traces/search_union_lucene.csv");
 /// Of the queries that others are put together from.
 const PIECE: u32 = 3;
-/// One thread each (section 4.1).
-pub(super) const SHARDS: usize = 5;
 
 /// Draws queries.
 #[derive(Debug)]
@@ -45,7 +43,7 @@ impl Queries {
     }
 
     /// Work of each shard in nanoseconds at 2.6 GHz.
-    pub(super) fn draw(&self, terms: u32, rng: &mut SmallRng) -> [f64; SHARDS] {
+    pub(super) fn draw(&self, terms: u32, rng: &mut SmallRng) -> Vec<f64> {
         let params = &self.params;
         let (mut left, mut sum) = (terms, 0.0);
         while left > 0 {
@@ -56,7 +54,8 @@ impl Queries {
         let mean_ns = params.light_ms * 1e6 * (f64::from(terms) / 4.0).powf(params.growth);
         let query_ns = mean_ns * sum / f64::from(terms);
         let sigma = params.shard_sigma;
-        [(); SHARDS].map(|()| query_ns * (sigma * normal(rng) - sigma * sigma / 2.0).exp())
+        let shard = |_| query_ns * (sigma * normal(rng) - sigma * sigma / 2.0).exp();
+        (0..params.shards as usize).map(shard).collect()
     }
 }
 

@@ -44,8 +44,10 @@ pub struct Outcome {
     pub ticks: u64,
     /// Work done, in core seconds at the highest frequency.
     pub done_s: f64,
-    /// Work of the queries that have ended.
+    /// Work of all queries.
     pub asked_s: f64,
+    /// And of it, what is not done at the end.
+    pub left_s: f64,
 }
 
 impl Outcome {

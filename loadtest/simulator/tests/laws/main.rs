@@ -7,6 +7,7 @@ mod conservation;
 mod determinism;
 mod document001;
 mod fleet;
+mod node;
 mod overload;
 mod prompts;
 mod queueing;

@@ -1,44 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Document 002 on the command line.
+//! Document 002 and all policies on the command line.
 
-use anyhow::Result;
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use weir_replay::whole_file::WholeFile;
 use weir_sim::node::Params;
 use weir_sim::node::cell::Lab;
-use weir_sim::node::document002::{facts, fit};
+use weir_sim::node::document002::fit;
 
 use super::Model;
 
-fn flags(params: &Params) -> String {
-    let default = Params::default();
-    let changed = Params::NAMES.iter().filter_map(|name| {
-        let value = params.get(name)?;
-        (Some(value) != default.get(name)).then(|| format!(" --set {name}={value:.4}"))
-    });
-    changed.collect()
-}
-
 #[derive(clap::Args)]
-pub(in crate::cli) struct Document002 {
+pub(in crate::cli) struct Report {
     #[command(flatten)]
     model: Model,
     /// So many seeds, from 1
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1000))]
     seeds: u64,
+    /// Write it there instead
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
 }
 
-impl Document002 {
-    pub(super) fn run(&self) -> Result<()> {
-        let mut lab = Lab::new(self.model.params()?, self.seeds);
-        for fact in facts::facts(&mut lab, false) {
-            let role = if fact.fitted { "fit" } else { "   " };
-            let (wanted, got) = (fact.wanted.shown(), fact.mean());
-            let miss = fact.wanted.miss(got);
-            println!(
-                "{:12} {role} {:75} {wanted:>8} {got:>8.3} {miss:>6.2}",
-                fact.section, fact.what
-            );
-        }
-        Ok(())
+impl Report {
+    pub(super) fn run(&self, of: fn(&mut Lab) -> String) -> Result<()> {
+        let text = of(&mut Lab::new(self.model.params()?, self.seeds));
+        let Some(path) = &self.out else {
+            print!("{text}");
+            return Ok(());
+        };
+        let named = || path.display().to_string();
+        let mut out = WholeFile::create(path).with_context(named)?;
+        out.write_all(text.as_bytes()).with_context(named)?;
+        out.finish().with_context(named)
     }
 }
 
@@ -62,14 +58,19 @@ impl Fit {
         let tell = |number: u32, distance: f64, params: &Params| {
             eprintln!("try {number}: distance {distance:.4}{}", flags(params));
         };
-        let best = fit::climb(
-            &self.model.params()?,
-            self.seeds,
-            self.tries,
-            self.seed,
-            tell,
-        );
+        let start = self.model.params()?;
+        let best = fit::climb(&start, self.seeds, self.tries, self.seed, tell);
         println!("weir-sim node document-002{}", flags(&best));
         Ok(())
     }
+}
+
+/// What differs from the defaults.
+fn flags(params: &Params) -> String {
+    let default = Params::default();
+    let changed = Params::NAMES.iter().filter_map(|name| {
+        let value = params.get(name)?;
+        (Some(value) != default.get(name)).then(|| format!(" --set {name}={value:.4}"))
+    });
+    changed.collect()
 }

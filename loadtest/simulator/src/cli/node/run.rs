@@ -9,7 +9,7 @@ use serde_json::json;
 use weir_governor::frequency::Policy;
 use weir_governor::frequency::three_state::ThreeState;
 use weir_replay::units;
-use weir_sim::node::{self, Agent, Allowed, Governor, Load, MAX, MIN, Run, Terms};
+use weir_sim::node::{self, Agent, Allowed, Governor, Load, Run, Terms};
 
 use super::Model;
 
@@ -17,6 +17,7 @@ use super::Model;
 enum Policies {
     Performance,
     Powersave,
+    Ondemand,
     ThreeState,
 }
 
@@ -75,8 +76,9 @@ impl Args {
         let outcome = node::run(Run {
             load: Load::base(terms, self.times),
             governor: match self.policy {
-                Policies::Performance => Governor::Fixed(MAX),
-                Policies::Powersave => Governor::Fixed(MIN),
+                Policies::Performance => Governor::performance(),
+                Policies::Powersave => Governor::powersave(),
+                Policies::Ondemand => Governor::ondemand(),
                 Policies::ThreeState => {
                     Governor::Policy(Policy::ThreeState(three_state), self.period)
                 }

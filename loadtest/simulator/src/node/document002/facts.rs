@@ -59,6 +59,16 @@ pub struct Fact {
 }
 
 impl Fact {
+    /// Whether the mean of the seeds is as near as it can be called so.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        match self.wanted {
+            Wanted::About(..) => self.wanted.miss(self.mean()).abs() <= 1.0,
+            Wanted::AtLeast(least, _) => self.mean() >= least,
+            Wanted::AtMost(most, _) => self.mean() <= most,
+        }
+    }
+
     /// Mean of the seeds.
     #[must_use]
     pub fn mean(&self) -> f64 {
@@ -88,6 +98,19 @@ pub fn hurry_up(threshold_ms: u64, period_ms: u64, load: Load) -> Cell {
 #[must_use]
 pub fn kernel(governor: Governor, load: Load) -> Cell {
     Cell::new(governor, Costs::None, load)
+}
+
+/// Looks every 10 ms, and changes nothing.
+#[must_use]
+pub fn unchanging(khz: Khz) -> Governor {
+    let always = Frequency::Absolute(khz);
+    let three_state = ThreeState {
+        idle: always,
+        hot: always,
+        over: always,
+        ..ThreeState::default()
+    };
+    Governor::Policy(Policy::ThreeState(three_state), Duration::from_millis(10))
 }
 
 /// Asks for figures.
@@ -168,7 +191,7 @@ fn observations(asked: &mut Asked<'_>) {
     asked.add(
         "3.1, obs. 3",
         "energy a query, heavy ÷ light, 2.6 GHz (\"over fourfold\")",
-        About(4.2, 0.4),
+        About(4.2, 0.5),
         FITTED,
         got,
     );
@@ -231,7 +254,7 @@ fn baseline(asked: &mut Asked<'_>) {
     asked.add(
         "4.2",
         "energy, powersave ÷ performance, low (\"more\")",
-        AtLeast(1.01, 0.03),
+        AtLeast(1.01, 0.05),
         FITTED,
         got,
     );
@@ -316,15 +339,7 @@ fn overhead(asked: &mut Asked<'_>) {
         ),
     ] {
         let without = kernel(Governor::Fixed(khz), low);
-        // Looks, and changes nothing.
-        let unchanging = ThreeState {
-            idle: Frequency::Absolute(khz),
-            hot: Frequency::Absolute(khz),
-            over: Frequency::Absolute(khz),
-            ..ThreeState::default()
-        };
-        let governor = Governor::Policy(Policy::ThreeState(unchanging), Duration::from_millis(10));
-        let with = Cell::new(governor, Costs::Document, low);
+        let with = Cell::new(unchanging(khz), Costs::Document, low);
         let got = asked.ratio(p99, &with, &without);
         let percent = |ratios: Vec<f64>| ratios.iter().map(|ratio| 100.0 * (ratio - 1.0)).collect();
         asked.add("4.5", texts[0], About(service, 15.0), FITTED, percent(got));
@@ -346,7 +361,7 @@ fn results(asked: &mut Asked<'_>) {
     asked.add(
         "4.8",
         "energy saved, high, base load / %",
-        About(17.0, 3.0),
+        About(17.0, 2.0),
         FITTED,
         got,
     );
@@ -363,7 +378,7 @@ fn results(asked: &mut Asked<'_>) {
     asked.add(
         "4.8",
         "energy saved, low, 3× / %",
-        About(28.0, 3.0),
+        About(28.0, 2.0),
         FITTED,
         got,
     );
@@ -375,20 +390,20 @@ fn results(asked: &mut Asked<'_>) {
         FITTED,
         got,
     );
-    let [ours, ondemand] = pair(Terms::Mixed, 1);
-    let got = asked.ratio(p99, &ondemand, &pair(Terms::Low, 1)[1]);
+    let [ours, ondemand] = pair(Terms::Mixed, 3);
+    let got = asked.saved(&ours, &ondemand);
     asked.add(
         "4.8",
-        "p99, mixed ÷ low, ondemand (\"lower\")",
-        AtMost(0.99, 0.3),
+        "energy saved, mixed, 3× / %",
+        About(22.0, 2.0),
         FITTED,
         got,
     );
     let got = asked.lab.each(&ours, p99);
     asked.add(
         "4.8",
-        "three_state 450/50, mixed: p99 / s (meets)",
-        AtMost(0.95, 0.1),
+        "three_state, mixed, 3×: p99 / s (meets)",
+        AtMost(DEADLINE_S, 0.05),
         FITTED,
         got,
     );
@@ -453,20 +468,20 @@ fn checks(asked: &mut Asked<'_>) {
         false,
         got,
     );
-    let [ours, ondemand] = pair(Terms::Mixed, 3);
-    let got = asked.saved(&ours, &ondemand);
+    let [ours, ondemand] = pair(Terms::Mixed, 1);
+    let got = asked.ratio(p99, &ondemand, &pair(Terms::Low, 1)[1]);
     asked.add(
         "4.8",
-        "energy saved, mixed, 3× / %",
-        About(22.0, 3.0),
+        "p99, mixed ÷ low, ondemand (\"lower\")",
+        AtMost(0.99, 0.3),
         false,
         got,
     );
     let got = asked.lab.each(&ours, p99);
     asked.add(
         "4.8",
-        "three_state, mixed, 3×: p99 / s (meets)",
-        AtMost(DEADLINE_S, 0.05),
+        "three_state 450/50, mixed: p99 / s (meets)",
+        AtMost(0.95, 0.1),
         false,
         got,
     );
