@@ -64,6 +64,8 @@ struct SetUp {
     filter: PathBuf,
     /// What a guest with a real cpufreq is made of, where it can be had.
     guest: Option<PathBuf>,
+    /// The program, where it can be had.
+    memcached: Option<PathBuf>,
     /// Where Maven could build them; tests that need them say so.
     java: Option<Java>,
 }
@@ -183,6 +185,19 @@ fn set_up_and_test(workspace: &Workspace, args: &Args, summary: &mut Summary) ->
             }
         })
     });
+    let mut memcached = None;
+    summary.run("memcached", || {
+        Ok(match tools::memcached(workspace) {
+            Ok(program) => {
+                memcached = Some(program);
+                Outcome::Passed
+            }
+            Err(error) => {
+                println!("ITS LOAD CLIENT IS NOT TESTED ON A REAL MEMCACHED: {error:#}");
+                Outcome::Skipped("no memcached can be had: its load client meets only a fake")
+            }
+        })
+    });
     let mut filter = None;
     summary.run("build-filter", || {
         filter = Some(build_filter::run(workspace)?);
@@ -212,6 +227,7 @@ fn set_up_and_test(workspace: &Workspace, args: &Args, summary: &mut Summary) ->
             envoy,
             filter,
             guest,
+            memcached,
             java,
         };
         suite::run(workspace, args, &set_up, &mut counts)?;

@@ -81,6 +81,9 @@ pub(super) fn run(
     if let Some(folder) = &set_up.guest {
         command.env("WEIR_GUEST_DIR", folder);
     }
+    if let Some(program) = &set_up.memcached {
+        command.env("WEIR_MEMCACHED", program);
+    }
     if let Some(java) = &set_up.java {
         command
             .env("WEIR_EVENTS_AGENT", &java.events_agent)
