@@ -424,7 +424,7 @@ impl Numbers {
     }
 }
 
-/// WEIR_RUNS=100 for as many as were promised; each takes some seconds.
+/// Each takes some seconds; `cargo xtask test --long` has a hundred.
 #[test]
 fn producers_and_governors_are_killed_at_random_and_no_core_is_left_fast() {
     let runs = std::env::var("WEIR_RUNS").ok();
