@@ -23,6 +23,8 @@ use crate::target::Target;
 /// Requests that are sent before answers are looked at again, so that a client that is behind does
 /// not let answers wait.
 const BATCH: usize = 256;
+/// Keys that are asked for and not answered: each takes up to 35 bytes until then.
+const MOST_KEYS: u64 = 10_000_000;
 /// A thread's timers are otherwise up to 50 µs late (prctl(2), `PR_SET_TIMERSLACK`).
 const TIMER_SLACK_NS: NonZeroU64 = NonZeroU64::MIN;
 
@@ -53,6 +55,13 @@ impl Way {
                 "{name}: {number} is not between 1 and {most}"
             );
         }
+        let keys = u64::from(self.in_flight) * u64::from(self.keys_per_get);
+        ensure!(
+            keys <= MOST_KEYS,
+            "in-flight: {} requests of {} keys each are {keys} keys, and {MOST_KEYS} may wait at once",
+            self.in_flight,
+            self.keys_per_get
+        );
         Ok(())
     }
 }
@@ -159,7 +168,7 @@ impl<'a> Load<'a> {
     fn send(&mut self, arrival: Arrival, now: u64) {
         let interval = self.open.of(arrival);
         if self.in_flight >= u64::from(self.way.in_flight) {
-            return interval.dropped();
+            return interval.dropped(self.in_flight);
         }
         let turns = self.connections.len();
         let next = (0..turns)
@@ -168,7 +177,7 @@ impl<'a> Load<'a> {
         let Some((index, connection)) =
             next.and_then(|index| Some((index, self.connections[index].as_mut()?)))
         else {
-            return interval.dropped();
+            return interval.dropped(self.in_flight);
         };
         self.turn = index + 1;
         self.in_flight += 1;
