@@ -31,6 +31,9 @@ pub(crate) struct Args {
     /// Only the tests of this package
     #[arg(long, short, value_name = "NAME")]
     package: Option<String>,
+    /// Random kills and losses at the governor as often as it is held to: 10,000 sequences, 100 runs of processes
+    #[arg(long)]
+    long: bool,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
