@@ -4,20 +4,24 @@
 //! One thread: what is due is gathered for each connection and written at once, then poll(2) waits
 //! for answers until the next request is due.
 
-use std::collections::VecDeque;
+mod open;
+mod way;
+
 use std::iter::Peekable;
 use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, bail};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use weir_replay::rng::SplitMix64;
 
 use crate::answer::Broken;
 use crate::connection::{Connection, Outcome};
+use crate::drive::open::Open;
+pub use crate::drive::way::Way;
 use crate::interval::Interval;
 use crate::keys::Keys;
-use crate::schedule::{Arrival, Step, Steps};
+use crate::schedule::{Arrival, Steps};
 use crate::target::Target;
 
 /// Requests that are sent before answers are looked at again, so that a client that is behind does
@@ -25,37 +29,6 @@ use crate::target::Target;
 const BATCH: usize = 256;
 /// A thread's timers are otherwise up to 50 µs late (prctl(2), `PR_SET_TIMERSLACK`).
 const TIMER_SLACK_NS: NonZeroU64 = NonZeroU64::MIN;
-
-/// How requests are sent.
-#[derive(Clone, Copy, Debug)]
-pub struct Way {
-    /// Connections, asked in turn.
-    pub connections: u32,
-    /// Keys of each request, drawn uniformly.
-    pub keys_per_get: u32,
-    /// Requests that may wait for their answers; those due beyond are dropped. Bounds memory.
-    pub in_flight: u32,
-    /// For answers, after the last request was due. What has none then counts as an error.
-    pub patience: Duration,
-}
-
-impl Way {
-    /// # Errors
-    /// A number is out of its range.
-    pub fn check(&self) -> Result<()> {
-        for (name, number, most) in [
-            ("connections", self.connections, 1_000),
-            ("keys-per-get", self.keys_per_get, 1_000),
-            ("in-flight", self.in_flight, 1_000_000),
-        ] {
-            ensure!(
-                (1..=most).contains(&number),
-                "{name}: {number} is not between 1 and {most}"
-            );
-        }
-        Ok(())
-    }
-}
 
 /// A load whose connections are made.
 pub struct Load<'a> {
@@ -159,7 +132,7 @@ impl<'a> Load<'a> {
     fn send(&mut self, arrival: Arrival, now: u64) {
         let interval = self.open.of(arrival);
         if self.in_flight >= u64::from(self.way.in_flight) {
-            return interval.dropped();
+            return interval.dropped(self.in_flight);
         }
         let turns = self.connections.len();
         let next = (0..turns)
@@ -168,7 +141,7 @@ impl<'a> Load<'a> {
         let Some((index, connection)) =
             next.and_then(|index| Some((index, self.connections[index].as_mut()?)))
         else {
-            return interval.dropped();
+            return interval.dropped(self.in_flight);
         };
         self.turn = index + 1;
         self.in_flight += 1;
@@ -266,59 +239,6 @@ impl<'a> Load<'a> {
                 self.open.of(arrival).failed();
             }
         }
-    }
-}
-
-/// The intervals that have begun and are not told yet.
-struct Open {
-    coming: Box<dyn Iterator<Item = Step>>,
-    /// The next one begins then, or the last one ends.
-    next_ns: u64,
-    first: u64,
-    intervals: VecDeque<Interval>,
-}
-
-impl Open {
-    fn new(steps: &Steps) -> Self {
-        Self {
-            coming: Box::new(steps.intervals()),
-            next_ns: 0,
-            first: 0,
-            intervals: VecDeque::new(),
-        }
-    }
-
-    /// Opens those that have begun by now.
-    fn begin(&mut self, now_ns: u64) {
-        while self.next_ns <= now_ns
-            && let Some(step) = self.coming.next()
-        {
-            let number = self.first + self.intervals.len() as u64;
-            self.intervals.push_back(Interval::new(number, step));
-            self.next_ns = step.end_ns;
-        }
-    }
-
-    /// Tells of those before `next` that are over, up to the first that is not.
-    fn end(
-        &mut self,
-        now_ns: u64,
-        next: u64,
-        tell: &mut impl FnMut(&Interval) -> Result<()>,
-    ) -> Result<()> {
-        while self.first < next
-            && let Some(interval) = self.intervals.front()
-            && interval.is_over(now_ns)
-        {
-            tell(interval)?;
-            self.intervals.pop_front();
-            self.first += 1;
-        }
-        Ok(())
-    }
-
-    fn of(&mut self, arrival: Arrival) -> &mut Interval {
-        &mut self.intervals[(arrival.interval - self.first) as usize]
     }
 }
 

@@ -73,7 +73,7 @@ pub struct Figures {
     pub latency: Latency,
     /// How much later than due the client itself sent 95 of 100 of those it sent: high where it is
     /// short of processor.
-    pub client_late_p95_us: u64,
+    pub client_late_p95_us: Option<u64>,
     /// The most requests at once without their answer.
     pub in_flight_max: u64,
     /// Whether fewer than 95 of 100 were answered within the limit.
@@ -101,8 +101,9 @@ impl Interval {
         record(&mut self.late, late_ns);
     }
 
-    /// A request was due and not sent.
-    pub fn dropped(&mut self) {
+    /// A request was due and not sent, as so many are in flight.
+    pub fn dropped(&mut self, in_flight: u64) {
+        self.in_flight_max = self.in_flight_max.max(in_flight);
         self.counts.due += 1;
         self.counts.dropped += 1;
     }
@@ -145,10 +146,7 @@ impl Interval {
             achieved_qps: self.counts.answered as f64 / length_s,
             counts: self.counts,
             latency,
-            client_late_p95_us: self
-                .late
-                .as_ref()
-                .map_or(0, |late| late.value_at_quantile(0.95)),
+            client_late_p95_us: self.late.as_ref().map(|late| late.value_at_quantile(0.95)),
             in_flight_max: self.in_flight_max,
             violated: self.counts.due > 0 && latency.p95_us.is_none_or(|p95| p95 > limit_us),
         }

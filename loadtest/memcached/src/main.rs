@@ -77,8 +77,8 @@ struct Args {
     #[arg(long, default_value = "2s", value_parser = duration)]
     patience: Duration,
 
-    /// The limit of an interval's p95
-    #[arg(long, default_value = "1ms", value_parser = duration_above_0)]
+    /// The limit of an interval's p95 (document 004's, part 4)
+    #[arg(long, default_value = "1.5ms", value_parser = duration_above_0)]
     slo: Duration,
     /// Also write each interval, and at the end the run, as a line of JSON
     #[arg(long, value_name = "FILE")]

@@ -14,19 +14,19 @@ pub fn row(figures: &Figures) -> String {
     let Figures {
         latency, counts, ..
     } = figures;
-    let [p50, p95, p99, max] = [
+    let [p50, p95, p99, max, late] = [
         latency.p50_us,
         latency.p95_us,
         latency.p99_us,
         latency.max_us,
+        figures.client_late_p95_us,
     ]
     .map(told);
     format!(
-        "{:>7.1} {:>9.0} {:>11.0} {p50:>8} {p95:>8} {p99:>8} {max:>8} {:>8} {:>8} {:>8} {:>10}{}",
+        "{:>7.1} {:>9.0} {:>11.0} {p50:>8} {p95:>8} {p99:>8} {max:>8} {late:>8} {:>8} {:>8} {:>10}{}",
         figures.start_s,
         figures.target_qps,
         figures.achieved_qps,
-        figures.client_late_p95_us,
         counts.errors,
         counts.dropped,
         figures.in_flight_max,
@@ -85,9 +85,9 @@ mod tests {
                 rate: 1.0,
             },
         );
-        interval.dropped();
+        interval.dropped(1);
         let row = row(&interval.figures(1));
         assert_eq!(row.strip_suffix("  SLO").unwrap().len(), HEAD.len());
-        assert_eq!(row.matches("none").count(), 4, "{row}");
+        assert_eq!(row.matches("none").count(), 5, "{row}");
     }
 }

@@ -33,6 +33,10 @@ fn a_load_that_cannot_be_is_refused_by_field() {
         (vec!["--connections", "0"], "connections: 0"),
         (vec!["--keys-per-get", "1001"], "keys-per-get: 1001"),
         (vec!["--in-flight", "0"], "in-flight: 0"),
+        (
+            vec!["--in-flight=1000000", "--keys-per-get=11"],
+            "11000000 keys",
+        ),
         (vec!["--load-only", "--no-load"], "--no-load"),
         (vec!["--json", "/nowhere/there"], "/nowhere/there"),
     ] {

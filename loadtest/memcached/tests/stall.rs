@@ -126,3 +126,36 @@ fn a_server_that_never_answers_again_is_waited_for_only_so_long() {
     // The greeting, and each request.
     assert_eq!(server.join().unwrap() as u64, 1 + due);
 }
+
+#[test]
+fn a_client_that_is_late_itself_does_not_hide_it() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let server = thread::spawn(move || serve(listener.accept().unwrap().0, u64::MAX));
+    let tenth = Duration::from_millis(100);
+    let steps = Steps::new(tenth, 20 * tenth, (QPS, QPS), 1).unwrap();
+    let keys = Keys::new(10, 10).unwrap();
+    let way = Way {
+        connections: 1,
+        keys_per_get: 1,
+        in_flight: 100_000,
+        patience: Duration::from_secs(60),
+    };
+    let (mut slowest, mut latest) = (None, None);
+    Load::connect(Target::new(&address, false).unwrap(), &steps, &keys, way)
+        .unwrap()
+        .run(|interval| {
+            let figures = interval.figures(1_000);
+            slowest = slowest.max(figures.latency.max_us);
+            latest = latest.max(figures.client_late_p95_us);
+            if figures.interval == 0 {
+                // Whoever sends is here now, and what is due meanwhile is not sent.
+                thread::sleep(5 * tenth);
+            }
+            Ok(())
+        })
+        .unwrap();
+    server.join().unwrap();
+    assert!(slowest > Some(400_000), "{slowest:?}");
+    assert!(latest > Some(300_000), "{latest:?}");
+}

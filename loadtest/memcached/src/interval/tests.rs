@@ -20,7 +20,7 @@ fn interval(answered_us: &[u64], failed: u64, dropped: u64) -> Interval {
         interval.sent(0, 1);
         interval.failed();
     });
-    (0..dropped).for_each(|_| interval.dropped());
+    (0..dropped).for_each(|_| interval.dropped(1));
     interval
 }
 
