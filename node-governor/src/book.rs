@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::apply::{Apply, Status};
 use crate::frequency::Khz;
@@ -50,7 +50,9 @@ pub struct CoreBook {
     pub status: Status,
     /// What it is planned to do.
     pub rung: usize,
-    /// Changes of the rung.
+    /// At what frequency.
+    pub planned: Khz,
+    /// Changes of what was planned.
     pub transitions: u64,
     /// Share of time not idle.
     pub busy: f64,
@@ -59,7 +61,7 @@ pub struct CoreBook {
     /// How long it was where.
     pub residency: Vec<Residency>,
     /// Where no other frequency lies between.
-    has_table: bool,
+    pub(crate) has_table: bool,
 }
 
 /// Time spent on a rung, at a frequency.
@@ -74,7 +76,7 @@ pub struct Residency {
 }
 
 /// Of one zone of RAPL.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ZoneBook {
     /// As the kernel calls it.
     pub name: String,
@@ -132,12 +134,11 @@ impl Book {
                     core.since[function] = Some(since);
                 }
             }
-            let rung = plan
-                .cores
-                .get(index)
-                .map_or(0, |set| set.rung.min(RUNGS - 1));
-            core.transitions += u64::from(rung != core.rung);
-            core.rung = rung;
+            let setting = plan.cores.get(index).copied().unwrap_or_default();
+            let (rung, planned) = (setting.rung.min(RUNGS - 1), setting.frequency);
+            let first = core.planned == Khz::default();
+            core.transitions += u64::from(!first && (rung, planned) != (core.rung, core.planned));
+            (core.rung, core.planned) = (rung, planned);
         }
     }
 

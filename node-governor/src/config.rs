@@ -83,7 +83,7 @@ pub struct Page {
     pub address: SocketAddr,
     /// Of the page.
     pub path: String,
-    /// The histogram's name, without `_bucket`.
+    /// The histogram's name, without `_bucket`; series are those that have its labels, added up.
     pub metric: String,
     /// In seconds of one unit of its bounds: 1 for Prometheus, 0.001 for Envoy.
     pub unit: f64,

@@ -172,6 +172,11 @@ impl Policy {
         }
     }
 
+    /// Whether [`Core::busy`] counts.
+    pub(crate) fn goes_by_load(&self) -> bool {
+        matches!(self, Self::Ondemand(_))
+    }
+
     /// Refuses parameters that cannot be meant on these cores, by the field's name.
     pub fn check(&self, node: &Node) -> Result<(), Wrong> {
         self.parameters().check(node)

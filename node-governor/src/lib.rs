@@ -8,14 +8,18 @@
 //!
 //! [`plan`], [`frequency`] and [`cores`] have no clock, files or generators of their own: the simulator runs the same code.
 
+pub mod admin;
 pub mod apply;
 pub mod book;
+pub mod check;
 pub mod config;
 #[deny(clippy::disallowed_methods)]
 pub mod cores;
 #[deny(clippy::disallowed_methods)]
 pub mod frequency;
+mod get;
 pub mod jobs;
+pub mod metrics;
 #[deny(clippy::disallowed_methods)]
 pub mod plan;
 pub mod root;
@@ -23,3 +27,4 @@ pub mod run;
 pub mod sense;
 #[deny(clippy::disallowed_methods)]
 pub mod sensed;
+pub mod top;

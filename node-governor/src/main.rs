@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Sets core frequencies by what the service runs, and puts them back.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Parser, Subcommand};
@@ -12,12 +14,17 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 use tracing_subscriber::EnvFilter;
+use weir_governor::admin::{self, App};
+use weir_governor::config::TailSource;
 use weir_governor::root::Root;
 use weir_governor::run::{Governor, Running};
-use weir_governor::{apply, config};
+use weir_governor::sense::page;
+use weir_governor::{apply, check, config, top};
 
 /// `EX_USAGE` of sysexits.h: what was given is wrong, and trying again does not help.
 const BAD_CONFIGURATION: u8 = 64;
+/// For pages that are being read.
+const DRAIN: Duration = Duration::from_secs(1);
 
 /// Sets core frequencies by what the service runs, and puts them back.
 #[derive(Debug, Parser)]
@@ -53,6 +60,17 @@ enum Command {
         #[arg(long, value_name = "FILE", conflicts_with = "check")]
         ports_file: Option<PathBuf>,
     },
+    /// Say what the machine offers, what is missing, and how to get it; 0 if cores can be governed, 1 if not.
+    Check,
+    /// Show what the cores do, every second.
+    Top {
+        /// Where the governor's admin page listens.
+        #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:9414")]
+        admin: SocketAddr,
+        /// Print it once, with every core, and exit.
+        #[arg(long)]
+        once: bool,
+    },
     /// Put back what a governor has left that was killed. Changes nothing where none was.
     Restore {
         /// Where the governor remembers; its configuration's state_directory.
@@ -80,6 +98,19 @@ fn main() -> ExitCode {
             check,
             ports_file,
         } => run(&config, check, ports_file.as_deref(), &root),
+        Command::Check => {
+            let report = check::report(&root);
+            // Nothing can be done if standard output is closed.
+            let _ = std::io::stdout().write_all(report.text.as_bytes());
+            ExitCode::from(u8::from(!report.can_govern))
+        }
+        Command::Top { admin, once } => match top(admin, once) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("{error:#}");
+                ExitCode::FAILURE
+            }
+        },
         Command::Restore { state } => restore(&state, &root),
     }
 }
@@ -136,12 +167,19 @@ async fn serve(
         .await
         .with_context(|| format!("admin.listen: {}", config.admin))?;
     let admin = listener.local_addr()?;
+    let (functions, settings) = (config.functions.clone(), config.tail.clone());
     let governor = Governor::start(config, root)?;
+    let app = App::new(governor.book(), functions);
+    if let TailSource::Page(page) = settings.source.clone() {
+        tokio::spawn(page::measure(page, settings, governor.measured()));
+    }
     let ended = CancellationToken::new();
     let running = Running::start(governor, {
         let ended = ended.clone();
         move || ended.cancel()
     })?;
+    let admin_ended = CancellationToken::new();
+    let pages = tokio::spawn(admin::serve(listener, app, admin_ended.clone()));
     info!(addr = %admin, "admin listening on {admin}");
     if let Some(path) = ports_file {
         write_ports(path, &serde_json::json!({ "admin": admin }).to_string())?;
@@ -152,7 +190,17 @@ async fn serve(
         _ = hang_up.recv() => info!(signal = "SIGHUP", "shutting down"),
         () = ended.cancelled() => {}
     }
-    running.stop()
+    // First the cores: nobody who asks for pages can hold that up.
+    let stopped = running.stop();
+    admin_ended.cancel();
+    // Whoever still reads a page is cut off.
+    let _ = tokio::time::timeout(DRAIN, pages).await;
+    stopped
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn top(admin: SocketAddr, once: bool) -> anyhow::Result<()> {
+    top::show(admin, once).await
 }
 
 fn restore(state: &Path, root: &Root) -> ExitCode {

@@ -147,6 +147,9 @@ impl Drop for Running {
     }
 }
 
+/// Whatever a policy says.
+const SHORTEST: Duration = Duration::from_millis(1);
+
 /// Deadlines are absolute: a tick that takes long does not move the next ones, and those that were slept through
 /// are not made up for.
 fn govern(mut governor: Governor, stop: &AtomicBool) {
@@ -159,7 +162,7 @@ fn govern(mut governor: Governor, stop: &AtomicBool) {
             continue;
         }
         let late = woken.since(deadline) > slept / 10 && slept > Duration::ZERO;
-        slept = governor.tick(woken, late);
+        slept = governor.tick(woken, late).max(SHORTEST);
         let next = Nanos(deadline.0 + slept.as_nanos() as u64);
         deadline = next.max(now());
     }

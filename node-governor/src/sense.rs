@@ -9,6 +9,7 @@
 
 pub mod energy;
 pub mod events;
+pub mod page;
 mod tail;
 mod threads;
 pub mod uprobe;
@@ -46,6 +47,9 @@ pub enum Error {
     /// Of programs that cannot.
     #[error("uprobes: {0}; see weir-governor check")]
     Uprobe(#[from] weir_uprobe::Error),
+    /// Of the kernel's counters.
+    #[error(transparent)]
+    Utilisation(#[from] utilisation::Error),
 }
 
 impl Sense {
@@ -64,7 +68,7 @@ impl Sense {
         };
         Ok(Sense {
             events: Events::open(&config.events, mapped, root, &numbers, config.tick)?,
-            utilisation: Utilisation::new(root, &numbers),
+            utilisation: Utilisation::new(root, &numbers, config.policy.goes_by_load())?,
             tail: Tails::new(&config.tail),
             watch,
         })

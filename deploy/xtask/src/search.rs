@@ -15,7 +15,7 @@ use crate::workspace::Workspace;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Fewer and shorter turns over a smaller index: a taste, with rougher figures
+    /// Fewer and shorter rounds over a smaller index: a taste, with rougher figures
     #[arg(long)]
     quick: bool,
     /// Of documents, queries and the order of turns
@@ -51,7 +51,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     interrupt::catch()?;
     command.shown()?;
     println!(
-        "search: every turn and every log is kept in {}",
+        "search: every round and every log is kept in {}",
         workspace.shown(&folder)
     );
     Ok(())

@@ -2,12 +2,15 @@
 //! The governor, on cores that are files in a folder: it reads real events, and what it writes changes no clock.
 
 use std::fs;
+use std::net::SocketAddr;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use serde::Deserialize;
+use weir_stage::http;
 use weir_stage::processes::Processes;
 
 const START: Duration = Duration::from_secs(30);
@@ -34,6 +37,12 @@ const FILES: [(&str, &str); 9] = [
 /// A governor that runs as long as its `Processes`.
 pub struct Governor {
     cores: Vec<PathBuf>,
+    admin: SocketAddr,
+}
+
+#[derive(Deserialize)]
+struct Ports {
+    admin: SocketAddr,
 }
 
 /// Starts it in `folder`: with the defaults of document 002's policy, but ticking every 10 ms.
@@ -63,12 +72,31 @@ pub fn start(
     command.arg("--config").arg(&config);
     command.arg("--ports-file").arg(&ports);
     processes.start("governor", command)?;
-    let there = || ports.is_file().then_some(());
-    processes.wait_until("the governor's readiness", START, there)?;
-    Ok(Governor { cores })
+    let found: Ports = processes.wait_until("the governor's readiness", START, || {
+        serde_json::from_slice(&fs::read(&ports).ok()?).ok()
+    })?;
+    Ok(Governor {
+        cores,
+        admin: found.admin,
+    })
 }
 
 impl Governor {
+    /// A counter of its page of metrics, over all labels; 0 where there is none of this name.
+    ///
+    /// # Errors
+    /// It does not answer.
+    pub fn counted(&self, name: &str) -> Result<u64> {
+        let page = http::get(self.admin, "/metrics")?.body;
+        let values = page.lines().filter_map(|line| {
+            let (series, value) = line.rsplit_once(' ')?;
+            (series.split('{').next() == Some(name)).then_some(value)
+        });
+        Ok(values
+            .filter_map(|value| value.parse::<f64>().ok())
+            .sum::<f64>() as u64)
+    }
+
     /// The frequency that each core has been told, or what is written in its place.
     ///
     /// # Errors

@@ -12,7 +12,7 @@ use weir_search::index::Index;
 use weir_search::node::{self, Places, Programs};
 use weir_search::plan::Plan;
 use weir_search::ring::Watch;
-use weir_search::rounds::{self, Asked, Turn};
+use weir_search::rounds::{self, Asked, Round};
 use weir_search::terms::Terms;
 use weir_search::way::Way;
 use weir_search::{governor, ring, table};
@@ -43,13 +43,13 @@ struct Cli {
     /// Where the index is kept for the next time
     #[arg(long, value_name = "FOLDER")]
     cache: PathBuf,
-    /// For logs, copies of the index, `turns.jsonl` and `table.md`
+    /// For logs, copies of the index, `rounds.jsonl` and `table.md`
     #[arg(long, value_name = "FOLDER")]
     folder: PathBuf,
-    /// Fewer and shorter turns over a smaller index
+    /// Fewer and shorter rounds over a smaller index
     #[arg(long)]
     quick: bool,
-    /// Of documents, queries and the order of turns
+    /// Of documents, queries and the order of rounds
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
@@ -81,12 +81,15 @@ fn run(cli: &Cli) -> Result<()> {
         seed: cli.seed,
         plan,
     };
-    let mut turns = Vec::new();
+    let mut rounds = Vec::new();
     for start in 0..plan.starts {
         let events = Events::new()?;
-        turns.extend(measure(cli, &asked, &kept, &events, start)?);
+        rounds.extend(measure(cli, &asked, &kept, &events, start)?);
+        // After each, so that what was measured is kept if the next one fails.
+        write(&cli.folder, &rounds)?;
     }
-    write(&cli.folder, &turns)
+    println!("\n{}", table::markdown(&rounds));
+    Ok(())
 }
 
 /// The folder on tmpfs that the events of one start are in; gone with the value.
@@ -116,7 +119,7 @@ fn measure(
     kept: &Path,
     events: &Events,
     start: u32,
-) -> Result<Vec<Turn>> {
+) -> Result<Vec<Round>> {
     let plan = asked.plan;
     println!("search: start {} of {}", start + 1, plan.starts);
     let programs = Programs {
@@ -150,7 +153,7 @@ fn measure(
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let (turns, answered) = runtime.block_on(rounds::run(&nodes, asked, start, |round| {
+    let (rounds, answered) = runtime.block_on(rounds::run(&nodes, asked, start, |round| {
         println!("search: round {} of {}", round + 1, plan.rounds);
     }))?;
     for (way, watch) in &mut watches {
@@ -164,6 +167,12 @@ fn measure(
         );
     }
     for governor in governors {
+        println!(
+            "search: the governor has read {} events, lost {}, and set frequencies {} times",
+            governor.counted("weir_governor_events_total")?,
+            governor.counted("weir_governor_events_lost_total")?,
+            governor.counted("weir_governor_transitions_total")?
+        );
         let told = governor.told()?;
         ensure!(
             told.iter().all(|khz| khz.parse::<u32>().is_ok()),
@@ -172,16 +181,14 @@ fn measure(
     }
     drop(processes);
     let _ = fs::remove_dir_all(cli.folder.join("nodes"));
-    Ok(turns)
+    Ok(rounds)
 }
 
-fn write(folder: &Path, turns: &[Turn]) -> Result<()> {
-    let mut lines = File::create(folder.join("turns.jsonl"))?;
-    for turn in turns {
-        writeln!(lines, "{}", serde_json::to_string(turn)?)?;
+fn write(folder: &Path, rounds: &[Round]) -> Result<()> {
+    let mut lines = File::create(folder.join("rounds.jsonl"))?;
+    for round in rounds {
+        writeln!(lines, "{}", serde_json::to_string(round)?)?;
     }
-    let text = table::markdown(turns);
-    fs::write(folder.join("table.md"), &text)?;
-    println!("\n{text}");
+    fs::write(folder.join("table.md"), table::markdown(rounds))?;
     Ok(())
 }

@@ -11,10 +11,12 @@ pub struct Plan {
     pub starts: u32,
     /// Of each start.
     pub rounds: u32,
-    /// Measured queries of one load to one engine in a round.
-    pub turn: usize,
-    /// Queries before them that are not measured: the caches of the cores belonged to another engine.
+    /// Of each load to each engine, in a round: short ones, for what disturbs the machine changes.
+    pub turns: usize,
+    /// Queries at the beginning of a turn that are not measured: the caches of the cores belonged to another engine.
     pub lead: usize,
+    /// Measured queries of a turn.
+    pub measured: usize,
     /// Queries to each engine before the first round: its compilers are then done with the search.
     pub warm_up: usize,
 }
@@ -23,10 +25,11 @@ impl Plan {
     /// What is published.
     pub const FULL: Self = Self {
         documents: 200_000,
-        starts: 4,
-        rounds: 10,
-        turn: 200,
-        lead: 20,
+        starts: 3,
+        rounds: 8,
+        turns: 8,
+        lead: 5,
+        measured: 25,
         warm_up: 2_000,
     };
     /// A taste, with rougher figures.
@@ -34,8 +37,9 @@ impl Plan {
         documents: 50_000,
         starts: 1,
         rounds: 5,
-        turn: 100,
-        lead: 10,
+        turns: 4,
+        lead: 5,
+        measured: 25,
         warm_up: 1_000,
     };
 }

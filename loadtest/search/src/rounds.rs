@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Turns, round after round: each load to each engine, in an order that is drawn anew.
+//! Rounds of short turns: each load to each engine, in an order that is drawn anew for every turn.
 
 use std::time::Duration;
 
@@ -18,9 +18,9 @@ use crate::queries::{self, Load};
 use crate::terms::Terms;
 use crate::way::Way;
 
-/// What one turn measured: a line of `turns.jsonl`.
+/// What the turns of one round measured of an engine and a load: a line of `rounds.jsonl`.
 #[derive(Clone, Debug, Serialize)]
-pub struct Turn {
+pub struct Round {
     /// Counted from 0; all engines are started anew.
     pub start: u32,
     /// Counted from 0 within the start.
@@ -43,7 +43,7 @@ pub struct Turn {
     pub cpu_us: f64,
 }
 
-/// Seeds of what is asked. Turns of one round and load ask the same.
+/// Seeds of what is asked. All engines are asked the same.
 pub struct Asked<'a> {
     /// What queries are made of.
     pub terms: &'a Terms,
@@ -58,9 +58,12 @@ struct Engine {
     way: Way,
     client: Client,
     process: Process,
+    /// In the turns of this round.
+    took: Vec<Duration>,
+    cpu: Duration,
 }
 
-/// Measures one start. Returns the turns, and how many queries each engine has answered.
+/// Measures one start. Returns the rounds, and how many queries each engine has answered.
 ///
 /// # Errors
 /// A query is not answered, or a signal has come.
@@ -69,7 +72,7 @@ pub async fn run(
     asked: &Asked<'_>,
     start: u32,
     mut tell: impl FnMut(u32),
-) -> Result<(Vec<Turn>, Vec<(Way, u64)>)> {
+) -> Result<(Vec<Round>, Vec<(Way, u64)>)> {
     let mut engines = Vec::new();
     for node in nodes {
         let client = Client::connect(node.address).await?;
@@ -77,6 +80,8 @@ pub async fn run(
             way: node.way,
             client,
             process: node.process,
+            took: Vec::new(),
+            cpu: Duration::ZERO,
         });
     }
     let warm_up = asked.bodies(Load::Mixed, asked.plan.warm_up, start, u32::MAX);
@@ -84,26 +89,24 @@ pub async fn run(
         engine.ask(&warm_up).await?;
     }
     let mut order = StdRng::seed_from_u64(asked.seed ^ u64::from(start));
-    let mut turns = Vec::new();
+    let mut rounds = Vec::new();
+    let turn = asked.plan.lead + asked.plan.measured;
     for round in 0..asked.plan.rounds {
         for load in Load::ALL {
-            let bodies = asked.bodies(load, asked.plan.lead + asked.plan.turn, start, round);
-            engines.shuffle(&mut order);
-            for engine in &mut engines {
+            let bodies = asked.bodies(load, asked.plan.turns * turn, start, round);
+            for bodies in bodies.chunks(turn) {
                 let (lead, measured) = bodies.split_at(asked.plan.lead);
-                engine.ask(lead).await?;
-                let before = engine.process.cpu()?;
-                let took = engine.ask(measured).await?;
-                let cpu = engine.process.cpu()?.saturating_sub(before);
-                let turn = Turn {
-                    start,
-                    round,
-                    load,
-                    way: engine.way,
-                    ..Turn::of(&took, cpu)
-                };
-                turns.push(turn);
+                engines.shuffle(&mut order);
+                for engine in &mut engines {
+                    engine.turn(lead, measured).await?;
+                }
             }
+            rounds.extend(engines.iter_mut().map(|engine| Round {
+                start,
+                round,
+                load,
+                ..engine.round()
+            }));
         }
         tell(round);
     }
@@ -111,19 +114,41 @@ pub async fn run(
         .iter()
         .map(|engine| (engine.way, engine.client.answered))
         .collect();
-    Ok((turns, answered))
+    Ok((rounds, answered))
 }
 
 impl Asked<'_> {
     fn bodies(&self, load: Load, count: usize, start: u32, round: u32) -> Vec<String> {
-        let turn = u64::from(start) << 32 | u64::from(round);
-        // Spread over the seeds, so that no two turns' are near each other.
-        let seed = self.seed ^ (turn + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let which = u64::from(start) << 32 | u64::from(round);
+        // Spread over the seeds, so that no two rounds' are near each other.
+        let seed = self.seed ^ (which + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         queries::bodies(self.terms, load, count, seed)
     }
 }
 
 impl Engine {
+    /// A turn. The lead is not measured: the cores' caches belonged to another engine.
+    async fn turn(&mut self, lead: &[String], measured: &[String]) -> Result<()> {
+        self.ask(lead).await?;
+        let before = self.process.cpu()?;
+        let took = self.ask(measured).await?;
+        self.cpu += self.process.cpu()?.saturating_sub(before);
+        self.took.extend(took);
+        Ok(())
+    }
+
+    /// The figures of the turns since the last round.
+    fn round(&mut self) -> Round {
+        let (took, cpu) = (
+            std::mem::take(&mut self.took),
+            std::mem::take(&mut self.cpu),
+        );
+        Round {
+            way: self.way,
+            ..Round::of(&took, cpu)
+        }
+    }
+
     async fn ask(&mut self, bodies: &[String]) -> Result<Vec<Duration>> {
         let mut took = Vec::with_capacity(bodies.len());
         for body in bodies {
@@ -135,7 +160,7 @@ impl Engine {
     }
 }
 
-impl Default for Turn {
+impl Default for Round {
     fn default() -> Self {
         Self {
             start: 0,
@@ -152,8 +177,8 @@ impl Default for Turn {
     }
 }
 
-impl Turn {
-    /// The figures of a turn, whichever it was.
+impl Round {
+    /// The figures, whosever they are.
     fn of(took: &[Duration], cpu: Duration) -> Self {
         let micros = |time: &Duration| time.as_secs_f64() * 1e6;
         let mut us: Vec<f64> = took.iter().map(micros).collect();
@@ -180,15 +205,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_turn_is_told_by_values_that_occurred_and_their_mean() {
+    fn a_round_is_told_by_values_that_occurred_and_their_mean() {
         let took: Vec<Duration> = (1..=200).rev().map(Duration::from_micros).collect();
-        let turn = Turn::of(&took, Duration::from_millis(1));
+        let round = Round::of(&took, Duration::from_millis(1));
         let told = [
-            turn.p50_us,
-            turn.p95_us,
-            turn.p99_us,
-            turn.mean_us,
-            turn.cpu_us,
+            round.p50_us,
+            round.p95_us,
+            round.p99_us,
+            round.mean_us,
+            round.cpu_us,
         ];
         let wanted = [100.0, 190.0, 198.0, 100.5, 5.0];
         for (told, wanted) in told.into_iter().zip(wanted) {

@@ -5,12 +5,12 @@ use std::fmt::Write;
 
 use crate::figures::{MEASURES, Spread, beside_pure, over_rounds};
 use crate::queries::Load;
-use crate::rounds::Turn;
+use crate::rounds::Round;
 use crate::way::Way;
 
 /// One table a load: milliseconds of each way, and their ratio to `pure`.
 #[must_use]
-pub fn markdown(turns: &[Turn]) -> String {
+pub fn markdown(rounds: &[Round]) -> String {
     let mut text = String::new();
     for load in Load::ALL {
         let _ = write!(text, "| {load}, ms |");
@@ -24,15 +24,15 @@ pub fn markdown(turns: &[Turn]) -> String {
         text.push_str(&"---|".repeat(2 * MEASURES.len()));
         text.push('\n');
         for way in Way::ALL {
-            row(&mut text, turns, load, way);
+            row(&mut text, rounds, load, way);
         }
         text.push('\n');
     }
     text
 }
 
-fn row(text: &mut String, turns: &[Turn], load: Load, way: Way) {
-    let figures = MEASURES.map(|(_, measure)| over_rounds(turns, load, way, measure));
+fn row(text: &mut String, rounds: &[Round], load: Load, way: Way) {
+    let figures = MEASURES.map(|(_, measure)| over_rounds(rounds, load, way, measure));
     if figures.iter().all(Option::is_none) {
         return;
     }
@@ -45,7 +45,7 @@ fn row(text: &mut String, turns: &[Turn], load: Load, way: Way) {
         });
     }
     for (_, measure) in MEASURES {
-        let ratio = (way != Way::Pure).then(|| beside_pure(turns, load, way, measure));
+        let ratio = (way != Way::Pure).then(|| beside_pure(rounds, load, way, measure));
         cell(text, ratio.flatten(), |ratio| {
             let Spread {
                 median,
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn a_way_that_was_not_measured_has_no_row_and_pure_no_ratio() {
-        let turn = |way, us| Turn {
+        let round = |way, us| Round {
             load: Load::Mixed,
             way,
             p50_us: us,
@@ -76,9 +76,9 @@ mod tests {
             p99_us: us,
             mean_us: us,
             cpu_us: us,
-            ..Turn::default()
+            ..Round::default()
         };
-        let text = markdown(&[turn(Way::Pure, 2_000.0), turn(Way::Instrumented, 2_100.0)]);
+        let text = markdown(&[round(Way::Pure, 2_000.0), round(Way::Instrumented, 2_100.0)]);
         let rows: Vec<&str> = text.lines().filter(|line| line.contains("2.")).collect();
         assert_eq!(rows.len(), 2, "{text}");
         assert!(rows[0].starts_with("| pure | 2.00 (2.00–2.00) |"), "{text}");

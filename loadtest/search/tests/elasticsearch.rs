@@ -73,6 +73,16 @@ fn every_search_of_a_shard_is_told_to_the_governor_and_no_core_stays_fast() {
     });
     let written = watch.written_and_at_rest().unwrap();
     assert_eq!(written, (QUERIES * SHARDS * 2) as u64);
+    processes
+        .wait_until("all events in the governor's metrics", CALM, || {
+            let read = [
+                "weir_governor_events_total",
+                "weir_governor_events_lost_total",
+            ];
+            let read = read.map(|name| governor.counted(name).unwrap());
+            (read.iter().sum::<u64>() == written).then_some(())
+        })
+        .unwrap();
     // No search runs any more, so that each core is told the frequency of an idle one.
     processes
         .wait_until("calm on all cores", CALM, || {

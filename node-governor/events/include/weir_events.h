@@ -14,7 +14,7 @@
  * of calls within a call of the same function only the outermost counts.
  *
  * The file is the one given to weir_events_use(), else the environment's WEIR_EVENTS, else
- * /dev/shm/weir/weir.events. While it is missing, replaced, of another version or full, the calls do nothing and it
+ * /run/weir/weir.events. While it is missing, replaced, of another version or full, the calls do nothing and it
  * is tried again at most once a second. The program is never harmed, and told once on standard error.
  *
  * A thread's lane is given back at its end. After a fork the child claims lanes of its own.
@@ -283,7 +283,7 @@ WEIR_EVENTS_COLD struct weir_events_map *weir_events_find(uint64_t now) {
     p->map = 0;
     if (now < p->retry_ns) return 0;
     if (!p->path) p->path = getenv("WEIR_EVENTS");
-    if (!p->path) p->path = "/dev/shm/weir/weir.events";
+    if (!p->path) p->path = "/run/weir/weir.events";
     p->map = weir_events_open(p->path);
     if (!p->map) p->retry_ns = now + WEIR_EVENTS_RETRY_NS;
     return p->map;

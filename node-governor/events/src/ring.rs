@@ -16,7 +16,7 @@ mod thread;
 use thread::Thread;
 
 /// The ring of [`hot`] where [`RING_VARIABLE`] names no other.
-pub const DEFAULT_RING: &str = "/dev/shm/weir/weir.events";
+pub const DEFAULT_RING: &str = "/run/weir/weir.events";
 /// The environment variable that names the ring of [`hot`].
 pub const RING_VARIABLE: &str = "WEIR_EVENTS";
 

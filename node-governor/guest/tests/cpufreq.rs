@@ -3,6 +3,8 @@
 //!
 //! Where no guest can be had (`WEIR_GUEST_DIR` is not set) the tests are reported as ignored.
 
+#[path = "cpufreq/check.rs"]
+mod check;
 #[path = "cpufreq/events.rs"]
 mod events;
 #[path = "cpufreq/governor.rs"]
@@ -60,6 +62,7 @@ fn main() -> ExitCode {
         events::SCENARIOS,
         trouble::SCENARIOS,
         kills::SCENARIOS,
+        check::SCENARIOS,
     ];
     let trials = scenarios.into_iter().flatten().map(trial).collect();
     let conclusion = libtest_mimic::run(&arguments, trials);

@@ -101,7 +101,7 @@ fn events(written: &written::Events, scope: &Scope<'_>) -> Result<Events, Error>
     let path = scope.text(
         &written.path,
         "path",
-        "/dev/shm/weir/weir.events",
+        weir_events::DEFAULT_RING,
         absolute,
         "an absolute path",
     )?;
@@ -123,8 +123,11 @@ fn events(written: &written::Events, scope: &Scope<'_>) -> Result<Events, Error>
 
 /// A group's number. Names are looked up in /etc/group alone: a statically linked governor has no other way.
 fn group(text: &str) -> Result<u32, String> {
-    if let Ok(number) = text.parse() {
-        return Ok(number);
+    match text.parse() {
+        // It stands for no change where the kernel is told to change a group.
+        Ok(u32::MAX) => return Err(format!("{text} is no group")),
+        Ok(number) => return Ok(number),
+        Err(_) => {}
     }
     let groups = std::fs::read_to_string("/etc/group").unwrap_or_default();
     let number = groups.lines().find_map(|line| {
@@ -234,14 +237,13 @@ fn page(written: &written::Tail, scope: &Scope<'_>, unit: f64) -> Result<Page, E
             "required; the histogram's name, without _bucket",
         ));
     };
-    let is_name = |text: &str| {
-        !text.is_empty()
-            && text
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b':'))
-    };
-    if !is_name(&metric.value) {
-        let reason = format!("{:?} is not a metric's name", metric.value);
+    let (name, labels) = metric.value.split_once('{').unwrap_or((&metric.value, "}"));
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b':');
+    if name.is_empty() || !name.bytes().all(is_part) || !labels.ends_with('}') {
+        let reason = format!(
+            "{:?} is no metric's name, as in requests or requests{{code=\"200\"}}",
+            metric.value
+        );
         return Err(scope.refuse(&written.metric, "metric", reason));
     }
     Ok(Page {

@@ -179,3 +179,23 @@ fn a_frequency_that_a_core_has_not_is_refused_with_its_table() {
     assert!(error.contains("1 GHz to 2 GHz"), "{error}");
     assert!(said("policy: { three_state: { idle: 0 %, hot: 50 %, over: 100 % } }").is_ok());
 }
+
+#[test]
+fn the_example_has_the_defaults() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("weir-governor.yaml");
+    let example = load(&path).unwrap();
+    let default = said("policy: { three_state: {} }\n").unwrap();
+    assert_eq!(example.policy, default.policy);
+    assert_eq!(example.tick, default.tick);
+    assert_eq!(example.cores, default.cores);
+    assert_eq!(example.driver, default.driver);
+    assert_eq!(example.events.path, default.events.path);
+    assert_eq!(example.events.lanes, default.events.lanes);
+    assert_eq!(
+        example.events.events_per_lane,
+        default.events.events_per_lane
+    );
+    assert_eq!(example.tail, default.tail);
+    assert_eq!(example.admin, default.admin);
+    assert_eq!(example.state_directory, default.state_directory);
+}

@@ -2,11 +2,11 @@
 //! Which hot function runs on which core, from the lanes that producers write.
 
 use std::fs::File;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::time::Duration;
 
 use tracing::{error, info, warn};
-use weir_events::layout::HeaderError;
+use weir_events::layout::{HeaderError, RETIRED, STATE};
 use weir_events::{Geometry, Kind, Lane, Memory, Opened, Owner, ReadError, Reader};
 
 use super::threads::{Seen, Threads, Track};
@@ -41,7 +41,7 @@ pub struct Counts {
     pub future: u64,
     /// Lies: numbers of events that no producer can have written.
     pub jumped: u64,
-    /// Hot functions on cores that are not governed.
+    /// Threads with hot functions on cores that are not governed.
     pub outside: u64,
     /// Lanes whose process is in another pid namespace, where its threads have other numbers.
     pub namespace: u64,
@@ -60,8 +60,8 @@ pub struct Events {
     geometry: Geometry,
     /// What producers write; none while it cannot be read.
     file: Option<Lanes<File>>,
-    /// Of the file.
-    inode: u64,
+    /// What is under its name, as it was when it was opened.
+    place: Option<(File, u64)>,
     /// What the kernel writes for programs that cannot.
     kernel: Option<Lanes<weir_uprobe::Memory>>,
     threads: Threads,
@@ -113,7 +113,7 @@ impl Events {
         let mut events = Events {
             geometry: Geometry::new(settings.lanes, settings.events_per_lane)?,
             file: None,
-            inode: 0,
+            place: None,
             kernel: kernel.transpose()?,
             threads: Threads::new(root, tick),
             positions: Positions::new(cores),
@@ -131,7 +131,13 @@ impl Events {
             Opened::Replaced(reason) => warn!(?path, %reason, "the file of events was replaced"),
             opened => info!(?path, ?opened, "events are read"),
         }
-        self.inode = std::fs::metadata(path).map_or(0, |found| found.ino());
+        let place = File::options().write(true).open(path);
+        self.place = place
+            .and_then(|file| {
+                let inode = file.metadata()?.ino();
+                Ok((file, inode))
+            })
+            .ok();
         self.file = Some(Lanes::new(reader));
         Ok(())
     }
@@ -140,11 +146,16 @@ impl Events {
     pub(super) fn look(&mut self) {
         let path = &self.settings.path;
         if self.file.is_some() {
-            let found = std::fs::metadata(path);
-            if found.is_ok_and(|found| found.ino() == self.inode) {
+            let found = std::fs::metadata(path).map(|found| found.ino()).ok();
+            let Some((old, inode)) = &self.place else {
+                return;
+            };
+            if found == Some(*inode) {
                 return;
             }
             warn!(?path, "the file of events has been taken away");
+            // Who writes to it shall look for the new one. It is nobody's any more, whether or not that can be said.
+            let _ = old.write_all_at(&RETIRED.to_le_bytes(), STATE);
             self.file = None;
         }
         if let Err(error) = self.attach() {

@@ -26,6 +26,9 @@ const LIVES: Duration = Duration::from_secs(1);
 const LIVES_HOT: Duration = Duration::from_millis(250);
 /// People pin threads seldom, and the question is cheap.
 const PINNED: Duration = Duration::from_secs(1);
+/// A lane of another pid namespace in which nothing happens for so long is given back: whether its thread lives
+/// cannot be seen from here. One that does takes another with its next call.
+const SILENT: Duration = Duration::from_secs(60);
 /// A thread that has claimed a lane says in this time who it is.
 const INTRODUCTION: Duration = Duration::from_secs(3);
 
@@ -122,6 +125,12 @@ impl Threads {
             };
         }
         if ![0, self.namespace].contains(&lane.pid_namespace) {
+            if track.outside && !lane.events.is_empty() {
+                track.claimed = now;
+            }
+            if now.since(track.claimed) >= SILENT {
+                return Seen::Dead(owner);
+            }
             let first = !std::mem::replace(&mut track.outside, true);
             return Seen::Elsewhere { first };
         }

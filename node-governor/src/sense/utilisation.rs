@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::root::Root;
@@ -12,6 +13,14 @@ use crate::sensed::{Nanos, Sensed};
 const EVERY: Duration = Duration::from_millis(100);
 /// A line of the file: eleven numbers.
 const LINE: usize = 256;
+
+/// Why it cannot be known how busy cores are.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {source}; this policy goes by how busy cores are", path.display())]
+pub struct Error {
+    path: PathBuf,
+    source: std::io::Error,
+}
 
 /// Reads the counters.
 #[derive(Debug)]
@@ -25,15 +34,21 @@ pub(super) struct Utilisation {
 }
 
 impl Utilisation {
-    pub(super) fn new(root: &Root, numbers: &[u32]) -> Self {
+    /// `needed`: a policy goes by it, so that without the file there is no start.
+    pub(super) fn new(root: &Root, numbers: &[u32], needed: bool) -> Result<Self, Error> {
+        let path = root.path("proc/stat");
+        let file = match File::open(&path) {
+            Err(source) if needed => return Err(Error { path, source }),
+            file => file.ok(),
+        };
         let most = numbers.iter().max().map_or(0, |most| *most as usize + 1);
-        Self {
-            file: File::open(root.path("proc/stat")).ok(),
+        Ok(Self {
+            file,
             numbers: numbers.to_vec(),
             buffer: vec![0; (most + 1) * LINE],
             last: vec![(0, 0); numbers.len()],
             read: Nanos::default(),
-        }
+        })
     }
 
     pub(super) fn sense(&mut self, now: Nanos, sensed: &mut Sensed) {
@@ -97,7 +112,7 @@ mod tests {
             cores: vec![Core::default(); 1],
             ..Sensed::default()
         };
-        let mut utilisation = Utilisation::new(&Root::new(folder.path()), &[3]);
+        let mut utilisation = Utilisation::new(&Root::new(folder.path()), &[3], true).unwrap();
         utilisation.sense(Nanos(1_000_000_000), &mut sensed);
         assert_eq!(sensed.cores[0].busy, 0.0);
         write("16 0 10 102 7 0 0 0 0 0");

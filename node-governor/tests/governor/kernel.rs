@@ -157,12 +157,17 @@ impl Kernel {
 }
 
 /// Waits for what another process does.
-pub(crate) fn wait_for(what: &str, mut is: impl FnMut() -> bool) {
+pub(crate) fn wait_for(what: &str, is: impl FnMut() -> bool) {
+    wait_or_tell(what, is, String::new);
+}
+
+/// The same; what `tell` says is in the panic.
+pub(crate) fn wait_or_tell(what: &str, mut is: impl FnMut() -> bool, tell: impl Fn() -> String) {
     for _ in 0..3000 {
         if is() {
             return;
         }
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
-    panic!("waited for {what}");
+    panic!("waited for {what}\n{}", tell());
 }

@@ -2,6 +2,7 @@
 //! The governor on a kernel made of plain files, in this process and in its own.
 
 mod apply;
+mod check;
 mod kernel;
 mod processes;
 mod producer;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The program itself, and programs that tell it of hot functions.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
@@ -9,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use weir_events::{FunctionId, Ring};
 use weir_governor::run::Governor;
 
-use crate::kernel::{Kernel, wait_for};
+use crate::kernel::{Kernel, wait_for, wait_or_tell};
 
 /// Of this machine, with room: those that the producers' threads may be on are governed.
 const CORES: usize = 64;
@@ -227,6 +229,52 @@ fn the_second_governor_of_a_node_is_told_who_the_first_is() {
     wait_for("idle cores", || all_idle(&kernel));
 }
 
+/// The body of a page of the governor's.
+fn page(kernel: &Kernel, path: &str) -> String {
+    let ports = std::fs::read_to_string(kernel.path("ports")).unwrap();
+    let ports: serde_json::Value = serde_json::from_str(&ports).unwrap();
+    let mut stream = TcpStream::connect(ports["admin"].as_str().unwrap()).unwrap();
+    write!(
+        stream,
+        "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn the_pages_show_what_the_cores_do() {
+    let kernel = Kernel::new(CORES);
+    let _governor = governor(&kernel);
+    let _producer = producing(&kernel);
+    wait_for("an event", || {
+        !page(&kernel, "/metrics").contains("weir_governor_events_total 0.0\n")
+    });
+    assert!(page(&kernel, "/ready").ends_with("ready\n"));
+    let state = page(&kernel, "/state");
+    let state = state.split("\r\n\r\n").nth(1).unwrap();
+    let view: weir_governor::admin::View = serde_json::from_str(state).unwrap();
+    assert_eq!(view.cores.len(), CORES);
+    assert!(
+        view.cores
+            .iter()
+            .all(|core| core.governed && core.mhz.is_some())
+    );
+    let ports = std::fs::read_to_string(kernel.path("ports")).unwrap();
+    let ports: serde_json::Value = serde_json::from_str(&ports).unwrap();
+    let admin = ports["admin"].as_str().unwrap();
+    let (code, text) = output(&kernel, &["top", "--once", "--admin", admin]);
+    assert_eq!(code, Some(0), "{text}");
+    assert_eq!(text.lines().count(), 3 + CORES, "{text}");
+    assert!(page(&kernel, "/nothing").starts_with("HTTP/1.1 404"));
+    kernel.write(0, "scaling_governor", "performance");
+    wait_for("it to be noticed", || {
+        page(&kernel, "/ready").contains("cpu0 is left alone")
+    });
+}
+
 /// A sequence of numbers, the same for the same seed (Knuth's MMIX generator).
 struct Numbers(u64);
 
@@ -250,7 +298,12 @@ fn producers_and_governors_are_killed_at_random_and_no_core_is_left_fast() {
         let kernel = Kernel::new(CORES);
         let mut governing = Some(governor(&kernel));
         let mut producers: Vec<Process> = (0..3).map(|_| producing(&kernel)).collect();
-        wait_for("a fast core", || !all_idle(&kernel));
+        let is_fast = |speed: &String| speed.starts_with('2');
+        wait_or_tell(
+            "a fast core",
+            || kernel.speeds().iter().any(is_fast),
+            || page(&kernel, "/metrics"),
+        );
         for _ in 0..6 {
             std::thread::sleep(Duration::from_millis(numbers.below(150)));
             match numbers.below(4) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use weir_events::Geometry;
 use weir_events::layout::{
-    CORE, Event, FunctionId, Kind, OWNER, Owner, PID_NAMESPACE, SINCE_NS, THREAD_STARTED,
+    CORE, Event, FunctionId, Kind, OWNER, Owner, PID_NAMESPACE, SINCE_NS, STATE, THREAD_STARTED,
     UNKNOWN_CORE, WRITTEN,
 };
 use weir_governor::book::Book;
@@ -30,6 +30,11 @@ pub(crate) struct Producer {
 impl Producer {
     /// Takes a lane, as the thread `tid` of [`PID`].
     pub(crate) fn claim(kernel: &Kernel, lane: u32, tid: u32, started: u64) -> Self {
+        Self::claim_as(kernel, lane, Owner { pid: PID, tid }, started)
+    }
+
+    /// Takes a lane, as whoever it is said to be.
+    pub(crate) fn claim_as(kernel: &Kernel, lane: u32, owner: Owner, started: u64) -> Self {
         let file = File::options()
             .read(true)
             .write(true)
@@ -43,7 +48,7 @@ impl Producer {
             started,
         };
         producer.written = producer.load(WRITTEN);
-        producer.store(OWNER, Owner { pid: PID, tid }.word());
+        producer.store(OWNER, owner.word());
         producer.store(PID_NAMESPACE, kernel.namespace());
         producer.store(THREAD_STARTED, started);
         producer
@@ -106,6 +111,13 @@ impl Producer {
         // A file that was cut off says nothing.
         let read = self.file.read_exact_at(&mut bytes, at);
         read.map_or(0, |()| u64::from_le_bytes(bytes))
+    }
+
+    /// Of the whole file.
+    pub(crate) fn load_state(&self) -> u64 {
+        let mut bytes = [0; 8];
+        self.file.read_exact_at(&mut bytes, STATE).unwrap();
+        u64::from_le_bytes(bytes)
     }
 
     fn at(&self, offset: u64, value: u64) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 use std::time::Duration;
 
-use weir_events::layout::{OWNER, PID_NAMESPACE, SINCE_NS};
+use weir_events::layout::{OWNER, PID_NAMESPACE, RETIRED, SINCE_NS};
 use weir_governor::run::Governor;
 use weir_governor::sensed::Nanos;
 
@@ -161,6 +161,11 @@ fn a_file_that_is_taken_away_is_made_again() {
     assert_eq!(node.after(10)[2], HOT);
     std::fs::remove_file(node.kernel.ring()).unwrap();
     assert_eq!(node.pass(Duration::from_secs(1))[2], IDLE);
+    assert_eq!(
+        old.load_state(),
+        RETIRED,
+        "so that producers look for the new one"
+    );
     let mut thread = Producer::claim(&node.kernel, 0, 9, 77);
     thread.enter(4, node.now, Some(2));
     assert_eq!(node.after(10)[2], HOT);

@@ -58,6 +58,8 @@ struct Watched {
     now: Option<Attached>,
     /// Of the file before: its processes may still be running.
     before: Option<Attached>,
+    /// The new file could not be watched when it was last looked at.
+    lost: bool,
 }
 
 /// Tells a file from one that replaced it, and from itself written anew.
@@ -93,6 +95,7 @@ impl Uprobes {
                     site,
                     now,
                     before: None,
+                    lost: false,
                 })
             })
             .collect::<Result<Vec<_>, Error>>()?;
@@ -179,20 +182,25 @@ impl Watched {
         {
             self.now = None;
         }
-        self.identity = Some(identity);
         let attached = find(&self.probe).and_then(|(identity, site)| {
-            self.identity = identity;
-            Ok((watch(kernel, &self.probe, &site)?, site))
+            let attached = watch(kernel, &self.probe, &site)?;
+            Ok((identity, attached, site))
         });
         match attached {
-            Ok((attached, site)) => {
+            Ok((identity, attached, site)) => {
+                self.identity = identity;
+                self.lost = false;
                 if let Some(before) = self.now.replace(attached) {
                     self.before = Some(before);
                 }
                 self.site = site.clone();
                 Some(Change::Replaced(site))
             }
-            Err(error) => Some(Change::Lost(error)),
+            // It may be half written, or files may be short: tried again at the next look, and told once.
+            Err(error) => {
+                let told = std::mem::replace(&mut self.lost, true);
+                (!told).then_some(Change::Lost(error))
+            }
         }
     }
 }

@@ -63,6 +63,26 @@ fn pairs(times: usize, function: usize) -> Vec<(Kind, usize)> {
 }
 
 #[test]
+fn a_program_that_starts_while_it_is_tried_whether_uprobes_work_is_unharmed() {
+    if !can_watch() {
+        return;
+    }
+    let own = std::env::current_exe().expect("this program");
+    std::thread::scope(|scope| {
+        // What it says is not what is looked at here.
+        let tried = scope.spawn(|| (0..10).filter(|_| weir_uprobe::doctor().is_ok()).count());
+        while !tried.is_finished() {
+            let listed = Command::new(&own)
+                .arg("--list")
+                .output()
+                .expect("it starts");
+            assert!(listed.status.success(), "{listed:?}");
+        }
+        assert!(tried.join().expect("no panic") > 0);
+    });
+}
+
+#[test]
 fn each_call_in_each_thread_is_seen_once() {
     if !can_watch() {
         return;

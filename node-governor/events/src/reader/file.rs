@@ -85,7 +85,12 @@ impl Place<'_> {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             Err(error) => return Err(failed(path, error)),
         }
-        let found = fs::metadata(path).map_err(|e| failed(path, e))?;
+        // Of a link, whoever may change it says where the file is.
+        let found = fs::symlink_metadata(path).map_err(|e| failed(path, e))?;
+        if !found.is_dir() {
+            let expected = "a directory, not by a link".to_owned();
+            return Err(refused(path, "no directory".to_owned(), expected));
+        }
         let user = nix::unistd::geteuid().as_raw();
         if found.mode() & 0o022 != 0 || ![0, user].contains(&found.uid()) {
             return Err(refused(

@@ -16,6 +16,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         "a_program_that_is_killed_in_its_call_leaves_no_core_fast",
         killed_program,
     ),
+    ("a_call_that_is_moved_to_another_core_is_followed", moved),
     (
         "a_governor_that_is_started_in_a_call_finds_it",
         started_late,
@@ -81,5 +82,18 @@ fn started_late(guest: &mut Guest) -> Result<()> {
     governor::start(guest, THREE_STATE)?;
     hot::wait_for_khz(guest, 3, OVER)?;
     assert_eq!(guest.registers_khz()?[3], OVER);
+    Ok(())
+}
+
+fn moved(guest: &mut Guest) -> Result<()> {
+    governor::start(guest, "policy: { three_state: { threshold: 100ms } }")?;
+    hot::forever(guest, 1, 0)?;
+    hot::wait_for_khz(guest, 1, OVER)?;
+    guest.sh(
+        "for task in /proc/$(pidof weir-events-play)/task/*; do taskset -p 4 ${task##*/}; done",
+    )?;
+    hot::wait_for_khz(guest, 2, OVER)?;
+    hot::wait_for_khz(guest, 1, IDLE)?;
+    assert_eq!(guest.registers_khz()?, [IDLE, IDLE, OVER, IDLE]);
     Ok(())
 }

@@ -23,7 +23,7 @@ pub(crate) fn once(guest: &mut Guest, core: usize, function: u32, millis: u64) -
 /// may find the file being opened by the other, and tell of their next call first.
 pub(crate) fn together(guest: &mut Guest, [one, other]: [usize; 2]) -> Result<()> {
     guest.sh(&format!(
-        "weir-events-play --ring /dev/shm/weir/weir.events --sleep --threads 2 \
+        "weir-events-play --ring /run/weir/weir.events --sleep --threads 2 \
          --cores {one},{other} --hot-ms 1000 --idle-ms 1 > /run/play 2>&1 &"
     ))?;
     Ok(())
@@ -48,7 +48,7 @@ pub(crate) fn kill(guest: &mut Guest) -> Result<()> {
 /// They sleep in their functions: what is hot here is what they say, not the core.
 fn play(guest: &mut Guest, core: usize, function: u32, flags: &str) -> Result<()> {
     guest.sh(&format!(
-        "weir-events-play --ring /dev/shm/weir/weir.events --sleep --cores {core} \
+        "weir-events-play --ring /run/weir/weir.events --sleep --cores {core} \
          --function {function} {flags} > /run/play.{core} 2>&1 &"
     ))?;
     Ok(())

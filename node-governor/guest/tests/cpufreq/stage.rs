@@ -21,8 +21,10 @@ const PROGRAMS: [&str; 2] = ["weir-governor", "examples/weir-events-play"];
 /// long inside.
 const RESET: &str = "
     killall -9 weir-governor weir-events-play yes 2>/dev/null || true
-    rm -rf /run/weir /dev/shm/weir
+    rm -rf /run/weir
     mount -o remount,rw /sys
+    umount /sys/devices/system/cpu/cpufreq/policy1/scaling_setspeed 2>/dev/null || true
+    umount /sys/devices/system/cpu/cpufreq/policy1 2>/dev/null || true
     [ -d /sys/module/acpi_cpufreq ] || insmod /lib/drivers/acpi-cpufreq.ko
     [ -d /sys/module/cpufreq_userspace ] || insmod /lib/drivers/cpufreq_userspace.ko
     cd /sys/devices/system/cpu

@@ -29,6 +29,18 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         read_only,
     ),
     (
+        "without_the_right_to_write_the_refused_file_is_named",
+        no_right,
+    ),
+    (
+        "a_core_that_takes_no_speed_leaves_the_others_governed",
+        refusing_core,
+    ),
+    (
+        "a_core_without_files_leaves_the_others_governed",
+        missing_files,
+    ),
+    (
         "a_frequency_that_no_core_has_is_refused_before_anything_is_changed",
         off_the_table,
     ),
@@ -143,6 +155,74 @@ fn read_only(guest: &mut Guest) -> Result<()> {
         log.contains("scaling_governor") && log.contains("Read-only"),
         "{log}"
     );
+    Ok(())
+}
+
+fn no_right(guest: &mut Guest) -> Result<()> {
+    guest.sh(&format!(
+        "echo nobody:x:65534:65534::/:/bin/sh > /etc/passwd
+        mkdir -p /run/theirs && chown 65534 /run/theirs
+        cat > /etc/theirs.yaml <<'YAML'
+state_directory: /run/theirs/state
+events: {{ path: /run/theirs/hot.events }}
+{CONFIGURATION}
+YAML"
+    ))?;
+    let answer = guest.run(
+        "start-stop-daemon -S -c 65534:65534 -x /bin/weir-governor -- run --config /etc/theirs.yaml",
+    )?;
+    assert_eq!(answer.code, 1, "{}", answer.output);
+    assert!(
+        answer
+            .output
+            .contains("scaling_governor: Permission denied"),
+        "{}",
+        answer.output
+    );
+    Ok(())
+}
+
+/// Governs while core 1 cannot be; everything else is as ever.
+fn without_core_1(guest: &mut Guest) -> Result<()> {
+    governor::start(guest, CONFIGURATION)?;
+    for core in [0, 2, 3] {
+        hot::wait_for_khz(guest, core, 1_000_000)?;
+    }
+    hot::forever(guest, 1, 0)?;
+    hot::forever(guest, 3, 0)?;
+    hot::wait_for_khz(guest, 3, 2_600_000)?;
+    assert_eq!(guest.registers_khz()?[3], 2_600_000);
+    Ok(())
+}
+
+fn refusing_core(guest: &mut Guest) -> Result<()> {
+    let file = format!("{CPU}/cpufreq/policy1/scaling_setspeed");
+    guest.sh(&format!("mount --bind /dev/full {file}"))?;
+    without_core_1(guest)?;
+    let log = governor::log(guest)?;
+    assert!(
+        log.contains("not written") && log.contains("policy1"),
+        "{log}"
+    );
+    governor::stop(guest, "TERM")?;
+    guest.sh(&format!("umount {file}"))?;
+    for (number, core) in guest.cores()? {
+        assert_eq!(core.governor, "schedutil", "core {number}");
+    }
+    Ok(())
+}
+
+fn missing_files(guest: &mut Guest) -> Result<()> {
+    let folder = format!("{CPU}/cpufreq/policy1");
+    guest.sh(&format!(
+        "mkdir -p /run/empty && mount --bind /run/empty {folder}"
+    ))?;
+    without_core_1(guest)?;
+    governor::stop(guest, "TERM")?;
+    guest.sh(&format!("umount {folder}"))?;
+    for (number, core) in guest.cores()? {
+        assert_eq!(core.governor, "schedutil", "core {number}");
+    }
     Ok(())
 }
 

@@ -157,8 +157,9 @@ impl Reading<'_> {
             sampling_period: self.scope.duration(
                 &written.sampling_period,
                 "sampling_period",
-                default.sampling_period,
-                ms(1)..=ms(10_000),
+                // `/proc/stat` is read no more often.
+                ms(100),
+                ms(100)..=ms(10_000),
             )?,
             up_threshold: self.number(
                 &written.up_threshold,

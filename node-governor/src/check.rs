@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the machine offers, what is missing, and how to get it. Changes nothing.
+
+use std::fmt::Write;
+
+use crate::apply::Driver;
+use crate::apply::cpufreq::Files;
+use crate::config::show_range;
+use crate::root::{Root, line};
+use crate::sense::energy::Zone;
+
+/// What was found.
+#[derive(Debug)]
+pub struct Report {
+    /// For people.
+    pub text: String,
+    /// Every core that has cpufreq can be governed, and there is one.
+    pub can_govern: bool,
+}
+
+/// Looks at everything that `run` would use.
+pub fn report(root: &Root) -> Report {
+    let mut report = Report {
+        text: String::new(),
+        can_govern: true,
+    };
+    report.cores(root);
+    report.energy(root);
+    report.uprobes();
+    let verdict = match report.can_govern {
+        true => "cores can be governed",
+        false => "cores cannot be governed; see \"missing\" above",
+    };
+    report.say("result", verdict);
+    report
+}
+
+impl Report {
+    fn say(&mut self, what: &str, text: impl std::fmt::Display) {
+        // Into a string nothing fails.
+        let _ = writeln!(self.text, "{what:<10} {text}");
+    }
+
+    fn missing(&mut self, text: impl std::fmt::Display) {
+        self.can_govern = false;
+        self.say("missing", text);
+    }
+
+    fn cores(&mut self, root: &Root) {
+        let policies = Files::all(root).unwrap_or_default();
+        if policies.is_empty() {
+            self.missing("cpufreq: the kernel has no driver for this processor's frequencies");
+            return self.say(
+                "hint",
+                "modprobe acpi-cpufreq; enable P-states in the firmware; guests of most hypervisors have none",
+            );
+        }
+        let mut hints: Vec<String> = Vec::new();
+        for files in &policies {
+            match self.policy(files) {
+                Ok(hint) => hints.extend(hint),
+                Err(error) => self.missing(error),
+            }
+        }
+        hints.sort();
+        hints.dedup();
+        for hint in hints {
+            self.say("hint", hint);
+        }
+    }
+
+    /// One policy; what would make it better.
+    fn policy(&mut self, files: &Files) -> std::io::Result<Option<String>> {
+        let cores = files.online();
+        if cores.is_empty() {
+            self.say("cores", format!("{}: all offline", files.name));
+            return Ok(None);
+        }
+        let cores: Vec<String> = cores.iter().map(|core| format!("cpu{core}")).collect();
+        let kernel = files.driver()?;
+        let settings = files.settings()?;
+        let range = files.range(&settings)?;
+        let driver = files.offers()?;
+        let how = match driver {
+            Driver::Userspace => "userspace",
+            Driver::Clamp => "clamp",
+        };
+        let text = format!(
+            "{}: {}, {kernel}, governor {}, driver {how}",
+            cores.join(" "),
+            show_range(&range),
+            settings.governor
+        );
+        self.say("cores", text);
+        let written = match driver {
+            Driver::Userspace => "scaling_governor",
+            Driver::Clamp => "scaling_max_freq",
+        };
+        let path = files.path(written);
+        let opened = std::fs::OpenOptions::new().write(true).open(&path);
+        if let Err(error) = opened {
+            self.missing(format!("{}: {error}; run it as root", path.display()));
+        }
+        Ok((driver == Driver::Clamp).then(|| enable_userspace(&kernel).to_owned()))
+    }
+
+    fn energy(&mut self, root: &Root) {
+        let (zones, refused) = Zone::all(root);
+        for zone in &zones {
+            let text = format!("{} in {}", zone.name, zone.path.display());
+            self.say("energy", text);
+        }
+        for (path, error) in &refused {
+            self.say("energy", format!("not read: {}: {error}", path.display()));
+        }
+        if zones.is_empty() && refused.is_empty() {
+            self.say(
+                "energy",
+                "no RAPL: joules are not counted; modprobe intel_rapl_msr, if the processor has it",
+            );
+        }
+        if line(&root.path("proc/stat")).is_err() {
+            self.missing("proc/stat: how busy cores are is not known");
+        }
+    }
+
+    fn uprobes(&mut self) {
+        match weir_uprobe::doctor() {
+            Ok(()) => self.say("uprobes", "can be used"),
+            Err(error) => self.say("uprobes", format!("cannot be used: {error}")),
+        }
+    }
+}
+
+/// How `userspace` is had with this driver of the kernel's. Documentation/admin-guide/pm/{intel_pstate,amd-pstate,
+/// cpufreq}.rst.
+fn enable_userspace(kernel: &str) -> &'static str {
+    match kernel {
+        "intel_pstate" => {
+            "driver userspace wants intel_pstate=passive on the kernel's command line, or passive in /sys/devices/system/cpu/intel_pstate/status; until then both limits are set"
+        }
+        "amd-pstate-epp" => {
+            "driver userspace wants amd_pstate=passive on the kernel's command line, or passive in /sys/devices/system/cpu/amd_pstate/status; until then both limits are set"
+        }
+        _ => "driver userspace wants modprobe cpufreq_userspace; until then both limits are set",
+    }
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One GET, with a limit on the body.
+
+use std::net::SocketAddr;
+
+use anyhow::ensure;
+use http_body_util::{BodyExt, Empty, Limited};
+use hyper::body::Bytes;
+use hyper_util::rt::TokioIo;
+
+/// An Envoy with many clusters shows less where the path says which: `?filter=`.
+const MOST_BYTES: usize = 4 << 20;
+
+/// The page, if the answer is a good one.
+pub(crate) async fn get(address: SocketAddr, path: &str) -> anyhow::Result<String> {
+    let stream = tokio::net::TcpStream::connect(address).await?;
+    let (mut sender, connection) =
+        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+    let request = hyper::Request::get(path)
+        .header(hyper::header::HOST, address.to_string())
+        .body(Empty::<Bytes>::new())?;
+    let answer = async {
+        let answer = sender.send_request(request).await?;
+        ensure!(answer.status().is_success(), "status {}", answer.status());
+        let body = Limited::new(answer.into_body(), MOST_BYTES).collect().await;
+        let body = body.map_err(|error| anyhow::anyhow!(error))?.to_bytes();
+        Ok(String::from_utf8_lossy(&body).into_owned())
+    };
+    tokio::pin!(answer);
+    tokio::select! {
+        answer = &mut answer => answer,
+        ended = connection => {
+            ended?;
+            answer.await
+        }
+    }
+}

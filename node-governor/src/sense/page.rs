@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The service's latency from a histogram on a page of metrics, as Prometheus and Envoy show it: from what the
+//! buckets have gained in the last while.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use anyhow::Context;
+use tracing::warn;
+
+use super::tail::Measured;
+use crate::config::{Page, Tail};
+use crate::get::get;
+use crate::sensed;
+
+/// The page is read this often.
+const EVERY: Duration = Duration::from_secs(1);
+/// One that takes longer says nothing.
+const TIMEOUT: Duration = Duration::from_secs(1);
+/// Client libraries make a dozen, Envoy twenty.
+const MOST_BOUNDS: usize = 512;
+
+/// Reads the page for ever. Whatever is not known, because the page is silent or says nonsense, is none.
+pub async fn measure(page: Page, settings: Tail, measured: Measured) {
+    let mut history = History {
+        window: settings.window,
+        pages: VecDeque::new(),
+    };
+    let mut failing = false;
+    loop {
+        let read = tokio::time::timeout(TIMEOUT, get(page.address, &page.path)).await;
+        let read = read.unwrap_or_else(|_| Err(anyhow::anyhow!("no answer in {TIMEOUT:?}")));
+        let buckets = read.and_then(|text| {
+            buckets(&text, &page.metric).context("no such histogram, or no numbers in it")
+        });
+        match &buckets {
+            Err(error) if !failing => {
+                let error = format!("{error:#}");
+                warn!(address = %page.address, path = page.path, error, "the tail is not known");
+            }
+            _ => {}
+        }
+        failing = buckets.is_err();
+        let now = super::now();
+        let tail = history.add(now, buckets.ok(), settings.quantile);
+        measured.set(tail.and_then(|(bound, requests)| {
+            Some(sensed::Tail {
+                latency: Duration::try_from_secs_f64(bound * page.unit).ok()?,
+                requests,
+                at: now,
+            })
+        }));
+        tokio::time::sleep(EVERY).await;
+    }
+}
+
+/// Upper bounds, ascending, each with the count of those no slower.
+type Buckets = Vec<(f64, f64)>;
+
+/// Pages of the last while.
+#[derive(Debug)]
+struct History {
+    window: Duration,
+    pages: VecDeque<(sensed::Nanos, Buckets)>,
+}
+
+impl History {
+    /// The quantile and the count of what came since the oldest page; none where nothing came, or nothing is
+    /// known, or the counters began again.
+    fn add(
+        &mut self,
+        now: sensed::Nanos,
+        buckets: Option<Buckets>,
+        quantile: f64,
+    ) -> Option<(f64, u64)> {
+        let Some(buckets) = buckets else {
+            self.pages.clear();
+            return None;
+        };
+        let follows = |(_, last): &(_, Buckets)| {
+            let pairs = last.iter().zip(&buckets);
+            last.len() == buckets.len()
+                && pairs
+                    .into_iter()
+                    .all(|(old, new)| old.0 == new.0 && old.1 <= new.1)
+        };
+        if !self.pages.back().is_none_or(follows) {
+            self.pages.clear();
+        }
+        self.pages.push_back((now, buckets));
+        while self.pages.len() > 2 && now.since(self.pages[1].0) >= self.window {
+            self.pages.pop_front();
+        }
+        let (first, last) = (&self.pages.front()?.1, &self.pages.back()?.1);
+        let gained: Buckets = first
+            .iter()
+            .zip(last)
+            .map(|(old, new)| (new.0, new.1 - old.1))
+            .collect();
+        of(&gained, quantile)
+    }
+}
+
+/// Even within a bucket, as Prometheus' `histogram_quantile`; above the last bound, that bound.
+fn of(buckets: &[(f64, f64)], quantile: f64) -> Option<(f64, u64)> {
+    let total = buckets.last()?.1;
+    if total < 1.0 {
+        return None;
+    }
+    let rank = quantile * total;
+    let index = buckets.iter().position(|(_, count)| *count >= rank)?;
+    let (below, before) = match index {
+        0 => (0.0, 0.0),
+        _ => buckets[index - 1],
+    };
+    let (bound, count) = buckets[index];
+    let value = match bound.is_finite() && count > before {
+        true => below + (bound - below) * (rank - before) / (count - before),
+        false => below,
+    };
+    (value.is_finite() && value >= 0.0).then_some((value, total as u64))
+}
+
+/// Those of every series that has the metric's name and its labels, added up; none where one is no number, or
+/// where there are more bounds than any histogram needs.
+fn buckets(page: &str, metric: &str) -> Option<Buckets> {
+    let (name, wanted) = metric.split_once('{').unwrap_or((metric, ""));
+    let wanted: Vec<(&str, &str)> = labels(wanted.trim_end_matches('}')).collect();
+    let mut buckets: Buckets = Vec::new();
+    for line in page.lines() {
+        let rest = line
+            .strip_prefix(name)
+            .and_then(|l| l.strip_prefix("_bucket{"));
+        let Some((found, value)) = rest.and_then(|rest| rest.rsplit_once('}')) else {
+            continue;
+        };
+        let has = |label: &(&str, &str)| labels(found).any(|other| other == *label);
+        if !wanted.iter().all(has) {
+            continue;
+        }
+        let bound = match labels(found).find(|(name, _)| *name == "le")?.1 {
+            "+Inf" => f64::INFINITY,
+            text => text.parse().ok()?,
+        };
+        let count: f64 = value.split_whitespace().next()?.parse().ok()?;
+        if bound.is_nan() || !count.is_finite() {
+            return None;
+        }
+        match buckets.binary_search_by(|(other, _)| other.total_cmp(&bound)) {
+            Ok(at) => buckets[at].1 += count,
+            Err(_) if buckets.len() == MOST_BOUNDS => return None,
+            Err(at) => buckets.insert(at, (bound, count)),
+        }
+    }
+    (!buckets.is_empty()).then_some(buckets)
+}
+
+/// Names and values as they are written, escapes and all; nothing from where the text is no labels.
+fn labels(mut text: &str) -> impl Iterator<Item = (&str, &str)> {
+    std::iter::from_fn(move || {
+        let (name, rest) = text.split_once("=\"")?;
+        let mut escaped = false;
+        let end = rest.find(|c| {
+            let ends = c == '"' && !escaped;
+            escaped = c == '\\' && !escaped;
+            ends
+        })?;
+        text = rest[end + 1..].trim_start_matches([',', ' ']);
+        Some((name.trim(), &rest[..end]))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sensed::Nanos;
+
+    fn page(counts: [u64; 3]) -> String {
+        let [fast, slow, all] = counts;
+        format!(
+            "# TYPE rq histogram\nrq_bucket{{c=\"a\",le=\"0.1\"}} {fast}\nrq_bucket{{c=\"a\",le=\"0.2\"}} {slow}\nrq_bucket{{c=\"a\",le=\"+Inf\"}} {all}\nrq_bucket{{c=\"b\",le=\"0.1\"}} 7\nrq_sum 9\nrq2_bucket{{le=\"0.1\"}} 5\n"
+        )
+    }
+
+    fn second(second: u64) -> Nanos {
+        Nanos(second * 1_000_000_000)
+    }
+
+    fn history() -> History {
+        History {
+            window: Duration::from_secs(10),
+            pages: VecDeque::new(),
+        }
+    }
+
+    fn add(history: &mut History, at: u64, counts: [u64; 3]) -> Option<(f64, u64)> {
+        let read = buckets(&page(counts), "rq{c=\"a\"}");
+        history.add(second(at), read, 0.5)
+    }
+
+    #[test]
+    fn only_what_came_in_the_window_counts() {
+        let mut history = history();
+        assert_eq!(add(&mut history, 1, [1000, 1000, 1000]), None);
+        // Ten between 0.1 and 0.2: the fifth is in the middle.
+        let (tail, requests) = add(&mut history, 2, [1000, 1010, 1010]).unwrap();
+        assert!((tail - 0.15).abs() < 1e-9 && requests == 10, "{tail}");
+        for at in 3..30 {
+            add(&mut history, at, [1000, 1010, 1010]);
+        }
+        assert_eq!(add(&mut history, 30, [1000, 1010, 1010]), None, "silence");
+        assert_eq!(add(&mut history, 31, [1000, 1010, 1020]), Some((0.2, 10)));
+    }
+
+    #[test]
+    fn a_counter_that_begins_again_and_a_page_that_fails_are_no_measurement() {
+        let mut history = history();
+        add(&mut history, 1, [5, 10, 10]);
+        assert_eq!(add(&mut history, 2, [1, 1, 1]), None);
+        assert!(add(&mut history, 3, [2, 2, 2]).is_some());
+        assert_eq!(history.add(second(4), None, 0.5), None);
+        assert_eq!(add(&mut history, 5, [9, 9, 9]), None);
+    }
+
+    #[test]
+    fn nonsense_is_no_histogram() {
+        assert_eq!(buckets("rq_bucket{le=\"0.1\"} NaN\n", "rq"), None);
+        assert_eq!(buckets("rq_bucket{le=\"x\"} 1\n", "rq"), None);
+        assert_eq!(buckets("rq_bucket{} 1\n", "rq"), None);
+        assert_eq!(buckets("", "rq"), None);
+        let sum = buckets(
+            "rq_bucket{a=\"1\",le=\"1\"} 1\nrq_bucket{le=\"1\"} 2 123\n",
+            "rq",
+        );
+        assert_eq!(sum, Some(vec![(1.0, 3.0)]));
+        let many: String = (0..=MOST_BOUNDS)
+            .map(|bound| format!("rq_bucket{{le=\"{bound}\"}} 1\n"))
+            .collect();
+        assert_eq!(buckets(&many, "rq"), None);
+    }
+
+    #[test]
+    fn a_label_is_known_by_its_whole_name_and_value() {
+        let read = |labels: &str| {
+            let line = format!("rq_bucket{{{labels}}} 1\n");
+            buckets(&line, "rq{c=\"a\"}")
+        };
+        let one = Some(vec![(2.0, 1.0)]);
+        assert_eq!(read("role=\"x\",c=\"a\",title=\"9\",le=\"2\""), one);
+        assert_eq!(read("c=\"a\", le=\"2\","), one);
+        assert_eq!(read("q=\"\\\",le=\\\"7}\",c=\"a\",le=\"2\""), one);
+        assert_eq!(read("xc=\"a\",le=\"2\""), None);
+        assert_eq!(read("c=\"ab\",le=\"2\""), None);
+    }
+}

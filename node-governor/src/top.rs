@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a governor's cores do, in the terminal: one screen of at least 80 by 24, drawn again every second.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::Context;
+
+use crate::admin::{CoreView, View};
+use crate::get::get;
+
+const EVERY: Duration = Duration::from_secs(1);
+/// Of a terminal that does not say.
+const LINES: usize = 24;
+/// To the top, and from there on nothing but what is written now.
+const CLEAR: &str = "\x1b[H\x1b[J";
+
+/// Shows the governor that listens there, until it is gone or the terminal is; or once, with every core.
+pub async fn show(address: SocketAddr, once: bool) -> anyhow::Result<()> {
+    loop {
+        let page = tokio::time::timeout(EVERY, get(address, "/state")).await;
+        let page = page.context("no answer in a second").flatten();
+        let page = page.with_context(|| format!("no governor at {address}"))?;
+        let view: View = serde_json::from_str(&page).context("this is no governor's page")?;
+        let mut out = std::io::stdout().lock();
+        if once {
+            out.write_all(table(&view, usize::MAX).as_bytes())?;
+            return Ok(());
+        }
+        let size = rustix::termios::tcgetwinsize(&out).ok();
+        let lines = size
+            .map_or(LINES, |size| usize::from(size.ws_row))
+            .max(LINES);
+        write!(out, "{CLEAR}{}", table(&view, lines - 1))?;
+        out.flush()?;
+        drop(out);
+        tokio::time::sleep(EVERY).await;
+    }
+}
+
+/// No more lines than that, and no line longer than 80.
+fn table(view: &View, lines: usize) -> String {
+    let mut text = String::new();
+    let tail = view
+        .tail_ms
+        .map_or("-".to_owned(), |ms| format!("{ms:.1} ms"));
+    // Into a string nothing fails.
+    let _ = writeln!(
+        text,
+        "tick {} ms  decisions {} ({} late)  tail {tail}",
+        view.sleep_ms, view.ticks, view.ticks_late
+    );
+    let _ = writeln!(
+        text,
+        "lanes {}  events {} ({} lost)  lies {}",
+        view.lanes, view.events, view.events_lost, view.lies
+    );
+    for zone in view.zones.iter().take(4) {
+        let _ = writeln!(
+            text,
+            "{:<12} {:.1} J since the start",
+            zone.name, zone.joules
+        );
+    }
+    let _ = writeln!(
+        text,
+        "{:>5} {:>6} {:>4} {:>5} {:>9}  {:<45}",
+        "core", "MHz", "rung", "busy", "changes", "hot"
+    );
+    let room = lines.saturating_sub(text.lines().count());
+    let (shown, more) = match view.cores.len() {
+        all if all <= room => (all, 0),
+        all => (room.saturating_sub(1), all - room.saturating_sub(1)),
+    };
+    // Those that do something first.
+    let mut cores: Vec<&CoreView> = view.cores.iter().collect();
+    if more > 0 {
+        cores.sort_by_key(|core| (std::cmp::Reverse(core.rung), core.core));
+    }
+    for core in cores.iter().take(shown) {
+        let _ = writeln!(text, "{}", row(core).trim_end());
+    }
+    if more > 0 {
+        let _ = writeln!(text, "{:>5} more", format!("+{more}"));
+    }
+    text
+}
+
+fn row(core: &CoreView) -> String {
+    let mhz = core.mhz.map_or("-".to_owned(), |mhz| mhz.to_string());
+    let busy = format!("{:.0} %", core.busy * 100.0);
+    let mut what = match (core.online, core.governed) {
+        (false, _) => "offline".to_owned(),
+        (true, false) => "left alone: written by another, or not to be written".to_owned(),
+        _ => String::new(),
+    };
+    for hot in &core.hot {
+        let _ = write!(what, "{} {:.0} ms  ", hot.function, hot.ms);
+    }
+    let what: String = what.chars().take(45).collect();
+    format!(
+        "{:>5} {mhz:>6} {:>4} {busy:>5} {:>9}  {what}",
+        core.core, core.rung, core.transitions
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::admin::HotView;
+
+    fn view(cores: u32) -> View {
+        let core = |core| CoreView {
+            core,
+            online: true,
+            governed: core != 1,
+            mhz: Some(2600),
+            rung: usize::from(core == 60) * 2,
+            busy: 0.934,
+            hot: vec![HotView {
+                function: "a.very.long.name.of.a.function.in.a.language.with.packages".into(),
+                ms: 123_456.0,
+            }],
+            transitions: 123_456_789,
+            write_errors: 0,
+            foreign_writes: 0,
+        };
+        View {
+            cores: (0..cores).map(core).collect(),
+            ticks: 10,
+            ticks_late: 1,
+            sleep_ms: 50.0,
+            lanes: 3,
+            events: 4,
+            events_lost: 0,
+            lies: 0,
+            tail_ms: Some(12.34),
+            zones: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_screen_of_80_by_24_is_enough_and_shows_who_is_fast() {
+        let text = table(&view(64), 23);
+        assert!(text.lines().count() <= 23, "{text}");
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 80),
+            "{text}"
+        );
+        let first = text.lines().nth(3).unwrap();
+        assert!(
+            first.starts_with("   60   2600    2  93 % 123456789  a.very"),
+            "{first}"
+        );
+        assert!(text.contains("+45 more"), "{text}");
+        assert_eq!(table(&view(64), usize::MAX).lines().count(), 3 + 64);
+    }
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+use weir_governor::check::report;
+
+use crate::kernel::Kernel;
+
+#[test]
+fn what_the_machine_offers_is_said_with_drivers_and_ranges() {
+    let kernel = Kernel::new(2);
+    let report = report(&kernel.root());
+    assert!(report.can_govern, "{}", report.text);
+    let line = "cores      cpu1: 1 GHz, 1.6 GHz, 2 GHz, 2.6 GHz, acpi-cpufreq, governor schedutil, driver userspace\n";
+    assert!(report.text.contains(line), "{}", report.text);
+    assert!(report.text.contains("no RAPL"), "{}", report.text);
+    assert!(report.text.contains("\nuprobes "), "{}", report.text);
+    assert!(kernel.is_as_found(0));
+}
+
+#[test]
+fn what_is_missing_is_said_with_how_to_enable_it() {
+    let nothing = Kernel::new(0);
+    let said = report(&nothing.root());
+    assert!(!said.can_govern);
+    assert!(said.text.contains("modprobe acpi-cpufreq"), "{}", said.text);
+    let hints = [
+        ("intel_pstate", "intel_pstate=passive"),
+        ("amd-pstate-epp", "amd_pstate=passive"),
+        ("acpi-cpufreq", "modprobe cpufreq_userspace"),
+    ];
+    for (driver, hint) in hints {
+        let kernel = Kernel::new(2);
+        kernel.clamp_only();
+        kernel.write(0, "scaling_driver", driver);
+        kernel.write(1, "scaling_driver", driver);
+        let said = report(&kernel.root());
+        assert!(said.can_govern, "clamps will do");
+        assert_eq!(said.text.matches(hint).count(), 1, "{}", said.text);
+    }
+    let kernel = Kernel::new(1);
+    kernel.read_only(0, "scaling_governor");
+    let said = report(&kernel.root());
+    assert!(!said.can_govern);
+    assert!(
+        said.text.contains("policy0/scaling_governor"),
+        "{}",
+        said.text
+    );
+}
