@@ -2,16 +2,21 @@
 //! What can be asked over HTTP: `/metrics`, `/ready`, `/state`. Read only.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use hyper::server::conn::http1;
+use hyper_util::rt::TokioIo;
+use hyper_util::service::TowerToHyperService;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::book::{Book, CoreBook, Shared, ZoneBook};
@@ -144,16 +149,32 @@ fn hot(book: &Book, core: &CoreBook, functions: &[(u8, String)]) -> Vec<HotView>
     view.collect()
 }
 
-/// Serves until `shutdown`.
-pub async fn serve(
-    listener: TcpListener,
-    app: App,
-    shutdown: CancellationToken,
-) -> anyhow::Result<()> {
-    axum::serve(listener, router(app))
-        .with_graceful_shutdown(shutdown.cancelled_owned())
-        .await?;
-    Ok(())
+/// Connections at once, and how long one may last: whoever opens more, or says nothing, keeps no file descriptor
+/// from the cores.
+const MOST: usize = 16;
+const LONGEST: Duration = Duration::from_secs(5);
+
+/// Serves until `shutdown`, one answer a connection.
+pub async fn serve(listener: TcpListener, app: App, shutdown: CancellationToken) {
+    let service = TowerToHyperService::new(router(app));
+    let mut http = http1::Builder::new();
+    http.keep_alive(false);
+    let mut open = JoinSet::new();
+    loop {
+        tokio::select! {
+            () = shutdown.cancelled() => break,
+            Some(_) = open.join_next() => {}
+            accepted = listener.accept(), if open.len() < MOST => match accepted {
+                Ok((stream, _)) => {
+                    let connection = http.serve_connection(TokioIo::new(stream), service.clone());
+                    open.spawn(tokio::time::timeout(LONGEST, connection));
+                }
+                // Out of file descriptors, most likely.
+                Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+            },
+        }
+    }
+    while open.join_next().await.is_some() {}
 }
 
 fn router(app: App) -> axum::Router {

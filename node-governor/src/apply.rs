@@ -95,6 +95,7 @@ pub struct Status {
 /// The cores, while they are ours. Puts back what it found when it goes out of scope.
 #[derive(Debug)]
 pub struct Apply {
+    root: Root,
     state: State,
     domains: Vec<Domain>,
     node: Node,
@@ -110,8 +111,8 @@ impl Apply {
         driver: Option<Driver>,
     ) -> Result<Apply, Error> {
         let mut state = State::take(state, root)?;
-        for (name, error) in put_back(&mut state, root)? {
-            warn!(policy = name, %error, "left by a former run, and not put back");
+        for error in put_back(&mut state, root, |_| true) {
+            warn!(%error, "left by a former run, and not put back");
         }
         let mut domains = Vec::new();
         let mut node = Node { cores: Vec::new() };
@@ -126,21 +127,31 @@ impl Apply {
             let found = state.found().get(&files.name).cloned();
             let found = found.unwrap_or(Found { driver, settings });
             let range = files.range(&found.settings).map_err(failed)?;
-            for number in files.online() {
+            let (limit, highest) = (found.settings.max, files.highest().map_err(failed)?);
+            if limit < highest {
+                warn!(
+                    policy = name,
+                    limit,
+                    highest,
+                    "found limited, and not driven above that; if it was heat, start again when it is cool"
+                );
+            }
+            let own = files.online().map_err(failed)?;
+            for number in own.iter().copied() {
                 node.cores.push(NodeCore {
                     number,
                     range: range.clone(),
                 });
             }
-            domains.push((files, found));
+            domains.push((files, found, own));
         }
         node.cores.sort_by_key(|core| core.number);
-        let domains = domains.into_iter().map(|(files, found)| {
-            let own = files.online();
+        let domains = domains.into_iter().map(|(files, found, own)| {
             let position = |number| node.cores.iter().position(|core| core.number == number);
             Domain::new(files, found, own.into_iter().filter_map(position).collect())
         });
         Ok(Apply {
+            root: root.clone(),
             state,
             domains: domains.collect(),
             online: vec![true; node.cores.len()],
@@ -156,6 +167,14 @@ impl Apply {
     /// From here on the cores are ours. What was found is on disk before the first write; a core that cannot be
     /// taken is an error, and those before it are put back.
     pub fn take(&mut self) -> Result<(), Error> {
+        let taken = self.take_all();
+        if taken.is_err() {
+            self.end();
+        }
+        taken
+    }
+
+    fn take_all(&mut self) -> Result<(), Error> {
         let found = self.domains.iter().map(|domain| {
             let name = domain.files().name.clone();
             (name, domain.found().clone())
@@ -184,14 +203,37 @@ impl Apply {
         }
     }
 
-    /// Every [`LOOK`]: which cores are there, and whether what was written holds.
+    /// Every [`LOOK`]: which cores are there, and whether what was written holds. What a former run has left is
+    /// put back where its core is there by now.
     pub fn look(&mut self, now: Nanos) {
         for domain in &mut self.domains {
-            let online = domain.look(now);
+            // Where that cannot be read, nothing is known to have changed.
+            let Some(online) = domain.look(now) else {
+                continue;
+            };
             for core in domain.cores() {
                 self.online[*core] = online.contains(&self.node.cores[*core].number);
             }
         }
+        let is_back = |files: &Files| {
+            let ours = self.domains.iter().any(|d| d.files().name == files.name);
+            !ours && files.online().is_ok_and(|cores| !cores.is_empty())
+        };
+        // Those that fail are told at the end.
+        put_back(&mut self.state, &self.root, is_back);
+    }
+
+    /// Puts back everything that is remembered, also of former runs; how much is left, which stays remembered.
+    pub fn end(&mut self) -> usize {
+        // Files that are open for writing are closed first.
+        for domain in &mut self.domains {
+            domain.let_go();
+        }
+        let left = put_back(&mut self.state, &self.root, |_| true);
+        for error in &left {
+            error!(%error, "not put back; try weir-governor restore");
+        }
+        left.len()
     }
 
     /// Of each core of the node, in its order.
@@ -206,32 +248,9 @@ impl Apply {
 }
 
 impl Drop for Apply {
+    /// For whoever has not called [`Apply::end`], as a thread that panics.
     fn drop(&mut self) {
-        // Files that are open for writing are closed first.
-        for domain in &mut self.domains {
-            domain.let_go();
-        }
-        let (mut back, mut left) = (0, 0);
-        for domain in &self.domains {
-            let name = &domain.files().name;
-            if !self.state.found().contains_key(name) {
-                continue;
-            }
-            let restored = domain.restore().map_err(|error| error.to_string());
-            match restored.and_then(|()| self.state.forget(name).map_err(|e| e.to_string())) {
-                Ok(()) => back += 1,
-                Err(error) => {
-                    left += 1;
-                    error!(
-                        policy = name,
-                        error, "not put back; try weir-governor restore"
-                    );
-                }
-            }
-        }
-        if back + left > 0 {
-            info!(back, left, "put back as found");
-        }
+        self.end();
     }
 }
 
@@ -245,7 +264,10 @@ fn policies(root: &Root, cores: Option<&[u32]>) -> Result<Vec<Files>, Error> {
     let mut wanted = Vec::new();
     let mut missing: Vec<u32> = cores.unwrap_or_default().to_vec();
     for files in all {
-        let own = files.online();
+        let own = files.online().map_err(|source| Error::Policy {
+            policy: files.name.clone(),
+            source,
+        })?;
         missing.retain(|core| !own.contains(core));
         let is_wanted = |core: &u32| cores.is_none_or(|cores| cores.contains(core));
         let Some(first) = own.iter().copied().find(is_wanted) else {
@@ -276,21 +298,31 @@ fn policies(root: &Root, cores: Option<&[u32]>) -> Result<Vec<Files>, Error> {
 }
 
 /// Puts back what a run has left that was killed; nothing where none was. What could not be put back is told,
-/// and remembered still.
-pub fn restore(root: &Root, state: &Path) -> Result<Vec<(String, std::io::Error)>, Error> {
-    put_back(&mut State::take(state, root)?, root)
+/// and remembered still. Creates nothing: where no governor has been is an error.
+pub fn restore(root: &Root, state: &Path) -> Result<Vec<Error>, Error> {
+    Ok(put_back(&mut State::left(state, root)?, root, |_| true))
 }
 
-fn put_back(state: &mut State, root: &Root) -> Result<Vec<(String, std::io::Error)>, Error> {
-    let mut left = Vec::new();
-    for (name, found) in state.found().clone() {
-        match Files::named(root, &name).restore(found.driver, &found.settings) {
-            Ok(()) => {
-                info!(policy = name, "as a former run found it");
-                state.forget(&name)?;
-            }
-            Err(error) => left.push((name, error)),
+/// Each that is wanted, whatever becomes of the others; then the record, once; and only then what may fail without
+/// harm, the log. What is left.
+fn put_back(state: &mut State, root: &Root, wanted: impl Fn(&Files) -> bool) -> Vec<Error> {
+    let (mut back, mut left) = (Vec::new(), Vec::new());
+    for (name, found) in state.found() {
+        let files = Files::named(root, name);
+        if !wanted(&files) {
+            continue;
+        }
+        match files.restore(found.driver, &found.settings) {
+            Ok(()) => back.push(name.clone()),
+            Err(source) => left.push(Error::Policy {
+                policy: name.clone(),
+                source,
+            }),
         }
     }
-    Ok(left)
+    if !back.is_empty() {
+        left.extend(state.forget(&back).err());
+        info!(back = back.len(), left = left.len(), "put back as found");
+    }
+    left
 }

@@ -71,7 +71,7 @@ impl Report {
 
     /// One policy; what would make it better.
     fn policy(&mut self, files: &Files) -> std::io::Result<Option<String>> {
-        let cores = files.online();
+        let cores = files.online()?;
         if cores.is_empty() {
             self.say("cores", format!("{}: all offline", files.name));
             return Ok(None);

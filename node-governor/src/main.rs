@@ -5,10 +5,12 @@ use std::io::{IsTerminal, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::task::Poll;
 use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Parser, Subcommand};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -48,7 +50,7 @@ struct Flags {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Govern until SIGTERM, SIGINT or SIGHUP; then put back what was found.
+    /// Govern until SIGTERM or any such signal; then put back what was found: 0 if all was, 1 if not.
     Run {
         /// The configuration file.
         #[arg(long, value_name = "FILE")]
@@ -73,7 +75,10 @@ enum Command {
     },
     /// Put back what a governor has left that was killed. Changes nothing where none was.
     Restore {
-        /// Where the governor remembers; its configuration's state_directory.
+        /// The governor's configuration file, which says where it remembers.
+        #[arg(long, value_name = "FILE", conflicts_with = "state")]
+        config: Option<PathBuf>,
+        /// Where it remembers, without a file.
         #[arg(long, value_name = "DIR", default_value = "/run/weir")]
         state: PathBuf,
     },
@@ -107,11 +112,11 @@ fn main() -> ExitCode {
         Command::Top { admin, once } => match top(admin, once) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
-                eprintln!("{error:#}");
+                complain(format_args!("{error:#}"));
                 ExitCode::FAILURE
             }
         },
-        Command::Restore { state } => restore(&state, &root),
+        Command::Restore { config, state } => restore(config.as_deref(), state, &root),
     }
 }
 
@@ -120,6 +125,8 @@ fn log(json: bool) {
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_ansi(std::io::stderr().is_terminal())
+        // Told by a panic, in the midst of putting back: nobody reads the log any more.
+        .log_internal_errors(false)
         .with_writer(std::io::stderr);
     if json {
         log.json().init();
@@ -128,11 +135,29 @@ fn log(json: bool) {
     }
 }
 
+/// The signals that end a process which does not ask for them, and that a person or a supervisor sends.
+fn ends() -> [(SignalKind, &'static str); 7] {
+    [
+        (SignalKind::terminate(), "SIGTERM"),
+        (SignalKind::interrupt(), "SIGINT"),
+        (SignalKind::hangup(), "SIGHUP"),
+        (SignalKind::quit(), "SIGQUIT"),
+        (SignalKind::alarm(), "SIGALRM"),
+        (SignalKind::user_defined1(), "SIGUSR1"),
+        (SignalKind::user_defined2(), "SIGUSR2"),
+    ]
+}
+
+/// Nothing can be done if standard error is closed.
+fn complain(error: impl std::fmt::Display) {
+    let _ = writeln!(std::io::stderr(), "{error}");
+}
+
 fn run(path: &Path, check: bool, ports_file: Option<&Path>, root: &Root) -> ExitCode {
     let config = match config::load(path) {
         Ok(config) => config,
         Err(error) => {
-            eprintln!("{error}");
+            complain(error);
             return ExitCode::from(BAD_CONFIGURATION);
         }
     };
@@ -143,7 +168,7 @@ fn run(path: &Path, check: bool, ports_file: Option<&Path>, root: &Root) -> Exit
         Ok(()) => ExitCode::SUCCESS,
         // Of a frequency that the machine has not.
         Err(error) if error.is::<config::Error>() => {
-            eprintln!("{error}");
+            complain(error);
             ExitCode::from(BAD_CONFIGURATION)
         }
         Err(error) => {
@@ -160,9 +185,25 @@ async fn serve(
     root: &Root,
 ) -> anyhow::Result<()> {
     // Before the cores are taken, so that no signal finds them taken and kills.
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut hang_up = signal(SignalKind::hangup())?;
+    let mut signals = Vec::new();
+    for (kind, name) in ends() {
+        signals.push((signal(kind)?, name));
+    }
+    let asked = std::future::poll_fn(|context| {
+        let mut all = signals.iter_mut();
+        let came =
+            all.find_map(|(signal, name)| signal.poll_recv(context).is_ready().then_some(*name));
+        came.map_or(Poll::Pending, Poll::Ready)
+    });
+    // Two files for each policy of a large machine are more than the usual limit.
+    let files = getrlimit(Resource::Nofile);
+    setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: files.maximum,
+            ..files
+        },
+    )?;
     let listener = TcpListener::bind(config.admin)
         .await
         .with_context(|| format!("admin.listen: {}", config.admin))?;
@@ -185,9 +226,7 @@ async fn serve(
         write_ports(path, &serde_json::json!({ "admin": admin }).to_string())?;
     }
     tokio::select! {
-        _ = terminate.recv() => info!(signal = "SIGTERM", "shutting down"),
-        _ = interrupt.recv() => info!(signal = "SIGINT", "shutting down"),
-        _ = hang_up.recv() => info!(signal = "SIGHUP", "shutting down"),
+        signal = asked => info!(signal, "shutting down"),
         () = ended.cancelled() => {}
     }
     // First the cores: nobody who asks for pages can hold that up.
@@ -203,12 +242,21 @@ async fn top(admin: SocketAddr, once: bool) -> anyhow::Result<()> {
     top::show(admin, once).await
 }
 
-fn restore(state: &Path, root: &Root) -> ExitCode {
-    match apply::restore(root, state) {
+fn restore(config: Option<&Path>, mut state: PathBuf, root: &Root) -> ExitCode {
+    if let Some(path) = config {
+        match config::load(path) {
+            Ok(config) => state = config.state_directory,
+            Err(error) => {
+                complain(error);
+                return ExitCode::from(BAD_CONFIGURATION);
+            }
+        }
+    }
+    match apply::restore(root, &state) {
         Ok(left) if left.is_empty() => ExitCode::SUCCESS,
         Ok(left) => {
-            for (policy, error) in left {
-                error!(policy, %error, "not put back");
+            for error in left {
+                error!(%error, "not put back");
             }
             ExitCode::FAILURE
         }

@@ -20,9 +20,10 @@ use crate::sensed::{Core, Nanos, Sensed};
 /// Everything of one node, cores taken. What was found is put back when it goes out of scope.
 #[derive(Debug)]
 pub struct Governor {
+    /// First, as fields are dropped in their order: nothing holds up that cores are put back.
+    apply: Apply,
     sense: Sense,
     planner: Planner,
-    apply: Apply,
     zones: Vec<Zone>,
     sensed: Sensed,
     plan: Plan,
@@ -51,9 +52,9 @@ impl Governor {
         let cores = vec![Core::default(); node.cores.len()];
         apply.take()?;
         Ok(Governor {
+            apply,
             sense,
             planner: Planner::new(node, config.policy, config.tick),
-            apply,
             zones,
             sensed: Sensed {
                 cores,
@@ -96,13 +97,18 @@ impl Governor {
         book.used(&self.zones);
         self.plan.sleep
     }
+
+    /// Puts back what was found; how much is left.
+    pub fn end(mut self) -> usize {
+        self.apply.end()
+    }
 }
 
 /// The loop in a thread of its own. Stops, and has put everything back, when it goes out of scope.
 #[derive(Debug)]
 pub struct Running {
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<JoinHandle<usize>>,
 }
 
 impl Running {
@@ -116,7 +122,7 @@ impl Running {
         let thread = std::thread::Builder::new().name("governor".into());
         let thread = thread.spawn(move || {
             let _ended = OnDrop(Some(ended));
-            govern(governor, &told);
+            govern(governor, &told)
         })?;
         Ok(Running {
             stop,
@@ -124,7 +130,7 @@ impl Running {
         })
     }
 
-    /// Ends the loop; an error where it has panicked.
+    /// Ends the loop; an error where it has panicked, or could not put everything back.
     pub fn stop(mut self) -> anyhow::Result<()> {
         self.end()
     }
@@ -135,8 +141,11 @@ impl Running {
         };
         self.stop.store(true, Ordering::Release);
         thread.thread().unpark();
-        let ended = thread.join();
-        ended.map_err(|_| anyhow::anyhow!("the loop has panicked"))
+        match thread.join() {
+            Ok(0) => Ok(()),
+            Ok(left) => anyhow::bail!("{left} left as they are"),
+            Err(_) => anyhow::bail!("the loop has panicked"),
+        }
     }
 }
 
@@ -152,7 +161,7 @@ const SHORTEST: Duration = Duration::from_millis(1);
 
 /// Deadlines are absolute: a tick that takes long does not move the next ones, and those that were slept through
 /// are not made up for.
-fn govern(mut governor: Governor, stop: &AtomicBool) {
+fn govern(mut governor: Governor, stop: &AtomicBool) -> usize {
     let mut deadline = now();
     let mut slept = Duration::ZERO;
     while !stop.load(Ordering::Acquire) {
@@ -166,6 +175,7 @@ fn govern(mut governor: Governor, stop: &AtomicBool) {
         let next = Nanos(deadline.0 + slept.as_nanos() as u64);
         deadline = next.max(now());
     }
+    governor.end()
 }
 
 struct OnDrop<F: FnOnce()>(Option<F>);

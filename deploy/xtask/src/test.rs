@@ -31,6 +31,9 @@ pub(crate) struct Args {
     /// Only the tests of this package
     #[arg(long, short, value_name = "NAME")]
     package: Option<String>,
+    /// Random kills and losses at the governor as often as it is held to: 10,000 sequences, 100 runs of processes
+    #[arg(long)]
+    long: bool,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
@@ -61,6 +64,8 @@ struct SetUp {
     filter: PathBuf,
     /// What a guest with a real cpufreq is made of, where it can be had.
     guest: Option<PathBuf>,
+    /// The program, where it can be had.
+    memcached: Option<PathBuf>,
     /// Where Maven could build them; tests that need them say so.
     java: Option<Java>,
 }
@@ -180,6 +185,19 @@ fn set_up_and_test(workspace: &Workspace, args: &Args, summary: &mut Summary) ->
             }
         })
     });
+    let mut memcached = None;
+    summary.run("memcached", || {
+        Ok(match tools::memcached(workspace) {
+            Ok(program) => {
+                memcached = Some(program);
+                Outcome::Passed
+            }
+            Err(error) => {
+                println!("ITS LOAD CLIENT IS NOT TESTED ON A REAL MEMCACHED: {error:#}");
+                Outcome::Skipped("no memcached can be had: its load client meets only a fake")
+            }
+        })
+    });
     let mut filter = None;
     summary.run("build-filter", || {
         filter = Some(build_filter::run(workspace)?);
@@ -209,6 +227,7 @@ fn set_up_and_test(workspace: &Workspace, args: &Args, summary: &mut Summary) ->
             envoy,
             filter,
             guest,
+            memcached,
             java,
         };
         suite::run(workspace, args, &set_up, &mut counts)?;

@@ -25,6 +25,8 @@ use crate::workspace::Workspace;
 
 /// The tool that holds what a guest is made of.
 const GUEST: &str = "guest";
+/// The service that the governor divides cores for.
+const MEMCACHED: &str = "memcached";
 
 /// The Java agent that tells the governor of hot methods.
 pub(crate) const EVENTS_AGENT: &str = "weir-events-agent";
@@ -36,7 +38,8 @@ pub(crate) struct Args {
     /// Print where each program is and install nothing
     #[arg(long)]
     list: bool,
-    /// Also build these, which otherwise only the commands that need them do
+    /// Also build these, which otherwise only the commands that need them do; those of Debian must
+    /// be had then
     #[arg(value_name = "NAME")]
     build: Vec<String>,
 }
@@ -56,9 +59,17 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
             "tools: guest: NOT INSTALLED, so `cargo xtask test` will skip its tests: {error:#}"
         );
     }
-    args.build
-        .iter()
-        .try_for_each(|name| build(workspace, name).map(drop))
+    if let Err(error) = memcached(workspace) {
+        println!(
+            "tools: memcached: NOT INSTALLED, so `cargo xtask test` will skip its tests: {error:#}"
+        );
+    }
+    // Those of Debian were all asked for above; named, they must be there.
+    args.build.iter().try_for_each(|name| match &**name {
+        GUEST => guest(workspace).map(drop),
+        MEMCACHED => memcached(workspace).map(drop),
+        name => build(workspace, name).map(drop),
+    })
 }
 
 /// Installs what is missing and checks what is there. Quick when there is nothing to do.
@@ -80,7 +91,7 @@ pub(crate) fn install(workspace: &Workspace) -> Result<Tools> {
             }
             // They take minutes, and few commands need them.
             Kind::Go(_) | Kind::Maven(_) => {}
-            // `guest` does it: it cannot be had everywhere.
+            // `guest` and `memcached` do it: they cannot be had everywhere.
             Kind::Debian(_) => {}
         }
     }
@@ -120,16 +131,41 @@ pub(crate) fn guest(workspace: &Workspace) -> Result<PathBuf> {
         );
         return Ok(own);
     }
-    let pins = Pins::read(&workspace.pins())?;
-    let debian = pins
-        .tools
-        .iter()
-        .find_map(|tool| match &tool.kind {
-            Kind::Debian(debian) if tool.name == GUEST => Some(debian),
-            _ => None,
-        })
-        .context("pins.toml lists no tool `guest` of the kind `debian`")?;
-    debian::install(GUEST, debian, &Client::system(), &workspace.tools())
+    fetch(workspace, GUEST)
+}
+
+/// Finds a memcached, or fetches it; returns the program.
+pub(crate) fn memcached(workspace: &Workspace) -> Result<PathBuf> {
+    if let Some(own) = env::var_os("WEIR_MEMCACHED").map(PathBuf::from) {
+        ensure!(
+            own.is_absolute() && own.is_file(),
+            "WEIR_MEMCACHED is {}, which is not the absolute path of a file",
+            own.display()
+        );
+        return Ok(own);
+    }
+    let path = env::var_os("PATH").unwrap_or_default();
+    let on_the_machine = env::split_paths(&path)
+        .map(|folder| folder.join(MEMCACHED))
+        .find(|file| file.is_absolute() && file.is_file());
+    if let Some(program) = on_the_machine {
+        println!(
+            "tools: memcached: using the machine's, {}",
+            program.display()
+        );
+        return Ok(program);
+    }
+    let program = fetch(workspace, MEMCACHED)?.join("usr/bin/memcached");
+    ensure!(program.is_file(), "there is no {}", program.display());
+    Ok(program)
+}
+
+/// Fetches Debian's packages of a tool, unless they are there; returns their folder.
+fn fetch(workspace: &Workspace, name: &str) -> Result<PathBuf> {
+    let Kind::Debian(debian) = find(workspace, name)? else {
+        bail!("the tool `{name}` of pins.toml is not of the kind `debian`");
+    };
+    debian::install(name, &debian, &Client::system(), &workspace.tools())
 }
 
 fn find(workspace: &Workspace, name: &str) -> Result<Kind> {

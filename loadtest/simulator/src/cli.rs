@@ -3,6 +3,7 @@
 
 mod cell;
 mod document001;
+mod document004;
 mod jobs;
 mod node;
 mod overload;
@@ -34,6 +35,9 @@ enum Command {
     /// Tables 4 to 7 and figures 4 to 15 of document 001, SIMULATED, beside what it published
     #[command(name = "document-001")]
     Document001(document001::Document001),
+    /// Memcached and six batch jobs: parts 3 and 4 of document 004, SIMULATED, beside what it measured
+    #[command(name = "document-004")]
+    Document004(document004::Document004),
     /// Overload policies side by side, below saturation and beyond it
     Overload(overload::Args),
     /// One SIMULATED machine: cores, frequencies, and the energy of a MODEL
@@ -60,6 +64,7 @@ impl Cli {
             Command::Cell(args) => args.run(),
             Command::Workload(Workload::Document001(args)) => args.write(),
             Command::Document001(args) => args.run(),
+            Command::Document004(args) => args.run(),
             Command::Workload(Workload::Overload(args)) => args.write(),
             Command::Overload(args) => args.run(),
             Command::Node(node) => node.run(),

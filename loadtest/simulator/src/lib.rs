@@ -15,6 +15,7 @@
 mod agenda;
 mod caller;
 pub mod cell;
+pub mod colocation;
 mod control;
 pub mod document001;
 mod draws;

@@ -35,6 +35,16 @@ pub struct Settings {
     pub max: u32,
 }
 
+impl Settings {
+    /// Whether this is what the kernel shows. While it is hot it shows lower limits than it was given.
+    fn holds(&self, driver: Driver, now: &Settings) -> bool {
+        match driver {
+            Driver::Userspace => now.governor == self.governor,
+            Driver::Clamp => now.max <= self.max && now.min == self.min.min(now.max),
+        }
+    }
+}
+
 /// One policy of the kernel.
 #[derive(Clone, Debug)]
 pub struct Files {
@@ -49,13 +59,19 @@ impl Files {
         let mut all: Vec<(u32, Files)> = Vec::new();
         for entry in std::fs::read_dir(root.path(POLICIES))? {
             let name = entry?.file_name().to_string_lossy().into_owned();
-            let number = name.strip_prefix("policy").and_then(|n| n.parse().ok());
-            if let Some(number) = number {
+            if let Some(number) = Files::number(&name) {
                 all.push((number, Files::named(root, &name)));
             }
         }
         all.sort_by_key(|(number, _)| *number);
         Ok(all.into_iter().map(|(_, files)| files).collect())
+    }
+
+    /// Of `policy3`; none where it is no policy's name.
+    pub fn number(name: &str) -> Option<u32> {
+        let digits = name.strip_prefix("policy")?;
+        let all = digits.bytes().all(|byte| byte.is_ascii_digit());
+        digits.parse().ok().filter(|_| all)
     }
 
     /// One by its name, there or not.
@@ -71,10 +87,21 @@ impl Files {
         self.folder.join(file)
     }
 
-    /// Its cores that are online; none where all are off or it has gone.
-    pub fn online(&self) -> Vec<u32> {
-        let read = line(&self.path("affected_cpus")).unwrap_or_default();
-        core_list(&read).unwrap_or_default()
+    /// Its cores that are online; none where all are off or it has gone. Any other failure to read says nothing of
+    /// cores.
+    pub fn online(&self) -> io::Result<Vec<u32>> {
+        const FILE: &str = "affected_cpus";
+        let invalid = || io::Error::new(io::ErrorKind::InvalidData, "not a list of cores");
+        let read = line(&self.path(FILE)).and_then(|text| core_list(&text).ok_or_else(invalid));
+        match read {
+            Err(error) if is_gone(&error) => Ok(Vec::new()),
+            read => read.map_err(self.named_error(FILE)),
+        }
+    }
+
+    /// What the processor can do.
+    pub fn highest(&self) -> io::Result<u32> {
+        self.khz("cpuinfo_max_freq")
     }
 
     /// `acpi-cpufreq`, `intel_pstate`, ...
@@ -112,7 +139,7 @@ impl Files {
     /// What it can be set to, within these limits: those that an administrator has set hold.
     pub fn range(&self, limits: &Settings) -> io::Result<Range> {
         let min = self.khz("cpuinfo_min_freq")?.max(limits.min);
-        let max = self.khz("cpuinfo_max_freq")?.min(limits.max);
+        let max = self.highest()?.min(limits.max);
         let table = line(&self.path("scaling_available_frequencies")).unwrap_or_default();
         let mut steps: Vec<Khz> = table
             .split_whitespace()
@@ -142,17 +169,15 @@ impl Files {
                 }
             }
             Driver::Clamp => {
-                // What was set lies between the two, so neither passes the other on the way.
-                self.write("scaling_max_freq", found.max)?;
+                // The upper first, for what was set lies between the two; unless another has set the lower above.
+                let upper = || self.write("scaling_max_freq", found.max);
+                let tried = upper();
                 self.write("scaling_min_freq", found.min)?;
+                tried.or_else(|_| upper())?;
             }
         }
         let now = self.settings()?;
-        let holds = match driver {
-            Driver::Userspace => now.governor == found.governor,
-            Driver::Clamp => (now.min, now.max) == (found.min, found.max),
-        };
-        match holds {
+        match found.holds(driver, &now) {
             true => Ok(()),
             false => Err(io::Error::other(format!("does not hold: {now:?}"))),
         }
@@ -169,6 +194,7 @@ impl Files {
     /// Kept open, so that a write is one call of the kernel.
     pub(super) fn open(&self, file: &str) -> io::Result<std::fs::File> {
         let opened = std::fs::OpenOptions::new()
+            .read(true)
             .write(true)
             .open(self.path(file));
         opened.map_err(self.named_error(file))
@@ -187,6 +213,24 @@ impl Files {
     }
 }
 
+/// Of a core that is off: the folder stays, and its files cannot be read.
+fn is_gone(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let gone = [Errno::NOENT, Errno::NODEV, Errno::BUSY].map(Errno::raw_os_error);
+    error
+        .raw_os_error()
+        .is_some_and(|code| gone.contains(&code))
+}
+
+/// The number that an attribute shows, if it shows one. Does not allocate.
+pub(super) fn get(file: &std::fs::File) -> Option<u32> {
+    use std::os::unix::fs::FileExt;
+    let mut buffer = [0; 16];
+    let read = file.read_at(&mut buffer, 0).ok()?;
+    let text = std::str::from_utf8(&buffer[..read]).ok()?;
+    text.lines().next()?.trim().parse().ok()
+}
+
 /// One write from the file's beginning, as attributes want it. Does not allocate.
 pub(super) fn put(file: &std::fs::File, text: std::fmt::Arguments<'_>) -> io::Result<()> {
     use std::io::Write;
@@ -196,4 +240,31 @@ pub(super) fn put(file: &std::fs::File, text: std::fmt::Arguments<'_>) -> io::Re
     rest.write_fmt(text)?;
     let written = 64 - rest.len();
     file.write_all_at(&buffer[..written], 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_that_heat_has_lowered_are_put_back_and_others_are_not() {
+        let limits = |min, max| Settings {
+            governor: "powersave".to_owned(),
+            setspeed: None,
+            min,
+            max,
+        };
+        let found = limits(10, 26);
+        let holds = |min, max| found.holds(Driver::Clamp, &limits(min, max));
+        assert!(holds(10, 26) && holds(10, 18) && holds(8, 8));
+        assert!(!holds(18, 18) && !holds(10, 30) && !holds(8, 26));
+    }
+
+    #[test]
+    fn names_of_policies_have_a_number_and_nothing_else() {
+        assert_eq!(Files::number("policy12"), Some(12));
+        for bad in ["policy", "policy+1", "policy1/x", "../policy1", "boost"] {
+            assert_eq!(Files::number(bad), None, "{bad}");
+        }
+    }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tracing::{info, warn};
 
 use super::Status;
-use super::cpufreq::{Driver, Files, put};
+use super::cpufreq::{Driver, Files, Settings, get, put};
 use super::found::Found;
 use crate::frequency::Khz;
 use crate::sensed::Nanos;
@@ -30,6 +30,8 @@ pub(super) struct Domain {
     next_rest: Duration,
     /// When the last trouble was.
     troubled: Nanos,
+    /// The last look failed.
+    blind: bool,
     status: Status,
 }
 
@@ -50,6 +52,8 @@ struct Ours {
     handles: Handles,
     /// None: nothing yet since it was taken.
     wrote: Option<Khz>,
+    /// What stood there then: drivers without a table round.
+    stood: Option<u32>,
 }
 
 /// Kept open, so that a write is one call.
@@ -75,6 +79,7 @@ impl Domain {
             hold: Hold::Free,
             next_rest: SHORTEST_REST,
             troubled: Nanos::default(),
+            blind: false,
             status: Status::default(),
         }
     }
@@ -117,8 +122,11 @@ impl Domain {
                 highest: self.files.settings()?.max,
             },
         };
-        let wrote = None;
-        self.hold = Hold::Ours(Ours { handles, wrote });
+        self.hold = Hold::Ours(Ours {
+            handles,
+            wrote: None,
+            stood: None,
+        });
         Ok(())
     }
 
@@ -142,9 +150,21 @@ impl Domain {
         }
     }
 
-    /// Which cores are online; whether what was written holds.
-    pub(super) fn look(&mut self, now: Nanos) -> Vec<u32> {
-        let online = self.files.online();
+    /// Which cores are online; whether what was written holds. None where that cannot be told: then everything
+    /// stays as it is, for want of file descriptors is no reason to let a core go.
+    pub(super) fn look(&mut self, now: Nanos) -> Option<Vec<u32>> {
+        let seen = self.see(now);
+        if let Err(error) = &seen
+            && !self.blind
+        {
+            warn!(policy = self.files.name, %error, "cannot be looked at; governed as before");
+        }
+        self.blind = seen.is_err();
+        seen.ok()
+    }
+
+    fn see(&mut self, now: Nanos) -> io::Result<Vec<u32>> {
+        let online = self.files.online()?;
         match (&self.hold, online.is_empty()) {
             (Hold::Gone, false) => {
                 info!(policy = self.files.name, "cores are back");
@@ -154,10 +174,10 @@ impl Domain {
             }
             (Hold::Gone | Hold::Free, _) => {}
             (_, true) => self.gone(),
-            (Hold::Ours(_), false) => self.compare(now),
+            (Hold::Ours(_), false) => self.compare(now)?,
             (Hold::Resting { .. }, false) => {}
         }
-        online
+        Ok(online)
     }
 
     /// Closes the files without putting anything back.
@@ -174,51 +194,48 @@ impl Domain {
         self.hold = Hold::Gone;
     }
 
-    /// Whether another wrote, or the core cannot be read.
-    fn compare(&mut self, now: Nanos) {
-        let Hold::Ours(Ours {
-            wrote: Some(wrote), ..
-        }) = self.hold
-        else {
-            return;
-        };
-        match self.others(wrote) {
-            Ok(None) => {
-                if now.since(self.troubled) >= LONGEST_REST {
-                    self.next_rest = SHORTEST_REST;
-                }
-            }
-            Ok(Some(theirs)) => self.overwritten(wrote, &theirs, now),
-            Err(error) => self.failed(&error, now),
+    /// Whether another wrote.
+    fn compare(&mut self, now: Nanos) -> io::Result<()> {
+        match self.others()? {
+            Some((wrote, theirs)) => self.overwritten(wrote, &theirs, now),
+            None if now.since(self.troubled) >= LONGEST_REST => self.next_rest = SHORTEST_REST,
+            None => {}
         }
+        Ok(())
     }
 
-    /// What another wrote, if so. Limits that the kernel itself sets (heat, power) are not another's.
-    fn others(&self, wrote: Khz) -> io::Result<Option<String>> {
+    /// What we wrote, and what another put there, if so. Limits that the kernel itself sets (heat, power) are not
+    /// another's.
+    fn others(&self) -> io::Result<Option<(Khz, Settings)>> {
+        let Hold::Ours(ours) = &self.hold else {
+            return Ok(None);
+        };
+        let Some(wrote) = ours.wrote else {
+            return Ok(None);
+        };
         let there = self.files.settings()?;
-        let within = (there.min..=there.max).contains(&wrote.0);
         let holds = match self.found.driver {
             Driver::Userspace => {
-                there.governor == "userspace" && (there.setspeed == Some(wrote.0) || !within)
+                let within = (there.min..=there.max).contains(&wrote.0);
+                let ours = [Some(wrote.0), ours.stood].contains(&there.setspeed);
+                there.governor == "userspace" && (ours || !within)
             }
-            Driver::Clamp => (there.min, there.max) == (wrote.0, wrote.0),
+            Driver::Clamp => there.min == there.max && there.max <= wrote.0,
         };
-        Ok((!holds).then(|| format!("{there:?}")))
+        Ok((!holds).then_some((wrote, there)))
     }
 
-    fn overwritten(&mut self, wrote: Khz, theirs: &str, now: Nanos) {
+    fn overwritten(&mut self, wrote: Khz, there: &Settings, now: Nanos) {
         warn!(
             policy = self.files.name,
             %wrote,
-            theirs,
+            theirs = ?there,
             rest = ?self.next_rest,
             "another program sets this core"
         );
         self.status.foreign_writes += 1;
         // What is left of ours must not outlast us; what is theirs stays.
-        if self.found.driver == Driver::Clamp
-            && let Ok(there) = self.files.settings()
-        {
+        if self.found.driver == Driver::Clamp {
             let found = &self.found.settings;
             if there.max == wrote.0 {
                 self.tried(self.files.write("scaling_max_freq", found.max));
@@ -238,13 +255,12 @@ impl Domain {
 
     /// A file could not be read or written: for one of three reasons.
     fn failed(&mut self, error: &io::Error, now: Nanos) {
-        if self.files.online().is_empty() {
+        if self.files.online().is_ok_and(|cores| cores.is_empty()) {
             return self.gone();
         }
-        if let Hold::Ours(Ours {
-            wrote: Some(wrote), ..
-        }) = self.hold
-            && let Ok(Some(theirs)) = self.others(wrote)
+        // Of two limits one may be written, and it is ours: nobody else's governor makes that fail.
+        if self.found.driver == Driver::Userspace
+            && let Ok(Some((wrote, theirs))) = self.others()
         {
             return self.overwritten(wrote, &theirs, now);
         }
@@ -266,7 +282,10 @@ impl Ours {
     fn write(&mut self, wanted: Khz) -> io::Result<()> {
         let text = |file: &File| put(file, format_args!("{}\n", wanted.0));
         match &self.handles {
-            Handles::Userspace { setspeed } => text(setspeed)?,
+            Handles::Userspace { setspeed } => {
+                text(setspeed)?;
+                self.stood = get(setspeed);
+            }
             // The lower limit never passes the upper.
             Handles::Clamp { min, max, highest } => {
                 let rises = wanted.0 >= self.wrote.map_or(*highest, |khz| khz.0);

@@ -18,7 +18,7 @@ use self::learned::Learned;
 use super::places::Places;
 use super::silence::{Heard, Silence};
 use super::{CorePlan, Cores, Reason, Refused, Seen, check_cores, check_jobs, check_range};
-use crate::jobs::Job;
+use crate::jobs::{Job, Queue};
 use crate::sensed::Nanos;
 
 /// Cores, target and times.
@@ -38,11 +38,11 @@ pub struct Params {
     pub loose: f64,
     /// After a change, latency tells nothing for so long. PARTIES looks every 500 ms.
     pub settle: Duration,
-    /// So long must use be low before the service loses a core. Of our own choice: some ticks, so that a single
+    /// So long must use be low before the service loses a core. Of our own choice: two ticks, so that a single
     /// quiet one costs nothing.
     pub calm: Duration,
-    /// The use foreseen is that of now and so many times what it grew in the last tick. 1 sees a step that
-    /// began in the middle of a tick as large as it will be.
+    /// The use foreseen is that of now and so many times what it grew in the last tick. More of it acts on a step
+    /// that has only begun; too much takes cores for steps that are small.
     pub trend: f64,
     /// How many steps there are between the lowest frequency and the highest; with 0 it is always the highest.
     pub frequency_steps: u32,
@@ -63,8 +63,8 @@ impl Default for Params {
             tight: 0.05,
             loose: 0.2,
             settle: Duration::from_millis(500),
-            calm: Duration::from_millis(200),
-            trend: 1.0,
+            calm: Duration::from_millis(50),
+            trend: 0.3,
             frequency_steps: 0,
             delay: Duration::from_millis(20),
             patience: Duration::from_secs(2),
@@ -105,6 +105,9 @@ impl Params {
     }
 }
 
+/// Use is about the same within this share of it.
+const STEADY: f64 = 0.2;
+
 /// What was changed last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Move {
@@ -120,6 +123,7 @@ struct Trial {
     /// The service's use and elastic cores before it.
     cpu: f64,
     given: usize,
+    steady: bool,
 }
 
 /// What the service has, what was tried and what was learned of it.
@@ -142,6 +146,10 @@ pub struct LatencySlack {
     last_cpu: Option<f64>,
     /// Use of late.
     smooth: f64,
+    /// Since when it has been about the same, with the same cores.
+    steady_since: Nanos,
+    /// Ticks since the last change.
+    ticks: u32,
     /// Since when use has been low.
     low_since: Option<Nanos>,
 }
@@ -153,12 +161,13 @@ impl LatencySlack {
     /// As [`Params::check`].
     pub fn new(params: Params, machine: &Cores, jobs: &[Job]) -> Result<Self, Refused> {
         params.check(machine, jobs)?;
+        let most = params.batch.len() + params.elastic.len();
         Ok(Self {
             given: params.elastic.len(),
             frequency: params.frequency_steps,
             learned: Learned::new(params.least.len(), params.elastic.len()),
+            jobs: jobs.iter().map(|job| wide(job, most)).collect(),
             params,
-            jobs: jobs.to_vec(),
             places: Places::default(),
             silence: Silence::default(),
             changed: Nanos::default(),
@@ -166,6 +175,8 @@ impl LatencySlack {
             helpless_until: Nanos::default(),
             last_cpu: None,
             smooth: 0.0,
+            steady_since: Nanos::default(),
+            ticks: 0,
             low_since: None,
         })
     }
@@ -216,7 +227,8 @@ impl LatencySlack {
             Heard::NothingForLong => return self.give_all(now, Reason::Safe),
             Heard::Something => {}
         }
-        let foreseen = self.foresee(cpu);
+        self.ticks = self.ticks.saturating_add(1);
+        let foreseen = self.foresee(now, cpu);
         let refused = seen.admitted.is_some_and(|share| share < 1.0)
             || seen.delay.is_some_and(|delay| delay > self.params.delay);
         if refused {
@@ -224,7 +236,13 @@ impl LatencySlack {
         }
         let slack = seen.p95.map(|p95| self.slack(p95));
         let settled = now.since(self.changed) >= self.params.settle;
-        if foreseen.is_some_and(|use_| use_ > self.learned.up(self.given)) && self.may_grow() {
+        // Whether less is enough is for the latency to tell, but where the cores are full.
+        let tries_less = self.trial.is_some_and(|trial| trial.what == Move::Less);
+        let limit = match seen.p95 {
+            Some(_) if tries_less => self.learned.full(self.given),
+            _ => self.learned.up(self.given),
+        };
+        if foreseen.is_some_and(|use_| use_ > limit) && self.may_grow() {
             return self.grow(now, Reason::Busy, seen.p95);
         }
         match slack.filter(|_| settled) {
@@ -239,17 +257,29 @@ impl LatencySlack {
     }
 
     /// The use that the next tick will see.
-    fn foresee(&mut self, cpu: Option<f64>) -> Option<f64> {
+    fn foresee(&mut self, now: Nanos, cpu: Option<f64>) -> Option<f64> {
         let cpu = cpu?;
-        let grown = self.last_cpu.map_or(0.0, |last| (cpu - last).max(0.0));
-        self.last_cpu = Some(cpu);
-        self.smooth = 0.7 * self.smooth + 0.3 * cpu;
-        Some(cpu + self.params.trend * grown)
+        let Some(last) = self.last_cpu.replace(cpu) else {
+            (self.smooth, self.steady_since) = (cpu, self.changed);
+            return Some(cpu);
+        };
+        if (cpu - self.smooth).abs() <= STEADY * self.smooth {
+            self.smooth = 0.7 * self.smooth + 0.3 * cpu;
+            return Some(self.smooth);
+        }
+        (self.smooth, self.steady_since) = (cpu, now);
+        Some(cpu + self.params.trend * (cpu - last).max(0.0))
+    }
+
+    /// Whether the latency of late came of the use of late, so that there is something to learn.
+    fn is_steady(&self, now: Nanos) -> bool {
+        now.since(self.steady_since) >= self.params.settle
     }
 
     fn by_latency(&mut self, seen: &Seen, slack: f64, foreseen: Option<f64>) -> Reason {
         let now = seen.now;
-        let helped = self.judge(seen.p95, slack);
+        let steady = self.is_steady(now);
+        let helped = self.judge(seen.p95, slack, steady);
         if !helped {
             self.helpless_until = Nanos(now.0 + 20 * nanos(self.params.settle));
             self.shrink(now, None);
@@ -266,11 +296,13 @@ impl LatencySlack {
                 Reason::Same
             };
         }
+        if steady {
+            self.learned.was_enough(self.given, self.smooth, slack);
+        }
         if slack <= self.params.loose {
             self.low_since = None;
             return Reason::Same;
         }
-        self.learned.was_loose(self.given, self.smooth);
         self.calm_down(seen, foreseen, Reason::Loose)
     }
 
@@ -281,7 +313,7 @@ impl LatencySlack {
     }
 
     /// Whether the last change may stay as it is.
-    fn judge(&mut self, p95: Option<Duration>, slack: f64) -> bool {
+    fn judge(&mut self, p95: Option<Duration>, slack: f64, steady: bool) -> bool {
         let Some(trial) = self.trial.take() else {
             return true;
         };
@@ -289,25 +321,19 @@ impl LatencySlack {
         match trial.what {
             Move::Less => {
                 // What is tight now goes back in the next lines of `by_latency`.
-                self.learn_of_less(trial, !tight);
+                if steady {
+                    self.learned.tried_less(trial.given, trial.cpu, !tight);
+                }
                 true
             }
             Move::More => {
                 let better = |before: Duration| p95.is_some_and(|p95| p95 < before.mul_f64(0.95));
                 let helped = !tight || trial.p95.is_none_or(better);
-                if helped && trial.given < self.given {
+                if helped && trial.steady && trial.given < self.given {
                     self.learned.was_tight(trial.given, trial.cpu);
                 }
                 helped
             }
-        }
-    }
-
-    fn learn_of_less(&mut self, trial: Trial, enough: bool) {
-        // A step of the load in the middle of a trial says nothing of what was tried.
-        let same_load = self.smooth <= trial.cpu * 1.1;
-        if enough || same_load {
-            self.learned.tried_less(trial.given, trial.cpu, enough);
         }
     }
 
@@ -335,7 +361,10 @@ impl LatencySlack {
     /// Cores first, then frequency.
     fn grow(&mut self, now: Nanos, reason: Reason, p95: Option<Duration>) -> Reason {
         if let Some(trial) = self.trial.take().filter(|trial| trial.what == Move::Less) {
-            self.learn_of_less(trial, false);
+            // Later it is a step of the load, which tells nothing of what was tried.
+            if self.ticks <= 2 {
+                self.learned.tried_less(trial.given, trial.cpu, false);
+            }
         }
         let by_latency = reason == Reason::Tight;
         self.trial = by_latency.then_some(Trial {
@@ -343,6 +372,7 @@ impl LatencySlack {
             p95,
             cpu: self.smooth,
             given: self.given,
+            steady: self.is_steady(now),
         });
         if self.given < self.params.elastic.len() {
             self.given += 1;
@@ -363,6 +393,7 @@ impl LatencySlack {
                 p95: Some(p95),
                 cpu: self.smooth,
                 given: self.given,
+                steady: self.is_steady(now),
             });
             self.given -= 1;
         }
@@ -371,6 +402,7 @@ impl LatencySlack {
 
     fn change(&mut self, now: Nanos) {
         self.changed = now;
+        self.ticks = 0;
         self.last_cpu = None;
         self.low_since = None;
     }
@@ -384,6 +416,19 @@ impl LatencySlack {
         self.trial = None;
         self.changed = now;
         reason
+    }
+}
+
+/// The job with threads for all cores that it may have in the end, unless it is one that gains nothing by more.
+fn wide(job: &Job, cores: usize) -> Job {
+    let cores = u32::try_from(cores).unwrap_or(u32::MAX);
+    let threads = match job.queue {
+        Queue::Short => job.threads,
+        Queue::Medium | Queue::Long => job.threads.max(cores),
+    };
+    Job {
+        threads,
+        ..job.clone()
     }
 }
 

@@ -164,8 +164,7 @@ fn a_file_that_cannot_be_written_is_named_and_what_was_taken_before_is_put_back(
         error.starts_with("policy1: ") && error.contains("policy1/scaling_setspeed"),
         "{error}"
     );
-    assert_eq!(kernel.read(0, "scaling_governor"), "userspace");
-    drop(apply);
+    // At once: nothing that is dropped before it holds it up.
     assert!(kernel.is_as_found(0) && kernel.is_as_found(1));
     assert!(!kernel.state().join("found.json").exists());
 }
@@ -291,9 +290,8 @@ fn limits_of_the_kernel_are_no_other_program() {
 fn after_a_failed_write_the_core_is_as_found_for_a_while() {
     let kernel = Kernel::new(1);
     let speed = kernel.policy(0).join("scaling_setspeed");
-    std::fs::remove_file(&speed).unwrap();
     // Takes no write.
-    std::os::unix::fs::symlink("/dev/full", &speed).unwrap();
+    kernel.link(0, "scaling_setspeed", "/dev/full");
     let mut apply = taken(&kernel);
     apply.apply(&plan(&[2_600_000]), seconds(0.0));
     assert_eq!(apply.status(0).write_errors, 1);
@@ -318,4 +316,118 @@ fn a_second_governor_is_refused_with_the_process_of_the_first() {
     let error = apply::restore(&kernel.root(), &kernel.state()).unwrap_err();
     assert!(error.to_string().contains(&holder));
     assert_eq!(kernel.read(0, "scaling_governor"), "userspace");
+}
+
+#[test]
+fn what_cannot_be_put_back_is_counted_and_the_rest_is_put_back() {
+    let kernel = Kernel::new(3);
+    let mut apply = taken(&kernel);
+    kernel.read_only(1, "scaling_governor");
+    assert_eq!(apply.end(), 1);
+    assert!(kernel.is_as_found(0) && kernel.is_as_found(2));
+    drop(apply);
+    let left = apply::restore(&kernel.root(), &kernel.state()).unwrap();
+    assert!(left[0].to_string().starts_with("policy1: "), "{left:?}");
+}
+
+#[test]
+fn a_limit_that_cannot_be_put_back_does_not_keep_the_other() {
+    let kernel = Kernel::new(1);
+    kernel.clamp_only();
+    let mut apply = taken(&kernel);
+    apply.apply(&plan(&[2_400_000]), seconds(0.0));
+    kernel.read_only(0, "scaling_max_freq");
+    assert_eq!(apply.end(), 1);
+    assert_eq!(kernel.read(0, "scaling_min_freq"), "1000000");
+}
+
+#[test]
+fn a_core_that_cannot_be_looked_at_is_governed_as_before() {
+    let kernel = Kernel::new(1);
+    let mut apply = taken(&kernel);
+    apply.apply(&plan(&[2_600_000]), seconds(0.0));
+    // Neither a file nor away, as where no more files can be opened.
+    kernel.read_only(0, "affected_cpus");
+    apply.look(seconds(1.0));
+    assert!(apply.status(0).online && apply.status(0).governed);
+    apply.apply(&plan(&[1_000_000]), seconds(1.0));
+    assert_eq!(kernel.speeds(), ["1000000"]);
+}
+
+#[test]
+fn what_a_former_run_left_of_a_core_that_was_off_is_put_back_when_it_is_back() {
+    let kernel = Kernel::new(2);
+    let mut first = taken(&kernel);
+    kernel.vanish(1);
+    assert_eq!(first.end(), 1);
+    drop(first);
+    let mut second = taken(&kernel);
+    second.look(seconds(1.0));
+    kernel.return_of(1);
+    assert!(!kernel.is_as_found(1));
+    second.look(seconds(2.0));
+    assert!(kernel.is_as_found(1));
+    assert_eq!(kernel.read(0, "scaling_governor"), "userspace");
+    assert_eq!(second.end(), 0);
+}
+
+#[test]
+fn what_a_former_run_left_is_put_back_at_the_end_too() {
+    let kernel = Kernel::new(2);
+    let mut first = taken(&kernel);
+    kernel.vanish(1);
+    assert_eq!(first.end(), 1);
+    drop(first);
+    let mut second = taken(&kernel);
+    kernel.return_of(1);
+    assert_eq!(second.end(), 0);
+    assert!(kernel.is_as_found(0) && kernel.is_as_found(1));
+}
+
+#[test]
+fn a_driver_that_rounds_is_no_other_program() {
+    let kernel = Kernel::new(1);
+    // An attribute that shows another number than was written: its lowest nine bits, in sixteens.
+    kernel.link(0, "scaling_setspeed", "/proc/self/coredump_filter");
+    let mut apply = taken(&kernel);
+    apply.apply(&plan(&[2_000_000]), seconds(0.0));
+    assert_eq!(kernel.speeds(), ["00000080"]);
+    apply.look(seconds(1.0));
+    assert_eq!(apply.status(0).foreign_writes, 0);
+    kernel.write(0, "scaling_setspeed", "51");
+    apply.look(seconds(2.0));
+    assert_eq!(apply.status(0).foreign_writes, 1);
+}
+
+#[test]
+fn limits_that_the_kernel_lowers_together_are_no_other_program() {
+    let kernel = Kernel::new(1);
+    kernel.clamp_only();
+    let mut apply = taken(&kernel);
+    apply.apply(&plan(&[2_600_000]), seconds(0.0));
+    kernel.write(0, "scaling_max_freq", "1800000");
+    kernel.write(0, "scaling_min_freq", "1800000");
+    apply.look(seconds(1.0));
+    assert_eq!(apply.status(0).foreign_writes, 0);
+    assert!(apply.status(0).governed);
+}
+
+#[test]
+fn of_two_limits_of_which_one_failed_none_stays() {
+    use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+    use std::os::fd::AsRawFd;
+    let kernel = Kernel::new(1);
+    kernel.clamp_only();
+    // Takes writes until it is sealed, also through files that are open.
+    let upper = memfd_create("upper", MemfdFlags::ALLOW_SEALING).unwrap();
+    let path = format!("/proc/self/fd/{}", upper.as_raw_fd());
+    kernel.link(0, "scaling_max_freq", &path);
+    kernel.write(0, "scaling_max_freq", "2600000");
+    let mut apply = taken(&kernel);
+    apply.apply(&plan(&[2_400_000]), seconds(0.0));
+    fcntl_add_seals(&upper, SealFlags::WRITE).unwrap();
+    apply.apply(&plan(&[1_600_000]), seconds(0.1));
+    assert_eq!(kernel.read(0, "scaling_min_freq"), "1000000");
+    assert_eq!(apply.status(0).write_errors, 1);
+    assert_eq!(apply.status(0).foreign_writes, 0);
 }

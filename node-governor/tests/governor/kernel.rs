@@ -22,13 +22,20 @@ pub(crate) struct Kernel {
 impl Kernel {
     /// So many cores, each with a policy of its own, and this machine's processes.
     pub(crate) fn new(cores: usize) -> Self {
-        let kernel = Self::without_processes(cores);
+        let kernel = Self::without_proc(cores);
         std::os::unix::fs::symlink("/proc", kernel.path("proc")).unwrap();
         kernel
     }
 
     /// The same with no process but those that are made up.
     pub(crate) fn without_processes(cores: usize) -> Self {
+        let kernel = Self::without_proc(cores);
+        std::fs::create_dir_all(kernel.path("proc/sys/kernel/random")).unwrap();
+        std::fs::write(kernel.path("proc/sys/kernel/random/boot_id"), "made up\n").unwrap();
+        kernel
+    }
+
+    fn without_proc(cores: usize) -> Self {
         let kernel = Self {
             // In memory, where it is quick to be sure that a file is on disk.
             folder: tempfile::tempdir_in("/dev/shm").unwrap(),
@@ -114,6 +121,13 @@ impl Kernel {
         let path = self.policy(policy).join(file);
         std::fs::remove_file(&path).unwrap();
         std::fs::create_dir(path).unwrap();
+    }
+
+    /// An attribute becomes one of this machine's own, or any other file.
+    pub(crate) fn link(&self, policy: usize, file: &str, to: &str) {
+        let path = self.policy(policy).join(file);
+        std::fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink(to, path).unwrap();
     }
 
     pub(crate) fn is_as_found(&self, policy: usize) -> bool {

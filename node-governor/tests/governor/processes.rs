@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use weir_events::{FunctionId, Ring};
-use weir_governor::run::Governor;
+use weir_governor::run::{Governor, Running};
 
 use crate::kernel::{Kernel, wait_for, wait_or_tell};
 
@@ -67,12 +67,26 @@ impl Drop for Process {
 
 /// Starts a governor and waits until it governs.
 fn governor(kernel: &Kernel) -> Process {
+    governor_with(kernel, Stdio::null(), "")
+}
+
+/// The same with its standard error there, and under these commands of the shell.
+fn governor_with(kernel: &Kernel, stderr: Stdio, shell: &str) -> Process {
     let config = kernel.config_file("{ three_state: { threshold: 40ms } }");
     let ports = kernel.path("ports");
     let _ = std::fs::remove_file(&ports);
-    let mut command = command(kernel, &["run", "--config", config.to_str().unwrap()]);
-    command.arg("--ports-file").arg(&ports);
-    let process = Process(command.stderr(Stdio::null()).spawn().unwrap());
+    let mut run = command(kernel, &["run", "--config", config.to_str().unwrap()]);
+    run.arg("--ports-file").arg(&ports);
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("{shell} exec \"$@\""), "sh"]);
+    command.arg(run.get_program()).args(run.get_args());
+    let process = Process(
+        command
+            .stdout(Stdio::null())
+            .stderr(stderr)
+            .spawn()
+            .unwrap(),
+    );
     wait_for("the governor", || ports.exists());
     process
 }
@@ -122,7 +136,15 @@ fn producer() {
 
 #[test]
 fn every_signal_that_asks_for_the_end_puts_back_what_was_found() {
-    for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
+    for signal in [
+        Signal::TERM,
+        Signal::INT,
+        Signal::HUP,
+        Signal::QUIT,
+        Signal::ALARM,
+        Signal::USR1,
+        Signal::USR2,
+    ] {
         let kernel = Kernel::new(CORES);
         let mut governor = governor(&kernel);
         wait_for("idle cores", || all_idle(&kernel));
@@ -160,18 +182,124 @@ fn what_the_killed_one_found_is_what_the_next_one_puts_back() {
 }
 
 #[test]
-fn a_panic_puts_back_what_was_found() {
+#[cfg_attr(
+    not(debug_assertions),
+    ignore = "sums that are too large panic in debug builds only"
+)]
+fn a_panic_in_the_loop_puts_back_what_was_found() {
     let kernel = Kernel::new(2);
-    let config = kernel.config("{ performance: {} }");
-    let mut governor = Governor::start(config, &kernel.root()).unwrap();
-    governor.tick(weir_governor::sense::now(), false);
-    assert_eq!(kernel.speeds(), ["2600000"; 2]);
-    let thread = std::thread::spawn(move || {
-        let _governor = governor;
-        panic!("as a fault in the loop would");
-    });
-    assert!(thread.join().is_err());
+    let mut config = kernel.config("{ performance: {} }");
+    // The end of the next tick cannot be told.
+    config.tick = Duration::from_nanos(u64::MAX);
+    let governor = Governor::start(config, &kernel.root()).unwrap();
+    assert_eq!(kernel.speeds().len(), 2);
+    assert_eq!(kernel.read(0, "scaling_governor"), "userspace");
+    let (ended, end) = std::sync::mpsc::channel();
+    let running = Running::start(governor, move || ended.send(()).unwrap()).unwrap();
+    end.recv().unwrap();
+    let error = running.stop().unwrap_err().to_string();
+    assert_eq!(error, "the loop has panicked");
     assert!(kernel.is_as_found(0) && kernel.is_as_found(1));
+}
+
+#[test]
+fn a_log_that_nobody_reads_any_more_does_not_keep_cores() {
+    let kernel = Kernel::new(2);
+    let mut governor = governor_with(&kernel, Stdio::piped(), "");
+    drop(governor.0.stderr.take());
+    wait_for("idle cores", || all_idle(&kernel));
+    kernel.write(0, "scaling_governor", "performance");
+    wait_for("a line of the log", || {
+        page(&kernel, "/ready").contains("cpu0 is left alone")
+    });
+    governor.signal(Signal::TERM);
+    assert_eq!(governor.code(), Some(0));
+    assert!(kernel.is_as_found(0) && kernel.is_as_found(1));
+}
+
+#[test]
+fn an_end_that_leaves_something_is_a_failure_and_restore_goes_on_there() {
+    let kernel = Kernel::new(3);
+    let mut governor = governor(&kernel);
+    wait_for("idle cores", || all_idle(&kernel));
+    let attribute = kernel.policy(1).join("scaling_governor");
+    kernel.read_only(1, "scaling_governor");
+    governor.signal(Signal::TERM);
+    assert_eq!(governor.code(), Some(1));
+    assert!(kernel.is_as_found(0) && kernel.is_as_found(2));
+    let (code, text) = restore(&kernel);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("policy1/scaling_governor"), "{text}");
+    std::fs::remove_dir(attribute).unwrap();
+    kernel.write(1, "scaling_governor", "userspace");
+    assert_eq!(restore(&kernel).0, Some(0));
+    assert!(kernel.is_as_found(1));
+}
+
+#[test]
+fn a_full_state_directory_does_not_keep_cores() {
+    let kernel = Kernel::new(3);
+    governor(&kernel).kill();
+    // Where the next record would be written.
+    std::fs::create_dir(kernel.state().join("found.json.partial")).unwrap();
+    let (code, text) = restore(&kernel);
+    assert_eq!(code, Some(0), "{text}");
+    assert!((0..3).all(|policy| kernel.is_as_found(policy)));
+}
+
+#[test]
+fn connections_that_say_nothing_keep_no_files_from_the_cores() {
+    let kernel = Kernel::new(4);
+    let mut governor = governor_with(&kernel, Stdio::null(), "ulimit -n 40;");
+    let address = address(&kernel);
+    let idle: Vec<TcpStream> = (0..60)
+        .map(|_| TcpStream::connect(&address).unwrap())
+        .collect();
+    // Another's value is seen, and met after a rest.
+    kernel.write(0, "scaling_governor", "performance");
+    wait_for("the core to be ours", || {
+        kernel.read(0, "scaling_governor") == "userspace"
+    });
+    assert!(page(&kernel, "/ready").contains("HTTP/1.1"));
+    governor.signal(Signal::TERM);
+    assert_eq!(governor.code(), Some(0));
+    assert!((0..4).all(|policy| kernel.is_as_found(policy)));
+    drop(idle);
+}
+
+#[test]
+fn restore_finds_the_place_in_the_configuration_and_creates_none() {
+    let kernel = Kernel::new(1);
+    governor(&kernel).kill();
+    let wrong = kernel.path("wrong");
+    let (code, text) = output(&kernel, &["restore", "--state", wrong.to_str().unwrap()]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("wrong: No such file"), "{text}");
+    assert!(!wrong.exists());
+    std::fs::create_dir(&wrong).unwrap();
+    let (code, text) = output(&kernel, &["restore", "--state", wrong.to_str().unwrap()]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(std::fs::read_dir(&wrong).unwrap().next().is_none());
+    let config = kernel.path("g.yaml");
+    let (code, text) = output(&kernel, &["restore", "--config", config.to_str().unwrap()]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(kernel.is_as_found(0));
+}
+
+#[test]
+fn cores_that_are_found_limited_are_told() {
+    let kernel = Kernel::new(1);
+    kernel.write(0, "cpuinfo_max_freq", "3000000");
+    let mut governor = governor_with(&kernel, Stdio::piped(), "");
+    governor.signal(Signal::TERM);
+    assert_eq!(governor.code(), Some(0));
+    let mut text = String::new();
+    let mut stderr = governor.0.stderr.take().unwrap();
+    stderr.read_to_string(&mut text).unwrap();
+    assert!(
+        text.contains("found limited") && text.contains("limit=2600000"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -229,11 +357,16 @@ fn the_second_governor_of_a_node_is_told_who_the_first_is() {
     wait_for("idle cores", || all_idle(&kernel));
 }
 
-/// The body of a page of the governor's.
-fn page(kernel: &Kernel, path: &str) -> String {
+/// Where the governor's pages are.
+fn address(kernel: &Kernel) -> String {
     let ports = std::fs::read_to_string(kernel.path("ports")).unwrap();
     let ports: serde_json::Value = serde_json::from_str(&ports).unwrap();
-    let mut stream = TcpStream::connect(ports["admin"].as_str().unwrap()).unwrap();
+    ports["admin"].as_str().unwrap().to_owned()
+}
+
+/// The body of a page of the governor's.
+fn page(kernel: &Kernel, path: &str) -> String {
+    let mut stream = TcpStream::connect(address(kernel)).unwrap();
     write!(
         stream,
         "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
@@ -262,10 +395,8 @@ fn the_pages_show_what_the_cores_do() {
             .iter()
             .all(|core| core.governed && core.mhz.is_some())
     );
-    let ports = std::fs::read_to_string(kernel.path("ports")).unwrap();
-    let ports: serde_json::Value = serde_json::from_str(&ports).unwrap();
-    let admin = ports["admin"].as_str().unwrap();
-    let (code, text) = output(&kernel, &["top", "--once", "--admin", admin]);
+    let admin = address(&kernel);
+    let (code, text) = output(&kernel, &["top", "--once", "--admin", &admin]);
     assert_eq!(code, Some(0), "{text}");
     assert_eq!(text.lines().count(), 3 + CORES, "{text}");
     assert!(page(&kernel, "/nothing").starts_with("HTTP/1.1 404"));
@@ -288,7 +419,7 @@ impl Numbers {
     }
 }
 
-/// WEIR_RUNS=100 for as many as were promised; each takes some seconds.
+/// Each takes some seconds; `cargo xtask test --long` has a hundred.
 #[test]
 fn producers_and_governors_are_killed_at_random_and_no_core_is_left_fast() {
     let runs = std::env::var("WEIR_RUNS").ok();

@@ -135,10 +135,12 @@ impl Kernel {
             .ino()
     }
 
-    /// A process that can have threads, and the namespace.
+    /// A process that can have threads, the namespace, and cores that have been busy for a while.
     pub(crate) fn processes(&self) {
         std::fs::create_dir_all(self.path("proc/self/ns")).unwrap();
         std::fs::write(self.path("proc/self/ns/pid"), "").unwrap();
+        let cores = (0..64).map(|core| format!("cpu{core} 10 0 10 100 0 0 0 0 0 0\n"));
+        std::fs::write(self.path("proc/stat"), cores.collect::<String>()).unwrap();
     }
 
     /// A thread of [`PID`] that lives.

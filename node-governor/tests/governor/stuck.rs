@@ -250,9 +250,9 @@ impl Producer {
     }
 }
 
-/// Each takes some hundredths of a second; PROPTEST_CASES=10000 for as many as were promised.
+/// Each takes some hundredths of a second; `cargo xtask test --long` has ten thousand.
 fn cases() -> u32 {
-    let asked = std::env::var("PROPTEST_CASES").ok();
+    let asked = std::env::var("WEIR_SEQUENCES").ok();
     asked.and_then(|cases| cases.parse().ok()).unwrap_or(64)
 }
 

@@ -73,8 +73,16 @@ pub(super) fn run(
         .env("WEIR_FILTER_WASM", &set_up.filter)
         .env("WEIR_ENVOY", &set_up.envoy)
         .env("WEIR_BIN_DIR", workspace.target.join("debug"));
+    if args.long {
+        command
+            .env("WEIR_SEQUENCES", "10000")
+            .env("WEIR_RUNS", "100");
+    }
     if let Some(folder) = &set_up.guest {
         command.env("WEIR_GUEST_DIR", folder);
+    }
+    if let Some(program) = &set_up.memcached {
+        command.env("WEIR_MEMCACHED", program);
     }
     if let Some(java) = &set_up.java {
         command

@@ -10,7 +10,7 @@ const UP_LEAST: f64 = 0.2;
 /// A core less below this use of each. Document 004 has 0.65 of two.
 const DOWN: f64 = 0.55;
 /// A limit moves by so much at a time.
-const STEP: f64 = 0.05;
+const STEP: f64 = 0.02;
 
 /// Two limits for each number of elastic cores that the service can have.
 #[derive(Clone, Debug)]
@@ -39,6 +39,11 @@ impl Learned {
         self.up[given]
     }
 
+    /// With so many, there is no use left to see beyond this.
+    pub(super) fn full(&self, given: usize) -> f64 {
+        UP_MOST * (self.least + given) as f64
+    }
+
     /// With so many, one can be spared below this use.
     pub(super) fn down(&self, given: usize) -> f64 {
         self.down[given]
@@ -50,17 +55,15 @@ impl Learned {
         self.up[given] = self.up[given].min(cpu * (1.0 - STEP)).max(least);
     }
 
-    /// There was slack enough to spare at this use.
-    pub(super) fn was_loose(&mut self, given: usize, cpu: f64) {
-        let most = UP_MOST * (self.least + given) as f64;
-        self.up[given] = self.up[given].max(cpu * (1.0 + STEP)).min(most);
+    /// There was this share of slack at this use: half of that much more use will do, too.
+    pub(super) fn was_enough(&mut self, given: usize, cpu: f64, slack: f64) {
+        let more = (slack / 2.0).max(STEP);
+        self.up[given] = self.up[given].max((cpu * (1.0 + more)).min(self.full(given)));
     }
 
     /// At this use with so many cores, one less was or was not enough.
     pub(super) fn tried_less(&mut self, given: usize, cpu: f64, enough: bool) {
-        let Some(down) = self.down.get_mut(given) else {
-            return;
-        };
+        let down = &mut self.down[given];
         *down = if enough {
             down.max(cpu * (1.0 + STEP))
         } else {

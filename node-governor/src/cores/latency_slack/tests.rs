@@ -7,7 +7,11 @@ const TICK_MS: u64 = 50;
 fn job(threads: u32) -> Job {
     Job {
         name: format!("of {threads}"),
-        queue: Queue::Long,
+        queue: if threads < 3 {
+            Queue::Short
+        } else {
+            Queue::Long
+        },
         threads,
     }
 }
@@ -81,7 +85,7 @@ fn the_trend_tells_a_step_that_has_only_begun() {
         play.play(30, |_| (0.3, 400));
         play.tick(Some(0.5), Some(400)).reason
     };
-    assert_eq!(begun(1.0), Reason::Busy);
+    assert_eq!(begun(1.5), Reason::Busy);
     assert_eq!(begun(0.0), Reason::Same);
 }
 

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Every number that neither document 004 nor a trace gives, in one place.
+
+/// Why a parameter cannot be set.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum UnknownParam {
+    #[error("{0:?}: no such parameter; there are {all}", all = Params::NAMES.join(", "))]
+    Name(String),
+    #[error("{0}: {1} is not a number from 0 on")]
+    Value(String, f64),
+}
+
+macro_rules! params {
+    ($($(#[doc = $doc:literal])+ $name:ident: $value:expr,)+) => {
+        /// Assumptions and what was fitted; [`super::report`] says which is which.
+        #[derive(Debug, Clone, PartialEq)]
+        pub struct Params {
+            $($(#[doc = $doc])+ pub $name: f64,)+
+        }
+
+        impl Default for Params {
+            fn default() -> Self {
+                Self { $($name: $value,)+ }
+            }
+        }
+
+        impl Params {
+            /// Of all parameters.
+            pub const NAMES: &[&str] = &[$(stringify!($name)),+];
+
+            /// The parameter of this name.
+            #[must_use]
+            pub fn get(&self, name: &str) -> Option<f64> {
+                match name {
+                    $(stringify!($name) => Some(self.$name),)+
+                    _ => None,
+                }
+            }
+
+            /// Sets the parameter of this name.
+            ///
+            /// # Errors
+            /// There is none, or the value is not a number from 0 on.
+            pub fn set(&mut self, name: &str, value: f64) -> Result<(), UnknownParam> {
+                if !(value.is_finite() && value >= 0.0) {
+                    return Err(UnknownParam::Value(name.to_owned(), value));
+                }
+                match name {
+                    $(stringify!($name) => self.$name = value,)+
+                    _ => return Err(UnknownParam::Name(name.to_owned())),
+                }
+                Ok(())
+            }
+        }
+    };
+}
+
+params! {
+    /// Core seconds of each job on one core of part 4's node, fitted to its times at 10 s.
+    dedup_s: 80.8,
+    /// See `dedup_s`.
+    blackscholes_s: 283.3,
+    /// See `dedup_s`.
+    ferret_s: 1718.0,
+    /// See `dedup_s`.
+    freqmine_s: 900.0,
+    /// See `dedup_s`.
+    canneal_s: 363.1,
+    /// See `dedup_s`.
+    fft_s: 106.2,
+    /// Seconds from a job's start until it works: what part 3's total has above the times on its 8 cores, over three.
+    start_s: 3.9,
+    /// Of the slowdown that iBench's antagonist of the last-level cache causes, what a job on other cores causes.
+    antagonism: 0.1,
+    /// What a job on the same cores causes beyond its share of them: as much as the antagonist.
+    antagonism_shared: 1.0,
+    /// Requests a second that one core can do: where the scan with one core ends.
+    capacity: 78000.0,
+    /// Use of a core is (load / capacity) to this power: few requests at a time cost more each.
+    use_power: 0.632,
+    /// Times as long as in the scan is the tail of one core that has more to do than it can: the document says that
+    /// one core with two threads breaks the objective there, not by how much.
+    saturated_slow: 1.5,
+    /// Spread of the p95 from interval to interval: sigma of a lognormal, as between the scan's runs.
+    p95_sigma: 0.04,
+    /// Spread of one reading of the CPU's use: sigma of a lognormal.
+    use_sigma: 0.03,
+    /// Seconds from one look of document 004's scheduler to the next.
+    document_tick_s: 0.4,
+    /// Seconds from the look until the cores have changed, in document 004's scheduler.
+    document_act_s: 0.05,
+    /// Seconds from one look of the governor to the next.
+    governor_tick_s: 0.05,
+    /// Seconds from the look until the cores have changed, in the governor.
+    governor_act_s: 0.005,
+    /// Seconds of requests that a p95 is taken from.
+    p95_window_s: 0.5,
+}

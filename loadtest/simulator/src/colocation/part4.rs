@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Part 4: memcached and the six jobs on one node of four cores, under a load that steps.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+use weir_governor::cores::{CorePlan, Cores, Policy, Seen, blocks, latency_slack};
+use weir_governor::jobs::{Job, Queue};
+use weir_governor::sensed::Nanos;
+
+use super::batch::Batch;
+use super::jobs::Scaling;
+use super::load;
+use super::memcached::{Memcached, Part};
+use super::params::Params;
+use super::published::JOBS;
+
+/// The objective (part 4.2): a p95 above it is a violation.
+pub const OBJECTIVE: Duration = Duration::from_micros(1500);
+/// Modelled time goes by this, in seconds.
+const STEP_S: f64 = 0.01;
+
+/// Who decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// `blocks` at the pace of document 004's scheduler.
+    Document,
+    /// `blocks` at the governor's pace.
+    Blocks,
+    /// `latency_slack` at the pace of document 004's scheduler.
+    SlowSlack,
+    /// `latency_slack` at the governor's pace.
+    Slack,
+}
+
+impl Way {
+    /// In the order of the tables.
+    pub const ALL: [Self; 4] = [Self::Document, Self::Blocks, Self::SlowSlack, Self::Slack];
+
+    /// For tables.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Document => "blocks, document's pace",
+            Self::Blocks => "blocks, governor's pace",
+            Self::SlowSlack => "latency_slack, document's pace",
+            Self::Slack => "latency_slack, governor's pace",
+        }
+    }
+
+    fn policy(self) -> Policy {
+        let machine: Cores = (0..4).collect();
+        let jobs = jobs();
+        match self {
+            Self::Document | Self::Blocks => {
+                let params = blocks::Params::default();
+                let policy = blocks::Blocks::new(params, &machine, &jobs);
+                Policy::Blocks(policy.expect("the defaults are document 004's"))
+            }
+            Self::SlowSlack | Self::Slack => slack(latency_slack::Params::default()),
+        }
+    }
+
+    /// Seconds from one look to the next, and until it has had its effect.
+    fn pace(self, params: &Params) -> (f64, f64) {
+        match self {
+            Self::Document | Self::SlowSlack => (params.document_tick_s, params.document_act_s),
+            _ => (params.governor_tick_s, params.governor_act_s),
+        }
+    }
+}
+
+fn slack(params: latency_slack::Params) -> Policy {
+    let machine: Cores = (0..4).collect();
+    let policy = latency_slack::LatencySlack::new(params, &machine, &jobs());
+    Policy::LatencySlack(policy.expect("the defaults are for four cores"))
+}
+
+/// Threads as in table 1, queues as in figure 8 and the text under it, in the order of [`JOBS`]. Order within a
+/// queue: fft before dedup, freqmine before ferret, canneal before blackscholes.
+const QUEUES: [(Queue, u32, u32); 6] = [
+    (Queue::Short, 1, 1),
+    (Queue::Medium, 1, 2),
+    (Queue::Long, 1, 4),
+    (Queue::Long, 0, 4),
+    (Queue::Medium, 0, 1),
+    (Queue::Short, 0, 1),
+];
+
+/// The jobs in the order of their queues.
+fn jobs() -> Vec<Job> {
+    let of = |index: usize| Job {
+        name: JOBS[index].to_owned(),
+        queue: QUEUES[index].0,
+        threads: QUEUES[index].2,
+    };
+    order().map(of).to_vec()
+}
+
+/// Indices of [`JOBS`], those first that are first in their queue.
+fn order() -> [usize; 6] {
+    let mut order = [0, 1, 2, 3, 4, 5];
+    order.sort_by_key(|index| QUEUES[*index].1);
+    order
+}
+
+/// What came of a run.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Outcome {
+    /// Seconds from each job's start to its end, in the order of [`JOBS`].
+    pub jobs_s: [f64; 6],
+    /// Seconds until all had ended.
+    pub total_s: f64,
+    /// Share of the intervals whose p95 was above [`OBJECTIVE`].
+    pub violations: f64,
+    /// Changes of the service's cores, an hour.
+    pub changes: f64,
+    /// Share of the time until all had ended in which a job had core 1.
+    pub lent: f64,
+    /// Previous rate, rate and p95 in microseconds of the intervals that violate.
+    pub worst: Vec<(f64, f64, f64)>,
+}
+
+/// Core seconds of each job, in the order of [`JOBS`].
+pub(super) fn work(params: &Params) -> [f64; 6] {
+    JOBS.map(|job| params.get(&format!("{job}_s")).unwrap_or(0.0))
+}
+
+/// One run of 1,800 s.
+#[must_use]
+pub fn run(way: Way, params: &Params, interval_s: f64, seed: u64) -> Outcome {
+    Run::new(way, params, interval_s, seed).play()
+}
+
+/// A run as it goes.
+struct Run<'a> {
+    params: &'a Params,
+    rates: Vec<f64>,
+    interval_s: f64,
+    memcached: Memcached,
+    batch: Batch,
+    policy: Policy,
+    tick_s: f64,
+    act_s: f64,
+    rng: SmallRng,
+    /// Requests of the p95's window: when, and what.
+    window: VecDeque<(f64, Part)>,
+    plan: CorePlan,
+    /// What has been decided and has no effect yet.
+    next: Option<(f64, CorePlan)>,
+    /// CPU seconds since the last look.
+    used: f64,
+    changes: f64,
+    lent: f64,
+}
+
+impl<'a> Run<'a> {
+    fn new(way: Way, params: &'a Params, interval_s: f64, seed: u64) -> Self {
+        let all = Scaling::all();
+        let work = work(params);
+        let scaling = order().map(|job| all[job].clone());
+        let work = order().map(|job| work[job]);
+        let (tick_s, act_s) = way.pace(params);
+        Self {
+            rates: load::rates(interval_s, seed),
+            interval_s,
+            memcached: Memcached::new(params),
+            batch: Batch::new(&scaling, &work, params),
+            policy: way.policy(),
+            tick_s,
+            act_s,
+            rng: SmallRng::seed_from_u64(seed ^ 0x004),
+            window: VecDeque::new(),
+            plan: CorePlan {
+                service: [0, 1].into(),
+                ..CorePlan::default()
+            },
+            next: None,
+            used: 0.0,
+            changes: 0.0,
+            lent: 0.0,
+            params,
+        }
+    }
+
+    fn play(mut self) -> Outcome {
+        let mut outcome = Outcome::default();
+        let steps = (load::SECONDS / STEP_S) as u64;
+        let per_interval = (self.interval_s / STEP_S).round() as u64;
+        // The scheduler's start is at no fixed place in the load's interval.
+        let mut look = self.rng.random_range(0.0..self.tick_s);
+        let mut parts = [0.0; 2];
+        let mut ended = None;
+        for step in 0..steps {
+            let now = step as f64 * STEP_S;
+            let interval = (step / per_interval) as usize;
+            let Some(&rate) = self.rates.get(interval) else {
+                break;
+            };
+            if let Some((_, plan)) = self.next.take_if(|(at, _)| *at <= now) {
+                self.changes += f64::from(u8::from(plan.service != self.plan.service));
+                self.plan = plan;
+                self.batch.obey(now, &self.plan);
+            }
+            if now >= look {
+                self.look(now);
+                look += self.tick_s;
+            }
+            let cores = self.plan.service.len();
+            self.serve(now, rate, cores);
+            parts[cores.clamp(1, 2) - 1] += self.memcached.served(rate, cores) * STEP_S;
+            self.batch.advance(now, STEP_S, &self.plan);
+            if ended.is_none() {
+                self.lent += if cores == 1 { STEP_S } else { 0.0 };
+                ended = self.batch.all_ended().then_some(now + STEP_S);
+            }
+            if (step + 1) % per_interval == 0 {
+                let p95 = self.interval_p95(rate, std::mem::take(&mut parts));
+                if p95 > OBJECTIVE.as_secs_f64() {
+                    outcome.violations += 1.0;
+                    let before = interval.checked_sub(1).map_or(0.0, |n| self.rates[n]);
+                    outcome.worst.push((before, rate, p95 * 1e6));
+                }
+            }
+        }
+        outcome.violations /= self.rates.len() as f64;
+        outcome.total_s = ended.unwrap_or(f64::NAN);
+        outcome.lent = self.lent / outcome.total_s;
+        outcome.changes = self.changes * 3600.0 / load::SECONDS;
+        for (place, job) in order().into_iter().enumerate() {
+            let (began, ended) = self.batch.times(place);
+            outcome.jobs_s[job] = ended.map_or(f64::NAN, |ended| ended - began);
+        }
+        outcome
+    }
+
+    fn look(&mut self, now: f64) {
+        let noise = self.noise(self.params.use_sigma);
+        let cpu = self.used / self.tick_s * noise;
+        self.used = 0.0;
+        let p95 = self.window_p95();
+        let plan = self.policy.plan(&Seen {
+            now: Nanos((now * 1e9) as u64),
+            cpu: Some(cpu),
+            p95,
+            jobs: self.batch.states(),
+            ..Seen::default()
+        });
+        self.next = Some((now + self.act_s, plan));
+    }
+
+    /// Of the requests of late; `blocks` does not look at it.
+    fn window_p95(&self) -> Option<Duration> {
+        if !matches!(self.policy, Policy::LatencySlack(_)) {
+            return None;
+        }
+        let mut parts: Vec<Part> = Vec::new();
+        for (_, part) in &self.window {
+            let alike = |one: &&mut Part| one.rate == part.rate && one.cores == part.cores;
+            match parts.iter_mut().find(alike) {
+                Some(one) => one.requests += part.requests,
+                None => parts.push(*part),
+            }
+        }
+        (!parts.is_empty()).then(|| Duration::from_secs_f64(self.memcached.p95(&parts)))
+    }
+
+    fn serve(&mut self, now: f64, rate: f64, cores: usize) {
+        self.used += self.memcached.cpu(rate, cores) * STEP_S;
+        let requests = self.memcached.served(rate, cores) * STEP_S;
+        match self.window.back_mut() {
+            // Alike ones are one part, but the window has to move on.
+            Some((at, last)) if last.rate == rate && last.cores == cores && now - *at < 0.05 => {
+                last.requests += requests;
+            }
+            _ => self.window.push_back((
+                now,
+                Part {
+                    rate,
+                    cores,
+                    requests,
+                },
+            )),
+        }
+        while self
+            .window
+            .front()
+            .is_some_and(|(at, _)| now - at > self.params.p95_window_s)
+        {
+            self.window.pop_front();
+        }
+    }
+
+    fn interval_p95(&mut self, rate: f64, requests: [f64; 2]) -> f64 {
+        let of = |(n, requests)| Part {
+            rate,
+            cores: n + 1,
+            requests,
+        };
+        let parts: Vec<Part> = requests.into_iter().enumerate().map(of).collect();
+        self.memcached.p95(&parts) * self.noise(self.params.p95_sigma)
+    }
+
+    /// A lognormal number around 1, by twelve uniform ones.
+    fn noise(&mut self, sigma: f64) -> f64 {
+        let sum: f64 = (0..12).map(|_| self.rng.random_range(0.0..1.0)).sum();
+        ((sum - 6.0) * sigma).exp()
+    }
+}
