@@ -36,6 +36,8 @@ pub(super) struct Core {
     idle_from: u64,
     allowed: Allowed,
     menu: Menu,
+    /// When a timer on this core is due, as far as that is known.
+    pub(super) timer: u64,
     /// When an idle core looks again for a deeper state.
     again: u64,
     /// Accounts go up to here.
@@ -70,10 +72,11 @@ impl Core {
             left_ns: 0.0,
             wait_ns: 0.0,
             stall_ns: 0.0,
-            idle: menu.choose(allowed),
+            idle: menu.choose(allowed, NEVER),
             idle_from: 0,
             allowed,
             menu,
+            timer: NEVER,
             again: NEVER,
             at: 0,
             hot: None,
@@ -173,7 +176,11 @@ impl Core {
     pub(super) fn fall_idle(&mut self, now: u64) {
         self.work = None;
         (self.left_ns, self.wait_ns, self.stall_ns) = (0.0, 0.0, 0.0);
-        self.idle = self.menu.choose(self.allowed);
+        let timer_ns = match self.timer > now {
+            true => self.timer - now,
+            false => NEVER,
+        };
+        self.idle = self.menu.choose(self.allowed, timer_ns);
         self.idle_from = now;
         self.again = match (self.allowed, self.idle) {
             (Allowed::All, state) if state != State::C6 => now + AGAIN_NS,

@@ -2,8 +2,8 @@
 //! Idle states, and which one a core falls into.
 //!
 //! Latencies and target residencies are those of Skylake servers in Linux's `drivers/idle/intel_idle.c`
-//! (`skx_cstates`). The choice is the kernel's menu governor in short: what the last eight idle times agree on, or
-//! else the deepest; `drivers/cpuidle/governors/menu.c`, `get_typical_interval`.
+//! (`skx_cstates`). The choice is the kernel's menu governor in short: the earlier of the next timer and what the last
+//! eight idle times agree on; `drivers/cpuidle/governors/menu.c`, `get_typical_interval`.
 
 /// Nanoseconds.
 const US: u64 = 1_000;
@@ -76,13 +76,14 @@ impl Menu {
         self.seen += 1;
     }
 
-    pub(super) fn choose(&self, allowed: Allowed) -> State {
+    /// `timer_ns` is the time until the next timer of the core, where one is known.
+    pub(super) fn choose(&self, allowed: Allowed, timer_ns: u64) -> State {
         match allowed {
             Allowed::OnlyC0 => State::C0,
             Allowed::UpToC1 => State::C1,
             Allowed::AlwaysC6 => State::C6,
             Allowed::All => {
-                let foreseen = self.typical().unwrap_or(u64::MAX);
+                let foreseen = self.typical().unwrap_or(u64::MAX).min(timer_ns);
                 let worth = |state: &State| state.residency_ns() <= foreseen;
                 State::ALL
                     .into_iter()
@@ -123,14 +124,18 @@ mod tests {
     #[test]
     fn a_core_that_is_called_every_hundred_microseconds_does_not_fall_into_c6() {
         let mut menu = Menu::default();
-        assert_eq!(menu.choose(Allowed::All), State::C6);
+        assert_eq!(menu.choose(Allowed::All, u64::MAX), State::C6);
         for after in [100, 100, 100, 1_000_000, 100, 100, 100, 100] {
             menu.woken(after * US);
         }
-        assert_eq!(menu.choose(Allowed::All), State::C1e);
+        assert_eq!(menu.choose(Allowed::All, u64::MAX), State::C1e);
         for after in [1_000, 200_000, 40_000, 9_000] {
             menu.woken(after * US);
         }
-        assert_eq!(menu.choose(Allowed::All), State::C6, "they do not agree");
+        assert_eq!(
+            menu.choose(Allowed::All, u64::MAX),
+            State::C6,
+            "they do not agree"
+        );
     }
 }

@@ -320,6 +320,8 @@ impl Machine {
             }
             None => self.outcome.ticks as usize % self.cores.len(),
         };
+        // The governor's own timer is on the core that it ran on.
+        self.cores[core].timer = self.governing.as_ref().map_or(NEVER, |one| one.due);
         self.cores[core].stall(self.agent.tick_ns);
     }
 

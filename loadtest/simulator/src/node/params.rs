@@ -1,48 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Every number of the model that document 002 does not give, in one place.
+//! Every number of the model, in one place.
 
 use crate::params::params;
 
 params! {
-    /// Our assumptions: fitted to document 002 (`fitted`), or taken from elsewhere.
+    /// Our assumptions: fitted to document 002 by `weir-sim node fit` (`fitted`), or taken from elsewhere.
     Params;
     /// Cores of socket 0, each with one search thread (sections 3.2.4 and 4.1).
     cores: 12.0,
     /// Of the index, a thread each (section 4.1).
     shards: 5.0,
     /// Milliseconds that a shard of a query of four terms takes at 2.6 GHz, on average (fitted).
-    light_ms: 85.0,
+    light_ms: 110.0,
     /// A query of n terms does (n / 4) to this power as much work (fitted; the recorded table has 1.6 from 4 to 21 terms).
-    growth: 1.15,
+    growth: 0.842,
     /// The recorded spread of queries of equal length is raised to this power (fitted; 1 is as recorded).
-    spread: 1.0,
-    /// Spread of the five shards of a query: sigma of a lognormal.
-    shard_sigma: 0.15,
+    spread: 1.3,
+    /// Spread of the five shards of a query: sigma of a lognormal (fitted).
+    shard_sigma: 0.076,
     /// Share of the work at 2.6 GHz that waits for memory and is no slower at lower frequencies (fitted).
-    memory_share: 0.02,
+    memory_share: 0.011,
     /// Exponent of the Zipf law of numbers of terms (fitted: section 4.1 names the law alone).
-    zipf: 2.0,
+    zipf: 1.16,
     /// Share of the work within the hot function (section 3.2.1).
     hot_share: 0.7,
     /// Share of the work that the search thread does before it. The rest is done by other threads and delays no
     /// answer (fitted: the text has the 70 % alone).
-    before_share: 0.03,
+    before_share: 0.018,
     /// Volts at 1.0 GHz, against those at 2.6 GHz (fitted).
-    low_volts: 0.5,
+    low_volts: 0.802,
     /// Watts of a working core at 2.6 GHz, without leakage (fitted).
-    core_w: 7.0,
-    /// Watts that a core leaks at the voltage of 2.6 GHz, working or in C1; it falls with the voltage.
-    leak_w: 0.6,
+    core_w: 6.54,
+    /// Watts that a core leaks at the voltage of 2.6 GHz, working or in C1; it falls with the voltage (fitted).
+    leak_w: 0.187,
     /// Watts of a core in C6.
     c6_w: 0.03,
     /// Watts of the package while every core is in C6 (fitted).
-    package_w: 6.0,
+    package_w: 3.67,
     /// Watts that the package takes more while a core is not in C6: mesh, last-level cache, memory controllers (fitted).
-    uncore_w: 12.0,
-    /// Milliseconds that the document's agent stops a search thread for at each event (fitted to section 4.5).
-    agent_event_ms: 20.0,
-    /// Milliseconds that one tick of the document's governor takes on a core (fitted to section 4.7).
-    agent_tick_ms: 1.0,
+    uncore_w: 10.8,
+    /// Milliseconds that the document's agent stops a search thread for at each event, the mean of an exponential (fitted
+    /// to section 4.5).
+    agent_event_ms: 24.4,
+    /// Milliseconds that one tick of the document's governor takes on a core (fitted to section 4.5).
+    agent_tick_ms: 0.958,
     /// Nanoseconds of one of our events (seen: `node-governor/events`).
     event_ns: 60.0,
     /// Microseconds of one of our governor's ticks.

@@ -34,7 +34,8 @@ pub fn document002(lab: &mut Lab) -> String {
     };
     let mut text = format!(
         "## Document 002: wanted and got\nMedeiros, *Profile-guided frequency scaling for search workloads*, 2020. {LABEL} {}. \
-         *fitted*: the model's numbers were moved until these came near ({} hold). *check*: they were not looked at for it \
+         *fitted*: the model's numbers were moved until these came near ({} hold). *check*: the search does not see them, but we did while the model was built: low at base load and mixed against low were fitted at first, and \
+         low and mixed at 3× were checks. *holds*: within a margin of ours, see `facts.rs` \
          ({} hold).\n\n{}",
         seeds(lab),
         held(true),
