@@ -19,7 +19,8 @@ use std::time::Duration;
 use tracing::{error, info, warn};
 
 use crate::frequency::Khz;
-use crate::plan::{Node, NodeCore, Plan};
+use crate::node::{Node, NodeCore};
+use crate::plan::Plan;
 use crate::root::Root;
 use crate::sensed::Nanos;
 pub use cpufreq::Driver;

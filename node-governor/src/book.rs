@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::apply::{Apply, Status};
 use crate::frequency::Khz;
-use crate::plan::{Node, Plan};
+use crate::node::Node;
+use crate::plan::Plan;
 use crate::sense::energy::Zone;
 use crate::sense::events::Counts;
 use crate::sensed::{FUNCTIONS, Nanos, Sensed, Tail};
@@ -89,7 +90,7 @@ pub struct ZoneBook {
 impl Book {
     /// Nothing has happened.
     pub fn new(node: &Node, zones: &[Zone]) -> Self {
-        let core = |core: &crate::plan::NodeCore| CoreBook {
+        let core = |core: &crate::node::NodeCore| CoreBook {
             number: core.number,
             residency: Vec::with_capacity(RESIDENCIES),
             has_table: !core.range.steps.is_empty(),

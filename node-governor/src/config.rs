@@ -14,7 +14,7 @@ pub use weir_settings::{Error, show_duration};
 
 use crate::apply::Driver;
 use crate::frequency::{Frequency, Policy, Range};
-use crate::plan::Node;
+use crate::node::Node;
 
 /// Everything that can be set.
 #[derive(Debug)]

@@ -6,7 +6,8 @@
 //!                                             (pure)           (on change; remembers what it found)
 //! ```
 //!
-//! [`plan`], [`frequency`] and [`cores`] have no clock, files or generators of their own: the simulator runs the same code.
+//! [`planner`], [`frequency`] and [`cores`] have no clock, files or generators of their own: the simulator runs the
+//! same code.
 
 pub mod admin;
 pub mod apply;
@@ -21,7 +22,11 @@ mod get;
 pub mod jobs;
 pub mod metrics;
 #[deny(clippy::disallowed_methods)]
+pub mod node;
+#[deny(clippy::disallowed_methods)]
 pub mod plan;
+#[deny(clippy::disallowed_methods)]
+pub mod planner;
 pub mod root;
 pub mod run;
 pub mod sense;

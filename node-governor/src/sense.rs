@@ -20,7 +20,7 @@ use std::time::Duration;
 use weir_events::Geometry;
 
 use crate::config::Config;
-use crate::plan::Node;
+use crate::node::Node;
 use crate::root::Root;
 use crate::sensed::{Nanos, Sensed};
 use events::{Counts, Events};

@@ -22,7 +22,7 @@ impl Nanos {
 pub struct Sensed {
     /// When it was.
     pub now: Nanos,
-    /// One for each core of the [`Node`](crate::plan::Node), in its order.
+    /// One for each core of the [`Node`](crate::node::Node), in its order.
     pub cores: Vec<Core>,
     /// Calls of hot functions that ended since the last tick; those that were lost are missing.
     pub finished: Vec<Finished>,

@@ -5,7 +5,7 @@
 //! Clients ─ a query ─> queue ─ its shards ─> Core (work at a frequency, or an idle state) ─> Tally
 //!    ^                                        ^ │                                             ^
 //!    └───────────── the last shard ends ──────┼─┤                              Chip: power ───┘
-//!                                             │ └─ Sensed ─> weir_governor::plan::Planner ─┐
+//!                                             │ └─ Sensed ─> weir_governor::planner::Planner ─┐
 //!                                             └──────────────────── Plan ──────────────────┘
 //! ```
 //! The machine is that of Medeiros, *Profile-guided frequency scaling for search workloads* (document 002),

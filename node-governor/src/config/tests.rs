@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 use super::*;
 use crate::frequency::Khz;
-use crate::plan::NodeCore;
+use crate::node::NodeCore;
 
 fn said(text: &str) -> Result<Config, String> {
     let folder = tempfile::tempdir().unwrap();

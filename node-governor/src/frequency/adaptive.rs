@@ -28,7 +28,8 @@ mod work;
 use std::time::Duration;
 
 use crate::frequency::{Choose, Frequency, Parameters, Range, Wrong, online};
-use crate::plan::{Node, NodeCore, Plan, Setting};
+use crate::node::{Node, NodeCore};
+use crate::plan::{Plan, Setting};
 use crate::sensed::{FUNCTIONS, Nanos, Sensed};
 
 use progress::Progress;

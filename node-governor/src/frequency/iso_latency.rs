@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use crate::frequency::average::Average;
 use crate::frequency::{Choose, Khz, Parameters, Wrong, online};
-use crate::plan::{Node, Plan, Setting};
+use crate::node::Node;
+use crate::plan::{Plan, Setting};
 use crate::sensed::{Nanos, Sensed};
 
 /// The target; the rest is the paper's unless it says otherwise.
@@ -147,7 +148,7 @@ impl Choose for Limiting {
     fn choose(&mut self, node: &Node, sensed: &Sensed, plan: &mut Plan) {
         self.limit(sensed);
         // Less than the lowest frequency takes would only have to be earned back.
-        let lowest = |core: &crate::plan::NodeCore| {
+        let lowest = |core: &crate::node::NodeCore| {
             (f64::from(core.range.min.0) / f64::from(core.range.max.0.max(1))).powi(3)
         };
         let least = node.cores.iter().map(lowest).fold(1.0, f64::min);
@@ -167,7 +168,7 @@ mod tests {
     use super::*;
     use crate::frequency::Policy;
     use crate::frequency::tests::{NOW, cold, node};
-    use crate::plan::Planner;
+    use crate::planner::Planner;
     use crate::sensed::Tail;
 
     /// A service whose latency is what its cores leave of `work` seconds at 1 GHz, looked at each second.

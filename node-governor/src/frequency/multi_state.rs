@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use crate::frequency::average::Average;
 use crate::frequency::{Choose, Frequency, Parameters, Range, Wrong, online, three_state};
-use crate::plan::{Node, Plan, Setting};
+use crate::node::Node;
+use crate::plan::{Plan, Setting};
 use crate::sensed::{FUNCTIONS, Sensed};
 
 /// The ladders.
@@ -224,7 +225,7 @@ mod tests {
     use super::*;
     use crate::frequency::tests::{NOW, hot, node};
     use crate::frequency::{Khz, Policy};
-    use crate::plan::Planner;
+    use crate::planner::Planner;
     use crate::sensed::{Core, Nanos};
 
     /// One core with a call that is 300 ms old, after ten seconds of being busy for a share of the time.

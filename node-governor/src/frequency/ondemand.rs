@@ -9,7 +9,8 @@
 use std::time::Duration;
 
 use crate::frequency::{Choose, Khz, Parameters, Wrong, online};
-use crate::plan::{Node, Plan, Setting};
+use crate::node::Node;
+use crate::plan::{Plan, Setting};
 use crate::sensed::{Nanos, Sensed};
 
 /// The kernel's tunables.
@@ -53,7 +54,7 @@ impl Parameters for Ondemand {
     }
 
     fn begin(&self, node: &Node) -> Box<dyn Choose> {
-        let first = |core: &crate::plan::NodeCore| Sample {
+        let first = |core: &crate::node::NodeCore| Sample {
             frequency: core.range.min,
             periods: 1,
             ..Sample::default()
@@ -132,7 +133,7 @@ mod tests {
     use super::*;
     use crate::frequency::Policy;
     use crate::frequency::tests::{NOW, cold, node};
-    use crate::plan::Planner;
+    use crate::planner::Planner;
     use crate::sensed::Core;
 
     /// One core, looked at every 10 ms, in GHz.

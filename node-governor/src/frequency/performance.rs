@@ -2,7 +2,8 @@
 //! Every core as fast as it can: the kernel's `performance` governor.
 
 use crate::frequency::{Choose, Parameters, Wrong, online};
-use crate::plan::{Node, Plan, Setting};
+use crate::node::Node;
+use crate::plan::{Plan, Setting};
 use crate::sensed::Sensed;
 
 /// Has nothing to be told.

@@ -10,7 +10,8 @@
 use std::time::Duration;
 
 use crate::frequency::{Choose, Frequency, Khz, Parameters, Wrong, online};
-use crate::plan::{Node, Plan, Setting};
+use crate::node::Node;
+use crate::plan::{Plan, Setting};
 use crate::sensed::{Nanos, Sensed};
 
 /// How many loads are told apart.
@@ -120,7 +121,7 @@ mod tests {
     use super::*;
     use crate::frequency::Policy;
     use crate::frequency::tests::{NOW, cold, node};
-    use crate::plan::Planner;
+    use crate::planner::Planner;
     use crate::sensed::Tail;
 
     /// For how long, in milliseconds, a call stays slow after so many seconds of a latency that is `fast` seconds and

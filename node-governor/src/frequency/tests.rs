@@ -7,7 +7,8 @@ use proptest::prelude::*;
 
 use super::multi_state::{ByLoad, MultiState, Rung};
 use super::*;
-use crate::plan::{NodeCore, Planner};
+use crate::node::NodeCore;
+use crate::planner::Planner;
 use crate::sensed::{FUNCTIONS, Finished, Nanos, Tail};
 
 /// When the tests' cores are looked at.

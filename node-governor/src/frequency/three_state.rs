@@ -7,7 +7,8 @@
 use std::time::Duration;
 
 use crate::frequency::{Choose, Frequency, Khz, Parameters, Wrong, online};
-use crate::plan::{Node, Plan, Setting};
+use crate::node::Node;
+use crate::plan::{Plan, Setting};
 use crate::sensed::Sensed;
 
 /// The three frequencies and the time between the last two.

@@ -5,7 +5,8 @@
 //! two that it tries there, the one that meets its deadline.
 
 use crate::frequency::{Choose, Frequency, Khz, Parameters, Wrong, online};
-use crate::plan::{Node, Plan, Setting};
+use crate::node::Node;
+use crate::plan::{Plan, Setting};
 use crate::sensed::Sensed;
 
 /// The two frequencies.

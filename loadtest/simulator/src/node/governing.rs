@@ -5,7 +5,9 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use weir_governor::frequency::Policy;
-use weir_governor::plan::{Node, NodeCore, Plan, Planner};
+use weir_governor::node::{Node, NodeCore};
+use weir_governor::plan::Plan;
+use weir_governor::planner::Planner;
 use weir_governor::sensed::{Core as Seen, Finished, Nanos, Sensed, Tail};
 
 use super::chip::Chip;

@@ -6,7 +6,7 @@ use super::work::{BUCKETS, bucket, end};
 use super::*;
 use crate::frequency::tests::{NOW, cold, node};
 use crate::frequency::{Khz, Policy};
-use crate::plan::Planner;
+use crate::planner::Planner;
 use crate::sensed::{Finished, Tail};
 
 const SPEED: Speed = Speed {
