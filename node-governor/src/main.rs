@@ -112,7 +112,7 @@ fn main() -> ExitCode {
         Command::Top { admin, once } => match top(admin, once) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
-                complain(format_args!("{error:#}"));
+                complain(whole(&error));
                 ExitCode::FAILURE
             }
         },
@@ -148,6 +148,18 @@ fn ends() -> [(SignalKind, &'static str); 7] {
     ]
 }
 
+/// With its causes, but for those that it tells itself.
+fn whole(error: &anyhow::Error) -> String {
+    error.chain().fold(String::new(), |told, cause| {
+        let cause = cause.to_string();
+        match told.contains(&cause) {
+            true => told,
+            false if told.is_empty() => cause,
+            false => format!("{told}: {cause}"),
+        }
+    })
+}
+
 /// Nothing can be done if standard error is closed.
 fn complain(error: impl std::fmt::Display) {
     let _ = writeln!(std::io::stderr(), "{error}");
@@ -172,7 +184,7 @@ fn run(path: &Path, check: bool, ports_file: Option<&Path>, root: &Root) -> Exit
             ExitCode::from(BAD_CONFIGURATION)
         }
         Err(error) => {
-            error!(error = format!("{error:#}"), "weir-governor has failed");
+            error!(error = whole(&error), "weir-governor has failed");
             ExitCode::FAILURE
         }
     }
