@@ -136,11 +136,20 @@ impl Files {
         })
     }
 
+    fn table(&self) -> String {
+        line(&self.path("scaling_available_frequencies")).unwrap_or_default()
+    }
+
+    /// Whether there is nothing between the frequencies that it names.
+    pub(super) fn has_table(&self) -> bool {
+        !self.table().is_empty()
+    }
+
     /// What it can be set to, within these limits: those that an administrator has set hold.
     pub fn range(&self, limits: &Settings) -> io::Result<Range> {
         let min = self.khz("cpuinfo_min_freq")?.max(limits.min);
         let max = self.highest()?.min(limits.max);
-        let table = line(&self.path("scaling_available_frequencies")).unwrap_or_default();
+        let table = self.table();
         let mut steps: Vec<Khz> = table
             .split_whitespace()
             .filter_map(|step| step.parse().ok().map(Khz))

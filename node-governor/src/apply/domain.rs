@@ -52,7 +52,7 @@ struct Ours {
     handles: Handles,
     /// None: nothing yet since it was taken.
     wrote: Option<Khz>,
-    /// What stood there then: drivers without a table round.
+    /// What stood there then, where the driver rounds.
     stood: Option<u32>,
 }
 
@@ -61,6 +61,8 @@ struct Ours {
 enum Handles {
     Userspace {
         setspeed: File,
+        /// Drivers without a table take any frequency and set one that is near.
+        rounds: bool,
     },
     Clamp {
         min: File,
@@ -114,7 +116,8 @@ impl Domain {
             Driver::Userspace => {
                 self.files.write("scaling_governor", "userspace")?;
                 let setspeed = self.files.open("scaling_setspeed")?;
-                Handles::Userspace { setspeed }
+                let rounds = !self.files.has_table();
+                Handles::Userspace { setspeed, rounds }
             }
             Driver::Clamp => Handles::Clamp {
                 min: self.files.open("scaling_min_freq")?,
@@ -282,9 +285,9 @@ impl Ours {
     fn write(&mut self, wanted: Khz) -> io::Result<()> {
         let text = |file: &File| put(file, format_args!("{}\n", wanted.0));
         match &self.handles {
-            Handles::Userspace { setspeed } => {
+            Handles::Userspace { setspeed, rounds } => {
                 text(setspeed)?;
-                self.stood = get(setspeed);
+                self.stood = rounds.then(|| get(setspeed)).flatten();
             }
             // The lower limit never passes the upper.
             Handles::Clamp { min, max, highest } => {

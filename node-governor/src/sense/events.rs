@@ -206,7 +206,7 @@ impl<M: Memory> Lanes<M> {
         let lanes = reader.geometry().lanes() as usize;
         Self {
             reader,
-            tracks: vec![Track::default(); lanes],
+            tracks: (0..lanes).map(|_| Track::default()).collect(),
             dead: Vec::with_capacity(lanes),
         }
     }

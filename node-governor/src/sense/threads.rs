@@ -5,20 +5,22 @@
 //! function of it goes on, or where its producer cannot know the core, the kernel is asked (`processor`, field 39
 //! of `/proc/PID/task/TID/stat`; `man 5 proc_pid_stat`).
 //!
-//! One question costs about 10 µs, so that they are spread: [`QUESTION`] for each thread that is to be asked for.
+//! One question costs some microseconds, so that they are spread: [`QUESTION`] for each thread that is to be asked for.
 
 use std::fs::File;
 use std::io::Write;
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags, openat};
+use rustix::io::Errno;
 use rustix::thread::sched_getaffinity;
 use weir_events::{Lane, Owner};
 
 use crate::root::Root;
 use crate::sensed::{FUNCTIONS, Nanos};
 
-/// Between two questions on the average, where there are many to ask: 4 ‰ of a core.
+/// Between two questions on the average, where there are many to ask.
 const QUESTION: Duration = Duration::from_micros(2500);
 /// Whether a thread lives in which nothing hot runs is asked this often, where there are few.
 const LIVES: Duration = Duration::from_secs(1);
@@ -33,7 +35,7 @@ const SILENT: Duration = Duration::from_secs(60);
 const INTRODUCTION: Duration = Duration::from_secs(3);
 
 /// What is known of a lane's thread.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Track {
     owner: Option<Owner>,
     started: u64,
@@ -44,6 +46,8 @@ pub(super) struct Track {
     /// From the kernel.
     processor: Option<u32>,
     asked: Nanos,
+    /// The kernel's answers. It is of this very thread: of one that ends and whose id another gets it says so.
+    stat: Option<OwnedFd>,
     last_event: Nanos,
     /// By function, as events tell; 0 = unknown.
     pub(super) entered: [u64; FUNCTIONS],
@@ -146,7 +150,7 @@ impl Threads {
             return Seen::Alive;
         }
         track.asked = now;
-        match self.stat(owner) {
+        match self.stat(track, owner) {
             Answer::Unknown => Seen::Alive,
             Answer::Lives(stat) if [0, stat.started].contains(&lane.thread_started) => {
                 track.processor = Some(stat.processor);
@@ -179,26 +183,35 @@ impl Threads {
         now.since(track.asked) >= every
     }
 
-    fn stat(&self, owner: Owner) -> Answer {
-        let Some(proc) = &self.proc else {
-            return Answer::Unknown;
+    fn stat(&self, track: &mut Track, owner: Owner) -> Answer {
+        let mut buffer = [0; 1024];
+        let opened = match track.stat.take() {
+            Some(file) => Ok(file),
+            None => self.open(owner),
         };
+        let read = opened.and_then(|file| {
+            let bytes = rustix::io::pread(&file, &mut buffer, 0)?;
+            track.stat = Some(file);
+            Ok(bytes)
+        });
+        match read {
+            Ok(bytes) => Stat::parse(&buffer[..bytes]).map_or(Answer::Unknown, Answer::Lives),
+            Err(Errno::NOENT | Errno::SRCH) => Answer::Dead,
+            Err(_) => Answer::Unknown,
+        }
+    }
+
+    fn open(&self, owner: Owner) -> Result<OwnedFd, Errno> {
+        let proc = self.proc.as_ref().ok_or(Errno::OPNOTSUPP)?;
         let mut path = [0; 48];
         let mut rest = &mut path[..];
         if write!(rest, "{}/task/{}/stat", owner.pid, owner.tid).is_err() {
-            return Answer::Unknown;
+            return Err(Errno::NAMETOOLONG);
         }
         let unused = rest.len();
         let path = &path[..path.len() - unused];
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-        let mut buffer = [0; 1024];
-        let read = openat(proc, path, flags, Mode::empty())
-            .and_then(|file| rustix::io::read(file, &mut buffer));
-        match read {
-            Ok(bytes) => Stat::parse(&buffer[..bytes]).map_or(Answer::Unknown, Answer::Lives),
-            Err(rustix::io::Errno::NOENT | rustix::io::Errno::SRCH) => Answer::Dead,
-            Err(_) => Answer::Unknown,
-        }
+        openat(proc, path, flags, Mode::empty())
     }
 }
 
@@ -266,8 +279,42 @@ mod tests {
             std::process::id(),
             rustix::thread::gettid().as_raw_nonzero().get() as u32,
         );
-        assert!(matches!(threads.stat(Owner { pid, tid }), Answer::Lives(_)));
+        let mut track = Track::default();
+        let own = Owner { pid, tid };
+        assert!(matches!(threads.stat(&mut track, own), Answer::Lives(_)));
+        assert!(matches!(threads.stat(&mut track, own), Answer::Lives(_)));
         let nobody = Owner { pid, tid: u32::MAX };
-        assert!(matches!(threads.stat(nobody), Answer::Dead));
+        assert!(matches!(
+            threads.stat(&mut Track::default(), nobody),
+            Answer::Dead
+        ));
+    }
+
+    #[test]
+    fn a_thread_that_has_been_asked_for_is_known_to_be_dead() {
+        let threads = Threads::new(&Root::new("/"), Duration::from_millis(10));
+        let mut track = Track::default();
+        let pid = std::process::id();
+        let owner = std::thread::scope(|scope| {
+            let (told, end) = (std::sync::mpsc::channel(), std::sync::mpsc::channel::<()>());
+            scope.spawn(move || {
+                let tid = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+                told.0.send(tid).unwrap();
+                let _ = end.1.recv();
+            });
+            let owner = Owner {
+                pid,
+                tid: told.1.recv().unwrap(),
+            };
+            assert!(matches!(threads.stat(&mut track, owner), Answer::Lives(_)));
+            drop(end.0);
+            owner
+        });
+        assert!(track.stat.is_some(), "the file is still open");
+        // It is joined a moment before the kernel is done with it.
+        while !matches!(threads.stat(&mut track, owner), Answer::Dead) {
+            track.stat.as_ref().expect("open until it says so");
+            std::thread::yield_now();
+        }
     }
 }

@@ -387,6 +387,7 @@ fn what_a_former_run_left_is_put_back_at_the_end_too() {
 #[test]
 fn a_driver_that_rounds_is_no_other_program() {
     let kernel = Kernel::new(1);
+    std::fs::remove_file(kernel.policy(0).join("scaling_available_frequencies")).unwrap();
     // An attribute that shows another number than was written: its lowest nine bits, in sixteens.
     kernel.link(0, "scaling_setspeed", "/proc/self/coredump_filter");
     let mut apply = taken(&kernel);

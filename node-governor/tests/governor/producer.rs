@@ -155,6 +155,10 @@ impl Kernel {
 
     pub(crate) fn dies(&self, tid: u32) {
         let folder = self.path(&format!("proc/{PID}/task/{tid}"));
+        // Who has the file open would get ESRCH from the kernel; of a plain file, that it is another's.
+        if folder.exists() {
+            self.thread(tid, u64::MAX, 0);
+        }
         // It may be dead already.
         let _ = std::fs::remove_dir_all(folder);
     }
