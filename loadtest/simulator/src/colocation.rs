@@ -24,4 +24,4 @@ pub mod report;
 mod search;
 
 pub use fit::fit;
-pub use params::{Params, UnknownParam};
+pub use params::Params;

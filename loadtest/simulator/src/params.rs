@@ -7,13 +7,14 @@
 pub enum UnknownParam {
     #[error("{0:?}: no such parameter; there are {all}", all = .1.join(", "))]
     Name(String, &'static [&'static str]),
-    #[error("{0}: {1} is not a number above 0")]
-    Value(String, f64),
+    #[error("{0}: {1} is not {2}")]
+    Value(String, f64, &'static str),
 }
 
-/// A struct `Params` of positive numbers, each with its reason and its default.
+/// A struct `Params` of numbers, each with its reason and its default, and which of them can be meant: in words, and
+/// as a comparison.
 macro_rules! params {
-    ($(#[doc = $about:literal])+ Params; $($(#[doc = $doc:literal])+ $name:ident: $value:expr,)+) => {
+    ($(#[doc = $about:literal])+ Params: $meant:literal, $compared:tt 0; $($(#[doc = $doc:literal])+ $name:ident: $value:expr,)+) => {
         $(#[doc = $about])+
         #[derive(Debug, Clone, PartialEq)]
         pub struct Params {
@@ -42,11 +43,11 @@ macro_rules! params {
             /// Sets the parameter of this name.
             ///
             /// # Errors
-            /// There is none, or the value is not a number above 0.
+            /// There is none, or the value cannot be meant.
             pub fn set(&mut self, name: &str, value: f64) -> Result<(), $crate::params::UnknownParam> {
                 use $crate::params::UnknownParam;
-                if !(value.is_finite() && value > 0.0) {
-                    return Err(UnknownParam::Value(name.to_owned(), value));
+                if !(value.is_finite() && value $compared 0.0) {
+                    return Err(UnknownParam::Value(name.to_owned(), value, $meant));
                 }
                 match name {
                     $(stringify!($name) => self.$name = value,)+

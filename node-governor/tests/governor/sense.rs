@@ -81,6 +81,21 @@ fn of_another_namespace_nothing_is_believed_and_nothing_freed() {
 }
 
 #[test]
+fn a_lane_of_another_namespace_is_given_back_after_a_minute_without_an_event() {
+    let mut node = Governed::new();
+    let mut thread = node.thread(0, 9, 2);
+    thread.store(PID_NAMESPACE, 1);
+    thread.enter(4, node.now, Some(2));
+    node.pass(Duration::from_secs(50));
+    thread.leave(4, node.now, Some(2));
+    node.pass(Duration::from_secs(55));
+    assert_eq!(node.book().events.dead, 0, "it has said something since");
+    node.pass(Duration::from_secs(10));
+    assert_eq!(node.book().events.dead, 1);
+    assert_eq!(node.book().events.lanes, 0);
+}
+
+#[test]
 fn a_time_to_come_is_taken_as_now_and_counted() {
     let mut node = Governed::new();
     let mut thread = node.thread(0, 9, 2);

@@ -1,62 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Every number that neither document 004 nor a trace gives, in one place.
 
-/// Why a parameter cannot be set.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[allow(missing_docs)]
-pub enum UnknownParam {
-    #[error("{0:?}: no such parameter; there are {all}", all = Params::NAMES.join(", "))]
-    Name(String),
-    #[error("{0}: {1} is not a number from 0 on")]
-    Value(String, f64),
-}
-
-macro_rules! params {
-    ($($(#[doc = $doc:literal])+ $name:ident: $value:expr,)+) => {
-        /// Assumptions and what was fitted; [`super::report`] says which is which.
-        #[derive(Debug, Clone, PartialEq)]
-        pub struct Params {
-            $($(#[doc = $doc])+ pub $name: f64,)+
-        }
-
-        impl Default for Params {
-            fn default() -> Self {
-                Self { $($name: $value,)+ }
-            }
-        }
-
-        impl Params {
-            /// Of all parameters.
-            pub const NAMES: &[&str] = &[$(stringify!($name)),+];
-
-            /// The parameter of this name.
-            #[must_use]
-            pub fn get(&self, name: &str) -> Option<f64> {
-                match name {
-                    $(stringify!($name) => Some(self.$name),)+
-                    _ => None,
-                }
-            }
-
-            /// Sets the parameter of this name.
-            ///
-            /// # Errors
-            /// There is none, or the value is not a number from 0 on.
-            pub fn set(&mut self, name: &str, value: f64) -> Result<(), UnknownParam> {
-                if !(value.is_finite() && value >= 0.0) {
-                    return Err(UnknownParam::Value(name.to_owned(), value));
-                }
-                match name {
-                    $(stringify!($name) => self.$name = value,)+
-                    _ => return Err(UnknownParam::Name(name.to_owned())),
-                }
-                Ok(())
-            }
-        }
-    };
-}
+use crate::params::params;
 
 params! {
+    /// Assumptions and what was fitted; [`super::report`] says which is which.
+    Params: "a number from 0 on", >= 0;
     /// Core seconds of each job on one core of part 4's node, fitted to its times at 10 s.
     dedup_s: 80.8,
     /// See `dedup_s`.

@@ -15,7 +15,7 @@ pub(super) const PREEMPTIBLE: usize = 10;
 params! {
     /// Our assumptions: the text says that these things are so, not by how much. Those that
     /// [`super::fit`] moves are fitted to the production rows of tables 4 and 5.
-    Params;
+    Params: "a number above 0", > 0;
     /// Share of the requests with priority high.
     high_share: 0.3,
     /// Bytes of the median project's data.

@@ -5,7 +5,7 @@ use crate::params::params;
 
 params! {
     /// Our assumptions: fitted to document 002 by `weir-sim node fit` (`fitted`), or taken from elsewhere.
-    Params;
+    Params: "a number above 0", > 0;
     /// Cores of socket 0, each with one search thread (sections 3.2.4 and 4.1).
     cores: 12.0,
     /// Of the index, a thread each (section 4.1).
