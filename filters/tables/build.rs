@@ -6,6 +6,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let files = [
         "weir/v1/tables.proto",
         "weir/v1/reports.proto",
+        "weir/v1/nodes.proto",
         "envoy/service/discovery/v3/discovery.proto",
     ];
     let grpc = std::env::var_os("CARGO_FEATURE_GRPC").is_some();

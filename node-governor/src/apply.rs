@@ -11,6 +11,7 @@
 pub mod cpufreq;
 mod domain;
 pub mod found;
+pub mod groups;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

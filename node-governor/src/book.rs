@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What has happened so far: written by the loop, read by whoever asks. Counters count from the start.
 
+pub mod shares;
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 

@@ -13,8 +13,11 @@ use std::time::Duration;
 pub use weir_settings::{Error, show_duration};
 
 use crate::apply::Driver;
+use crate::cores::{self, Cores};
 use crate::frequency::{Frequency, Policy, Range};
+use crate::jobs::spec::{Batch, Spec};
 use crate::node::Node;
+use crate::pressure;
 
 /// Everything that can be set.
 #[derive(Debug)]
@@ -25,8 +28,12 @@ pub struct Config {
     pub driver: Option<Driver>,
     /// Between two decisions.
     pub tick: Duration,
-    /// How frequencies are chosen.
-    pub policy: Policy,
+    /// How frequencies are chosen; none: they are left alone.
+    pub policy: Option<Policy>,
+    /// How cores are divided; none: they are left alone.
+    pub shares: Option<Shares>,
+    /// Whom to ask for the service's host, and to tell what it has.
+    pub mesh: Option<Mesh>,
     /// Names of hot functions, by id; for what is shown.
     pub functions: Vec<(u8, String)>,
     /// Where producers tell of hot functions.
@@ -41,6 +48,49 @@ pub struct Config {
     pub state_directory: PathBuf,
     /// Where the policy and its frequencies were written.
     places: Places,
+}
+
+/// How cores are divided between a service and batch jobs.
+#[derive(Debug)]
+pub struct Shares {
+    /// Who the service is; none in a static plan without one on this node.
+    pub service: Option<Service>,
+    /// Checked against the cores that are online and the jobs.
+    pub policy: cores::Policy,
+    /// Cores that are never the service's by that policy: where jobs go when nobody governs.
+    pub jobs_alone: Cores,
+    /// In the order in which the policy takes those of one queue.
+    pub jobs: Vec<Spec>,
+    /// What they share.
+    pub batch: Batch,
+}
+
+/// Who the service is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Service {
+    /// Everything in a cgroup, by its path below the mount.
+    Cgroup(String),
+    /// The process whose number is in this file, and all that come from it.
+    PidFile(PathBuf),
+    /// The process with this number, and all that come from it.
+    Pid(i32),
+}
+
+/// weir-control, and the host that it knows the service by.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mesh {
+    /// `http://ip:port` or `https://name:port`, of its xDS listener.
+    pub control: String,
+    /// PEM: the authority of its certificate; of `https` alone.
+    pub authority: Option<Vec<u8>>,
+    /// PEM, certificate and key: who the governor is.
+    pub identity: Option<(Vec<u8>, Vec<u8>)>,
+    /// Name of the cluster.
+    pub cluster: String,
+    /// Address of the host, as weir-control has it.
+    pub host: String,
+    /// When its figures are a reason to act.
+    pub pressure: pressure::Params,
 }
 
 /// The file that producers write to.
@@ -63,8 +113,10 @@ pub struct Tail {
     pub source: TailSource,
     /// Of the requests, so large a share is no slower.
     pub quantile: f64,
-    /// Requests of this time count.
+    /// Requests of this time count; of a query, it is for the query to say.
     pub window: Duration,
+    /// A page or a server is asked this often.
+    pub every: Duration,
 }
 
 /// Who measures the service's latency.
@@ -74,6 +126,19 @@ pub enum TailSource {
     Calls,
     /// A histogram on a page of metrics.
     Page(Page),
+    /// A query of a Prometheus server, whose one value is seconds.
+    Query(Query),
+}
+
+/// A query of a Prometheus server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Query {
+    /// `ip:port`
+    pub address: SocketAddr,
+    /// In front of `/api/v1/query`; empty or beginning with a slash.
+    pub prefix: String,
+    /// PromQL. An answer with no series, more than one, or one that is no number says nothing.
+    pub query: String,
 }
 
 /// A histogram, as Prometheus and Envoy show it.
@@ -126,7 +191,10 @@ impl Config {
 
     /// Refuses parameters that cannot be meant.
     fn means(&self, node: &Node) -> Result<(), Error> {
-        self.policy.check(node).map_err(|wrong| {
+        let Some(policy) = &self.policy else {
+            return Ok(());
+        };
+        policy.check(node).map_err(|wrong| {
             let place = self.places.policy.clone();
             Error {
                 field: format!("{}.{}", place.field, wrong.field),

@@ -33,10 +33,8 @@ pub struct Seen {
     pub cpu: Option<f64>,
     /// The service's 95th percentile of late, where something measures it.
     pub p95: Option<Duration>,
-    /// How long requests wait at this host before they run, where it is told.
-    pub delay: Option<Duration>,
-    /// Share of the requests that the mesh lets through to this host, 0 to 1, where it is told.
-    pub admitted: Option<f64>,
+    /// The mesh refuses requests to this host or is about to ([`crate::pressure`]).
+    pub pressed: bool,
     /// One for each job, in their order. A missing one waits.
     pub jobs: Vec<State>,
 }
@@ -56,8 +54,9 @@ impl Seen {
 pub struct CorePlan {
     /// The service's; where it lives on another node, none.
     pub service: Cores,
-    /// The frequency of the service's cores: 0 is their lowest, 1 their highest.
-    pub speed: f64,
+    /// The service's cores shall be at least so fast, whatever else chooses their frequency: 0 is their lowest, 1
+    /// their highest. None: it is no matter of this plan.
+    pub speed: Option<f64>,
     /// One for each job, in their order.
     pub jobs: Vec<JobPlan>,
     /// Why the service has these cores.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Batch jobs as plain data: what they are and how far they have come.
 
+pub mod spec;
+
 /// Which part of the machine suits a job best. Document 004 (*Cloud Computing Architecture*, semester project
 /// report, part 4.2) sorts its jobs by length and scaling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -27,6 +27,8 @@ pub mod node;
 pub mod plan;
 #[deny(clippy::disallowed_methods)]
 pub mod planner;
+#[deny(clippy::disallowed_methods)]
+pub mod pressure;
 pub mod root;
 pub mod run;
 pub mod sense;

@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What each core shall do: plain data.
+//! What each core shall do, and who has it: plain data.
 
 use std::time::Duration;
 
+use crate::cores::CorePlan;
 use crate::node::Khz;
 
-/// What each core shall do.
+/// What each core shall do, and who has it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
     /// One for each core of the [`Node`](crate::node::Node), in its order.
     pub cores: Vec<Setting>,
+    /// Who has which cores; none where they are not divided.
+    pub shares: Option<CorePlan>,
+    /// The mesh refuses requests to the service's host or is about to ([`crate::pressure`]).
+    pub pressed: bool,
     /// Until the next tick.
     pub sleep: Duration,
 }

@@ -1,28 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0
-//! From what was sensed to what each core shall do. Pure.
+//! From what was sensed to what each core shall do and who has it. Pure.
+//!
+//! ```text
+//!  Sensed ──> pressure ──> cores (who has which) ──> frequency (how fast) ──> raise ──> Plan
+//! ```
+//! One plan a tick, so that the two policies cannot work against each other: frequency is chosen last, knowing
+//! whose core it is, and can only be raised by what comes after.
 
 use std::time::Duration;
 
-use crate::frequency::{Choose, Policy};
+use crate::cores::{self, CorePlan, Cores, Seen};
+use crate::frequency::{Choose, Frequency, Policy};
 use crate::node::Node;
 use crate::plan::{Plan, Setting};
+use crate::pressure::{self, Pressure};
 use crate::sensed::Sensed;
+
+/// A latency that was measured longer ago than this says nothing of the cores that the service has now.
+const STALE: Duration = Duration::from_secs(2);
 
 /// Turns what was sensed into a plan, tick by tick.
 #[derive(Debug)]
 pub struct Planner {
     node: Node,
-    policy: Box<dyn Choose>,
+    frequency: Option<Box<dyn Choose>>,
+    cores: Option<cores::Policy>,
+    pressure: Pressure,
     period: Duration,
 }
 
 impl Planner {
-    /// `period` is what the plan sleeps for where the policy does not choose that itself. What
-    /// [`Policy::check`] refuses still gives plans, of frequencies that the cores have.
+    /// `period` is what the plan sleeps for where no policy chooses that itself. What [`Policy::check`] refuses
+    /// still gives plans, of frequencies that the cores have.
     pub fn new(node: Node, policy: Policy, period: Duration) -> Self {
-        Self {
-            policy: policy.begin(&node),
+        Self::with(
             node,
+            Some(&policy),
+            None,
+            pressure::Params::default(),
+            period,
+        )
+    }
+
+    /// Without a frequency policy nothing is said of frequencies, without one of cores nothing of who has them.
+    pub fn with(
+        node: Node,
+        frequency: Option<&Policy>,
+        cores: Option<cores::Policy>,
+        pressure: pressure::Params,
+        period: Duration,
+    ) -> Self {
+        Self {
+            frequency: frequency.map(|policy| policy.begin(&node)),
+            node,
+            cores,
+            pressure: Pressure::new(pressure),
             period,
         }
     }
@@ -32,10 +64,46 @@ impl Planner {
         &self.node
     }
 
-    /// Fills in `plan`. Allocates only until the plan has room for every core.
+    /// Fills in `plan`. Where cores are not divided, allocates only until the plan has room for every core.
     pub fn plan(&mut self, sensed: &Sensed, plan: &mut Plan) {
         plan.sleep = self.period;
+        plan.pressed = self.pressure.look(sensed.now, sensed.row.as_ref());
+        plan.shares = self.cores.as_mut().map(|policy| {
+            policy.plan(&Seen {
+                now: sensed.now,
+                cpu: sensed.service_cpu,
+                p95: sensed.fresh_tail(STALE).map(|tail| tail.latency),
+                pressed: plan.pressed,
+                jobs: sensed.jobs.clone(),
+            })
+        });
+        let Some(frequency) = &mut self.frequency else {
+            plan.cores.clear();
+            return;
+        };
         plan.cores.resize(self.node.cores.len(), Setting::default());
-        self.policy.choose(&self.node, sensed, plan);
+        frequency.choose(&self.node, sensed, plan);
+        match &plan.shares {
+            Some(CorePlan {
+                service,
+                speed: Some(speed),
+                ..
+            }) => raise(&self.node, &mut plan.cores, Some(service), *speed),
+            None if plan.pressed => raise(&self.node, &mut plan.cores, None, 1.0),
+            _ => {}
+        }
     }
 }
+
+/// Those cores, or all, are at least so fast.
+fn raise(node: &Node, settings: &mut [Setting], cores: Option<&Cores>, speed: f64) {
+    for (core, setting) in node.cores.iter().zip(settings) {
+        if cores.is_none_or(|cores| cores.has(core.number)) {
+            let least = Frequency::Share(speed).on(&core.range);
+            setting.frequency = setting.frequency.max(least);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -55,7 +55,13 @@ impl Governor {
         Ok(Governor {
             apply,
             sense,
-            planner: Planner::new(node, config.policy, config.tick),
+            planner: Planner::with(
+                node,
+                config.policy.as_ref(),
+                None,
+                crate::pressure::Params::default(),
+                config.tick,
+            ),
             zones,
             sensed: Sensed {
                 cores,

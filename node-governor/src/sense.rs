@@ -68,7 +68,14 @@ impl Sense {
         };
         Ok(Sense {
             events: Events::open(&config.events, mapped, root, &numbers, config.tick)?,
-            utilisation: Utilisation::new(root, &numbers, config.policy.goes_by_load())?,
+            utilisation: Utilisation::new(
+                root,
+                &numbers,
+                config
+                    .policy
+                    .as_ref()
+                    .is_some_and(|policy| policy.goes_by_load()),
+            )?,
             tail: Tails::new(&config.tail),
             watch,
         })

@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use crate::jobs::State;
+
 /// Hot functions are told apart by numbers below this.
 pub const FUNCTIONS: usize = 16;
 
@@ -28,6 +30,23 @@ pub struct Sensed {
     pub finished: Vec<Finished>,
     /// The service's own latency, where something measures it.
     pub tail: Option<Tail>,
+    /// Cores that the service used on average since the last tick; none where that is not known.
+    pub service_cpu: Option<f64>,
+    /// What the mesh says of the service's host, where it is asked.
+    pub row: Option<Row>,
+    /// The batch jobs, in their order.
+    pub jobs: Vec<State>,
+}
+
+/// What weir-control says of the service's host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// When it was said.
+    pub at: Nanos,
+    /// Its admission level keeps some requests away.
+    pub refuses: bool,
+    /// For how long requests wait there before they run, where that is known.
+    pub delay: Option<Duration>,
 }
 
 /// What one core does.

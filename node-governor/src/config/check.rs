@@ -38,7 +38,9 @@ pub(super) fn file(path: &Path, written: written::File) -> Result<Config, Error>
         )?,
         // That of document 002, section 4.8.
         tick: root.duration(&written.tick, "tick", ms(50), ms(1)..=ms(10_000))?,
-        policy,
+        policy: Some(policy),
+        shares: None,
+        mesh: None,
         functions: functions.into_iter().map(|f| (f.id, f.name)).collect(),
         events: events(&written.events, &root.section("events"))?,
         uprobes: uprobes(&written, &root)?,
@@ -208,6 +210,7 @@ fn tail(written: &written::Tail, scope: &Scope<'_>) -> Result<Tail, Error> {
             ms(10_000),
             ms(1000)..=ms(600_000),
         )?,
+        every: ms(1000),
     })
 }
 

@@ -115,7 +115,7 @@ fn defaults_are_those_of_the_document() {
     assert_eq!(config.tick, Duration::from_millis(50));
     assert_eq!(config.cores, None);
     assert_eq!(config.admin.to_string(), "127.0.0.1:9414");
-    assert!(matches!(config.policy, Policy::ThreeState(_)));
+    assert!(matches!(config.policy, Some(Policy::ThreeState(_))));
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn functions_have_ladders_of_their_own() {
     let text = "functions:\n  - id: 3\n    name: score\n    ladder:\n      - { frequency: 50 % }\n      - { after: 20ms, frequency: 100 % }\npolicy: { multi_state: {} }\n";
     let config = said(text).unwrap();
     assert_eq!(config.functions, [(3, "score".to_owned())]);
-    let Policy::MultiState(policy) = config.policy else {
+    let Some(Policy::MultiState(policy)) = config.policy else {
         panic!("{:?}", config.policy);
     };
     let [(3, ladder)] = &policy.functions[..] else {

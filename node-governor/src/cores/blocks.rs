@@ -11,7 +11,7 @@
 //! ```
 //! Part 4.2 of document 004 (*Cloud Computing Architecture*, semester project report), with its cores, limits
 //! and queues. When no job waits, the large block takes the small one's, and the small block is the service's
-//! for good.
+//! for good. Of our own: while the mesh refuses requests, or is about to, the service has both.
 
 use std::time::Duration;
 
@@ -129,7 +129,7 @@ impl Blocks {
         let mut reason = self.resize(seen);
         self.places.fill(&self.jobs, seen);
         self.bound |= self.places.small.is_none();
-        if self.bound {
+        if self.bound && !seen.pressed {
             reason = Reason::NoJobs;
         }
         let params = &self.params;
@@ -140,7 +140,7 @@ impl Blocks {
         };
         CorePlan {
             service,
-            speed: 1.0,
+            speed: seen.pressed.then_some(1.0),
             jobs: self.places.plan(&self.jobs, seen, &params.large, &small),
             reason,
         }
@@ -152,6 +152,10 @@ impl Blocks {
             .silence
             .hear(seen.now, cpu.is_some(), self.params.patience);
         match (heard, cpu, self.size) {
+            _ if seen.pressed => {
+                self.size = Size::Large;
+                Reason::Refused
+            }
             (Heard::NothingForLong, ..) => {
                 self.size = Size::Large;
                 Reason::Safe

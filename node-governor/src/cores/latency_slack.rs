@@ -44,11 +44,9 @@ pub struct Params {
     /// The use foreseen is that of now and so many times what it grew in the last tick. More of it acts on a step
     /// that has only begun; too much takes cores for steps that are small.
     pub trend: f64,
-    /// How many steps there are between the lowest frequency and the highest; with 0 it is always the highest.
+    /// How many steps there are between the lowest frequency and the highest; with 0 frequency is no matter of
+    /// this policy.
     pub frequency_steps: u32,
-    /// Requests that wait longer at the host are as bad as refused ones. DAGOR (Zhou et al., *Overload Control
-    /// for Scaling WeChat Microservices*, SoCC 2018) calls a server overloaded at 20 ms.
-    pub delay: Duration,
     /// When nothing is known of the service, it keeps what it has for so long, and then has all.
     pub patience: Duration,
 }
@@ -66,7 +64,6 @@ impl Default for Params {
             calm: Duration::from_millis(50),
             trend: 0.3,
             frequency_steps: 0,
-            delay: Duration::from_millis(20),
             patience: Duration::from_secs(2),
         }
     }
@@ -197,8 +194,8 @@ impl LatencySlack {
         let mut plan = CorePlan {
             service: params.least.with(&taken),
             speed: match params.frequency_steps {
-                0 => 1.0,
-                steps => f64::from(self.frequency) / f64::from(steps),
+                0 => seen.pressed.then_some(1.0),
+                steps => Some(f64::from(self.frequency) / f64::from(steps)),
             },
             reason,
             jobs: Vec::new(),
@@ -229,9 +226,7 @@ impl LatencySlack {
         }
         self.ticks = self.ticks.saturating_add(1);
         let foreseen = self.foresee(now, cpu);
-        let refused = seen.admitted.is_some_and(|share| share < 1.0)
-            || seen.delay.is_some_and(|delay| delay > self.params.delay);
-        if refused {
+        if seen.pressed {
             return self.give_all(now, Reason::Refused);
         }
         let slack = seen.p95.map(|p95| self.slack(p95));

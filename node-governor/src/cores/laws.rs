@@ -67,14 +67,8 @@ fn policies(jobs: &[Job]) -> Vec<Policy> {
     ]
 }
 
-/// What the tick brings: use, latency, delay, share admitted, and which running job ends how.
-type Tick = (
-    Option<f64>,
-    Option<u64>,
-    Option<u64>,
-    Option<f64>,
-    Option<(usize, bool)>,
-);
+/// What the tick brings: use, latency, whether the mesh presses, and which running job ends how.
+type Tick = (Option<f64>, Option<u64>, bool, Option<(usize, bool)>);
 
 fn any_number() -> impl Strategy<Value = f64> {
     prop_oneof![8 => 0.0..3.0f64, 1 => Just(f64::NAN), 1 => Just(-1.0), 1 => Just(f64::INFINITY)]
@@ -84,8 +78,7 @@ fn tick() -> impl Strategy<Value = Tick> {
     (
         prop::option::of(any_number()),
         prop::option::of(0..5_000_000u64),
-        prop::option::weighted(0.1, 0..100u64),
-        prop::option::weighted(0.1, any_number()),
+        prop::bool::weighted(0.1),
         prop::option::weighted(0.1, (any::<usize>(), any::<bool>())),
     )
 }
@@ -93,7 +86,7 @@ fn tick() -> impl Strategy<Value = Tick> {
 /// Does what the plan says, as far as it may be said at all.
 fn obey(plan: &CorePlan, states: &mut [State]) -> Result<(), TestCaseError> {
     prop_assert!(!plan.service.is_empty());
-    prop_assert!((0.0..=1.0).contains(&plan.speed));
+    prop_assert!(plan.speed.is_none_or(|speed| (0.0..=1.0).contains(&speed)));
     prop_assert_eq!(plan.jobs.len(), states.len());
     let mut owned = plan.service.clone();
     for (job, state) in plan.jobs.iter().zip(states) {
@@ -123,7 +116,7 @@ proptest! {
         for mut policy in policies(&jobs) {
             let mut states = vec![State::Waiting; jobs.len()];
             let mut now = 0;
-            for (cpu, p95, delay, admitted, end) in &ticks {
+            for (cpu, p95, pressed, end) in &ticks {
                 now += 100_000_000;
                 let running: Vec<usize> =
                     (0..jobs.len()).filter(|job| states[*job] == State::Running).collect();
@@ -135,8 +128,7 @@ proptest! {
                     now: Nanos(now),
                     cpu: *cpu,
                     p95: p95.map(Duration::from_micros),
-                    delay: delay.map(Duration::from_millis),
-                    admitted: *admitted,
+                    pressed: *pressed,
                     jobs: states.clone(),
                 });
                 obey(&plan, &mut states)?;

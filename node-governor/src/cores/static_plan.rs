@@ -185,7 +185,7 @@ impl StaticPlan {
         };
         CorePlan {
             service: self.service.clone(),
-            speed: 1.0,
+            speed: seen.pressed.then_some(1.0),
             jobs: self.jobs.iter().enumerate().map(of).collect(),
             reason: Reason::Written,
         }

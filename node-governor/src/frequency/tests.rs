@@ -156,7 +156,7 @@ proptest! {
         let mut now = NOW;
         for (millis, cores, tail, finished) in ticks {
             now = Nanos(now.0 + millis * 1_000_000);
-            let sensed = Sensed { now, cores, tail, finished };
+            let sensed = Sensed { now, cores, tail, finished, ..Sensed::default() };
             let before = plan.cores.clone();
             planner.plan(&sensed, &mut plan);
             prop_assert!(plan.sleep > Duration::ZERO);

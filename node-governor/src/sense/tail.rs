@@ -44,7 +44,9 @@ impl Tails {
                 taken: Nanos::default(),
                 tail: None,
             }),
-            config::TailSource::Page(_) => Self::Elsewhere(Measured::default()),
+            config::TailSource::Page(_) | config::TailSource::Query(_) => {
+                Self::Elsewhere(Measured::default())
+            }
         }
     }
 
@@ -131,6 +133,7 @@ mod tests {
             source: config::TailSource::Calls,
             quantile: 0.99,
             window: Duration::from_secs(10),
+            every: Duration::from_secs(1),
         };
         let mut tails = Tails::new(&settings);
         let second = 1_000_000_000;

@@ -30,6 +30,7 @@ fn plan(khz: &[u32]) -> Plan {
     Plan {
         cores: khz.iter().map(setting).collect(),
         sleep: Duration::ZERO,
+        ..Plan::default()
     }
 }
 

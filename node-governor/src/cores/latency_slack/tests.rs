@@ -48,7 +48,7 @@ impl Play {
             jobs: self.jobs.clone(),
             ..Seen::default()
         });
-        (self.cores, self.speed) = (plan.service.len(), plan.speed);
+        (self.cores, self.speed) = (plan.service.len(), plan.speed.unwrap_or(1.0));
         plan
     }
 
@@ -136,19 +136,14 @@ fn what_did_not_help_is_taken_back_and_not_tried_again_for_a_while() {
 }
 
 #[test]
-fn what_the_mesh_refuses_or_delays_brings_all_at_once() {
+fn pressure_from_the_mesh_brings_all_at_once() {
     let params = || Params {
         elastic: [1, 2, 3].into(),
         batch: [4, 5].into(),
         frequency_steps: 3,
         ..Params::default()
     };
-    let delay = |ms| Some(Duration::from_millis(ms));
-    for (delay, admitted, reason) in [
-        (None, Some(0.97), Reason::Refused),
-        (delay(21), Some(1.0), Reason::Refused),
-        (delay(20), Some(1.0), Reason::Same),
-    ] {
+    for (pressed, reason) in [(true, Reason::Refused), (false, Reason::Same)] {
         let mut play = Play::new(params());
         play.play(200, |_| (0.1, 400));
         assert_eq!((play.cores, play.speed), (1, 0.0));
@@ -156,15 +151,14 @@ fn what_the_mesh_refuses_or_delays_brings_all_at_once() {
             now: Nanos((play.ms + TICK_MS) * 1_000_000),
             cpu: Some(0.1),
             p95: Some(Duration::from_micros(400)),
-            delay,
-            admitted,
+            pressed,
             jobs: play.jobs.clone(),
         });
         let all = reason == Reason::Refused;
         assert_eq!(plan.reason, reason);
         assert_eq!(
             (plan.service.len(), plan.speed),
-            if all { (4, 1.0) } else { (1, 0.0) }
+            if all { (4, Some(1.0)) } else { (1, Some(0.0)) }
         );
     }
 }

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+//! That the two kinds of policy have one plan.
+
+use super::*;
+use crate::cores::blocks::{Blocks, Params as Blocked};
+use crate::cores::latency_slack::{LatencySlack, Params as Slack};
+use crate::frequency::powersave::Powersave;
+use crate::jobs::{Job, Queue, State};
+use crate::node::{Khz, NodeCore, Range};
+use crate::sensed::{Core, Nanos, Row};
+
+const MIN: Khz = Khz(1_000_000);
+const MAX: Khz = Khz(2_600_000);
+
+fn node() -> Node {
+    let core = |number| NodeCore {
+        number,
+        range: Range {
+            min: MIN,
+            max: MAX,
+            steps: vec![MIN, Khz(1_800_000), MAX],
+        },
+    };
+    Node {
+        cores: (0..4).map(core).collect(),
+    }
+}
+
+fn jobs() -> Vec<Job> {
+    let job = |name: &str, queue| Job {
+        name: name.to_owned(),
+        queue,
+        threads: 2,
+    };
+    vec![job("long", Queue::Long), job("short", Queue::Short)]
+}
+
+fn slow() -> Policy {
+    Policy::Powersave(Powersave)
+}
+
+fn planner(cores: Option<cores::Policy>) -> Planner {
+    let pressure = pressure::Params::default();
+    let tick = Duration::from_millis(50);
+    Planner::with(node(), Some(&slow()), cores, pressure, tick)
+}
+
+fn sensed(tick: u64, cpu: f64, row: Option<Row>) -> Sensed {
+    Sensed {
+        now: Nanos(tick * 50_000_000),
+        cores: vec![
+            Core {
+                online: true,
+                ..Core::default()
+            };
+            4
+        ],
+        service_cpu: Some(cpu),
+        row,
+        jobs: vec![State::Running; 2],
+        ..Sensed::default()
+    }
+}
+
+fn refusing(tick: u64) -> Option<Row> {
+    Some(Row {
+        at: Nanos(tick * 50_000_000),
+        refuses: true,
+        delay: None,
+    })
+}
+
+fn frequencies(plan: &Plan) -> Vec<Khz> {
+    plan.cores.iter().map(|core| core.frequency).collect()
+}
+
+#[test]
+fn pressure_raises_the_services_cores_and_only_those() {
+    let machine: Cores = (0..4).collect();
+    let blocks = Blocks::new(Blocked::default(), &machine, &jobs()).unwrap();
+    let mut planner = planner(Some(cores::Policy::Blocks(blocks)));
+    let mut plan = Plan::default();
+    planner.plan(&sensed(1, 0.1, None), &mut plan);
+    assert_eq!(plan.shares.as_ref().unwrap().service, [0].into());
+    assert_eq!(frequencies(&plan), [MIN; 4]);
+    planner.plan(&sensed(2, 0.1, refusing(2)), &mut plan);
+    assert_eq!(plan.shares.as_ref().unwrap().service, [0, 1].into());
+    assert_eq!(frequencies(&plan), [MAX, MAX, MIN, MIN]);
+}
+
+#[test]
+fn pressure_raises_every_core_where_they_are_not_divided() {
+    let mut planner = planner(None);
+    let mut plan = Plan::default();
+    planner.plan(&sensed(1, 0.1, None), &mut plan);
+    assert_eq!((frequencies(&plan), &plan.shares), (vec![MIN; 4], &None));
+    planner.plan(&sensed(2, 0.1, refusing(2)), &mut plan);
+    assert_eq!(frequencies(&plan), [MAX; 4]);
+}
+
+#[test]
+fn the_frequency_that_latency_needs_is_the_least_that_the_other_policy_may_choose() {
+    let machine: Cores = (0..4).collect();
+    let params = Slack {
+        frequency_steps: 2,
+        ..Slack::default()
+    };
+    let slack = LatencySlack::new(params, &machine, &jobs()).unwrap();
+    let mut planner = planner(Some(cores::Policy::LatencySlack(slack)));
+    let mut plan = Plan::default();
+    let mut lowest = MAX;
+    for tick in 1..200 {
+        planner.plan(&sensed(tick, 0.1, None), &mut plan);
+        let speed = plan.shares.as_ref().unwrap().speed.unwrap();
+        assert_eq!(
+            plan.cores[0].frequency,
+            Frequency::Share(speed).on(&node().cores[0].range)
+        );
+        assert_eq!(plan.cores[3].frequency, MIN, "a job's");
+        lowest = lowest.min(plan.cores[0].frequency);
+    }
+    assert_eq!(lowest, MIN);
+}
+
+#[test]
+fn without_a_frequency_policy_nothing_is_said_of_frequencies() {
+    let machine: Cores = (0..4).collect();
+    let blocks = Blocks::new(Blocked::default(), &machine, &jobs()).unwrap();
+    let cores = Some(cores::Policy::Blocks(blocks));
+    let pressure = pressure::Params::default();
+    let none = Node { cores: Vec::new() };
+    let mut planner = Planner::with(none, None, cores, pressure, Duration::from_millis(50));
+    let mut plan = Plan::default();
+    planner.plan(&sensed(1, 0.1, None), &mut plan);
+    assert!(plan.cores.is_empty() && plan.shares.is_some());
+}
