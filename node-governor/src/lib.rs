@@ -34,4 +34,5 @@ pub mod run;
 pub mod sense;
 #[deny(clippy::disallowed_methods)]
 pub mod sensed;
+pub mod timeline;
 pub mod top;
