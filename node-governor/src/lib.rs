@@ -36,5 +36,6 @@ pub mod sense;
 #[deny(clippy::disallowed_methods)]
 pub mod sensed;
 pub mod state;
+pub mod timeline;
 pub mod top;
 pub mod watchdog;
