@@ -142,7 +142,7 @@ fn failed(path: &Path) -> impl Fn(std::io::Error) -> Error {
 }
 
 /// What is read there is written to the kernel's files: nobody else may have put it there.
-fn only_ours(folder: &Path) -> std::io::Result<()> {
+pub(crate) fn only_ours(folder: &Path) -> std::io::Result<()> {
     let there = std::fs::symlink_metadata(folder)?;
     let own = rustix::process::geteuid().as_raw();
     let reason = if !there.is_dir() {
