@@ -17,6 +17,7 @@ pub mod admin;
 pub mod config;
 pub mod levels;
 pub mod metrics;
+mod newest;
 pub mod reports;
 pub mod server;
 pub mod snapshot;
