@@ -14,7 +14,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
-use tracing::{error, info};
+use tracing::{error, info, warn};
 use tracing_subscriber::EnvFilter;
 use weir_governor::admin::{self, App};
 use weir_governor::config::TailSource;
@@ -190,6 +190,9 @@ fn run(path: &Path, check: bool, ports_file: Option<&Path>, root: &Root) -> Exit
             return ExitCode::from(BAD_CONFIGURATION);
         }
     };
+    for warning in config.warnings() {
+        warn!("{warning}");
+    }
     if check {
         return ExitCode::SUCCESS;
     }
@@ -289,8 +292,8 @@ async fn top(admin: SocketAddr, once: bool) -> anyhow::Result<()> {
 
 fn put_back(config: Option<&Path>, mut state: PathBuf, root: &Root) -> ExitCode {
     if let Some(path) = config {
-        match config::load(path) {
-            Ok(config) => state = config.state_directory,
+        match config::state_directory(path) {
+            Ok(directory) => state = directory,
             Err(error) => {
                 complain(error);
                 return ExitCode::from(BAD_CONFIGURATION);
