@@ -17,10 +17,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 use tracing_subscriber::EnvFilter;
 use weir_governor::admin::{self, App};
-use weir_governor::config::TailSource;
 use weir_governor::root::Root;
 use weir_governor::run::{Governor, Running};
-use weir_governor::sense::page;
+use weir_governor::sense::measure;
 use weir_governor::watchdog::Watchdog;
 use weir_governor::{apply, check, config, restore, state, top, watchdog};
 
@@ -251,9 +250,7 @@ async fn serve(
         }
     };
     let app = App::new(governor.book(), functions);
-    if let TailSource::Page(page) = settings.source.clone() {
-        tokio::spawn(page::measure(page, settings, governor.measured()));
-    }
+    tokio::spawn(measure(settings, governor.measured()));
     let ended = CancellationToken::new();
     let running = Running::start(governor, {
         let ended = ended.clone();
