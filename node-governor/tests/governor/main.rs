@@ -4,6 +4,7 @@
 mod apply;
 mod check;
 mod groups;
+mod jobs;
 mod kernel;
 mod processes;
 mod producer;
