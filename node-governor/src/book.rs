@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use shares::SharesBook;
 
 use crate::apply::{Apply, Status};
 use crate::frequency::Khz;
@@ -42,6 +43,8 @@ pub struct Book {
     pub sleep: Duration,
     /// Of the last tick.
     pub now: Nanos,
+    /// Of the service's cores and the jobs; none where cores are not divided.
+    pub shares: Option<SharesBook>,
 }
 
 /// Of one core.

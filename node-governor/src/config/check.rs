@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From what was written to what is checked.
 
+mod core_policy;
+mod jobs;
 mod policy;
+mod shares;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -23,7 +26,18 @@ const fn ms(millis: u64) -> Duration {
 pub(super) fn file(path: &Path, written: written::File) -> Result<Config, Error> {
     let root = Scope::root(path);
     let functions = functions(&written, &root)?;
-    let (policy, places) = policy::policy(&written, &functions, &root)?;
+    let (policy, places) = match &written.policy {
+        Some(section) => {
+            let (policy, places) = policy::policy(section, &functions, &root)?;
+            (Some(policy), Some(places))
+        }
+        None if written.core_policy.is_none() => {
+            let reason = "required, or core_policy; three_state: {} is document 002's";
+            return Err(root.refuse(&None, "policy", reason));
+        }
+        None => (None, None),
+    };
+    let shares = shares::shares(&written, &root)?;
     Ok(Config {
         cores: cores(&written.cores, &root)?,
         driver: root.choice(
@@ -38,8 +52,8 @@ pub(super) fn file(path: &Path, written: written::File) -> Result<Config, Error>
         )?,
         // That of document 002, section 4.8.
         tick: root.duration(&written.tick, "tick", ms(50), ms(1)..=ms(10_000))?,
-        policy: Some(policy),
-        shares: None,
+        policy,
+        shares,
         mesh: None,
         functions: functions.into_iter().map(|f| (f.id, f.name)).collect(),
         events: events(&written.events, &root.section("events"))?,
@@ -49,6 +63,39 @@ pub(super) fn file(path: &Path, written: written::File) -> Result<Config, Error>
         state_directory: directory(&written.state_directory, &root)?,
         places,
     })
+}
+
+/// The one choice that is written, with its line; `none` says what is wrong where there is none.
+fn one<'n>(
+    choices: &[(&'n str, Option<u64>)],
+    scope: &Scope<'_>,
+    none: &str,
+) -> Result<(&'n str, u64), Error> {
+    let line = |(name, line): &(&'n str, Option<u64>)| Some((*name, (*line)?));
+    let mut chosen: Vec<(&str, u64)> = choices.iter().filter_map(line).collect();
+    match chosen[..] {
+        [one] => Ok(one),
+        [] => {
+            let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
+            let reason = format!("{none}; one of {}", names.join(", "));
+            Err(scope.refuse(&None, "", reason))
+        }
+        _ => {
+            // In the order of the file.
+            chosen.sort_by_key(|(_, line)| *line);
+            let ((first, _), (second, line)) = (chosen[0], chosen[1]);
+            let reason = format!("contradicts {first}; leave one out");
+            Err(scope.at(line).refuse(&None, second, reason))
+        }
+    }
+}
+
+fn section_line<T>(section: &Option<Spanned<T>>) -> Option<u64> {
+    section.as_ref().map(|section| section.referenced.line())
+}
+
+fn line_of(value: &Value) -> Option<u64> {
+    section_line(value)
 }
 
 /// `all`, or numbers and ranges as the kernel writes them.

@@ -3,6 +3,8 @@ use super::*;
 use crate::frequency::Khz;
 use crate::node::NodeCore;
 
+mod shares;
+
 fn said(text: &str) -> Result<Config, String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("g.yaml");

@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The file as written: shape only.
 
+mod shares;
+
 use serde_saphyr::Spanned;
 use weir_settings::{Text, section};
+
+pub(super) use shares::*;
 
 section! {
     /// weir-governor.yaml.
     File {
         cores: Option<Text>, driver: Option<Text>, tick: Option<Text>,
-        policy: Option<Spanned<Policy>>, functions: Vec<Spanned<Function>>, events: Events,
+        policy: Option<Spanned<Policy>>, service: Option<Spanned<Service>>,
+        core_policy: Option<Spanned<CorePolicy>>, jobs: Option<Spanned<Vec<Spanned<Job>>>>,
+        batch: Option<Spanned<Batch>>, functions: Vec<Spanned<Function>>, events: Events,
         uprobes: Vec<Spanned<Uprobe>>, tail: Tail, admin: Admin, state_directory: Option<Text>,
     }
 }
