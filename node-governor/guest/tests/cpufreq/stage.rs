@@ -20,7 +20,7 @@ const PROGRAMS: [&str; 2] = ["weir-governor", "examples/weir-events-play"];
 /// What a kernel of this kind boots with, and nothing left running. Little is executed, for that takes
 /// long inside.
 const RESET: &str = "
-    killall -9 weir-governor weir-events-play yes 2>/dev/null || true
+    while killall -9 weir-governor weir-events-play yes 2>/dev/null; do usleep 1000; done
     rm -rf /run/weir
     mount -o remount,rw /sys
     umount /sys/devices/system/cpu/cpufreq/policy1/scaling_setspeed 2>/dev/null || true
