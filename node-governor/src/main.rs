@@ -18,6 +18,7 @@ use tracing::{error, info};
 use tracing_subscriber::EnvFilter;
 use weir_governor::admin::{self, App};
 use weir_governor::config::TailSource;
+use weir_governor::jobs::{forget, keeper};
 use weir_governor::root::Root;
 use weir_governor::run::{Governor, Running};
 use weir_governor::sense::page;
@@ -95,6 +96,25 @@ enum Command {
         #[arg(long, value_name = "DIR", default_value = "/run/weir")]
         state: PathBuf,
     },
+    /// Let batch jobs that have ended be started again, when the governor is started next; none if one of those
+    /// that are named has not ended.
+    Forget {
+        /// All that have ended, if none is named.
+        #[arg(value_name = "JOB")]
+        jobs: Vec<String>,
+        /// The governor's configuration file, which says where it remembers.
+        #[arg(long, value_name = "FILE", conflicts_with = "state")]
+        config: Option<PathBuf>,
+        /// Where it remembers, without a file.
+        #[arg(long, value_name = "DIR", default_value = "/run/weir")]
+        state: PathBuf,
+    },
+    /// Stay with a batch job until it has ended. What the governor starts.
+    #[command(hide = true)]
+    Keep {
+        /// The job's, in the state directory.
+        folder: PathBuf,
+    },
 }
 
 fn main() -> ExitCode {
@@ -133,7 +153,25 @@ fn main() -> ExitCode {
             let mut pipe = std::io::stdin().lock();
             told(watchdog::watch(&mut pipe, governor, &root, &state))
         }
-        Command::Restore { config, state } => put_back(config.as_deref(), state, &root),
+        Command::Restore { config, state } => match remembered(config.as_deref(), state) {
+            Ok(state) => told(restore::restore(&root, &state)),
+            Err(code) => code,
+        },
+        Command::Forget {
+            jobs,
+            config,
+            state,
+        } => match remembered(config.as_deref(), state) {
+            Ok(state) => forget(&state, &jobs),
+            Err(code) => code,
+        },
+        Command::Keep { folder } => match keeper::keep(&folder) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                complain(format_args!("{}: {error}", folder.display()));
+                ExitCode::FAILURE
+            }
+        },
     }
 }
 
@@ -287,17 +325,33 @@ async fn top(admin: SocketAddr, once: bool) -> anyhow::Result<()> {
     top::show(admin, once).await
 }
 
-fn put_back(config: Option<&Path>, mut state: PathBuf, root: &Root) -> ExitCode {
-    if let Some(path) = config {
-        match config::load(path) {
-            Ok(config) => state = config.state_directory,
-            Err(error) => {
-                complain(error);
-                return ExitCode::from(BAD_CONFIGURATION);
+/// Where the governor remembers, by its file if there is one.
+fn remembered(config: Option<&Path>, state: PathBuf) -> Result<PathBuf, ExitCode> {
+    let Some(path) = config else {
+        return Ok(state);
+    };
+    config::load(path)
+        .map(|config| config.state_directory)
+        .map_err(|error| {
+            complain(error);
+            ExitCode::from(BAD_CONFIGURATION)
+        })
+}
+
+fn forget(state: &Path, jobs: &[String]) -> ExitCode {
+    match forget::forget(state, jobs) {
+        Ok(forgotten) => {
+            for name in forgotten {
+                // Nothing can be done if standard output is closed.
+                let _ = writeln!(std::io::stdout(), "{name}");
             }
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            complain(error);
+            ExitCode::FAILURE
         }
     }
-    told(restore::restore(root, &state))
 }
 
 fn told(left: Result<Vec<apply::Error>, state::Error>) -> ExitCode {

@@ -3,6 +3,7 @@
 
 mod apply;
 mod check;
+mod groups;
 mod kernel;
 mod processes;
 mod producer;
