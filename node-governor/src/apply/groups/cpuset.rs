@@ -70,7 +70,8 @@ impl V2<'_> {
             return Ok(());
         }
         let reason = format!("{cores} was written, but it runs on {runs}");
-        Err(self.refused(io::Error::other(reason)))
+        let error = io::Error::other(reason);
+        Err(self.refused(named(&self.folder.path().join(CPUS), error)))
     }
 
     /// Writes it as it is, if it is not there already.
