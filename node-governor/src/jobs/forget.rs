@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use super::record::{Folder, JOBS};
-use crate::apply::found::only_ours;
+use crate::state::only_ours;
 
 /// Why nothing was forgotten.
 #[derive(Debug, thiserror::Error)]

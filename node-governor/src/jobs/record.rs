@@ -22,7 +22,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::spec::Source;
-use crate::apply::found::only_ours;
+use crate::state::only_ours;
 
 /// The folder of all jobs, in the state directory.
 pub(super) const JOBS: &str = "jobs";
