@@ -72,11 +72,16 @@ impl Shares {
         policy.map_err(|refused| self.places.of(refused))
     }
 
-    /// Cores that are never the service's by that policy: where jobs go when nobody governs.
+    /// Where jobs go when nobody governs: cores that are never the service's by that policy, and on a machine that
+    /// is too small for such, those that it leaves at times.
     pub fn jobs_alone(&self, machine: &Cores) -> Cores {
+        let first = |never: &Cores, at_times: &Cores| {
+            let cores = if never.is_empty() { at_times } else { never };
+            cores.clone()
+        };
         match &self.division {
-            Division::Blocks(blocks) => blocks.large.clone(),
-            Division::LatencySlack(slack) => slack.batch.clone(),
+            Division::Blocks(blocks) => first(&blocks.large, &blocks.small),
+            Division::LatencySlack(slack) => first(&slack.batch, &slack.elastic),
             Division::StaticPlan(plan) => {
                 let free = |node: &PlanNode| {
                     let cores = if plan.whole { machine } else { &node.cores };

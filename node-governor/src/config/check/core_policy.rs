@@ -250,11 +250,15 @@ impl Reading<'_> {
     }
 }
 
-/// Numbers and ranges as the kernel writes them; that they are some, the policy says.
+/// Numbers and ranges as the kernel writes them, or `none`; where they must be some, the policy says.
 fn cores(value: &Value, field: &str, default: Cores, scope: &Scope<'_>) -> Result<Cores, Error> {
     scope.parse(value, field, default, |text| {
-        let list = crate::root::core_list(text);
-        let list = list.ok_or_else(|| format!("{text:?} is not a list of cores, as in 0-3,8"))?;
+        let list = match text {
+            "none" => Some(Vec::new()),
+            text => crate::root::core_list(text),
+        };
+        let list =
+            list.ok_or_else(|| format!("{text:?} is not a list of cores, as in 0-3,8; or none"))?;
         Ok(list.into_iter().collect())
     })
 }
