@@ -72,16 +72,14 @@ impl Shares {
         policy.map_err(|refused| self.places.of(refused))
     }
 
-    /// Where jobs go when nobody governs: cores that are never the service's by that policy, and on a machine that
-    /// is too small for such, those that it leaves at times.
+    /// Cores that are never the service's by that policy, or, where it has none, those that it may lose: where jobs
+    /// go when nobody governs.
     pub fn jobs_alone(&self, machine: &Cores) -> Cores {
-        let first = |never: &Cores, at_times: &Cores| {
-            let cores = if never.is_empty() { at_times } else { never };
-            cores.clone()
-        };
         match &self.division {
-            Division::Blocks(blocks) => first(&blocks.large, &blocks.small),
-            Division::LatencySlack(slack) => first(&slack.batch, &slack.elastic),
+            Division::Blocks(blocks) if blocks.large.is_empty() => blocks.small.clone(),
+            Division::Blocks(blocks) => blocks.large.clone(),
+            Division::LatencySlack(slack) if slack.batch.is_empty() => slack.elastic.clone(),
+            Division::LatencySlack(slack) => slack.batch.clone(),
             Division::StaticPlan(plan) => {
                 let free = |node: &PlanNode| {
                     let cores = if plan.whole { machine } else { &node.cores };
