@@ -9,6 +9,7 @@
 
 pub mod energy;
 pub mod events;
+pub mod mesh;
 pub mod page;
 mod tail;
 mod threads;
