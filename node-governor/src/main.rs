@@ -14,16 +14,15 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
-use tracing::{error, info};
+use tracing::{error, info, warn};
 use tracing_subscriber::EnvFilter;
 use weir_governor::admin::{self, App};
-use weir_governor::config::TailSource;
 use weir_governor::jobs::{forget, keeper};
 use weir_governor::root::Root;
 use weir_governor::run::{Governor, Running};
-use weir_governor::sense::page;
+use weir_governor::sense::measure;
 use weir_governor::watchdog::Watchdog;
-use weir_governor::{apply, check, config, restore, state, top, watchdog};
+use weir_governor::{check, config, restore, state, top, watchdog};
 
 /// `EX_USAGE` of sysexits.h: what was given is wrong, and trying again does not help.
 const BAD_CONFIGURATION: u8 = 64;
@@ -228,6 +227,9 @@ fn run(path: &Path, check: bool, ports_file: Option<&Path>, root: &Root) -> Exit
             return ExitCode::from(BAD_CONFIGURATION);
         }
     };
+    for warning in config.warnings() {
+        warn!("{warning}");
+    }
     if check {
         return ExitCode::SUCCESS;
     }
@@ -286,9 +288,7 @@ async fn serve(
         }
     };
     let app = App::new(governor.book(), functions);
-    if let TailSource::Page(page) = settings.source.clone() {
-        tokio::spawn(page::measure(page, settings, governor.measured()));
-    }
+    tokio::spawn(measure(settings, governor.measured()));
     let ended = CancellationToken::new();
     let running = Running::start(governor, {
         let ended = ended.clone();
@@ -330,12 +330,10 @@ fn remembered(config: Option<&Path>, state: PathBuf) -> Result<PathBuf, ExitCode
     let Some(path) = config else {
         return Ok(state);
     };
-    config::load(path)
-        .map(|config| config.state_directory)
-        .map_err(|error| {
-            complain(error);
-            ExitCode::from(BAD_CONFIGURATION)
-        })
+    config::state_directory(path).map_err(|error| {
+        complain(error);
+        ExitCode::from(BAD_CONFIGURATION)
+    })
 }
 
 fn forget(state: &Path, jobs: &[String]) -> ExitCode {
@@ -354,7 +352,7 @@ fn forget(state: &Path, jobs: &[String]) -> ExitCode {
     }
 }
 
-fn told(left: Result<Vec<apply::Error>, state::Error>) -> ExitCode {
+fn told(left: Result<Vec<String>, state::Error>) -> ExitCode {
     match left {
         Ok(left) if left.is_empty() => ExitCode::SUCCESS,
         Ok(left) => {

@@ -79,10 +79,10 @@ pub fn endpoint(mesh: &config::Mesh) -> Result<Endpoint, String> {
     if !mesh.control.starts_with("https://") {
         return Ok(endpoint);
     }
-    let mut tls = ClientTlsConfig::new();
-    if let Some(authority) = &mesh.authority {
-        tls = tls.ca_certificate(Certificate::from_pem(authority));
-    }
+    let Some(authority) = &mesh.authority else {
+        return Err("mesh.authority: required with https, or no certificate is trusted".to_owned());
+    };
+    let mut tls = ClientTlsConfig::new().ca_certificate(Certificate::from_pem(authority));
     if let Some((certificate, key)) = &mesh.identity {
         tls = tls.identity(Identity::from_pem(certificate, key));
     }

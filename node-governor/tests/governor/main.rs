@@ -4,9 +4,11 @@
 mod apply;
 mod check;
 mod groups;
+mod jobs;
 mod kernel;
 mod processes;
 mod producer;
 mod sense;
+mod shares;
 mod stuck;
 mod uprobe;

@@ -69,6 +69,12 @@ impl Mounts {
         others.map(|(_, folder)| folder.as_path())
     }
 
+    /// Where cores are divided, and whether that is by version 2.
+    pub(super) fn cpuset(&self) -> Option<(&Path, bool)> {
+        let v2 = self.v2_cpuset().map(|root| (root, true));
+        v2.or_else(|| Some((self.v1("cpuset")?, false)))
+    }
+
     /// Version 2's root, where it can divide cores: a controller that version 1 has is not there.
     pub(super) fn v2_cpuset(&self) -> Option<&Path> {
         let root = self.v2.as_deref()?;

@@ -50,10 +50,10 @@ impl Processes {
         Ok(Some(stat).filter(|stat| !stat.has_ended()))
     }
 
-    /// The process and all that come from it; none where it is another by now.
+    /// The process and all that come from it, while it is that one.
     pub(super) fn tree(&self, pid: Pid, started: u64) -> io::Result<Vec<Pid>> {
         if self.stat(pid)?.is_none_or(|stat| stat.started != started) {
-            return Ok(Vec::new());
+            return Err(named(&self.path(pid).join("stat"), Errno::NOENT));
         }
         let (mut tree, mut next) = (vec![pid], 0);
         let mut parents: Option<Vec<(Pid, Pid)>> = None;
@@ -270,7 +270,7 @@ impl Stat {
 fn numbers(folder: &Path) -> io::Result<Vec<Pid>> {
     let mut numbers = Vec::new();
     let listed = match std::fs::read_dir(folder) {
-        Err(error) if is_gone(&error) => return Err(named(folder, io::ErrorKind::NotFound)),
+        Err(error) if is_gone(&error) => return Err(named(folder, Errno::NOENT)),
         listed => listed.map_err(|error| named(folder, error))?,
     };
     for entry in listed {

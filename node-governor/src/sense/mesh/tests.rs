@@ -412,11 +412,17 @@ fn what_cannot_be_a_server_is_refused() {
             "{control}"
         );
     }
-    let garbage = config::Mesh {
-        identity: Some((b"x".to_vec(), b"y".to_vec())),
+    let secure = |authority, identity| config::Mesh {
+        authority,
+        identity,
         ..mesh("https://localhost:1".to_owned(), host)
     };
-    assert!(endpoint(&garbage).is_err());
+    let authority = Some(Authority::new().certificate.into_bytes());
+    assert!(endpoint(&secure(authority.clone(), None)).is_ok());
+    let reason = endpoint(&secure(None, None)).unwrap_err();
+    assert!(reason.starts_with("mesh.authority: required"), "{reason}");
+    let garbage = Some((b"x".to_vec(), b"y".to_vec()));
+    assert!(endpoint(&secure(authority, garbage)).is_err());
 }
 
 proptest! {
