@@ -21,7 +21,7 @@ use weir_governor::config::TailSource;
 use weir_governor::root::Root;
 use weir_governor::run::{Governor, Running};
 use weir_governor::sense::page;
-use weir_governor::{apply, check, config, top};
+use weir_governor::{apply, check, config, timeline, top};
 
 /// `EX_USAGE` of sysexits.h: what was given is wrong, and trying again does not help.
 const BAD_CONFIGURATION: u8 = 64;
@@ -73,6 +73,15 @@ enum Command {
         #[arg(long)]
         once: bool,
     },
+    /// Make a page of what happened to the service's cores and the jobs.
+    Timeline {
+        /// The folder of the jobs' logs, which has timeline.jsonl.
+        #[arg(long, value_name = "DIR")]
+        logs: PathBuf,
+        /// Write it there; otherwise to standard output.
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
     /// Put back what a governor has left that was killed. Changes nothing where none was.
     Restore {
         /// The governor's configuration file, which says where it remembers.
@@ -110,6 +119,13 @@ fn main() -> ExitCode {
             ExitCode::from(u8::from(!report.can_govern))
         }
         Command::Top { admin, once } => match top(admin, once) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                complain(whole(&error));
+                ExitCode::FAILURE
+            }
+        },
+        Command::Timeline { logs, out } => match timeline(&logs, out.as_deref()) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 complain(whole(&error));
@@ -221,8 +237,12 @@ async fn serve(
         .with_context(|| format!("admin.listen: {}", config.admin))?;
     let admin = listener.local_addr()?;
     let (functions, settings) = (config.functions.clone(), config.tail.clone());
+    let logs = config
+        .shares
+        .as_ref()
+        .map(|shares| shares.batch.logs.clone());
     let governor = Governor::start(config, root)?;
-    let app = App::new(governor.book(), functions);
+    let app = App::new(governor.book(), functions).with_timeline(logs);
     if let TailSource::Page(page) = settings.source.clone() {
         tokio::spawn(page::measure(page, settings, governor.measured()));
     }
@@ -276,6 +296,14 @@ fn restore(config: Option<&Path>, mut state: PathBuf, root: &Root) -> ExitCode {
             error!(%error, "nothing was put back");
             ExitCode::FAILURE
         }
+    }
+}
+
+fn timeline(logs: &Path, out: Option<&Path>) -> anyhow::Result<()> {
+    let page = timeline::page::html(logs)?;
+    match out {
+        Some(path) => std::fs::write(path, page).with_context(|| path.display().to_string()),
+        None => Ok(std::io::stdout().write_all(page.as_bytes())?),
     }
 }
 

@@ -6,8 +6,11 @@
 //!                                                                 └── page ──> one HTML file, whoever asks
 //! ```
 
+mod history;
 mod line;
+pub mod page;
 mod record;
+mod tables;
 mod write;
 
 pub use record::Recorder;
