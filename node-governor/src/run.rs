@@ -17,6 +17,7 @@ use crate::root::Root;
 use crate::sense::energy::Zone;
 use crate::sense::{Measured, Sense, now};
 use crate::sensed::{Core, Nanos, Sensed};
+use crate::state::Held;
 
 /// Everything of one node, cores taken. What was found is put back when it goes out of scope.
 #[derive(Debug)]
@@ -36,12 +37,8 @@ impl Governor {
     /// Finds out what the machine has, refuses what it has not, and takes the cores: in this order, so that
     /// nothing is changed before everything is known to be good.
     pub fn start(config: Config, root: &Root) -> anyhow::Result<Governor> {
-        let mut apply = Apply::find(
-            root,
-            &config.state_directory,
-            config.cores.as_deref(),
-            config.driver,
-        )?;
+        let held = Held::take(&config.state_directory, root)?;
+        let mut apply = Apply::find(root, &held, config.cores.as_deref(), config.driver)?;
         config.fits(apply.node())?;
         let node = apply.node().clone();
         let sense = Sense::open(&config, root, &node)?;

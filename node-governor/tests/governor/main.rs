@@ -3,6 +3,8 @@
 
 mod apply;
 mod check;
+mod groups;
+mod jobs;
 mod kernel;
 mod processes;
 mod producer;
