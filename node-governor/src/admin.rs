@@ -171,3 +171,6 @@ fn wrong(error: impl ToString) -> Response {
 async fn state(State(app): State<App>) -> Json<View> {
     Json(View::new(&app.book.read(), &app.functions))
 }
+
+#[cfg(test)]
+mod tests;

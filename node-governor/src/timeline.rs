@@ -6,6 +6,7 @@
 //!                                                                 └── page ──> one HTML file, whoever asks
 //! ```
 
+mod coarse;
 mod history;
 mod line;
 pub mod page;

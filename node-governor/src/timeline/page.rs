@@ -11,6 +11,7 @@ use weir_report::{
     VerticalMark,
 };
 
+use super::coarse::{self, Coarse};
 use super::history::{History, Job};
 use super::tables;
 use crate::jobs::State;
@@ -91,17 +92,22 @@ impl Time {
 
 fn cores(history: &History, time: &Time) -> Plot {
     let all = core_list(&history.machine).map_or(1, |cores| cores.len().max(1));
-    let mut series = vec![Series {
-        name: "cores of the service".to_owned(),
-        points: time.points(&history.cores),
-        style: Style::Step,
-    }];
-    if !history.cpu.is_empty() {
-        series.push(Series {
-            name: "its CPU use".to_owned(),
-            points: time.points(&history.cpu),
-            style: Style::Line,
-        });
+    let points = history.cores.len().max(history.cpu.len());
+    let (cores, cpu, caption) = match Coarse::of(history.length, points) {
+        None => (history.cores.clone(), history.cpu.clone(), String::new()),
+        Some(coarse) => (
+            coarse.held(&history.cores),
+            coarse.sampled(&history.cpu, coarse::mean),
+            format!("Means of {} each.", tables::seconds(coarse.seconds)),
+        ),
+    };
+    let mut lines = vec![series(
+        "cores of the service",
+        time.points(&cores),
+        Style::Step,
+    )];
+    if !cpu.is_empty() {
+        lines.push(series("its CPU use", time.points(&cpu), Style::Line));
     }
     let started = history
         .jobs
@@ -119,51 +125,75 @@ fn cores(history: &History, time: &Time) -> Plot {
         title: "Cores of the service, and when each job started".to_owned(),
         x: time.axis.clone(),
         y: Axis::linear("cores").range(0.0, ROOM * all as f64),
-        series,
+        series: lines,
         marks,
-        caption: String::new(),
+        caption,
     }
 }
 
 fn tail(history: &History, time: &Time) -> Plot {
-    let points = time.points(&history.tail);
-    let mut sorted: Vec<f64> = history
-        .tail
-        .iter()
-        .map(|(_, ms)| *ms)
-        .filter(|ms| *ms > 0.0)
-        .collect();
-    sorted.sort_unstable_by(f64::total_cmp);
-    let median = sorted.get(sorted.len() / 2).copied().unwrap_or_default();
-    let scale = match sorted.last() {
-        Some(most) if *most > SPREAD * median => Scale::Log,
-        _ => Scale::Linear,
-    };
-    let series = |name: &str, points, style| Series {
-        name: name.to_owned(),
-        points,
-        style,
-    };
-    let mut all = vec![series("tail latency", points.clone(), Style::Line)];
-    if let Some(target) = history.target {
-        let end = history.length.max(1e-3) / time.unit;
-        all.push(series(
-            "target",
-            vec![(0.0, target), (end, target)],
+    let samples = &history.tail;
+    let end = history.length.max(1e-3) / time.unit;
+    let target = history
+        .target
+        .map(|target| vec![(0.0, target), (end, target)]);
+    let target = target.map(|points| series("target", points, Style::Line));
+    let mut lines = Vec::new();
+    let mut caption = String::new();
+    if let Some(coarse) = Coarse::of(history.length, samples.len()) {
+        let highest = coarse.sampled(samples, coarse::highest);
+        let median = coarse.sampled(samples, coarse::median);
+        lines.push(series(
+            "tail latency, median",
+            time.points(&median),
             Style::Line,
         ));
-        let over = points.into_iter().filter(|(_, ms)| *ms > target).collect();
-        all.push(series("over the target", over, Style::Points));
+        lines.extend(target);
+        lines.push(series(
+            "tail latency, highest",
+            time.points(&highest),
+            Style::Line,
+        ));
+        caption = format!(
+            "Of the samples of {} each.",
+            tables::seconds(coarse.seconds)
+        );
+    } else {
+        let points = time.points(samples);
+        let over = |(_, ms): &(f64, f64)| history.target.is_some_and(|target| *ms > target);
+        let over: Vec<(f64, f64)> = points.iter().copied().filter(over).collect();
+        lines.push(series("tail latency", points, Style::Line));
+        lines.extend(target);
+        lines.extend((!over.is_empty()).then(|| series("over the target", over, Style::Points)));
     }
     Plot {
         title: "Tail latency of the service".to_owned(),
         x: time.axis.clone(),
         y: Axis {
-            scale,
+            scale: scale(samples),
             ..Axis::linear("latency / ms")
         },
-        series: all,
+        series: lines,
+        caption,
         ..Plot::default()
+    }
+}
+
+fn series(name: &str, points: Vec<(f64, f64)>, style: Style) -> Series {
+    Series {
+        name: name.to_owned(),
+        points,
+        style,
+    }
+}
+
+fn scale(samples: &[(f64, f64)]) -> Scale {
+    let values = samples.iter().map(|(_, ms)| *ms).filter(|ms| *ms > 0.0);
+    let mut sorted: Vec<f64> = values.collect();
+    sorted.sort_unstable_by(f64::total_cmp);
+    match sorted.last() {
+        Some(most) if *most > SPREAD * coarse::median(&sorted) => Scale::Log,
+        _ => Scale::Linear,
     }
 }
 

@@ -46,12 +46,13 @@ pub(super) fn summary(history: &History) -> String {
                 .iter()
                 .filter_map(|job| job.ended)
                 .fold(0.0, f64::max);
-            let jobs = if all == 1 {
-                "The job has ended".to_owned()
-            } else {
-                format!("All {all} jobs have ended")
-            };
-            format!("{jobs}, the last after {}.", seconds(last))
+            match all {
+                1 => format!("The job has ended after {}.", seconds(last)),
+                _ => format!(
+                    "All {all} jobs have ended, the last after {}.",
+                    seconds(last)
+                ),
+            }
         }
         (ended, all) => format!("{ended} of {all} jobs have ended."),
     };
@@ -60,11 +61,12 @@ pub(super) fn summary(history: &History) -> String {
     }
     if let Some((over, of)) = over(history) {
         let share = 100.0 * over as f64 / of as f64;
-        text +=
-            &format!(" The service's latency was over its target in {share:.1} % of {of} samples.");
+        text += &format!(
+            " The service's latency was over its target in {share:.1}\u{a0}% of {of} samples."
+        );
     }
     text += &format!(
-        " Its cores changed {}; jobs were paused {}.",
+        " Its cores changed {} and jobs were paused {}.",
         times(history.moves.values().sum()),
         times(history.jobs.iter().map(|job| job.pauses).sum())
     );
@@ -73,7 +75,6 @@ pub(super) fn summary(history: &History) -> String {
 
 fn times(count: u64) -> String {
     match count {
-        0 => "never".to_owned(),
         1 => "once".to_owned(),
         count => format!("{count} times"),
     }
@@ -213,13 +214,13 @@ pub(super) fn service(history: &History) -> Vec<(String, String)> {
     facts
 }
 
-/// `12.3 s`, `1 h 02 min 03 s`.
-fn seconds(time: f64) -> String {
+/// `12.3 s`, `12 min 03 s`, `1 h 02 min`.
+pub(super) fn seconds(time: f64) -> String {
     let whole = time.round() as u64;
     let (hours, minutes, rest) = (whole / 3600, whole / 60 % 60, whole % 60);
     match whole {
         0..600 => format!("{time:.1} s"),
         600..3600 => format!("{minutes} min {rest:02} s"),
-        _ => format!("{hours} h {minutes:02} min {rest:02} s"),
+        _ => format!("{hours} h {minutes:02} min"),
     }
 }
