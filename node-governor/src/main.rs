@@ -22,7 +22,7 @@ use weir_governor::root::Root;
 use weir_governor::run::{Governor, Running};
 use weir_governor::sense::measure;
 use weir_governor::watchdog::Watchdog;
-use weir_governor::{apply, check, config, restore, state, timeline, top, watchdog};
+use weir_governor::{check, config, restore, state, timeline, top, watchdog};
 
 /// `EX_USAGE` of sysexits.h: what was given is wrong, and trying again does not help.
 const BAD_CONFIGURATION: u8 = 64;
@@ -372,7 +372,7 @@ fn forget(state: &Path, jobs: &[String]) -> ExitCode {
     }
 }
 
-fn told(left: Result<Vec<apply::Error>, state::Error>) -> ExitCode {
+fn told(left: Result<Vec<String>, state::Error>) -> ExitCode {
     match left {
         Ok(left) if left.is_empty() => ExitCode::SUCCESS,
         Ok(left) => {

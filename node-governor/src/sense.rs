@@ -10,6 +10,7 @@
 pub mod energy;
 pub mod events;
 mod measure;
+pub mod mesh;
 mod page;
 mod promql;
 pub mod service;

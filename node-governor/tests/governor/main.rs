@@ -9,5 +9,6 @@ mod kernel;
 mod processes;
 mod producer;
 mod sense;
+mod shares;
 mod stuck;
 mod uprobe;

@@ -253,6 +253,9 @@ impl Reading<'_> {
 /// Numbers and ranges as the kernel writes them; that they are some, the policy says.
 fn cores(value: &Value, field: &str, default: Cores, scope: &Scope<'_>) -> Result<Cores, Error> {
     scope.parse(value, field, default, |text| {
+        if text == "none" {
+            return Ok(Cores::NONE);
+        }
         let list = crate::root::core_list(text);
         let list = list.ok_or_else(|| format!("{text:?} is not a list of cores, as in 0-3,8"))?;
         Ok(list.into_iter().collect())
