@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What can be asked over HTTP: `/metrics`, `/ready`, `/state`. Read only.
+//! What can be asked over HTTP: `/metrics`, `/ready`, `/state`, `/timeline`. Read only.
+
+mod shares;
+mod view;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,12 +17,13 @@ use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
-use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::book::{Book, CoreBook, Shared, ZoneBook};
+use crate::book::{CoreBook, Shared};
+pub use shares::{JobView, SharesView};
+pub use view::{CoreView, HotView, View};
 
 const INDEX: &str = "weir-governor\n\n\
     /metrics  Prometheus text\n\
@@ -43,110 +47,6 @@ impl App {
             functions: functions.into(),
         }
     }
-}
-
-/// What `/state` says.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct View {
-    /// By number.
-    pub cores: Vec<CoreView>,
-    /// Decisions, and how many of them were late.
-    pub ticks: u64,
-    /// See `ticks_late` of the metrics.
-    pub ticks_late: u64,
-    /// Until the next decision.
-    pub sleep_ms: f64,
-    /// Lanes with an owner.
-    pub lanes: u32,
-    /// Events read.
-    pub events: u64,
-    /// Events that were overwritten.
-    pub events_lost: u64,
-    /// What producers said that cannot be.
-    pub lies: u64,
-    /// The service's latency; null while nothing is measured.
-    pub tail_ms: Option<f64>,
-    /// Energy, zone by zone; zones contain one another.
-    pub zones: Vec<ZoneBook>,
-}
-
-/// One core.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct CoreView {
-    /// As the kernel counts.
-    pub core: u32,
-    /// Whether it is there.
-    pub online: bool,
-    /// Whether plans are followed.
-    pub governed: bool,
-    /// What was written last.
-    pub mhz: Option<u32>,
-    /// Of the policy's ladder.
-    pub rung: usize,
-    /// Share of time not idle.
-    pub busy: f64,
-    /// Hot functions that run, with the time since they were entered.
-    pub hot: Vec<HotView>,
-    /// Changes of the rung.
-    pub transitions: u64,
-    /// Writes that failed.
-    pub write_errors: u64,
-    /// Times that another program wrote.
-    pub foreign_writes: u64,
-}
-
-/// A hot function that runs.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct HotView {
-    /// As configured.
-    pub function: String,
-    /// Since it was entered.
-    pub ms: f64,
-}
-
-impl View {
-    fn new(book: &Book, functions: &[(u8, String)]) -> Self {
-        let events = &book.events;
-        let core = |core: &CoreBook| CoreView {
-            core: core.number,
-            online: core.status.online,
-            governed: core.status.governed && core.status.online,
-            mhz: core.status.khz.map(|khz| khz.0 / 1000),
-            rung: core.rung,
-            busy: core.busy,
-            hot: hot(book, core, functions),
-            transitions: core.transitions,
-            write_errors: core.status.write_errors,
-            foreign_writes: core.status.foreign_writes,
-        };
-        Self {
-            cores: book.cores.iter().map(core).collect(),
-            ticks: book.ticks,
-            ticks_late: book.late,
-            sleep_ms: book.sleep.as_secs_f64() * 1e3,
-            lanes: events.lanes,
-            events: events.events,
-            events_lost: events.lost,
-            lies: events.future + events.jumped,
-            tail_ms: book.tail.map(|tail| tail.latency.as_secs_f64() * 1e3),
-            zones: book.zones.clone(),
-        }
-    }
-}
-
-fn hot(book: &Book, core: &CoreBook, functions: &[(u8, String)]) -> Vec<HotView> {
-    let running = core.since.iter().enumerate();
-    let running = running.filter_map(|(function, since)| Some((function, (*since)?)));
-    let view = running.map(|(function, since)| {
-        let named = functions
-            .iter()
-            .find(|(id, _)| usize::from(*id) == function);
-        HotView {
-            function: named.map_or(format!("function{function}"), |(_, name)| name.clone()),
-            ms: book.now.since(since).as_secs_f64() * 1e3,
-        }
-    });
-    view.collect()
 }
 
 /// Connections at once, and how long one may last: whoever opens more, or says nothing, keeps no file descriptor

@@ -3,6 +3,9 @@ use super::*;
 use crate::frequency::Khz;
 use crate::node::NodeCore;
 
+mod mesh;
+mod shares;
+
 fn said(text: &str) -> Result<Config, String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("g.yaml");
@@ -97,6 +100,38 @@ fn every_refusal_names_file_line_field_and_reason() {
             "g.yaml:2: tail.metric: only source prometheus or envoy reads it",
         ),
         (
+            "policy: { three_state: {} }\ntail: { every: 1s }\n",
+            "g.yaml:2: tail.every: only source prometheus, envoy or promql reads it",
+        ),
+        (
+            "policy: { three_state: {} }\ntail: { source: promql, query: x }\n",
+            "g.yaml:1: tail.url: required; as in http://127.0.0.1:9090",
+        ),
+        (
+            "policy: { three_state: {} }\ntail: { source: promql, url: 'http://prometheus:9090', query: x }\n",
+            "g.yaml:2: tail.url: \"http://prometheus:9090\" is not http://ip:port or http://ip:port/prefix",
+        ),
+        (
+            "policy: { three_state: {} }\ntail: { source: promql, url: 'http://127.0.0.1:9090/?a' }\n",
+            "g.yaml:2: tail.url: is more than the server's",
+        ),
+        (
+            "policy: { three_state: {} }\ntail: { source: promql, url: 'http://127.0.0.1:9090' }\n",
+            "g.yaml:1: tail.query: required",
+        ),
+        (
+            "policy: { three_state: {} }\ntail: { source: promql, url: 'http://127.0.0.1:9090', query: ' ' }\n",
+            "g.yaml:2: tail.query: required",
+        ),
+        (
+            "policy: { three_state: {} }\ntail: { source: promql, url: 'http://127.0.0.1:9090', query: x, window: 1s }\n",
+            "g.yaml:2: tail.window: the query says it",
+        ),
+        (
+            "policy: { three_state: {} }\ntail: { source: promql, url: 'http://127.0.0.1:9090', query: x, every: 10ms }\n",
+            "g.yaml:2: tail.every: 10ms is not in 50ms to 60s",
+        ),
+        (
             "policy: { three_state: {} }\nuprobes:\n  - { function: 1, binary: /bin/true }\n",
             "g.yaml:3: uprobes[0].symbol: required",
         ),
@@ -116,6 +151,22 @@ fn defaults_are_those_of_the_document() {
     assert_eq!(config.cores, None);
     assert_eq!(config.admin.to_string(), "127.0.0.1:9414");
     assert!(matches!(config.policy, Some(Policy::ThreeState(_))));
+}
+
+#[test]
+fn a_query_has_a_server_and_latency_slack_looks_at_the_95th_percentile() {
+    let query = "tail: { source: promql, url: 'http://127.0.0.1:9090/prometheus/', query: 'a{b=\"c\"}', every: 250ms }";
+    let config = said(&format!("policy: {{ powersave: {{}} }}\n{query}\n")).unwrap();
+    let wanted = Query {
+        address: "127.0.0.1:9090".parse().unwrap(),
+        prefix: "/prometheus".into(),
+        query: "a{b=\"c\"}".into(),
+    };
+    assert_eq!(config.tail.source, TailSource::Query(wanted));
+    assert_eq!(config.tail.every, Duration::from_millis(250));
+    assert_eq!(config.tail.quantile, 0.99);
+    let config = said("service: { pid: 7 }\ncore_policy: { latency_slack: {} }\n").unwrap();
+    assert_eq!(config.tail.quantile, 0.95);
 }
 
 #[test]

@@ -45,3 +45,35 @@ fn what_is_missing_is_said_with_how_to_enable_it() {
         said.text
     );
 }
+
+#[test]
+fn a_machine_without_cpufreq_that_can_divide_its_cores_will_do() {
+    let kernel = Kernel::without_processes(0);
+    let put = |file: &str, text: &str| {
+        let path = kernel.path(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    let mounted = "31 24 0:27 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
+    put("proc/self/mountinfo", mounted);
+    put("proc/stat", "cpu 1 1 1 1\n");
+    put("sys/fs/cgroup/cgroup.controllers", "memory\n");
+    let without = report(&kernel.root());
+    assert!(!without.can_govern, "{}", without.text);
+    let means =
+        "groups     cores: affinity of threads, for there is no cpuset; freezing: cgroup v2 at ";
+    assert!(without.text.contains(means), "{}", without.text);
+    put("sys/fs/cgroup/cgroup.controllers", "cpuset memory\n");
+    let with = report(&kernel.root());
+    assert!(with.can_govern, "{}", with.text);
+    assert!(with.text.contains("cores: cgroup v2 at "), "{}", with.text);
+    assert!(
+        with.text.contains("but cores can be divided\n"),
+        "{}",
+        with.text
+    );
+    kernel.add(0, &[0]);
+    kernel.read_only(0, "scaling_governor");
+    let broken = report(&kernel.root());
+    assert!(!broken.can_govern, "{}", broken.text);
+}

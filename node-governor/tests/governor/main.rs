@@ -3,9 +3,12 @@
 
 mod apply;
 mod check;
+mod groups;
+mod jobs;
 mod kernel;
 mod processes;
 mod producer;
 mod sense;
+mod shares;
 mod stuck;
 mod uprobe;

@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Processes by themselves, where no controller does it for them: their threads' affinity (`man 2
+//! sched_setaffinity`), SIGSTOP and SIGCONT. New ones come while the old are gone through, so that this is done
+//! until there is none that it has not been done to.
+
+use std::collections::HashSet;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+use super::named;
+use crate::cores::Cores;
+use crate::root::Root;
+
+/// Passes after which processes are held to come faster than they can be gone through.
+const PASSES: usize = 32;
+/// Of a thread of the kernel's (`include/linux/sched.h`), which may be bound to its core.
+const PF_KTHREAD: u32 = 0x0020_0000;
+
+/// `/proc`.
+#[derive(Clone, Debug)]
+pub(super) struct Processes {
+    folder: PathBuf,
+}
+
+impl Processes {
+    pub(super) fn new(root: &Root) -> Processes {
+        Processes {
+            folder: root.path("proc"),
+        }
+    }
+
+    fn path(&self, pid: Pid) -> PathBuf {
+        self.folder.join(pid.as_raw_nonzero().to_string())
+    }
+
+    /// None where there is no such process; one that has ended, and that its parent has not been told of, is none.
+    pub(super) fn stat(&self, pid: Pid) -> io::Result<Option<Stat>> {
+        let path = self.path(pid).join("stat");
+        let text = match std::fs::read(&path) {
+            Ok(text) => text,
+            Err(error) if is_gone(&error) => return Ok(None),
+            Err(error) => return Err(named(&path, error)),
+        };
+        let invalid = || named(&path, io::ErrorKind::InvalidData);
+        let stat = Stat::parse(&text).ok_or_else(invalid)?;
+        Ok(Some(stat).filter(|stat| !stat.has_ended()))
+    }
+
+    /// The process and all that come from it, while it is that one.
+    pub(super) fn tree(&self, pid: Pid, started: u64) -> io::Result<Vec<Pid>> {
+        if self.stat(pid)?.is_none_or(|stat| stat.started != started) {
+            return Err(named(&self.path(pid).join("stat"), Errno::NOENT));
+        }
+        let (mut tree, mut next) = (vec![pid], 0);
+        let mut parents: Option<Vec<(Pid, Pid)>> = None;
+        while let Some(parent) = tree.get(next).copied() {
+            next += 1;
+            let children = match self.children(parent)? {
+                Some(children) => children,
+                None => {
+                    if parents.is_none() {
+                        parents = Some(self.parents()?);
+                    }
+                    let all = parents.iter().flatten();
+                    let own = all.filter(|(_, of)| *of == parent);
+                    own.map(|(child, _)| *child).collect()
+                }
+            };
+            // A number that is used anew meanwhile could be there already.
+            let new = children.into_iter().filter(|child| !tree.contains(child));
+            tree.extend(new.collect::<Vec<_>>());
+        }
+        Ok(tree)
+    }
+
+    /// None where the kernel does not say (`CONFIG_PROC_CHILDREN`).
+    fn children(&self, pid: Pid) -> io::Result<Option<Vec<Pid>>> {
+        let mut children = Vec::new();
+        for thread in self.threads(pid)? {
+            let task = self.path(pid).join("task");
+            let task = task.join(thread.as_raw_nonzero().to_string());
+            let path = task.join("children");
+            match std::fs::read_to_string(&path) {
+                Ok(text) => children.extend(
+                    text.split_whitespace()
+                        .filter_map(|number| Pid::from_raw(number.parse().ok()?)),
+                ),
+                Err(error) if is_gone(&error) && task.exists() && !path.exists() => {
+                    return Ok(None);
+                }
+                Err(error) if is_gone(&error) => {}
+                Err(error) => return Err(named(&path, error)),
+            }
+        }
+        Ok(Some(children))
+    }
+
+    /// Of every process, with who its parent is.
+    fn parents(&self) -> io::Result<Vec<(Pid, Pid)>> {
+        let mut parents = Vec::new();
+        for pid in numbers(&self.folder)? {
+            if let Some(parent) = self.stat(pid)?.and_then(|stat| stat.parent) {
+                parents.push((pid, parent));
+            }
+        }
+        Ok(parents)
+    }
+
+    /// None of a process that has gone.
+    fn threads(&self, pid: Pid) -> io::Result<Vec<Pid>> {
+        match numbers(&self.path(pid).join("task")) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            threads => threads,
+        }
+    }
+
+    /// Where any of their threads may run.
+    pub(super) fn cores(&self, pids: &[Pid]) -> io::Result<Cores> {
+        let mut all = Cores::NONE;
+        for pid in pids {
+            for thread in self.threads(*pid)? {
+                match sched_getaffinity(Some(thread)) {
+                    Ok(set) => {
+                        let set = (0..CpuSet::MAX_CPU).filter(|core| set.is_set(*core));
+                        all = all.with(&set.map(|core| core as u32).collect());
+                    }
+                    Err(Errno::SRCH) => {}
+                    Err(error) => return Err(named(&self.path(thread), error)),
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    /// From now on all threads run there.
+    pub(super) fn confine(
+        &self,
+        list: impl Fn() -> io::Result<Vec<Pid>>,
+        cores: &Cores,
+    ) -> io::Result<()> {
+        let mut set = CpuSet::new();
+        for core in cores.numbers() {
+            let core = *core as usize;
+            if core >= CpuSet::MAX_CPU {
+                let reason = format!("core {core}: affinity has {} at most", CpuSet::MAX_CPU);
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+            }
+            set.set(core);
+        }
+        let threads = || {
+            let mut threads = Vec::new();
+            for pid in list()? {
+                threads.extend(self.threads(pid)?);
+            }
+            Ok(threads)
+        };
+        self.each(threads, |thread| {
+            let has = sched_getaffinity(Some(thread));
+            let written = match has {
+                Ok(has) if has == set => Ok(()),
+                _ => sched_setaffinity(Some(thread), &set),
+            };
+            let error = match written {
+                Ok(()) | Err(Errno::SRCH) => return Ok(()),
+                Err(error) => error,
+            };
+            let stat = self.stat(thread)?;
+            if stat.is_none_or(|stat| stat.flags & PF_KTHREAD != 0) {
+                return Ok(());
+            }
+            let reason = format!("affinity: {error}; {cores} was written");
+            let error = io::Error::new(io::Error::from(error).kind(), reason);
+            Err(named(&self.path(thread), error))
+        })
+    }
+
+    /// Does not wait until the signal has its effect.
+    pub(super) fn signal(
+        &self,
+        list: impl Fn() -> io::Result<Vec<Pid>>,
+        signal: Signal,
+    ) -> io::Result<()> {
+        self.each(list, |pid| match kill_process(pid, signal) {
+            Ok(()) | Err(Errno::SRCH) => Ok(()),
+            Err(error) => Err(named(&self.path(pid), error)),
+        })
+    }
+
+    /// Until a pass finds no other; what fails for one is done to the others all the same.
+    fn each(
+        &self,
+        list: impl Fn() -> io::Result<Vec<Pid>>,
+        act: impl Fn(Pid) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let mut done = HashSet::new();
+        let mut failed = Ok(());
+        for _ in 0..PASSES {
+            let mut is_clean = true;
+            for pid in list()? {
+                if done.insert(pid) {
+                    is_clean = false;
+                    failed = failed.and(act(pid));
+                }
+            }
+            if is_clean {
+                return failed;
+            }
+        }
+        let reason = format!("new ones in each of {PASSES} passes");
+        failed.and(Err(named(&self.folder, io::Error::other(reason))))
+    }
+
+    /// There is one, and all are.
+    pub(super) fn are_stopped(&self, pids: &[Pid]) -> io::Result<bool> {
+        let mut any = false;
+        for pid in pids {
+            if let Some(stat) = self.stat(*pid)? {
+                any = true;
+                if !matches!(stat.state, b'T' | b't') {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(any)
+    }
+}
+
+/// Of `/proc/PID/stat` (`man 5 proc_pid_stat`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stat {
+    /// Field 3.
+    state: u8,
+    /// Field 4; none of the first process.
+    parent: Option<Pid>,
+    /// Field 9.
+    flags: u32,
+    /// Field 20.
+    threads: u64,
+    /// Field 22, in clock ticks since boot.
+    pub(super) started: u64,
+}
+
+impl Stat {
+    /// The name, field 2, may hold anything, so that fields are counted from the last bracket on.
+    fn parse(text: &[u8]) -> Option<Stat> {
+        let name = text.iter().rposition(|byte| *byte == b')')?;
+        let rest = std::str::from_utf8(text.get(name + 1..)?).ok()?;
+        let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+        let field = |number: usize| fields.get(number - 3).copied();
+        Some(Stat {
+            state: *field(3)?.as_bytes().first()?,
+            parent: Pid::from_raw(field(4)?.parse().ok()?),
+            flags: field(9)?.parse().ok()?,
+            threads: field(20)?.parse().ok()?,
+            started: field(22)?.parse().ok()?,
+        })
+    }
+
+    /// All of its threads, not only the first.
+    fn has_ended(&self) -> bool {
+        matches!(self.state, b'Z' | b'X') && self.threads <= 1
+    }
+}
+
+/// Entries that are numbers.
+fn numbers(folder: &Path) -> io::Result<Vec<Pid>> {
+    let mut numbers = Vec::new();
+    let listed = match std::fs::read_dir(folder) {
+        Err(error) if is_gone(&error) => return Err(named(folder, Errno::NOENT)),
+        listed => listed.map_err(|error| named(folder, error))?,
+    };
+    for entry in listed {
+        // Of one that goes meanwhile the rest of the list is none.
+        let Ok(entry) = entry else { break };
+        let number = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse().ok());
+        numbers.extend(number.and_then(Pid::from_raw));
+    }
+    Ok(numbers)
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    let gone = [Errno::NOENT, Errno::SRCH].map(Errno::raw_os_error);
+    error
+        .raw_os_error()
+        .is_some_and(|code| gone.contains(&code))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_needed_of_a_process_is_read_whatever_its_name() {
+        let tail = "S 7 1 1 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 3 0 777 9 9 1 1 1 1 1 0 0 0 0 0 0 0 0 17 5 0 0";
+        for name in ["x", ") Z 2", "a b)"] {
+            let stat = Stat::parse(format!("12 ({name}) {tail}").as_bytes());
+            let expected = Stat {
+                state: b'S',
+                parent: Pid::from_raw(7),
+                flags: 4_194_560,
+                threads: 3,
+                started: 777,
+            };
+            assert_eq!(stat, Some(expected), "{name}");
+        }
+        assert_eq!(Stat::parse(b"12 (x) S 1"), None);
+        assert_eq!(Stat::parse(b""), None);
+    }
+
+    #[test]
+    fn a_first_thread_that_has_ended_is_not_the_end_of_the_process() {
+        let text =
+            |threads| format!("12 (x) Z 7 1 1 0 -1 4 1 2 3 4 5 6 7 8 20 0 {threads} 0 777 9");
+        let ended = |threads| Stat::parse(text(threads).as_bytes()).unwrap().has_ended();
+        assert!(ended(0) && ended(1) && !ended(2));
+    }
+
+    #[test]
+    fn threads_are_gone_through_until_a_pass_finds_no_other() {
+        let processes = Processes::new(&Root::new("/nowhere"));
+        let (round, done) = (std::cell::Cell::new(0), std::cell::RefCell::new(Vec::new()));
+        let list = |last: i32| {
+            move |round: i32| {
+                (1..=round.min(last))
+                    .filter_map(Pid::from_raw)
+                    .collect::<Vec<_>>()
+            }
+        };
+        let run = |last| {
+            round.set(0);
+            done.borrow_mut().clear();
+            let next = || {
+                round.set(round.get() + 1);
+                Ok(list(last)(round.get()))
+            };
+            processes.each(next, |pid| {
+                done.borrow_mut().push(pid.as_raw_nonzero().get());
+                Ok(())
+            })
+        };
+        run(3).unwrap();
+        assert_eq!((round.get(), done.borrow().as_slice()), (4, &[1, 2, 3][..]));
+        let error = run(i32::MAX).unwrap_err().to_string();
+        assert_eq!(error, "/nowhere/proc: new ones in each of 32 passes");
+        assert_eq!(round.get(), 32);
+    }
+}
