@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+use std::path::Path;
+use std::process::Command;
+
 use weir_governor::check::report;
+use weir_governor::config;
 
 use crate::kernel::Kernel;
 
@@ -44,6 +48,21 @@ fn what_is_missing_is_said_with_how_to_enable_it() {
         "{}",
         said.text
     );
+}
+
+#[test]
+fn the_example_is_good_and_is_for_four_cores() {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/cores.yaml");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_weir-governor"));
+    let command = command.args(["run", "--check", "--config"]).arg(&example);
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), &*said), (Some(0), ""));
+    let shares = config::load(&example).unwrap().shares.unwrap();
+    shares.policy(&(0..4).collect()).unwrap();
+    let error = shares.policy(&(0..2).collect()).unwrap_err().to_string();
+    let reason = "core_policy.blocks.large: the machine has cores 0-1, and no 2-3";
+    assert!(error.ends_with(reason), "{error}");
 }
 
 #[test]
