@@ -10,7 +10,7 @@ use weir_governor::cores::Cores;
 use weir_governor::root::Root;
 
 use super::cores;
-use super::machine::{BUSY, World, allowed, status, used, works};
+use super::machine::{BUSY, World, allowed, possible, status, used, works};
 use crate::kernel::wait_for;
 
 fn world() -> Option<World> {
@@ -250,7 +250,9 @@ fn as_told(members: [Members; 2], world: &World, pids: [i32; 2], steps: Vec<Step
     }
     for (group, found) in groups.iter_mut().zip(&found) {
         group.restore(found).unwrap();
-        wait_for("it", || group.found().unwrap() == *found);
+        wait_for("it", || group.found().unwrap().frozen == found.frozen);
+        let now = group.found().unwrap().cores;
+        assert!(now == found.cores || found.cores.is_empty() && now == possible());
     }
 }
 
