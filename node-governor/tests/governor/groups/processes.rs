@@ -60,7 +60,7 @@ fn a_process_and_all_that_come_from_it_are_confined_and_stopped() {
     let Some(mut world) = world() else {
         return;
     };
-    let pid = world.start(&format!("(({BUSY}) & {BUSY}) & wait"), Vec::new());
+    let pid = world.start(&format!("(({BUSY}) & {BUSY}) & wait"));
     let mut group = world.process(pid);
     wait_for("its children", || numbers(&group).len() == 3);
     assert_eq!(group.doors(), Vec::<std::path::PathBuf>::new());
@@ -96,7 +96,7 @@ fn processes_and_threads_that_come_and_go_are_all_confined_and_stopped() {
     let Some(mut world) = world() else {
         return;
     };
-    let forks = world.start("while :; do (:) & (: & :); done", Vec::new());
+    let forks = world.start("while :; do (:) & (: & :); done");
     let mut many = Command::new(std::env::current_exe().unwrap());
     many.args(["--exact", "groups::processes::many_threads", "--ignored"]);
     many.env(MANY, "1")
@@ -153,7 +153,7 @@ fn a_process_that_has_gone_is_told_and_its_number_is_not_enough() {
     let Some(mut world) = world() else {
         return;
     };
-    let pid = world.start("exec sleep 1000", Vec::new());
+    let pid = world.start("exec sleep 1000");
     let members = world.groups.process(pid).unwrap();
     let Members::Process { started, .. } = members else {
         panic!("{members:?}");
@@ -261,7 +261,7 @@ proptest! {
     #[test]
     fn processes_are_as_they_were_told_last(steps in prop::collection::vec(step(), 1..12)) {
         if let Some(mut world) = world() {
-            let pids = [0, 1].map(|_| world.start("exec sleep 1000", Vec::new()));
+            let pids = [0, 1].map(|_| world.start("exec sleep 1000"));
             let members = pids.map(|pid| world.groups.process(pid).unwrap());
             as_told(members, &world, pids, steps);
         }
