@@ -5,8 +5,9 @@
 //!  sources/file ───┐                    ┌─ levels   (DAGOR, a host)
 //!  sources/scrape ─┼─ Update ─> state ──┤─ tables   (pure: state → messages)
 //!  sources/cache ──┤   (mpsc)   (one    └─ Snapshot ── watch ──> xds ── delta ADS ──> sidecars
-//!  reports ────────┘           owner)                             │                     │
-//!     ^  ^                       └────────── ClientEvent ─────────┘                     │
+//!  reports ────────┤           owner)                             │                     │
+//!  sources/nodes ──┘             ├────────── ClientEvent ─────────┘                     │
+//!     ^  ^                       └─ Row (watch) ──> weir.v1.Nodes ──> governors         │
 //!     │  └── admin (View): /metrics /ready /tables /explain                             │
 //!     └───────────────────────────── weir.v1.Reports ───────────────────────────────────┘
 //! ```
@@ -17,6 +18,7 @@ pub mod admin;
 pub mod config;
 pub mod levels;
 pub mod metrics;
+mod newest;
 pub mod reports;
 pub mod server;
 pub mod snapshot;
@@ -102,6 +104,7 @@ pub async fn run(
     xds_metrics.register(registry.sub_registry_with_prefix("weir_xds"));
 
     let now = Instant::now();
+    let node_streams = metrics.node_streams();
     let mut state = state::State::new(config.clone(), rand::random(), metrics, now);
     // Sidecars that are already waiting get the hosts at once, whatever is known of them.
     let first = state.publish(now).unwrap_or_default();
@@ -122,6 +125,7 @@ pub async fn run(
             config.reports.max_proxies,
             shutdown.clone(),
         ),
+        nodes: sources::nodes::Service::server(updates.clone(), node_streams, shutdown.clone()),
     };
     let grpc = server::serve(
         listeners.xds,

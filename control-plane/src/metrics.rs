@@ -2,6 +2,7 @@
 //! What weir-control counts.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use prometheus_client::encoding::EncodeLabelSet;
@@ -52,6 +53,8 @@ pub struct Metrics {
     reports: Counter,
     dropped: Family<Reason, Counter>,
     proxies: Gauge,
+    nodes: Gauge,
+    capacity: Family<OfHost, Gauge<f64, AtomicU64>>,
 }
 
 impl Metrics {
@@ -130,12 +133,23 @@ impl Metrics {
             "Proxies that report",
             self.proxies.clone(),
         );
+        r.register(
+            "node_streams",
+            "Streams of nodes' governors that are open",
+            self.nodes.clone(),
+        );
+        r.register(
+            "node_capacity_cores",
+            "Cores that a host has as its node says, each times its speed",
+            self.capacity.clone(),
+        );
     }
 
     /// Clusters and hosts that have gone leave no gauge behind; the next tables bring the others back.
     pub(crate) fn forget_clusters(&self) {
         self.hosts.clear();
         self.level.clear();
+        self.capacity.clear();
         for gauge in [
             &self.stale,
             &self.suspects_itself,
@@ -165,6 +179,11 @@ impl Metrics {
 
     pub(crate) fn proxies(&self, proxies: usize) {
         self.proxies.set(proxies as i64);
+    }
+
+    /// Streams of governors, for whoever counts them.
+    pub(crate) fn node_streams(&self) -> Gauge {
+        self.nodes.clone()
     }
 
     pub(crate) fn report(&self, news: &BTreeMap<String, News>, dropped: &[Dropped]) {
@@ -247,6 +266,21 @@ impl Metrics {
             .map(|host| cluster.holdings.known_keys(host.id))
             .sum();
         self.known_keys.get_or_create(&of_cluster).set(keys as i64);
+        for (address, host) in &cluster.hosts {
+            let labels = OfHost {
+                cluster: name.to_owned(),
+                host: address.clone(),
+            };
+            match host.node.said() {
+                Some((millicores, _)) => {
+                    let cores = f64::from(millicores) / 1000.0;
+                    self.capacity.get_or_create(&labels).set(cores);
+                }
+                None => {
+                    self.capacity.remove(&labels);
+                }
+            }
+        }
         if cluster.config.policy.overload == Overload::Dagor {
             for (address, host) in &cluster.hosts {
                 let labels = OfHost {

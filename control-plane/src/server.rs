@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The gRPC listener: discovery and reports on one port.
+//! The gRPC listener: discovery, reports and nodes on one port.
 
 use tokio::net::TcpListener;
 use tokio_stream::wrappers::TcpListenerStream;
@@ -8,6 +8,7 @@ use tonic::transport::{Certificate, Identity, Server, ServerTlsConfig};
 
 use crate::config::Tls;
 use crate::reports;
+use crate::sources::nodes;
 use crate::xds;
 
 /// A server with this certificate. The error is the library's reason.
@@ -29,6 +30,8 @@ pub struct Services {
     pub discovery: xds::Discovery,
     /// What proxies say.
     pub reports: weir_tables::v1::reports_server::ReportsServer<reports::Service>,
+    /// What governors say and are told.
+    pub nodes: weir_tables::v1::nodes_server::NodesServer<nodes::Service>,
 }
 
 /// Serves until `shutdown`, then until the streams have ended.
@@ -45,6 +48,7 @@ pub async fn serve(
     server
         .add_service(services.discovery)
         .add_service(services.reports)
+        .add_service(services.nodes)
         .serve_with_incoming_shutdown(TcpListenerStream::new(listener), shutdown.cancelled_owned())
         .await?;
     Ok(())

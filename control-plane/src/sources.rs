@@ -4,16 +4,18 @@
 //! ```text
 //!  file ──── configuration, hosts ──┐ (also decides which hosts the others ask)
 //!  scrape ── figures of a host ─────┼──> Update ──> state
-//!  cache ─── keys of a host ────────┘
+//!  cache ─── keys of a host ────────┤
+//!  nodes ─── capacity of a host ────┘ (its node calls, and is told the host's row)
 //! ```
 //!
-//! Each host has one task a source. A poll never overlaps the next of its task, has a time-out and a limit
+//! Scrape and cache poll: each host has one task a source. A poll never overlaps the next of its task, has a time-out and a limit
 //! on the body, and starts at its own jittered time. What a poll fails with is news as well: the state
 //! keeps the last good figures and lets them age.
 
 pub mod cache;
 pub mod fetch;
 pub mod file;
+pub mod nodes;
 pub mod scrape;
 
 use std::collections::BTreeMap;

@@ -12,6 +12,7 @@ pub mod cluster;
 pub mod costs;
 pub mod holdings;
 pub mod host;
+pub mod node;
 pub mod view;
 
 use std::collections::BTreeMap;
@@ -68,6 +69,24 @@ pub enum Update {
     },
     /// A proxy's counters.
     Reported(v1::Report),
+    /// The governor of a host's node wants its row, and what follows; none where there is no such host.
+    Watched {
+        /// Name of the cluster.
+        cluster: String,
+        /// Address of the host.
+        host: String,
+        /// Where the rows go.
+        rows: oneshot::Sender<Option<watch::Receiver<node::Row>>>,
+    },
+    /// What the service has on a host's node.
+    Capacity {
+        /// Name of the cluster.
+        cluster: Arc<str>,
+        /// Address of the host.
+        host: Arc<str>,
+        /// Thousandths of a core.
+        millicores: u32,
+    },
     /// A discovery stream's doings.
     Client(ClientEvent),
     /// Somebody wants to see.
@@ -197,6 +216,25 @@ impl State {
                 }
             }
             Update::Reported(report) => self.report(&report, clock),
+            Update::Watched {
+                cluster,
+                host,
+                rows,
+            } => {
+                // Whoever asked may have gone.
+                let _ = rows.send(self.watch(&cluster, &host, clock));
+            }
+            Update::Capacity {
+                cluster,
+                host,
+                millicores,
+            } => {
+                if let Some(cluster) = self.clusters.get_mut(&*cluster)
+                    && let Some(host) = cluster.hosts.get_mut(&*host)
+                {
+                    cluster.changed |= host.node.says(millicores, clock);
+                }
+            }
             Update::Client(event) => self.clients.fold(event, clock),
             Update::View(answer) => {
                 // Whoever asked may have gone.
@@ -263,6 +301,17 @@ impl State {
         }
     }
 
+    fn watch(
+        &mut self,
+        cluster: &str,
+        host: &str,
+        now: Duration,
+    ) -> Option<watch::Receiver<node::Row>> {
+        let cluster = self.clusters.get_mut(cluster)?;
+        let row = cluster.row_of(cluster.hosts.get(host)?, now, self.origin);
+        Some(cluster.hosts.get_mut(host)?.node.watch(row))
+    }
+
     /// Does what only time brings about.
     pub fn advance(&mut self, now: Instant) {
         let now = self.clock(now);
@@ -270,6 +319,7 @@ impl State {
         for cluster in self.clusters.values_mut() {
             cluster.step_levels(now);
             cluster.holdings.expire(now);
+            cluster.forget_nodes(now, self.config.reports.forget_after);
         }
     }
 
@@ -328,7 +378,7 @@ impl State {
                 let meta = next();
                 let message = tables::host_table(name, cluster, meta, now, unix_ms());
                 tables.insert(name.clone(), tables::resource(meta, &message));
-                (cluster.changed, cluster.built) = (false, Some(now));
+                cluster.was_built(now, self.origin);
                 self.metrics.published(name, "host_table");
                 self.metrics.cluster(name, cluster, now);
             }

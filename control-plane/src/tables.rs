@@ -67,7 +67,7 @@ fn row(host: &Host, cluster: &Cluster, suspects_itself: bool, now: Duration) -> 
             .as_ref()
             .and_then(|observed| load(observed, now)),
         admission_level: (level != Level::ALL).then(|| level.ranks().into()),
-        capacity_millicores: host.config.capacity_millicores,
+        capacity_millicores: host.capacity_millicores(),
         preempt_at_unix_ms: host.config.preempt_at_unix_ms,
         speed_permille: cluster
             .costs

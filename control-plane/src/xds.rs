@@ -15,11 +15,11 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tonic::transport::Server;
 
+use crate::newest::Newest;
 use crate::snapshot::Feed;
 
 mod codec;
 mod metrics;
-mod proxies;
 mod service;
 pub mod session;
 pub mod standalone;
@@ -45,7 +45,7 @@ const STREAMS_PER_CONNECTION: u32 = 256;
 /// The discovery service, for `Server::add_service`. Its streams end when `shutdown` is cancelled
 /// or the sender of snapshots is gone.
 pub fn service(feed: Feed, metrics: XdsMetrics, shutdown: CancellationToken) -> Discovery {
-    let proxies = proxies::Proxies::default();
+    let proxies = Newest::default();
     let shared = stream::Shared {
         feed,
         metrics,

@@ -1,30 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What can be asked over HTTP: `/metrics`, `/ready`, `/state`. Read only.
+//! What can be asked over HTTP: `/metrics`, `/ready`, `/state`, `/timeline`. Read only.
 
+mod shares;
+mod view;
+
+use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
-use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::book::{Book, CoreBook, Shared, ZoneBook};
+use crate::book::{CoreBook, Shared};
+use crate::timeline;
+pub use shares::{JobView, SharesView};
+pub use view::{CoreView, HotView, View};
 
 const INDEX: &str = "weir-governor\n\n\
     /metrics  Prometheus text\n\
     /ready    200 while every core that is online is governed\n\
-    /state    what each core does, as JSON\n";
+    /state    what each core does, and each job, as JSON\n\
+    /timeline what happened to the service's cores and the jobs, as a page\n";
 
 /// What handlers share.
 #[derive(Clone, Debug)]
@@ -32,6 +41,14 @@ pub struct App {
     book: Shared,
     registry: Arc<Registry>,
     functions: Arc<[(u8, String)]>,
+    timeline: Option<Arc<Timeline>>,
+}
+
+/// One page is made at a time: each takes some megabytes, and a core for a moment.
+#[derive(Debug)]
+struct Timeline {
+    folder: PathBuf,
+    turn: Semaphore,
 }
 
 impl App {
@@ -41,112 +58,21 @@ impl App {
             registry: Arc::new(crate::metrics::registry(book.clone())),
             book,
             functions: functions.into(),
+            timeline: None,
         }
     }
-}
 
-/// What `/state` says.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct View {
-    /// By number.
-    pub cores: Vec<CoreView>,
-    /// Decisions, and how many of them were late.
-    pub ticks: u64,
-    /// See `ticks_late` of the metrics.
-    pub ticks_late: u64,
-    /// Until the next decision.
-    pub sleep_ms: f64,
-    /// Lanes with an owner.
-    pub lanes: u32,
-    /// Events read.
-    pub events: u64,
-    /// Events that were overwritten.
-    pub events_lost: u64,
-    /// What producers said that cannot be.
-    pub lies: u64,
-    /// The service's latency; null while nothing is measured.
-    pub tail_ms: Option<f64>,
-    /// Energy, zone by zone; zones contain one another.
-    pub zones: Vec<ZoneBook>,
-}
-
-/// One core.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct CoreView {
-    /// As the kernel counts.
-    pub core: u32,
-    /// Whether it is there.
-    pub online: bool,
-    /// Whether plans are followed.
-    pub governed: bool,
-    /// What was written last.
-    pub mhz: Option<u32>,
-    /// Of the policy's ladder.
-    pub rung: usize,
-    /// Share of time not idle.
-    pub busy: f64,
-    /// Hot functions that run, with the time since they were entered.
-    pub hot: Vec<HotView>,
-    /// Changes of the rung.
-    pub transitions: u64,
-    /// Writes that failed.
-    pub write_errors: u64,
-    /// Times that another program wrote.
-    pub foreign_writes: u64,
-}
-
-/// A hot function that runs.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct HotView {
-    /// As configured.
-    pub function: String,
-    /// Since it was entered.
-    pub ms: f64,
-}
-
-impl View {
-    fn new(book: &Book, functions: &[(u8, String)]) -> Self {
-        let events = &book.events;
-        let core = |core: &CoreBook| CoreView {
-            core: core.number,
-            online: core.status.online,
-            governed: core.status.governed && core.status.online,
-            mhz: core.status.khz.map(|khz| khz.0 / 1000),
-            rung: core.rung,
-            busy: core.busy,
-            hot: hot(book, core, functions),
-            transitions: core.transitions,
-            write_errors: core.status.write_errors,
-            foreign_writes: core.status.foreign_writes,
+    /// Shows the timeline that is in this folder, too.
+    pub fn with_timeline(self, folder: Option<PathBuf>) -> Self {
+        let timeline = |folder| Timeline {
+            folder,
+            turn: Semaphore::new(1),
         };
         Self {
-            cores: book.cores.iter().map(core).collect(),
-            ticks: book.ticks,
-            ticks_late: book.late,
-            sleep_ms: book.sleep.as_secs_f64() * 1e3,
-            lanes: events.lanes,
-            events: events.events,
-            events_lost: events.lost,
-            lies: events.future + events.jumped,
-            tail_ms: book.tail.map(|tail| tail.latency.as_secs_f64() * 1e3),
-            zones: book.zones.clone(),
+            timeline: folder.map(|folder| Arc::new(timeline(folder))),
+            ..self
         }
     }
-}
-
-fn hot(book: &Book, core: &CoreBook, functions: &[(u8, String)]) -> Vec<HotView> {
-    let running = core.since.iter().enumerate();
-    let running = running.filter_map(|(function, since)| Some((function, (*since)?)));
-    let view = running.map(|(function, since)| {
-        let named = functions
-            .iter()
-            .find(|(id, _)| usize::from(*id) == function);
-        HotView {
-            function: named.map_or(format!("function{function}"), |(_, name)| name.clone()),
-            ms: book.now.since(since).as_secs_f64() * 1e3,
-        }
-    });
-    view.collect()
 }
 
 /// Connections at once, and how long one may last: whoever opens more, or says nothing, keeps no file descriptor
@@ -183,6 +109,7 @@ fn router(app: App) -> axum::Router {
         .route("/metrics", get(metrics))
         .route("/ready", get(ready))
         .route("/state", get(state))
+        .route("/timeline", get(timeline))
         .fallback(async || {
             (
                 StatusCode::NOT_FOUND,
@@ -199,7 +126,7 @@ async fn metrics(State(app): State<App>) -> Response {
             let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
             ([(header::CONTENT_TYPE, kind)], page).into_response()
         }
-        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+        Err(error) => wrong(error),
     }
 }
 
@@ -216,6 +143,34 @@ async fn ready(State(app): State<App>) -> Response {
     }
 }
 
+async fn timeline(State(app): State<App>) -> Response {
+    let Some(timeline) = app.timeline.clone() else {
+        let reason = "cores are not divided between a service and jobs\n";
+        return (StatusCode::NOT_FOUND, reason).into_response();
+    };
+    // It is never closed.
+    let _turn = timeline.turn.acquire().await;
+    let made = tokio::task::spawn_blocking({
+        let folder = timeline.folder.clone();
+        move || timeline::page::html(&folder)
+    });
+    match made.await {
+        Ok(Ok(page)) => Html(page).into_response(),
+        Ok(Err(error)) if error.kind() == io::ErrorKind::NotFound => {
+            (StatusCode::NOT_FOUND, format!("{error}\n")).into_response()
+        }
+        Ok(Err(error)) => wrong(error),
+        Err(error) => wrong(error),
+    }
+}
+
+fn wrong(error: impl ToString) -> Response {
+    (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response()
+}
+
 async fn state(State(app): State<App>) -> Json<View> {
     Json(View::new(&app.book.read(), &app.functions))
 }
+
+#[cfg(test)]
+mod tests;

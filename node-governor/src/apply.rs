@@ -12,9 +12,9 @@ pub mod cpufreq;
 mod domain;
 pub mod found;
 pub mod groups;
+pub mod shares;
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use tracing::{error, info, warn};
@@ -24,10 +24,11 @@ use crate::node::{Node, NodeCore};
 use crate::plan::Plan;
 use crate::root::Root;
 use crate::sensed::Nanos;
+use crate::state::{self, Held, Remembered};
 pub use cpufreq::Driver;
 use cpufreq::Files;
 use domain::Domain;
-use found::{Found, State};
+use found::Found;
 
 /// What is written is read back this often.
 pub const LOOK: Duration = Duration::from_secs(1);
@@ -60,21 +61,8 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The state directory cannot be used.
-    #[error("{}: {source}", path.display())]
-    State {
-        /// The file.
-        path: PathBuf,
-        /// From the system.
-        source: std::io::Error,
-    },
-    /// Another governor is running.
-    #[error("{}: held by process {pid}, which governs already", folder.display())]
-    Held {
-        /// The state directory.
-        folder: PathBuf,
-        /// As the holder wrote it.
-        pid: String,
-    },
+    #[error(transparent)]
+    State(#[from] state::Error),
 }
 
 /// How a core is doing.
@@ -98,7 +86,7 @@ pub struct Status {
 #[derive(Debug)]
 pub struct Apply {
     root: Root,
-    state: State,
+    remembered: Remembered<Found>,
     domains: Vec<Domain>,
     node: Node,
     online: Vec<bool>,
@@ -108,12 +96,12 @@ impl Apply {
     /// Reads what there is, without changing it; but first it puts back what a killed run has left.
     pub fn find(
         root: &Root,
-        state: &Path,
+        held: &Held,
         cores: Option<&[u32]>,
         driver: Option<Driver>,
     ) -> Result<Apply, Error> {
-        let mut state = State::take(state, root)?;
-        for error in put_back(&mut state, root, |_| true) {
+        let mut remembered = found::remembered(held)?;
+        for error in put_back(&mut remembered, root, |_| true) {
             warn!(%error, "left by a former run, and not put back");
         }
         let mut domains = Vec::new();
@@ -126,7 +114,7 @@ impl Apply {
             };
             let driver = driver.map_or_else(|| files.offers(), Ok).map_err(failed)?;
             let settings = files.settings().map_err(failed)?;
-            let found = state.found().get(&files.name).cloned();
+            let found = remembered.found().get(&files.name).cloned();
             let found = found.unwrap_or(Found { driver, settings });
             let range = files.range(&found.settings).map_err(failed)?;
             let (limit, highest) = (found.settings.max, files.highest().map_err(failed)?);
@@ -154,7 +142,7 @@ impl Apply {
         });
         Ok(Apply {
             root: root.clone(),
-            state,
+            remembered,
             domains: domains.collect(),
             online: vec![true; node.cores.len()],
             node,
@@ -181,8 +169,7 @@ impl Apply {
             let name = domain.files().name.clone();
             (name, domain.found().clone())
         });
-        let found: BTreeMap<String, Found> = found.collect();
-        self.state.remember(found)?;
+        self.remembered.remember(found)?;
         for domain in &mut self.domains {
             domain.take().map_err(|source| Error::Policy {
                 policy: domain.files().name.clone(),
@@ -222,7 +209,7 @@ impl Apply {
             !ours && files.online().is_ok_and(|cores| !cores.is_empty())
         };
         // Those that fail are told at the end.
-        put_back(&mut self.state, &self.root, is_back);
+        put_back(&mut self.remembered, &self.root, is_back);
     }
 
     /// Puts back everything that is remembered, also of former runs; how much is left, which stays remembered.
@@ -231,7 +218,7 @@ impl Apply {
         for domain in &mut self.domains {
             domain.let_go();
         }
-        let left = put_back(&mut self.state, &self.root, |_| true);
+        let left = put_back(&mut self.remembered, &self.root, |_| true);
         for error in &left {
             error!(%error, "not put back; try weir-governor restore");
         }
@@ -299,17 +286,21 @@ fn policies(root: &Root, cores: Option<&[u32]>) -> Result<Vec<Files>, Error> {
     Ok(wanted)
 }
 
-/// Puts back what a run has left that was killed; nothing where none was. What could not be put back is told,
-/// and remembered still. Creates nothing: where no governor has been is an error.
-pub fn restore(root: &Root, state: &Path) -> Result<Vec<Error>, Error> {
-    Ok(put_back(&mut State::left(state, root)?, root, |_| true))
+/// Puts back the frequencies that a run has left which was killed; what could not be put back, and is remembered
+/// still.
+pub fn restore(root: &Root, held: &Held) -> Result<Vec<Error>, state::Error> {
+    Ok(put_back(&mut found::remembered(held)?, root, |_| true))
 }
 
 /// Each that is wanted, whatever becomes of the others; then the record, once; and only then what may fail without
 /// harm, the log. What is left.
-fn put_back(state: &mut State, root: &Root, wanted: impl Fn(&Files) -> bool) -> Vec<Error> {
+fn put_back(
+    remembered: &mut Remembered<Found>,
+    root: &Root,
+    wanted: impl Fn(&Files) -> bool,
+) -> Vec<Error> {
     let (mut back, mut left) = (Vec::new(), Vec::new());
-    for (name, found) in state.found() {
+    for (name, found) in remembered.found() {
         let files = Files::named(root, name);
         if !wanted(&files) {
             continue;
@@ -323,7 +314,7 @@ fn put_back(state: &mut State, root: &Root, wanted: impl Fn(&Files) -> bool) -> 
         }
     }
     if !back.is_empty() {
-        left.extend(state.forget(&back).err());
+        left.extend(remembered.forget(&back).err().map(Error::from));
         info!(back = back.len(), left = left.len(), "put back as found");
     }
     left

@@ -4,18 +4,19 @@
 
 mod check;
 mod frequency;
+pub mod shares;
 mod written;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use shares::Division;
+pub use shares::{Service, Shares};
 pub use weir_settings::{Error, show_duration};
 
 use crate::apply::Driver;
-use crate::cores::{self, Cores};
 use crate::frequency::{Frequency, Policy, Range};
-use crate::jobs::spec::{Batch, Spec};
 use crate::node::Node;
 use crate::pressure;
 
@@ -46,34 +47,8 @@ pub struct Config {
     pub admin: SocketAddr,
     /// Where it is remembered how the cores were found.
     pub state_directory: PathBuf,
-    /// Where the policy and its frequencies were written.
-    places: Places,
-}
-
-/// How cores are divided between a service and batch jobs.
-#[derive(Debug)]
-pub struct Shares {
-    /// Who the service is; none in a static plan without one on this node.
-    pub service: Option<Service>,
-    /// Checked against the cores that are online and the jobs.
-    pub policy: cores::Policy,
-    /// Cores that are never the service's by that policy: where jobs go when nobody governs.
-    pub jobs_alone: Cores,
-    /// In the order in which the policy takes those of one queue.
-    pub jobs: Vec<Spec>,
-    /// What they share.
-    pub batch: Batch,
-}
-
-/// Who the service is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Service {
-    /// Everything in a cgroup, by its path below the mount.
-    Cgroup(String),
-    /// The process whose number is in this file, and all that come from it.
-    PidFile(PathBuf),
-    /// The process with this number, and all that come from it.
-    Pid(i32),
+    /// Where the policy and its frequencies were written; none where there is none.
+    places: Option<Places>,
 }
 
 /// weir-control, and the host that it knows the service by.
@@ -167,7 +142,7 @@ impl Config {
     /// Refuses frequencies that a core does not have, for the kernel would take the next and say nothing; and
     /// what cannot be meant on these cores.
     pub fn fits(&self, node: &Node) -> Result<(), Error> {
-        for (frequency, place) in &self.places.frequencies {
+        for (frequency, place) in self.places.iter().flat_map(|places| &places.frequencies) {
             for core in &node.cores {
                 let Frequency::Absolute(wanted) = *frequency else {
                     continue;
@@ -189,13 +164,31 @@ impl Config {
         self.means(node)
     }
 
+    /// What is allowed and may not be what is wanted.
+    pub fn warnings(&self) -> Vec<String> {
+        let Some(shares) = &self.shares else {
+            return Vec::new();
+        };
+        let mut warnings = Vec::new();
+        let nothing_hot = self.functions.is_empty() && self.uprobes.is_empty();
+        let by_latency = matches!(shares.division, Division::LatencySlack(_));
+        if by_latency && self.tail.source == TailSource::Calls && nothing_hot {
+            let warning = "core_policy.latency_slack goes by CPU use alone unless programs tell of hot functions: tail.source is calls, and neither functions nor uprobes name any";
+            warnings.push(warning.to_owned());
+        }
+        if shares.jobs.is_empty() {
+            warnings.push("core_policy has no jobs: cores that it keeps for them idle".to_owned());
+        }
+        warnings
+    }
+
     /// Refuses parameters that cannot be meant.
     fn means(&self, node: &Node) -> Result<(), Error> {
-        let Some(policy) = &self.policy else {
+        let (Some(policy), Some(places)) = (&self.policy, &self.places) else {
             return Ok(());
         };
         policy.check(node).map_err(|wrong| {
-            let place = self.places.policy.clone();
+            let place = places.policy.clone();
             Error {
                 field: format!("{}.{}", place.field, wrong.field),
                 reason: wrong.reason,
@@ -221,16 +214,26 @@ pub fn show_range(range: &Range) -> String {
 
 /// Reads and checks the file.
 pub fn load(path: &Path) -> Result<Config, Error> {
+    let config = check::file(path, read(path)?)?;
+    // What needs no machine to be told.
+    config.means(&Node { cores: Vec::new() })?;
+    Ok(config)
+}
+
+/// Where the governor remembers, and nothing else: what a killed one has left can be put back also when a job's
+/// program is gone.
+pub fn state_directory(path: &Path) -> Result<PathBuf, Error> {
+    check::state_directory(path, &read(path)?)
+}
+
+fn read(path: &Path) -> Result<written::File, Error> {
     let contents = std::fs::read(path).map_err(|error| Error {
         file: path.to_owned(),
         line: 0,
         field: String::new(),
         reason: format!("cannot read: {error}"),
     })?;
-    let config = check::file(path, weir_settings::yaml(path, contents)?)?;
-    // What needs no machine to be told.
-    config.means(&Node { cores: Vec::new() })?;
-    Ok(config)
+    weir_settings::yaml(path, contents)
 }
 
 #[cfg(test)]

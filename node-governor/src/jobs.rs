@@ -1,7 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Batch jobs as plain data: what they are and how far they have come.
+//! Batch jobs: what they are, how far they have come, and who runs them.
+//!
+//! ```text
+//!  governor ── Runner ── starts, freezes, moves ──> the job's group
+//!                │                                    │ holds
+//!                └─ spawns ──> weir-governor keep ────┴─ starts, waits for ──> the job and all that come from it
+//!                                │
+//!                STATE/jobs/NAME ┴ lock (held while it lives), started, ended
+//! ```
+//! The keeper outlives the governor, so that a governor that is killed and started again loses no job.
 
+pub mod forget;
+pub mod keeper;
+mod record;
+pub mod runner;
 pub mod spec;
+mod stat;
 
 /// Which part of the machine suits a job best. Document 004 (*Cloud Computing Architecture*, semester project
 /// report, part 4.2) sorts its jobs by length and scaling.

@@ -29,9 +29,13 @@ pub mod plan;
 pub mod planner;
 #[deny(clippy::disallowed_methods)]
 pub mod pressure;
+pub mod restore;
 pub mod root;
 pub mod run;
 pub mod sense;
 #[deny(clippy::disallowed_methods)]
 pub mod sensed;
+pub mod state;
+pub mod timeline;
 pub mod top;
+pub mod watchdog;

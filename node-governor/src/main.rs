@@ -14,17 +14,20 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
-use tracing::{error, info};
+use tracing::{error, info, warn};
 use tracing_subscriber::EnvFilter;
 use weir_governor::admin::{self, App};
-use weir_governor::config::TailSource;
+use weir_governor::jobs::{forget, keeper};
 use weir_governor::root::Root;
 use weir_governor::run::{Governor, Running};
-use weir_governor::sense::page;
-use weir_governor::{apply, check, config, top};
+use weir_governor::sense::{measure, mesh};
+use weir_governor::watchdog::Watchdog;
+use weir_governor::{check, config, restore, state, timeline, top, watchdog};
 
 /// `EX_USAGE` of sysexits.h: what was given is wrong, and trying again does not help.
 const BAD_CONFIGURATION: u8 = 64;
+/// The watchdog is looked after so often.
+const WATCHDOG: Duration = Duration::from_secs(1);
 /// For pages that are being read.
 const DRAIN: Duration = Duration::from_secs(1);
 
@@ -73,6 +76,25 @@ enum Command {
         #[arg(long)]
         once: bool,
     },
+    /// Make a page of what happened to the service's cores and the jobs.
+    Timeline {
+        /// The folder of the jobs' logs, which has timeline.jsonl.
+        #[arg(long, value_name = "DIR")]
+        logs: PathBuf,
+        /// Write it there; otherwise to standard output.
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+    /// Wait until a governor is gone, and put back what it has left: what `run` starts beside itself.
+    #[command(hide = true)]
+    Watch {
+        /// Its process.
+        #[arg(long, value_name = "PID")]
+        governor: u32,
+        /// Where it remembers.
+        #[arg(long, value_name = "DIR")]
+        state: PathBuf,
+    },
     /// Put back what a governor has left that was killed. Changes nothing where none was.
     Restore {
         /// The governor's configuration file, which says where it remembers.
@@ -81,6 +103,25 @@ enum Command {
         /// Where it remembers, without a file.
         #[arg(long, value_name = "DIR", default_value = "/run/weir")]
         state: PathBuf,
+    },
+    /// Let batch jobs that have ended be started again, when the governor is started next; none if one of those
+    /// that are named has not ended.
+    Forget {
+        /// All that have ended, if none is named.
+        #[arg(value_name = "JOB")]
+        jobs: Vec<String>,
+        /// The governor's configuration file, which says where it remembers.
+        #[arg(long, value_name = "FILE", conflicts_with = "state")]
+        config: Option<PathBuf>,
+        /// Where it remembers, without a file.
+        #[arg(long, value_name = "DIR", default_value = "/run/weir")]
+        state: PathBuf,
+    },
+    /// Stay with a batch job until it has ended. What the governor starts.
+    #[command(hide = true)]
+    Keep {
+        /// The job's, in the state directory.
+        folder: PathBuf,
     },
 }
 
@@ -116,7 +157,36 @@ fn main() -> ExitCode {
                 ExitCode::FAILURE
             }
         },
-        Command::Restore { config, state } => restore(config.as_deref(), state, &root),
+        Command::Timeline { logs, out } => match timeline(&logs, out.as_deref()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                complain(whole(&error));
+                ExitCode::FAILURE
+            }
+        },
+        Command::Watch { governor, state } => {
+            let mut pipe = std::io::stdin().lock();
+            told(watchdog::watch(&mut pipe, governor, &root, &state))
+        }
+        Command::Restore { config, state } => match remembered(config.as_deref(), state) {
+            Ok(state) => told(restore::restore(&root, &state)),
+            Err(code) => code,
+        },
+        Command::Forget {
+            jobs,
+            config,
+            state,
+        } => match remembered(config.as_deref(), state) {
+            Ok(state) => forget(&state, &jobs),
+            Err(code) => code,
+        },
+        Command::Keep { folder } => match keeper::keep(&folder) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                complain(format_args!("{}: {error}", folder.display()));
+                ExitCode::FAILURE
+            }
+        },
     }
 }
 
@@ -173,6 +243,9 @@ fn run(path: &Path, check: bool, ports_file: Option<&Path>, root: &Root) -> Exit
             return ExitCode::from(BAD_CONFIGURATION);
         }
     };
+    for warning in config.warnings() {
+        warn!("{warning}");
+    }
     if check {
         return ExitCode::SUCCESS;
     }
@@ -221,10 +294,28 @@ async fn serve(
         .with_context(|| format!("admin.listen: {}", config.admin))?;
     let admin = listener.local_addr()?;
     let (functions, settings) = (config.functions.clone(), config.tail.clone());
-    let governor = Governor::start(config, root)?;
-    let app = App::new(governor.book(), functions);
-    if let TailSource::Page(page) = settings.source.clone() {
-        tokio::spawn(page::measure(page, settings, governor.measured()));
+    let logs = config
+        .shares
+        .as_ref()
+        .map(|shares| shares.batch.logs.clone());
+    let mesh = config.mesh.clone();
+    if let Some(mesh) = &mesh {
+        // What its files say is known only now; nothing has been changed.
+        mesh::endpoint(mesh).map_err(|error| anyhow::anyhow!("mesh: {error}"))?;
+    }
+    // Before anything is taken, so that there is no moment in which a kill leaves it so.
+    let mut watchdog = Watchdog::start(root, &config.state_directory).context("the watchdog")?;
+    let governor = match Governor::start(config, root) {
+        Ok(governor) => governor,
+        Err(error) => {
+            watchdog.end();
+            return Err(error);
+        }
+    };
+    let app = App::new(governor.book(), functions).with_timeline(logs);
+    tokio::spawn(measure(settings, governor.measured()));
+    if let Some(mesh) = mesh {
+        tokio::spawn(mesh::connect(mesh, governor.link()));
     }
     let ended = CancellationToken::new();
     let running = Running::start(governor, {
@@ -237,12 +328,20 @@ async fn serve(
     if let Some(path) = ports_file {
         write_ports(path, &serde_json::json!({ "admin": admin }).to_string())?;
     }
+    let watching = async {
+        loop {
+            tokio::time::sleep(WATCHDOG).await;
+            watchdog.look();
+        }
+    };
     tokio::select! {
         signal = asked => info!(signal, "shutting down"),
         () = ended.cancelled() => {}
+        () = watching => {}
     }
     // First the cores: nobody who asks for pages can hold that up.
     let stopped = running.stop();
+    watchdog.end();
     admin_ended.cancel();
     // Whoever still reads a page is cut off.
     let _ = tokio::time::timeout(DRAIN, pages).await;
@@ -254,17 +353,35 @@ async fn top(admin: SocketAddr, once: bool) -> anyhow::Result<()> {
     top::show(admin, once).await
 }
 
-fn restore(config: Option<&Path>, mut state: PathBuf, root: &Root) -> ExitCode {
-    if let Some(path) = config {
-        match config::load(path) {
-            Ok(config) => state = config.state_directory,
-            Err(error) => {
-                complain(error);
-                return ExitCode::from(BAD_CONFIGURATION);
+/// Where the governor remembers, by its file if there is one.
+fn remembered(config: Option<&Path>, state: PathBuf) -> Result<PathBuf, ExitCode> {
+    let Some(path) = config else {
+        return Ok(state);
+    };
+    config::state_directory(path).map_err(|error| {
+        complain(error);
+        ExitCode::from(BAD_CONFIGURATION)
+    })
+}
+
+fn forget(state: &Path, jobs: &[String]) -> ExitCode {
+    match forget::forget(state, jobs) {
+        Ok(forgotten) => {
+            for name in forgotten {
+                // Nothing can be done if standard output is closed.
+                let _ = writeln!(std::io::stdout(), "{name}");
             }
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            complain(error);
+            ExitCode::FAILURE
         }
     }
-    match apply::restore(root, &state) {
+}
+
+fn told(left: Result<Vec<String>, state::Error>) -> ExitCode {
+    match left {
         Ok(left) if left.is_empty() => ExitCode::SUCCESS,
         Ok(left) => {
             for error in left {
@@ -276,6 +393,14 @@ fn restore(config: Option<&Path>, mut state: PathBuf, root: &Root) -> ExitCode {
             error!(%error, "nothing was put back");
             ExitCode::FAILURE
         }
+    }
+}
+
+fn timeline(logs: &Path, out: Option<&Path>) -> anyhow::Result<()> {
+    let page = timeline::page::html(logs)?;
+    match out {
+        Some(path) => std::fs::write(path, page).with_context(|| path.display().to_string()),
+        None => Ok(std::io::stdout().write_all(page.as_bytes())?),
     }
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The book as Prometheus reads it. Units are seconds, hertz and joules, as node_exporter's.
 
+mod shares;
+
 use std::fmt;
 
 use prometheus_client::collector::Collector;
@@ -71,6 +73,10 @@ impl Family<'_, '_> {
         self.write(name, help, MetricType::Gauge, series)
     }
 
+    fn gauge(&mut self, name: &str, help: &str, value: Option<f64>) -> fmt::Result {
+        self.gauges(name, help, value.map(|value| (Vec::new(), value)))
+    }
+
     fn counter(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
         self.counters(name, help, [(Vec::new(), value as f64)])
     }
@@ -99,6 +105,9 @@ impl Collector for Page {
         cores(&mut family, &book)?;
         events(&mut family, &book)?;
         loops(&mut family, &book)?;
+        if let Some(book) = &book.shares {
+            shares::write(&mut family, book)?;
+        }
         let joules = book.zones.iter().map(|zone| {
             let (name, index) = zone.name.rsplit_once('-').unwrap_or((&zone.name, "0"));
             let labels = vec![
@@ -186,8 +195,8 @@ fn events(family: &mut Family<'_, '_>, book: &Book) -> fmt::Result {
     let counts = &book.events;
     family.counter("events", "Events of hot functions read", counts.events)?;
     family.counter("events_lost", "Events that were overwritten", counts.lost)?;
-    let lanes = [(Vec::new(), f64::from(counts.lanes))];
-    family.gauges("lanes", "Lanes with an owner", lanes)?;
+    let lanes = Some(f64::from(counts.lanes));
+    family.gauge("lanes", "Lanes with an owner", lanes)?;
     family.counter(
         "lanes_freed",
         "Lanes taken back from dead threads",
@@ -225,11 +234,10 @@ fn loops(family: &mut Family<'_, '_>, book: &Book) -> fmt::Result {
         "Decisions that began more than a tenth of the time between two too late",
         book.late,
     )?;
-    family.gauges(
+    family.gauge(
         "tail_seconds",
         "The service's latency as it is measured; none while nothing is",
-        book.tail
-            .map(|tail| (Vec::new(), tail.latency.as_secs_f64())),
+        book.tail.map(|tail| tail.latency.as_secs_f64()),
     )
 }
 

@@ -4,6 +4,8 @@
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use crate::cores::Cores;
+
 /// Where `sys` and `proc` are.
 #[derive(Clone, Debug)]
 pub struct Root(PathBuf);
@@ -17,6 +19,17 @@ impl Root {
     /// A file under it; `name` has no slash in front.
     pub fn path(&self, name: impl AsRef<Path>) -> PathBuf {
         self.0.join(name)
+    }
+
+    /// The machine's cores that are online.
+    pub fn online(&self) -> io::Result<Cores> {
+        let path = self.path("sys/devices/system/cpu/online");
+        let named = |error| io::Error::other(format!("{}: {error}", path.display()));
+        let text = line(&path).map_err(named)?;
+        let list = core_list(&text).filter(|list| !list.is_empty());
+        let list =
+            list.ok_or_else(|| named(io::Error::other(format!("{text:?} names no cores"))))?;
+        Ok(list.into_iter().collect())
     }
 }
 
@@ -56,6 +69,20 @@ pub(crate) fn core_list(text: &str) -> Option<Vec<u32>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cores_that_are_online_are_found_and_none_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let cpu = folder.path().join("sys/devices/system/cpu");
+        std::fs::create_dir_all(&cpu).unwrap();
+        let root = Root::new(folder.path());
+        let error = root.online().unwrap_err().to_string();
+        assert!(error.contains("cpu/online: No such file"), "{error}");
+        std::fs::write(cpu.join("online"), "0-1,3\n").unwrap();
+        assert_eq!(root.online().unwrap(), Cores::from([0, 1, 3]));
+        std::fs::write(cpu.join("online"), "\n").unwrap();
+        assert!(root.online().is_err());
+    }
 
     #[test]
     fn lists_of_cores_are_read_as_the_kernel_writes_them() {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a governor's cores do, in the terminal: one screen of at least 80 by 24, drawn again every second.
 
+mod shares;
+
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -14,6 +16,8 @@ use crate::get::get;
 const EVERY: Duration = Duration::from_secs(1);
 /// Of a terminal that does not say.
 const LINES: usize = 24;
+/// Cores keep so many lines beside jobs.
+const CORES: usize = 5;
 /// To the top, and from there on nothing but what is written now.
 const CLEAR: &str = "\x1b[H\x1b[J";
 
@@ -64,21 +68,35 @@ fn table(view: &View, lines: usize) -> String {
             zone.name, zone.joules
         );
     }
-    let _ = writeln!(
-        text,
-        "{:>5} {:>6} {:>4} {:>5} {:>9}  {:<45}",
-        "core", "MHz", "rung", "busy", "changes", "hot"
+    if let Some(view_of_shares) = &view.shares {
+        // Cores have at least a line each of the first few, or one that says how many there are.
+        let cores = view.cores.len().min(CORES) + usize::from(!view.cores.is_empty());
+        let room = lines.saturating_sub(text.lines().count() + cores);
+        text += &shares::table(view_of_shares, view.tail_ms, room);
+    }
+    if !view.cores.is_empty() {
+        let room = lines.saturating_sub(text.lines().count());
+        text += &cores(&view.cores, room);
+    }
+    text
+}
+
+fn cores(all: &[CoreView], lines: usize) -> String {
+    let mut text = format!(
+        "{:>5} {:>6} {:>4} {:>5} {:>9}  hot\n",
+        "core", "MHz", "rung", "busy", "changes"
     );
-    let room = lines.saturating_sub(text.lines().count());
-    let (shown, more) = match view.cores.len() {
+    let room = lines.saturating_sub(1);
+    let (shown, more) = match all.len() {
         all if all <= room => (all, 0),
         all => (room.saturating_sub(1), all - room.saturating_sub(1)),
     };
     // Those that do something first.
-    let mut cores: Vec<&CoreView> = view.cores.iter().collect();
+    let mut cores: Vec<&CoreView> = all.iter().collect();
     if more > 0 {
         cores.sort_by_key(|core| (std::cmp::Reverse(core.rung), core.core));
     }
+    // Into a string nothing fails.
     for core in cores.iter().take(shown) {
         let _ = writeln!(text, "{}", row(core).trim_end());
     }
@@ -138,6 +156,7 @@ mod tests {
             lies: 0,
             tail_ms: Some(12.34),
             zones: Vec::new(),
+            shares: None,
         }
     }
 
@@ -156,5 +175,42 @@ mod tests {
         );
         assert!(text.contains("+45 more"), "{text}");
         assert_eq!(table(&view(64), usize::MAX).lines().count(), 3 + 64);
+    }
+    #[test]
+    fn the_service_and_seven_jobs_fit_beside_cores_and_alone() {
+        for cores in [0, 4, 64] {
+            let view = View {
+                shares: Some(shares::tests::view(7)),
+                ..view(cores)
+            };
+            let text = table(&view, 23);
+            assert!(text.lines().count() <= 23, "{text}");
+            assert!(
+                text.lines().all(|line| line.chars().count() <= 80),
+                "{text}"
+            );
+            assert_eq!(text.matches("a-job-with").count(), 7, "{text}");
+            assert_eq!(text.contains("MHz"), cores > 0, "{text}");
+            let shown = text.matches(" 2600 ").count();
+            assert!(shown >= cores.min(4) as usize, "{text}");
+        }
+    }
+
+    #[test]
+    fn many_jobs_leave_room_for_cores() {
+        let view = View {
+            shares: Some(shares::tests::view(70)),
+            ..view(64)
+        };
+        let text = table(&view, 23);
+        assert_eq!(text.lines().count(), 23, "{text}");
+        assert!(
+            text.contains("+60 more\n") && text.contains("+60 more"),
+            "{text}"
+        );
+        assert_eq!(
+            table(&view, usize::MAX).lines().count(),
+            2 + 5 + 70 + 1 + 64
+        );
     }
 }

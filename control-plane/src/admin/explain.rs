@@ -168,6 +168,8 @@ pub struct Row {
     pub load_stale: bool,
     pub admission_level: u16,
     pub admits: bool,
+    /// 0 where unknown.
+    pub capacity_millicores: u32,
 }
 
 /// Decides.
@@ -290,5 +292,6 @@ fn row(cluster: &Cluster, table: &Table, index: u32, request: &Request) -> Optio
         admission_level: level.map_or(0, |level| level.ranks()),
         admits: host.state == HostState::Up
             && level.is_some_and(|level| level.admits(request.rank)),
+        capacity_millicores: host.capacity_millicores,
     })
 }

@@ -5,11 +5,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::Instant;
 use weir_policy::{HostId, HostState, Level, Overload, Selection};
 
 use super::costs::Costs;
 use super::holdings::Holdings;
 use super::host::{Host, Observed};
+use super::node::Row;
 use crate::config::{self, Control};
 use crate::levels::steady::ClusterLevel;
 use crate::levels::{Counts, Step};
@@ -265,6 +267,40 @@ impl Cluster {
                 .step(&offered, host.observed.as_ref(), now, &step);
             self.changed |= host.level.get(config.dagor.control) != before;
         }
+    }
+
+    /// What governors said longer ago than `limit` counts no more.
+    pub fn forget_nodes(&mut self, now: Duration, limit: Duration) {
+        for host in self.hosts.values_mut() {
+            let configured = host.config.capacity_millicores;
+            self.changed |= host.node.forget(configured, now, limit);
+        }
+    }
+
+    /// What the governor of its node is told of a host. `origin` is where the state's clock began.
+    pub fn row_of(&self, host: &Host, now: Duration, origin: Instant) -> Row {
+        let observed = host.observed.as_ref();
+        // It may be older than the other figures.
+        let told = observed.filter(|observed| {
+            now.saturating_sub(observed.delay_at) <= self.config.policy.stale_after
+        });
+        Row {
+            level: self.level_of(host, now),
+            delay: told.and_then(|observed| observed.figures.queuing_delay),
+            observed: observed.map(|observed| origin + observed.at),
+        }
+    }
+
+    /// The table is built and on its way: governors are told what it says of their hosts.
+    pub fn was_built(&mut self, now: Duration, origin: Instant) {
+        (self.changed, self.built) = (false, Some(now));
+        let mut hosts = std::mem::take(&mut self.hosts);
+        for host in hosts.values_mut() {
+            let row = host.node.is_watched();
+            let row = row.then(|| self.row_of(host, now, origin));
+            host.node.tell(host.capacity_millicores(), row);
+        }
+        self.hosts = hosts;
     }
 
     /// Whether the table is to be built: something changed, or its ages are about to mislead.

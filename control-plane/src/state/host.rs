@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use weir_policy::HostId;
 
+use super::node::Node;
 use crate::config;
 use crate::levels::HostLevel;
 use crate::sources::scrape::Figures;
@@ -65,6 +66,8 @@ pub struct Host {
     pub polls: BTreeMap<Source, Polls>,
     /// Its admission level.
     pub level: HostLevel,
+    /// What the governor of its node says and is told.
+    pub node: Node,
 }
 
 impl Host {
@@ -78,6 +81,7 @@ impl Host {
             observed: None,
             polls: BTreeMap::new(),
             level: HostLevel::new(dagor),
+            node: Node::default(),
         }
     }
 
@@ -123,6 +127,11 @@ impl Host {
     /// Whether it refuses connections.
     pub fn is_dead(&self) -> bool {
         self.polls.values().any(|polls| polls.refused >= REFUSALS)
+    }
+
+    /// Thousandths of a core: what its node says, else what is configured; 0 where unknown.
+    pub fn capacity_millicores(&self) -> u32 {
+        self.node.capacity(self.config.capacity_millicores)
     }
 
     /// The age of its figures.

@@ -694,3 +694,58 @@ fn a_caching_plan_is_pushed_as_cache_contents_and_what_was_sent_does_not_change_
     script.fold(Update::Configured(config));
     assert_eq!(keys(&mut script), 0, "a plan that is gone is not believed");
 }
+
+#[test]
+fn what_a_node_has_is_pushed_at_once_where_it_is_worth_a_table_else_with_the_next() {
+    let mut script = Script::new(1, "");
+    let says = |script: &mut Script, millicores| {
+        let (cluster, host) = ("c".into(), "127.0.0.1:1".into());
+        script.fold(Update::Capacity {
+            cluster,
+            host,
+            millicores,
+        });
+    };
+    let capacity = |script: &mut Script| script.table().hosts()[0].capacity_millicores;
+    says(&mut script, 2000);
+    assert_eq!(capacity(&mut script), 2000);
+    says(&mut script, 1950);
+    assert_eq!(capacity(&mut script), 2000);
+    script.scraped(1, Ok(figures(1, 0, 0)));
+    assert_eq!(capacity(&mut script), 1950, "with the next");
+    script.pass(60_000);
+    assert_eq!(capacity(&mut script), 1950);
+    script.pass(1);
+    assert_eq!(capacity(&mut script), 0, "as configured");
+}
+
+#[test]
+fn a_delay_that_is_older_than_the_other_figures_is_told_no_longer_than_they_count() {
+    let mut script = Script::new(1, "");
+    script.pass(1000).scraped(1, Ok(figures(3, 2, 5)));
+    let (rows, mut watch) = oneshot::channel();
+    let (cluster, host) = ("c".to_owned(), "127.0.0.1:1".to_owned());
+    script.fold(Update::Watched {
+        cluster,
+        host,
+        rows,
+    });
+    let mut rows = watch.try_recv().unwrap().unwrap();
+    let delay = Some(Duration::from_millis(5));
+    assert_eq!(rows.borrow_and_update().delay, delay);
+    // An answer that says nothing of the delay.
+    let reported = |script: &mut Script| {
+        let load = v1::Load {
+            in_progress: 1,
+            ..Default::default()
+        };
+        script.fold(report(0, None, Some(load))).publish();
+    };
+    script.pass(5000);
+    reported(&mut script);
+    let row = *rows.borrow_and_update();
+    assert_eq!((row.delay, row.observed), (delay, Some(script.now)));
+    script.pass(1);
+    reported(&mut script);
+    assert_eq!(rows.borrow_and_update().delay, None);
+}

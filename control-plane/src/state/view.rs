@@ -59,6 +59,10 @@ pub struct HostView {
     pub from: Option<&'static str>,
     pub admission_level: u16,
     pub capacity_millicores: u32,
+    /// `node` or `configuration`.
+    pub capacity_from: &'static str,
+    /// Where it is the node's.
+    pub capacity_age_ms: Option<u64>,
     pub preempt_at_unix_ms: u64,
     pub known_keys: usize,
     pub sources: BTreeMap<&'static str, SourceView>,
@@ -174,7 +178,7 @@ fn host_view(host: &Host, cluster: &Cluster, suspects_itself: bool, now: Duratio
         .as_ref()
         .map(|observed| observed.figures.clone())
         .unwrap_or_default();
-    let age = host.age(now);
+    let (age, said) = (host.age(now), host.node.said());
     let sources = host.polls.iter().map(|(source, polls)| {
         let view = SourceView {
             last_success_ms_ago: polls.succeeded.map(|at| ms(at, now)),
@@ -201,7 +205,9 @@ fn host_view(host: &Host, cluster: &Cluster, suspects_itself: bool, now: Duratio
             }
         }),
         admission_level: cluster.level_of(host, now).ranks(),
-        capacity_millicores: host.config.capacity_millicores,
+        capacity_millicores: host.capacity_millicores(),
+        capacity_from: said.map_or("configuration", |_| "node"),
+        capacity_age_ms: said.map(|(_, at)| ms(at, now)),
         preempt_at_unix_ms: host.config.preempt_at_unix_ms,
         known_keys: cluster.holdings.known_keys(host.id),
         sources: sources.collect(),

@@ -14,9 +14,9 @@ use tracing::{debug, info, warn};
 
 use super::codec::Response;
 use super::metrics::{OfType, XdsMetrics};
-use super::proxies::{Claim, Proxies};
 use super::session::Session;
 use super::subscription::Verdict;
+use crate::newest::{Claim, Newest};
 use crate::snapshot::{ClientEvent, Feed, StreamId};
 
 /// A stream that says nothing is not worth a task.
@@ -36,7 +36,7 @@ pub(super) type Outbound = mpsc::Sender<Result<Response, Status>>;
 pub(super) struct Shared {
     pub(super) feed: Feed,
     pub(super) metrics: XdsMetrics,
-    pub(super) proxies: Proxies,
+    pub(super) proxies: Newest<Arc<str>>,
     pub(super) shutdown: CancellationToken,
 }
 
@@ -119,7 +119,7 @@ struct Connection<'a> {
     /// Cancelled when a newer stream of the same proxy has come, or at shutdown.
     over: CancellationToken,
     /// The filter's: its place among the proxies.
-    _claim: Option<Claim>,
+    _claim: Option<Claim<Arc<str>>>,
 }
 
 impl<'a> Connection<'a> {
@@ -133,7 +133,12 @@ impl<'a> Connection<'a> {
         let over = shared.shutdown.child_token();
         let claim = session
             .weir
-            .then(|| shared.proxies.claim(proxy.clone(), stream, over.clone()));
+            .then(|| {
+                shared
+                    .proxies
+                    .claim(proxy.clone(), over.clone(), usize::MAX)
+            })
+            .flatten();
         info!(%proxy, stream = stream.0, ?peer, weir = session.weir, "stream opened");
         let connection = Self {
             shared,

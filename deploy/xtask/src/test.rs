@@ -15,7 +15,7 @@ use clap::ValueEnum;
 use crate::probe::{self, Checked};
 use crate::test::suite::Counts;
 use crate::test::summary::{Outcome, Summary};
-use crate::tools::{EVENTS_AGENT, SEARCH_NODE};
+use crate::tools::{BATCH, EVENTS_AGENT, MEMCACHED, SEARCH_NODE};
 use crate::workspace::Workspace;
 use crate::{build_filter, demo, sizes, tools};
 use weir_stage::command::Run;
@@ -64,8 +64,8 @@ struct SetUp {
     filter: PathBuf,
     /// What a guest with a real cpufreq is made of, where it can be had.
     guest: Option<PathBuf>,
-    /// The program, where it can be had.
-    memcached: Option<PathBuf>,
+    /// memcached and the batch jobs beside it by name, those that can be had.
+    programs: Vec<(&'static str, PathBuf)>,
     /// Where Maven could build them; tests that need them say so.
     java: Option<Java>,
 }
@@ -185,19 +185,21 @@ fn set_up_and_test(workspace: &Workspace, args: &Args, summary: &mut Summary) ->
             }
         })
     });
-    let mut memcached = None;
-    summary.run("memcached", || {
-        Ok(match tools::memcached(workspace) {
-            Ok(program) => {
-                memcached = Some(program);
-                Outcome::Passed
-            }
-            Err(error) => {
-                println!("ITS LOAD CLIENT IS NOT TESTED ON A REAL MEMCACHED: {error:#}");
-                Outcome::Skipped("no memcached can be had: its load client meets only a fake")
-            }
-        })
-    });
+    let mut programs = Vec::new();
+    for name in [MEMCACHED].into_iter().chain(BATCH) {
+        summary.run(name, || {
+            Ok(match tools::program(workspace, name) {
+                Ok(program) => {
+                    programs.push((name, program));
+                    Outcome::Passed
+                }
+                Err(error) => {
+                    println!("THE TESTS THAT RUN {name} ARE SKIPPED: {error:#}");
+                    Outcome::Skipped("it cannot be had: no test meets the real program")
+                }
+            })
+        });
+    }
     let mut filter = None;
     summary.run("build-filter", || {
         filter = Some(build_filter::run(workspace)?);
@@ -227,7 +229,7 @@ fn set_up_and_test(workspace: &Workspace, args: &Args, summary: &mut Summary) ->
             envoy,
             filter,
             guest,
-            memcached,
+            programs,
             java,
         };
         suite::run(workspace, args, &set_up, &mut counts)?;

@@ -26,7 +26,9 @@ use crate::workspace::Workspace;
 /// The tool that holds what a guest is made of.
 const GUEST: &str = "guest";
 /// The service that the governor divides cores for.
-const MEMCACHED: &str = "memcached";
+pub(crate) const MEMCACHED: &str = "memcached";
+/// What runs beside it.
+pub(crate) const BATCH: [&str; 3] = ["stress-ng", "x264", "zstd"];
 
 /// The Java agent that tells the governor of hot methods.
 pub(crate) const EVENTS_AGENT: &str = "weir-events-agent";
@@ -59,15 +61,17 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
             "tools: guest: NOT INSTALLED, so `cargo xtask test` will skip its tests: {error:#}"
         );
     }
-    if let Err(error) = memcached(workspace) {
-        println!(
-            "tools: memcached: NOT INSTALLED, so `cargo xtask test` will skip its tests: {error:#}"
-        );
+    for name in [MEMCACHED].into_iter().chain(BATCH) {
+        if let Err(error) = program(workspace, name) {
+            println!(
+                "tools: {name}: NOT INSTALLED, so `cargo xtask test` will skip its tests: {error:#}"
+            );
+        }
     }
     // Those of Debian were all asked for above; named, they must be there.
     args.build.iter().try_for_each(|name| match &**name {
         GUEST => guest(workspace).map(drop),
-        MEMCACHED => memcached(workspace).map(drop),
+        name if name == MEMCACHED || BATCH.contains(&name) => program(workspace, name).map(drop),
         name => build(workspace, name).map(drop),
     })
 }
@@ -91,7 +95,7 @@ pub(crate) fn install(workspace: &Workspace) -> Result<Tools> {
             }
             // They take minutes, and few commands need them.
             Kind::Go(_) | Kind::Maven(_) => {}
-            // `guest` and `memcached` do it: they cannot be had everywhere.
+            // `guest` and `program` do it: they cannot be had everywhere.
             Kind::Debian(_) => {}
         }
     }
@@ -134,30 +138,33 @@ pub(crate) fn guest(workspace: &Workspace) -> Result<PathBuf> {
     fetch(workspace, GUEST)
 }
 
-/// Finds a memcached, or fetches it; returns the program.
-pub(crate) fn memcached(workspace: &Workspace) -> Result<PathBuf> {
-    if let Some(own) = env::var_os("WEIR_MEMCACHED").map(PathBuf::from) {
+/// Finds a program that is a Debian package of its own name, or fetches it.
+pub(crate) fn program(workspace: &Workspace, name: &str) -> Result<PathBuf> {
+    let variable = variable(name);
+    if let Some(own) = env::var_os(&variable).map(PathBuf::from) {
         ensure!(
             own.is_absolute() && own.is_file(),
-            "WEIR_MEMCACHED is {}, which is not the absolute path of a file",
+            "{variable} is {}, which is not the absolute path of a file",
             own.display()
         );
         return Ok(own);
     }
     let path = env::var_os("PATH").unwrap_or_default();
     let on_the_machine = env::split_paths(&path)
-        .map(|folder| folder.join(MEMCACHED))
+        .map(|folder| folder.join(name))
         .find(|file| file.is_absolute() && file.is_file());
     if let Some(program) = on_the_machine {
-        println!(
-            "tools: memcached: using the machine's, {}",
-            program.display()
-        );
+        println!("tools: {name}: using the machine's, {}", program.display());
         return Ok(program);
     }
-    let program = fetch(workspace, MEMCACHED)?.join("usr/bin/memcached");
+    let program = fetch(workspace, name)?.join("usr/bin").join(name);
     ensure!(program.is_file(), "there is no {}", program.display());
     Ok(program)
+}
+
+/// What names such a program to use, and tells tests where it is: `WEIR_STRESS_NG`.
+pub(crate) fn variable(program: &str) -> String {
+    format!("WEIR_{}", program.to_uppercase().replace('-', "_"))
 }
 
 /// Fetches Debian's packages of a tool, unless they are there; returns their folder.

@@ -9,6 +9,7 @@ mod way;
 
 use std::iter::Peekable;
 use std::num::NonZeroU64;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
@@ -21,6 +22,7 @@ use crate::drive::open::Open;
 pub use crate::drive::way::Way;
 use crate::interval::Interval;
 use crate::keys::Keys;
+use crate::page::Seen;
 use crate::schedule::{Arrival, Steps};
 use crate::target::Target;
 
@@ -43,6 +45,7 @@ pub struct Load<'a> {
     in_flight: u64,
     broken: Option<Broken>,
     start: Instant,
+    seen: Arc<Seen>,
 }
 
 impl<'a> Load<'a> {
@@ -70,7 +73,14 @@ impl<'a> Load<'a> {
             in_flight: 0,
             broken: None,
             start: Instant::now(),
+            seen: Arc::default(),
         })
+    }
+
+    /// What has been seen until now, also while it runs.
+    #[must_use]
+    pub fn seen(&self) -> Arc<Seen> {
+        self.seen.clone()
     }
 
     /// Runs the whole load; tells of each interval when all its answers are in, in order.
@@ -132,6 +142,7 @@ impl<'a> Load<'a> {
     fn send(&mut self, arrival: Arrival, now: u64) {
         let interval = self.open.of(arrival);
         if self.in_flight >= u64::from(self.way.in_flight) {
+            self.seen.failed();
             return interval.dropped(self.in_flight);
         }
         let turns = self.connections.len();
@@ -141,6 +152,7 @@ impl<'a> Load<'a> {
         let Some((index, connection)) =
             next.and_then(|index| Some((index, self.connections[index].as_mut()?)))
         else {
+            self.seen.failed();
             return interval.dropped(self.in_flight);
         };
         self.turn = index + 1;
@@ -170,7 +182,7 @@ impl<'a> Load<'a> {
             let Some(connection) = &mut self.connections[index] else {
                 continue;
             };
-            let (open, in_flight) = (&mut self.open, &mut self.in_flight);
+            let (open, in_flight, seen) = (&mut self.open, &mut self.in_flight, &self.seen);
             let received = connection.receive(self.keys, &mut |arrival, outcome| {
                 *in_flight -= 1;
                 let interval = open.of(arrival);
@@ -178,8 +190,12 @@ impl<'a> Load<'a> {
                     Outcome::Answered { misses } => {
                         let took = nanos(start.elapsed()).saturating_sub(arrival.at_ns);
                         interval.answered(took, misses);
+                        seen.answered(took);
                     }
-                    Outcome::Failed => interval.failed(),
+                    Outcome::Failed => {
+                        interval.failed();
+                        seen.failed();
+                    }
                 }
             });
             if let Err(broken) = received {
@@ -228,6 +244,7 @@ impl<'a> Load<'a> {
         for arrival in connection.lost() {
             self.in_flight -= 1;
             self.open.of(arrival).failed();
+            self.seen.failed();
         }
         self.broken = Some(broken);
     }

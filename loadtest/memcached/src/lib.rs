@@ -4,7 +4,7 @@
 //! ```text
 //! Steps ──> Arrivals (when) ─┐                            ┌─> Interval ──> Figures ──> table, JSON lines
 //! seed ───> keys (what) ─────┴─> Load ───> Connection ────┘     (each answer counts where it was due)
-//!                                 ^ one thread, poll(2)  └──> memcached
+//!                                 ^ one thread, poll(2)  └──> memcached  └─> page of metrics
 //! ```
 //!
 //! Open loop: a request is due when the schedule says so, whatever became of those before it, and
@@ -15,6 +15,7 @@ mod connection;
 pub mod drive;
 pub mod interval;
 pub mod keys;
+pub mod page;
 pub mod preload;
 pub mod schedule;
 pub mod server;

@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -11,6 +12,7 @@ use clap::Parser;
 use serde::Serialize;
 use weir_memcached_load::drive::{Load, Way};
 use weir_memcached_load::keys::Keys;
+use weir_memcached_load::page;
 use weir_memcached_load::preload::preload;
 use weir_memcached_load::schedule::Steps;
 use weir_memcached_load::table;
@@ -83,6 +85,9 @@ struct Args {
     /// Also write each interval, and at the end the run, as a line of JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// While it runs, show latencies as a Prometheus histogram on this address of loopback
+    #[arg(long, value_name = "IP:PORT")]
+    metrics: Option<SocketAddr>,
 }
 
 #[derive(Serialize)]
@@ -123,6 +128,13 @@ fn main() -> Result<()> {
         None => Ok(()),
     };
     let load = Load::connect(target, &steps, &keys, way)?;
+    if let Some(address) = args.metrics {
+        let bound = page::serve(address, load.seen())?;
+        println!(
+            "latencies are on http://{bound}/metrics as {}",
+            page::METRIC
+        );
+    }
     line(&Line::Started {
         unix_ms: SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis(),
         seed: args.seed,

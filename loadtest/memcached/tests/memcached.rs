@@ -4,6 +4,7 @@
 //! Where none can be had (`WEIR_MEMCACHED` is not set) the tests are reported as ignored.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Command, ExitCode, Output};
 
 use anyhow::{Context, Result, ensure};
@@ -34,6 +35,10 @@ const SCENARIOS: &[Scenario] = &[
     (
         "values_of_a_megabyte_come_in_parts_and_are_right",
         values_of_a_megabyte_come_in_parts_and_are_right,
+    ),
+    (
+        "latencies_are_shown_while_the_load_runs",
+        latencies_are_shown_while_the_load_runs,
     ),
 ];
 
@@ -258,4 +263,44 @@ fn values_of_a_megabyte_come_in_parts_and_are_right(stage: &Stage) -> Result<()>
     ensure!(total["answered"] == total["due"], "{total}");
     ensure!(count(total, "misses")? == 0, "{total}");
     Ok(())
+}
+
+fn latencies_are_shown_while_the_load_runs(stage: &Stage) -> Result<()> {
+    let mut load = stage
+        .command(&["--qps=500", "--duration=10m", "--metrics=127.0.0.1:0"])
+        .stdout(std::process::Stdio::piped())
+        .spawn()?;
+    let shown = watch_page(&mut load);
+    load.kill()?;
+    load.wait()?;
+    shown
+}
+
+/// Waits until the page that the load names counts answers.
+fn watch_page(load: &mut std::process::Child) -> Result<()> {
+    let stdout = load.stdout.take().context("its output is read")?;
+    let mut said = BufReader::new(stdout).lines();
+    let url = said.find_map(|line| {
+        let line = line.ok()?;
+        let (_, rest) = line.split_once("http://")?;
+        Some(rest.split_once('/')?.0.to_owned())
+    });
+    let address = url.context("it does not say where")?;
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    loop {
+        let mut stream = std::net::TcpStream::connect(&address)?;
+        stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n")?;
+        let mut page = String::new();
+        stream.read_to_string(&mut page)?;
+        let count = page.lines().find_map(|line| {
+            line.strip_prefix("weir_memcached_latency_seconds_count ")?
+                .parse::<u64>()
+                .ok()
+        });
+        if count.with_context(|| format!("no count in {page}"))? > 10 {
+            return Ok(());
+        }
+        ensure!(std::time::Instant::now() < deadline, "{page}");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
 }

@@ -36,7 +36,7 @@ pub struct Params {
     pub reserved: Cores,
     /// The service's or a job's.
     pub small: Cores,
-    /// A job's.
+    /// A job's. None on a machine of two cores: then all jobs take turns in the small block.
     pub large: Cores,
     /// Goes from small to large above this use of the reserved block, in cores.
     pub large_above: f64,
@@ -65,8 +65,8 @@ impl Default for Params {
 
 impl Params {
     /// # Errors
-    /// A block is empty, has cores that the machine does not have or that another block has, or a limit is one
-    /// that can never be passed; or a job is there twice or has no threads.
+    /// A block is empty and not the large one, a block has cores that the machine does not have or that another
+    /// block has, or a limit is one that can never be passed; or a job is there twice or has no threads.
     pub fn check(&self, machine: &Cores, jobs: &[Job]) -> Result<(), Refused> {
         check_jobs(jobs)?;
         let blocks = [
@@ -75,7 +75,9 @@ impl Params {
             ("large", &self.large),
         ];
         for (index, (field, block)) in blocks.into_iter().enumerate() {
-            check_cores(field, block, machine)?;
+            if field != "large" || !block.is_empty() {
+                check_cores(field, block, machine)?;
+            }
             for (other, cores) in &blocks[..index] {
                 let shared = block.shared(cores);
                 if !shared.is_empty() {
@@ -127,7 +129,7 @@ impl Blocks {
 
     pub(super) fn plan(&mut self, seen: &Seen) -> CorePlan {
         let mut reason = self.resize(seen);
-        self.places.fill(&self.jobs, seen);
+        self.places.fill(&self.jobs, seen, &self.params.large);
         self.bound |= self.places.small.is_none();
         if self.bound && !seen.pressed {
             reason = Reason::NoJobs;

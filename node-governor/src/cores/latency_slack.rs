@@ -28,7 +28,7 @@ pub struct Params {
     pub least: Cores,
     /// The service's or jobs'; the service has them from the lowest number on.
     pub elastic: Cores,
-    /// Jobs', always.
+    /// Jobs', always. None on a machine of two cores: then all jobs take turns on what the service leaves.
     pub batch: Cores,
     /// The 95th percentile shall stay below this.
     pub target: Duration,
@@ -71,8 +71,8 @@ impl Default for Params {
 
 impl Params {
     /// # Errors
-    /// A set of cores is empty, has cores that the machine does not have or that another set has, the target is
-    /// nothing, or the shares of slack are not above 0, at most 1 and in this order; or a job is there twice or
+    /// A set of cores is empty and not `batch`, has cores that the machine does not have or that another set has,
+    /// the target is nothing, or the shares of slack are not above 0, at most 1 and in this order; or a job is there twice or
     /// has no threads.
     pub fn check(&self, machine: &Cores, jobs: &[Job]) -> Result<(), Refused> {
         check_jobs(jobs)?;
@@ -82,7 +82,9 @@ impl Params {
             ("batch", &self.batch),
         ];
         for (index, (field, set)) in sets.into_iter().enumerate() {
-            check_cores(field, set, machine)?;
+            if field != "batch" || !set.is_empty() {
+                check_cores(field, set, machine)?;
+            }
             for (other, cores) in &sets[..index] {
                 let shared = set.shared(cores);
                 if !shared.is_empty() {
@@ -178,9 +180,14 @@ impl LatencySlack {
         })
     }
 
+    /// See [`Params::target`].
+    pub(super) fn target(&self) -> Duration {
+        self.params.target
+    }
+
     pub(super) fn plan(&mut self, seen: &Seen) -> CorePlan {
         let reason = self.resize(seen);
-        self.places.fill(&self.jobs, seen);
+        self.places.fill(&self.jobs, seen, &self.params.batch);
         self.divide(seen, reason)
     }
 

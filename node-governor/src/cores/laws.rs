@@ -7,6 +7,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::jobs::Queue;
+use blocks::Blocks;
+use latency_slack::LatencySlack;
 use static_plan::{PlanNode, Step};
 
 const QUEUES: [Queue; 3] = [Queue::Short, Queue::Medium, Queue::Long];
@@ -46,24 +48,43 @@ fn chained(jobs: &[Job], machine: &Cores) -> static_plan::Params {
     }
 }
 
-fn policies(jobs: &[Job]) -> Vec<Policy> {
+/// Each with the use of the service's cores at which every job gets some in the end: where jobs have cores of their
+/// own that is any, also an unknown one.
+fn policies(jobs: &[Job]) -> Vec<(Policy, Option<f64>)> {
     let machine: Cores = (0..6).collect();
-    let blocks = blocks::Params {
+    let blocks_of_six = blocks::Params {
         large: [2, 3, 4].into(),
         ..blocks::Params::default()
     };
-    let slack = latency_slack::Params {
+    let slack_of_six = latency_slack::Params {
         elastic: [1, 2].into(),
         batch: [3, 5].into(),
         frequency_steps: 2,
         ..latency_slack::Params::default()
     };
+    let two: Cores = (0..2).collect();
+    let blocks_of_two = blocks::Params {
+        large: Cores::NONE,
+        ..blocks::Params::default()
+    };
+    let slack_of_two = latency_slack::Params {
+        batch: Cores::NONE,
+        ..latency_slack::Params::default()
+    };
+    let blocks = |params, machine| Policy::Blocks(Blocks::new(params, machine, jobs).unwrap());
+    let slack =
+        |params, machine| Policy::LatencySlack(LatencySlack::new(params, machine, jobs).unwrap());
     vec![
-        Policy::StaticPlan(
-            static_plan::StaticPlan::new(&chained(jobs, &machine), "here", jobs).unwrap(),
+        (
+            Policy::StaticPlan(
+                static_plan::StaticPlan::new(&chained(jobs, &machine), "here", jobs).unwrap(),
+            ),
+            None,
         ),
-        Policy::Blocks(blocks::Blocks::new(blocks, &machine, jobs).unwrap()),
-        Policy::LatencySlack(latency_slack::LatencySlack::new(slack, &machine, jobs).unwrap()),
+        (blocks(blocks_of_six, &machine), None),
+        (slack(slack_of_six, &machine), None),
+        (blocks(blocks_of_two, &two), Some(0.0)),
+        (slack(slack_of_two, &two), Some(0.0)),
     ]
 }
 
@@ -113,7 +134,7 @@ proptest! {
         ticks in prop::collection::vec(tick(), 0..150),
     ) {
         let jobs = jobs(&of);
-        for mut policy in policies(&jobs) {
+        for (mut policy, idle) in policies(&jobs) {
             let mut states = vec![State::Waiting; jobs.len()];
             let mut now = 0;
             for (cpu, p95, pressed, end) in &ticks {
@@ -133,13 +154,15 @@ proptest! {
                 });
                 obey(&plan, &mut states)?;
             }
-            // From here on each job ends after a tick on its cores.
-            for _ in 0..=2 * jobs.len() {
+            // From here on each job ends after a tick on its cores. Use must be low for a while until it counts.
+            let ticks = 2 * jobs.len() + if idle.is_some() { 5 } else { 0 };
+            for _ in 0..=ticks {
                 now += 100_000_000;
                 for state in states.iter_mut().filter(|state| **state == State::Running) {
                     *state = State::Finished;
                 }
-                let plan = policy.plan(&Seen { now: Nanos(now), jobs: states.clone(), ..Seen::default() });
+                let plan =
+                    policy.plan(&Seen { now: Nanos(now), cpu: idle, jobs: states.clone(), ..Seen::default() });
                 obey(&plan, &mut states)?;
             }
             prop_assert!(states.iter().all(|state| state.has_ended()), "{policy:?}: {states:?}");

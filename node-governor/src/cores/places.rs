@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Two places for jobs and three queues before them.
+//! Two places for jobs, or one, and three queues before them.
 
 use super::{Act, Cores, JobPlan, Seen};
 use crate::jobs::{Job, Queue};
 
-/// The job at each place. The large place is always there; the small one comes and goes.
+/// The job at each place. The large place is always there, if at all; the small one comes and goes.
 ///
 /// Document 004, part 4.2: long jobs at the large place and short ones at the small place, each in the order of
 /// its queue, then those of the next queue; when none waits, the large place takes over the small one's job.
+///
+/// Where the machine has no cores for a large place, all jobs go through the small one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Places {
     pub(super) large: Option<usize>,
@@ -15,12 +17,12 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// Leaves out what has ended, and fills what is empty.
-    pub(super) fn fill(&mut self, jobs: &[Job], seen: &Seen) {
+    /// Leaves out what has ended, and fills what is empty. `large` are the large place's cores.
+    pub(super) fn fill(&mut self, jobs: &[Job], seen: &Seen, large: &Cores) {
         let ended = |job: &usize| seen.job(*job).has_ended();
         self.large = self.large.filter(|job| !ended(job));
         self.small = self.small.filter(|job| !ended(job));
-        if self.large.is_none() {
+        if self.large.is_none() && !large.is_empty() {
             let next = self.next([Queue::Long, Queue::Medium, Queue::Short], jobs, seen);
             self.large = next.or_else(|| self.small.take());
         }

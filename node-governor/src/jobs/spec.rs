@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::Job;
 
 /// In an argument or a value of a variable, stands for the number of threads.
@@ -22,7 +24,8 @@ pub struct Spec {
 }
 
 /// What a job is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Source {
     /// Started by the governor.
     Command(Command),
@@ -32,11 +35,12 @@ pub enum Source {
 }
 
 /// How a job is started.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Command {
     /// Program and arguments, with [`THREADS`] where the number belongs. The program is a path with a slash.
     pub line: Vec<String>,
-    /// Where it runs.
+    /// Where it runs; none: `/`.
     pub directory: Option<PathBuf>,
     /// Besides `PATH`; nothing else is passed on.
     pub environment: BTreeMap<String, String>,

@@ -4,7 +4,9 @@ use std::time::Duration;
 use weir_governor::apply::{self, Apply, Driver};
 use weir_governor::frequency::Khz;
 use weir_governor::plan::{Plan, Setting};
+use weir_governor::restore::restore;
 use weir_governor::sensed::Nanos;
+use weir_governor::state::Held;
 
 use crate::kernel::{FOUND, Kernel};
 
@@ -19,7 +21,8 @@ fn found(
     cores: Option<&[u32]>,
     driver: Option<Driver>,
 ) -> Result<Apply, apply::Error> {
-    Apply::find(&kernel.root(), &kernel.state(), cores, driver)
+    let held = Held::take(&kernel.state(), &kernel.root())?;
+    Apply::find(&kernel.root(), &held, cores, driver)
 }
 
 fn plan(khz: &[u32]) -> Plan {
@@ -211,19 +214,11 @@ fn a_core_that_is_gone_at_the_end_is_put_back_later() {
     drop(apply);
     kernel.return_of(0);
     assert_eq!(kernel.speeds(), ["2000000"]);
-    assert!(
-        apply::restore(&kernel.root(), &kernel.state())
-            .unwrap()
-            .is_empty()
-    );
+    assert!(restore(&kernel.root(), &kernel.state()).unwrap().is_empty());
     assert!(kernel.is_as_found(0));
     // There is nothing more to do, however often it is asked.
     kernel.write(0, "scaling_governor", "performance");
-    assert!(
-        apply::restore(&kernel.root(), &kernel.state())
-            .unwrap()
-            .is_empty()
-    );
+    assert!(restore(&kernel.root(), &kernel.state()).unwrap().is_empty());
     assert_eq!(kernel.read(0, "scaling_governor"), "performance");
 }
 
@@ -314,7 +309,7 @@ fn a_second_governor_is_refused_with_the_process_of_the_first() {
     let error = found(&kernel, None, None).unwrap_err().to_string();
     let holder = format!("held by process {}", std::process::id());
     assert!(error.contains(&holder), "{error}");
-    let error = apply::restore(&kernel.root(), &kernel.state()).unwrap_err();
+    let error = restore(&kernel.root(), &kernel.state()).unwrap_err();
     assert!(error.to_string().contains(&holder));
     assert_eq!(kernel.read(0, "scaling_governor"), "userspace");
 }
@@ -327,7 +322,7 @@ fn what_cannot_be_put_back_is_counted_and_the_rest_is_put_back() {
     assert_eq!(apply.end(), 1);
     assert!(kernel.is_as_found(0) && kernel.is_as_found(2));
     drop(apply);
-    let left = apply::restore(&kernel.root(), &kernel.state()).unwrap();
+    let left = restore(&kernel.root(), &kernel.state()).unwrap();
     assert!(left[0].to_string().starts_with("policy1: "), "{left:?}");
 }
 

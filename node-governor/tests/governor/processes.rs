@@ -40,20 +40,39 @@ fn restore(kernel: &Kernel) -> (Option<i32>, String) {
 }
 
 /// A process that is killed when it goes out of scope.
-struct Process(Child);
+pub(crate) struct Process(pub(crate) Child);
 
 impl Process {
-    fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.0), signal).unwrap();
     }
 
-    fn code(&mut self) -> Option<i32> {
+    pub(crate) fn code(&mut self) -> Option<i32> {
         self.0.wait().unwrap().code()
     }
 
-    fn kill(mut self) {
+    pub(crate) fn kill(mut self) {
         self.0.kill().unwrap();
         self.0.wait().unwrap();
+    }
+
+    /// The governor's child that watches over it; keepers of jobs are children, too.
+    fn watchdog(&self) -> Option<Pid> {
+        let pid = self.0.id();
+        let children = format!("/proc/{pid}/task/{pid}/children");
+        let children = std::fs::read_to_string(children).unwrap();
+        let watches = |pid: &&str| {
+            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            line.split(|byte| *byte == 0).any(|word| word == b"watch")
+        };
+        let watchdog = children.split_whitespace().find(watches)?;
+        Pid::from_raw(watchdog.parse().unwrap())
+    }
+
+    /// Kills the governor and, just before, its watchdog.
+    pub(crate) fn abandon(self) {
+        kill_process(self.watchdog().unwrap(), Signal::KILL).unwrap();
+        self.kill();
     }
 }
 
@@ -162,7 +181,7 @@ fn after_a_kill_restore_puts_back_what_was_found_and_then_does_nothing() {
     let (code, text) = restore(&kernel);
     assert_eq!(code, Some(1), "{text}");
     assert!(text.contains("held by process"), "{text}");
-    governor.kill();
+    governor.abandon();
     assert!(all_idle(&kernel));
     assert_eq!(restore(&kernel).0, Some(0));
     assert!(all_as_found(&kernel));
@@ -172,9 +191,33 @@ fn after_a_kill_restore_puts_back_what_was_found_and_then_does_nothing() {
 }
 
 #[test]
+fn after_a_kill_everything_is_put_back_though_nobody_asks() {
+    let kernel = Kernel::new(CORES);
+    let governor = governor(&kernel);
+    wait_for("idle cores", || all_idle(&kernel));
+    governor.kill();
+    wait_for("what was found", || all_as_found(&kernel));
+}
+
+#[test]
+fn a_watchdog_that_was_killed_is_replaced() {
+    let kernel = Kernel::new(2);
+    let governor = governor(&kernel);
+    let first = governor.watchdog().unwrap();
+    kill_process(first, Signal::KILL).unwrap();
+    wait_for("another watchdog", || {
+        governor.watchdog().is_some_and(|second| second != first)
+    });
+    wait_for("idle cores", || kernel.speeds() == [IDLE, IDLE]);
+    governor.kill();
+    let as_found = || kernel.is_as_found(0) && kernel.is_as_found(1);
+    wait_for("what was found", as_found);
+}
+
+#[test]
 fn what_the_killed_one_found_is_what_the_next_one_puts_back() {
     let kernel = Kernel::new(CORES);
-    governor(&kernel).kill();
+    governor(&kernel).abandon();
     let mut second = governor(&kernel);
     second.signal(Signal::TERM);
     assert_eq!(second.code(), Some(0));
@@ -239,7 +282,7 @@ fn an_end_that_leaves_something_is_a_failure_and_restore_goes_on_there() {
 #[test]
 fn a_full_state_directory_does_not_keep_cores() {
     let kernel = Kernel::new(3);
-    governor(&kernel).kill();
+    governor(&kernel).abandon();
     // Where the next record would be written.
     std::fs::create_dir(kernel.state().join("found.json.partial")).unwrap();
     let (code, text) = restore(&kernel);
@@ -371,7 +414,12 @@ fn address(kernel: &Kernel) -> String {
 
 /// The body of a page of the governor's.
 fn page(kernel: &Kernel, path: &str) -> String {
-    let mut stream = TcpStream::connect(address(kernel)).unwrap();
+    get(&address(kernel), path)
+}
+
+/// The whole answer.
+pub(crate) fn get(address: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
     write!(
         stream,
         "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
@@ -412,10 +460,10 @@ fn the_pages_show_what_the_cores_do() {
 }
 
 /// A sequence of numbers, the same for the same seed (Knuth's MMIX generator).
-struct Numbers(u64);
+pub(crate) struct Numbers(pub(crate) u64);
 
 impl Numbers {
-    fn below(&mut self, end: u64) -> u64 {
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.0 = self
             .0
             .wrapping_mul(6_364_136_223_846_793_005)

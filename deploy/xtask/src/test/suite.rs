@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 
 use crate::test::{Args, SetUp};
+use crate::tools;
 use crate::workspace::Workspace;
 
 /// Tests over all test binaries.
@@ -81,8 +82,8 @@ pub(super) fn run(
     if let Some(folder) = &set_up.guest {
         command.env("WEIR_GUEST_DIR", folder);
     }
-    if let Some(program) = &set_up.memcached {
-        command.env("WEIR_MEMCACHED", program);
+    for (name, program) in &set_up.programs {
+        command.env(tools::variable(name), program);
     }
     if let Some(java) = &set_up.java {
         command

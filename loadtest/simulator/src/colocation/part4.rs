@@ -128,10 +128,39 @@ pub(super) fn work(params: &Params) -> [f64; 6] {
     JOBS.map(|job| params.get(&format!("{job}_s")).unwrap_or(0.0))
 }
 
+/// What the load is, and all else that is by chance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seeds {
+    /// mcperf's.
+    pub load: u64,
+    /// Of readings, latencies and the scheduler's start.
+    pub noise: u64,
+}
+
+impl Seeds {
+    /// A run under document 004's own load.
+    #[must_use]
+    pub fn document(noise: u64) -> Self {
+        Self {
+            load: load::SEED,
+            noise,
+        }
+    }
+
+    /// A run under a load of its own.
+    #[must_use]
+    pub fn both(seed: u64) -> Self {
+        Self {
+            load: seed,
+            noise: seed,
+        }
+    }
+}
+
 /// One run of 1,800 s.
 #[must_use]
-pub fn run(way: Way, params: &Params, interval_s: f64, seed: u64) -> Outcome {
-    Run::new(way, params, interval_s, seed).play()
+pub fn run(way: Way, params: &Params, interval_s: f64, seeds: Seeds) -> Outcome {
+    Run::new(way, params, interval_s, seeds).play()
 }
 
 /// A run as it goes.
@@ -157,21 +186,21 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn new(way: Way, params: &'a Params, interval_s: f64, seed: u64) -> Self {
+    fn new(way: Way, params: &'a Params, interval_s: f64, seeds: Seeds) -> Self {
         let all = Scaling::all();
         let work = work(params);
         let scaling = order().map(|job| all[job].clone());
         let work = order().map(|job| work[job]);
         let (tick_s, act_s) = way.pace(params);
         Self {
-            rates: load::rates(interval_s, seed),
+            rates: load::rates(interval_s, seeds.load),
             interval_s,
             memcached: Memcached::new(params),
             batch: Batch::new(&scaling, &work, params),
             policy: way.policy(),
             tick_s,
             act_s,
-            rng: SmallRng::seed_from_u64(seed ^ 0x004),
+            rng: SmallRng::seed_from_u64(seeds.noise ^ 0x004),
             window: VecDeque::new(),
             plan: CorePlan {
                 service: [0, 1].into(),

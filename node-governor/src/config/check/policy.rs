@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_saphyr::Spanned;
 use weir_settings::{Error, Scope, Value};
 
-use super::{Function, frequency, ms, written};
+use super::{Function, frequency, ms, one, section_line, written};
 use crate::config::Places;
 use crate::frequency::adaptive::Adaptive;
 use crate::frequency::iso_latency::IsoLatency;
@@ -24,46 +24,24 @@ const LONGEST: Duration = ms(3_600_000);
 
 /// The one that was written.
 pub(super) fn policy(
-    written: &written::File,
+    section: &Spanned<written::Policy>,
     functions: &[Function],
     root: &Scope<'_>,
 ) -> Result<(Policy, Places), Error> {
-    let Some(section) = &written.policy else {
-        let reason = "required; three_state: {} is document 002's";
-        return Err(root.refuse(&None, "policy", reason));
-    };
     let scope = root.section("policy").at(section.referenced.line());
     let written = &section.value;
-    let mut chosen = Vec::new();
     let sections = [
-        ("performance", line(&written.performance)),
-        ("powersave", line(&written.powersave)),
-        ("ondemand", line(&written.ondemand)),
-        ("two_state", line(&written.two_state)),
-        ("three_state", line(&written.three_state)),
-        ("multi_state", line(&written.multi_state)),
-        ("iso_latency", line(&written.iso_latency)),
-        ("slow_to_fast", line(&written.slow_to_fast)),
-        ("adaptive", line(&written.adaptive)),
+        ("performance", section_line(&written.performance)),
+        ("powersave", section_line(&written.powersave)),
+        ("ondemand", section_line(&written.ondemand)),
+        ("two_state", section_line(&written.two_state)),
+        ("three_state", section_line(&written.three_state)),
+        ("multi_state", section_line(&written.multi_state)),
+        ("iso_latency", section_line(&written.iso_latency)),
+        ("slow_to_fast", section_line(&written.slow_to_fast)),
+        ("adaptive", section_line(&written.adaptive)),
     ];
-    for (name, line) in sections {
-        chosen.extend(line.map(|line| (name, line)));
-    }
-    let (name, line) = match chosen[..] {
-        [one] => one,
-        [] => {
-            let names = sections.map(|(name, _)| name).join(", ");
-            let reason = format!("names no policy; one of {names}");
-            return Err(scope.refuse(&None, "", reason));
-        }
-        _ => {
-            // In the order of the file.
-            chosen.sort_by_key(|(_, line)| *line);
-            let ((first, _), (second, line)) = (chosen[0], chosen[1]);
-            let reason = format!("contradicts {first}; leave one out");
-            return Err(scope.at(line).refuse(&None, second, reason));
-        }
-    };
+    let (name, line) = one(&sections, &scope, "names no policy")?;
     if name != "multi_state"
         && let Some(function) = functions.iter().find(|function| function.ladder.is_some())
     {
@@ -80,10 +58,6 @@ pub(super) fn policy(
         frequencies: read.frequencies,
     };
     Ok((policy, places))
-}
-
-fn line<T>(section: &Option<Spanned<T>>) -> Option<u64> {
-    section.as_ref().map(|section| section.referenced.line())
 }
 
 /// Remembers where frequencies are written.

@@ -181,6 +181,35 @@ fn the_last_job_moves_to_the_large_block_and_the_service_keeps_the_small_one() {
     assert_eq!((last.service, last.reason), ([0, 1].into(), Reason::NoJobs));
 }
 
+#[test]
+fn without_a_large_block_jobs_take_turns_in_the_small_one_and_pause_while_the_service_has_it() {
+    use State::{Finished, Paused, Running, Waiting};
+    let params = Params {
+        large: Cores::NONE,
+        ..Params::default()
+    };
+    let mut policy = Blocks::new(params, &(0..2).collect(), &jobs()).unwrap();
+    let acts = |plan: &CorePlan| [0, 1, 4].map(|job| plan.jobs[job].act);
+    let mut states = [Finished; 6];
+    (states[0], states[1], states[4]) = (Waiting, Waiting, Waiting);
+    let calm = policy.plan(&seen(0, Some(0.1), &states));
+    assert_eq!(calm.service, [0].into());
+    assert_eq!(acts(&calm), [Act::Run, Act::Wait, Act::Wait]);
+    states[0] = Running;
+    let busy = policy.plan(&seen(1, Some(0.9), &states));
+    assert_eq!(busy.service, [0, 1].into());
+    assert_eq!(acts(&busy), [Act::Pause, Act::Wait, Act::Wait]);
+    states[0] = Paused;
+    let calm = policy.plan(&seen(2, Some(1.0), &states));
+    assert_eq!(acts(&calm), [Act::Run, Act::Wait, Act::Wait]);
+    (states[0], states[1]) = (Finished, Finished);
+    let long = policy.plan(&seen(3, Some(0.1), &states));
+    assert_eq!(long.jobs[4].cores, [1].into());
+    states[4] = Finished;
+    let over = policy.plan(&seen(4, Some(0.1), &states));
+    assert_eq!((over.service, over.reason), ([0, 1].into(), Reason::NoJobs));
+}
+
 /// A fault, and how it is refused.
 type Case<'a> = (&'a dyn Fn(&mut Params), &'a str);
 

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Core policies and their parameters. Defaults are the policies' own, and what they may be, the policies say.
+
+mod static_plan;
+
+use std::time::Duration;
+
+use weir_settings::{Error, Scope, Value};
+
+use super::{ms, one, section_line, written};
+use crate::config::shares::{Division, Places};
+use crate::cores::blocks::{self, Size};
+use crate::cores::{Cores, latency_slack};
+
+/// Longer is no time between two decisions.
+const LONGEST: Duration = ms(3_600_000);
+
+/// The one that was written.
+pub(super) fn division(
+    written: &written::CorePolicy,
+    scope: &Scope<'_>,
+) -> Result<(Division, Places), Error> {
+    let sections = [
+        ("blocks", section_line(&written.blocks)),
+        ("latency_slack", section_line(&written.latency_slack)),
+        ("static_plan", section_line(&written.static_plan)),
+    ];
+    let (name, line) = one(&sections, scope, "names no policy")?;
+    let scope = scope.section(name).at(line);
+    let mut read = Reading {
+        places: Places {
+            policy: scope.refuse(&None, "", ""),
+            fields: Vec::new(),
+        },
+        scope,
+    };
+    let division = if let Some(written) = &written.blocks {
+        Division::Blocks(read.blocks(&written.value)?)
+    } else if let Some(written) = &written.latency_slack {
+        Division::LatencySlack(read.latency_slack(&written.value)?)
+    } else if let Some(written) = &written.static_plan {
+        Division::StaticPlan(read.static_plan(&written.value)?)
+    } else {
+        return Err(read.scope.refuse(&None, "", "no such policy"));
+    };
+    Ok((division, read.places))
+}
+
+/// Remembers where fields are written.
+struct Reading<'a> {
+    scope: Scope<'a>,
+    places: Places,
+}
+
+impl Reading<'_> {
+    /// The place is an error without its reason; `name` is what the policy calls it.
+    fn remember(&mut self, name: impl Into<String>, place: Error) {
+        self.places.fields.push((name.into(), place));
+    }
+
+    fn cores(&mut self, value: &Value, field: &str, default: Cores) -> Result<Cores, Error> {
+        self.remember(field, self.scope.refuse(value, field, ""));
+        cores(value, field, default, &self.scope)
+    }
+
+    fn number(&mut self, value: &Value, field: &str, default: f64) -> Result<f64, Error> {
+        self.remember(field, self.scope.refuse(value, field, ""));
+        self.scope.share(value, field, default, 0.0..=1e6)
+    }
+
+    fn share(&mut self, value: &Value, field: &str, default: f64) -> Result<f64, Error> {
+        self.remember(field, self.scope.refuse(value, field, ""));
+        self.scope.parse(value, field, default, share)
+    }
+
+    fn duration(
+        &mut self,
+        value: &Value,
+        field: &str,
+        default: Duration,
+    ) -> Result<Duration, Error> {
+        self.remember(field, self.scope.refuse(value, field, ""));
+        self.scope.duration(value, field, default, ms(0)..=LONGEST)
+    }
+
+    fn blocks(&mut self, written: &written::Blocks) -> Result<blocks::Params, Error> {
+        let default = blocks::Params::default();
+        Ok(blocks::Params {
+            reserved: self.cores(&written.reserved, "reserved", default.reserved)?,
+            small: self.cores(&written.small, "small", default.small)?,
+            large: self.cores(&written.large, "large", default.large)?,
+            large_above: self.number(&written.large_above, "large_above", default.large_above)?,
+            small_below: self.number(&written.small_below, "small_below", default.small_below)?,
+            start: self.scope.choice(
+                &written.start,
+                "start",
+                default.start,
+                &[("small", Size::Small), ("large", Size::Large)],
+            )?,
+            patience: self.duration(&written.patience, "patience", default.patience)?,
+        })
+    }
+
+    fn latency_slack(
+        &mut self,
+        written: &written::LatencySlack,
+    ) -> Result<latency_slack::Params, Error> {
+        let default = latency_slack::Params::default();
+        Ok(latency_slack::Params {
+            least: self.cores(&written.least, "least", default.least)?,
+            elastic: self.cores(&written.elastic, "elastic", default.elastic)?,
+            batch: self.cores(&written.batch, "batch", default.batch)?,
+            target: self.duration(&written.target, "target", default.target)?,
+            tight: self.share(&written.tight, "tight", default.tight)?,
+            loose: self.share(&written.loose, "loose", default.loose)?,
+            settle: self.duration(&written.settle, "settle", default.settle)?,
+            calm: self.duration(&written.calm, "calm", default.calm)?,
+            trend: self.number(&written.trend, "trend", default.trend)?,
+            frequency_steps: self.steps_between(written, default.frequency_steps)?,
+            patience: self.duration(&written.patience, "patience", default.patience)?,
+        })
+    }
+
+    fn steps_between(
+        &mut self,
+        written: &written::LatencySlack,
+        default: u32,
+    ) -> Result<u32, Error> {
+        let (value, field) = (&written.frequency_steps, "frequency_steps");
+        self.remember(field, self.scope.refuse(value, field, ""));
+        let steps = self.scope.whole(value, field, default.into(), 0..=1000)?;
+        Ok(steps as u32)
+    }
+}
+
+/// Numbers and ranges as the kernel writes them, or `none`; where they must be some, the policy says.
+fn cores(value: &Value, field: &str, default: Cores, scope: &Scope<'_>) -> Result<Cores, Error> {
+    scope.parse(value, field, default, |text| {
+        let list = match text {
+            "none" => Some(Vec::new()),
+            text => crate::root::core_list(text),
+        };
+        let list =
+            list.ok_or_else(|| format!("{text:?} is not a list of cores, as in 0-3,8; or none"))?;
+        Ok(list.into_iter().collect())
+    })
+}
+
+/// `0.05` or `5 %`.
+fn share(text: &str) -> Result<f64, String> {
+    let share = weir_settings::quantity(text, &[("%", 0.01)]).or_else(|| text.parse().ok());
+    share
+        .filter(|share: &f64| share.is_finite())
+        .ok_or_else(|| format!("{text:?} is not a share, as in 0.05 or 5 %"))
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How cores are divided between a service and batch jobs: what the file says, and what becomes of it on the cores
+//! that the machine has.
+
+use std::path::PathBuf;
+
+use weir_settings::Error;
+
+use crate::cores::blocks::{self, Blocks};
+use crate::cores::latency_slack::{self, LatencySlack};
+use crate::cores::static_plan::{self, PlanNode, StaticPlan};
+use crate::cores::{Cores, Policy, Refused};
+use crate::jobs::Job;
+use crate::jobs::spec::{Batch, Spec};
+
+/// How cores are divided between a service and batch jobs.
+#[derive(Debug)]
+pub struct Shares {
+    /// Who the service is; none in a static plan without one on this node.
+    pub service: Option<Service>,
+    /// Checked as far as that can be done without the machine.
+    pub division: Division,
+    /// Of this node, in the order in which the policy takes those of one queue.
+    pub jobs: Vec<Spec>,
+    /// What they share.
+    pub batch: Batch,
+    /// Where the division was written.
+    pub(super) places: Places,
+}
+
+/// Who the service is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Service {
+    /// Everything in a cgroup, by its path below the mount.
+    Cgroup(String),
+    /// The process whose number is in this file, and all that come from it.
+    PidFile(PathBuf),
+    /// The process with this number, and all that come from it.
+    Pid(i32),
+}
+
+/// The core policy as it was written.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Division {
+    /// See there.
+    StaticPlan(NodePlan),
+    /// See there.
+    Blocks(blocks::Params),
+    /// See there.
+    LatencySlack(latency_slack::Params),
+}
+
+/// A static plan, and which of its nodes this one is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodePlan {
+    /// Name of this one.
+    pub node: String,
+    /// All of the plan.
+    pub plan: static_plan::Params,
+    /// It was written for one node without saying which cores that has: those that the machine has.
+    pub whole: bool,
+}
+
+impl Shares {
+    /// The policy on a machine with these cores.
+    ///
+    /// # Errors
+    /// The machine does not have cores that the file names.
+    pub fn policy(&self, machine: &Cores) -> Result<Policy, Error> {
+        let jobs: Vec<Job> = self.jobs.iter().map(|spec| spec.job.clone()).collect();
+        let policy = self.division.policy(machine, &jobs);
+        policy.map_err(|refused| self.places.of(refused))
+    }
+
+    /// Cores that are never the service's by that policy, or, where it has none, those that it may lose: where jobs
+    /// go when nobody governs.
+    pub fn jobs_alone(&self, machine: &Cores) -> Cores {
+        match &self.division {
+            Division::Blocks(blocks) if blocks.large.is_empty() => blocks.small.clone(),
+            Division::Blocks(blocks) => blocks.large.clone(),
+            Division::LatencySlack(slack) if slack.batch.is_empty() => slack.elastic.clone(),
+            Division::LatencySlack(slack) => slack.batch.clone(),
+            Division::StaticPlan(plan) => {
+                let free = |node: &PlanNode| {
+                    let cores = if plan.whole { machine } else { &node.cores };
+                    cores.without(&node.service)
+                };
+                plan.here().next().map_or(Cores::NONE, free)
+            }
+        }
+    }
+}
+
+impl Division {
+    pub(super) fn policy(&self, machine: &Cores, jobs: &[Job]) -> Result<Policy, Refused> {
+        Ok(match self {
+            Self::Blocks(params) => Policy::Blocks(Blocks::new(params.clone(), machine, jobs)?),
+            Self::LatencySlack(params) => {
+                Policy::LatencySlack(LatencySlack::new(params.clone(), machine, jobs)?)
+            }
+            Self::StaticPlan(plan) => Policy::StaticPlan(plan.policy(machine, jobs)?),
+        })
+    }
+
+    /// The cores of this node that the file names: with a machine that has no others, everything can be checked
+    /// but whether the real one has them.
+    pub(super) fn named(&self) -> Cores {
+        match self {
+            Self::Blocks(params) => params.reserved.with(&params.small).with(&params.large),
+            Self::LatencySlack(params) => params.least.with(&params.elastic).with(&params.batch),
+            Self::StaticPlan(plan) => {
+                let add = |all: Cores, node: &PlanNode| all.with(&node.cores);
+                plan.here().fold(Cores::NONE, add)
+            }
+        }
+    }
+}
+
+impl Division {
+    /// Whether the service has cores on this node.
+    pub(super) fn has_service(&self) -> bool {
+        match self {
+            Self::StaticPlan(plan) => plan.here().any(|node| !node.service.is_empty()),
+            _ => true,
+        }
+    }
+
+    /// Whether a job runs on this node.
+    pub(super) fn is_here(&self, job: &str) -> bool {
+        match self {
+            Self::StaticPlan(plan) => {
+                let steps = &plan.plan.steps;
+                !steps
+                    .iter()
+                    .any(|step| step.job == job && step.node != plan.node)
+            }
+            _ => true,
+        }
+    }
+
+    /// Without what concerns other nodes alone.
+    pub(super) fn here(mut self) -> Self {
+        if let Self::StaticPlan(plan) = &mut self {
+            plan.plan.steps.retain(|step| step.node == plan.node);
+            plan.plan.nodes.retain(|node| node.name == plan.node);
+        }
+        self
+    }
+}
+
+impl NodePlan {
+    fn here(&self) -> impl Iterator<Item = &PlanNode> {
+        let nodes = self.plan.nodes.iter();
+        nodes.filter(|node| node.name == self.node)
+    }
+
+    fn policy(&self, machine: &Cores, jobs: &[Job]) -> Result<StaticPlan, Refused> {
+        let mut plan = self.plan.clone();
+        for node in plan.nodes.iter_mut().filter(|node| node.name == self.node) {
+            if self.whole {
+                node.cores = machine.clone();
+            }
+            let absent = node.cores.without(machine);
+            if !absent.is_empty() {
+                return Err(Refused {
+                    field: format!("nodes.{}.cores", node.name),
+                    reason: format!("the machine has cores {machine}, and no {absent}"),
+                });
+            }
+        }
+        StaticPlan::new(&plan, &self.node, jobs)
+    }
+}
+
+/// Where fields of a core policy were written, by what the policy calls them.
+#[derive(Debug)]
+pub(super) struct Places {
+    /// The policy itself.
+    pub(super) policy: Error,
+    pub(super) fields: Vec<(String, Error)>,
+}
+
+impl Places {
+    pub(super) fn of(&self, refused: Refused) -> Error {
+        let place = self.fields.iter().find(|(name, _)| *name == refused.field);
+        let place = match place {
+            Some((_, place)) => place.clone(),
+            None => Error {
+                field: format!("{}.{}", self.policy.field, refused.field),
+                ..self.policy.clone()
+            },
+        };
+        Error {
+            reason: refused.reason,
+            ..place
+        }
+    }
+}

@@ -1,0 +1,613 @@
+// SPDX-License-Identifier: Apache-2.0
+use super::*;
+use crate::config::shares::Division;
+use crate::cores::blocks::Size;
+use crate::cores::{self, Cores, static_plan};
+use crate::jobs::Queue;
+use crate::jobs::spec::{Batch, Command, OnStop, Source};
+
+/// A file with these blocks that is otherwise good; they begin on line 2.
+fn blocks(params: &str) -> String {
+    format!("service: {{ cgroup: memcached }}\ncore_policy:\n  blocks:\n    {params}\n")
+}
+
+fn job(fields: &str) -> String {
+    let rest = "service: { pid: 4711 }\ncore_policy: { blocks: {} }\njobs:\n";
+    format!("{rest}  - {{ name: a, command: [/bin/true] }}\n  - {{ {fields} }}\n")
+}
+
+fn plan(params: &str) -> String {
+    let jobs = "jobs: [{ name: a, command: [/bin/true] }, { name: b, command: [/bin/true] }]";
+    format!("{jobs}\nservice: {{ pid: 4711 }}\ncore_policy:\n  static_plan:\n{params}\n")
+}
+
+fn shares(text: &str) -> Shares {
+    said(text).unwrap().shares.unwrap()
+}
+
+fn refused(cases: impl IntoIterator<Item = (String, &'static str)>) {
+    for (text, reason) in cases {
+        let error = said(&text).err().unwrap_or_default();
+        assert!(error.starts_with(reason), "{text}\n{error}\n{reason}");
+    }
+}
+
+#[test]
+fn cores_of_a_policy_that_cannot_be_are_refused_where_they_are_written() {
+    refused([
+        (
+            blocks("small: 0"),
+            "g.yaml:4: core_policy.blocks.small: 0: in block reserved, too",
+        ),
+        (
+            blocks("large: 1-3"),
+            "g.yaml:4: core_policy.blocks.large: 1: in block small, too",
+        ),
+        (
+            blocks("small: none"),
+            "g.yaml:4: core_policy.blocks.small: has no cores",
+        ),
+        (
+            blocks("large: 3-2"),
+            "g.yaml:4: core_policy.blocks.large: \"3-2\" is not a list of cores, as in 0-3,8",
+        ),
+        (
+            blocks("large_above: 1.5"),
+            "g.yaml:4: core_policy.blocks.large_above: 1.5 is not above 0 and at most 1",
+        ),
+        (
+            blocks("small_below: 0"),
+            "g.yaml:4: core_policy.blocks.small_below: 0 is not above 0 and at most 2",
+        ),
+        (
+            blocks("large_above: NaN"),
+            "g.yaml:4: core_policy.blocks.large_above: NaN is not in 0 to",
+        ),
+        (
+            blocks("start: medium"),
+            "g.yaml:4: core_policy.blocks.start: \"medium\" is unknown; one of small, large",
+        ),
+        (
+            blocks("patience: 2"),
+            "g.yaml:4: core_policy.blocks.patience: \"2\" is not a duration",
+        ),
+        (
+            blocks("small_above: 1"),
+            "g.yaml:4: unknown field `small_above`",
+        ),
+        // The default of the large block has core 2.
+        (
+            blocks("small: 2"),
+            "g.yaml:4: core_policy.blocks.large: 2: in block small, too",
+        ),
+    ]);
+    let slack = |params: &str| {
+        format!("service: {{ cgroup: memcached }}\ncore_policy:\n  latency_slack: {{ {params} }}\n")
+    };
+    refused([
+        (
+            slack("batch: 1"),
+            "g.yaml:3: core_policy.latency_slack.batch: 1: in elastic, too",
+        ),
+        (
+            slack("target: 0s"),
+            "g.yaml:3: core_policy.latency_slack.target: is nothing",
+        ),
+        (
+            slack("tight: 30 %"),
+            "g.yaml:3: core_policy.latency_slack.tight: 0.3 is not above 0 and at most 0.2",
+        ),
+        (
+            slack("loose: 120 %"),
+            "g.yaml:3: core_policy.latency_slack.loose: 1.2 is not above 0 and at most 1",
+        ),
+        (
+            slack("loose: much"),
+            "g.yaml:3: core_policy.latency_slack.loose: \"much\" is not a share, as in 0.05 or 5 %",
+        ),
+        (
+            slack("loose: inf"),
+            "g.yaml:3: core_policy.latency_slack.loose: \"inf\" is not a share",
+        ),
+        (
+            slack("trend: -1"),
+            "g.yaml:3: core_policy.latency_slack.trend: -1 is not in 0 to",
+        ),
+        (
+            slack("frequency_steps: 4"),
+            "g.yaml:3: core_policy.latency_slack.frequency_steps: needs policy, above which it raises: powersave",
+        ),
+    ]);
+}
+
+#[test]
+fn a_static_plan_that_cannot_be_is_refused_where_it_is_written() {
+    refused([
+        (
+            plan("    {}"),
+            "g.yaml:5: core_policy.static_plan: has neither a service nor steps",
+        ),
+        (
+            plan("    service: 0\n    steps: [{ job: a, cores: 1 }]"),
+            "g.yaml:6: core_policy.static_plan.steps: b has none",
+        ),
+        (
+            plan("    steps: [{ job: a }, { job: b, cores: 1 }]"),
+            "g.yaml:5: core_policy.static_plan.steps[0].cores: has no cores",
+        ),
+        (
+            plan("    steps: [{ cores: 1 }]"),
+            "g.yaml:5: core_policy.static_plan.steps[0].job: required",
+        ),
+        (
+            plan("    steps: [{ job: a, cores: 1 }, { job: a, cores: 1 }]"),
+            "g.yaml:5: core_policy.static_plan.steps[1].job: \"a\" has a step already",
+        ),
+        (
+            plan("    steps:\n    - { job: a, cores: 1 }\n    - { job: c, cores: 1 }"),
+            "g.yaml:7: core_policy.static_plan.steps[1].job: there is no such job",
+        ),
+        (
+            plan(
+                "    service: 0-1\n    steps:\n    - { job: a, cores: 1-2 }\n    - { job: b, cores: 2 }",
+            ),
+            "g.yaml:7: core_policy.static_plan.steps[0].cores: 1: the service's",
+        ),
+        (
+            plan(
+                "    steps:\n    - { job: a, cores: 1, after: [b] }\n    - { job: b, cores: 2, after: [a] }",
+            ),
+            "g.yaml:6: core_policy.static_plan.steps: a after b after a: a circle",
+        ),
+        (
+            plan("    steps:\n    - { job: a, cores: 1 }\n    - { job: b, cores: 2, after: [c] }"),
+            "g.yaml:7: core_policy.static_plan.steps[1].after: c: there is no such step",
+        ),
+        (
+            plan("    steps: [{ job: a, cores: 1, node: x }, { job: b, cores: 1 }]"),
+            "g.yaml:5: core_policy.static_plan.steps[0].node: there is no node \"x\"",
+        ),
+        (
+            plan("    steps: [{ job: a, cores: 1 }, { job: b, cores: 1 }]"),
+            "g.yaml:2: service: static_plan gives it no cores on this node",
+        ),
+        (
+            plan("    nodes: [{ name: x, cores: 0-3 }]"),
+            "g.yaml:5: core_policy.static_plan.node: required: which of the nodes this one is",
+        ),
+    ]);
+    let nodes = |rest: &str| {
+        plan(&format!(
+            "    node: x\n{rest}\n    steps: [{{ job: a, node: x, cores: 1 }}, {{ job: b, node: y, cores: 1 }}]"
+        ))
+    };
+    refused([
+        (
+            nodes("    nodes: [{ name: x, cores: 0-3 }]\n    service: 0"),
+            "g.yaml:7: core_policy.static_plan.service: is for a plan without nodes",
+        ),
+        (
+            nodes("    nodes: [{ name: x, cores: 0-3 }]"),
+            "g.yaml:7: core_policy.static_plan.steps[1].node: there is no node \"y\"",
+        ),
+        (
+            nodes("    nodes: [{ name: y, cores: 0-3 }]"),
+            "g.yaml:7: core_policy.static_plan.steps[0].node: there is no node \"x\"",
+        ),
+        (
+            nodes("    nodes: [{ name: x, cores: 0 }, { name: y, cores: 1 }]"),
+            "g.yaml:7: core_policy.static_plan.steps[0].cores: the machine has cores 0, and no 1",
+        ),
+        (
+            nodes("    nodes: [{ name: x, cores: 0, service: 1 }]"),
+            "g.yaml:6: core_policy.static_plan.nodes[0].service: the machine has cores 0, and no 1",
+        ),
+        (
+            nodes("    nodes: [{ name: x, cores: 0 }, { name: x, cores: 0 }]"),
+            "g.yaml:6: core_policy.static_plan.nodes[1].name: \"x\" is there already",
+        ),
+        (
+            nodes("    nodes: [{ name: x }]"),
+            "g.yaml:6: core_policy.static_plan.nodes[0].cores: has no cores",
+        ),
+        (
+            nodes("    nodes: [{ cores: 0 }]"),
+            "g.yaml:6: core_policy.static_plan.nodes[0].name: required",
+        ),
+        (
+            plan(
+                "    node: z\n    nodes: [{ name: x, cores: 0-3 }]\n    steps: [{ job: a, node: x, cores: 1 }, { job: b, node: x, cores: 1 }]",
+            ),
+            "g.yaml:5: core_policy.static_plan.node: \"z\" is none of the plan",
+        ),
+    ]);
+}
+
+#[test]
+fn a_service_and_a_policy_are_one_each() {
+    let service =
+        |fields: &str| format!("core_policy: {{ blocks: {{}} }}\nservice: {{ {fields} }}\n");
+    refused([
+        (
+            "core_policy: { blocks: {} }\n".into(),
+            "g.yaml:1: service: required: whose cores core_policy is about; one of cgroup, pid_file, pid",
+        ),
+        (
+            service(""),
+            "g.yaml:2: service: says not who it is; one of cgroup, pid_file, pid",
+        ),
+        (
+            service("pid: 7, cgroup: a"),
+            "g.yaml:2: service.pid: contradicts cgroup; leave one out",
+        ),
+        (service("pid: 1"), "g.yaml:2: service.pid: 1 is not in 2 to"),
+        (
+            service("pid: me"),
+            "g.yaml:2: service.pid: \"me\" is not a whole number",
+        ),
+        (
+            service("pid_file: run.pid"),
+            "g.yaml:2: service.pid_file: \"run.pid\" is not an absolute path",
+        ),
+        (
+            service("cgroup: /sys/fs/cgroup/a"),
+            "g.yaml:2: service.cgroup: \"/sys/fs/cgroup/a\" is not a path below the cgroup mount",
+        ),
+        (
+            service("cgroup: a/../b"),
+            "g.yaml:2: service.cgroup: \"a/../b\" is not a path below",
+        ),
+        (
+            service("cgroup: ''"),
+            "g.yaml:2: service.cgroup: \"\" is not a path below",
+        ),
+        (
+            "core_policy: {}\n".into(),
+            "g.yaml:1: core_policy: names no policy; one of blocks, latency_slack, static_plan",
+        ),
+        (
+            "core_policy:\n  static_plan: {}\n  blocks: {}\n".into(),
+            "g.yaml:3: core_policy.blocks: contradicts static_plan; leave one out",
+        ),
+        (
+            "policy: { three_state: {} }\nservice: { pid: 7 }\n".into(),
+            "g.yaml:2: service: nothing reads it without core_policy",
+        ),
+        (
+            "policy: { three_state: {} }\njobs: []\n".into(),
+            "g.yaml:2: jobs: nothing reads it without core_policy",
+        ),
+        (
+            "policy: { three_state: {} }\nbatch: {}\n".into(),
+            "g.yaml:2: batch: nothing reads it without core_policy",
+        ),
+    ]);
+}
+
+#[test]
+fn a_job_that_cannot_be_is_refused_with_its_number() {
+    refused([
+        (
+            job("command: [/bin/true]"),
+            "g.yaml:5: jobs[1].name: required",
+        ),
+        (
+            job("name: a, command: [/bin/true]"),
+            "g.yaml:5: jobs[1].name: \"a\" is there already",
+        ),
+        (
+            job("name: .b, command: [/bin/true]"),
+            "g.yaml:5: jobs[1].name: \".b\" is not 1 to 64 letters",
+        ),
+        (
+            job("name: b/c, command: [/bin/true]"),
+            "g.yaml:5: jobs[1].name: \"b/c\" is not 1 to 64 letters",
+        ),
+        (
+            job(&format!("name: {}, command: [/bin/true]", "b".repeat(65))),
+            "g.yaml:5: jobs[1].name: \"bbb",
+        ),
+        (
+            job("name: b"),
+            "g.yaml:5: jobs[1]: says not what it is; one of command, cgroup",
+        ),
+        (
+            job("name: b, command: [/bin/true], cgroup: c"),
+            "g.yaml:5: jobs[1].cgroup: contradicts command; leave one out",
+        ),
+        (
+            job("name: b, command: []"),
+            "g.yaml:5: jobs[1].command: is empty",
+        ),
+        (
+            job("name: b, command: ['']"),
+            "g.yaml:5: jobs[1].command: \"\" is not a path with a slash",
+        ),
+        (
+            job("name: b, command: [true]"),
+            "g.yaml:5: jobs[1].command: \"true\" is not a path with a slash",
+        ),
+        (
+            job("name: b, command: [/bin/no-such-program]"),
+            "g.yaml:5: jobs[1].command: /bin/no-such-program: No such file",
+        ),
+        (
+            job("name: b, command: [/etc/passwd]"),
+            "g.yaml:5: jobs[1].command: /etc/passwd: cannot be executed",
+        ),
+        (
+            job("name: b, command: [/bin/]"),
+            "g.yaml:5: jobs[1].command: /bin/: cannot be executed",
+        ),
+        (
+            job("name: b, command: [./true]"),
+            "g.yaml:5: jobs[1].command: \"./true\" is not an absolute path, and there is no directory",
+        ),
+        (
+            job("name: b, command: [./no], directory: /bin"),
+            "g.yaml:5: jobs[1].command: /bin/./no: No such file",
+        ),
+        (
+            job("name: b, command: [/bin/true, \"\\0\"]"),
+            "g.yaml:5: jobs[1].command: has a NUL",
+        ),
+        (
+            job("name: b, command: [/bin/true], directory: here"),
+            "g.yaml:5: jobs[1].directory: \"here\" is not an absolute path",
+        ),
+        (
+            job("name: b, command: [/bin/true], directory: /no/such"),
+            "g.yaml:5: jobs[1].directory: \"/no/such\" is no directory",
+        ),
+        (
+            job("name: b, command: [/bin/true], environment: { 'A=B': 1 }"),
+            "g.yaml:5: jobs[1].environment.A=B: is no name of a variable",
+        ),
+        (
+            job("name: b, command: [/bin/true], user: no-such-user"),
+            "g.yaml:5: jobs[1].user: /etc/passwd has no \"no-such-user\"",
+        ),
+        (
+            job("name: b, command: [/bin/true], user: 4294967295"),
+            "g.yaml:5: jobs[1].user: 4294967295 is no user",
+        ),
+        (
+            job("name: b, command: [/bin/true], threads: 0"),
+            "g.yaml:5: jobs[1].threads: 0 is not in 1 to 4096",
+        ),
+        (
+            job("name: b, command: [/bin/true], queue: huge"),
+            "g.yaml:5: jobs[1].queue: \"huge\" is unknown; one of short, medium, long",
+        ),
+        (
+            job("name: b, command: [/bin/true], takes: 0s"),
+            "g.yaml:5: jobs[1].takes: 0s is not in 1ms to",
+        ),
+        (
+            job("name: b, cgroup: c, user: root"),
+            "g.yaml:5: jobs[1].user: only a command reads it",
+        ),
+        (
+            job("name: b, cgroup: ../c"),
+            "g.yaml:5: jobs[1].cgroup: \"../c\" is not a path below",
+        ),
+        (
+            job("name: b, cgroup: weir/c"),
+            "g.yaml:5: jobs[1].cgroup: \"weir/c\" and batch.cgroup \"weir\": one is in the other",
+        ),
+        (
+            job("name: b, cgroup: c } \n  - { name: c, cgroup: c/d"),
+            "g.yaml:6: jobs[2].cgroup: \"c/d\" and jobs[1].cgroup \"c\": one is in the other",
+        ),
+        (
+            job("name: b, cgroup: c } \nbatch: { on_stop: kill"),
+            "g.yaml:6: batch.on_stop: \"kill\" is unknown; one of keep, end",
+        ),
+        (
+            job("name: b, cgroup: c } \nbatch: { grace: 1h"),
+            "g.yaml:6: batch.grace: 1h is not in 0s to 600s",
+        ),
+        (
+            job("name: b, cgroup: c } \nbatch: { logs: log"),
+            "g.yaml:6: batch.logs: \"log\" is not an absolute path",
+        ),
+        (
+            job("name: b, cgroup: c } \nbatch: { cgroup: /"),
+            "g.yaml:6: batch.cgroup: \"/\" is not a path below",
+        ),
+        (
+            "service: { cgroup: a/b }\ncore_policy: { blocks: {} }\nbatch: { cgroup: a }\n".into(),
+            "g.yaml:3: batch.cgroup: \"a\" and service.cgroup \"a/b\": one is in the other",
+        ),
+    ]);
+}
+
+#[test]
+fn a_file_without_frequencies_has_the_defaults_of_the_document() {
+    let config = said("service: { pid: 4711 }\ncore_policy: { blocks: {} }\n").unwrap();
+    assert_eq!(config.policy, None);
+    let shares = config.shares.unwrap();
+    assert_eq!(shares.service, Some(Service::Pid(4711)));
+    assert_eq!(
+        shares.division,
+        Division::Blocks(cores::blocks::Params::default())
+    );
+    assert_eq!(shares.jobs, []);
+    let batch = Batch {
+        cgroup: "weir".into(),
+        logs: "/var/log/weir".into(),
+        on_stop: OnStop::Keep,
+        grace: Duration::from_secs(10),
+    };
+    assert_eq!(shares.batch, batch);
+    let slack = "service: { pid: 4711 }\ncore_policy: { latency_slack: {} }\n";
+    let default = cores::latency_slack::Params::default();
+    assert_eq!(
+        super::shares::shares(slack).division,
+        Division::LatencySlack(default)
+    );
+}
+
+#[test]
+fn everything_that_is_written_arrives() {
+    let text = "service: { pid_file: /run/m.pid }\ncore_policy: { blocks: { reserved: '0,2', small: 1, large: 3-4, large_above: 1.5, small_below: 2.5, start: small, patience: 1s } }\njobs:\n  - name: a\n    queue: long\n    threads: 3\n    command: [./true, --threads, \"{threads}\", 7]\n    directory: /bin\n    environment: { OMP_NUM_THREADS: \"{threads}\", N: 7 }\n    user: 0\n    takes: 20m\n  - { name: b.1_c-d, cgroup: user.slice/b }\nbatch: { cgroup: lab/batch, logs: /tmp/logs, on_stop: end, grace: 0s }\n";
+    let shares = shares(text);
+    assert_eq!(shares.service, Some(Service::PidFile("/run/m.pid".into())));
+    let wanted = cores::blocks::Params {
+        reserved: [0, 2].into(),
+        small: [1].into(),
+        large: [3, 4].into(),
+        large_above: 1.5,
+        small_below: 2.5,
+        start: Size::Small,
+        patience: Duration::from_secs(1),
+    };
+    assert_eq!(shares.division, Division::Blocks(wanted));
+    let [a, b] = &shares.jobs[..] else {
+        panic!("{shares:?}");
+    };
+    let command = Command {
+        line: ["./true", "--threads", "{threads}", "7"]
+            .map(str::to_owned)
+            .to_vec(),
+        directory: Some("/bin".into()),
+        environment: [("N", "7"), ("OMP_NUM_THREADS", "{threads}")]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .into(),
+        user: Some((0, 0)),
+    };
+    assert_eq!(a.source, Source::Command(command));
+    assert_eq!((a.job.queue, a.job.threads), (Queue::Long, 3));
+    assert_eq!(a.takes, Some(Duration::from_secs(1200)));
+    assert_eq!(b.source, Source::Cgroup("user.slice/b".into()));
+    assert_eq!(
+        (b.job.queue, b.job.threads, b.takes),
+        (Queue::Medium, 1, None)
+    );
+    assert_eq!(shares.batch.on_stop, OnStop::End);
+    assert_eq!(
+        shares.jobs_alone(&Cores::from([0, 1, 2, 3, 4])),
+        [3, 4].into()
+    );
+}
+
+#[test]
+fn on_two_cores_jobs_have_what_the_service_leaves() {
+    let machine = Cores::from([0, 1]);
+    for policy in ["blocks: { large: none }", "latency_slack: { batch: '' }"] {
+        let text = format!("service: {{ pid: 4711 }}\ncore_policy: {{ {policy} }}\n");
+        let shares = shares(&text);
+        shares.policy(&machine).unwrap();
+        assert_eq!(shares.jobs_alone(&machine), [1].into(), "{policy}");
+    }
+}
+
+#[test]
+fn a_plan_of_one_node_is_about_the_machine() {
+    let text = plan(
+        "    service: 0\n    steps:\n    - { job: a, cores: 1-3 }\n    - { job: b, cores: 2, after: [a] }",
+    );
+    let shares = shares(&text);
+    let machine = Cores::from([0, 1, 2, 3]);
+    shares.policy(&machine).unwrap();
+    assert_eq!(shares.jobs_alone(&machine), [1, 2, 3].into());
+    let error = shares.policy(&Cores::from([0, 1])).unwrap_err().to_string();
+    let reason =
+        ":7: core_policy.static_plan.steps[0].cores: the machine has cores 0-1, and no 2-3";
+    assert!(error.ends_with(reason), "{error}");
+}
+
+#[test]
+fn of_a_plan_of_several_nodes_only_this_ones_jobs_have_to_be_there() {
+    let text = "jobs: [{ name: a, command: [/bin/true] }, { name: b, command: [/no/such], user: nobody-here, directory: /no }]\ncore_policy:\n  static_plan:\n    node: x\n    nodes: [{ name: x, cores: 0-3 }, { name: y, cores: 0-7, service: 0 }]\n    steps: [{ job: a, node: x, cores: 1 }, { job: b, node: y, cores: 1 }]\n";
+    let shares = shares(text);
+    assert_eq!(shares.service, None);
+    let names: Vec<&str> = shares.jobs.iter().map(|spec| &spec.job.name[..]).collect();
+    assert_eq!(names, ["a"]);
+    let Division::StaticPlan(plan) = &shares.division else {
+        panic!("{shares:?}");
+    };
+    let [step] = &plan.plan.steps[..] else {
+        panic!("{plan:?}");
+    };
+    let wanted = static_plan::Step {
+        job: "a".into(),
+        node: "x".into(),
+        cores: [1].into(),
+        after: vec![],
+    };
+    assert_eq!(*step, wanted);
+    let machine = Cores::from([0, 1, 2, 3, 4]);
+    shares.policy(&machine).unwrap();
+    assert_eq!(shares.jobs_alone(&machine), [0, 1, 2, 3].into());
+    let error = shares.policy(&Cores::from([0, 1])).unwrap_err().to_string();
+    let reason =
+        ":5: core_policy.static_plan.nodes[0].cores: the machine has cores 0-1, and no 2-3";
+    assert!(error.ends_with(reason), "{error}");
+    let there = text.replace("node: x\n", "node: y\n");
+    let error = said(&there).unwrap_err();
+    assert!(error.starts_with("g.yaml:1: jobs[1]."), "{error}");
+}
+
+#[test]
+fn more_cores_than_the_machine_has_are_refused_with_what_it_has() {
+    let shares = shares(&blocks("large: 2-5"));
+    shares.policy(&(0..6).collect()).unwrap();
+    let error = shares.policy(&(0..4).collect()).unwrap_err().to_string();
+    let reason = ":4: core_policy.blocks.large: the machine has cores 0-3, and no 4-5";
+    assert!(error.ends_with(reason), "{error}");
+}
+
+#[test]
+fn users_are_those_of_the_machine_and_numbers_stand_for_themselves() {
+    let user = |user: &str| {
+        let text = job(&format!("name: b, command: [/bin/true], user: {user}"));
+        match &shares(&text).jobs[1].source {
+            Source::Command(command) => command.user,
+            source => panic!("{source:?}"),
+        }
+    };
+    assert_eq!(user("root"), Some((0, 0)));
+    assert_eq!(user("4123456"), Some((4_123_456, 4_123_456)));
+}
+
+#[test]
+fn the_state_directory_is_known_also_when_a_program_is_gone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("g.yaml");
+    let text = job("name: b, command: [/bin/no-such-program]");
+    std::fs::write(&path, format!("{text}state_directory: /run/lab\n")).unwrap();
+    assert!(load(&path).is_err());
+    assert_eq!(state_directory(&path).unwrap(), Path::new("/run/lab"));
+    std::fs::write(&path, format!("{text}state_directory: lab\n")).unwrap();
+    let error = state_directory(&path).unwrap_err().to_string();
+    assert!(
+        error.ends_with("state_directory: \"lab\" is not an absolute path"),
+        "{error}"
+    );
+}
+
+#[test]
+fn latency_slack_without_a_latency_is_allowed_and_told() {
+    let warnings = |more: &str| {
+        let text = format!(
+            "service: {{ pid: 7 }}\ncore_policy: {{ latency_slack: {{}} }}\njobs: [{{ name: a, cgroup: a }}]\n{more}\n"
+        );
+        said(&text).unwrap().warnings()
+    };
+    let [warning] = &warnings("")[..] else {
+        panic!("{:?}", warnings(""));
+    };
+    assert!(warning.contains("goes by CPU use alone"), "{warning}");
+    assert_eq!(warnings("functions: [{ id: 1 }]"), [""; 0]);
+    let query = "tail: { source: promql, url: 'http://127.0.0.1:9090', query: x }";
+    assert_eq!(warnings(query), [""; 0]);
+    assert_eq!(
+        said("policy: { powersave: {} }\n").unwrap().warnings(),
+        [""; 0]
+    );
+    let [warning] = &said(&blocks("{}")).unwrap().warnings()[..] else {
+        panic!("no warning");
+    };
+    assert!(warning.contains("no jobs"), "{warning}");
+}

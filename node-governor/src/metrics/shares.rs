@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Of the service's cores and the jobs; absent where cores are not divided.
+
+use std::fmt;
+
+use super::{Family, Labels};
+use crate::book::shares::{JobBook, STATES, SharesBook, state_name};
+
+pub(super) fn write(family: &mut Family<'_, '_>, book: &SharesBook) -> fmt::Result {
+    service(family, book)?;
+    mesh(family, book)?;
+    jobs(family, book)
+}
+
+fn service(family: &mut Family<'_, '_>, book: &SharesBook) -> fmt::Result {
+    family.gauge(
+        "service_cores",
+        "Cores that the service has, as planned",
+        Some(book.service.len() as f64),
+    )?;
+    family.gauge(
+        "service_cpu_cores",
+        "Cores that the service used on average in the last tick; none while that is not known",
+        book.cpu,
+    )?;
+    family.counter(
+        "service_moves",
+        "Times that the service's cores changed",
+        book.moves,
+    )?;
+    family.counter(
+        "core_write_errors",
+        "Writes of cores, freezing and thawing that failed",
+        book.write_errors,
+    )
+}
+
+fn mesh(family: &mut Family<'_, '_>, book: &SharesBook) -> fmt::Result {
+    family.gauge(
+        "mesh_pressed",
+        "1 while the mesh refuses requests to the service's host or is about to",
+        Some(f64::from(book.pressed)),
+    )?;
+    let delay = book.row.and_then(|row| row.delay);
+    family.gauge(
+        "mesh_queuing_delay_seconds",
+        "For how long requests wait at the service's host, as the mesh said last; none while it does not say",
+        delay.map(|delay| delay.as_secs_f64()),
+    )?;
+    family.gauge(
+        "capacity_cores",
+        "Cores of the service times their speed, as reported to the mesh; none while nothing is",
+        book.capacity_millicores
+            .map(|thousandths| f64::from(thousandths) / 1e3),
+    )
+}
+
+fn jobs(family: &mut Family<'_, '_>, book: &SharesBook) -> fmt::Result {
+    let progress = book.progress();
+    family.gauge("jobs", "Batch jobs", Some(progress.jobs as f64))?;
+    family.gauge(
+        "jobs_ended",
+        "Batch jobs that have ended, well or not",
+        Some(progress.ended as f64),
+    )?;
+    let state = |job: &JobBook| {
+        let (name, now) = (job.name.clone(), job.state);
+        STATES.map(|state| {
+            let labels = vec![
+                ("job", name.clone()),
+                ("state", state_name(state).to_owned()),
+            ];
+            (labels, f64::from(state == now))
+        })
+    };
+    family.gauges(
+        "job_state",
+        "1 for the state in which the job is, 0 for the others",
+        book.jobs.iter().flat_map(state),
+    )?;
+    family.gauges(
+        "job_cores",
+        "Cores on which the job runs; 0 while it does not",
+        each(book, |job| Some(job.cores.len() as f64)),
+    )?;
+    family.counters(
+        "job_running_seconds",
+        "Time in which the job was running",
+        each(book, |job| Some(job.ran.as_secs_f64())),
+    )?;
+    family.counters(
+        "job_paused_seconds",
+        "Time in which the job was frozen",
+        each(book, |job| Some(job.paused.as_secs_f64())),
+    )?;
+    family.counters(
+        "job_pauses",
+        "Times that the job was frozen",
+        each(book, |job| Some(job.pauses as f64)),
+    )?;
+    family.counters(
+        "job_cpu_seconds",
+        "CPU time that the job has used, where that is known",
+        each(book, |job| Some(job.cpu?.as_secs_f64())),
+    )?;
+    family.gauges(
+        "job_exit_code",
+        "How the job ended: its exit code, or 128 and the signal; none before",
+        each(book, |job| Some(f64::from(job.code?))),
+    )
+}
+
+fn each(
+    book: &SharesBook,
+    value: impl Fn(&JobBook) -> Option<f64>,
+) -> impl Iterator<Item = (Labels, f64)> {
+    let series = move |job: &JobBook| Some((vec![("job", job.name.clone())], value(job)?));
+    book.jobs.iter().filter_map(series)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::book::{Book, Shared};
+    use crate::jobs::State;
+    use crate::sensed::{Nanos, Row};
+
+    fn page(shares: Option<SharesBook>) -> String {
+        let book = Book {
+            shares,
+            ..Book::default()
+        };
+        let mut page = String::new();
+        let registry = crate::metrics::registry(Shared::new(book));
+        prometheus_client::encoding::text::encode(&mut page, &registry).unwrap();
+        page
+    }
+
+    #[test]
+    fn the_page_says_who_has_what_and_how_jobs_ended() {
+        let job = |name: &str, state| JobBook {
+            name: name.into(),
+            state,
+            cores: [2, 3].into(),
+            ran: Duration::from_millis(1500),
+            paused: Duration::from_millis(500),
+            pauses: 3,
+            ..JobBook::default()
+        };
+        let ended = JobBook {
+            cpu: Some(Duration::from_secs(3)),
+            code: Some(137),
+            cores: [].into(),
+            ..job("vips", State::Failed)
+        };
+        let page = page(Some(SharesBook {
+            service: [0, 1].into(),
+            cpu: Some(1.25),
+            row: Some(Row {
+                at: Nanos(1),
+                refuses: false,
+                delay: Some(Duration::from_millis(30)),
+            }),
+            capacity_millicores: Some(1800),
+            pressed: true,
+            moves: 4,
+            jobs: vec![job("dedup", State::Running), ended],
+            ..SharesBook::default()
+        }));
+        for line in [
+            "service_cores 2.0",
+            "service_cpu_cores 1.25",
+            "service_moves_total 4.0",
+            "mesh_pressed 1.0",
+            "mesh_queuing_delay_seconds 0.03",
+            "capacity_cores 1.8",
+            "core_write_errors_total 0.0",
+            "jobs 2.0",
+            "jobs_ended 1.0",
+            "job_state{job=\"dedup\",state=\"running\"} 1.0",
+            "job_state{job=\"dedup\",state=\"failed\"} 0.0",
+            "job_state{job=\"vips\",state=\"failed\"} 1.0",
+            "job_cores{job=\"dedup\"} 2.0",
+            "job_cores{job=\"vips\"} 0.0",
+            "job_running_seconds_total{job=\"dedup\"} 1.5",
+            "job_paused_seconds_total{job=\"dedup\"} 0.5",
+            "job_pauses_total{job=\"dedup\"} 3.0",
+            "job_cpu_seconds_total{job=\"vips\"} 3.0",
+            "job_exit_code{job=\"vips\"} 137.0",
+        ] {
+            let line = format!("\nweir_governor_{line}\n");
+            assert!(page.contains(&line), "{line}\n{page}");
+        }
+        for none in [
+            "job_exit_code{job=\"dedup\"}",
+            "job_cpu_seconds_total{job=\"dedup\"}",
+        ] {
+            assert!(!page.contains(none), "{none}\n{page}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_is_not_there() {
+        let page_of_nothing = page(Some(SharesBook::default()));
+        for none in ["service_cpu_cores", "mesh_queuing", "capacity_cores"] {
+            assert!(!page_of_nothing.contains(none), "{page_of_nothing}");
+        }
+        let page = page(None);
+        for none in ["service_", "mesh_", "governor_job", "core_write_errors"] {
+            assert!(!page.contains(none), "{page}");
+        }
+    }
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Puts back what a governor has left that was killed: who had which cores, what was frozen, and frequencies.
+
+use std::path::Path;
+
+use crate::apply::{self, shares};
+use crate::root::Root;
+use crate::state::{self, Held};
+
+/// What could not be put back, each with its name and reason, and is remembered still; nothing where all was, or
+/// none was killed. Creates nothing: where no governor has been is an error, as is where one runs.
+pub fn restore(root: &Root, folder: &Path) -> Result<Vec<String>, state::Error> {
+    let held = Held::left(folder, root)?;
+    let mut left = Vec::new();
+    match shares::restore(root, &held) {
+        Ok(errors) => left.extend(
+            errors
+                .iter()
+                .map(|(name, error)| format!("{name}: {error}")),
+        ),
+        Err(error) => left.push(error.to_string()),
+    }
+    // Whatever became of the others.
+    match apply::restore(root, &held) {
+        Ok(errors) => left.extend(errors.iter().map(ToString::to_string)),
+        Err(error) => left.push(error.to_string()),
+    }
+    Ok(left)
+}
