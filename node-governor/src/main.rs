@@ -20,7 +20,7 @@ use weir_governor::admin::{self, App};
 use weir_governor::jobs::{forget, keeper};
 use weir_governor::root::Root;
 use weir_governor::run::{Governor, Running};
-use weir_governor::sense::measure;
+use weir_governor::sense::{measure, mesh};
 use weir_governor::watchdog::Watchdog;
 use weir_governor::{check, config, restore, state, timeline, top, watchdog};
 
@@ -298,6 +298,11 @@ async fn serve(
         .shares
         .as_ref()
         .map(|shares| shares.batch.logs.clone());
+    let mesh = config.mesh.clone();
+    if let Some(mesh) = &mesh {
+        // What its files say is known only now; nothing has been changed.
+        mesh::endpoint(mesh).map_err(|error| anyhow::anyhow!("mesh: {error}"))?;
+    }
     // Before anything is taken, so that there is no moment in which a kill leaves it so.
     let mut watchdog = Watchdog::start(root, &config.state_directory).context("the watchdog")?;
     let governor = match Governor::start(config, root) {
@@ -309,6 +314,9 @@ async fn serve(
     };
     let app = App::new(governor.book(), functions).with_timeline(logs);
     tokio::spawn(measure(settings, governor.measured()));
+    if let Some(mesh) = mesh {
+        tokio::spawn(mesh::connect(mesh, governor.link()));
+    }
     let ended = CancellationToken::new();
     let running = Running::start(governor, {
         let ended = ended.clone();

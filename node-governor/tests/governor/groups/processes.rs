@@ -10,7 +10,7 @@ use weir_governor::cores::Cores;
 use weir_governor::root::Root;
 
 use super::cores;
-use super::machine::{BUSY, World, allowed, status, used, works};
+use super::machine::{BUSY, World, allowed, possible, status, used, works};
 use crate::kernel::wait_for;
 
 fn world() -> Option<World> {
@@ -60,7 +60,7 @@ fn a_process_and_all_that_come_from_it_are_confined_and_stopped() {
     let Some(mut world) = world() else {
         return;
     };
-    let pid = world.start(&format!("(({BUSY}) & {BUSY}) & wait"), Vec::new());
+    let pid = world.start(&format!("(({BUSY}) & {BUSY}) & wait"));
     let mut group = world.process(pid);
     wait_for("its children", || numbers(&group).len() == 3);
     assert_eq!(group.doors(), Vec::<std::path::PathBuf>::new());
@@ -96,7 +96,7 @@ fn processes_and_threads_that_come_and_go_are_all_confined_and_stopped() {
     let Some(mut world) = world() else {
         return;
     };
-    let forks = world.start("while :; do (:) & (: & :); done", Vec::new());
+    let forks = world.start("while :; do (:) & (: & :); done");
     let mut many = Command::new(std::env::current_exe().unwrap());
     many.args(["--exact", "groups::processes::many_threads", "--ignored"]);
     many.env(MANY, "1")
@@ -153,7 +153,7 @@ fn a_process_that_has_gone_is_told_and_its_number_is_not_enough() {
     let Some(mut world) = world() else {
         return;
     };
-    let pid = world.start("exec sleep 1000", Vec::new());
+    let pid = world.start("exec sleep 1000");
     let members = world.groups.process(pid).unwrap();
     let Members::Process { started, .. } = members else {
         panic!("{members:?}");
@@ -250,7 +250,9 @@ fn as_told(members: [Members; 2], world: &World, pids: [i32; 2], steps: Vec<Step
     }
     for (group, found) in groups.iter_mut().zip(&found) {
         group.restore(found).unwrap();
-        wait_for("it", || group.found().unwrap() == *found);
+        wait_for("it", || group.found().unwrap().frozen == found.frozen);
+        let now = group.found().unwrap().cores;
+        assert!(now == found.cores || found.cores.is_empty() && now == possible());
     }
 }
 
@@ -259,7 +261,7 @@ proptest! {
     #[test]
     fn processes_are_as_they_were_told_last(steps in prop::collection::vec(step(), 1..12)) {
         if let Some(mut world) = world() {
-            let pids = [0, 1].map(|_| world.start("exec sleep 1000", Vec::new()));
+            let pids = [0, 1].map(|_| world.start("exec sleep 1000"));
             let members = pids.map(|pid| world.groups.process(pid).unwrap());
             as_told(members, &world, pids, steps);
         }
