@@ -165,7 +165,7 @@ impl Cgroup {
     /// Puts back what [`Cgroup::found_cores`] said.
     pub(super) fn restore_cores(&mut self, text: &str, cores: &Cores) -> io::Result<()> {
         match (self.v2_cpuset(), &self.cpuset) {
-            (Some(v2), _) => v2.put(text),
+            (Some(v2), _) => v2.restore(text),
             (None, Some(folder)) => self.below.restore(folder, cores),
             (None, None) if cores.is_empty() => Ok(()),
             (None, None) => self.processes.confine(|| self.processes(), cores),

@@ -74,7 +74,7 @@ impl V2<'_> {
     }
 
     /// Writes it as it is, if it is not there already.
-    pub(super) fn put(&self, cores: &str) -> io::Result<()> {
+    fn put(&self, cores: &str) -> io::Result<()> {
         if self.found()? == cores {
             return Ok(());
         }
@@ -85,6 +85,20 @@ impl V2<'_> {
             let reason = format!("{error}; {cores:?} was written");
             self.refused(io::Error::new(error.kind(), reason))
         })
+    }
+
+    /// Puts back what was found. A group that inherited and has processes cannot be told so again (the kernel's
+    /// `validate_change`: no space left): it gets all cores that there are, which comes to the same.
+    pub(super) fn restore(&self, found: &str) -> io::Result<()> {
+        match self.put(found) {
+            Err(error) if found.is_empty() && error.kind() == io::ErrorKind::StorageFull => {
+                let Some(top) = Folder::open(self.root.to_owned())? else {
+                    return Err(error);
+                };
+                self.put(&top.line(EFFECTIVE_V2)?)
+            }
+            put => put,
+        }
     }
 
     fn refused(&self, error: io::Error) -> io::Error {
