@@ -17,7 +17,7 @@ use crate::config::{self, Config};
 use crate::cores::Cores;
 use crate::plan::Plan;
 use crate::planner::Planner;
-use crate::root::{Root, core_list, line};
+use crate::root::Root;
 use crate::sense::energy::Zone;
 use crate::sense::mesh::Link;
 use crate::sense::service::ServiceClock;
@@ -69,7 +69,7 @@ impl Governor {
         config.fits(&node)?;
         let (cores, mut shares, shown) = match &config.shares {
             Some(written) => {
-                let machine = machine(root)?;
+                let machine = root.online()?;
                 let policy = written.policy(&machine)?;
                 let shown = SharesBook {
                     target: policy.target(),
@@ -255,14 +255,6 @@ impl Divided {
 fn unix_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_millis() as u64)
-}
-
-/// The cores that are online.
-fn machine(root: &Root) -> anyhow::Result<Cores> {
-    let path = root.path("sys/devices/system/cpu/online");
-    let online = line(&path).with_context(|| path.display().to_string())?;
-    let cores = core_list(&online).with_context(|| format!("{}: {online:?}", path.display()))?;
-    Ok(cores.into_iter().collect())
 }
 
 /// The loop in a thread of its own. Stops, and has put everything back, when it goes out of scope.

@@ -138,7 +138,7 @@ impl Groups {
     /// A process by its number, as it is there now.
     pub fn process(&self, pid: i32) -> io::Result<Members> {
         let gone = || io::Error::new(io::ErrorKind::NotFound, format!("no process {pid}"));
-        let number = Pid::from_raw(pid).filter(|_| pid > 0).ok_or_else(gone)?;
+        let number = processes::pid(pid).ok_or_else(gone)?;
         let stat = self.processes.stat(number)?.ok_or_else(gone)?;
         let started = stat.started;
         Ok(Members::Process { pid, started })

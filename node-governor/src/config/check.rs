@@ -4,6 +4,7 @@
 mod core_policy;
 mod jobs;
 mod mesh;
+mod names;
 mod policy;
 mod shares;
 mod tail;
@@ -164,7 +165,9 @@ fn events(written: &written::Events, scope: &Scope<'_>) -> Result<Events, Error>
     )?;
     Ok(Events {
         path: path.into(),
-        group: scope.parse(&written.group, "group", None, |text| group(text).map(Some))?,
+        group: scope.parse(&written.group, "group", None, |text| {
+            names::group(text).map(Some)
+        })?,
         lanes: scope.whole(&written.lanes, "lanes", 256, 1..=4096)? as u32,
         events_per_lane: scope.parse(&written.events_per_lane, "events_per_lane", 256, |text| {
             let number: u32 = text
@@ -176,22 +179,6 @@ fn events(written: &written::Events, scope: &Scope<'_>) -> Result<Events, Error>
             }
         })?,
     })
-}
-
-/// A group's number. Names are looked up in /etc/group alone: a statically linked governor has no other way.
-fn group(text: &str) -> Result<u32, String> {
-    match text.parse() {
-        // It stands for no change where the kernel is told to change a group.
-        Ok(u32::MAX) => return Err(format!("{text} is no group")),
-        Ok(number) => return Ok(number),
-        Err(_) => {}
-    }
-    let groups = std::fs::read_to_string("/etc/group").unwrap_or_default();
-    let number = groups.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        (fields.next() == Some(text)).then(|| fields.nth(1)?.parse().ok())?
-    });
-    number.ok_or_else(|| format!("/etc/group has no {text:?}; a number will do, too"))
 }
 
 fn uprobes(written: &written::File, root: &Scope<'_>) -> Result<Vec<Probe>, Error> {

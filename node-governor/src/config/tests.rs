@@ -250,3 +250,63 @@ fn the_example_has_the_defaults() {
     assert_eq!(example.admin, default.admin);
     assert_eq!(example.state_directory, default.state_directory);
 }
+
+/// What the example has behind a `#` at the beginning of a line, of core policies one alone, with files that are
+/// there.
+fn uncommented(policy: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("weir-governor.yaml");
+    let example = std::fs::read_to_string(path).unwrap();
+    let mut within = "";
+    let mut text = String::new();
+    for line in example.lines() {
+        let is_text = line.starts_with("# ") && !line.starts_with("#  ");
+        let line = line.strip_prefix('#').filter(|_| !is_text).unwrap_or(line);
+        match line {
+            "  blocks:" | "  latency_slack:" | "  static_plan:" => within = line.trim(),
+            "" => within = "",
+            _ => {}
+        }
+        let is_other = !within.is_empty() && within != format!("{policy}:");
+        let is_second = line.starts_with("  pid");
+        if !is_other && !is_second {
+            text.push_str(line);
+            text.push('\n');
+        }
+    }
+    let here = text.replace("/usr/bin/canneal", "/bin/true");
+    here.replace("/srv/batch", "/").replace("nobody", "0")
+}
+
+#[test]
+fn what_the_example_has_commented_out_is_good_and_has_the_defaults() {
+    use crate::config::shares::Division;
+    let folder = tempfile::tempdir().unwrap();
+    for (file, label) in [
+        ("ca", "CERTIFICATE"),
+        ("cert", "CERTIFICATE"),
+        ("key", "PRIVATE KEY"),
+    ] {
+        let path = folder.path().join(file).with_extension("pem");
+        std::fs::write(path, format!("-----BEGIN {label}-----\n")).unwrap();
+    }
+    let config = |policy: &str| {
+        let path = folder.path().join("g.yaml");
+        std::fs::write(&path, uncommented(policy)).unwrap();
+        load(&path).unwrap()
+    };
+    let default = said("service: { pid: 7 }\ncore_policy: { blocks: {} }\n").unwrap();
+    let default = default.shares.unwrap();
+    let blocks = config("blocks");
+    let mesh = blocks.mesh.unwrap();
+    assert_eq!(mesh.pressure, pressure::Params::default());
+    assert!(mesh.authority.is_some() && mesh.identity.is_some());
+    let shares = blocks.shares.unwrap();
+    assert_eq!(shares.division, default.division);
+    assert_eq!(shares.batch, default.batch);
+    assert_eq!(shares.jobs.len(), 2);
+    let shares = config("latency_slack").shares.unwrap();
+    let slack = crate::cores::latency_slack::Params::default();
+    assert_eq!(shares.division, Division::LatencySlack(slack));
+    let shares = config("static_plan").shares.unwrap();
+    shares.policy(&(0..4).collect()).unwrap();
+}

@@ -40,7 +40,8 @@ struct Series {
 /// When it was, and the number as text.
 type Sample = (f64, String);
 
-/// The answer's one number, as seconds. The error is the reason why there is none.
+/// The answer's one number, as seconds. The error is the reason why there is none; the same reason has the same
+/// words.
 pub(super) fn latency(answer: &str) -> Result<Duration> {
     let answer: Answer =
         serde_json::from_str(answer).context("no answer of a Prometheus server")?;
@@ -50,18 +51,18 @@ pub(super) fn latency(answer: &str) -> Result<Duration> {
     let text = match answer.data.context("an answer without data")? {
         Data::Scalar((_, text)) => text,
         Data::Vector(series) => {
-            ensure!(series.len() == 1, "{} series, not one", series.len());
+            ensure!(!series.is_empty(), "no series");
+            ensure!(series.len() == 1, "more than one series");
             let value = series.into_iter().find_map(|series| series.value);
             value.context("a histogram, not a number")?.1
         }
         Data::Matrix(_) => bail!("a matrix, not a number"),
         Data::String(_) => bail!("a string, not a number"),
     };
-    let seconds: f64 = text
-        .parse()
-        .with_context(|| format!("{text:?}, not a number"))?;
-    let latency = Duration::try_from_secs_f64(seconds);
-    latency.with_context(|| format!("{text} is no latency in seconds"))
+    let seconds: f64 = text.parse().ok().context("not a number")?;
+    ensure!(seconds.is_finite(), "{seconds} seconds");
+    ensure!(seconds >= 0.0, "less than 0 seconds");
+    Duration::try_from_secs_f64(seconds).context("too many seconds")
 }
 
 #[cfg(test)]
@@ -91,22 +92,25 @@ mod tests {
 
     #[test]
     fn anything_else_is_none_and_says_why() {
-        for value in ["NaN", "+Inf", "-Inf", "-0.1", "1e300"] {
+        for (value, told) in [
+            ("NaN", "NaN seconds"),
+            ("+Inf", "inf seconds"),
+            ("-Inf", "-inf seconds"),
+            ("-0.1", "less than 0 seconds"),
+            ("1e300", "too many seconds"),
+        ] {
             let reason = said(&vector(value)).unwrap_err();
-            assert!(
-                reason.contains(&format!("{value} is no latency")),
-                "{reason}"
-            );
+            assert!(reason.starts_with(told), "{reason}");
         }
         let series = r#"{"metric":{},"value":[1,"2"]}"#;
         let cases = [
             (
                 r#"{"resultType":"vector","result":[]}"#.to_owned(),
-                "0 series, not one",
+                "no series",
             ),
             (
                 format!(r#"{{"resultType":"vector","result":[{series},{series}]}}"#),
-                "2 series, not one",
+                "more than one series",
             ),
             (
                 r#"{"resultType":"vector","result":[{"metric":{},"histogram":[1,{}]}]}"#.into(),
@@ -122,7 +126,7 @@ mod tests {
             ),
             (
                 r#"{"resultType":"scalar","result":[1,"x"]}"#.into(),
-                "\"x\", not a number",
+                "not a number",
             ),
             (
                 r#"{"resultType":"tensor","result":[]}"#.into(),

@@ -44,8 +44,8 @@ fn cores_of_a_policy_that_cannot_be_are_refused_where_they_are_written() {
             "g.yaml:4: core_policy.blocks.large: 1: in block small, too",
         ),
         (
-            blocks("large: ''"),
-            "g.yaml:4: core_policy.blocks.large: has no cores",
+            blocks("small: none"),
+            "g.yaml:4: core_policy.blocks.small: has no cores",
         ),
         (
             blocks("large: 3-2"),
@@ -489,6 +489,17 @@ fn everything_that_is_written_arrives() {
         shares.jobs_alone(&Cores::from([0, 1, 2, 3, 4])),
         [3, 4].into()
     );
+}
+
+#[test]
+fn on_two_cores_jobs_have_what_the_service_leaves() {
+    let machine = Cores::from([0, 1]);
+    for policy in ["blocks: { large: none }", "latency_slack: { batch: '' }"] {
+        let text = format!("service: {{ pid: 4711 }}\ncore_policy: {{ {policy} }}\n");
+        let shares = shares(&text);
+        shares.policy(&machine).unwrap();
+        assert_eq!(shares.jobs_alone(&machine), [1].into(), "{policy}");
+    }
 }
 
 #[test]

@@ -120,8 +120,8 @@ fn governors_that_are_killed_lose_no_job_and_start_none_twice() {
             each_ran_once(&place);
             for job in 0..JOBS {
                 let path = format!("{}/{job}", place.batch.cgroup);
-                // Whatever was frozen when a governor was killed goes on.
-                assert_eq!(place.processes(&path), []);
+                // A keeper may be on its way out.
+                crate::kernel::wait_for("nobody", || place.processes(&path).is_empty());
             }
         }
     }
