@@ -12,6 +12,7 @@ pub mod cpufreq;
 mod domain;
 pub mod found;
 pub mod groups;
+pub mod shares;
 
 use std::path::PathBuf;
 use std::time::Duration;

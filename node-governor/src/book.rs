@@ -126,13 +126,19 @@ impl Book {
     }
 
     /// What was just sensed, planned and applied. Does not allocate.
-    pub fn decided(&mut self, sensed: &Sensed, plan: &Plan, apply: &Apply, counts: &Counts) {
+    pub fn decided(
+        &mut self,
+        sensed: &Sensed,
+        plan: &Plan,
+        apply: Option<&Apply>,
+        counts: &Counts,
+    ) {
         self.ticks += 1;
         self.events = *counts;
         self.tail = sensed.tail;
         self.sleep = plan.sleep;
         for (index, core) in self.cores.iter_mut().enumerate() {
-            core.status = apply.status(index);
+            core.status = apply.map_or(Status::default(), |apply| apply.status(index));
             if let Some(seen) = sensed.cores.get(index) {
                 core.busy = seen.busy;
                 core.since = [None; FUNCTIONS];

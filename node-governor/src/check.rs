@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use crate::apply::Driver;
 use crate::apply::cpufreq::Files;
+use crate::apply::groups::Groups;
 use crate::config::show_range;
 use crate::root::{Root, line};
 use crate::sense::energy::Zone;
@@ -14,7 +15,7 @@ use crate::sense::energy::Zone;
 pub struct Report {
     /// For people.
     pub text: String,
-    /// Every core that has cpufreq can be governed, and there is one.
+    /// Every core that has cpufreq can be governed, and there is one; or there is none, and cores can be divided.
     pub can_govern: bool,
 }
 
@@ -24,12 +25,14 @@ pub fn report(root: &Root) -> Report {
         text: String::new(),
         can_govern: true,
     };
-    report.cores(root);
+    let divides = report.groups(root);
+    let has_cpufreq = report.cores(root, divides);
     report.energy(root);
     report.uprobes();
-    let verdict = match report.can_govern {
-        true => "cores can be governed",
-        false => "cores cannot be governed; see \"missing\" above",
+    let verdict = match (report.can_govern, has_cpufreq) {
+        (true, true) => "cores can be governed",
+        (true, false) => "frequencies cannot be set, but cores can be divided",
+        (false, _) => "cores cannot be governed; see \"missing\" above",
     };
     report.say("result", verdict);
     report
@@ -46,14 +49,31 @@ impl Report {
         self.say("missing", text);
     }
 
-    fn cores(&mut self, root: &Root) {
+    /// Whether cores can be divided.
+    fn groups(&mut self, root: &Root) -> bool {
+        match Groups::find(root) {
+            Ok(groups) => {
+                self.say("groups", groups.means());
+                groups.can_divide()
+            }
+            Err(error) => {
+                self.say("groups", error);
+                false
+            }
+        }
+    }
+
+    /// Whether there is a core with cpufreq.
+    fn cores(&mut self, root: &Root, divides: bool) -> bool {
         let policies = Files::all(root).unwrap_or_default();
         if policies.is_empty() {
             self.missing("cpufreq: the kernel has no driver for this processor's frequencies");
-            return self.say(
+            self.can_govern = divides;
+            self.say(
                 "hint",
                 "modprobe acpi-cpufreq; enable P-states in the firmware; guests of most hypervisors have none",
             );
+            return false;
         }
         let mut hints: Vec<String> = Vec::new();
         for files in &policies {
@@ -67,6 +87,7 @@ impl Report {
         for hint in hints {
             self.say("hint", hint);
         }
+        true
     }
 
     /// One policy; what would make it better.

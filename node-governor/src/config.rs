@@ -11,6 +11,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use shares::Division;
 pub use shares::{Service, Shares};
 pub use weir_settings::{Error, show_duration};
 
@@ -163,6 +164,24 @@ impl Config {
         self.means(node)
     }
 
+    /// What is allowed and may not be what is wanted.
+    pub fn warnings(&self) -> Vec<String> {
+        let Some(shares) = &self.shares else {
+            return Vec::new();
+        };
+        let mut warnings = Vec::new();
+        let nothing_hot = self.functions.is_empty() && self.uprobes.is_empty();
+        let by_latency = matches!(shares.division, Division::LatencySlack(_));
+        if by_latency && self.tail.source == TailSource::Calls && nothing_hot {
+            let warning = "core_policy.latency_slack goes by CPU use alone unless programs tell of hot functions: tail.source is calls, and neither functions nor uprobes name any";
+            warnings.push(warning.to_owned());
+        }
+        if shares.jobs.is_empty() {
+            warnings.push("core_policy has no jobs: cores that it keeps for them idle".to_owned());
+        }
+        warnings
+    }
+
     /// Refuses parameters that cannot be meant.
     fn means(&self, node: &Node) -> Result<(), Error> {
         let (Some(policy), Some(places)) = (&self.policy, &self.places) else {
@@ -195,16 +214,26 @@ pub fn show_range(range: &Range) -> String {
 
 /// Reads and checks the file.
 pub fn load(path: &Path) -> Result<Config, Error> {
+    let config = check::file(path, read(path)?)?;
+    // What needs no machine to be told.
+    config.means(&Node { cores: Vec::new() })?;
+    Ok(config)
+}
+
+/// Where the governor remembers, and nothing else: what a killed one has left can be put back also when a job's
+/// program is gone.
+pub fn state_directory(path: &Path) -> Result<PathBuf, Error> {
+    check::state_directory(path, &read(path)?)
+}
+
+fn read(path: &Path) -> Result<written::File, Error> {
     let contents = std::fs::read(path).map_err(|error| Error {
         file: path.to_owned(),
         line: 0,
         field: String::new(),
         reason: format!("cannot read: {error}"),
     })?;
-    let config = check::file(path, weir_settings::yaml(path, contents)?)?;
-    // What needs no machine to be told.
-    config.means(&Node { cores: Vec::new() })?;
-    Ok(config)
+    weir_settings::yaml(path, contents)
 }
 
 #[cfg(test)]

@@ -148,6 +148,14 @@ pub enum Policy {
 }
 
 impl Policy {
+    /// What the service's 95th percentile shall stay below, where the policy goes by that.
+    pub fn target(&self) -> Option<Duration> {
+        match self {
+            Self::LatencySlack(policy) => Some(policy.target()),
+            Self::StaticPlan(_) | Self::Blocks(_) => None,
+        }
+    }
+
     /// The next plan. `seen.now` does not go back.
     pub fn plan(&mut self, seen: &Seen) -> CorePlan {
         match self {

@@ -11,6 +11,9 @@ use hyper_util::rt::TokioIo;
 /// An Envoy with many clusters shows less where the path says which: `?filter=`.
 const MOST_BYTES: usize = 4 << 20;
 
+/// So much is told of the first line that comes with a status that is no success: servers say there what is wrong.
+const TOLD: usize = 300;
+
 /// The page, if the answer is a good one.
 pub(crate) async fn get(address: SocketAddr, path: &str) -> anyhow::Result<String> {
     let stream = tokio::net::TcpStream::connect(address).await?;
@@ -21,10 +24,19 @@ pub(crate) async fn get(address: SocketAddr, path: &str) -> anyhow::Result<Strin
         .body(Empty::<Bytes>::new())?;
     let answer = async {
         let answer = sender.send_request(request).await?;
-        ensure!(answer.status().is_success(), "status {}", answer.status());
+        let status = answer.status();
         let body = Limited::new(answer.into_body(), MOST_BYTES).collect().await;
         let body = body.map_err(|error| anyhow::anyhow!(error))?.to_bytes();
-        Ok(String::from_utf8_lossy(&body).into_owned())
+        let text = String::from_utf8_lossy(&body);
+        let begin: String = text
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .chars()
+            .take(TOLD)
+            .collect();
+        ensure!(status.is_success(), "status {status}: {begin:?}");
+        Ok(text.into_owned())
     };
     tokio::pin!(answer);
     tokio::select! {

@@ -14,16 +14,15 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
-use tracing::{error, info};
+use tracing::{error, info, warn};
 use tracing_subscriber::EnvFilter;
 use weir_governor::admin::{self, App};
-use weir_governor::config::TailSource;
 use weir_governor::jobs::{forget, keeper};
 use weir_governor::root::Root;
 use weir_governor::run::{Governor, Running};
-use weir_governor::sense::page;
+use weir_governor::sense::{measure, mesh};
 use weir_governor::watchdog::Watchdog;
-use weir_governor::{apply, check, config, restore, state, top, watchdog};
+use weir_governor::{check, config, restore, state, timeline, top, watchdog};
 
 /// `EX_USAGE` of sysexits.h: what was given is wrong, and trying again does not help.
 const BAD_CONFIGURATION: u8 = 64;
@@ -76,6 +75,15 @@ enum Command {
         /// Print it once, with every core, and exit.
         #[arg(long)]
         once: bool,
+    },
+    /// Make a page of what happened to the service's cores and the jobs.
+    Timeline {
+        /// The folder of the jobs' logs, which has timeline.jsonl.
+        #[arg(long, value_name = "DIR")]
+        logs: PathBuf,
+        /// Write it there; otherwise to standard output.
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
     },
     /// Wait until a governor is gone, and put back what it has left: what `run` starts beside itself.
     #[command(hide = true)]
@@ -143,6 +151,13 @@ fn main() -> ExitCode {
             ExitCode::from(u8::from(!report.can_govern))
         }
         Command::Top { admin, once } => match top(admin, once) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                complain(whole(&error));
+                ExitCode::FAILURE
+            }
+        },
+        Command::Timeline { logs, out } => match timeline(&logs, out.as_deref()) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 complain(whole(&error));
@@ -228,6 +243,9 @@ fn run(path: &Path, check: bool, ports_file: Option<&Path>, root: &Root) -> Exit
             return ExitCode::from(BAD_CONFIGURATION);
         }
     };
+    for warning in config.warnings() {
+        warn!("{warning}");
+    }
     if check {
         return ExitCode::SUCCESS;
     }
@@ -276,6 +294,15 @@ async fn serve(
         .with_context(|| format!("admin.listen: {}", config.admin))?;
     let admin = listener.local_addr()?;
     let (functions, settings) = (config.functions.clone(), config.tail.clone());
+    let logs = config
+        .shares
+        .as_ref()
+        .map(|shares| shares.batch.logs.clone());
+    let mesh = config.mesh.clone();
+    if let Some(mesh) = &mesh {
+        // What its files say is known only now; nothing has been changed.
+        mesh::endpoint(mesh).map_err(|error| anyhow::anyhow!("mesh: {error}"))?;
+    }
     // Before anything is taken, so that there is no moment in which a kill leaves it so.
     let mut watchdog = Watchdog::start(root, &config.state_directory).context("the watchdog")?;
     let governor = match Governor::start(config, root) {
@@ -285,9 +312,10 @@ async fn serve(
             return Err(error);
         }
     };
-    let app = App::new(governor.book(), functions);
-    if let TailSource::Page(page) = settings.source.clone() {
-        tokio::spawn(page::measure(page, settings, governor.measured()));
+    let app = App::new(governor.book(), functions).with_timeline(logs);
+    tokio::spawn(measure(settings, governor.measured()));
+    if let Some(mesh) = mesh {
+        tokio::spawn(mesh::connect(mesh, governor.link()));
     }
     let ended = CancellationToken::new();
     let running = Running::start(governor, {
@@ -330,12 +358,10 @@ fn remembered(config: Option<&Path>, state: PathBuf) -> Result<PathBuf, ExitCode
     let Some(path) = config else {
         return Ok(state);
     };
-    config::load(path)
-        .map(|config| config.state_directory)
-        .map_err(|error| {
-            complain(error);
-            ExitCode::from(BAD_CONFIGURATION)
-        })
+    config::state_directory(path).map_err(|error| {
+        complain(error);
+        ExitCode::from(BAD_CONFIGURATION)
+    })
 }
 
 fn forget(state: &Path, jobs: &[String]) -> ExitCode {
@@ -354,7 +380,7 @@ fn forget(state: &Path, jobs: &[String]) -> ExitCode {
     }
 }
 
-fn told(left: Result<Vec<apply::Error>, state::Error>) -> ExitCode {
+fn told(left: Result<Vec<String>, state::Error>) -> ExitCode {
     match left {
         Ok(left) if left.is_empty() => ExitCode::SUCCESS,
         Ok(left) => {
@@ -367,6 +393,14 @@ fn told(left: Result<Vec<apply::Error>, state::Error>) -> ExitCode {
             error!(%error, "nothing was put back");
             ExitCode::FAILURE
         }
+    }
+}
+
+fn timeline(logs: &Path, out: Option<&Path>) -> anyhow::Result<()> {
+    let page = timeline::page::html(logs)?;
+    match out {
+        Some(path) => std::fs::write(path, page).with_context(|| path.display().to_string()),
+        None => Ok(std::io::stdout().write_all(page.as_bytes())?),
     }
 }
 

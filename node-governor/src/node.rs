@@ -4,7 +4,7 @@
 use std::fmt;
 
 /// The cores that are governed.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Node {
     /// In the order of their numbers.
     pub cores: Vec<NodeCore>,

@@ -3,13 +3,27 @@
 
 use std::path::Path;
 
-use crate::apply;
+use crate::apply::{self, shares};
 use crate::root::Root;
 use crate::state::{self, Held};
 
-/// What could not be put back, and is remembered still; nothing where all was, or none was killed. Creates
-/// nothing: where no governor has been is an error, as is where one runs.
-pub fn restore(root: &Root, folder: &Path) -> Result<Vec<apply::Error>, state::Error> {
+/// What could not be put back, each with its name and reason, and is remembered still; nothing where all was, or
+/// none was killed. Creates nothing: where no governor has been is an error, as is where one runs.
+pub fn restore(root: &Root, folder: &Path) -> Result<Vec<String>, state::Error> {
     let held = Held::left(folder, root)?;
-    apply::restore(root, &held)
+    let mut left = Vec::new();
+    match shares::restore(root, &held) {
+        Ok(errors) => left.extend(
+            errors
+                .iter()
+                .map(|(name, error)| format!("{name}: {error}")),
+        ),
+        Err(error) => left.push(error.to_string()),
+    }
+    // Whatever became of the others.
+    match apply::restore(root, &held) {
+        Ok(errors) => left.extend(errors.iter().map(ToString::to_string)),
+        Err(error) => left.push(error.to_string()),
+    }
+    Ok(left)
 }

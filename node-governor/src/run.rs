@@ -4,67 +4,113 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use anyhow::Context;
 use tracing::warn;
 
+use crate::apply::shares::Shares;
 use crate::apply::{Apply, LOOK};
+use crate::book::shares::{Facts, SharesBook};
 use crate::book::{Book, Shared};
-use crate::config::Config;
+use crate::config::{self, Config};
+use crate::cores::Cores;
 use crate::plan::Plan;
 use crate::planner::Planner;
 use crate::root::Root;
 use crate::sense::energy::Zone;
+use crate::sense::mesh::Link;
+use crate::sense::service::ServiceClock;
 use crate::sense::{Measured, Sense, now};
 use crate::sensed::{Core, Nanos, Sensed};
 use crate::state::Held;
+use crate::timeline::Recorder;
 
-/// Everything of one node, cores taken. What was found is put back when it goes out of scope.
+/// Everything of one node, taken. What was found is put back when it goes out of scope.
 #[derive(Debug)]
 pub struct Governor {
     /// First, as fields are dropped in their order: nothing holds up that cores are put back.
-    apply: Apply,
+    apply: Option<Apply>,
+    shares: Option<Divided>,
     sense: Sense,
     planner: Planner,
     zones: Vec<Zone>,
     sensed: Sensed,
     plan: Plan,
+    link: Link,
     book: Shared,
     looked: Nanos,
 }
 
+/// Cores that are divided between a service and jobs.
+#[derive(Debug)]
+struct Divided {
+    shares: Shares,
+    clock: ServiceClock,
+    timeline: Recorder,
+}
+
 impl Governor {
-    /// Finds out what the machine has, refuses what it has not, and takes the cores: in this order, so that
+    /// Finds out what the machine has, refuses what it has not, and takes what is governed: in this order, so that
     /// nothing is changed before everything is known to be good.
     pub fn start(config: Config, root: &Root) -> anyhow::Result<Governor> {
         let held = Held::take(&config.state_directory, root)?;
-        let mut apply = Apply::find(root, &held, config.cores.as_deref(), config.driver)?;
-        config.fits(apply.node())?;
-        let node = apply.node().clone();
+        let mut apply = match config.policy {
+            Some(_) => Some(Apply::find(
+                root,
+                &held,
+                config.cores.as_deref(),
+                config.driver,
+            )?),
+            None => None,
+        };
+        let node = apply.as_ref().map(|apply| apply.node().clone());
+        let node = node.unwrap_or_default();
+        config.fits(&node)?;
+        let (cores, mut shares, shown) = match &config.shares {
+            Some(written) => {
+                let machine = root.online()?;
+                let policy = written.policy(&machine)?;
+                let shown = SharesBook {
+                    target: policy.target(),
+                    machine: machine.clone(),
+                    ..SharesBook::new(&written.jobs)
+                };
+                let divided = Divided::find(written, &machine, root, &held)?;
+                (Some(policy), Some(divided), Some(shown))
+            }
+            None => (None, None, None),
+        };
         let sense = Sense::open(&config, root, &node)?;
         let (zones, refused) = Zone::all(root);
         for (path, error) in refused {
             warn!(?path, %error, "energy is not counted there");
         }
-        let book = Shared::new(Book::new(&node, &zones));
-        let cores = vec![Core::default(); node.cores.len()];
-        apply.take()?;
+        let book = Shared::new(Book {
+            shares: shown,
+            ..Book::new(&node, &zones)
+        });
+        let sensed = Sensed {
+            cores: vec![Core::default(); node.cores.len()],
+            ..Sensed::default()
+        };
+        if let Some(divided) = &mut shares {
+            divided.shares.take(now())?;
+        }
+        if let Some(apply) = &mut apply {
+            apply.take()?;
+        }
+        let pressure = config.mesh.as_ref().map(|mesh| mesh.pressure);
+        let pressure = pressure.unwrap_or_default();
         Ok(Governor {
             apply,
+            shares,
             sense,
-            planner: Planner::with(
-                node,
-                config.policy.as_ref(),
-                None,
-                crate::pressure::Params::default(),
-                config.tick,
-            ),
+            planner: Planner::with(node, config.policy.as_ref(), cores, pressure, config.tick),
             zones,
-            sensed: Sensed {
-                cores,
-                ..Sensed::default()
-            },
+            sensed,
             plan: Plan::default(),
+            link: Link::default(),
             book,
             looked: Nanos::default(),
         })
@@ -80,32 +126,135 @@ impl Governor {
         self.sense.measured()
     }
 
-    /// One decision; how long to sleep. Once a second it looks at more, the other times nothing is allocated.
+    /// What the mesh says, and what it is told.
+    pub fn link(&self) -> Link {
+        self.link.clone()
+    }
+
+    /// One decision; how long to sleep. Once a second it looks at more; the other times, where cores are not
+    /// divided, nothing is allocated.
     pub fn tick(&mut self, now: Nanos, late: bool) -> Duration {
         if now.since(self.looked) >= LOOK {
             self.looked = now;
-            self.sense.look();
-            self.apply.look(now);
-            self.zones.iter_mut().for_each(Zone::read);
+            self.look(now);
         }
-        self.sense.sense(now, &mut self.sensed);
-        for (index, core) in self.sensed.cores.iter_mut().enumerate() {
-            core.online = self.apply.status(index).online;
-        }
+        self.sense(now);
         self.planner.plan(&self.sensed, &mut self.plan);
         self.book.lock().passed(now);
-        self.apply.apply(&self.plan, now);
+        // Cores before frequencies: requests wait for those.
+        if let (Some(divided), Some(plan)) = (&mut self.shares, &self.plan.shares) {
+            divided.shares.apply(plan, now);
+        }
+        if let Some(apply) = &mut self.apply {
+            apply.apply(&self.plan, now);
+        }
+        let capacity = self.plan.capacity_millicores(self.planner.node());
+        self.link.report(capacity);
+        self.write(late, capacity);
+        self.plan.sleep
+    }
+
+    fn look(&mut self, now: Nanos) {
+        self.sense.look();
+        if let Some(apply) = &mut self.apply {
+            apply.look(now);
+        }
+        if let Some(divided) = &mut self.shares {
+            divided.shares.look(now);
+            divided.clock.look(divided.shares.service());
+        }
+        self.zones.iter_mut().for_each(Zone::read);
+    }
+
+    fn sense(&mut self, now: Nanos) {
+        self.sense.sense(now, &mut self.sensed);
+        if let Some(apply) = &self.apply {
+            for (index, core) in self.sensed.cores.iter_mut().enumerate() {
+                core.online = apply.status(index).online;
+            }
+        }
+        self.sensed.row = self.link.row();
+        if let Some(divided) = &mut self.shares {
+            if divided.clock.vanished() {
+                divided.clock.look(divided.shares.service());
+            }
+            self.sensed.service_cpu = divided.clock.sense(now);
+            let states = divided.shares.states(now);
+            self.sensed.jobs.clear();
+            self.sensed.jobs.extend_from_slice(states);
+        }
+    }
+
+    fn write(&mut self, late: bool, capacity: u32) {
         let mut book = self.book.lock();
-        book.decided(&self.sensed, &self.plan, &self.apply, self.sense.counts());
+        book.decided(
+            &self.sensed,
+            &self.plan,
+            self.apply.as_ref(),
+            self.sense.counts(),
+        );
         book.late += u64::from(late);
         book.used(&self.zones);
-        self.plan.sleep
+        let (Some(divided), Some(plan), Some(shown)) =
+            (&mut self.shares, &self.plan.shares, &mut book.shares)
+        else {
+            return;
+        };
+        shown.decided(self.sensed.now, &self.sensed, plan, self.plan.pressed);
+        shown.capacity_millicores = Some(capacity);
+        shown.write_errors = divided.shares.write_errors();
+        for job in 0..self.sensed.jobs.len() {
+            let facts = divided.shares.facts(job);
+            shown.job(
+                job,
+                Facts {
+                    threads: facts.threads,
+                    cpu: facts.cpu,
+                    code: facts.code,
+                    trouble: facts.trouble.as_deref(),
+                },
+            );
+        }
+        divided.timeline.record(unix_ms(), shown, self.sensed.tail);
     }
 
     /// Puts back what was found; how much is left.
     pub fn end(mut self) -> usize {
-        self.apply.end()
+        // What takes moments before what may take as long as jobs need to end.
+        if let Some(divided) = &mut self.shares {
+            divided.shares.let_go();
+        }
+        let left = self.apply.as_mut().map_or(0, Apply::end);
+        left + self.shares.map_or(0, Divided::end)
     }
+}
+
+impl Divided {
+    fn find(
+        config: &config::Shares,
+        machine: &Cores,
+        root: &Root,
+        held: &Held,
+    ) -> anyhow::Result<Divided> {
+        let timeline = Recorder::open(&config.batch.logs)
+            .with_context(|| format!("batch.logs: {}", config.batch.logs.display()))?;
+        Ok(Divided {
+            shares: Shares::find(config, machine, root, held)?,
+            clock: ServiceClock::new(Vec::new()),
+            timeline,
+        })
+    }
+
+    fn end(mut self) -> usize {
+        let left = self.shares.end();
+        self.timeline.end(unix_ms());
+        left
+    }
+}
+
+fn unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_millis() as u64)
 }
 
 /// The loop in a thread of its own. Stops, and has put everything back, when it goes out of scope.

@@ -4,12 +4,16 @@
 //! ```text
 //!  lanes of hot functions ── events ──┐ (whose thread is where: threads)
 //!  proc/stat ── utilisation ──────────┼──> Sensed
-//!  hot calls, or a page of metrics ── tail ─┘        powercap ── energy ──> shown only
+//!  hot calls, a page or a query ── tail ────┘        powercap ── energy ──> shown only
 //! ```
 
 pub mod energy;
 pub mod events;
-pub mod page;
+mod measure;
+pub mod mesh;
+mod page;
+mod promql;
+pub mod service;
 mod tail;
 mod threads;
 pub mod uprobe;
@@ -24,6 +28,7 @@ use crate::node::Node;
 use crate::root::Root;
 use crate::sensed::{Nanos, Sensed};
 use events::{Counts, Events};
+pub use measure::measure;
 pub use tail::Measured;
 use tail::Tails;
 use uprobe::Watch;

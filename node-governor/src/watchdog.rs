@@ -15,7 +15,6 @@ use std::time::{Duration, Instant};
 
 use tracing::{error, warn};
 
-use crate::apply;
 use crate::restore::restore;
 use crate::root::Root;
 use crate::state;
@@ -87,7 +86,7 @@ pub fn watch(
     governor: u32,
     root: &Root,
     state: &Path,
-) -> Result<Vec<apply::Error>, state::Error> {
+) -> Result<Vec<String>, state::Error> {
     let mut said = Vec::new();
     while let Err(error) = pipe.read_to_end(&mut said) {
         if error.kind() != ErrorKind::Interrupted {

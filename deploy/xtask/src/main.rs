@@ -8,6 +8,7 @@
 //!                             feeds   projects, items and rules for real hosts
 //!                             bench   what Weir costs beside its peers
 //!                             search  what hot-function events cost Elasticsearch
+//!                             colocation   memcached beside batch jobs, four ways
 //!                             keep    the figures that tests hold
 //!                             probe   what the governor runs in the kernel
 //!                             experiments   every policy on every workload, SIMULATED
@@ -15,6 +16,7 @@
 
 mod bench;
 mod build_filter;
+mod colocation;
 mod demo;
 mod experiments;
 mod feeds;
@@ -60,6 +62,8 @@ enum Command {
     Lab(lab::Args),
     /// Measure what hot-function events cost Elasticsearch, four ways side by side
     Search(search::Args),
+    /// Run memcached beside batch jobs, four ways side by side; needs root and cgroups
+    Colocation(colocation::Args),
     /// Measure fuel, host calls and sizes again and keep them as what tests expect
     Keep,
     /// Compile the part of the governor that runs in the kernel; needs clang 14
@@ -91,6 +95,7 @@ fn run(command: Command) -> Result<()> {
         Command::Lab(args) => lab::run(&workspace, &args),
         Command::Probe(args) => probe::run(&workspace, &args),
         Command::Search(args) => search::run(&workspace, &args),
+        Command::Colocation(args) => colocation::run(&workspace, &args),
         Command::Keep => keep::run(&workspace),
         Command::BuildFilter => build_filter::run(&workspace).map(drop),
     }

@@ -63,10 +63,10 @@ impl Host {
         HostId::of(&self.address)
     }
 
-    /// Whole cores; none where unknown.
-    pub(crate) fn cores(&self) -> Option<u32> {
+    /// Cores at nominal speed, parts of one too; none where unknown.
+    pub(crate) fn cores(&self) -> Option<f64> {
         let millicores = self.capacity_millicores;
-        (millicores > 0).then(|| (millicores.saturating_add(500) / 1000).max(1))
+        (millicores > 0).then(|| f64::from(millicores) / 1000.0)
     }
 
     /// Beside the others, 1 where unknown.

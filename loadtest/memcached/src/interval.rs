@@ -2,7 +2,7 @@
 //! What was seen of the requests that were due in one interval.
 
 use hdrhistogram::Histogram;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::schedule::Step;
 
@@ -24,7 +24,7 @@ pub struct Interval {
 }
 
 /// Counts of requests.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Counts {
     /// The schedule asked for so many.
     pub due: u64,
@@ -40,7 +40,7 @@ pub struct Counts {
 
 /// Percentiles of all requests that were due; one that was not answered ranks behind every other,
 /// and a percentile that falls on such a one is none. Microseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct Latency {
     /// Half of the requests were answered within it.
     pub p50_us: Option<u64>,
@@ -53,7 +53,7 @@ pub struct Latency {
 }
 
 /// An interval, told.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Figures {
     /// From 0.
     pub interval: u64,

@@ -35,6 +35,12 @@ impl Program {
         Ok(Some(Self(path)))
     }
 
+    /// The one in this file.
+    #[must_use]
+    pub fn at(path: PathBuf) -> Self {
+        Self(path)
+    }
+
     /// Starts it on a free port of this machine with so many threads; `folder` is for its files.
     ///
     /// # Errors
@@ -49,7 +55,7 @@ impl Program {
             .args(["-m", "512", "-c", "2048", "-t", &threads.to_string()])
             .env("MEMCACHED_PORT_FILENAME", &ports)
             .stdin(Stdio::null());
-        if let Some(libraries) = self.libraries() {
+        if let Some(libraries) = libraries(&self.0) {
             command.env("LD_LIBRARY_PATH", libraries);
         }
         let child = command
@@ -72,13 +78,14 @@ impl Program {
             thread::sleep(Duration::from_millis(10));
         }
     }
+}
 
-    /// Those unpacked beside it, if it is not the machine's own.
-    fn libraries(&self) -> Option<PathBuf> {
-        let root = self.0.parent()?.parent()?.parent()?;
-        let folder = root.join("usr/lib/x86_64-linux-gnu");
-        (root != Path::new("/") && folder.is_dir()).then_some(folder)
-    }
+/// The shared libraries that were unpacked beside a program, if it is not the machine's own.
+#[must_use]
+pub fn libraries(program: &Path) -> Option<PathBuf> {
+    let root = program.parent()?.parent()?.parent()?;
+    let folder = root.join("usr/lib/x86_64-linux-gnu");
+    (root != Path::new("/") && folder.is_dir()).then_some(folder)
 }
 
 /// The port in what memcached writes: a line `TCP INET: <port>` for each address.
@@ -99,6 +106,14 @@ impl Server {
     #[must_use]
     pub fn address(&self) -> &str {
         &self.address
+    }
+
+    /// Whether it has not ended by itself.
+    ///
+    /// # Errors
+    /// The system does not tell.
+    pub fn is_running(&mut self) -> Result<bool> {
+        Ok(self.child.try_wait()?.is_none())
     }
 
     /// Its process.

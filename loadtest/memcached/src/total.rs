@@ -2,7 +2,7 @@
 //! A whole run.
 
 use hdrhistogram::Histogram;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::interval::{Counts, Figures, Interval, Latency, histogram};
 
@@ -16,7 +16,7 @@ pub struct Total {
 }
 
 /// A run, told.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Summary {
     /// How many there were,
     pub intervals: u64,

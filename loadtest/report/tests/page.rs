@@ -157,7 +157,7 @@ fn colours_stand_out_from_the_page_in_both_themes() {
     assert_eq!(themes.len(), 2);
     for theme in themes {
         let page = luminance(theme, "--page");
-        let names = ["--text", "--soft"]
+        let names = ["--text", "--soft", "--bad"]
             .map(str::to_owned)
             .into_iter()
             .map(|name| (name, 4.5));

@@ -7,7 +7,7 @@
 mod check;
 #[path = "cpufreq/events.rs"]
 mod events;
-#[path = "cpufreq/governor.rs"]
+#[path = "inside/governor.rs"]
 mod governor;
 #[path = "cpufreq/hardware.rs"]
 mod hardware;
@@ -19,43 +19,38 @@ mod kills;
 mod policies;
 #[path = "cpufreq/restore.rs"]
 mod restore;
-#[path = "cpufreq/stage.rs"]
+#[path = "inside/stage.rs"]
 mod stage;
 #[path = "cpufreq/trouble.rs"]
 mod trouble;
 
 use std::process::ExitCode;
-use std::sync::Arc;
 
-use libtest_mimic::{Arguments, Trial};
-use weir_guest::Parts;
+use crate::stage::Stage;
 
-use crate::stage::{Scenario, Stage};
+const RESET: &str = "
+    while killall -9 weir-governor weir-events-play yes 2>/dev/null; do usleep 1000; done
+    rm -rf /run/weir
+    mount -o remount,rw /sys
+    umount /sys/devices/system/cpu/cpufreq/policy1/scaling_setspeed 2>/dev/null || true
+    umount /sys/devices/system/cpu/cpufreq/policy1 2>/dev/null || true
+    [ -d /sys/module/acpi_cpufreq ] || insmod /lib/drivers/acpi-cpufreq.ko
+    [ -d /sys/module/cpufreq_userspace ] || insmod /lib/drivers/cpufreq_userspace.ko
+    cd /sys/devices/system/cpu
+    for cpu in 1 2 3; do echo 1 > cpu$cpu/online; done
+    for policy in cpu[0-9]/cpufreq; do
+      echo schedutil > $policy/scaling_governor
+      read khz < $policy/cpuinfo_max_freq && echo $khz > $policy/scaling_max_freq
+      read khz < $policy/cpuinfo_min_freq && echo $khz > $policy/scaling_min_freq
+    done";
 
 fn main() -> ExitCode {
-    let mut arguments = Arguments::from_args();
-    // There is one guest, and each test wants it as it was booted.
-    arguments.test_threads = Some(1);
-    let parts = match Parts::find() {
-        Ok(parts) => parts,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            return ExitCode::FAILURE;
-        }
+    let stage = Stage {
+        programs: &["weir-governor", "examples/weir-events-play"],
+        reset: RESET,
+        about: "a real cpufreq",
     };
-    let absent = parts.is_none();
-    if absent {
-        eprintln!("SKIPPED: WEIR_GUEST_DIR is not set, so nothing meets a real cpufreq here");
-    }
-    let stage = Arc::new(Stage::new(parts));
-    let trial = |(name, run): &Scenario| {
-        let (stage, run) = (Arc::clone(&stage), *run);
-        Trial::test(*name, move || {
-            stage.run(run).map_err(|error| format!("{error:#}").into())
-        })
-        .with_ignored_flag(absent)
-    };
-    let scenarios = [
+    stage.run(&[
         hardware::SCENARIOS,
         restore::SCENARIOS,
         policies::SCENARIOS,
@@ -63,9 +58,5 @@ fn main() -> ExitCode {
         trouble::SCENARIOS,
         kills::SCENARIOS,
         check::SCENARIOS,
-    ];
-    let trials = scenarios.into_iter().flatten().map(trial).collect();
-    let conclusion = libtest_mimic::run(&arguments, trials);
-    stage.strike();
-    conclusion.exit_code()
+    ])
 }

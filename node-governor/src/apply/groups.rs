@@ -90,6 +90,38 @@ impl Groups {
         })
     }
 
+    /// Cores can be divided between cgroups.
+    pub fn can_divide(&self) -> bool {
+        self.mounts
+            .cpuset()
+            .is_some_and(|(root, _)| can_write(root))
+    }
+
+    /// What is used and where, for people.
+    pub fn means(&self) -> String {
+        let at = |version: &str, root: &Path| {
+            let refused = if can_write(root) {
+                ""
+            } else {
+                ", which cannot be written"
+            };
+            format!("cgroup {version} at {}{refused}", root.display())
+        };
+        let cores = match self.mounts.cpuset() {
+            Some((root, true)) => at("v2", root),
+            Some((root, false)) => at("v1 cpuset", root),
+            None => "affinity of threads, for there is no cpuset".to_owned(),
+        };
+        let freezing = match (&self.mounts.v2, self.mounts.v1("freezer")) {
+            (Some(root), _) => at("v2", root),
+            (None, Some(root)) => at("v1 freezer", root),
+            (None, None) => "SIGSTOP, for no cgroup can freeze".to_owned(),
+        };
+        format!(
+            "cores: {cores}; freezing: {freezing}; where a cgroup is not there: affinity, SIGSTOP"
+        )
+    }
+
     /// One that is there. What is not, or is another by now, is [`io::ErrorKind::NotFound`].
     pub fn existing(&self, members: &Members) -> io::Result<Group> {
         let processes = self.processes.clone();
@@ -106,7 +138,7 @@ impl Groups {
     /// A process by its number, as it is there now.
     pub fn process(&self, pid: i32) -> io::Result<Members> {
         let gone = || io::Error::new(io::ErrorKind::NotFound, format!("no process {pid}"));
-        let number = Pid::from_raw(pid).filter(|_| pid > 0).ok_or_else(gone)?;
+        let number = processes::pid(pid).ok_or_else(gone)?;
         let stat = self.processes.stat(number)?.ok_or_else(gone)?;
         let started = stat.started;
         Ok(Members::Process { pid, started })
@@ -259,6 +291,10 @@ impl Group {
             Set::Tree(_) => Ok(()),
         }
     }
+}
+
+fn can_write(folder: &Path) -> bool {
+    rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).is_ok()
 }
 
 /// What has gone is not found, whichever way the kernel says it.

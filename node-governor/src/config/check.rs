@@ -3,8 +3,11 @@
 
 mod core_policy;
 mod jobs;
+mod mesh;
+mod names;
 mod policy;
 mod shares;
+mod tail;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,7 +17,8 @@ use weir_events::FunctionId;
 use weir_settings::{Error, Scope, Value};
 use weir_uprobe::Probe;
 
-use super::{Config, Events, Page, Tail, TailSource, frequency, written};
+use super::shares::Division;
+use super::{Config, Events, frequency, written};
 use crate::apply::Driver;
 use crate::sensed::FUNCTIONS;
 
@@ -38,6 +42,11 @@ pub(super) fn file(path: &Path, written: written::File) -> Result<Config, Error>
         None => (None, None),
     };
     let shares = shares::shares(&written, &root)?;
+    let quantile = match shares.as_ref().map(|shares| &shares.division) {
+        // What its target is for.
+        Some(Division::LatencySlack(_)) => 0.95,
+        _ => 0.99,
+    };
     Ok(Config {
         cores: cores(&written.cores, &root)?,
         driver: root.choice(
@@ -52,15 +61,15 @@ pub(super) fn file(path: &Path, written: written::File) -> Result<Config, Error>
         )?,
         // That of document 002, section 4.8.
         tick: root.duration(&written.tick, "tick", ms(50), ms(1)..=ms(10_000))?,
+        tail: tail::tail(&written.tail, quantile, &root.section("tail"))?,
         policy,
         shares,
-        mesh: None,
+        mesh: mesh::mesh(&written.mesh, &root)?,
         functions: functions.into_iter().map(|f| (f.id, f.name)).collect(),
         events: events(&written.events, &root.section("events"))?,
         uprobes: uprobes(&written, &root)?,
-        tail: tail(&written.tail, &root.section("tail"))?,
         admin: admin(&written.admin, &root.section("admin"))?,
-        state_directory: directory(&written.state_directory, &root)?,
+        state_directory: state_directory(path, &written)?,
         places,
     })
 }
@@ -156,7 +165,9 @@ fn events(written: &written::Events, scope: &Scope<'_>) -> Result<Events, Error>
     )?;
     Ok(Events {
         path: path.into(),
-        group: scope.parse(&written.group, "group", None, |text| group(text).map(Some))?,
+        group: scope.parse(&written.group, "group", None, |text| {
+            names::group(text).map(Some)
+        })?,
         lanes: scope.whole(&written.lanes, "lanes", 256, 1..=4096)? as u32,
         events_per_lane: scope.parse(&written.events_per_lane, "events_per_lane", 256, |text| {
             let number: u32 = text
@@ -168,22 +179,6 @@ fn events(written: &written::Events, scope: &Scope<'_>) -> Result<Events, Error>
             }
         })?,
     })
-}
-
-/// A group's number. Names are looked up in /etc/group alone: a statically linked governor has no other way.
-fn group(text: &str) -> Result<u32, String> {
-    match text.parse() {
-        // It stands for no change where the kernel is told to change a group.
-        Ok(u32::MAX) => return Err(format!("{text} is no group")),
-        Ok(number) => return Ok(number),
-        Err(_) => {}
-    }
-    let groups = std::fs::read_to_string("/etc/group").unwrap_or_default();
-    let number = groups.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        (fields.next() == Some(text)).then(|| fields.nth(1)?.parse().ok())?
-    });
-    number.ok_or_else(|| format!("/etc/group has no {text:?}; a number will do, too"))
 }
 
 fn uprobes(written: &written::File, root: &Scope<'_>) -> Result<Vec<Probe>, Error> {
@@ -228,82 +223,6 @@ fn uprobes(written: &written::File, root: &Scope<'_>) -> Result<Vec<Probe>, Erro
     Ok(probes)
 }
 
-fn tail(written: &written::Tail, scope: &Scope<'_>) -> Result<Tail, Error> {
-    // In seconds, or in milliseconds.
-    let pages = [
-        ("calls", None),
-        ("prometheus", Some(1.0)),
-        ("envoy", Some(1e-3)),
-    ];
-    let source = match scope.choice(&written.source, "source", None, &pages)? {
-        Some(unit) => TailSource::Page(page(written, scope, unit)?),
-        None => {
-            for (value, field) in [(&written.url, "url"), (&written.metric, "metric")] {
-                if value.is_some() {
-                    let reason = "only source prometheus or envoy reads it";
-                    return Err(scope.refuse(value, field, reason));
-                }
-            }
-            TailSource::Calls
-        }
-    };
-    Ok(Tail {
-        source,
-        quantile: scope.share(&written.quantile, "quantile", 0.99, 0.5..=0.9999)?,
-        // At ten requests a second one in a hundred of them is there.
-        window: scope.duration(
-            &written.window,
-            "window",
-            ms(10_000),
-            ms(1000)..=ms(600_000),
-        )?,
-        every: ms(1000),
-    })
-}
-
-fn page(written: &written::Tail, scope: &Scope<'_>, unit: f64) -> Result<Page, Error> {
-    let Some(url) = &written.url else {
-        return Err(scope.refuse(
-            &None,
-            "url",
-            "required; as in http://127.0.0.1:9901/stats/prometheus",
-        ));
-    };
-    let refuse = || {
-        let reason = format!("{:?} is not http://ip:port/path", url.value);
-        scope.refuse(&written.url, "url", reason)
-    };
-    let rest = url.value.strip_prefix("http://").ok_or_else(refuse)?;
-    let (address, path) = rest.split_once('/').unwrap_or((rest, ""));
-    let address = address.parse().map_err(|_| refuse())?;
-    let path = format!("/{path}");
-    if !path.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(refuse());
-    }
-    let Some(metric) = &written.metric else {
-        return Err(scope.refuse(
-            &None,
-            "metric",
-            "required; the histogram's name, without _bucket",
-        ));
-    };
-    let (name, labels) = metric.value.split_once('{').unwrap_or((&metric.value, "}"));
-    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b':');
-    if name.is_empty() || !name.bytes().all(is_part) || !labels.ends_with('}') {
-        let reason = format!(
-            "{:?} is no metric's name, as in requests or requests{{code=\"200\"}}",
-            metric.value
-        );
-        return Err(scope.refuse(&written.metric, "metric", reason));
-    }
-    Ok(Page {
-        address,
-        path,
-        metric: metric.value.clone(),
-        unit,
-    })
-}
-
 fn admin(written: &written::Admin, scope: &Scope<'_>) -> Result<std::net::SocketAddr, Error> {
     let listen = scope.address(&written.listen, "listen", "127.0.0.1:9414")?;
     let plaintext = scope.boolean(&written.plaintext, "plaintext", false)?;
@@ -317,14 +236,15 @@ fn admin(written: &written::Admin, scope: &Scope<'_>) -> Result<std::net::Socket
     }
 }
 
-fn directory(value: &Value, root: &Scope<'_>) -> Result<PathBuf, Error> {
+/// Of a file of which nothing else is checked.
+pub(super) fn state_directory(path: &Path, written: &written::File) -> Result<PathBuf, Error> {
     let absolute = |text: &str| text.starts_with('/');
-    let path = root.text(
-        value,
+    let directory = Scope::root(path).text(
+        &written.state_directory,
         "state_directory",
         "/run/weir",
         absolute,
         "an absolute path",
     )?;
-    Ok(path.into())
+    Ok(directory.into())
 }

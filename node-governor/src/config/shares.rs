@@ -72,10 +72,13 @@ impl Shares {
         policy.map_err(|refused| self.places.of(refused))
     }
 
-    /// Cores that are never the service's by that policy: where jobs go when nobody governs.
+    /// Cores that are never the service's by that policy, or, where it has none, those that it may lose: where jobs
+    /// go when nobody governs.
     pub fn jobs_alone(&self, machine: &Cores) -> Cores {
         match &self.division {
+            Division::Blocks(blocks) if blocks.large.is_empty() => blocks.small.clone(),
             Division::Blocks(blocks) => blocks.large.clone(),
+            Division::LatencySlack(slack) if slack.batch.is_empty() => slack.elastic.clone(),
             Division::LatencySlack(slack) => slack.batch.clone(),
             Division::StaticPlan(plan) => {
                 let free = |node: &PlanNode| {

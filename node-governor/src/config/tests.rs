@@ -3,6 +3,7 @@ use super::*;
 use crate::frequency::Khz;
 use crate::node::NodeCore;
 
+mod mesh;
 mod shares;
 
 fn said(text: &str) -> Result<Config, String> {
@@ -99,6 +100,38 @@ fn every_refusal_names_file_line_field_and_reason() {
             "g.yaml:2: tail.metric: only source prometheus or envoy reads it",
         ),
         (
+            "policy: { three_state: {} }\ntail: { every: 1s }\n",
+            "g.yaml:2: tail.every: only source prometheus, envoy or promql reads it",
+        ),
+        (
+            "policy: { three_state: {} }\ntail: { source: promql, query: x }\n",
+            "g.yaml:1: tail.url: required; as in http://127.0.0.1:9090",
+        ),
+        (
+            "policy: { three_state: {} }\ntail: { source: promql, url: 'http://prometheus:9090', query: x }\n",
+            "g.yaml:2: tail.url: \"http://prometheus:9090\" is not http://ip:port or http://ip:port/prefix",
+        ),
+        (
+            "policy: { three_state: {} }\ntail: { source: promql, url: 'http://127.0.0.1:9090/?a' }\n",
+            "g.yaml:2: tail.url: is more than the server's",
+        ),
+        (
+            "policy: { three_state: {} }\ntail: { source: promql, url: 'http://127.0.0.1:9090' }\n",
+            "g.yaml:1: tail.query: required",
+        ),
+        (
+            "policy: { three_state: {} }\ntail: { source: promql, url: 'http://127.0.0.1:9090', query: ' ' }\n",
+            "g.yaml:2: tail.query: required",
+        ),
+        (
+            "policy: { three_state: {} }\ntail: { source: promql, url: 'http://127.0.0.1:9090', query: x, window: 1s }\n",
+            "g.yaml:2: tail.window: the query says it",
+        ),
+        (
+            "policy: { three_state: {} }\ntail: { source: promql, url: 'http://127.0.0.1:9090', query: x, every: 10ms }\n",
+            "g.yaml:2: tail.every: 10ms is not in 50ms to 60s",
+        ),
+        (
             "policy: { three_state: {} }\nuprobes:\n  - { function: 1, binary: /bin/true }\n",
             "g.yaml:3: uprobes[0].symbol: required",
         ),
@@ -118,6 +151,22 @@ fn defaults_are_those_of_the_document() {
     assert_eq!(config.cores, None);
     assert_eq!(config.admin.to_string(), "127.0.0.1:9414");
     assert!(matches!(config.policy, Some(Policy::ThreeState(_))));
+}
+
+#[test]
+fn a_query_has_a_server_and_latency_slack_looks_at_the_95th_percentile() {
+    let query = "tail: { source: promql, url: 'http://127.0.0.1:9090/prometheus/', query: 'a{b=\"c\"}', every: 250ms }";
+    let config = said(&format!("policy: {{ powersave: {{}} }}\n{query}\n")).unwrap();
+    let wanted = Query {
+        address: "127.0.0.1:9090".parse().unwrap(),
+        prefix: "/prometheus".into(),
+        query: "a{b=\"c\"}".into(),
+    };
+    assert_eq!(config.tail.source, TailSource::Query(wanted));
+    assert_eq!(config.tail.every, Duration::from_millis(250));
+    assert_eq!(config.tail.quantile, 0.99);
+    let config = said("service: { pid: 7 }\ncore_policy: { latency_slack: {} }\n").unwrap();
+    assert_eq!(config.tail.quantile, 0.95);
 }
 
 #[test]
@@ -200,4 +249,64 @@ fn the_example_has_the_defaults() {
     assert_eq!(example.tail, default.tail);
     assert_eq!(example.admin, default.admin);
     assert_eq!(example.state_directory, default.state_directory);
+}
+
+/// What the example has behind a `#` at the beginning of a line, of core policies one alone, with files that are
+/// there.
+fn uncommented(policy: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("weir-governor.yaml");
+    let example = std::fs::read_to_string(path).unwrap();
+    let mut within = "";
+    let mut text = String::new();
+    for line in example.lines() {
+        let is_text = line.starts_with("# ") && !line.starts_with("#  ");
+        let line = line.strip_prefix('#').filter(|_| !is_text).unwrap_or(line);
+        match line {
+            "  blocks:" | "  latency_slack:" | "  static_plan:" => within = line.trim(),
+            "" => within = "",
+            _ => {}
+        }
+        let is_other = !within.is_empty() && within != format!("{policy}:");
+        let is_second = line.starts_with("  pid");
+        if !is_other && !is_second {
+            text.push_str(line);
+            text.push('\n');
+        }
+    }
+    let here = text.replace("/usr/bin/canneal", "/bin/true");
+    here.replace("/srv/batch", "/").replace("nobody", "0")
+}
+
+#[test]
+fn what_the_example_has_commented_out_is_good_and_has_the_defaults() {
+    use crate::config::shares::Division;
+    let folder = tempfile::tempdir().unwrap();
+    for (file, label) in [
+        ("ca", "CERTIFICATE"),
+        ("cert", "CERTIFICATE"),
+        ("key", "PRIVATE KEY"),
+    ] {
+        let path = folder.path().join(file).with_extension("pem");
+        std::fs::write(path, format!("-----BEGIN {label}-----\n")).unwrap();
+    }
+    let config = |policy: &str| {
+        let path = folder.path().join("g.yaml");
+        std::fs::write(&path, uncommented(policy)).unwrap();
+        load(&path).unwrap()
+    };
+    let default = said("service: { pid: 7 }\ncore_policy: { blocks: {} }\n").unwrap();
+    let default = default.shares.unwrap();
+    let blocks = config("blocks");
+    let mesh = blocks.mesh.unwrap();
+    assert_eq!(mesh.pressure, pressure::Params::default());
+    assert!(mesh.authority.is_some() && mesh.identity.is_some());
+    let shares = blocks.shares.unwrap();
+    assert_eq!(shares.division, default.division);
+    assert_eq!(shares.batch, default.batch);
+    assert_eq!(shares.jobs.len(), 2);
+    let shares = config("latency_slack").shares.unwrap();
+    let slack = crate::cores::latency_slack::Params::default();
+    assert_eq!(shares.division, Division::LatencySlack(slack));
+    let shares = config("static_plan").shares.unwrap();
+    shares.policy(&(0..4).collect()).unwrap();
 }

@@ -14,7 +14,7 @@ section! {
         cores: Option<Text>, driver: Option<Text>, tick: Option<Text>,
         policy: Option<Spanned<Policy>>, service: Option<Spanned<Service>>,
         core_policy: Option<Spanned<CorePolicy>>, jobs: Option<Spanned<Vec<Spanned<Job>>>>,
-        batch: Option<Spanned<Batch>>, functions: Vec<Spanned<Function>>, events: Events,
+        batch: Option<Spanned<Batch>>, mesh: Option<Spanned<Mesh>>, functions: Vec<Spanned<Function>>, events: Events,
         uprobes: Vec<Spanned<Uprobe>>, tail: Tail, admin: Admin, state_directory: Option<Text>,
     }
 }
@@ -110,8 +110,16 @@ section! {
 section! {
     /// The service's own latency.
     Tail {
-        source: Option<Text>, url: Option<Text>, metric: Option<Text>, quantile: Option<Text>,
-        window: Option<Text>,
+        source: Option<Text>, url: Option<Text>, metric: Option<Text>, query: Option<Text>,
+        quantile: Option<Text>, window: Option<Text>, every: Option<Text>,
+    }
+}
+section! {
+    /// weir-control, and the service's host there.
+    Mesh {
+        control: Option<Text>, authority: Option<Text>, certificate: Option<Text>,
+        key: Option<Text>, plaintext: Option<Text>, cluster: Option<Text>, host: Option<Text>,
+        delay: Option<Text>, hold: Option<Text>, stale: Option<Text>,
     }
 }
 section! {

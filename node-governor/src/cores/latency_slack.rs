@@ -187,6 +187,11 @@ impl LatencySlack {
         })
     }
 
+    /// See [`Params::target`].
+    pub(super) fn target(&self) -> Duration {
+        self.params.target
+    }
+
     pub(super) fn plan(&mut self, seen: &Seen) -> CorePlan {
         let reason = self.resize(seen);
         self.places.fill(&self.jobs, seen, &self.params.batch);

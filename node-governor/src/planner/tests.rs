@@ -134,3 +134,27 @@ fn without_a_frequency_policy_nothing_is_said_of_frequencies() {
     planner.plan(&sensed(1, 0.1, None), &mut plan);
     assert!(plan.cores.is_empty() && plan.shares.is_some());
 }
+
+#[test]
+fn capacity_is_of_the_services_cores_and_their_speed() {
+    let machine: Cores = (0..4).collect();
+    let blocks = Blocks::new(Blocked::default(), &machine, &jobs()).unwrap();
+    let mut divided = planner(Some(cores::Policy::Blocks(blocks)));
+    let mut plan = Plan::default();
+    divided.plan(&sensed(1, 0.1, None), &mut plan);
+    assert_eq!(
+        plan.capacity_millicores(&node()),
+        385,
+        "one at 1 of 2.6 GHz"
+    );
+    divided.plan(&sensed(2, 0.1, refusing(2)), &mut plan);
+    assert_eq!(
+        plan.capacity_millicores(&node()),
+        2000,
+        "two at the highest"
+    );
+    let none = Node { cores: Vec::new() };
+    assert_eq!(plan.capacity_millicores(&none), 2000, "of no known speed");
+    planner(None).plan(&sensed(1, 0.1, None), &mut plan);
+    assert_eq!(plan.capacity_millicores(&node()), 1538, "all");
+}

@@ -5,52 +5,59 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use anyhow::Context;
-use tracing::warn;
+use anyhow::{Context, Result};
 
-use super::tail::Measured;
 use crate::config::{Page, Tail};
-use crate::get::get;
-use crate::sensed;
+use crate::sensed::{self, Nanos};
 
-/// The page is read this often.
-const EVERY: Duration = Duration::from_secs(1);
-/// One that takes longer says nothing.
-const TIMEOUT: Duration = Duration::from_secs(1);
 /// Client libraries make a dozen, Envoy twenty.
 const MOST_BOUNDS: usize = 512;
 
-/// Reads the page for ever. Whatever is not known, because the page is silent or says nonsense, is none.
-pub async fn measure(page: Page, settings: Tail, measured: Measured) {
-    let mut history = History {
-        window: settings.window,
-        pages: VecDeque::new(),
-    };
-    let mut failing = false;
-    loop {
-        let read = tokio::time::timeout(TIMEOUT, get(page.address, &page.path)).await;
-        let read = read.unwrap_or_else(|_| Err(anyhow::anyhow!("no answer in {TIMEOUT:?}")));
-        let buckets = read.and_then(|text| {
-            buckets(&text, &page.metric).context("no such histogram, or no numbers in it")
-        });
-        match &buckets {
-            Err(error) if !failing => {
-                let error = format!("{error:#}");
-                warn!(address = %page.address, path = page.path, error, "the tail is not known");
-            }
-            _ => {}
+/// A histogram as it was shown of late.
+#[derive(Debug)]
+pub(super) struct Histogram {
+    page: Page,
+    quantile: f64,
+    history: History,
+}
+
+impl Histogram {
+    pub(super) fn new(page: Page, settings: &Tail) -> Self {
+        Self {
+            page,
+            quantile: settings.quantile,
+            history: History {
+                window: settings.window,
+                pages: VecDeque::new(),
+            },
         }
-        failing = buckets.is_err();
-        let now = super::now();
-        let tail = history.add(now, buckets.ok(), settings.quantile);
-        measured.set(tail.and_then(|(bound, requests)| {
+    }
+
+    /// From the page as it is now; none where no request has ended in the window. Whatever is not known, because the
+    /// page is silent or says nonsense, is an error, and a fresh start.
+    pub(super) fn tail(
+        &mut self,
+        now: Nanos,
+        page: Result<String>,
+    ) -> Result<Option<sensed::Tail>> {
+        let buckets = page.and_then(|text| {
+            buckets(&text, &self.page.metric).context("no such histogram, or no numbers in it")
+        });
+        let (buckets, unknown) = match buckets {
+            Ok(buckets) => (Some(buckets), None),
+            Err(error) => (None, Some(error)),
+        };
+        let tail = self.history.add(now, buckets, self.quantile);
+        if let Some(error) = unknown {
+            return Err(error);
+        }
+        Ok(tail.and_then(|(bound, requests)| {
             Some(sensed::Tail {
-                latency: Duration::try_from_secs_f64(bound * page.unit).ok()?,
+                latency: Duration::try_from_secs_f64(bound * self.page.unit).ok()?,
                 requests,
                 at: now,
             })
-        }));
-        tokio::time::sleep(EVERY).await;
+        }))
     }
 }
 

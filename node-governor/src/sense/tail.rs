@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The service's own latency: of its hot calls, or what a page of metrics says.
+//! The service's own latency: of its hot calls, or what a page of metrics or a query says.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -22,6 +22,11 @@ impl Measured {
         if let Ok(mut measured) = self.0.lock() {
             *measured = tail;
         }
+    }
+
+    #[cfg(test)]
+    pub(super) fn get(&self) -> Option<Tail> {
+        *self.0.lock().unwrap()
     }
 }
 

@@ -4,9 +4,12 @@
 mod apply;
 mod check;
 mod groups;
+mod jobs;
 mod kernel;
 mod processes;
 mod producer;
+mod reaction;
 mod sense;
+mod shares;
 mod stuck;
 mod uprobe;

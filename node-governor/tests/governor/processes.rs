@@ -40,32 +40,37 @@ fn restore(kernel: &Kernel) -> (Option<i32>, String) {
 }
 
 /// A process that is killed when it goes out of scope.
-struct Process(Child);
+pub(crate) struct Process(pub(crate) Child);
 
 impl Process {
-    fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.0), signal).unwrap();
     }
 
-    fn code(&mut self) -> Option<i32> {
+    pub(crate) fn code(&mut self) -> Option<i32> {
         self.0.wait().unwrap().code()
     }
 
-    fn kill(mut self) {
+    pub(crate) fn kill(mut self) {
         self.0.kill().unwrap();
         self.0.wait().unwrap();
     }
 
-    /// The governor's only child.
+    /// The governor's child that watches over it; keepers of jobs are children, too.
     fn watchdog(&self) -> Option<Pid> {
         let pid = self.0.id();
         let children = format!("/proc/{pid}/task/{pid}/children");
         let children = std::fs::read_to_string(children).unwrap();
-        Pid::from_raw(children.split_whitespace().next()?.parse().unwrap())
+        let watches = |pid: &&str| {
+            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            line.split(|byte| *byte == 0).any(|word| word == b"watch")
+        };
+        let watchdog = children.split_whitespace().find(watches)?;
+        Pid::from_raw(watchdog.parse().unwrap())
     }
 
     /// Kills the governor and, just before, its watchdog.
-    fn abandon(self) {
+    pub(crate) fn abandon(self) {
         kill_process(self.watchdog().unwrap(), Signal::KILL).unwrap();
         self.kill();
     }
@@ -409,7 +414,12 @@ fn address(kernel: &Kernel) -> String {
 
 /// The body of a page of the governor's.
 fn page(kernel: &Kernel, path: &str) -> String {
-    let mut stream = TcpStream::connect(address(kernel)).unwrap();
+    get(&address(kernel), path)
+}
+
+/// The whole answer.
+pub(crate) fn get(address: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
     write!(
         stream,
         "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
@@ -450,10 +460,10 @@ fn the_pages_show_what_the_cores_do() {
 }
 
 /// A sequence of numbers, the same for the same seed (Knuth's MMIX generator).
-struct Numbers(u64);
+pub(crate) struct Numbers(pub(crate) u64);
 
 impl Numbers {
-    fn below(&mut self, end: u64) -> u64 {
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.0 = self
             .0
             .wrapping_mul(6_364_136_223_846_793_005)

@@ -249,7 +249,7 @@ impl<'a> Outlook<'a> {
         let Some(told) = load else {
             // Only what is in flight from here is known.
             let held = row.in_flight.saturating_add(row.peers_in_flight);
-            let cores = f64::from(host.cores().unwrap_or(1));
+            let cores = host.cores().unwrap_or(1.0);
             return Self {
                 row,
                 load,
@@ -265,14 +265,16 @@ impl<'a> Outlook<'a> {
         let busy = told.busy_cores.unwrap_or(running);
         // A host with a queue has all its cores in use; of one without it is not known how many more there are.
         let unknown = || {
-            if is_full {
+            let cores = if is_full {
                 busy.max(1)
             } else {
                 busy.saturating_add(1)
-            }
+            };
+            f64::from(cores)
         };
-        let cores = f64::from(host.cores().unwrap_or_else(unknown));
-        let per_job = (f64::from(busy) / f64::from(running.max(1))).clamp(1.0, cores);
+        let cores = host.cores().unwrap_or_else(unknown);
+        // A job takes a whole core, however slow.
+        let per_job = (f64::from(busy) / f64::from(running.max(1))).clamp(1.0, cores.max(1.0));
         let jobs = told
             .in_progress
             .saturating_add(sent)

@@ -167,7 +167,7 @@ proptest! {
     #[test]
     fn whatever_hosts_tell_no_decision_panics(
         waits in prop::collection::vec(0u64..=u64::MAX / 1000, 0..=32), in_progress: u32, queued: u32,
-        busy_cores: Option<u32>, millicores: u32, speed_permille: u32, left in prop::option::of(0u64..1 << 40),
+        busy_cores: Option<u32>, millicores in prop_oneof![0u32..3000, any::<u32>()], speed_permille: u32, left in prop::option::of(0u64..1 << 40),
         fetch: u32, run: u32, age in 0u64..5000,
     ) {
         let mut odd = told(0, 0, [0, 0]);
@@ -192,6 +192,47 @@ proptest! {
             first(&cluster, &of_class(class));
         }
     }
+}
+
+proptest! {
+    #[test]
+    fn of_hosts_alike_but_for_capacity_the_one_with_more_is_first(
+        less in 100u32..16_000, more in 100u32..16_000, wait in 1_000u64..60_000, in_progress in 1u32..40,
+        seed: u64,
+    ) {
+        // Chance decides between waits that are nearly the same.
+        prop_assume!(more > less + less / 50);
+        let with = |number, capacity_millicores| {
+            let mut host = told(number, in_progress, [0, wait]);
+            host.capacity_millicores = capacity_millicores;
+            host
+        };
+        let request = request(None);
+        for (hosts, best) in [([more, less], 0), ([less, more], 1)] {
+            let cluster = cluster(vec![with(0, hosts[0]), with(1, hosts[1])]);
+            let decision = cluster.decide(&request, NOW, &mut rng(seed));
+            // Where both have a core that is idle nobody waits, and the fuller comes later.
+            let both_idle = (in_progress + 1) * 1000 < less;
+            if !both_idle {
+                prop_assert_eq!(named(&cluster, &decision)[0], id(best));
+            }
+        }
+    }
+}
+
+#[test]
+fn parts_of_a_core_are_capacity_too() {
+    let with = |number, busy, capacity_millicores| Host {
+        capacity_millicores,
+        ..told(number, busy, [0, 0])
+    };
+    let first = |a, b| first(&cluster(vec![a, b]), &request(None)).0;
+    // Two cores at three quarters of their speed: one of them is idle. One whole core: it is not.
+    assert_eq!(first(with(0, 1, 1000), with(1, 1, 1500)), id(1));
+    // A core at half its speed is free twice as late.
+    assert_eq!(first(with(0, 1, 500), with(1, 1, 1000)), id(1));
+    // Nothing runs there, so nobody waits, however slow.
+    assert_eq!(first(with(0, 1, 1000), with(1, 0, 1)), id(1));
 }
 
 #[test]

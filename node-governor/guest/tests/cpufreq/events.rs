@@ -76,7 +76,7 @@ fn started_late(guest: &mut Guest) -> Result<()> {
     governor::start(guest, THREE_STATE)?;
     hot::forever(guest, 3, 0)?;
     hot::wait_for_khz(guest, 3, OVER)?;
-    governor::stop(guest, "KILL")?;
+    governor::abandon(guest)?;
     // By another program, or by hand, whatever it is meanwhile.
     guest.sh("echo 1000000 > /sys/devices/system/cpu/cpu3/cpufreq/scaling_setspeed")?;
     governor::start(guest, THREE_STATE)?;

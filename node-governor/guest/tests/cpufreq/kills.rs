@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Programs and governors that are killed and started again: no core stays fast.
+//! Programs, governors and watchdogs that are killed and started again: no core stays fast.
 
 use std::env;
 
@@ -19,12 +19,12 @@ const ROUNDS: u64 = 8;
 
 const CONFIGURATION: &str = "policy: { three_state: { threshold: 100ms } }";
 
-/// Who is killed in a round.
+/// Who is killed in a round: one of the three at least.
 #[derive(Debug)]
-enum Victim {
-    Program,
-    Governor,
-    Both,
+struct Victims {
+    program: bool,
+    governor: bool,
+    watchdog: bool,
 }
 
 fn rounds(guest: &mut Guest) -> Result<()> {
@@ -34,13 +34,14 @@ fn rounds(guest: &mut Guest) -> Result<()> {
     for round in 0..rounds {
         let dice = scatter(round);
         let cores = [dice % 4, (dice / 4) % 4].map(|core| core as usize);
-        let victim = match (dice / 16) % 3 {
-            0 => Victim::Program,
-            1 => Victim::Governor,
-            _ => Victim::Both,
+        let who = (dice / 16) % 7 + 1;
+        let victims = Victims {
+            program: who & 1 != 0,
+            governor: who & 2 != 0,
+            watchdog: who & 4 != 0,
         };
-        play(guest, cores, &victim, (dice / 64) % 200)
-            .with_context(|| format!("round {round}: {victim:?} killed, hot on {cores:?}"))?;
+        play(guest, cores, &victims, (dice / 256) % 200)
+            .with_context(|| format!("round {round}: {victims:?}, hot on {cores:?}"))?;
     }
     governor::stop(guest, "TERM")?;
     for (number, core) in guest.cores()? {
@@ -49,23 +50,20 @@ fn rounds(guest: &mut Guest) -> Result<()> {
     Ok(())
 }
 
-/// The victim is killed so many milliseconds after the program has begun to start.
-fn play(guest: &mut Guest, cores: [usize; 2], victim: &Victim, after: u64) -> Result<()> {
+/// They are killed so many milliseconds after the program has begun to start.
+fn play(guest: &mut Guest, cores: [usize; 2], victims: &Victims, after: u64) -> Result<()> {
     hot::together(guest, cores)?;
-    let governor = "kill -9 $(cat /run/governor.pid)";
-    let program = "killall -9 weir-events-play";
-    let kill = match victim {
-        Victim::Program => program.to_owned(),
-        Victim::Governor => governor.to_owned(),
-        Victim::Both => format!("{governor}; {program}"),
-    };
+    let mut kill = governor::killing(victims.governor, victims.watchdog);
+    if victims.program {
+        kill.push_str("killall -9 weir-events-play\n");
+    }
     guest.sh(&format!("usleep {}\n{kill}", after * 1000))?;
-    if !matches!(victim, Victim::Program) {
-        guest.wait_until("[ -s /run/governor.code ]")?;
+    if victims.governor {
+        governor::ended(guest)?;
         governor::start(guest, CONFIGURATION)?;
     }
-    if matches!(victim, Victim::Governor) {
-        // The new one takes over what goes on.
+    if !victims.program {
+        // Whoever governs now knows of what goes on.
         for core in cores {
             hot::wait_for_khz(guest, core, 2_600_000)?;
         }

@@ -16,10 +16,17 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     ("after_sigint_each_core_is_as_it_was_found", |guest| {
         ends(guest, "INT")
     }),
-    ("after_kill_9_the_stop_hook_puts_each_core_back", killed),
+    (
+        "after_kill_9_the_watchdog_puts_each_core_back_though_nobody_asks",
+        killed,
+    ),
+    (
+        "after_kill_9_of_the_watchdog_too_the_stop_hook_puts_each_core_back",
+        abandoned,
+    ),
     (
         "after_kill_9_the_next_governor_puts_each_core_back_at_its_end",
-        killed_and_started_again,
+        started_again,
     ),
     ("clamps_are_put_back_too", clamps),
 ];
@@ -84,8 +91,22 @@ fn killed(guest: &mut Guest) -> Result<()> {
     let found = settings(guest)?;
     governor::start(guest, CONFIGURATION)?;
     governed(guest)?;
-    governor::stop(guest, "KILL")?;
-    assert_ne!(settings(guest)?, found, "nothing can put them back so soon");
+    governor::kill(guest)?;
+    assert_eq!(settings(guest)?, found);
+    assert_eq!(
+        guest.registers_khz()?[1..],
+        [2_600_000, 1_800_000, 1_000_000]
+    );
+    Ok(())
+}
+
+fn abandoned(guest: &mut Guest) -> Result<()> {
+    guest.sh(FOUND)?;
+    let found = settings(guest)?;
+    governor::start(guest, CONFIGURATION)?;
+    governed(guest)?;
+    governor::abandon(guest)?;
+    governed(guest)?;
     guest.sh("weir-governor restore")?;
     assert_eq!(settings(guest)?, found);
     // Once more changes nothing: it is over.
@@ -94,12 +115,12 @@ fn killed(guest: &mut Guest) -> Result<()> {
     Ok(())
 }
 
-fn killed_and_started_again(guest: &mut Guest) -> Result<()> {
+fn started_again(guest: &mut Guest) -> Result<()> {
     guest.sh(FOUND)?;
     let found = settings(guest)?;
     for _ in 0..2 {
         governor::start(guest, CONFIGURATION)?;
-        governor::stop(guest, "KILL")?;
+        governor::abandon(guest)?;
     }
     governor::start(guest, CONFIGURATION)?;
     governed(guest)?;
@@ -125,7 +146,11 @@ fn clamps(guest: &mut Guest) -> Result<()> {
     governor::stop(guest, "TERM")?;
     assert_eq!(settings(guest)?, found);
     governor::start(guest, CONFIGURATION)?;
-    governor::stop(guest, "KILL")?;
+    governor::kill(guest)?;
+    assert_eq!(settings(guest)?, found);
+    governor::start(guest, CONFIGURATION)?;
+    governor::abandon(guest)?;
+    assert_ne!(settings(guest)?, found);
     guest.sh("weir-governor restore")?;
     assert_eq!(settings(guest)?, found);
     Ok(())

@@ -9,6 +9,8 @@ use std::collections::HashMap;
 use std::io;
 use std::path::Path;
 
+use rustix::io::Errno;
+
 use super::folder::Folder;
 use super::named;
 use crate::cores::Cores;
@@ -28,6 +30,8 @@ pub(super) struct V2<'a> {
     pub(super) root: &'a Path,
     /// The group's.
     pub(super) folder: &'a Folder,
+    /// The file with all cores that the machine can have.
+    pub(super) possible: &'a Path,
 }
 
 impl V2<'_> {
@@ -41,19 +45,20 @@ impl V2<'_> {
 
     /// Where it runs.
     pub(super) fn cores(&self) -> io::Result<Cores> {
-        for path in ancestors(self.folder.path(), self.root) {
-            let Some(folder) = Folder::open(path.to_owned())? else {
-                continue;
-            };
-            for file in [EFFECTIVE_V2, CPUS].into_iter().filter(|f| folder.has(f)) {
-                let cores = folder.cores(file)?;
-                if !cores.is_empty() {
-                    return Ok(cores);
-                }
+        let mut cores = runs(self.folder)?;
+        for path in ancestors(self.folder.path(), self.root).skip(1) {
+            if !cores.is_empty() {
+                return Ok(cores);
+            }
+            if let Some(folder) = Folder::open(path.to_owned())? {
+                cores = runs(&folder)?;
             }
         }
         let reason = "cpuset is not enabled, here or above";
-        Err(named(self.folder.path(), io::Error::other(reason)))
+        let none = || named(self.folder.path(), io::Error::other(reason));
+        Some(cores)
+            .filter(|cores| !cores.is_empty())
+            .ok_or_else(none)
     }
 
     pub(super) fn set(&self, cores: &Cores) -> io::Result<()> {
@@ -67,11 +72,24 @@ impl V2<'_> {
             return Ok(());
         }
         let reason = format!("{cores} was written, but it runs on {runs}");
-        Err(self.refused(io::Error::other(reason)))
+        let error = io::Error::other(reason);
+        Err(self.refused(named(&self.folder.path().join(CPUS), error)))
+    }
+
+    /// As found. Kernels refuse to take the cores of processes away (`validate_change` in `kernel/cgroup/cpuset.c`):
+    /// one that inherited then gets all that the machine can have, so that as before it runs where its parent does.
+    pub(super) fn restore(&self, cores: &str) -> io::Result<()> {
+        match self.put(cores) {
+            Err(error) if cores.is_empty() && error.kind() == io::ErrorKind::StorageFull => {
+                let all = crate::root::line(self.possible);
+                self.put(&all.map_err(|error| named(self.possible, error))?)
+            }
+            put => put,
+        }
     }
 
     /// Writes it as it is, if it is not there already.
-    pub(super) fn put(&self, cores: &str) -> io::Result<()> {
+    fn put(&self, cores: &str) -> io::Result<()> {
         if self.found()? == cores {
             return Ok(());
         }
@@ -89,6 +107,16 @@ impl V2<'_> {
     }
 }
 
+/// None where it has no such file, or inherits.
+fn runs(folder: &Folder) -> io::Result<Cores> {
+    for file in [EFFECTIVE_V2, CPUS] {
+        if folder.has(file) {
+            return folder.cores(file);
+        }
+    }
+    Ok(Cores::NONE)
+}
+
 /// Lets groups at this path have cores of their own: `+cpuset` in every cgroup above it. It is left so, for with
 /// nothing in `cpuset.cpus` it changes nothing, and who else relies on it by then is not known.
 pub(super) fn enable(root: &Path, path: &Path) -> io::Result<()> {
@@ -96,7 +124,7 @@ pub(super) fn enable(root: &Path, path: &Path) -> io::Result<()> {
     let mut above: Vec<&Path> = ancestors(path, root).skip(1).collect();
     above.reverse();
     for path in above {
-        let gone = || named(path, io::ErrorKind::NotFound);
+        let gone = || named(path, Errno::NOENT);
         let folder = Folder::open(path.to_owned())?.ok_or_else(gone)?;
         let enabled = folder.line(FILE)?;
         if !enabled.split_whitespace().any(|name| name == "cpuset") {

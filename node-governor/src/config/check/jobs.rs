@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde_saphyr::Spanned;
 use weir_settings::{Error, Scope, Text};
 
+use super::names::user;
 use super::shares::cgroup;
 use super::{line_of, ms, one, section_line, written};
 use crate::config::shares::Division;
@@ -206,27 +207,5 @@ fn runnable(command: &Command) -> Result<(), String> {
     match about.is_file() && about.permissions().mode() & 0o111 != 0 {
         true => Ok(()),
         false => Err(format!("{}: cannot be executed", path.display())),
-    }
-}
-
-/// User and group. Names are looked up in /etc/passwd alone: a statically linked governor has no other way. A
-/// number that is not there has the group of the same number.
-fn user(text: &str) -> Result<(u32, u32), String> {
-    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
-    let ids = |line: &str| -> Option<(u32, u32)> {
-        let mut fields = line.split(':');
-        let name = fields.next()?;
-        let (number, group) = (fields.nth(1)?, fields.next()?);
-        (name == text || number == text)
-            .then(|| Some((number.parse().ok()?, group.parse().ok()?)))?
-    };
-    match (users.lines().find_map(ids), text.parse()) {
-        (Some(ids), _) => Ok(ids),
-        // It stands for no change where the kernel is told to change a user.
-        (None, Ok(u32::MAX)) => Err(format!("{text} is no user")),
-        (None, Ok(number)) => Ok((number, number)),
-        (None, Err(_)) => Err(format!(
-            "/etc/passwd has no {text:?}; a number will do, too"
-        )),
     }
 }

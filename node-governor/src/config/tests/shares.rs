@@ -44,8 +44,8 @@ fn cores_of_a_policy_that_cannot_be_are_refused_where_they_are_written() {
             "g.yaml:4: core_policy.blocks.large: 1: in block small, too",
         ),
         (
-            blocks("large: ''"),
-            "g.yaml:4: core_policy.blocks.large: has no cores",
+            blocks("small: none"),
+            "g.yaml:4: core_policy.blocks.small: has no cores",
         ),
         (
             blocks("large: 3-2"),
@@ -492,6 +492,17 @@ fn everything_that_is_written_arrives() {
 }
 
 #[test]
+fn on_two_cores_jobs_have_what_the_service_leaves() {
+    let machine = Cores::from([0, 1]);
+    for policy in ["blocks: { large: none }", "latency_slack: { batch: '' }"] {
+        let text = format!("service: {{ pid: 4711 }}\ncore_policy: {{ {policy} }}\n");
+        let shares = shares(&text);
+        shares.policy(&machine).unwrap();
+        assert_eq!(shares.jobs_alone(&machine), [1].into(), "{policy}");
+    }
+}
+
+#[test]
 fn a_plan_of_one_node_is_about_the_machine() {
     let text = plan(
         "    service: 0\n    steps:\n    - { job: a, cores: 1-3 }\n    - { job: b, cores: 2, after: [a] }",
@@ -558,4 +569,45 @@ fn users_are_those_of_the_machine_and_numbers_stand_for_themselves() {
     };
     assert_eq!(user("root"), Some((0, 0)));
     assert_eq!(user("4123456"), Some((4_123_456, 4_123_456)));
+}
+
+#[test]
+fn the_state_directory_is_known_also_when_a_program_is_gone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("g.yaml");
+    let text = job("name: b, command: [/bin/no-such-program]");
+    std::fs::write(&path, format!("{text}state_directory: /run/lab\n")).unwrap();
+    assert!(load(&path).is_err());
+    assert_eq!(state_directory(&path).unwrap(), Path::new("/run/lab"));
+    std::fs::write(&path, format!("{text}state_directory: lab\n")).unwrap();
+    let error = state_directory(&path).unwrap_err().to_string();
+    assert!(
+        error.ends_with("state_directory: \"lab\" is not an absolute path"),
+        "{error}"
+    );
+}
+
+#[test]
+fn latency_slack_without_a_latency_is_allowed_and_told() {
+    let warnings = |more: &str| {
+        let text = format!(
+            "service: {{ pid: 7 }}\ncore_policy: {{ latency_slack: {{}} }}\njobs: [{{ name: a, cgroup: a }}]\n{more}\n"
+        );
+        said(&text).unwrap().warnings()
+    };
+    let [warning] = &warnings("")[..] else {
+        panic!("{:?}", warnings(""));
+    };
+    assert!(warning.contains("goes by CPU use alone"), "{warning}");
+    assert_eq!(warnings("functions: [{ id: 1 }]"), [""; 0]);
+    let query = "tail: { source: promql, url: 'http://127.0.0.1:9090', query: x }";
+    assert_eq!(warnings(query), [""; 0]);
+    assert_eq!(
+        said("policy: { powersave: {} }\n").unwrap().warnings(),
+        [""; 0]
+    );
+    let [warning] = &said(&blocks("{}")).unwrap().warnings()[..] else {
+        panic!("no warning");
+    };
+    assert!(warning.contains("no jobs"), "{warning}");
 }

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+//! weir-governor, told of memcached's cgroup and of the jobs.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::{Value, json};
+use weir_memcached_load::page::METRIC;
+use weir_memcached_load::server::libraries;
+use weir_stage::interrupt;
+
+use crate::batch::Ended;
+use crate::child::Started;
+use crate::jobs::Job;
+use crate::tree::Tree;
+use crate::way::Way;
+
+const READY: Duration = Duration::from_secs(30);
+const END: Duration = Duration::from_secs(30);
+const POLL: Duration = Duration::from_millis(10);
+
+/// What it governs.
+pub struct Place<'a> {
+    /// The service's cgroup, and where those of jobs are made.
+    pub tree: &'a Tree,
+    /// In the order of their queues.
+    pub jobs: &'a [Job],
+    /// The target of `latency_slack`.
+    pub slo_us: u64,
+    /// Where latencies are shown.
+    pub metrics: SocketAddr,
+    /// For its files.
+    pub folder: &'a Path,
+}
+
+/// One that runs.
+pub struct Governor {
+    process: Started,
+    ended_files: Vec<(String, PathBuf)>,
+    ended: Vec<Ended>,
+}
+
+impl Governor {
+    /// Starts it and waits until it governs.
+    ///
+    /// # Errors
+    /// It refuses its configuration, or does not say that it is ready.
+    pub fn start(way: Way, program: &Path, place: &Place<'_>) -> Result<Self> {
+        let file = place.folder.join("weir-governor.yaml");
+        // JSON is YAML too.
+        let text = serde_json::to_vec_pretty(&configuration(way, place))?;
+        fs::write(&file, text).with_context(|| format!("writing {}", file.display()))?;
+        let ports = place.folder.join("ports.json");
+        let mut command = Command::new(program);
+        command.arg("run").arg("--config").arg(&file);
+        command.arg("--ports-file").arg(&ports);
+        let mut process = Started::new("weir-governor", command, place.folder)?;
+        let begun = Instant::now();
+        while !ports.exists() {
+            interrupt::check()?;
+            process.must_live()?;
+            ensure!(begun.elapsed() < READY, "weir-governor is not ready");
+            std::thread::sleep(POLL);
+        }
+        let state = state(place.folder).join("jobs");
+        let ended_file = |job: &Job| (job.name.to_owned(), state.join(job.name).join("ended"));
+        Ok(Self {
+            process,
+            ended_files: place.jobs.iter().map(ended_file).collect(),
+            ended: Vec::new(),
+        })
+    }
+
+    /// Sees which jobs have ended. `now` is from the round's start.
+    ///
+    /// # Errors
+    /// It has ended itself.
+    pub fn look(&mut self, now: Duration) -> Result<()> {
+        self.process.must_live()?;
+        for (name, file) in &self.ended_files {
+            let known = self.ended.iter().any(|ended| ended.name == *name);
+            if !known && let Ok(text) = fs::read_to_string(file) {
+                self.ended.push(Ended {
+                    name: name.clone(),
+                    started_s: None,
+                    ended_s: now.as_secs_f64(),
+                    code: code(&text),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// All jobs, once all have ended.
+    #[must_use]
+    pub fn all(&self) -> Option<&[Ended]> {
+        (self.ended.len() == self.ended_files.len()).then_some(&self.ended)
+    }
+
+    /// Ends it; it puts everything back.
+    ///
+    /// # Errors
+    /// It could not, or did not end.
+    pub fn end(self) -> Result<()> {
+        let status = self.process.end(END)?;
+        if !status.success() {
+            bail!("weir-governor ended with {status}");
+        }
+        Ok(())
+    }
+}
+
+/// The code in a job's file.
+fn code(text: &str) -> Option<i32> {
+    text.trim().parse().ok()
+}
+
+fn state(folder: &Path) -> PathBuf {
+    folder.join("state")
+}
+
+/// Two cores: one is memcached's, and one is its or a job's.
+fn configuration(way: Way, place: &Place<'_>) -> Value {
+    let core_policy = match way {
+        Way::LatencySlack => json!({ "latency_slack": {
+            "least": 0, "elastic": 1, "batch": "none",
+            "target": format!("{}us", place.slo_us),
+        }}),
+        _ => json!({ "blocks": { "reserved": 0, "small": 1, "large": "none" } }),
+    };
+    let jobs: Vec<Value> = place.jobs.iter().map(job).collect();
+    json!({
+        "service": { "cgroup": place.tree.service() },
+        "core_policy": core_policy,
+        "jobs": jobs,
+        "batch": {
+            "cgroup": place.tree.batch(),
+            "logs": place.folder.join("jobs"),
+            "on_stop": "end",
+        },
+        "tail": {
+            "source": "prometheus",
+            "url": format!("http://{}/metrics", place.metrics),
+            "metric": METRIC,
+            "every": "250ms",
+            "window": "1s",
+            "quantile": 0.95,
+        },
+        "admin": { "listen": "127.0.0.1:0" },
+        "state_directory": state(place.folder),
+    })
+}
+
+fn job(job: &Job) -> Value {
+    let mut written = json!({
+        "name": job.name,
+        "queue": job.queue,
+        "threads": job.threads,
+        "command": job.line,
+        "directory": job.folder,
+    });
+    if let Some(libraries) = libraries(Path::new(&job.line[0])) {
+        written["environment"] = json!({ "LD_LIBRARY_PATH": libraries });
+    }
+    written
+}

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One way of one round: memcached is asked lightly and then heavily, with the jobs beside it or after.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde::Serialize;
+use weir_memcached_load::interval::Figures;
+use weir_memcached_load::server::Program;
+use weir_stage::interrupt;
+
+use crate::batch::{Batch, Ended};
+use crate::calibration::Calibration;
+use crate::child::Started;
+use crate::governor::{self, Governor};
+use crate::jobs::Job;
+use crate::load::{Asked, Client, Told};
+use crate::plan::Stepping;
+use crate::programs::Programs;
+use crate::samples::{Sample, Samples};
+use crate::tree::{Seen, Tree};
+use crate::way::Way;
+
+const POLL: Duration = Duration::from_millis(20);
+/// memcached's threads: one for each core of the machine that this is for.
+const THREADS: u32 = 2;
+
+/// What all ways share.
+pub struct Setting<'a> {
+    /// What is run.
+    pub programs: &'a Programs,
+    /// Rates and the SLO.
+    pub found: &'a Calibration,
+    /// The batch.
+    pub jobs: &'a [Job],
+    /// For what is left when the load is over.
+    pub patience: Duration,
+}
+
+/// What was seen of a way in a round: a line of `rounds.jsonl`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Round {
+    /// Counted from 0.
+    pub repeat: u32,
+    /// How often the load stepped.
+    pub interval_s: f64,
+    /// Who had the cores when.
+    pub way: Way,
+    /// The light load.
+    pub light: Part,
+    /// The heavy load.
+    pub heavy: Part,
+    /// From the start until the loads were over.
+    pub load_s: f64,
+    /// From the start until the last job had ended.
+    pub batch_s: f64,
+    /// In the order of their ends.
+    pub jobs: Vec<Ended>,
+    /// Over time; not in the line, but in a file of its own.
+    #[serde(skip)]
+    pub samples: Vec<Sample>,
+}
+
+/// A load.
+#[derive(Clone, Debug, Serialize)]
+pub struct Part {
+    /// From the round's start to the load's.
+    pub start_s: f64,
+    /// How many intervals there were,
+    pub intervals: u64,
+    /// and how many of them violated the SLO.
+    pub violated: u64,
+    /// Requests that were due,
+    pub due: u64,
+    /// and those with a good answer.
+    pub answered: u64,
+    /// In order.
+    pub figures: Vec<Figures>,
+}
+
+/// Which round it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Which {
+    /// Counted from 0.
+    pub repeat: u32,
+    /// How the load steps.
+    pub stepping: Stepping,
+    /// Of the loads.
+    pub seed: u64,
+}
+
+/// The jobs, and who starts them.
+enum Work {
+    Own { batch: Batch, after: bool },
+    Governed(Governor),
+}
+
+/// Runs one way. Logs go to `folder`.
+///
+/// # Errors
+/// A program or a job fails, jobs do not end, something is left behind, or a signal has come.
+pub fn run(setting: &Setting<'_>, way: Way, which: Which, folder: &Path) -> Result<Round> {
+    fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
+    let tree = Tree::new()?;
+    let mut server = Program::at(setting.programs.memcached.clone()).start(THREADS, folder)?;
+    tree.take(server.pid())?;
+    let client = Client {
+        program: setting.programs.load.clone(),
+        address: server.address().to_owned(),
+        folder: folder.to_owned(),
+    };
+    client.preload()?;
+    let found = tree.told()?;
+    let metrics = free_port()?;
+    let zero = Instant::now();
+    let work = if way.is_governed() {
+        let place = governor::Place {
+            tree: &tree,
+            jobs: setting.jobs,
+            slo_us: setting.found.slo_us,
+            metrics,
+            folder,
+        };
+        Work::Governed(Governor::start(way, &setting.programs.governor, &place)?)
+    } else {
+        Work::Own {
+            batch: Batch::new(setting.jobs, folder.to_owned()),
+            after: way == Way::AllToMemcached,
+        }
+    };
+    let mut scene = Scene {
+        tree: &tree,
+        work,
+        jobs: setting.jobs,
+        samples: Samples::default(),
+        zero,
+    };
+    let mut parts = Vec::new();
+    for (name, rates) in [
+        ("light", setting.found.light()),
+        ("heavy", setting.found.heavy()),
+    ] {
+        let asked = Asked {
+            name: name.to_owned(),
+            rates,
+            interval: which.stepping.interval,
+            length: which.stepping.length,
+            seed: which.seed ^ parts.len() as u64,
+            slo_us: setting.found.slo_us,
+            in_flight: 4_096,
+            metrics: Some(metrics),
+        };
+        let start_s = zero.elapsed().as_secs_f64();
+        let mut load = client.start(&asked)?;
+        while !has_ended(&mut load)? {
+            scene.look(false)?;
+            sleep(POLL);
+        }
+        parts.push(Part::of(start_s, client.told(&asked)?));
+    }
+    let load_s = zero.elapsed().as_secs_f64();
+    let jobs = scene.finish(setting.patience)?;
+    let (work, samples) = (scene.work, scene.samples.all);
+    if let Work::Governed(governor) = work {
+        governor.end()?;
+        let told = tree.told()?;
+        ensure!(
+            told == found,
+            "the governor has left memcached on cores {told} instead of {found}"
+        );
+    }
+    let left = tree.left();
+    ensure!(
+        left.is_empty(),
+        "processes {left:?} of jobs are left behind"
+    );
+    ensure!(server.is_running()?, "memcached has ended");
+    for job in &jobs {
+        ensure!(
+            job.code == Some(0),
+            "{} ended with {:?}; its log is in {}",
+            job.name,
+            job.code,
+            folder.display()
+        );
+    }
+    let [light, heavy] = <[Part; 2]>::try_from(parts).map_err(|_| anyhow::anyhow!("two loads"))?;
+    let batch_s = jobs.iter().map(|job| job.ended_s).fold(0.0, f64::max);
+    Ok(Round {
+        repeat: which.repeat,
+        interval_s: which.stepping.interval.as_secs_f64(),
+        way,
+        light,
+        heavy,
+        load_s,
+        batch_s,
+        jobs,
+        samples,
+    })
+}
+
+/// What goes on while a way runs.
+struct Scene<'a> {
+    tree: &'a Tree,
+    work: Work,
+    jobs: &'a [Job],
+    samples: Samples,
+    zero: Instant,
+}
+
+impl Scene<'_> {
+    /// Sees to the jobs. `over`: memcached is asked no more.
+    fn look(&mut self, over: bool) -> Result<()> {
+        interrupt::check()?;
+        let now = self.zero.elapsed();
+        match &mut self.work {
+            Work::Own { batch, after } if over || !*after => batch.go_on(now)?,
+            Work::Own { .. } => {}
+            Work::Governed(governor) => governor.look(now)?,
+        }
+        if self.samples.is_due(now) {
+            let jobs = self
+                .jobs
+                .iter()
+                .map(|job| self.work.seen(job.name, self.tree));
+            let sample = Sample {
+                at_s: now.as_secs_f64(),
+                jobs: jobs.collect(),
+                service: self.tree.cores()?,
+            };
+            self.samples.all.push(sample);
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, patience: Duration) -> Result<Vec<Ended>> {
+        let begun = Instant::now();
+        loop {
+            self.look(true)?;
+            let all = match &self.work {
+                Work::Own { batch, .. } => batch.all(),
+                Work::Governed(governor) => governor.all(),
+            };
+            if let Some(all) = all {
+                return Ok(all.to_vec());
+            }
+            ensure!(
+                begun.elapsed() < patience,
+                "the jobs have not ended {} s after the load",
+                patience.as_secs()
+            );
+            sleep(POLL);
+        }
+    }
+}
+
+impl Work {
+    fn seen(&self, job: &str, tree: &Tree) -> u8 {
+        let seen = match self {
+            Self::Own { batch, .. } if batch.runs(job) => Seen::Running,
+            Self::Own { .. } => Seen::Absent,
+            Self::Governed(_) => tree.job(job),
+        };
+        match seen {
+            Seen::Absent => 0,
+            Seen::Paused => 1,
+            Seen::Running => 2,
+        }
+    }
+}
+
+impl Part {
+    fn of(start_s: f64, told: Told) -> Self {
+        Self {
+            start_s,
+            intervals: told.total.intervals,
+            violated: told.total.violated,
+            due: told.total.counts.due,
+            answered: told.total.counts.answered,
+            figures: told.intervals,
+        }
+    }
+}
+
+/// Waits until it has ended.
+///
+/// # Errors
+/// It failed, or a signal has come.
+pub fn wait(process: &mut Started) -> Result<()> {
+    while !has_ended(process)? {
+        interrupt::check()?;
+        sleep(POLL);
+    }
+    Ok(())
+}
+
+fn has_ended(process: &mut Started) -> Result<bool> {
+    match process.ended()? {
+        None => Ok(false),
+        Some(status) if status.success() => Ok(true),
+        Some(status) => bail!(process.failure(status)),
+    }
+}
+
+/// One that is free now: whoever reads it must be told before it is taken.
+fn free_port() -> Result<std::net::SocketAddr> {
+    let listener = TcpListener::bind("127.0.0.1:0").context("looking for a free port")?;
+    Ok(listener.local_addr()?)
+}
+
+/// The folder of a way of a round, below the run's.
+#[must_use]
+pub fn folder(run: &Path, which: Which, way: Way) -> PathBuf {
+    let interval = which.stepping.interval.as_secs();
+    run.join(format!("{}-{interval}s-{}", which.repeat, way.name()))
+}

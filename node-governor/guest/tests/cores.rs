@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Document 004's four cores: a service whose load is commanded step by step, and batch jobs of three queues, in a
+//! guest whose kernel has cgroup v2 with cpuset and freeze. Everything is seen from outside of the governor, in
+//! the kernel's own files; nothing is measured by a clock.
+//!
+//! Where no guest can be had (`WEIR_GUEST_DIR` is not set) the tests are reported as ignored.
+
+#[allow(dead_code, reason = "no test here starts one yet")]
+#[path = "inside/governor.rs"]
+mod governor;
+#[path = "cores/group.rs"]
+mod group;
+#[path = "cores/kernel.rs"]
+mod kernel;
+#[path = "inside/stage.rs"]
+mod stage;
+#[path = "cores/work.rs"]
+mod work;
+
+use std::process::ExitCode;
+
+use crate::stage::Stage;
+
+const RESET: &str = "
+    while killall -9 weir-governor weir-guest-work 2>/dev/null; do usleep 1000; done
+    rm -rf /run/weir /run/work /var/log/weir
+    mkdir -p /run/work /var/log/weir
+    cd /sys/fs/cgroup
+    until groups=$(find . -mindepth 1 -depth -type d) && [ -z \"$groups\" ]; do
+      rmdir $groups 2>/dev/null || usleep 1000
+    done
+    echo -cpuset > cgroup.subtree_control
+    cd /sys/devices/system/cpu
+    for policy in cpu[0-9]/cpufreq; do echo schedutil > $policy/scaling_governor; done";
+
+fn main() -> ExitCode {
+    let stage = Stage {
+        programs: &["weir-governor", "examples/weir-guest-work"],
+        reset: RESET,
+        about: "cgroup v2's cpuset",
+    };
+    stage.run(&[kernel::SCENARIOS])
+}

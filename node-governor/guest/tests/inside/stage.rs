@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The guest that the tests of a program share, put back to how it was booted before each.
+
+use std::env;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context, Result, ensure};
+use libtest_mimic::{Arguments, Trial};
+use weir_guest::{Guest, Image, Parts};
+
+use crate::governor;
+
+/// A test: its name, and what it does with the guest.
+pub(crate) type Scenario = (&'static str, fn(&mut Guest) -> Result<()>);
+
+/// What the tests of a program have in common.
+pub(crate) struct Stage {
+    /// What is run inside, as it is placed in the folder of what Cargo builds.
+    pub(crate) programs: &'static [&'static str],
+    /// Leaves nothing running, and the kernel as it was booted. Little is executed, for that takes long
+    /// inside.
+    pub(crate) reset: &'static str,
+    /// What is not seen where there is no guest.
+    pub(crate) about: &'static str,
+}
+
+impl Stage {
+    /// Runs the program's tests as its arguments say.
+    pub(crate) fn run(self, scenarios: &[&[Scenario]]) -> ExitCode {
+        let mut arguments = Arguments::from_args();
+        // There is one guest, and each test wants it as it was booted.
+        arguments.test_threads = Some(1);
+        let parts = match Parts::find() {
+            Ok(parts) => parts,
+            Err(error) => {
+                eprintln!("error: {error:#}");
+                return ExitCode::FAILURE;
+            }
+        };
+        let absent = parts.is_none();
+        if absent {
+            eprintln!(
+                "SKIPPED: WEIR_GUEST_DIR is not set, so nothing meets {} here",
+                self.about
+            );
+        }
+        let play = Arc::new(Play {
+            stage: self,
+            parts,
+            guest: Mutex::new(None),
+        });
+        let trial = |(name, run): &Scenario| {
+            let (play, run) = (Arc::clone(&play), *run);
+            Trial::test(*name, move || {
+                play.run(run).map_err(|error| format!("{error:#}").into())
+            })
+            .with_ignored_flag(absent)
+        };
+        let trials = scenarios.iter().copied().flatten().map(trial).collect();
+        let conclusion = libtest_mimic::run(&arguments, trials);
+        play.strike();
+        conclusion.exit_code()
+    }
+}
+
+struct Play {
+    stage: Stage,
+    parts: Option<Parts>,
+    guest: Mutex<Option<Guest>>,
+}
+
+impl Play {
+    /// Runs one test. The first boots the guest.
+    fn run(&self, scenario: fn(&mut Guest) -> Result<()>) -> Result<()> {
+        // A test that panicked leaves a guest that the reset puts right.
+        let mut guest = self.guest.lock().unwrap_or_else(PoisonError::into_inner);
+        if guest.is_none() {
+            *guest = Some(self.boot()?);
+        }
+        let guest = guest.as_mut().context("there is no guest")?;
+        guest
+            .sh(self.stage.reset)
+            .context("putting the guest back")?;
+        let result = catch_unwind(AssertUnwindSafe(|| scenario(guest)));
+        if !matches!(result, Ok(Ok(()))) {
+            eprintln!("{}", governor::log(guest).unwrap_or_default());
+        }
+        result.unwrap_or_else(|panic| resume_unwind(panic))
+    }
+
+    /// Ends the guest.
+    fn strike(&self) {
+        *self.guest.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    fn boot(&self) -> Result<Guest> {
+        let parts = self.parts.as_ref().context("WEIR_GUEST_DIR is not set")?;
+        let mut image = Image::new(parts)?;
+        for name in self.stage.programs {
+            let program = built()?.join(name);
+            ensure!(
+                program.is_file(),
+                "there is no {}: `cargo build --package weir-governor --package weir-events \
+                 --package weir-guest --bins --examples`",
+                program.display()
+            );
+            image.add_program(&program)?;
+        }
+        Guest::boot(parts, image)
+    }
+}
+
+/// The folder of what Cargo builds: by `WEIR_BIN_DIR`, or two above this very program.
+fn built() -> Result<PathBuf> {
+    match env::var_os("WEIR_BIN_DIR") {
+        Some(folder) => Ok(folder.into()),
+        None => {
+            let this = env::current_exe()?;
+            let folder = this
+                .ancestors()
+                .nth(2)
+                .context("this program has no folder")?;
+            Ok(folder.to_owned())
+        }
+    }
+}

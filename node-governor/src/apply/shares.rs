@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+//! From the plan to who runs where: the service's group and the jobs, remembered before, put back at the end.
+//!
+//! ```text
+//!  CorePlan ──> 1. jobs give: freeze, shrink   2. service gets its cores   3. jobs take: grow, thaw, start
+//! ```
+//! In this order no core has two owners for longer than the kernel takes to move a thread, and what the service
+//! waits for comes before what a job waits for.
+
+mod service;
+
+use std::io::ErrorKind;
+
+use rustix::process::Pid;
+use tracing::{error, info, warn};
+
+use super::groups::{Found, Groups};
+use crate::config;
+use crate::cores::{CorePlan, Cores};
+use crate::jobs::State;
+use crate::jobs::runner::{self, Facts, Runner};
+use crate::root::Root;
+use crate::sensed::Nanos;
+use crate::state::{self, Held, Remembered};
+use service::Service;
+
+/// In the state directory.
+const FILE: &str = "groups.json";
+/// Under which name the service's group is remembered; a job's has `job ` in front.
+const SERVICE: &str = "service";
+
+/// Why cores are not divided.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The machine's groups cannot be used.
+    #[error("groups of processes: {0}")]
+    Groups(#[from] std::io::Error),
+    /// The jobs cannot be taken up.
+    #[error(transparent)]
+    Jobs(#[from] runner::Error),
+    /// The state directory cannot be used.
+    #[error(transparent)]
+    State(#[from] state::Error),
+}
+
+/// The service's group and the jobs, while they are ours.
+#[derive(Debug)]
+pub struct Shares {
+    groups: Groups,
+    service: Option<Service>,
+    runner: Runner,
+    remembered: Remembered<Found>,
+    /// Of the jobs, what is remembered.
+    version: Option<u64>,
+    /// It was said that nothing can be remembered.
+    forgetful: bool,
+    ended: bool,
+}
+
+impl Shares {
+    /// Reads what there is; but first it puts back what a killed run has left. Jobs of that run go on.
+    pub fn find(
+        config: &config::Shares,
+        machine: &Cores,
+        root: &Root,
+        held: &Held,
+    ) -> Result<Shares, Error> {
+        let groups = Groups::find(root)?;
+        let mut remembered = held.remembered(FILE)?;
+        for (name, error) in put_back(&mut remembered, &groups) {
+            warn!(name, %error, "left by a former run, and not put back");
+        }
+        let runner = Runner::open(
+            config.jobs.clone(),
+            config.batch.clone(),
+            held.folder(),
+            &groups,
+            config.jobs_alone(machine),
+        )?;
+        Ok(Shares {
+            service: config.service.clone().map(Service::new),
+            groups,
+            runner,
+            remembered,
+            version: None,
+            forgetful: false,
+            ended: false,
+        })
+    }
+
+    /// From here on they are ours. How they were found is on disk before anything is changed.
+    pub fn take(&mut self, now: Nanos) -> Result<(), Error> {
+        self.runner.look(now);
+        if let Some(service) = &mut self.service {
+            service.look(&self.groups, now);
+        }
+        Ok(self.remember()?)
+    }
+
+    /// Those that are new.
+    fn remember(&mut self) -> Result<(), state::Error> {
+        let version = self.runner.found_version();
+        let service = self.service.as_ref().and_then(Service::found);
+        let service = service.map(|found| (SERVICE.to_owned(), found.clone()));
+        let jobs = self.runner.found().into_iter();
+        let jobs = jobs.map(|(name, found)| (format!("job {name}"), found));
+        let all = service.into_iter().chain(jobs);
+        // Who has come anew, as a service that was started again, is not who was found.
+        let is_same = |name: &String, found: &Found| {
+            let known = self.remembered.found().get(name);
+            known.map(|known| known.members == found.members)
+        };
+        let (mut news, mut gone) = (Vec::new(), Vec::new());
+        for (name, found) in all {
+            match is_same(&name, &found) {
+                Some(true) => continue,
+                Some(false) => gone.push(name.clone()),
+                None => {}
+            }
+            news.push((name, found));
+        }
+        if !gone.is_empty() {
+            self.remembered.forget(&gone)?;
+        }
+        if !news.is_empty() {
+            self.remembered.remember(news)?;
+        }
+        self.version = Some(version);
+        Ok(())
+    }
+
+    /// Once a second: who has come and gone, and whether what was written holds.
+    pub fn look(&mut self, now: Nanos) {
+        self.runner.look(now);
+        if let Some(service) = &mut self.service {
+            service.look(&self.groups, now);
+        }
+        self.version = None;
+        self.know();
+    }
+
+    /// Remembers, before they are touched, those that have come since.
+    fn know(&mut self) {
+        if self.version == Some(self.runner.found_version()) {
+            return;
+        }
+        if let Err(error) = self.remember()
+            && !std::mem::replace(&mut self.forgetful, true)
+        {
+            error!(%error, "how things were found cannot be remembered");
+        }
+    }
+
+    /// How far the jobs are. Every tick.
+    pub fn states(&mut self, now: Nanos) -> &[State] {
+        self.runner.tick(now);
+        self.know();
+        self.runner.states()
+    }
+
+    /// The service's processes; empty while it is not there.
+    pub fn service(&self) -> Vec<Pid> {
+        self.service.as_ref().map_or(Vec::new(), Service::processes)
+    }
+
+    /// Whether there is a service as configured, or none is.
+    pub fn has_service(&self) -> bool {
+        self.service.as_ref().is_none_or(Service::is_there)
+    }
+
+    /// Writes what differs from what was written before.
+    pub fn apply(&mut self, plan: &CorePlan, now: Nanos) {
+        self.runner.give(&plan.jobs);
+        if let Some(service) = &mut self.service {
+            service.set(&plan.service, now);
+        }
+        self.runner.take(&plan.jobs, now);
+    }
+
+    /// What was last written for the service.
+    pub fn service_cores(&self) -> Option<&Cores> {
+        self.service.as_ref()?.cores()
+    }
+
+    /// How a job is doing.
+    pub fn facts(&self, job: usize) -> &Facts {
+        self.runner.facts(job)
+    }
+
+    /// Writes that failed.
+    pub fn write_errors(&self) -> u64 {
+        let service = self.service.as_ref().map_or(0, Service::write_errors);
+        service + self.runner.write_errors()
+    }
+
+    /// The service gets back what it had, before anything that may take time.
+    pub fn let_go(&mut self) {
+        if let Some(service) = &mut self.service {
+            service.let_go();
+        }
+    }
+
+    /// Jobs end or go on, as configured, and everything is put back as found; how much is left.
+    pub fn end(&mut self) -> usize {
+        if std::mem::replace(&mut self.ended, true) {
+            return 0;
+        }
+        self.let_go();
+        let jobs = usize::from(!self.runner.end());
+        let left = put_back(&mut self.remembered, &self.groups);
+        for (name, error) in &left {
+            error!(name, %error, "not put back; try weir-governor restore");
+        }
+        left.len() + jobs
+    }
+}
+
+impl Drop for Shares {
+    /// For whoever has not called [`Shares::end`], as a thread that panics.
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Puts back what a run has left that was killed: what could not be, which is remembered still.
+pub fn restore(root: &Root, held: &Held) -> Result<Vec<(String, std::io::Error)>, Error> {
+    let mut remembered = held.remembered(FILE)?;
+    Ok(put_back(&mut remembered, &Groups::find(root)?))
+}
+
+/// The service before the jobs.
+fn put_back(remembered: &mut Remembered<Found>, groups: &Groups) -> Vec<(String, std::io::Error)> {
+    let (mut back, mut left) = (Vec::new(), Vec::new());
+    let (service, jobs): (Vec<_>, Vec<_>) = remembered
+        .found()
+        .iter()
+        .partition(|(name, _)| *name == SERVICE);
+    for (name, found) in service.into_iter().chain(jobs) {
+        let group = groups.existing(&found.members);
+        match group.and_then(|mut group| group.restore(found)) {
+            Ok(()) => back.push(name.clone()),
+            // Who is gone has nothing to be put back.
+            Err(error) if error.kind() == ErrorKind::NotFound => back.push(name.clone()),
+            Err(error) => left.push((name.clone(), error)),
+        }
+    }
+    if !back.is_empty() {
+        if let Err(error) = remembered.forget(&back) {
+            left.push((FILE.to_owned(), std::io::Error::other(error)));
+        }
+        info!(
+            back = back.len(),
+            left = left.len(),
+            "cores and jobs put back as found"
+        );
+    }
+    left
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The service's group: found when it comes, also again, and given its cores.
+
+use std::io;
+
+use rustix::process::Pid;
+use tracing::{info, warn};
+
+use super::super::groups::{Found, Group, Groups, Members};
+use crate::config;
+use crate::cores::Cores;
+use crate::sensed::Nanos;
+
+/// A write that failed is tried again after so long.
+const AGAIN: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// The service, there or not.
+#[derive(Debug)]
+pub(super) struct Service {
+    who: config::Service,
+    there: Option<There>,
+    write_errors: u64,
+    foreign_writes: u64,
+    /// What was last said of it, so that it is said once.
+    trouble: Option<String>,
+}
+
+/// While it is there.
+#[derive(Debug)]
+struct There {
+    group: Group,
+    found: Found,
+    /// What was written last.
+    cores: Option<Cores>,
+    /// When a write failed.
+    failed: Option<Nanos>,
+}
+
+impl Service {
+    pub(super) fn new(who: config::Service) -> Self {
+        Self {
+            who,
+            there: None,
+            write_errors: 0,
+            foreign_writes: 0,
+            trouble: None,
+        }
+    }
+
+    /// Whether it is still there, and as it was written; finds it where it is not.
+    pub(super) fn look(&mut self, groups: &Groups, now: Nanos) {
+        if let Some(there) = self.there.take_if(|there| !there.group.is_there()) {
+            warn!(members = ?there.group.members(), "the service is gone");
+        }
+        match &self.there {
+            Some(_) => self.hold(now),
+            None => match self.open(groups) {
+                Ok(there) => {
+                    info!(members = ?there.group.members(), "the service is there");
+                    self.trouble = None;
+                    self.there = Some(there);
+                }
+                Err(error) => self.trouble("the service is not there", &error),
+            },
+        }
+    }
+
+    fn open(&self, groups: &Groups) -> io::Result<There> {
+        let members = match &self.who {
+            config::Service::Cgroup(path) => Members::Cgroup(path.clone()),
+            config::Service::Pid(pid) => groups.process(*pid)?,
+            config::Service::PidFile(path) => {
+                let named = |error| io::Error::other(format!("{}: {error}", path.display()));
+                let text =
+                    std::fs::read_to_string(path).map_err(|error| named(error.to_string()))?;
+                let pid = text.trim().parse();
+                let pid =
+                    pid.map_err(|_| named(format!("{:?} is not a process id", text.trim())))?;
+                groups.process(pid)?
+            }
+        };
+        let group = groups.existing(&members)?;
+        Ok(There {
+            found: group.found()?,
+            group,
+            cores: None,
+            failed: None,
+        })
+    }
+
+    /// Somebody else may have written there, as a manager of containers that reloads.
+    fn hold(&mut self, now: Nanos) {
+        let Some(there) = &mut self.there else { return };
+        let Some(wanted) = there.cores.clone() else {
+            return;
+        };
+        match there.group.cores() {
+            Ok(cores) if cores == wanted => {}
+            Ok(cores) => {
+                self.foreign_writes += 1;
+                warn!(%cores, %wanted, "another program has set the service's cores");
+                there.cores = None;
+                self.set(&wanted, now);
+            }
+            Err(error) => self.trouble("the service's cores cannot be read", &error),
+        }
+    }
+
+    /// On change, and again where it failed.
+    pub(super) fn set(&mut self, cores: &Cores, now: Nanos) {
+        let Some(there) = &mut self.there else { return };
+        let rests = there.failed.is_some_and(|at| now.since(at) < AGAIN);
+        if cores.is_empty() || there.cores.as_ref() == Some(cores) || rests {
+            return;
+        }
+        match there.group.set_cores(cores) {
+            Ok(()) => {
+                (there.cores, there.failed) = (Some(cores.clone()), None);
+                self.trouble = None;
+            }
+            Err(error) => {
+                self.write_errors += 1;
+                (there.cores, there.failed) = (None, Some(now));
+                self.trouble("the service does not get its cores", &error);
+            }
+        }
+    }
+
+    fn trouble(&mut self, what: &str, error: &io::Error) {
+        let error = error.to_string();
+        if self.trouble.as_ref() != Some(&error) {
+            warn!(error, "{what}");
+            self.trouble = Some(error);
+        }
+    }
+
+    pub(super) fn let_go(&mut self) {
+        if let Some(mut there) = self.there.take() {
+            // What fails is remembered, and tried again by who puts back what is remembered.
+            let _ = there.group.restore(&there.found);
+        }
+    }
+
+    pub(super) fn is_there(&self) -> bool {
+        self.there.is_some()
+    }
+
+    pub(super) fn found(&self) -> Option<&Found> {
+        self.there.as_ref().map(|there| &there.found)
+    }
+
+    pub(super) fn cores(&self) -> Option<&Cores> {
+        self.there.as_ref()?.cores.as_ref()
+    }
+
+    pub(super) fn processes(&self) -> Vec<Pid> {
+        let processes = self.there.as_ref().map(|there| there.group.processes());
+        processes.and_then(Result::ok).unwrap_or_default()
+    }
+
+    pub(super) fn write_errors(&self) -> u64 {
+        self.write_errors
+    }
+}
