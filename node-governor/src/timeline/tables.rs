@@ -66,7 +66,7 @@ pub(super) fn summary(history: &History) -> String {
         );
     }
     text += &format!(
-        " Its cores changed {} and jobs were paused {}.",
+        " The service's cores changed {} and jobs were paused {}.",
         times(history.moves.values().sum()),
         times(history.jobs.iter().map(|job| job.pauses).sum())
     );

@@ -32,7 +32,16 @@ impl Runner {
                 return false;
             }
         }
-        self.let_go()
+        // One that has ended meanwhile cannot be let go, and need not.
+        let start = Instant::now();
+        while !self.let_go() {
+            if start.elapsed() >= PATIENCE {
+                return false;
+            }
+            std::thread::sleep(STEP);
+            self.tick_all();
+        }
+        true
     }
 
     fn let_go(&mut self) -> bool {
@@ -41,6 +50,14 @@ impl Runner {
             done &= job.let_go(&mut self.shared);
         }
         done
+    }
+
+    fn tick_all(&mut self) {
+        self.tick(now());
+        for job in &mut self.jobs {
+            job.look_unkept(&mut self.shared);
+        }
+        self.tell();
     }
 
     fn kill(&mut self) -> bool {
@@ -56,12 +73,9 @@ impl Runner {
     fn wait_until(&mut self, limit: Duration, is_done: impl Fn(&Job) -> bool) -> bool {
         let start = Instant::now();
         loop {
-            self.tick(now());
-            let jobs = self.jobs.iter_mut();
-            jobs.for_each(|job| job.look_unkept(&mut self.shared));
+            self.tick_all();
             let left = self.jobs.iter().filter(|job| !is_done(job)).count();
             if left == 0 || start.elapsed() >= limit {
-                self.tell();
                 return left == 0;
             }
             std::thread::sleep(STEP);

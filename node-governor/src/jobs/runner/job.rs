@@ -189,17 +189,17 @@ impl Job {
             return Ok(());
         };
         self.know(&started);
-        let keeper = match self.life {
-            Life::Kept(_) => started.keeper,
-            // One that is gone leads to nobody.
-            _ => None,
-        };
+        // A keeper that is gone leads to nobody.
+        let is_kept = matches!(self.life, Life::Kept(_));
+        let keeper = started.keeper.filter(|_| is_kept);
         let cgroup = match &started.source {
             Source::Cgroup(path) => Some(path.clone()),
             Source::Command(_) => started.cgroup,
         };
         let keeper = keeper.map(|Process { pid, started }| Members::Process { pid, started });
-        self.rest = Nanos(shared.now.0 + REST.as_nanos() as u64);
+        if keeper.is_some() {
+            self.rest = Nanos(shared.now.0 + REST.as_nanos() as u64);
+        }
         for members in cgroup.map(Members::Cgroup).into_iter().chain(keeper) {
             match shared.groups.existing(&members) {
                 Ok(group) => return self.attached(group, shared),

@@ -10,6 +10,7 @@ use proptest::test_runner::{Config, TestRunner};
 use weir_governor::apply::groups::Members;
 use weir_governor::cores::JobPlan;
 use weir_governor::jobs::State;
+use weir_governor::jobs::runner::Runner;
 use weir_governor::jobs::spec::Spec;
 
 use super::place::{By, Place, is, pause, round, run, until};
@@ -148,6 +149,11 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+fn tell(runner: &Runner) -> String {
+    let facts = (0..JOBS).map(|job| runner.facts(job));
+    format!("{:?} {:?}", runner.states(), facts.collect::<Vec<_>>())
+}
+
 fn check(place: &Place, steps: Vec<Step>) {
     let jobs = jobs(place);
     let mut runner = place.open(&jobs).unwrap();
@@ -162,7 +168,7 @@ fn check(place: &Place, steps: Vec<Step>) {
             Step::Wait => std::thread::sleep(Duration::from_millis(5)),
             Step::Gone => runner = place.open(&jobs).unwrap(),
             Step::Stopped => {
-                assert!(runner.end(), "{:?}", runner.states());
+                assert!(runner.end(), "{}", tell(&runner));
                 assert!(!runner.states().contains(&State::Paused));
                 runner = place.open(&jobs).unwrap();
             }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What has become of a job: every tick, and every second.
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::time::Duration;
 
 use rustix::process::Pid;
@@ -67,8 +67,10 @@ impl Job {
             }
             _ => self.look_at(shared),
         };
-        if let Err(error) = looked {
-            self.trouble(error.to_string());
+        match looked {
+            // Whoever has gone just now is told of when his keeper is asked.
+            Err(error) if error.kind() != ErrorKind::NotFound => self.trouble(error.to_string()),
+            _ => {}
         }
     }
 
@@ -95,8 +97,10 @@ impl Job {
             return Ok(());
         };
         if !group.is_there() {
-            self.group = None;
-            self.trouble("its cgroup was removed".to_owned());
+            if let Members::Cgroup(path) = group.members() {
+                self.trouble(format!("its cgroup {path} was removed"));
+                self.group = None;
+            }
             return Ok(());
         }
         let all = group.processes()?;

@@ -22,6 +22,10 @@ impl Job {
             return Ok(());
         };
         let (started, ended) = (self.folder.started()?, self.folder.ended()?);
+        if let Some(mut group) = self.group.take_if(|_| self.frozen) {
+            // Nobody else would, and there may be a process that somebody has put there.
+            let _ = group.thaw();
+        }
         self.group = None;
         let life = std::mem::replace(&mut self.life, Life::Waits);
         if let Life::Kept(Some(child)) = life {
