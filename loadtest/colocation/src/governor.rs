@@ -88,6 +88,7 @@ impl Governor {
         command.arg("run").arg("--config").arg(&file);
         command.arg("--ports-file").arg(&ports);
         let mut process = Started::new("weir-governor", command, place.folder)?;
+        place.tree.keep(process.pid())?;
         let begun = Instant::now();
         loop {
             interrupt::check()?;
