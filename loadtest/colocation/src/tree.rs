@@ -205,10 +205,17 @@ pub fn sweep() {
             let pid = rest.strip_prefix('-')?.split('-').next()?;
             pid.parse::<u32>().ok()
         });
-        if pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+        if pid.is_some_and(|pid| !is_alive(pid)) {
             clear(&mounts, name);
         }
     }
+}
+
+/// Whether it runs; one that has ended and was not waited for does not.
+fn is_alive(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(") ").map(|(_, rest)| &rest[..1]);
+    state.is_some_and(|state| !["Z", "X"].contains(&state))
 }
 
 /// Names of trees that are there.
@@ -328,6 +335,24 @@ mod tests {
             assert_eq!(count(list), Some(cores), "{list}");
         }
         assert_eq!((count("3-1"), count("all")), (None, None));
+    }
+
+    #[test]
+    fn a_process_that_was_killed_is_not_alive_also_before_it_was_waited_for() {
+        assert!(is_alive(std::process::id()));
+        let mut child = std::process::Command::new("sleep")
+            .arg("600")
+            .spawn()
+            .unwrap();
+        assert!(is_alive(child.id()));
+        child.kill().unwrap();
+        let begun = Instant::now();
+        while is_alive(child.id()) {
+            assert!(begun.elapsed() < Duration::from_secs(60));
+            sleep(POLL);
+        }
+        child.wait().unwrap();
+        assert!(!is_alive(child.id()));
     }
 
     #[test]
