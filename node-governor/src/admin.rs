@@ -4,13 +4,15 @@
 mod shares;
 mod view;
 
+use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
@@ -18,17 +20,20 @@ use hyper_util::service::TowerToHyperService;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::book::{CoreBook, Shared};
+use crate::timeline;
 pub use shares::{JobView, SharesView};
 pub use view::{CoreView, HotView, View};
 
 const INDEX: &str = "weir-governor\n\n\
     /metrics  Prometheus text\n\
     /ready    200 while every core that is online is governed\n\
-    /state    what each core does, as JSON\n";
+    /state    what each core does, and each job, as JSON\n\
+    /timeline what happened to the service's cores and the jobs, as a page\n";
 
 /// What handlers share.
 #[derive(Clone, Debug)]
@@ -36,6 +41,14 @@ pub struct App {
     book: Shared,
     registry: Arc<Registry>,
     functions: Arc<[(u8, String)]>,
+    timeline: Option<Arc<Timeline>>,
+}
+
+/// One page is made at a time: each takes some megabytes, and a core for a moment.
+#[derive(Debug)]
+struct Timeline {
+    folder: PathBuf,
+    turn: Semaphore,
 }
 
 impl App {
@@ -45,6 +58,19 @@ impl App {
             registry: Arc::new(crate::metrics::registry(book.clone())),
             book,
             functions: functions.into(),
+            timeline: None,
+        }
+    }
+
+    /// Shows the timeline that is in this folder, too.
+    pub fn with_timeline(self, folder: Option<PathBuf>) -> Self {
+        let timeline = |folder| Timeline {
+            folder,
+            turn: Semaphore::new(1),
+        };
+        Self {
+            timeline: folder.map(|folder| Arc::new(timeline(folder))),
+            ..self
         }
     }
 }
@@ -83,6 +109,7 @@ fn router(app: App) -> axum::Router {
         .route("/metrics", get(metrics))
         .route("/ready", get(ready))
         .route("/state", get(state))
+        .route("/timeline", get(timeline))
         .fallback(async || {
             (
                 StatusCode::NOT_FOUND,
@@ -99,7 +126,7 @@ async fn metrics(State(app): State<App>) -> Response {
             let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
             ([(header::CONTENT_TYPE, kind)], page).into_response()
         }
-        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+        Err(error) => wrong(error),
     }
 }
 
@@ -116,6 +143,34 @@ async fn ready(State(app): State<App>) -> Response {
     }
 }
 
+async fn timeline(State(app): State<App>) -> Response {
+    let Some(timeline) = app.timeline.clone() else {
+        let reason = "cores are not divided between a service and jobs\n";
+        return (StatusCode::NOT_FOUND, reason).into_response();
+    };
+    // It is never closed.
+    let _turn = timeline.turn.acquire().await;
+    let made = tokio::task::spawn_blocking({
+        let folder = timeline.folder.clone();
+        move || timeline::page::html(&folder)
+    });
+    match made.await {
+        Ok(Ok(page)) => Html(page).into_response(),
+        Ok(Err(error)) if error.kind() == io::ErrorKind::NotFound => {
+            (StatusCode::NOT_FOUND, format!("{error}\n")).into_response()
+        }
+        Ok(Err(error)) => wrong(error),
+        Err(error) => wrong(error),
+    }
+}
+
+fn wrong(error: impl ToString) -> Response {
+    (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response()
+}
+
 async fn state(State(app): State<App>) -> Json<View> {
     Json(View::new(&app.book.read(), &app.functions))
 }
+
+#[cfg(test)]
+mod tests;

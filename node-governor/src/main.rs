@@ -20,9 +20,9 @@ use weir_governor::admin::{self, App};
 use weir_governor::jobs::{forget, keeper};
 use weir_governor::root::Root;
 use weir_governor::run::{Governor, Running};
-use weir_governor::sense::measure;
+use weir_governor::sense::{measure, mesh};
 use weir_governor::watchdog::Watchdog;
-use weir_governor::{check, config, restore, state, top, watchdog};
+use weir_governor::{check, config, restore, state, timeline, top, watchdog};
 
 /// `EX_USAGE` of sysexits.h: what was given is wrong, and trying again does not help.
 const BAD_CONFIGURATION: u8 = 64;
@@ -75,6 +75,15 @@ enum Command {
         /// Print it once, with every core, and exit.
         #[arg(long)]
         once: bool,
+    },
+    /// Make a page of what happened to the service's cores and the jobs.
+    Timeline {
+        /// The folder of the jobs' logs, which has timeline.jsonl.
+        #[arg(long, value_name = "DIR")]
+        logs: PathBuf,
+        /// Write it there; otherwise to standard output.
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
     },
     /// Wait until a governor is gone, and put back what it has left: what `run` starts beside itself.
     #[command(hide = true)]
@@ -142,6 +151,13 @@ fn main() -> ExitCode {
             ExitCode::from(u8::from(!report.can_govern))
         }
         Command::Top { admin, once } => match top(admin, once) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                complain(whole(&error));
+                ExitCode::FAILURE
+            }
+        },
+        Command::Timeline { logs, out } => match timeline(&logs, out.as_deref()) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 complain(whole(&error));
@@ -278,6 +294,15 @@ async fn serve(
         .with_context(|| format!("admin.listen: {}", config.admin))?;
     let admin = listener.local_addr()?;
     let (functions, settings) = (config.functions.clone(), config.tail.clone());
+    let logs = config
+        .shares
+        .as_ref()
+        .map(|shares| shares.batch.logs.clone());
+    let mesh = config.mesh.clone();
+    if let Some(mesh) = &mesh {
+        // What its files say is known only now; nothing has been changed.
+        mesh::endpoint(mesh).map_err(|error| anyhow::anyhow!("mesh: {error}"))?;
+    }
     // Before anything is taken, so that there is no moment in which a kill leaves it so.
     let mut watchdog = Watchdog::start(root, &config.state_directory).context("the watchdog")?;
     let governor = match Governor::start(config, root) {
@@ -287,8 +312,11 @@ async fn serve(
             return Err(error);
         }
     };
-    let app = App::new(governor.book(), functions);
+    let app = App::new(governor.book(), functions).with_timeline(logs);
     tokio::spawn(measure(settings, governor.measured()));
+    if let Some(mesh) = mesh {
+        tokio::spawn(mesh::connect(mesh, governor.link()));
+    }
     let ended = CancellationToken::new();
     let running = Running::start(governor, {
         let ended = ended.clone();
@@ -365,6 +393,14 @@ fn told(left: Result<Vec<String>, state::Error>) -> ExitCode {
             error!(%error, "nothing was put back");
             ExitCode::FAILURE
         }
+    }
+}
+
+fn timeline(logs: &Path, out: Option<&Path>) -> anyhow::Result<()> {
+    let page = timeline::page::html(logs)?;
+    match out {
+        Some(path) => std::fs::write(path, page).with_context(|| path.display().to_string()),
+        None => Ok(std::io::stdout().write_all(page.as_bytes())?),
     }
 }
 

@@ -6,8 +6,12 @@
 //!                                                                 └── page ──> one HTML file, whoever asks
 //! ```
 
+mod coarse;
+mod history;
 mod line;
+pub mod page;
 mod record;
+mod tables;
 mod write;
 
 pub use record::Recorder;

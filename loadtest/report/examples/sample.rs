@@ -2,8 +2,8 @@
 //! One of everything, with made-up numbers: `cargo run -p weir-report --example sample -- sample.html`.
 
 use weir_report::{
-    Axis, BarRow, Bars, Figure, Heat, HeatRow, Panels, Plot, Report, Series, Strip, Strips, Style,
-    Table, VerticalMark, WriteError, cdf,
+    Axis, BarRow, Bars, Figure, Heat, HeatRow, Kind, Lane, Lanes, Panels, Plot, Report, Series,
+    Stretch, Strip, Strips, Style, Table, VerticalMark, WriteError, cdf,
 };
 
 const ORDERS: [&str; 5] = [
@@ -39,6 +39,7 @@ fn main() -> Result<(), WriteError> {
         figures: [0, 3].map(|order| Figure::Strips(strips(order))).to_vec(),
         caption: "Even shades are an even load.".to_owned(),
     });
+    report.lanes(&lanes());
     report.heading("Places");
     report.heat(&places());
     report.fold("How this was made", |report| {
@@ -230,6 +231,42 @@ fn strips(order: usize) -> Strips {
         steps: vec![1.0, 4.0, 16.0, 64.0],
         unit: "joblets in the queue".to_owned(),
         caption: String::new(),
+    }
+}
+
+fn lanes() -> Lanes {
+    let kinds = [("loads", false), ("runs", false), ("paused", true)];
+    let lane = |host: u64| {
+        let mut stretches = Vec::new();
+        let mut from = 40.0 * noise(host, 0);
+        for n in 1..40 {
+            let to = (from + 30.0 * noise(host, n)).min(600.0);
+            let kind = (n % 3) as usize;
+            stretches.push(Stretch { from, to, kind });
+            from = to;
+        }
+        let marks = vec![stretches[0].from, from];
+        let bad = host == 2;
+        let note = if bad { "✕ exit 1" } else { "✓" };
+        Lane {
+            label: format!("host {}", host + 1),
+            stretches,
+            marks,
+            note: note.to_owned(),
+            bad,
+        }
+    };
+    Lanes {
+        title: "What each host did".to_owned(),
+        x: Axis::linear("time / s").range(0.0, 600.0),
+        kinds: kinds
+            .map(|(name, thin)| Kind {
+                name: name.to_owned(),
+                thin,
+            })
+            .to_vec(),
+        rows: (0..4).map(lane).collect(),
+        caption: "Strokes are start and end.".to_owned(),
     }
 }
 

@@ -4,7 +4,7 @@
 //! ```text
 //! values ─> cdf ──┐
 //! series ─> thin ─┴─> Plot ─┬─> Panels ─┐
-//!       Bars, Heat, Strips ─┴───────────┼─> Report ─> one .html file
+//! Bars, Heat, Lanes, Strips ┴─> Stack ─┼─> Report ─> one .html file
 //!                                Table ─┘
 //! ```
 //! The file loads nothing, runs no script, follows the reader's light or dark theme and fits a
@@ -13,21 +13,25 @@
 mod axis;
 mod bars;
 mod heat;
+mod lanes;
 mod markup;
 mod page;
 mod panels;
 mod plot;
 mod points;
 mod shade;
+mod stack;
 mod strips;
 mod table;
 
 pub use axis::{Axis, Scale};
 pub use bars::{BarRow, Bars};
 pub use heat::{Heat, HeatRow};
+pub use lanes::{Kind, Lane, Lanes, Stretch};
 pub use page::{Report, WriteError};
 pub use panels::{Figure, Panels};
 pub use plot::{Plot, Series, Style, VerticalMark};
 pub use points::{cdf, thin};
+pub use stack::Stack;
 pub use strips::{Strip, Strips};
 pub use table::Table;

@@ -7,9 +7,11 @@ use std::path::{Path, PathBuf};
 
 use crate::bars::Bars;
 use crate::heat::Heat;
+use crate::lanes::Lanes;
 use crate::markup::escape;
 use crate::panels::Panels;
 use crate::plot::Plot;
+use crate::stack::Stack;
 use crate::strips::Strips;
 use crate::table::Table;
 
@@ -94,6 +96,16 @@ impl Report {
     /// Adds strips.
     pub fn strips(&mut self, strips: &Strips) {
         self.body.push_str(&strips.parts().figure());
+    }
+
+    /// Adds lanes.
+    pub fn lanes(&mut self, lanes: &Lanes) {
+        self.body.push_str(&lanes.parts().figure());
+    }
+
+    /// Adds figures under each other.
+    pub fn stack(&mut self, stack: &Stack) {
+        self.body.push_str(&stack.html());
     }
 
     /// Adds figures side by side.

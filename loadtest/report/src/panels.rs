@@ -3,6 +3,7 @@
 
 use crate::bars::Bars;
 use crate::heat::Heat;
+use crate::lanes::Lanes;
 use crate::markup::{Parts, caption, escape};
 use crate::plot::Plot;
 use crate::strips::Strips;
@@ -14,6 +15,7 @@ pub enum Figure {
     Plot(Plot),
     Bars(Bars),
     Heat(Heat),
+    Lanes(Lanes),
     Strips(Strips),
 }
 
@@ -54,11 +56,12 @@ impl Panels {
 }
 
 impl Figure {
-    fn parts(&self) -> Parts<'_> {
+    pub(crate) fn parts(&self) -> Parts<'_> {
         match self {
             Self::Plot(plot) => plot.parts(),
             Self::Bars(bars) => bars.parts(),
             Self::Heat(heat) => heat.parts(),
+            Self::Lanes(lanes) => lanes.parts(),
             Self::Strips(strips) => strips.parts(),
         }
     }

@@ -3,6 +3,9 @@
 
 use crate::markup::escape;
 
+/// More columns than these are set closer.
+const MANY: usize = 8;
+
 /// Rows of text under a header. Columns whose cells all start like numbers are set to the right;
 /// the first column stays in sight while the rest scrolls sideways.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -27,8 +30,9 @@ impl Table {
         };
         let head = line(&self.header, true);
         let body: String = self.rows.iter().map(|row| line(row, false)).collect();
+        let wide = if columns > MANY { " wide" } else { "" };
         format!(
-            "<div class=\"table\" tabindex=\"0\"><table><thead>\n{head}</thead><tbody>\n{body}</tbody></table></div>\n"
+            "<div class=\"table{wide}\" tabindex=\"0\"><table><thead>\n{head}</thead><tbody>\n{body}</tbody></table></div>\n"
         )
     }
 

@@ -4,8 +4,8 @@
 use std::fs;
 
 use weir_report::{
-    Axis, BarRow, Bars, Figure, Heat, HeatRow, Panels, Plot, Report, Series, Strip, Strips, Style,
-    Table, VerticalMark,
+    Axis, BarRow, Bars, Figure, Heat, HeatRow, Kind, Lane, Lanes, Panels, Plot, Report, Series,
+    Stack, Stretch, Strip, Strips, Style, Table, VerticalMark,
 };
 
 /// A report with one of everything, `text` in every place that takes text.
@@ -52,6 +52,32 @@ fn report(text: &str) -> Report {
         caption: text(),
     };
     report.strips(&strips);
+    let lanes = Lanes {
+        title: text(),
+        x: Axis::linear(text()).range(0.0, 2.0),
+        kinds: vec![Kind {
+            name: text(),
+            thin: false,
+        }],
+        rows: vec![Lane {
+            label: text(),
+            stretches: vec![Stretch {
+                from: 0.0,
+                to: 1.0,
+                kind: 0,
+            }],
+            marks: vec![0.0, 1.0],
+            note: text(),
+            bad: true,
+        }],
+        caption: text(),
+    };
+    report.lanes(&lanes);
+    report.stack(&Stack {
+        title: text(),
+        figures: vec![Figure::Lanes(lanes)],
+        caption: text(),
+    });
     report.fold(&text(), |report| {
         report.panels(&Panels {
             title: text(),
@@ -157,7 +183,7 @@ fn colours_stand_out_from_the_page_in_both_themes() {
     assert_eq!(themes.len(), 2);
     for theme in themes {
         let page = luminance(theme, "--page");
-        let names = ["--text", "--soft"]
+        let names = ["--text", "--soft", "--bad"]
             .map(str::to_owned)
             .into_iter()
             .map(|name| (name, 4.5));

@@ -2,8 +2,8 @@
 //! Threads that use as many cores as a file says, from moment to moment: a service with its load, or a batch
 //! job, commanded step by step.
 //!
-//! `weir-guest-work FILE THREADS`: the file holds a number of cores, which the threads share evenly, or `end`
-//! and an exit code.
+//! `weir-guest-work FILE THREADS`: the file holds a number of cores, of which no thread can use more than one, or
+//! `end` and an exit code.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -14,11 +14,11 @@ use std::{env, fs, thread};
 use rustix::time::{ClockId, clock_gettime};
 
 /// Between looks at the file.
-const LOOK: Duration = Duration::from_millis(20);
-/// A thread that has had its share sleeps so long.
-const PAUSE: Duration = Duration::from_millis(4);
-/// What a thread could not have is made up for, but no more than this: then it had no core.
-const DEBT: Duration = Duration::from_millis(20);
+const LOOK: Duration = Duration::from_millis(50);
+/// Threads sleep so long when they have had enough.
+const PAUSE: Duration = Duration::from_millis(5);
+/// What they could not have is made up for, but no more than this: then they had no core.
+const DEBT: Duration = Duration::from_millis(100);
 
 /// What the file says.
 enum Order {
@@ -44,7 +44,7 @@ fn main() -> ExitCode {
         eprintln!("weir-guest-work FILE THREADS");
         return ExitCode::from(64);
     };
-    let Some(threads) = threads.parse().ok().filter(|threads| *threads > 0) else {
+    let Some(threads) = threads.parse().ok().filter(|threads: &usize| *threads > 0) else {
         eprintln!("{threads}: no number of threads");
         return ExitCode::from(64);
     };
@@ -52,7 +52,7 @@ fn main() -> ExitCode {
     let _ = writeln!(io::stdout(), "began with {threads}");
     let millicores: &'static AtomicU64 = Box::leak(Box::default());
     for _ in 0..threads {
-        thread::spawn(move || work(millicores, threads));
+        thread::spawn(|| work(millicores));
     }
     loop {
         // A file that is being written is empty for a moment.
@@ -68,16 +68,16 @@ fn main() -> ExitCode {
     }
 }
 
-/// One thread of so many.
-fn work(millicores: &AtomicU64, threads: u64) {
+/// One thread. What the process uses counts, with what it takes to look at the file.
+fn work(millicores: &AtomicU64) {
     let mut last = time(ClockId::Monotonic);
-    let mut used = time(ClockId::ThreadCPUTime);
-    // What it should have used by now and has not.
+    let mut used = time(ClockId::ProcessCPUTime);
+    // What should have been used by now and has not.
     let mut debt = 0.0_f64;
     loop {
-        let (now, cpu) = (time(ClockId::Monotonic), time(ClockId::ThreadCPUTime));
-        let share = millicores.load(Ordering::Relaxed) as f64 / 1000.0 / threads as f64;
-        debt += share.min(1.0) * (now - last).as_secs_f64() - (cpu - used).as_secs_f64();
+        let (now, cpu) = (time(ClockId::Monotonic), time(ClockId::ProcessCPUTime));
+        let cores = millicores.load(Ordering::Relaxed) as f64 / 1000.0;
+        debt += cores * (now - last).as_secs_f64() - (cpu - used).as_secs_f64();
         debt = debt.clamp(-DEBT.as_secs_f64(), DEBT.as_secs_f64());
         (last, used) = (now, cpu);
         if debt > 0.0 {

@@ -5,15 +5,22 @@
 //!
 //! Where no guest can be had (`WEIR_GUEST_DIR` is not set) the tests are reported as ignored.
 
-#[allow(dead_code, reason = "no test here starts one yet")]
+#[path = "cores/blocks.rs"]
+mod blocks;
+#[path = "cores/ends.rs"]
+mod ends;
 #[path = "inside/governor.rs"]
 mod governor;
 #[path = "cores/group.rs"]
 mod group;
 #[path = "cores/kernel.rs"]
 mod kernel;
+#[path = "cores/layout.rs"]
+mod layout;
 #[path = "inside/stage.rs"]
 mod stage;
+#[path = "cores/trouble.rs"]
+mod trouble;
 #[path = "cores/work.rs"]
 mod work;
 
@@ -39,5 +46,10 @@ fn main() -> ExitCode {
         reset: RESET,
         about: "cgroup v2's cpuset",
     };
-    stage.run(&[kernel::SCENARIOS])
+    stage.run(&[
+        kernel::SCENARIOS,
+        blocks::SCENARIOS,
+        ends::SCENARIOS,
+        trouble::SCENARIOS,
+    ])
 }

@@ -138,14 +138,14 @@ impl Groups {
     /// A process by its number, as it is there now.
     pub fn process(&self, pid: i32) -> io::Result<Members> {
         let gone = || io::Error::new(io::ErrorKind::NotFound, format!("no process {pid}"));
-        let number = Pid::from_raw(pid).filter(|_| pid > 0).ok_or_else(gone)?;
+        let number = processes::pid(pid).ok_or_else(gone)?;
         let stat = self.processes.stat(number)?.ok_or_else(gone)?;
         let started = stat.started;
         Ok(Members::Process { pid, started })
     }
 
-    /// A cgroup of ours by this path below the mount, with its parents; it may be there already. None where the
-    /// machine has no cgroups that could be written.
+    /// A cgroup of ours by this path below the mount, with its parents; it may be there already. A new one has the
+    /// cores of its parent. None where the machine has no cgroups that could be written.
     pub fn make(&self, path: &str) -> io::Result<Option<Group>> {
         match Cgroup::make(&self.mounts, path)? {
             true => self.existing(&Members::Cgroup(path.to_owned())).map(Some),
@@ -181,7 +181,8 @@ impl Group {
         })
     }
 
-    /// From now on all of it runs there. Cores are not none.
+    /// From now on all of it runs there. Cores are not none. By affinity this is for those that are in it now, and
+    /// for what comes from them: for others that join it is to be called again.
     pub fn set_cores(&mut self, cores: &Cores) -> io::Result<()> {
         if cores.is_empty() {
             let reason = format!("{:?}: no cores to run on", self.members);

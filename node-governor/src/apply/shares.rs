@@ -132,8 +132,11 @@ impl Shares {
     /// Once a second: who has come and gone, and whether what was written holds.
     pub fn look(&mut self, now: Nanos) {
         self.runner.look(now);
-        if let Some(service) = &mut self.service {
-            service.look(&self.groups, now);
+        let service = self.service.as_mut();
+        if service.is_some_and(|service| service.look(&self.groups, now)) {
+            // One that has its name is found in its own way.
+            let forgotten = self.remembered.forget(&[SERVICE.to_owned()]);
+            self.remembers(forgotten);
         }
         self.version = None;
         self.know();
@@ -144,7 +147,13 @@ impl Shares {
         if self.version == Some(self.runner.found_version()) {
             return;
         }
-        if let Err(error) = self.remember()
+        let remembered = self.remember();
+        self.remembers(remembered);
+    }
+
+    /// Says once that it does not.
+    fn remembers(&mut self, done: Result<(), state::Error>) {
+        if let Err(error) = done
             && !std::mem::replace(&mut self.forgetful, true)
         {
             error!(%error, "how things were found cannot be remembered");

@@ -51,6 +51,8 @@ pub struct JobBook {
     pub state: State,
     /// Where it runs; none while it does not.
     pub cores: Cores,
+    /// Where it shall run, or ran last.
+    pub planned: Cores,
     /// It was started with so many, or will be.
     pub threads: u32,
     /// Time in which it was running, as far as this governor has seen it.
@@ -120,11 +122,13 @@ impl SharesBook {
         for (index, job) in self.jobs.iter_mut().enumerate() {
             let state = sensed.jobs.get(index).copied().unwrap_or_default();
             job.passed(state, passed);
-            match plan.jobs.get(index) {
-                _ if state != State::Running => job.cores = Cores::NONE,
-                // One that is to be frozen is where it was until it is.
-                Some(planned) if !planned.cores.is_empty() => job.cores.clone_from(&planned.cores),
-                _ => {}
+            if let Some(planned) = plan.jobs.get(index).filter(|job| !job.cores.is_empty()) {
+                job.planned.clone_from(&planned.cores);
+            }
+            match state {
+                // One that is to be frozen runs where it was last told to until it is.
+                State::Running => job.cores.clone_from(&job.planned),
+                _ => job.cores = Cores::NONE,
             }
         }
         self.moves += u64::from(passed.is_some() && self.service != plan.service);

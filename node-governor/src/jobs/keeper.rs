@@ -14,7 +14,10 @@ use std::time::Duration;
 use nix::sys::resource::{UsageWho, getrusage};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
-use rustix::process::{Pid, WaitOptions, getpid, set_child_subreaper, setsid, wait};
+use rustix::process::{
+    Pid, Resource, Rlimit, WaitOptions, getpid, getpriority_process, getrlimit,
+    set_child_subreaper, setpriority_process, setrlimit, setsid, wait,
+};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use super::record::{Ended, Folder, Held, Process, Started};
@@ -24,6 +27,9 @@ use crate::root::core_list;
 
 /// How long it is tried to say how a job has ended, once a second.
 const PATIENCE: u32 = 600;
+
+/// Open files of a job, which may ask for more itself: the kernel's default (`INR_OPEN_CUR`).
+const FILES: u64 = 1024;
 
 /// Runs the job that is asked for in this folder, and says there how it has ended. Does nothing where none is asked
 /// for, or another keeper has taken it.
@@ -59,7 +65,11 @@ pub fn keep(folder: &Path) -> io::Result<()> {
         trouble,
         cpu: cpu(),
     };
-    say(&held, &ended)
+    let said = say(&held, &ended);
+    // The kernel gives the lock back when there is nothing left of this process to freeze or to wait for.
+    std::mem::forget(held);
+    std::mem::forget(folder);
+    said
 }
 
 /// Whatever the governor had open, or who started it.
@@ -80,6 +90,7 @@ fn run(started: &Started) -> Result<i32, String> {
     let Source::Command(command) = &started.source else {
         return Err("it is no command".to_owned());
     };
+    be_ordinary();
     enter(started)?;
     set_child_subreaper(Some(getpid())).map_err(|errno| format!("cannot stay with it: {errno}"))?;
     let log = log(&started.log).map_err(|error| format!("{}: {error}", started.log.display()))?;
@@ -98,6 +109,24 @@ fn run(started: &Started) -> Result<i32, String> {
         }
     }
     code.ok_or_else(|| "its end was not seen".to_owned())
+}
+
+/// What the governor has so that nothing holds it up is not for a job: a priority, that it is killed last when
+/// memory runs out, and more open files than programs expect that use select(2).
+fn be_ordinary() {
+    // What cannot be changed is as good as it can be.
+    if getpriority_process(None).is_ok_and(|nice| nice < 0) {
+        let _ = setpriority_process(None, 0);
+    }
+    let score = "/proc/self/oom_score_adj";
+    let protected = |text: String| text.trim().parse().is_ok_and(|score: i32| score < 0);
+    if std::fs::read_to_string(score).is_ok_and(protected) {
+        let _ = std::fs::write(score, "0");
+    }
+    let files = getrlimit(Resource::Nofile);
+    let ordinary = files.maximum.map_or(FILES, |most| most.min(FILES));
+    let current = Some(ordinary);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current, ..files });
 }
 
 /// Into the job's cgroup, or onto its cores: whatever is started comes from here.

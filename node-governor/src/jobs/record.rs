@@ -49,6 +49,16 @@ pub(super) struct Started {
     pub(super) keeper: Option<Process>,
 }
 
+impl Started {
+    /// For a message: `, kept by process 7`; nothing where nobody has said so.
+    pub(super) fn kept_by(&self) -> String {
+        let keeper = self.keeper.as_ref();
+        keeper.map_or(String::new(), |keeper| {
+            format!(", kept by process {}", keeper.pid)
+        })
+    }
+}
+
 /// A process that no other is taken for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

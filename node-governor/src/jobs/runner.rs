@@ -25,9 +25,9 @@ use std::time::Duration;
 use tracing::{info, warn};
 
 use super::State;
-use super::record::{Folder, JOBS};
+use super::record::{Folder, JOBS, Started};
 use super::spec::{Batch, Source, Spec};
-use crate::apply::groups::{Found, Groups};
+use crate::apply::groups::{Found, Groups, Members};
 use crate::cores::{Act, Cores, JobPlan};
 use crate::root::{Root, line};
 use crate::sensed::Nanos;
@@ -98,6 +98,21 @@ struct Shared {
     found_version: u64,
     write_errors: u64,
     now: Nanos,
+    /// That jobs could be in.
+    has_cgroups: bool,
+}
+
+impl Shared {
+    /// What jobs of the governor's need: a folder for their logs, and a cgroup where the machine has them.
+    fn make(&mut self) -> Result<(), Error> {
+        let logs = &self.batch.logs;
+        let made = DirBuilder::new().recursive(true).mode(0o755).create(logs);
+        made.map_err(failed(logs))?;
+        let cgroup = Path::new(&self.batch.cgroup);
+        let made = self.groups.make(&self.batch.cgroup);
+        self.has_cgroups = made.map_err(failed(cgroup))?.is_some();
+        Ok(())
+    }
 }
 
 impl Runner {
@@ -114,14 +129,8 @@ impl Runner {
         // Of this process' own kernel, as the processes are.
         let boot = Root::new("/").path("proc/sys/kernel/random/boot_id");
         let boot = line(&boot).map_err(failed(&boot))?;
-        if specs
-            .iter()
-            .any(|spec| matches!(spec.source, Source::Command(_)))
-        {
-            let mut builder = DirBuilder::new();
-            let made = builder.recursive(true).mode(0o755).create(&batch.logs);
-            made.map_err(failed(&batch.logs))?;
-        }
+        let is_own = |spec: &Spec| matches!(spec.source, Source::Command(_));
+        let any = specs.iter().any(is_own);
         let folder = state.join(JOBS);
         let mut shared = Shared {
             batch,
@@ -134,8 +143,12 @@ impl Runner {
             found_version: 0,
             write_errors: 0,
             now: Nanos::default(),
+            has_cgroups: false,
         };
-        strangers(&folder, &specs, &shared.boot)?;
+        strangers(&folder, &specs, &shared)?;
+        if any {
+            shared.make()?;
+        }
         let jobs = specs.into_iter();
         let jobs = jobs.map(|spec| Job::open(spec, &folder, &mut shared));
         let jobs: Vec<Job> = jobs.collect::<Result<_, _>>()?;
@@ -271,7 +284,7 @@ fn show(state: State) -> &'static str {
 }
 
 /// Jobs that run and are not configured.
-fn strangers(folder: &Path, specs: &[Spec], boot: &str) -> Result<(), Error> {
+fn strangers(folder: &Path, specs: &[Spec], shared: &Shared) -> Result<(), Error> {
     let entries = match std::fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         entries => entries.map_err(failed(folder))?,
@@ -282,21 +295,36 @@ fn strangers(folder: &Path, specs: &[Spec], boot: &str) -> Result<(), Error> {
         if specs.iter().any(|spec| spec.job.name == name) {
             continue;
         }
-        let there = Folder::open(&path).map_err(failed(&path))?;
-        if there.hold().map_err(failed(&path))?.is_some() {
-            continue;
-        }
-        let started = there.started().map_err(failed(&path))?;
-        if let Some(started) = started.filter(|started| started.boot == boot) {
-            let keeper = started.keeper.map_or(0, |keeper| keeper.pid);
+        if let Some(started) = runs(&path, shared).map_err(failed(&path))? {
             return Err(Error::Job {
                 name: name.into_owned(),
                 reason: format!(
-                    "runs still, kept by process {keeper}, and is not configured any more: configure it as before, \
-                     or let it end"
+                    "runs still{}, and is not configured any more: configure it as before, or let it end",
+                    started.kept_by()
                 ),
             });
         }
     }
     Ok(())
+}
+
+/// The job of this folder, if it was started and has not ended.
+fn runs(path: &Path, shared: &Shared) -> io::Result<Option<Started>> {
+    let folder = Folder::open(path)?;
+    let started = folder
+        .started()?
+        .filter(|started| started.boot == shared.boot);
+    let Some(held) = folder.hold()? else {
+        return Ok(started);
+    };
+    if folder.ended()?.is_some() {
+        return Ok(None);
+    }
+    // A keeper may have left it, or a keeper may be on its way, which shall not come.
+    let cgroup = started.as_ref().and_then(|started| started.cgroup.clone());
+    let there = cgroup.map(|path| shared.groups.existing(&Members::Cgroup(path)));
+    match there.and_then(Result::ok) {
+        Some(group) if !group.processes()?.is_empty() => Ok(started),
+        _ => held.unask().map(|()| None),
+    }
 }

@@ -96,3 +96,43 @@ fn a_machine_without_cpufreq_that_can_divide_its_cores_will_do() {
     let broken = report(&kernel.root());
     assert!(!broken.can_govern, "{}", broken.text);
 }
+
+#[test]
+fn what_cannot_be_divided_is_refused_in_one_line_before_anything_is_changed() {
+    let job = "jobs: [{ name: a, command: [/bin/true] }, { name: b, command: [/no/such/program] }]";
+    let here = "service: { pid: 4711 }";
+    let cases = [
+        (
+            format!("{here}\ncore_policy: {{ blocks: {{}} }}\n{job}"),
+            ":4: jobs[1].command: /no/such/program: No such file or directory (os error 2)\n",
+        ),
+        (
+            format!("{here}\ncore_policy: {{ blocks: {{ small: 0 }} }}"),
+            ":3: core_policy.blocks.small: 0: in block reserved, too\n",
+        ),
+        (
+            format!("{here}\ncore_policy: {{ blocks: {{ large: 2-9 }} }}"),
+            ":3: core_policy.blocks.large: the machine has cores 0-3, and no 4-9\n",
+        ),
+    ];
+    for (division, reason) in cases {
+        let kernel = Kernel::new(4);
+        let online = kernel.path("sys/devices/system/cpu/online");
+        std::fs::write(online, "0-3\n").unwrap();
+        let logs = kernel.path("logs");
+        let batch = format!("batch: {{ logs: {} }}", logs.display());
+        let policy = format!("{{ three_state: {{}} }}\n{division}\n{batch}");
+        let config = kernel.config_file(&policy);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_weir-governor"));
+        let command = command.arg("--root").arg(kernel.path("")).arg("run");
+        let output = command.arg("--config").arg(&config).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(64), "{said}");
+        let refusal = said.lines().find(|line| line.starts_with("/"));
+        let refusal = format!("{}\n", refusal.unwrap_or_default());
+        assert!(refusal.starts_with(config.to_str().unwrap()), "{said}");
+        assert!(refusal.ends_with(reason), "{said}");
+        assert!((0..4).all(|policy| kernel.is_as_found(policy)));
+        assert!(!logs.exists() && !kernel.ring().exists());
+    }
+}

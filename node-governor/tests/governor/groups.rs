@@ -2,11 +2,12 @@
 //! Groups on plain files that stand for cgroups, and on this machine's own cgroups and processes.
 
 mod machine;
+mod processes;
 
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-use weir_governor::apply::groups::{Groups, Members};
+use weir_governor::apply::groups::{Found, Groups, Members};
 use weir_governor::cores::Cores;
 use weir_governor::root::Root;
 
@@ -141,4 +142,161 @@ fn what_stands_there_already_is_not_written() {
     fake.write(cpus, "2");
     group.set_cores(&cores([0])).unwrap();
     assert_eq!(fake.read(cpus), "0", "another's value does not stay");
+}
+
+#[test]
+fn cores_that_the_kernel_takes_but_does_not_give_are_an_error() {
+    let fake = Fake::v2();
+    fake.v2_group("a");
+    fake.write("sys/fs/cgroup/a/cpuset.cpus", "");
+    fake.write("sys/fs/cgroup/a/cpuset.cpus.effective", "0-7");
+    let mut group = fake.groups().existing(&cgroup("a")).unwrap();
+    let error = group.set_cores(&cores([9])).unwrap_err().to_string();
+    let says = "9 was written, but it runs on 0-7; ";
+    assert!(
+        error.contains("/a/cpuset.cpus: ") && error.contains(says),
+        "{error}"
+    );
+    assert!(
+        error.ends_with("/cgroup/cpuset.cpus.effective allows \"0-7\""),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_group_that_was_frozen_before_stays_so() {
+    let fake = Fake::v2();
+    fake.v2_group("a");
+    fake.write("sys/fs/cgroup/a/cpuset.cpus", "0-3");
+    fake.write("sys/fs/cgroup/a/cgroup.freeze", "1");
+    let mut group = fake.groups().existing(&cgroup("a")).unwrap();
+    let found = group.found().unwrap();
+    assert!(found.frozen);
+    group.thaw().unwrap();
+    assert_eq!(fake.read("sys/fs/cgroup/a/cgroup.freeze"), "0");
+    group.restore(&found).unwrap();
+    assert_eq!(group.found().unwrap(), found);
+}
+
+#[test]
+fn cores_that_cannot_be_put_back_do_not_keep_a_group_frozen() {
+    let fake = Fake::v2();
+    fake.v2_group("a");
+    fake.write("sys/fs/cgroup/a/cpuset.cpus", "0-3");
+    let mut group = fake.groups().existing(&cgroup("a")).unwrap();
+    let found = group.found().unwrap();
+    group.freeze().unwrap();
+    for bad in ["many", "3-1", "../.."] {
+        let broken = Found {
+            cores: bad.to_owned(),
+            ..found.clone()
+        };
+        let error = group.restore(&broken).unwrap_err().to_string();
+        assert!(error.contains(bad), "{error}");
+        assert!(!group.is_frozen().unwrap());
+    }
+    assert_eq!(fake.read("sys/fs/cgroup/a/cpuset.cpus"), "0-3");
+}
+
+#[test]
+fn a_group_is_looked_for_in_every_hierarchy_and_the_error_names_them() {
+    let mounts = [
+        ("/unified", "cgroup2"),
+        ("/cpuset", "cpuset"),
+        ("/freezer", "freezer"),
+        ("/systemd", "name=systemd"),
+    ];
+    let fake = Fake::new(&mounts);
+    let groups = fake.groups();
+    let error = groups.existing(&cgroup("a/b")).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
+    for (place, _) in mounts {
+        let place = fake.path(&format!("sys/fs/cgroup{place}/a/b"));
+        assert!(
+            error.to_string().contains(place.to_str().unwrap()),
+            "{error}"
+        );
+    }
+    // A file is no cgroup, and nothing outside of the mounts is.
+    fake.write("sys/fs/cgroup/cpuset/a/b", "");
+    fake.write("sys/fs/outside/cgroup.procs", "");
+    assert!(groups.existing(&cgroup("a/b")).is_err());
+    for bad in [
+        "../outside",
+        "/sys/fs/outside",
+        "",
+        "a//b",
+        "a/../../../outside",
+    ] {
+        let error = groups.existing(&cgroup(bad)).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput, "{bad}");
+        let error = groups.make(bad).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput, "{bad}");
+    }
+    fake.write(
+        "sys/fs/cgroup/systemd/u.service/cgroup.procs",
+        "12\n0\n12\n9",
+    );
+    let group = groups.existing(&cgroup("u.service")).unwrap();
+    let door = fake.path("sys/fs/cgroup/systemd/u.service/cgroup.procs");
+    assert_eq!(group.doors(), [door]);
+    let pids = group.processes().unwrap();
+    let pids: Vec<i32> = pids.iter().map(|pid| pid.as_raw_nonzero().get()).collect();
+    assert_eq!(pids, [9, 12]);
+    let error = Fake::new(&[]).groups().existing(&cgroup("a")).unwrap_err();
+    assert_eq!(error.to_string(), "no cgroup a: no cgroups are mounted");
+}
+
+#[test]
+fn own_groups_are_made_with_their_parents_and_cores_are_enabled_above_them() {
+    let fake = Fake::v2();
+    fake.v2_group("weir");
+    let group = fake.groups().make("weir/a").unwrap().unwrap();
+    assert_eq!(
+        group.doors(),
+        [fake.path("sys/fs/cgroup/weir/a/cgroup.procs")]
+    );
+    for file in ["cgroup.subtree_control", "weir/cgroup.subtree_control"] {
+        assert_eq!(fake.read(&format!("sys/fs/cgroup/{file}")), "+cpuset");
+    }
+    assert!(fake.groups().make("weir/a").unwrap().unwrap().is_there());
+}
+
+#[test]
+fn where_no_cgroup_can_be_made_there_is_none() {
+    assert!(Fake::new(&[]).groups().make("weir/a").unwrap().is_none());
+    // A file system in which no folders can be made, not even by root.
+    let fake = Fake::new(&[]);
+    std::fs::create_dir_all(fake.path("sys/fs")).unwrap();
+    std::os::unix::fs::symlink("/sys/kernel", fake.path("sys/fs/cgroup")).unwrap();
+    let mounted = "31 24 0:27 / /sys/fs/cgroup ro - cgroup2 cgroup2 ro\n";
+    fake.write("proc/self/mountinfo", mounted);
+    assert!(fake.groups().make("weir/a").unwrap().is_none());
+}
+
+#[test]
+fn a_group_that_was_removed_is_told_with_its_file_and_one_of_its_name_is_another() {
+    let fake = Fake::v2();
+    fake.v2_group("a");
+    fake.write("sys/fs/cgroup/a/cpuset.cpus", "0-3");
+    let mut group = fake.groups().existing(&cgroup("a")).unwrap();
+    let found = group.found().unwrap();
+    assert!(group.is_there());
+    std::fs::remove_dir_all(fake.path("sys/fs/cgroup/a")).unwrap();
+    fake.v2_group("a");
+    fake.write("sys/fs/cgroup/a/cpuset.cpus", "1");
+    assert!(!group.is_there());
+    group.restore(&found).unwrap();
+    let error = group.processes().unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
+    let text = error.to_string();
+    assert!(
+        text.contains("a/cgroup.procs: No such file or directory"),
+        "{text}"
+    );
+    assert!(group.set_cores(&cores([2])).is_err());
+    assert!(group.freeze().is_err());
+    assert_eq!(fake.read("sys/fs/cgroup/a/cpuset.cpus"), "1");
+    group.remove().unwrap();
+    assert!(fake.path("sys/fs/cgroup/a").exists());
 }

@@ -19,12 +19,12 @@ use crate::kernel::wait_or_tell;
 use crate::processes::{Numbers, Process};
 
 /// The service's, always, and the service's or a job's.
-const RESERVED: [u32; 1] = [0];
-const BOTH: [u32; 2] = [0, 1];
+pub(crate) const RESERVED: [u32; 1] = [0];
+pub(crate) const BOTH: [u32; 2] = [0, 1];
 
 /// A node of two cores: a service, jobs and a governor's configuration; nothing of it is left when it goes out of
 /// scope.
-struct Node {
+pub(crate) struct Node {
     name: String,
     folder: tempfile::TempDir,
     groups: Groups,
@@ -34,7 +34,7 @@ struct Node {
 
 impl Node {
     /// With these jobs, each a name and what a shell does. None where the machine has not what it takes.
-    fn new(jobs: &[(&str, &str)]) -> Option<Node> {
+    pub(crate) fn new(jobs: &[(&str, &str)]) -> Option<Node> {
         static NODES: AtomicU32 = AtomicU32::new(0);
         let cores = std::thread::available_parallelism().unwrap().get();
         if !rustix::process::geteuid().is_root() || cores < 2 {
@@ -57,7 +57,7 @@ impl Node {
         Some(node)
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
@@ -80,25 +80,31 @@ impl Node {
     }
 
     fn configure(&self, jobs: &[(&str, &str)]) {
-        let name = &self.name;
-        // Any work at all is much.
-        let mut text = format!(
-            "service: {{ cgroup: {name}/service }}\n\
-             core_policy:\n  blocks: {{ reserved: 0, small: 1, large: none, large_above: 0.05, small_below: 0.02, patience: 100ms }}\n\
-             batch: {{ cgroup: {name}/batch, logs: {logs} }}\n\
-             tick: 10ms\n\
-             state_directory: {state}\n\
-             events: {{ path: {events}, lanes: 16, events_per_lane: 16 }}\n\
-             admin: {{ listen: '127.0.0.1:0' }}\njobs:\n",
-            logs = self.path("logs").display(),
-            state = self.path("state").display(),
-            events = self.path("weir.events").display(),
-        );
+        let mut text = String::new();
         for (job, does) in jobs {
             let does = does.replace("DONE", &self.path(job).display().to_string());
             writeln!(text, "  - name: {job}").unwrap();
             writeln!(text, "    command: [/bin/sh, -c, {does:?}]").unwrap();
         }
+        // Any work at all is much.
+        let blocks = "blocks: { reserved: 0, small: 1, large: none, large_above: 0.05, small_below: 0.02, patience: 100ms }";
+        self.configure_as(blocks, &text, "tick: 10ms\n");
+    }
+
+    /// With this policy, jobs as YAML has them, and anything else.
+    pub(crate) fn configure_as(&self, policy: &str, jobs: &str, more: &str) {
+        let name = &self.name;
+        let text = format!(
+            "service: {{ cgroup: {name}/service }}\n\
+             core_policy:\n  {policy}\n\
+             batch: {{ cgroup: {name}/batch, logs: {logs} }}\n\
+             state_directory: {state}\n\
+             events: {{ path: {events}, lanes: 16, events_per_lane: 16 }}\n\
+             admin: {{ listen: '127.0.0.1:0' }}\n{more}jobs:\n{jobs}",
+            logs = self.path("logs").display(),
+            state = self.path("state").display(),
+            events = self.path("weir.events").display(),
+        );
         std::fs::write(self.path("g.yaml"), text).unwrap();
     }
 
@@ -111,7 +117,7 @@ impl Node {
         command
     }
 
-    fn start(&self) -> Process {
+    pub(crate) fn start(&self) -> Process {
         let ports = self.path("ports");
         let _ = std::fs::remove_file(&ports);
         let log = std::fs::File::options()
@@ -126,17 +132,17 @@ impl Node {
         process
     }
 
-    fn wait(&self, what: &str, is: impl FnMut() -> bool) {
+    pub(crate) fn wait(&self, what: &str, is: impl FnMut() -> bool) {
         let log = || std::fs::read_to_string(self.path("governor.log")).unwrap_or_default();
         wait_or_tell(what, is, log);
     }
 
-    fn service_works(&self, works: bool) {
+    pub(crate) fn service_works(&self, works: bool) {
         let signal = if works { Signal::CONT } else { Signal::STOP };
         self.service.as_ref().unwrap().1.signal(signal);
     }
 
-    fn service_has(&self, cores: &[u32]) -> bool {
+    pub(crate) fn service_has(&self, cores: &[u32]) -> bool {
         let cores: Cores = cores.iter().copied().collect();
         self.service.as_ref().unwrap().0.cores().unwrap() == cores
     }
@@ -209,7 +215,7 @@ impl Drop for Node {
 }
 
 /// Says that it has begun, works for about so many turns of the shell, and says that it has ended.
-fn job(turns: u32) -> String {
+pub(crate) fn job(turns: u32) -> String {
     format!(
         "echo begun >> DONE; i=0; while [ $i -lt {turns} ]; do i=$((i+1)); done; echo ended >> DONE"
     )

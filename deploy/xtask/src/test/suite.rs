@@ -77,7 +77,8 @@ pub(super) fn run(
     if args.long {
         command
             .env("WEIR_SEQUENCES", "10000")
-            .env("WEIR_RUNS", "100");
+            .env("WEIR_RUNS", "100")
+            .env("WEIR_KILLS", "1000");
     }
     if let Some(folder) = &set_up.guest {
         command.env("WEIR_GUEST_DIR", folder);

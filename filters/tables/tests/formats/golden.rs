@@ -61,6 +61,12 @@ fn a_report_has_the_bytes_of_its_golden_file() {
 }
 
 #[test]
+fn what_a_node_and_weir_control_tell_each_other_has_the_bytes_of_its_golden_files() {
+    check::<v1::NodeReport>("node_report", &samples::node_report());
+    check::<v1::HostRow>("host_row", &samples::host_row());
+}
+
+#[test]
 fn the_golden_messages_are_sound() {
     let table = samples::host_table().encode_to_vec();
     weir_tables::decode_host_table(samples::CLUSTER, &table, samples::RECEIVED).unwrap();

@@ -152,3 +152,20 @@ pub(crate) fn report() -> v1::Report {
         }],
     }
 }
+
+pub(crate) fn node_report() -> v1::NodeReport {
+    v1::NodeReport {
+        cluster: CLUSTER.into(),
+        host: "10.0.0.1:9000".into(),
+        capacity_millicores: 1500,
+    }
+}
+
+/// Of a host that did not wait, which is not one that says nothing of it.
+pub(crate) fn host_row() -> v1::HostRow {
+    v1::HostRow {
+        admission_level: 2112,
+        queuing_delay_us: Some(0),
+        age_ms: Some(300),
+    }
+}

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use weir_guest::Guest;
 
 /// Where they are mounted.
@@ -43,6 +43,16 @@ pub(crate) fn wait_for(guest: &mut Guest, files: &[(&str, &str)]) -> Result<()> 
         ));
         error.context(format!("they say:\n{}", said.unwrap_or_default()))
     })
+}
+
+/// This file below the mount says that now.
+pub(crate) fn says(guest: &mut Guest, file: &str, what: &str) -> Result<()> {
+    let said = guest.sh(&format!("cat {MOUNT}/{file}"))?;
+    ensure!(
+        said.trim() == what,
+        "{file} says {said:?} and should say {what}"
+    );
+    Ok(())
 }
 
 /// Waits until all of it has stopped.

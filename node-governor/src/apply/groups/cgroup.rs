@@ -28,6 +28,7 @@ pub(super) struct Cgroup {
     others: Vec<Folder>,
     /// Of version 2, where it divides cores.
     v2_cpuset: Option<PathBuf>,
+    possible: PathBuf,
     below: cpuset::V1,
     processes: Processes,
     /// By signals: what it was told last.
@@ -73,6 +74,7 @@ impl Cgroup {
             freezer,
             others,
             v2_cpuset: mounts.v2_cpuset().map(Path::to_owned),
+            possible: mounts.possible.clone(),
             below: cpuset::V1::default(),
             processes,
             stopped: None,
@@ -130,7 +132,12 @@ impl Cgroup {
 
     fn v2_cpuset(&self) -> Option<cpuset::V2<'_>> {
         let (root, folder) = (self.v2_cpuset.as_deref()?, self.v2.as_ref()?);
-        Some(cpuset::V2 { root, folder })
+        let possible = &self.possible;
+        Some(cpuset::V2 {
+            root,
+            folder,
+            possible,
+        })
     }
 
     /// As a file says it, or as threads' affinity is.
@@ -165,7 +172,7 @@ impl Cgroup {
     /// Puts back what [`Cgroup::found_cores`] said.
     pub(super) fn restore_cores(&mut self, text: &str, cores: &Cores) -> io::Result<()> {
         match (self.v2_cpuset(), &self.cpuset) {
-            (Some(v2), _) => v2.put(text),
+            (Some(v2), _) => v2.restore(text),
             (None, Some(folder)) => self.below.restore(folder, cores),
             (None, None) if cores.is_empty() => Ok(()),
             (None, None) => self.processes.confine(|| self.processes(), cores),

@@ -30,6 +30,8 @@ pub(super) struct V2<'a> {
     pub(super) root: &'a Path,
     /// The group's.
     pub(super) folder: &'a Folder,
+    /// The file with all cores that the machine can have.
+    pub(super) possible: &'a Path,
 }
 
 impl V2<'_> {
@@ -70,11 +72,24 @@ impl V2<'_> {
             return Ok(());
         }
         let reason = format!("{cores} was written, but it runs on {runs}");
-        Err(self.refused(io::Error::other(reason)))
+        let error = io::Error::other(reason);
+        Err(self.refused(named(&self.folder.path().join(CPUS), error)))
+    }
+
+    /// As found. Kernels refuse to take the cores of processes away (`validate_change` in `kernel/cgroup/cpuset.c`):
+    /// one that inherited then gets all that the machine can have, so that as before it runs where its parent does.
+    pub(super) fn restore(&self, cores: &str) -> io::Result<()> {
+        match self.put(cores) {
+            Err(error) if cores.is_empty() && error.kind() == io::ErrorKind::StorageFull => {
+                let all = crate::root::line(self.possible);
+                self.put(&all.map_err(|error| named(self.possible, error))?)
+            }
+            put => put,
+        }
     }
 
     /// Writes it as it is, if it is not there already.
-    pub(super) fn put(&self, cores: &str) -> io::Result<()> {
+    fn put(&self, cores: &str) -> io::Result<()> {
         if self.found()? == cores {
             return Ok(());
         }

@@ -12,6 +12,7 @@ use rustix::io::Errno;
 use rustix::process::Pid;
 
 use super::named;
+use super::processes::number;
 use crate::cores::Cores;
 use crate::root::core_list;
 
@@ -99,8 +100,7 @@ impl Folder {
     pub(super) fn processes(&self) -> io::Result<Vec<Pid>> {
         let text = self.read(super::DOOR)?;
         // 0 is one of another pid namespace.
-        let numbers = text.lines().filter_map(|line| line.trim().parse().ok());
-        Ok(numbers.filter_map(Pid::from_raw).collect())
+        Ok(text.lines().filter_map(number).collect())
     }
 
     /// One write, as attributes want it.

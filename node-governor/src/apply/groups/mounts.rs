@@ -20,6 +20,8 @@ pub(super) struct Mounts {
     pub(super) v2: Option<PathBuf>,
     /// Version 1's, by their controllers.
     v1: BTreeMap<&'static str, PathBuf>,
+    /// The file with all cores that the machine can have.
+    pub(super) possible: PathBuf,
 }
 
 impl Mounts {
@@ -28,13 +30,16 @@ impl Mounts {
         let path = root.path("proc/self/mountinfo");
         match std::fs::read(&path) {
             Ok(text) => Ok(Mounts::parse(&text, root)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Mounts::default()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Mounts::parse(&[], root)),
             Err(error) => Err(super::named(&path, error)),
         }
     }
 
     fn parse(text: &[u8], root: &Root) -> Mounts {
-        let mut mounts = Mounts::default();
+        let mut mounts = Mounts {
+            possible: root.path("sys/devices/system/cpu/possible"),
+            ..Mounts::default()
+        };
         let mounted = text.split(|byte| *byte == b'\n').filter_map(Mount::parse);
         let mut mounted: Vec<Mount> = mounted.collect();
         // A part of a hierarchy that is mounted elsewhere is used where there is no whole one.
@@ -211,7 +216,7 @@ mod tests {
     fn where_the_kernel_tells_of_no_mounts_there_are_none() {
         let folder = tempfile::tempdir().unwrap();
         let mounts = Mounts::find(&Root::new(folder.path())).unwrap();
-        assert_eq!(mounts, Mounts::default());
-        assert_eq!(mounts.v2_cpuset(), None);
+        assert_eq!((mounts.v2.as_deref(), mounts.v1.len()), (None, 0));
+        assert_eq!(mounts.cpuset(), None);
     }
 }

@@ -71,8 +71,12 @@ impl Processes {
                 }
             };
             // A number that is used anew meanwhile could be there already.
-            let new = children.into_iter().filter(|child| !tree.contains(child));
-            tree.extend(new.collect::<Vec<_>>());
+            for child in children {
+                // One that has ended may wait for its parent to ask.
+                if !tree.contains(&child) && self.stat(child)?.is_some() {
+                    tree.push(child);
+                }
+            }
         }
         Ok(tree)
     }
@@ -85,10 +89,7 @@ impl Processes {
             let task = task.join(thread.as_raw_nonzero().to_string());
             let path = task.join("children");
             match std::fs::read_to_string(&path) {
-                Ok(text) => children.extend(
-                    text.split_whitespace()
-                        .filter_map(|number| Pid::from_raw(number.parse().ok()?)),
-                ),
+                Ok(text) => children.extend(text.split_whitespace().filter_map(number)),
                 Err(error) if is_gone(&error) && task.exists() && !path.exists() => {
                     return Ok(None);
                 }
@@ -250,10 +251,10 @@ impl Stat {
         let name = text.iter().rposition(|byte| *byte == b')')?;
         let rest = std::str::from_utf8(text.get(name + 1..)?).ok()?;
         let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
-        let field = |number: usize| fields.get(number - 3).copied();
+        let field = |place: usize| fields.get(place - 3).copied();
         Some(Stat {
             state: *field(3)?.as_bytes().first()?,
-            parent: Pid::from_raw(field(4)?.parse().ok()?),
+            parent: number(field(4)?),
             flags: field(9)?.parse().ok()?,
             threads: field(20)?.parse().ok()?,
             started: field(22)?.parse().ok()?,
@@ -264,6 +265,17 @@ impl Stat {
     fn has_ended(&self) -> bool {
         matches!(self.state, b'Z' | b'X') && self.threads <= 1
     }
+}
+
+/// None where it is no process'.
+pub(super) fn pid(number: i32) -> Option<Pid> {
+    Some(number)
+        .filter(|number| *number > 0)
+        .and_then(Pid::from_raw)
+}
+
+pub(super) fn number(text: &str) -> Option<Pid> {
+    text.parse().ok().and_then(pid)
 }
 
 /// Entries that are numbers.

@@ -5,7 +5,7 @@ use std::io;
 
 use rustix::process::{Pid, Signal};
 
-use super::processes::Processes;
+use super::processes::{self, Processes};
 use crate::cores::Cores;
 
 /// One that has left its parent, as a daemon does, is found no more.
@@ -19,16 +19,16 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    pub(super) fn open(processes: Processes, pid: i32, started: u64) -> io::Result<Tree> {
+    pub(super) fn open(all: Processes, pid: i32, started: u64) -> io::Result<Tree> {
         let gone = || {
             let reason = format!("no process {pid} that started {started} clock ticks after boot");
             io::Error::new(io::ErrorKind::NotFound, reason)
         };
-        let number = Pid::from_raw(pid).filter(|_| pid > 0).ok_or_else(gone)?;
+        let number = processes::pid(pid).ok_or_else(gone)?;
         let tree = Tree {
             pid: number,
             started,
-            processes,
+            processes: all,
             stopped: None,
         };
         match tree.is_there() {

@@ -47,9 +47,11 @@ impl Service {
         }
     }
 
-    /// Whether it is still there, and as it was written; finds it where it is not.
-    pub(super) fn look(&mut self, groups: &Groups, now: Nanos) {
-        if let Some(there) = self.there.take_if(|there| !there.group.is_there()) {
+    /// Whether it is still there, and as it was written; finds it where it is not. True where the one that was
+    /// there is gone: another may have come in its place.
+    pub(super) fn look(&mut self, groups: &Groups, now: Nanos) -> bool {
+        let gone = self.there.take_if(|there| !there.group.is_there());
+        if let Some(there) = &gone {
             warn!(members = ?there.group.members(), "the service is gone");
         }
         match &self.there {
@@ -63,6 +65,7 @@ impl Service {
                 Err(error) => self.trouble("the service is not there", &error),
             },
         }
+        gone.is_some()
     }
 
     fn open(&self, groups: &Groups) -> io::Result<There> {

@@ -99,11 +99,13 @@ fn a_job_that_is_about_to_be_frozen_is_still_where_it_was() {
         (0, State::Running, &run),
         (1, State::Running, &pause),
         (2, State::Paused, &pause),
+        (3, State::Paused, &run),
+        (4, State::Running, &pause),
     ] {
         book.decided(at(second), &sensed(&[state]), plan, false);
         seen.push(book.jobs[0].cores.to_string());
     }
-    assert_eq!(seen, ["1", "1", ""]);
+    assert_eq!(seen, ["1", "1", "", "", "1"]);
 }
 
 #[test]

@@ -213,8 +213,8 @@ impl Drop for Place {
             let group = self
                 .groups
                 .existing(&Members::Cgroup(self.batch.cgroup.clone()));
-            let removed = group.is_ok_and(|group| group.remove().is_ok());
-            if all.is_empty() && (removed || !self.has_cgroups()) {
+            let removed = group.map_or(true, |group| group.remove().is_ok());
+            if all.is_empty() && removed {
                 return std::fs::remove_dir_all(&self.folder).unwrap();
             }
             std::thread::sleep(Duration::from_millis(10));

@@ -8,7 +8,7 @@ use rustix::process::{geteuid, getpid};
 use weir_governor::jobs::State;
 use weir_governor::jobs::spec::{Source, Spec};
 
-use super::place::{Place, is, pause, round, run, spec, until, until_ended};
+use super::place::{By, Place, is, pause, round, run, spec, until, until_ended};
 
 fn with(mut spec: Spec, change: impl FnOnce(&mut weir_governor::jobs::spec::Command)) -> Spec {
     if let Source::Command(command) = &mut spec.source {
@@ -40,7 +40,7 @@ fn a_command_is_told_its_threads_and_its_log_and_exit_code_are_kept() {
 
 #[test]
 fn a_signal_is_told_by_128_and_its_number() {
-    let place = Place::new(super::place::By::Nothing).unwrap();
+    let place = Place::new(By::Nothing).unwrap();
     let mut runner = place.open(&[place.shell("a", "kill -9 $$")]).unwrap();
     until_ended(&mut runner);
     assert_eq!(runner.facts(0).code, Some(137));
@@ -117,7 +117,7 @@ fn a_job_that_forks_away_goes_on_until_all_of_it_has_ended() {
 
 #[test]
 fn nothing_of_the_governor_is_handed_on() {
-    let place = Place::new(super::place::By::Nothing).unwrap();
+    let place = Place::new(By::Nothing).unwrap();
     let open = std::fs::File::create(place.path("secret")).unwrap();
     fcntl_setfd(&open, FdFlags::empty()).unwrap();
     let look = "ls -l /proc/self/fd; cat; env; echo session $(ps -o sid= -p $$)";
@@ -137,12 +137,23 @@ fn nothing_of_the_governor_is_handed_on() {
 }
 
 #[test]
+fn what_the_governor_has_so_that_nothing_holds_it_up_is_not_for_its_jobs() {
+    let place = Place::new(By::Nothing).unwrap();
+    let job = place.shell("a", "nice; cat /proc/self/oom_score_adj; ulimit -Sn");
+    // As its unit starts it, where that is allowed.
+    let up = "ulimit -Sn $(ulimit -Hn); echo -900 > /proc/self/oom_score_adj; exec nice -n -5 $KEEPER \"$@\"";
+    let mut runner = place.open_kept_by(&[job], up);
+    until_ended(&mut runner);
+    assert_eq!(place.log("a"), "0\n0\n1024\n");
+}
+
+#[test]
 fn another_user_runs_it_when_that_is_asked_for() {
     if !geteuid().is_root() {
         eprintln!("SKIPPED: only root starts jobs as somebody else");
         return;
     }
-    let place = Place::new(super::place::By::Nothing).unwrap();
+    let place = Place::new(By::Nothing).unwrap();
     let job = with(
         spec("a", &["/bin/sh", "-c", "id -u; id -g; id -G"]),
         |command| {
@@ -228,7 +239,7 @@ fn cpu_time_is_known_while_it_runs_and_at_its_end() {
 
 #[test]
 fn a_cgroup_that_has_processes_already_is_left_to_them() {
-    let Some(place) = Place::new(super::place::By::Cgroups) else {
+    let Some(place) = Place::new(By::Cgroups) else {
         return;
     };
     let path = format!("{}/a", place.batch.cgroup);

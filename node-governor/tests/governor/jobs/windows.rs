@@ -4,11 +4,13 @@
 
 use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
-use weir_governor::cores::Act;
+use weir_governor::apply::groups::{Found, Members};
+use weir_governor::cores::{Act, JobPlan};
 use weir_governor::jobs::State;
 use weir_governor::jobs::runner::Runner;
+use weir_governor::sense::now;
 
-use super::place::{Place, is, pause, round, run, until, until_ended};
+use super::place::{By, Place, is, pause, round, run, until, until_ended};
 
 /// Writes its number, and ends when it may.
 const ONCE: &str = "echo $$ >> out; until [ -e go ]; do sleep 0.01; done; echo end >> out";
@@ -32,7 +34,7 @@ fn ends_once(place: &Place, runner: &mut Runner) {
 fn gone_when_it_had_asked_and_no_keeper_came() {
     for place in Place::both() {
         let job = place.shell("a", ONCE);
-        let mut runner = place.open_kept_by(std::slice::from_ref(&job), "sleep 1000");
+        let mut runner = place.open_kept_by(std::slice::from_ref(&job), "exec tail -f $0");
         round(&mut runner, &[run([0])]);
         assert_eq!(runner.states(), [State::Running], "it is about to");
         assert!(place.record("a", "started").exists());
@@ -122,7 +124,7 @@ fn gone_when_it_ended() {
 fn a_keeper_that_was_killed_before_it_started_the_job_is_the_end_of_it() {
     for place in Place::both() {
         let job = place.shell("a", ONCE);
-        let mut runner = place.open_kept_by(std::slice::from_ref(&job), "sleep 1000");
+        let mut runner = place.open_kept_by(std::slice::from_ref(&job), "exec tail -f $0");
         round(&mut runner, &[run([0])]);
         drop(runner);
         change(&place, "started", |started| {
@@ -137,7 +139,7 @@ fn a_keeper_that_was_killed_before_it_started_the_job_is_the_end_of_it() {
 
 #[test]
 fn a_keeper_that_does_not_come_fails_the_job() {
-    let place = Place::new(super::place::By::Nothing).unwrap();
+    let place = Place::new(By::Nothing).unwrap();
     let mut runner = place.open_kept_by(&[place.shell("a", ONCE)], "exit 1");
     until_ended(&mut runner);
     let trouble = runner.facts(0).trouble.clone().unwrap();
@@ -147,7 +149,7 @@ fn a_keeper_that_does_not_come_fails_the_job() {
 
 #[test]
 fn a_keeper_that_cannot_be_started_is_tried_again() {
-    let place = Place::new(super::place::By::Nothing).unwrap();
+    let place = Place::new(By::Nothing).unwrap();
     let job = place.shell("a", "echo ran >> out");
     let runner = place.open(std::slice::from_ref(&job)).unwrap();
     let mut runner = runner.with_keeper("/nowhere/weir-governor");
@@ -165,7 +167,7 @@ fn a_keeper_that_cannot_be_started_is_tried_again() {
 
 #[test]
 fn after_its_keeper_was_killed_a_job_runs_until_its_cgroup_is_empty() {
-    let Some(place) = Place::new(super::place::By::Cgroups) else {
+    let Some(place) = Place::new(By::Cgroups) else {
         return;
     };
     let job = place.shell("a", ONCE);
@@ -190,7 +192,7 @@ fn after_its_keeper_was_killed_a_job_runs_until_its_cgroup_is_empty() {
 
 #[test]
 fn without_cgroups_a_job_whose_keeper_was_killed_has_failed() {
-    let place = Place::new(super::place::By::Nothing).unwrap();
+    let place = Place::new(By::Nothing).unwrap();
     let mut runner = place.open(&[place.shell("a", ONCE)]).unwrap();
     until(&mut runner, &[run([0])], |_| place.lines("out") == 1);
     place.kill_keeper("a");
@@ -235,7 +237,7 @@ fn another_command_is_another_job_once_the_old_one_has_ended() {
 
 #[test]
 fn after_another_boot_what_ran_waits_again_and_what_ended_stays_so() {
-    let place = Place::new(super::place::By::Nothing).unwrap();
+    let place = Place::new(By::Nothing).unwrap();
     let job = place.shell("a", ONCE);
     let mut runner = place.open(std::slice::from_ref(&job)).unwrap();
     until(&mut runner, &[run([0])], |_| place.lines("out") == 1);
@@ -256,7 +258,7 @@ fn after_another_boot_what_ran_waits_again_and_what_ended_stays_so() {
 
 #[test]
 fn a_broken_record_is_refused_and_named() {
-    let place = Place::new(super::place::By::Nothing).unwrap();
+    let place = Place::new(By::Nothing).unwrap();
     let job = place.shell("a", "exit 0");
     drop(place.open(std::slice::from_ref(&job)).unwrap());
     std::fs::write(place.record("a", "ended"), "{").unwrap();
@@ -268,21 +270,21 @@ fn a_broken_record_is_refused_and_named() {
 }
 
 #[test]
-fn what_is_found_is_known_before_a_job_is_started() {
+fn what_is_found_is_known_before_anything_can_be_done_to_a_job() {
     for place in Place::both() {
         let mut runner = place.open(&[place.shell("a", ONCE)]).unwrap();
-        let (name, found) = runner.found().remove(0);
-        assert_eq!(
-            (name.as_str(), found.cores.as_str(), found.frozen),
-            ("a", "0", false)
-        );
+        let before = runner.found();
         let version = runner.found_version();
         until(&mut runner, &[run([0])], |runner| {
-            place.lines("out") == 1 && place.groups.existing(&runner.found()[0].1.members).is_ok()
+            place.lines("out") == 1 && is_there(&place, runner)
         });
-        match place.has_cgroups() {
-            true => assert_eq!(runner.found(), [(name, found)]),
-            false => assert_ne!(runner.found_version(), version),
+        let found = runner.found();
+        assert_eq!((found[0].1.cores.as_str(), found[0].1.frozen), ("0", false));
+        if place.has_cgroups() {
+            assert_eq!(before, found, "it is told before the cgroup is there");
+        } else {
+            assert_eq!(before, []);
+            assert_ne!(runner.found_version(), version);
         }
         ends_once(&place, &mut runner);
         assert_eq!(runner.found(), []);
@@ -290,14 +292,52 @@ fn what_is_found_is_known_before_a_job_is_started() {
     }
 }
 
+/// Its group is what is told of it.
+fn is_there(place: &Place, runner: &Runner) -> bool {
+    let is_there = |found: &Found| place.groups.existing(&found.members).is_ok();
+    runner
+        .found()
+        .first()
+        .is_some_and(|(_, found)| is_there(found))
+}
+
+#[test]
+fn a_job_whose_cgroup_was_removed_is_still_moved_and_frozen() {
+    let Some(place) = Place::new(By::Cgroups) else {
+        return;
+    };
+    let mut runner = place.open(&[place.shell("a", ONCE)]).unwrap();
+    until(&mut runner, &[run([0])], |_| place.lines("out") == 1);
+    let path = |name: &str| format!("{}/{name}", place.batch.cgroup);
+    let elsewhere = place.groups.make(&path("b")).unwrap().unwrap();
+    crate::kernel::wait_for("it is removed", || {
+        for process in place.processes(&path("a")) {
+            for door in elsewhere.doors() {
+                // It may be gone.
+                let _ = std::fs::write(door, process.as_raw_nonzero().to_string());
+            }
+        }
+        let own = place.groups.existing(&Members::Cgroup(path("a")));
+        own.is_ok_and(|group| group.remove().is_ok())
+    });
+    runner.look(now());
+    let trouble = runner.facts(0).trouble.clone().unwrap();
+    assert!(trouble.ends_with("/a was removed"), "{trouble}");
+    until(&mut runner, &[pause()], is(0, State::Paused));
+    assert!(matches!(
+        runner.found()[0].1.members,
+        Members::Process { .. }
+    ));
+    until(&mut runner, &[run([0])], is(0, State::Running));
+    ends_once(&place, &mut runner);
+}
+
 #[test]
 fn a_job_that_keeps_none_of_its_cores_stands_still_until_it_has_others() {
     for place in Place::both() {
         let mut runner = place.open(&[place.shell("a", ONCE)]).unwrap();
         until(&mut runner, &[run([0])], |_| place.lines("out") == 1);
-        until(&mut runner, &[run([0])], |runner| {
-            place.groups.existing(&runner.found()[0].1.members).is_ok()
-        });
+        until(&mut runner, &[run([0])], |runner| is_there(&place, runner));
         let members = runner.found()[0].1.members.clone();
         let is_frozen = || {
             place
@@ -309,9 +349,9 @@ fn a_job_that_keeps_none_of_its_cores_stands_still_until_it_has_others() {
         };
         runner.give(&[run([1])]);
         crate::kernel::wait_for("it stands still", is_frozen);
-        runner.take(&[run([1])], weir_governor::sense::now());
+        runner.take(&[run([1])], now());
         crate::kernel::wait_for("it goes on", || !is_frozen());
-        runner.give(&[weir_governor::cores::JobPlan {
+        runner.give(&[JobPlan {
             act: Act::Done,
             ..run([0])
         }]);

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+use std::net::SocketAddr;
+
+use super::*;
+use crate::book::Book;
+use crate::book::shares::{JobBook, SharesBook};
+use crate::get::get;
+use crate::timeline::FILE;
+
+/// What these pages say of this book.
+async fn pages(book: Book, folder: Option<PathBuf>, paths: &[&str]) -> Vec<Result<String, String>> {
+    let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0)))
+        .await
+        .unwrap();
+    let address = listener.local_addr().unwrap();
+    let app = App::new(Shared::new(book), Vec::new()).with_timeline(folder);
+    let ended = CancellationToken::new();
+    let serving = tokio::spawn(serve(listener, app, ended.clone()));
+    let mut answers = Vec::new();
+    for path in paths {
+        answers.push(get(address, path).await.map_err(|error| error.to_string()));
+    }
+    ended.cancel();
+    serving.await.unwrap();
+    answers
+}
+
+#[tokio::test]
+async fn without_frequencies_the_governor_is_ready_and_shows_the_jobs() {
+    let job = JobBook {
+        name: "dedup".into(),
+        ..JobBook::default()
+    };
+    let book = Book {
+        ticks: 1,
+        shares: Some(SharesBook {
+            service: [0, 1].into(),
+            jobs: vec![job],
+            ..SharesBook::default()
+        }),
+        ..Book::default()
+    };
+    let answers = pages(book, None, &["/ready", "/state", "/metrics"]).await;
+    assert_eq!(answers[0].as_deref(), Ok("ready\n"));
+    let view: View = serde_json::from_str(answers[1].as_ref().unwrap()).unwrap();
+    let shares = view.shares.unwrap();
+    assert!(view.cores.is_empty());
+    assert_eq!((&*shares.cores, &*shares.jobs[0].state), ("0-1", "waiting"));
+    let metrics = answers[2].as_ref().unwrap();
+    assert!(
+        metrics.contains("weir_governor_service_cores 2"),
+        "{metrics}"
+    );
+    assert!(!metrics.contains("core=\""), "{metrics}");
+}
+
+#[tokio::test]
+async fn the_timeline_is_a_page_where_there_is_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let there = || Some(folder.path().to_owned());
+    let missing = pages(Book::default(), there(), &["/timeline"]).await;
+    let missing = missing[0].as_ref().unwrap_err();
+    assert!(
+        missing.contains("404") && missing.contains(FILE),
+        "{missing}"
+    );
+    std::fs::write(folder.path().join(FILE), "").unwrap();
+    let page = pages(Book::default(), there(), &["/timeline"]).await;
+    assert!(page[0].as_ref().unwrap().starts_with("<!doctype html>"));
+    let none = pages(Book::default(), None, &["/timeline"]).await;
+    assert!(none[0].as_ref().unwrap_err().contains("404"), "{none:?}");
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A job does what is planned.
+
+use std::io::{self, ErrorKind};
+
+use rustix::process::{Signal, kill_process};
+use tracing::debug;
+
+use super::super::Shared;
+use super::{Job, Life};
+use crate::apply::groups::Group;
+use crate::cores::{Act, Cores, JobPlan};
+
+impl Job {
+    /// Takes no more than it has.
+    pub(in super::super) fn give(&mut self, plan: &JobPlan, shared: &mut Shared) {
+        if self.frozen || self.group.is_none() {
+            return;
+        }
+        match plan.act {
+            Act::Pause => self.freeze(shared),
+            Act::Run if !plan.cores.is_empty() && self.cores.as_ref() != Some(&plan.cores) => {
+                let has = self.cores.as_ref();
+                let kept = has.map(|has| has.shared(&plan.cores)).unwrap_or_default();
+                if kept.is_empty() {
+                    self.freeze(shared);
+                } else if has != Some(&kept) {
+                    self.set_cores(kept, shared);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// It is planned to run, and somewhere. Stays frozen while it cannot be moved there.
+    pub(in super::super) fn take(&mut self, plan: &JobPlan, shared: &mut Shared) {
+        if matches!(self.life, Life::Waits) {
+            return self.start_or_rest(plan, shared);
+        }
+        if self.group.is_none() {
+            return;
+        }
+        let there = self.cores.as_ref() == Some(&plan.cores);
+        if (there || self.set_cores(plan.cores.clone(), shared)) && self.frozen {
+            self.thaw(shared);
+        }
+    }
+
+    /// Nobody governs it any more; false if that could not be done.
+    pub(in super::super) fn let_go(&mut self, shared: &mut Shared) -> bool {
+        if !self.is_alive() {
+            return true;
+        }
+        if let Some(found) = self.found.clone() {
+            return self.write(shared, "cannot be put back", |group| group.restore(&found));
+        }
+        let alone = shared.alone.clone();
+        let moved = self.cores.as_ref() == Some(&alone) || self.set_cores(alone, shared);
+        // Whatever became of its cores, it goes on.
+        self.thaw(shared) && moved
+    }
+
+    /// To all of it but its keeper.
+    pub(in super::super) fn signal(&self, signal: Signal) {
+        if !self.is_ours() {
+            return;
+        }
+        for process in self.others() {
+            // It may be gone.
+            let _ = kill_process(process, signal);
+        }
+    }
+
+    fn freeze(&mut self, shared: &mut Shared) {
+        self.frozen |= self.write(shared, "cannot be frozen", Group::freeze);
+    }
+
+    fn thaw(&mut self, shared: &mut Shared) -> bool {
+        let thawed = self.write(shared, "cannot be thawed", Group::thaw);
+        self.frozen &= !thawed;
+        thawed
+    }
+
+    fn set_cores(&mut self, cores: Cores, shared: &mut Shared) -> bool {
+        let set = self.write(shared, "cannot be moved", |group| group.set_cores(&cores));
+        if set {
+            debug!(job = self.spec.job.name, %cores, "cores");
+            self.cores = Some(cores);
+        }
+        set
+    }
+
+    fn write(
+        &mut self,
+        shared: &mut Shared,
+        told: &str,
+        write: impl FnOnce(&mut Group) -> io::Result<()>,
+    ) -> bool {
+        let Some(group) = &mut self.group else {
+            return false;
+        };
+        let Err(error) = write(group) else {
+            return true;
+        };
+        // It has ended since it was last looked at, and that is told when it is looked at.
+        if error.kind() != ErrorKind::NotFound {
+            shared.write_errors += 1;
+            self.trouble(format!("{told}: {error}"));
+        }
+        false
+    }
+}
