@@ -102,20 +102,6 @@ impl V2<'_> {
         })
     }
 
-    /// Puts back what was found. A group that inherited and has processes cannot be told so again (the kernel's
-    /// `validate_change`: no space left): it gets all cores that there are, which comes to the same.
-    pub(super) fn restore(&self, found: &str) -> io::Result<()> {
-        match self.put(found) {
-            Err(error) if found.is_empty() && error.kind() == io::ErrorKind::StorageFull => {
-                let Some(top) = Folder::open(self.root.to_owned())? else {
-                    return Err(error);
-                };
-                self.put(&top.line(EFFECTIVE_V2)?)
-            }
-            put => put,
-        }
-    }
-
     fn refused(&self, error: io::Error) -> io::Error {
         allowed(self.folder.path(), EFFECTIVE_V2, error)
     }
