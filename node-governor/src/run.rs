@@ -224,8 +224,17 @@ impl Governor {
         if let Some(divided) = &mut self.shares {
             divided.shares.let_go();
         }
-        let left = self.apply.as_mut().map_or(0, Apply::end);
-        left + self.shares.map_or(0, Divided::end)
+        let mut left = self.apply.as_mut().map_or(0, Apply::end);
+        if let Some(divided) = &mut self.shares {
+            left += divided.shares.end();
+            // How the jobs have ended that were told to.
+            self.sense(now());
+            self.write(false, self.plan.capacity_millicores(self.planner.node()));
+        }
+        if let Some(divided) = self.shares {
+            divided.timeline.end(unix_ms());
+        }
+        left
     }
 }
 
@@ -243,12 +252,6 @@ impl Divided {
             clock: ServiceClock::new(Vec::new()),
             timeline,
         })
-    }
-
-    fn end(mut self) -> usize {
-        let left = self.shares.end();
-        self.timeline.end(unix_ms());
-        left
     }
 }
 

@@ -35,7 +35,7 @@ broken
         "2026-11-18 11:06:40 to 2026-11-18 11:06:49 UTC · machine with cores 0-3",
         "All 2 jobs have ended, the last after 9.0 s. Failed: vips.",
         "over its target in 50.0\u{a0}% of 2 samples",
-        "The service's cores changed 2 times and jobs were paused once",
+        "cores changed 2 times and jobs were paused once",
         "left out: 1.",
         "on core 1</li>",
         "on cores 2-3</li>",
