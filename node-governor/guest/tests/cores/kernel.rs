@@ -29,6 +29,9 @@ fn honours(guest: &mut Guest) -> Result<()> {
     group::wait_for_places(guest, "busy", "2")?;
     guest.sh(&format!("echo 1,3 > {MOUNT}/busy/cpuset.cpus"))?;
     group::wait_for_places(guest, "busy", "1,3")?;
+    // Once it has cores of its own, it cannot inherit again.
+    let inherit = guest.run(&format!("echo > {MOUNT}/busy/cpuset.cpus"))?;
+    assert!(inherit.output.contains("No space left"), "{inherit:?}");
 
     guest.sh(&format!("echo 1 > {MOUNT}/busy/cgroup.freeze"))?;
     group::wait_until_frozen(guest, "busy")?;
