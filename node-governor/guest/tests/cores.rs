@@ -9,6 +9,8 @@
 mod blocks;
 #[path = "cores/ends.rs"]
 mod ends;
+#[path = "cores/foreign.rs"]
+mod foreign;
 #[path = "inside/governor.rs"]
 mod governor;
 #[path = "cores/group.rs"]
@@ -50,6 +52,7 @@ fn main() -> ExitCode {
         kernel::SCENARIOS,
         blocks::SCENARIOS,
         ends::SCENARIOS,
+        foreign::SCENARIOS,
         trouble::SCENARIOS,
     ])
 }
