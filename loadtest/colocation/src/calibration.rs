@@ -16,6 +16,7 @@ use serde::Serialize;
 use weir_memcached_load::interval::Figures;
 use weir_memcached_load::server::Program;
 use weir_stage::command::Run;
+use weir_stage::interrupt;
 
 use crate::jobs::{self, Sizes};
 use crate::load::{Asked, Client};
@@ -158,6 +159,7 @@ fn sizes(programs: &Programs, wanted: Duration, folder: &Path, seed: u64) -> Res
     let folder = folder.join("work");
     let mut took = Vec::new();
     for job in jobs::make(programs, TRY, &folder, seed)? {
+        interrupt::check()?;
         let before = children()?;
         job.command().captured()?;
         took.push(children()?.saturating_sub(before));

@@ -42,6 +42,12 @@ impl Started {
         Ok(Self { child, log, name })
     }
 
+    /// Its process.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// How it ended, if it has.
     ///
     /// # Errors

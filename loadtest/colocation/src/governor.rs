@@ -8,10 +8,11 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use weir_memcached_load::page::METRIC;
 use weir_memcached_load::server::libraries;
-use weir_stage::interrupt;
+use weir_stage::{http, interrupt};
 
 use crate::batch::Ended;
 use crate::child::Started;
@@ -22,6 +23,8 @@ use crate::way::Way;
 const READY: Duration = Duration::from_secs(30);
 const END: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(10);
+/// Between two questions: jobs take seconds.
+const EVERY: Duration = Duration::from_millis(200);
 
 /// What it governs.
 pub struct Place<'a> {
@@ -40,8 +43,34 @@ pub struct Place<'a> {
 /// One that runs.
 pub struct Governor {
     process: Started,
-    ended_files: Vec<(String, PathBuf)>,
+    admin: SocketAddr,
+    jobs: usize,
+    next: Duration,
     ended: Vec<Ended>,
+}
+
+/// The file of ports.
+#[derive(Deserialize)]
+struct Ports {
+    admin: SocketAddr,
+}
+
+/// What is read of `/state`.
+#[derive(Deserialize)]
+struct State {
+    shares: Shares,
+}
+
+#[derive(Deserialize)]
+struct Shares {
+    jobs: Vec<JobState>,
+}
+
+#[derive(Deserialize)]
+struct JobState {
+    name: String,
+    state: String,
+    code: Option<i32>,
 }
 
 impl Governor {
@@ -59,36 +88,47 @@ impl Governor {
         command.arg("run").arg("--config").arg(&file);
         command.arg("--ports-file").arg(&ports);
         let mut process = Started::new("weir-governor", command, place.folder)?;
+        place.tree.keep(process.pid())?;
         let begun = Instant::now();
-        while !ports.exists() {
+        loop {
             interrupt::check()?;
             process.must_live()?;
+            let text = fs::read(&ports).unwrap_or_default();
+            if let Ok(Ports { admin }) = serde_json::from_slice(&text) {
+                return Ok(Self {
+                    process,
+                    admin,
+                    jobs: place.jobs.len(),
+                    next: Duration::ZERO,
+                    ended: Vec::new(),
+                });
+            }
             ensure!(begun.elapsed() < READY, "weir-governor is not ready");
             std::thread::sleep(POLL);
         }
-        let state = state(place.folder).join("jobs");
-        let ended_file = |job: &Job| (job.name.to_owned(), state.join(job.name).join("ended"));
-        Ok(Self {
-            process,
-            ended_files: place.jobs.iter().map(ended_file).collect(),
-            ended: Vec::new(),
-        })
     }
 
-    /// Sees which jobs have ended. `now` is from the round's start.
+    /// Sees which jobs have ended, some times a second. `now` is from the round's start.
     ///
     /// # Errors
-    /// It has ended itself.
+    /// It has ended itself, or does not say.
     pub fn look(&mut self, now: Duration) -> Result<()> {
         self.process.must_live()?;
-        for (name, file) in &self.ended_files {
-            let known = self.ended.iter().any(|ended| ended.name == *name);
-            if !known && let Ok(text) = fs::read_to_string(file) {
+        if now < self.next || self.all().is_some() {
+            return Ok(());
+        }
+        self.next = now + EVERY;
+        let page = http::get(self.admin, "/state")?.body;
+        let state: State = serde_json::from_str(&page)
+            .with_context(|| format!("what http://{}/state says", self.admin))?;
+        for job in state.shares.jobs {
+            let has_ended = ["finished", "failed"].contains(&job.state.as_str());
+            if has_ended && !self.ended.iter().any(|ended| ended.name == job.name) {
                 self.ended.push(Ended {
-                    name: name.clone(),
+                    name: job.name,
                     started_s: None,
                     ended_s: now.as_secs_f64(),
-                    code: code(&text),
+                    code: job.code,
                 });
             }
         }
@@ -98,7 +138,7 @@ impl Governor {
     /// All jobs, once all have ended.
     #[must_use]
     pub fn all(&self) -> Option<&[Ended]> {
-        (self.ended.len() == self.ended_files.len()).then_some(&self.ended)
+        (self.ended.len() == self.jobs).then_some(&self.ended)
     }
 
     /// Ends it; it puts everything back.
@@ -112,11 +152,6 @@ impl Governor {
         }
         Ok(())
     }
-}
-
-/// The code in a job's file.
-fn code(text: &str) -> Option<i32> {
-    text.trim().parse().ok()
 }
 
 fn state(folder: &Path) -> PathBuf {

@@ -156,6 +156,7 @@ pub fn run(setting: &Setting<'_>, way: Way, which: Which, folder: &Path) -> Resu
         };
         let start_s = zero.elapsed().as_secs_f64();
         let mut load = client.start(&asked)?;
+        tree.keep(load.pid())?;
         while !has_ended(&mut load)? {
             scene.look(false)?;
             sleep(POLL);

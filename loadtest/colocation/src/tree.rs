@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The cgroups of a round: memcached's, and below another one those of jobs that weir-governor starts.
+//! The cgroups of a round: memcached's, those of jobs that weir-governor starts, and what works for the lab.
 //!
 //! ```text
-//!  /sys/fs/cgroup/{cpuset,cpuacct,freezer,unified}/weir-colocation-PID-N/memcached     v1
-//!  /sys/fs/cgroup/weir-colocation-PID-N/memcached                                      v2
+//!  /sys/fs/cgroup/{cpuset,cpuacct,freezer,unified}/weir-colocation-PID-N/{memcached,batch,lab}     v1
+//!  /sys/fs/cgroup/weir-colocation-PID-N/{memcached,batch,lab}                                      v2
 //! ```
 //! When the value is dropped, whatever is in them is thawed and killed, and they are removed.
 
@@ -23,6 +23,8 @@ const MOUNT: &str = "/sys/fs/cgroup";
 const PREFIX: &str = "weir-colocation";
 /// The service's, within the tree.
 const SERVICE: &str = "memcached";
+/// What works for the lab, so that it is found if the lab is killed.
+const LAB: &str = "lab";
 /// Above those of jobs.
 const BATCH: &str = "batch";
 /// To remove groups: a killed process takes a while to go.
@@ -49,7 +51,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Makes the service's group, with all cores.
+    /// Makes the service's group and the lab's, with all cores.
     ///
     /// # Errors
     /// The machine has no such cgroups, or we may not make any.
@@ -67,6 +69,7 @@ impl Tree {
             let top = mount.join(&tree.name);
             make(&top)
                 .and_then(|()| make(&top.join(SERVICE)))
+                .and_then(|()| make(&top.join(LAB)))
                 .with_context(|| {
                     format!("making cgroups below {}: are you root?", mount.display())
                 })?;
@@ -91,8 +94,20 @@ impl Tree {
     /// # Errors
     /// It is gone.
     pub fn take(&self, pid: u32) -> Result<()> {
+        self.enter(&self.service(), pid)
+    }
+
+    /// Puts a process that works for the lab into the lab's group.
+    ///
+    /// # Errors
+    /// It is gone.
+    pub fn keep(&self, pid: u32) -> Result<()> {
+        self.enter(&format!("{}/{LAB}", self.name), pid)
+    }
+
+    fn enter(&self, group: &str, pid: u32) -> Result<()> {
         for mount in &self.mounts {
-            let door = mount.join(self.service()).join("cgroup.procs");
+            let door = mount.join(group).join("cgroup.procs");
             fs::write(&door, pid.to_string())
                 .with_context(|| format!("writing {pid} to {}", door.display()))?;
         }
@@ -190,10 +205,17 @@ pub fn sweep() {
             let pid = rest.strip_prefix('-')?.split('-').next()?;
             pid.parse::<u32>().ok()
         });
-        if pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+        if pid.is_some_and(|pid| !is_alive(pid)) {
             clear(&mounts, name);
         }
     }
+}
+
+/// Whether it runs; one that has ended and was not waited for does not.
+fn is_alive(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(") ").map(|(_, rest)| &rest[..1]);
+    state.is_some_and(|state| !["Z", "X"].contains(&state))
 }
 
 /// Names of trees that are there.
@@ -313,6 +335,24 @@ mod tests {
             assert_eq!(count(list), Some(cores), "{list}");
         }
         assert_eq!((count("3-1"), count("all")), (None, None));
+    }
+
+    #[test]
+    fn a_process_that_was_killed_is_not_alive_also_before_it_was_waited_for() {
+        assert!(is_alive(std::process::id()));
+        let mut child = std::process::Command::new("sleep")
+            .arg("600")
+            .spawn()
+            .unwrap();
+        assert!(is_alive(child.id()));
+        child.kill().unwrap();
+        let begun = Instant::now();
+        while is_alive(child.id()) {
+            assert!(begun.elapsed() < Duration::from_secs(60));
+            sleep(POLL);
+        }
+        child.wait().unwrap();
+        assert!(!is_alive(child.id()));
     }
 
     #[test]

@@ -18,6 +18,7 @@ use weir_colocation::jobs::{self, Sizes};
 use weir_colocation::plan::Stepping;
 use weir_colocation::programs::Programs;
 use weir_colocation::rounds::{self, Round, Setting, Which};
+use weir_colocation::samples::Sample;
 use weir_colocation::tree::{self, Tree};
 use weir_colocation::way::Way;
 
@@ -31,6 +32,10 @@ const SCENARIOS: &[Scenario] = &[
     (
         "jobs_begin_after_the_load_where_all_is_memcacheds",
         jobs_begin_after_the_load_where_all_is_memcacheds,
+    ),
+    (
+        "governed_jobs_end_memcached_answers_and_its_cores_are_put_back",
+        governed_jobs_end_memcached_answers_and_its_cores_are_put_back,
     ),
     (
         "a_job_that_fails_is_named_and_nothing_is_left_behind",
@@ -84,16 +89,16 @@ fn programs() -> Result<Programs> {
     Ok(programs)
 }
 
-/// A load of some hundred requests, and jobs of tenths of a second.
+/// A load of some hundred requests, and jobs of half a second, so that somebody sees them.
 fn run(programs: &Programs, way: Way, folder: &Path) -> Result<Round> {
     let found = Calibration {
         one_core: 300.0,
         alone_p95_us: 200_000,
         slo_us: 1_000_000,
         sizes: Sizes {
-            operations: 200,
-            frames: 4,
-            bytes: 300_000,
+            operations: 1_000,
+            frames: 16,
+            bytes: 1_000_000,
         },
     };
     let jobs = jobs::make(programs, found.sizes, &folder.join("work"), 1)?;
@@ -174,6 +179,24 @@ fn jobs_begin_after_the_load_where_all_is_memcacheds(programs: &Programs) -> Res
         );
     }
     nothing_is_left(folder.path())
+}
+
+fn governed_jobs_end_memcached_answers_and_its_cores_are_put_back(
+    programs: &Programs,
+) -> Result<()> {
+    for way in [Way::Blocks, Way::LatencySlack] {
+        let folder = TempDir::new()?;
+        let round = run(programs, way, folder.path())?;
+        is_whole(&round)?;
+        // The round itself sees that the cores are put back; here, that they were taken away while a job ran.
+        let shared = |sample: &Sample| sample.service == 1 && sample.jobs.contains(&2);
+        ensure!(round.samples.iter().any(shared), "{:?}", round.samples);
+        let both = |sample: &&Sample| sample.jobs.iter().filter(|job| **job == 2).count() > 1;
+        let both = round.samples.iter().find(both);
+        ensure!(both.is_none(), "two jobs at the one place: {both:?}");
+        nothing_is_left(folder.path())?;
+    }
+    Ok(())
 }
 
 fn a_job_that_fails_is_named_and_nothing_is_left_behind(programs: &Programs) -> Result<()> {

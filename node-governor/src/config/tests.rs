@@ -14,6 +14,12 @@ fn said(text: &str) -> Result<Config, String> {
     load(&path).map_err(|error| error.to_string().replace(&folder, ""))
 }
 
+/// A certificate that is its own authority's, and its key, PEM.
+fn pair() -> (String, String) {
+    let pair = rcgen::generate_simple_self_signed(["control.example".to_owned()]).unwrap();
+    (pair.cert.pem(), pair.signing_key.serialize_pem())
+}
+
 #[test]
 fn every_refusal_names_file_line_field_and_reason() {
     let cases = [
@@ -281,13 +287,10 @@ fn uncommented(policy: &str) -> String {
 fn what_the_example_has_commented_out_is_good_and_has_the_defaults() {
     use crate::config::shares::Division;
     let folder = tempfile::tempdir().unwrap();
-    for (file, label) in [
-        ("ca", "CERTIFICATE"),
-        ("cert", "CERTIFICATE"),
-        ("key", "PRIVATE KEY"),
-    ] {
+    let (certificate, key) = pair();
+    for (file, text) in [("ca", &certificate), ("cert", &certificate), ("key", &key)] {
         let path = folder.path().join(file).with_extension("pem");
-        std::fs::write(path, format!("-----BEGIN {label}-----\n")).unwrap();
+        std::fs::write(path, text).unwrap();
     }
     let config = |policy: &str| {
         let path = folder.path().join("g.yaml");

@@ -32,14 +32,14 @@ pub struct Params {
     pub batch: Cores,
     /// The 95th percentile shall stay below this.
     pub target: Duration,
-    /// Less slack than this: more for the service. PARTIES has 5 %.
+    /// Less slack than this: more for the service. PARTIES has 5 %; while use is steady, two fifths of it will do.
     pub tight: f64,
     /// More slack than this: less for the service. PARTIES has 20 %.
     pub loose: f64,
     /// After a change, latency tells nothing for so long. PARTIES looks every 500 ms.
     pub settle: Duration,
-    /// So long must use be low before the service loses a core. Of our own choice: two ticks, so that a single
-    /// quiet one costs nothing.
+    /// Over so long must use have been low before the service loses a core. Of our own choice: more than one tick of
+    /// 50 ms, so that a single quiet one costs nothing, and no more than two; a tick that is longer is enough alone.
     pub calm: Duration,
     /// The use foreseen is that of now and so many times what it grew in the last tick. More of it acts on a step
     /// that has only begun; too much takes cores for steps that are small.
@@ -61,7 +61,7 @@ impl Default for Params {
             tight: 0.05,
             loose: 0.2,
             settle: Duration::from_millis(500),
-            calm: Duration::from_millis(50),
+            calm: Duration::from_millis(75),
             trend: 0.3,
             frequency_steps: 0,
             patience: Duration::from_secs(2),
@@ -72,8 +72,8 @@ impl Default for Params {
 impl Params {
     /// # Errors
     /// A set of cores is empty and not `batch`, has cores that the machine does not have or that another set has,
-    /// the target is nothing, or the shares of slack are not above 0, at most 1 and in this order; or a job is there twice or
-    /// has no threads.
+    /// the target is nothing, or the shares of slack are not above 0, at most 1 and in this order; or a job is there
+    /// twice or has no threads.
     pub fn check(&self, machine: &Cores, jobs: &[Job]) -> Result<(), Refused> {
         check_jobs(jobs)?;
         let sets = [
@@ -106,6 +106,10 @@ impl Params {
 
 /// Use is about the same within this share of it.
 const STEADY: f64 = 0.2;
+
+/// Of `tight`, what is left of it while use is steady. PARTIES sees load grow only by the latency, and its margin has
+/// to last until more helps; here use tells of that, and the margin is for the latency's own noise. Of our own choice.
+const STEADY_TIGHT: f64 = 0.4;
 
 /// What was changed last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,6 +153,8 @@ pub struct LatencySlack {
     steady_since: Nanos,
     /// Ticks since the last change.
     ticks: u32,
+    /// When it was looked at last.
+    looked: Nanos,
     /// Since when use has been low.
     low_since: Option<Nanos>,
 }
@@ -176,6 +182,7 @@ impl LatencySlack {
             smooth: 0.0,
             steady_since: Nanos::default(),
             ticks: 0,
+            looked: Nanos::default(),
             low_since: None,
         })
     }
@@ -233,6 +240,7 @@ impl LatencySlack {
         }
         self.ticks = self.ticks.saturating_add(1);
         let foreseen = self.foresee(now, cpu);
+        self.watch_low(now, foreseen);
         if seen.pressed {
             return self.give_all(now, Reason::Refused);
         }
@@ -248,8 +256,8 @@ impl LatencySlack {
             return self.grow(now, Reason::Busy, seen.p95);
         }
         match slack.filter(|_| settled) {
-            Some(slack) => self.by_latency(seen, slack, foreseen),
-            None if seen.p95.is_none() => self.by_use(seen, foreseen),
+            Some(slack) => self.by_latency(seen, slack),
+            None if seen.p95.is_none() => self.by_use(seen),
             None => Reason::Same,
         }
     }
@@ -278,17 +286,17 @@ impl LatencySlack {
         now.since(self.steady_since) >= self.params.settle
     }
 
-    fn by_latency(&mut self, seen: &Seen, slack: f64, foreseen: Option<f64>) -> Reason {
+    fn by_latency(&mut self, seen: &Seen, slack: f64) -> Reason {
         let now = seen.now;
         let steady = self.is_steady(now);
-        let helped = self.judge(seen.p95, slack, steady);
+        let tight = slack < self.params.tight * if steady { STEADY_TIGHT } else { 1.0 };
+        let helped = self.judge(seen.p95, tight, steady);
         if !helped {
             self.helpless_until = Nanos(now.0 + 20 * nanos(self.params.settle));
             self.shrink(now, None);
             return Reason::Reverted;
         }
-        if slack < self.params.tight {
-            self.low_since = None;
+        if tight {
             if now < self.helpless_until {
                 return Reason::Same;
             }
@@ -302,24 +310,22 @@ impl LatencySlack {
             self.learned.was_enough(self.given, self.smooth, slack);
         }
         if slack <= self.params.loose {
-            self.low_since = None;
             return Reason::Same;
         }
-        self.calm_down(seen, foreseen, Reason::Loose)
+        self.calm_down(seen, Reason::Loose)
     }
 
     /// Without latency there is only use.
-    fn by_use(&mut self, seen: &Seen, foreseen: Option<f64>) -> Reason {
+    fn by_use(&mut self, seen: &Seen) -> Reason {
         self.trial = None;
-        self.calm_down(seen, foreseen, Reason::Calm)
+        self.calm_down(seen, Reason::Calm)
     }
 
     /// Whether the last change may stay as it is.
-    fn judge(&mut self, p95: Option<Duration>, slack: f64, steady: bool) -> bool {
+    fn judge(&mut self, p95: Option<Duration>, tight: bool, steady: bool) -> bool {
         let Some(trial) = self.trial.take() else {
             return true;
         };
-        let tight = slack < self.params.tight;
         match trial.what {
             Move::Less => {
                 // What is tight now goes back in the next lines of `by_latency`.
@@ -339,17 +345,21 @@ impl LatencySlack {
         }
     }
 
-    fn calm_down(&mut self, seen: &Seen, foreseen: Option<f64>, reason: Reason) -> Reason {
-        let now = seen.now;
+    /// A tick in which use was low was so from its beginning.
+    fn watch_low(&mut self, now: Nanos, foreseen: Option<f64>) {
+        let began = std::mem::replace(&mut self.looked, now).max(self.changed);
         let highest = self.learned.down(self.given);
-        let low = foreseen.is_some_and(|use_| use_.max(self.smooth) < highest);
-        let can_slow = self.frequency > 0;
-        if !(low && (self.given > 0 || can_slow)) {
-            self.low_since = None;
-            return Reason::Same;
-        }
-        let since = *self.low_since.get_or_insert(now);
-        if now.since(since) < self.params.calm {
+        self.low_since = if foreseen.is_some_and(|use_| use_.max(self.smooth) < highest) {
+            self.low_since.or(Some(began))
+        } else {
+            None
+        };
+    }
+
+    fn calm_down(&mut self, seen: &Seen, reason: Reason) -> Reason {
+        let now = seen.now;
+        let calm = |since: Nanos| now.since(since) >= self.params.calm;
+        if !self.low_since.is_some_and(calm) || (self.given == 0 && self.frequency == 0) {
             return Reason::Same;
         }
         self.shrink(now, seen.p95.or(Some(Duration::ZERO)));

@@ -13,7 +13,7 @@ struct Job {
     scaling: Scaling,
     /// Core seconds of one thread that are left.
     left: f64,
-    /// Seconds of starting that are left.
+    /// Seconds of starting or going on that are left.
     starting: f64,
     state: State,
     began: f64,
@@ -27,6 +27,7 @@ pub(super) struct Batch {
     jobs: Vec<Job>,
     antagonism: f64,
     antagonism_shared: f64,
+    resume_s: f64,
 }
 
 impl Batch {
@@ -45,6 +46,7 @@ impl Batch {
             jobs: scaling.iter().zip(work).map(of).collect(),
             antagonism: params.antagonism,
             antagonism_shared: params.antagonism_shared,
+            resume_s: params.resume_s,
         }
     }
 
@@ -66,9 +68,13 @@ impl Batch {
         for (job, planned) in self.jobs.iter_mut().zip(&plan.jobs) {
             match planned.act {
                 Act::Run => {
-                    if job.state == State::Waiting {
-                        job.began = now;
-                        job.threads = f64::from(planned.threads);
+                    match job.state {
+                        State::Waiting => {
+                            job.began = now;
+                            job.threads = f64::from(planned.threads);
+                        }
+                        State::Paused => job.starting += self.resume_s,
+                        _ => {}
                     }
                     job.state = State::Running;
                 }

@@ -50,6 +50,15 @@ impl Way {
         }
     }
 
+    /// `blocks` at the same pace.
+    pub(super) fn beside(self) -> Option<Self> {
+        match self {
+            Self::Document | Self::Blocks => None,
+            Self::SlowSlack => Some(Self::Document),
+            Self::Slack => Some(Self::Blocks),
+        }
+    }
+
     fn policy(self) -> Policy {
         let machine: Cores = (0..4).collect();
         let jobs = jobs();

@@ -10,6 +10,7 @@ use weir_settings::{Error, Scope, Value};
 use super::{ms, written};
 use crate::config::Mesh;
 use crate::pressure;
+use crate::sense::mesh::endpoint;
 
 pub(super) fn mesh(
     written: &Option<Spanned<written::Mesh>>,
@@ -45,14 +46,26 @@ pub(super) fn mesh(
             return Err(scope.refuse(&None, "certificate", reason));
         }
     };
-    Ok(Some(Mesh {
+    let mesh = Mesh {
         control,
         authority,
         identity,
         cluster: cluster(&written.cluster, &scope)?,
         host: scope.host_address(&written.host, "host")?,
         pressure: pressure(written, &scope)?,
-    }))
+    };
+    if is_https && mesh.authority.is_none() {
+        let reason = "required with https://; the name of a PEM file";
+        return Err(scope.refuse(&None, "authority", reason));
+    }
+    // What the library says of the files.
+    let anonymous = Mesh {
+        identity: None,
+        ..mesh.clone()
+    };
+    endpoint(&anonymous).map_err(|why| scope.refuse(&written.authority, "authority", why))?;
+    endpoint(&mesh).map_err(|why| scope.refuse(&written.certificate, "certificate", why))?;
+    Ok(Some(mesh))
 }
 
 /// `scheme://host:port`, and whether that is https.

@@ -2,15 +2,19 @@
 use super::*;
 use crate::pressure;
 
-const GOOD: &str =
+const UNTRUSTING: &str =
     "control: 'https://control.example:18000', cluster: search, host: '10.0.0.7:8080'";
+const GOOD: &str = "control: 'https://control.example:18000', cluster: search, host: '10.0.0.7:8080', authority: ca.pem";
 
-/// With files beside it: a certificate, a key and something else.
+/// With files beside it: a certificate, its key, another's key, and some that are neither.
 fn mesh(fields: &str) -> Result<Mesh, String> {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
-    write("ca.pem", "-----BEGIN CERTIFICATE-----\n");
-    write("key.pem", "-----BEGIN EC PRIVATE KEY-----\n");
+    let (certificate, key) = pair();
+    write("ca.pem", &certificate);
+    write("key.pem", &key);
+    write("another.pem", &pair().1);
+    write("empty.pem", "-----BEGIN CERTIFICATE-----\n");
     write("other.pem", "nothing\n");
     let text = format!("policy: {{ powersave: {{}} }}\nmesh: {{ {fields} }}\n");
     write("g.yaml", &text);
@@ -22,7 +26,8 @@ fn mesh(fields: &str) -> Result<Mesh, String> {
 
 #[test]
 fn weir_control_is_one_address_and_in_plain_text_on_loopback_alone() {
-    let found = mesh(GOOD).unwrap();
+    let mut found = mesh(GOOD).unwrap();
+    assert!(found.authority.take().is_some());
     let wanted = Mesh {
         control: "https://control.example:18000".into(),
         authority: None,
@@ -34,7 +39,12 @@ fn weir_control_is_one_address_and_in_plain_text_on_loopback_alone() {
     assert_eq!(found, wanted);
     let with = |control: &str| {
         mesh(&format!(
-            "control: {control:?}, cluster: a, host: '1.1.1.1:1'"
+            "control: {control:?}, cluster: a, host: '1.1.1.1:1'{}",
+            if control.starts_with("https") {
+                ", authority: ca.pem"
+            } else {
+                ""
+            }
         ))
     };
     for good in [
@@ -76,18 +86,16 @@ fn weir_control_is_one_address_and_in_plain_text_on_loopback_alone() {
 
 #[test]
 fn files_of_the_mesh_are_read_beside_the_configuration_file() {
-    let fields = format!("{GOOD}, authority: ca.pem, certificate: ca.pem, key: key.pem");
-    let found = mesh(&fields).unwrap();
-    assert_eq!(found.authority.unwrap(), b"-----BEGIN CERTIFICATE-----\n");
-    assert_eq!(
-        found.identity.unwrap().1,
-        b"-----BEGIN EC PRIVATE KEY-----\n"
-    );
+    let found = mesh(&format!("{GOOD}, certificate: ca.pem, key: key.pem")).unwrap();
+    let (certificate, key) = found.identity.unwrap();
+    assert_eq!(found.authority.unwrap(), certificate);
+    assert!(key.starts_with(b"-----BEGIN PRIVATE KEY-----"));
 }
 
 #[test]
 fn what_is_wrong_with_the_mesh_is_told() {
     let good = |more: &str| format!("{GOOD}, {more}");
+    let trusting = |authority: &str| format!("{UNTRUSTING}, authority: {authority}");
     let cases = [
         (
             "cluster: a".to_owned(),
@@ -110,11 +118,11 @@ fn what_is_wrong_with_the_mesh_is_told() {
             "host: \"b:1\" is not ip:port",
         ),
         (
-            good("authority: no.pem"),
+            trusting("no.pem"),
             "authority: cannot read no.pem: No such file",
         ),
         (
-            good("authority: other.pem"),
+            trusting("other.pem"),
             "authority: other.pem has no CERTIFICATE in PEM",
         ),
         (
@@ -126,6 +134,16 @@ fn what_is_wrong_with_the_mesh_is_told() {
             "key: required with certificate",
         ),
         (good("key: key.pem"), "certificate: required with key"),
+        (UNTRUSTING.into(), "authority: required with https://"),
+        (trusting("empty.pem"), "authority: "),
+        (
+            good("certificate: empty.pem, key: key.pem"),
+            "certificate: ",
+        ),
+        (
+            good("certificate: ca.pem, key: another.pem"),
+            "certificate: ",
+        ),
         (good("delay: 2m"), "delay: 2m is not in 0s to 60s"),
         (good("hold: x"), "hold: \"x\" is not a duration"),
         (good("stale: 1ms"), "stale: 1ms is not in 100ms to 600s"),

@@ -105,6 +105,37 @@ fn a_core_that_was_spared_in_error_comes_back_and_the_same_load_does_not_cost_it
 }
 
 #[test]
+fn a_tick_longer_than_the_calm_is_enough_alone_and_a_shorter_one_is_not() {
+    let looks = |tick_ms: u64| {
+        let mut play = Play::new(Params::default());
+        play.play(30, |_| (1.5, 400));
+        assert_eq!(play.cores, 2);
+        let since = play.ms;
+        (1..9).find(|look| {
+            play.ms = since + look * tick_ms - TICK_MS;
+            play.tick(Some(0.3), Some(400)).service.len() == 1
+        })
+    };
+    assert_eq!(looks(400), Some(1));
+    assert_eq!(looks(50), Some(2));
+}
+
+#[test]
+fn the_margin_is_smaller_while_use_is_steady() {
+    let near = |other: f64| {
+        let mut play = Play::new(Params::default());
+        play.play(30, |_| (0.3, 400));
+        assert_eq!(play.cores, 1);
+        play.play(40, |play| {
+            let odd = play.ms / TICK_MS % 2 == 1;
+            (if odd { other } else { 0.3 }, 1450)
+        })
+    };
+    assert_eq!(near(0.3), []);
+    assert_eq!(near(0.4).first(), Some(&Reason::Tight));
+}
+
+#[test]
 fn frequency_rises_when_there_are_no_more_cores_and_goes_first() {
     let mut play = Play::new(Params {
         frequency_steps: 2,
