@@ -7,6 +7,8 @@
 
 #[path = "cores/blocks.rs"]
 mod blocks;
+#[path = "inside/dice.rs"]
+mod dice;
 #[path = "cores/ends.rs"]
 mod ends;
 #[path = "cores/foreign.rs"]

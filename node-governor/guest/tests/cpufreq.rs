@@ -5,6 +5,8 @@
 
 #[path = "cpufreq/check.rs"]
 mod check;
+#[path = "inside/dice.rs"]
+mod dice;
 #[path = "cpufreq/events.rs"]
 mod events;
 #[path = "inside/governor.rs"]
