@@ -71,9 +71,8 @@ fn ends(guest: &mut Guest, end: fn(&mut Guest) -> Result<()>) -> Result<()> {
     let governors = guest.cores()?.into_values().map(|core| core.governor);
     assert_eq!(governors.collect::<Vec<_>>(), ["schedutil"; 4]);
 
-    layout::govern(guest)?;
-    layout::wait_for_large(guest, "dedup", "freqmine")?;
     layout::load(guest, CALM)?;
+    layout::govern(guest)?;
     layout::wait_for_small(guest, "dedup", "freqmine")?;
     layout::finish(guest)
 }
