@@ -3,6 +3,7 @@
 //! sched_setaffinity`), SIGSTOP and SIGCONT. New ones come while the old are gone through, so that this is done
 //! until there is none that it has not been done to.
 
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -179,16 +180,29 @@ impl Processes {
         })
     }
 
-    /// Does not wait until the signal has its effect.
+    /// Does not wait until the signal has its effect. Where not all could be stopped, those that were go on: nobody
+    /// would know of them.
     pub(super) fn signal(
         &self,
         list: impl Fn() -> io::Result<Vec<Pid>>,
         signal: Signal,
     ) -> io::Result<()> {
-        self.each(list, |pid| match kill_process(pid, signal) {
-            Ok(()) | Err(Errno::SRCH) => Ok(()),
+        let told = RefCell::new(Vec::new());
+        let sent = self.each(list, |pid| match kill_process(pid, signal) {
+            Ok(()) => {
+                told.borrow_mut().push(pid);
+                Ok(())
+            }
+            Err(Errno::SRCH) => Ok(()),
             Err(error) => Err(named(&self.path(pid), error)),
-        })
+        });
+        if sent.is_err() && signal == Signal::STOP {
+            for pid in told.into_inner() {
+                // It may be gone.
+                let _ = kill_process(pid, Signal::CONT);
+            }
+        }
+        sent
     }
 
     /// Until a pass finds no other; what fails for one is done to the others all the same.
@@ -332,6 +346,38 @@ mod tests {
             |threads| format!("12 (x) Z 7 1 1 0 -1 4 1 2 3 4 5 6 7 8 20 0 {threads} 0 777 9");
         let ended = |threads| Stat::parse(text(threads).as_bytes()).unwrap().has_ended();
         assert!(ended(0) && ended(1) && !ended(2));
+    }
+
+    #[test]
+    fn where_not_all_can_be_stopped_none_stays_so() {
+        let processes = Processes::new(&Root::new("/"));
+        let mut child = std::process::Command::new("/bin/sleep")
+            .arg("1000")
+            .spawn()
+            .unwrap();
+        let pid = Pid::from_child(&child);
+        let round = std::cell::Cell::new(0);
+        let list = || {
+            round.set(round.get() + 1);
+            match round.get() {
+                1 => Ok(vec![pid]),
+                _ => Err(io::Error::other("cannot be read")),
+            }
+        };
+        let stopped = processes.signal(list, Signal::STOP);
+        // Signals are taken when the process runs next; one that was continued is not stopped when waited for.
+        let mut goes_on = false;
+        for _ in 0..3000 {
+            goes_on = !processes.are_stopped(&[pid]).unwrap();
+            if goes_on {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(stopped.unwrap_err().to_string(), "cannot be read");
+        assert!(goes_on);
     }
 
     #[test]
