@@ -323,8 +323,14 @@ fn runs(path: &Path, shared: &Shared) -> io::Result<Option<Started>> {
     // A keeper may have left it, or a keeper may be on its way, which shall not come.
     let cgroup = started.as_ref().and_then(|started| started.cgroup.clone());
     let there = cgroup.map(|path| shared.groups.existing(&Members::Cgroup(path)));
-    match there.and_then(Result::ok) {
-        Some(group) if !group.processes()?.is_empty() => Ok(started),
-        _ => held.unask().map(|()| None),
+    let is_gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+    let processes = match there {
+        None => Vec::new(),
+        Some(Err(error)) if is_gone(&error) => Vec::new(),
+        Some(group) => group?.processes()?,
+    };
+    match processes.is_empty() {
+        true => held.unask().map(|()| None),
+        false => Ok(started),
     }
 }

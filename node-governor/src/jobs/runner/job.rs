@@ -20,10 +20,14 @@ use crate::cores::Cores;
 use crate::jobs::State;
 use crate::jobs::record::{Folder, Process, Started};
 use crate::jobs::spec::{Source, Spec};
+use crate::jobs::stat::Stat;
 use crate::sensed::Nanos;
 
 /// Before something is tried again that the machine refused.
 const REST: Duration = Duration::from_secs(1);
+/// How often a job is started that does not begin, before it has failed: of our own choice, as long as a full disk or
+/// a full table of processes may pass by itself.
+const STARTS: u32 = 10;
 
 /// How a job lives.
 #[derive(Debug)]
@@ -59,8 +63,10 @@ pub(super) struct Job {
     frozen: bool,
     /// Nothing that failed is tried before.
     rest: Nanos,
-    /// Its processes when it was last looked at, but for its keeper.
-    processes: Vec<Pid>,
+    /// Starts after which it had not begun.
+    starts: u32,
+    /// Its processes when it was last looked at or frozen, but for its keeper.
+    processes: Vec<Process>,
     keeper: Option<Process>,
     /// Its own cgroup, which may be there still when it has ended.
     left: Option<String>,
@@ -81,6 +87,7 @@ impl Job {
             found: None,
             frozen: false,
             rest: Nanos::default(),
+            starts: 0,
             processes: Vec::new(),
             keeper: None,
             left: None,
@@ -157,9 +164,24 @@ impl Job {
         all
     }
 
-    fn is_populated(&self) -> bool {
-        let processes = self.group.as_ref().map(Group::processes);
-        processes.is_some_and(|processes| processes.is_ok_and(|all| !all.is_empty()))
+    /// The same, so that none is taken for another later.
+    fn known(&self) -> Vec<Process> {
+        let known = self.others().into_iter().filter_map(|pid| {
+            let pid = pid.as_raw_nonzero().get();
+            let started = Stat::read(&pid.to_string())?.started;
+            Some(Process { pid, started })
+        });
+        known.collect()
+    }
+
+    /// A group that has gone has nobody; one that cannot be read may have somebody.
+    fn is_populated(&self) -> io::Result<bool> {
+        match self.group.as_ref().map(Group::processes) {
+            None => Ok(false),
+            Some(Ok(all)) => Ok(!all.is_empty()),
+            Some(Err(error)) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Some(Err(error)) => Err(error),
+        }
     }
 
     /// See [`super::Runner::found`].
@@ -204,7 +226,9 @@ impl Job {
             match shared.groups.existing(&members) {
                 Ok(group) => return self.attached(group, shared),
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
-                Err(error) => self.trouble(error.to_string()),
+                // One whose keeper lives may be reached by that.
+                Err(error) if is_kept => self.trouble(error.to_string()),
+                Err(error) => return Err(error),
             }
         }
         Ok(())

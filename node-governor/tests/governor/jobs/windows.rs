@@ -9,6 +9,7 @@ use weir_governor::cores::{Act, JobPlan};
 use weir_governor::jobs::State;
 use weir_governor::jobs::runner::Runner;
 use weir_governor::sense::now;
+use weir_governor::sensed::Nanos;
 
 use super::place::{By, Place, is, pause, round, run, until, until_ended};
 
@@ -138,13 +139,101 @@ fn a_keeper_that_was_killed_before_it_started_the_job_is_the_end_of_it() {
 }
 
 #[test]
-fn a_keeper_that_does_not_come_fails_the_job() {
+fn a_keeper_that_never_comes_fails_the_job() {
     let place = Place::new(By::Nothing).unwrap();
-    let mut runner = place.open_kept_by(&[place.shell("a", ONCE)], "exit 1");
-    until_ended(&mut runner);
+    let come = format!("echo came >> {}; exit 1", place.path("came").display());
+    let mut runner = place.open_kept_by(&[place.shell("a", ONCE)], &come);
+    seconds(&mut runner);
+    assert_eq!(runner.states(), [State::Failed]);
+    assert_eq!(place.lines("came"), 10);
     let trouble = runner.facts(0).trouble.clone().unwrap();
     assert!(trouble.contains("ended before it began"), "{trouble}");
     assert_eq!(place.lines("out"), 0);
+}
+
+/// Rounds a second apart, as the runner is told, until its job has ended.
+fn seconds(runner: &mut Runner) {
+    for second in 1..6000 {
+        let now = Nanos(second * 1_000_000_000);
+        runner.tick(now);
+        runner.look(now);
+        runner.take(&[run([0])], now);
+        if runner.states()[0].has_ended() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    panic!("{:?} {:?}", runner.states(), runner.facts(0));
+}
+
+#[test]
+fn a_keeper_that_ended_before_the_job_began_is_followed_by_another() {
+    let place = Place::new(By::Nothing).unwrap();
+    let came = place.path("came");
+    let came = came.display();
+    let second = format!("echo >> {came}; [ -s {came}.2 ] && exec $KEEPER \"$@\"; echo > {came}.2");
+    let mut runner = place.open_kept_by(&[place.shell("a", "echo ran >> out")], &second);
+    seconds(&mut runner);
+    assert_eq!(runner.states(), [State::Finished]);
+    assert_eq!((place.lines("came"), place.lines("out")), (2, 1));
+}
+
+#[test]
+fn a_job_that_cannot_be_started_has_failed_in_the_end() {
+    let place = Place::new(By::Nothing).unwrap();
+    let runner = place.open(&[place.shell("a", ONCE)]).unwrap();
+    let mut runner = runner.with_keeper("/nowhere/weir-governor");
+    seconds(&mut runner);
+    assert_eq!(runner.states(), [State::Failed]);
+    assert_eq!(runner.write_errors(), 10);
+    let trouble = runner.facts(0).trouble.clone().unwrap();
+    assert!(trouble.contains("cannot be started"), "{trouble}");
+}
+
+#[test]
+fn a_job_whose_group_cannot_be_looked_at_is_not_forgotten() {
+    let place = Place::new(By::Nothing).unwrap();
+    let job = place.shell("a", ONCE);
+    let mut runner = place.open(std::slice::from_ref(&job)).unwrap();
+    until(&mut runner, &[run([0])], |_| place.lines("out") == 1);
+    drop(runner);
+    change(&place, "started", |started| {
+        started["cgroup"] = json!("../a")
+    });
+    place.kill_keeper("a");
+    for jobs in [vec![job], vec![]] {
+        crate::kernel::wait_for("the keeper's end", || {
+            let error = place.open(&jobs).err().map(|error| error.to_string());
+            error.is_some_and(|error| error.contains("no path of a cgroup"))
+        });
+        assert!(place.record("a", "started").exists());
+        assert!(!place.record("a", "ended").exists());
+    }
+}
+
+#[test]
+fn a_job_that_cannot_be_shrunk_is_frozen() {
+    // Goes last: what is in its cgroup is the other's.
+    let Some(cgroups) = Place::new(By::Cgroups) else {
+        return;
+    };
+    if std::thread::available_parallelism().unwrap().get() < 2 {
+        eprintln!("SKIPPED: this machine has one core");
+        return;
+    }
+    let place = Place::new(By::Nothing).unwrap();
+    let mut runner = place.open(&[place.shell("a", ONCE)]).unwrap();
+    until(&mut runner, &[run([0, 1])], |_| place.lines("out") == 1);
+    // Where it may not have core 0.
+    let path = format!("{}/a", cgroups.batch.cgroup);
+    let mut group = cgroups.groups.make(&path).unwrap().unwrap();
+    group.set_cores(&[1].into()).unwrap();
+    for door in group.doors() {
+        std::fs::write(door, place.read("out").trim()).unwrap();
+    }
+    until(&mut runner, &[run([0])], is(0, State::Paused));
+    let trouble = runner.facts(0).trouble.clone().unwrap();
+    assert!(trouble.contains("cannot be moved"), "{trouble}");
 }
 
 #[test]
@@ -200,6 +289,21 @@ fn without_cgroups_a_job_whose_keeper_was_killed_has_failed() {
     let pid = place.read("out").trim().parse().unwrap();
     let pid = rustix::process::Pid::from_raw(pid).unwrap();
     kill_process(pid, Signal::KILL).unwrap();
+}
+
+#[test]
+fn without_cgroups_a_job_that_was_paused_when_its_keeper_was_killed_goes_on() {
+    let place = Place::new(By::Nothing).unwrap();
+    // The kernel ends a stopped process group by SIGHUP when nobody of its session is left above it (`man 2 exit`);
+    // one in a session of its own it leaves stopped.
+    let own = format!("setsid sh -c '{ONCE}' & wait");
+    let mut runner = place.open(&[place.shell("a", &own)]).unwrap();
+    until(&mut runner, &[run([0])], |_| place.lines("out") == 1);
+    until(&mut runner, &[pause()], is(0, State::Paused));
+    place.kill_keeper("a");
+    until(&mut runner, &[pause()], is(0, State::Failed));
+    std::fs::write(place.path("go"), "").unwrap();
+    crate::kernel::wait_for("its end", || place.lines("out") == 2);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use tracing::debug;
 
 use super::super::Shared;
 use super::{Job, Life};
-use crate::apply::groups::Group;
+use crate::apply::groups::{Group, Members};
 use crate::cores::{Act, Cores, JobPlan};
 
 impl Job {
@@ -24,8 +24,9 @@ impl Job {
                 let kept = has.map(|has| has.shared(&plan.cores)).unwrap_or_default();
                 if kept.is_empty() {
                     self.freeze(shared);
-                } else if has != Some(&kept) {
-                    self.set_cores(kept, shared);
+                } else if has != Some(&kept) && !self.set_cores(kept, shared) {
+                    // What it does not leave is somebody else's from here on.
+                    self.freeze(shared);
                 }
             }
             _ => {}
@@ -73,6 +74,10 @@ impl Job {
 
     fn freeze(&mut self, shared: &mut Shared) {
         self.frozen |= self.write(shared, "cannot be frozen", Group::freeze);
+        // Those that a signal has stopped are to be found without their keeper.
+        if let Some(Members::Process { .. }) = self.group.as_ref().map(Group::members) {
+            self.processes = self.known();
+        }
     }
 
     fn thaw(&mut self, shared: &mut Shared) -> bool {

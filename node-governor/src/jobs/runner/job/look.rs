@@ -108,7 +108,10 @@ impl Job {
         // What another has written is written over by the next plan.
         self.cores = Some(group.cores()?);
         self.frozen = group.is_frozen()?;
-        self.processes = self.others();
+        // None comes while it stands still; and they leave its keeper while that is killed.
+        if !self.frozen || self.processes.is_empty() {
+            self.processes = self.known();
+        }
         Ok(())
     }
 
@@ -129,8 +132,10 @@ impl Job {
             _ => return,
         };
         let there = self.group.as_ref().is_some_and(Group::is_there);
-        if there && self.is_populated() {
-            return;
+        match self.is_populated() {
+            Ok(true) if there => return,
+            Err(error) if there => return self.trouble(error.to_string()),
+            _ => {}
         }
         self.put_back();
         if let Err(error) = self.end(trouble, shared) {

@@ -3,14 +3,16 @@
 
 use std::io;
 
+use rustix::process::{Pid, Signal, kill_process};
 use tracing::warn;
 
 use super::super::{Facts, Shared};
 use super::{Job, Life};
 use crate::apply::groups::Members;
 use crate::jobs::State;
-use crate::jobs::record::{Ended, Started};
+use crate::jobs::record::{Ended, Process, Started};
 use crate::jobs::spec::Source;
+use crate::jobs::stat::Stat;
 
 pub(super) const KILLED: &str = "its keeper was killed, so how it ended is not known";
 const NEVER: &str = "its keeper ended before it began";
@@ -57,13 +59,15 @@ impl Job {
         if started.boot != shared.boot || never && !began {
             return held.unask().map(|()| true);
         }
-        drop(held);
         if never {
+            // No keeper comes any more, so that it may be started again.
+            held.unask()?;
+            drop(held);
             self.know(&started);
-            self.end(Some(NEVER), shared)?;
-        } else {
-            self.settle_without_keeper(&started, foreign, shared)?;
+            return self.has_not_begun(NEVER.to_owned(), shared).map(|()| true);
         }
+        drop(held);
+        self.settle_without_keeper(&started, foreign, shared)?;
         Ok(true)
     }
 
@@ -75,7 +79,7 @@ impl Job {
     ) -> io::Result<()> {
         self.attach(shared)?;
         let name = &self.spec.job.name;
-        if self.is_populated() {
+        if self.is_populated()? {
             self.life = if foreign { Life::Foreign } else { Life::Unkept };
             if !foreign {
                 warn!(job = name, "its keeper was killed; it goes on");
@@ -90,11 +94,11 @@ impl Job {
             return self.end(None, shared);
         }
         if started.cgroup.is_none() {
-            let processes = &self.processes;
+            let processes = go_on(&self.processes);
             warn!(
                 job = name,
                 ?processes,
-                "its keeper was killed; these may go on"
+                "its keeper was killed; these were told to go on, and nobody moves or stops them any more"
             );
         }
         self.end(Some(KILLED), shared)
@@ -149,4 +153,16 @@ impl Job {
             self.left = Some(path);
         }
     }
+}
+
+/// Those that are there still; what has stopped them does so no longer.
+fn go_on(processes: &[Process]) -> Vec<i32> {
+    let goes_on = |process: &&Process| {
+        let stat = Stat::read(&process.pid.to_string());
+        let is_it = stat.is_some_and(|stat| stat.started == process.started);
+        let pid = Pid::from_raw(process.pid).filter(|_| is_it);
+        pid.is_some_and(|pid| kill_process(pid, Signal::CONT).is_ok())
+    };
+    let left = processes.iter().filter(goes_on);
+    left.map(|process| process.pid).collect()
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use super::super::{Facts, Shared};
-use super::{Job, Life, REST};
+use super::{Job, Life, REST, STARTS};
 use crate::cores::{Cores, JobPlan};
 use crate::jobs::record::Started;
 use crate::jobs::spec::Source;
@@ -17,7 +17,7 @@ use crate::sensed::Nanos;
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 impl Job {
-    /// What the machine refuses is tried again after a while.
+    /// What the machine refuses is tried again after a while, and not for ever.
     pub(super) fn start_or_rest(&mut self, plan: &JobPlan, shared: &mut Shared) {
         let own = matches!(self.spec.source, Source::Command(_));
         if !own || shared.now < self.rest {
@@ -25,9 +25,22 @@ impl Job {
         }
         if let Err(error) = self.start(plan, shared) {
             shared.write_errors += 1;
-            self.rest = Nanos(shared.now.0 + REST.as_nanos() as u64);
-            self.trouble(format!("cannot be started: {error}"));
+            let reason = format!("cannot be started: {error}");
+            if let Err(error) = self.has_not_begun(reason, shared) {
+                self.trouble(error.to_string());
+            }
         }
+    }
+
+    /// It was started, and nothing of it has run.
+    pub(super) fn has_not_begun(&mut self, reason: String, shared: &mut Shared) -> io::Result<()> {
+        self.starts += 1;
+        self.rest = Nanos(shared.now.0 + REST.as_nanos() as u64);
+        if self.starts >= STARTS {
+            return self.end(Some(&reason), shared);
+        }
+        self.trouble(reason);
+        Ok(())
     }
 
     fn start(&mut self, plan: &JobPlan, shared: &mut Shared) -> io::Result<()> {
