@@ -11,6 +11,7 @@ use std::sync::mpsc::Receiver;
 use tracing::warn;
 
 use super::{FILE, OLD_FILE};
+use crate::regular;
 
 /// For the thread. With its line feed.
 #[derive(Debug)]
@@ -126,7 +127,7 @@ impl Writer {
     fn file(&mut self) -> io::Result<File> {
         let mut options = File::options();
         options.read(true).append(true).create(true);
-        let file = options.open(self.folder.join(FILE))?;
+        let file = regular::open(&mut options, &self.folder.join(FILE))?;
         self.bytes = file.metadata()?.len();
         let mut last = [b'\n'];
         if self.bytes > 0 {

@@ -231,3 +231,21 @@ fn a_file_that_cannot_be_turned_over_grows_no_further() {
     assert!(folder.path().join(OLD_FILE).is_file(), "it is tried again");
     assert!(lines(folder.path(), FILE)[0].start.is_some());
 }
+
+#[test]
+fn what_is_no_file_is_neither_written_nor_read() {
+    let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (path, secret) = (folder.path().join(FILE), other.path().join("secret"));
+    fs::write(&secret, "").unwrap();
+    std::os::unix::fs::symlink(&secret, &path).unwrap();
+    let refused = || {
+        Recorder::open(folder.path()).unwrap_err();
+        super::super::page::html(folder.path()).unwrap_err();
+    };
+    refused();
+    fs::remove_file(&path).unwrap();
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    refused();
+    assert_eq!(fs::read(&secret).unwrap(), b"");
+}
