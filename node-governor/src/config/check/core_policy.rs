@@ -117,6 +117,7 @@ impl Reading<'_> {
             calm: self.duration(&written.calm, "calm", default.calm)?,
             trend: self.number(&written.trend, "trend", default.trend)?,
             frequency_steps: self.steps_between(written, default.frequency_steps)?,
+            measured: default.measured,
             patience: self.duration(&written.patience, "patience", default.patience)?,
         })
     }
