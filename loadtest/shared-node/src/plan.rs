@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How much of everything.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+/// What the service can do on one core, times this.
+pub const OVER: f64 = 1.3;
+/// And while the batch job is to have its core.
+pub const CALM: f64 = 0.5;
+
+/// The same for every way.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Plan {
+    /// How long the load is [`OVER`], before the calm and after it.
+    pub over: Duration,
+    /// How long it is [`CALM`].
+    pub calm: Duration,
+    /// How often each way is run.
+    pub rounds: u32,
+}
+
+impl Plan {
+    /// Within ten minutes.
+    pub const FULL: Self = Self {
+        over: Duration::from_secs(18),
+        calm: Duration::from_secs(14),
+        rounds: 2,
+    };
+    /// Within two minutes.
+    pub const QUICK: Self = Self {
+        over: Duration::from_secs(6),
+        calm: Duration::from_secs(5),
+        rounds: 1,
+    };
+
+    /// Of the three parts together.
+    #[must_use]
+    pub fn length(&self) -> Duration {
+        2 * self.over + self.calm
+    }
+
+    /// How many times one core's work comes at this moment.
+    #[must_use]
+    pub fn load(&self, at: Duration) -> f64 {
+        match at >= self.over && at < self.over + self.calm {
+            true => CALM,
+            false => OVER,
+        }
+    }
+}
