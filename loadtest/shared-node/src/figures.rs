@@ -52,7 +52,7 @@ impl Figures {
                 Outcome::Shed => {
                     count.shed += 1;
                     let at = std::time::Duration::from_micros(record.t_us);
-                    count.shed_over += u64::from(plan.load(at) > 1.0);
+                    count.shed_over += u64::from(plan.load_at(at) > 1.0);
                 }
                 Outcome::Failed | Outcome::Timeout => count.failed += 1,
             }

@@ -130,8 +130,10 @@ fn configuration(programs: &Programs, place: &Place, row: Option<Row>, folder: &
             "control": format!("http://{control}"),
             "cluster": CLUSTER,
             "host": host,
-            // A tenth of the threshold of the levels, as the default is of that of weir-control.
-            "delay": "50ms",
+            // Five jobs' time, and a fifth of the threshold of the levels: the default of 20 ms is one job's.
+            "delay": "100ms",
+            // Of a calm of seconds the job is to have most.
+            "hold": "2s",
         });
     }
     written

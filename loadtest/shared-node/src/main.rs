@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Parser, Subcommand};
 use weir_replay::rng::SplitMix64;
 use weir_shared_node::calibration::Calibration;
-use weir_shared_node::plan::{CALM, OVER, Plan};
+use weir_shared_node::plan::{CALM, Plan};
 use weir_shared_node::programs::Programs;
 use weir_shared_node::rounds::{self, Round, Setting};
 use weir_shared_node::verdict::verdicts;
@@ -80,11 +80,11 @@ fn run(mut args: Args) -> Result<()> {
         found.one_core,
         1e3 / found.one_core,
         found.rules,
-        OVER * found.one_core,
+        plan.load * found.one_core,
         plan.over.as_secs(),
         CALM * found.one_core,
         plan.calm.as_secs(),
-        OVER * found.one_core,
+        plan.load * found.one_core,
         plan.over.as_secs(),
     );
     let work = Work::make(&args.folder.join("work"), found.rules)?;

@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-/// What the service can do on one core, times this.
-pub const OVER: f64 = 1.3;
-/// And while the batch job is to have its core.
+/// While the batch job is to have its core: what the service can do on one core, times this.
 pub const CALM: f64 = 0.5;
 
 /// The same for every way.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Plan {
-    /// How long the load is [`OVER`], before the calm and after it.
+    /// What the service can do on one core, times this,
+    pub load: f64,
+    /// for so long, before the calm and after it.
     pub over: Duration,
     /// How long it is [`CALM`].
     pub calm: Duration,
@@ -24,12 +24,14 @@ pub struct Plan {
 impl Plan {
     /// Within ten minutes.
     pub const FULL: Self = Self {
+        load: 1.3,
         over: Duration::from_secs(18),
         calm: Duration::from_secs(14),
         rounds: 2,
     };
     /// Within two minutes.
     pub const QUICK: Self = Self {
+        load: 1.3,
         over: Duration::from_secs(6),
         calm: Duration::from_secs(5),
         rounds: 1,
@@ -43,10 +45,10 @@ impl Plan {
 
     /// How many times one core's work comes at this moment.
     #[must_use]
-    pub fn load(&self, at: Duration) -> f64 {
+    pub fn load_at(&self, at: Duration) -> f64 {
         match at >= self.over && at < self.over + self.calm {
             true => CALM,
-            false => OVER,
+            false => self.load,
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::programs::Programs;
 use crate::work::Work;
 
 /// A caller that has no answer by then gives up.
-pub const DEADLINE: Duration = Duration::from_secs(10);
+pub const DEADLINE: Duration = Duration::from_secs(5);
 
 /// One request. It is sent once: who is refused does not come again.
 #[derive(Clone, Debug, Deserialize)]

@@ -82,7 +82,7 @@ pub fn moments(plan: &Plan, one_core: f64, seed: u64) -> Vec<Duration> {
     let mut moments = Vec::new();
     let mut at = Duration::ZERO;
     loop {
-        let rate = one_core * plan.load(at);
+        let rate = one_core * plan.load_at(at);
         at += Duration::from_secs_f64(-(1.0 - random.unit()).ln() / rate);
         if at >= plan.length() {
             return moments;
@@ -141,6 +141,7 @@ mod tests {
     #[test]
     fn requests_come_at_the_rate_of_each_part() {
         let plan = Plan {
+            load: 1.3,
             over: Duration::from_secs(100),
             calm: Duration::from_secs(100),
             rounds: 1,
