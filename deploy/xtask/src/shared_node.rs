@@ -57,7 +57,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     interrupt::catch()?;
     let ran = command.shown();
     println!(
-        "shared-node: the table, every round, every request and every log are kept in {}",
+        "shared-node: the table, the report, every round, every request and every log are kept in {}",
         workspace.shown(&folder)
     );
     ran

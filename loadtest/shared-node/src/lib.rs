@@ -19,6 +19,7 @@ pub mod place;
 pub mod plan;
 pub mod programs;
 pub mod records;
+pub mod report;
 pub mod rounds;
 pub mod service;
 pub mod table;

@@ -17,7 +17,7 @@ use weir_shared_node::rounds::{self, Round, Setting};
 use weir_shared_node::verdict::verdicts;
 use weir_shared_node::way::Way;
 use weir_shared_node::work::Work;
-use weir_shared_node::{batch, table};
+use weir_shared_node::{batch, report, table};
 use weir_stage::interrupt;
 
 /// A host that shares its node with a batch job.
@@ -43,7 +43,7 @@ enum Command {
 struct Args {
     #[command(flatten)]
     programs: Programs,
-    /// For logs, `rounds.jsonl` and `table.md`
+    /// For logs, `rounds.jsonl`, `table.md` and `report.html`
     #[arg(long, value_name = "FOLDER")]
     folder: PathBuf,
     /// One short round
@@ -125,7 +125,7 @@ fn measure(args: &Args, setting: &Setting<'_>) -> Result<Vec<Round>> {
             tell(&round);
             all.push(round);
             // After each, so that what was measured is kept if the next one fails.
-            keep(&args.folder, &folder, &all)?;
+            keep(args, setting, &folder, &all)?;
         }
     }
     Ok(all)
@@ -148,7 +148,8 @@ fn tell(round: &Round) {
     );
 }
 
-fn keep(folder: &Path, of_way: &Path, all: &[Round]) -> Result<()> {
+fn keep(args: &Args, setting: &Setting<'_>, of_way: &Path, all: &[Round]) -> Result<()> {
+    let folder = &args.folder;
     let mut lines = File::create(folder.join("rounds.jsonl"))?;
     for round in all {
         writeln!(lines, "{}", serde_json::to_string(round)?)?;
@@ -160,5 +161,9 @@ fn keep(folder: &Path, of_way: &Path, all: &[Round]) -> Result<()> {
         }
     }
     let table = table::markdown(&table::table(all));
-    fs::write(folder.join("table.md"), table).context("writing table.md")
+    fs::write(folder.join("table.md"), table).context("writing table.md")?;
+    let quick = if args.quick { " --quick" } else { "" };
+    let command = format!("cargo xtask shared-node{quick} --seed {}", args.seed);
+    report::page(all, setting.plan, setting.found, &command).write(folder.join("report.html"))?;
+    Ok(())
 }

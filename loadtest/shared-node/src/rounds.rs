@@ -17,6 +17,7 @@ use crate::governor::{Governor, Row};
 use crate::place::Place;
 use crate::plan::Plan;
 use crate::programs::Programs;
+use crate::records::Outcome;
 use crate::way::Way;
 use crate::work::{Work, moments};
 use crate::{batch, mesh, records, service};
@@ -59,7 +60,10 @@ pub struct Round {
     pub moves: u64,
     /// Where weir-control has the host's capacity from.
     pub capacity_from: String,
-    /// Who had the cores.
+    /// When those were due that were refused; every request is in a file of its own.
+    #[serde(skip)]
+    pub shed_at_s: Vec<f64>,
+    /// Who had the cores; in a file of their own.
     #[serde(skip)]
     pub samples: Vec<Sample>,
 }
@@ -155,6 +159,9 @@ pub fn run(
         );
     }
     processes.check()?;
+    let shed = records
+        .iter()
+        .filter(|record| record.outcome == Outcome::Shed);
     Ok(Round {
         repeat,
         way,
@@ -165,6 +172,7 @@ pub fn run(
         mesh_cpu_s: (after.mesh - before.mesh).as_secs_f64(),
         moves,
         capacity_from,
+        shed_at_s: shed.map(|record| record.t_us as f64 / 1e6).collect(),
         samples,
     })
 }
