@@ -20,6 +20,9 @@ const JOB: Duration = Duration::from_millis(20);
 /// Rules of the first guess, and the fewest and the most that are tried.
 const RULES: (usize, usize, usize) = (16, 1, 900);
 
+/// Who is measured while the machine does something else is slower than it is: of so many bursts the best counts.
+const BURSTS: u32 = 2;
+
 /// What was found.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Calibration {
@@ -36,16 +39,16 @@ impl Calibration {
     /// A program fails, or a job has no good answer.
     pub fn measure(programs: &Programs, folder: &Path) -> Result<Self> {
         let (first, least, most) = RULES;
-        let guessed = rate(programs, &folder.join("first"), first, 20)?;
+        let guessed = rate(programs, &folder.join("first"), first, 20, 1)?;
         let rules = (first as f64 * guessed * JOB.as_secs_f64()).round() as usize;
         let rules = rules.clamp(least, most);
-        let one_core = rate(programs, &folder.join("second"), rules, 100)?;
+        let one_core = rate(programs, &folder.join("second"), rules, 60, BURSTS)?;
         Ok(Self { rules, one_core })
     }
 }
 
 /// Jobs a second, of so many that come at once.
-fn rate(programs: &Programs, folder: &Path, rules: usize, jobs: usize) -> Result<f64> {
+fn rate(programs: &Programs, folder: &Path, rules: usize, jobs: usize, bursts: u32) -> Result<f64> {
     let work = Work::make(&folder.join("work"), rules)?;
     let mut place = Place::new()?;
     place.confine(&Cores::from([0]))?;
@@ -54,12 +57,16 @@ fn rate(programs: &Programs, folder: &Path, rules: usize, jobs: usize) -> Result
     warm_up(&mut processes, programs, &work, folder, host)?;
     let file = records::workload("burst", folder);
     work.workload(&file, &vec![Duration::ZERO; jobs], 1)?;
-    let what = ("burst", folder);
-    let records = records::send(&mut processes, programs, &work, what, host, |_| ())?;
-    let good = records.iter().all(|record| record.outcome == Outcome::Ok);
-    ensure!(good, "not all jobs of {} were done", file.display());
-    let last = records.iter().map(|record| record.duration_us).max();
-    Ok(jobs as f64 / (last.unwrap_or(0).max(1) as f64 / 1e6))
+    let mut best = 0.0_f64;
+    for _ in 0..bursts {
+        let what = ("burst", folder);
+        let records = records::send(&mut processes, programs, &work, what, host, |_| ())?;
+        let good = records.iter().all(|record| record.outcome == Outcome::Ok);
+        ensure!(good, "not all jobs of {} were done", file.display());
+        let last = records.iter().map(|record| record.duration_us).max();
+        best = best.max(jobs as f64 / (last.unwrap_or(0).max(1) as f64 / 1e6));
+    }
+    Ok(best)
 }
 
 /// The host reads its project.
