@@ -39,16 +39,16 @@ impl Calibration {
     /// A program fails, or a job has no good answer.
     pub fn measure(programs: &Programs, folder: &Path) -> Result<Self> {
         let (first, least, most) = RULES;
-        let guessed = rate(programs, &folder.join("first"), first, 20, 1)?;
+        let guessed = rate(programs, &folder.join("first"), first, 20)?;
         let rules = (first as f64 * guessed * JOB.as_secs_f64()).round() as usize;
         let rules = rules.clamp(least, most);
-        let one_core = rate(programs, &folder.join("second"), rules, 60, BURSTS)?;
+        let one_core = rate(programs, &folder.join("second"), rules, 60)?;
         Ok(Self { rules, one_core })
     }
 }
 
 /// Jobs a second, of so many that come at once.
-fn rate(programs: &Programs, folder: &Path, rules: usize, jobs: usize, bursts: u32) -> Result<f64> {
+fn rate(programs: &Programs, folder: &Path, rules: usize, jobs: usize) -> Result<f64> {
     let work = Work::make(&folder.join("work"), rules)?;
     let mut place = Place::new()?;
     place.confine(&Cores::from([0]))?;
@@ -58,7 +58,7 @@ fn rate(programs: &Programs, folder: &Path, rules: usize, jobs: usize, bursts: u
     let file = records::workload("burst", folder);
     work.workload(&file, &vec![Duration::ZERO; jobs], 1)?;
     let mut best = 0.0_f64;
-    for _ in 0..bursts {
+    for _ in 0..BURSTS {
         let what = ("burst", folder);
         let records = records::send(&mut processes, programs, &work, what, host, |_| ())?;
         let good = records.iter().all(|record| record.outcome == Outcome::Ok);

@@ -123,6 +123,8 @@ fn configuration(programs: &Programs, place: &Place, row: Option<Row>, folder: &
             "grace": "2s",
         },
         "admin": {"listen": "127.0.0.1:0"},
+        // Of its own, beside another governor's.
+        "events": {"path": folder.join("weir.events")},
         "state_directory": folder.join("state"),
     });
     if let Some(Row { host, control }) = row {
