@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `cargo xtask shared-node`: what the mesh refuses of a host that shares its node, with the governor and without.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
@@ -21,6 +22,9 @@ pub(crate) struct Args {
     /// Of the moments of requests and of the order of ways
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Only these ways
+    #[arg(long = "way", value_name = "WAY")]
+    ways: Vec<OsString>,
 }
 
 pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
@@ -52,6 +56,9 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     command.args(["--seed", &args.seed.to_string()]);
     if args.quick {
         command.arg("--quick");
+    }
+    for way in &args.ways {
+        command.arg("--way").arg(way);
     }
     // weir-shared-node ends what it has started; until then this waits.
     interrupt::catch()?;

@@ -49,6 +49,9 @@ struct Args {
     /// One short round
     #[arg(long)]
     quick: bool,
+    /// Only these ways
+    #[arg(long = "way", value_name = "WAY")]
+    ways: Vec<Way>,
     /// Of the moments of requests and of the order of ways
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -113,7 +116,8 @@ fn measure(args: &Args, setting: &Setting<'_>) -> Result<Vec<Round>> {
     let mut all = Vec::new();
     for repeat in 0..setting.plan.rounds {
         let seed = random.next_u64();
-        let mut ways = Way::ALL;
+        let mut ways = Way::ALL.to_vec();
+        ways.retain(|way| args.ways.is_empty() || args.ways.contains(way));
         // Fisher and Yates.
         for last in (1..ways.len()).rev() {
             ways.swap(last, (random.next_u64() % (last as u64 + 1)) as usize);

@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 /// Who decides which cores the service has and which the batch job.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, clap::ValueEnum, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Way {
     /// Whoever set it up: one core each.
