@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One way of one round: memcached is asked lightly and then heavily, with the jobs beside it or after.
 
+mod scene;
+
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -13,6 +15,7 @@ use weir_memcached_load::interval::Figures;
 use weir_memcached_load::server::Program;
 use weir_stage::interrupt;
 
+use self::scene::{Scene, Work};
 use crate::batch::{Batch, Ended};
 use crate::calibration::Calibration;
 use crate::child::Started;
@@ -22,7 +25,7 @@ use crate::load::{Asked, Client, Told};
 use crate::plan::Stepping;
 use crate::programs::Programs;
 use crate::samples::{Sample, Samples};
-use crate::tree::{Seen, Tree};
+use crate::tree::Tree;
 use crate::way::Way;
 
 const POLL: Duration = Duration::from_millis(20);
@@ -91,12 +94,6 @@ pub struct Which {
     pub stepping: Stepping,
     /// Of the loads.
     pub seed: u64,
-}
-
-/// The jobs, and who starts them.
-enum Work {
-    Own { batch: Batch, after: bool },
-    Governed(Governor),
 }
 
 /// Runs one way. Logs go to `folder`.
@@ -202,76 +199,6 @@ pub fn run(setting: &Setting<'_>, way: Way, which: Which, folder: &Path) -> Resu
         jobs,
         samples,
     })
-}
-
-/// What goes on while a way runs.
-struct Scene<'a> {
-    tree: &'a Tree,
-    work: Work,
-    jobs: &'a [Job],
-    samples: Samples,
-    zero: Instant,
-}
-
-impl Scene<'_> {
-    /// Sees to the jobs. `over`: memcached is asked no more.
-    fn look(&mut self, over: bool) -> Result<()> {
-        interrupt::check()?;
-        let now = self.zero.elapsed();
-        match &mut self.work {
-            Work::Own { batch, after } if over || !*after => batch.go_on(now)?,
-            Work::Own { .. } => {}
-            Work::Governed(governor) => governor.look(now)?,
-        }
-        if self.samples.is_due(now) {
-            let jobs = self
-                .jobs
-                .iter()
-                .map(|job| self.work.seen(job.name, self.tree));
-            let sample = Sample {
-                at_s: now.as_secs_f64(),
-                jobs: jobs.collect(),
-                service: self.tree.cores()?,
-            };
-            self.samples.all.push(sample);
-        }
-        Ok(())
-    }
-
-    fn finish(&mut self, patience: Duration) -> Result<Vec<Ended>> {
-        let begun = Instant::now();
-        loop {
-            self.look(true)?;
-            let all = match &self.work {
-                Work::Own { batch, .. } => batch.all(),
-                Work::Governed(governor) => governor.all(),
-            };
-            if let Some(all) = all {
-                return Ok(all.to_vec());
-            }
-            ensure!(
-                begun.elapsed() < patience,
-                "the jobs have not ended {} s after the load",
-                patience.as_secs()
-            );
-            sleep(POLL);
-        }
-    }
-}
-
-impl Work {
-    fn seen(&self, job: &str, tree: &Tree) -> u8 {
-        let seen = match self {
-            Self::Own { batch, .. } if batch.runs(job) => Seen::Running,
-            Self::Own { .. } => Seen::Absent,
-            Self::Governed(_) => tree.job(job),
-        };
-        match seen {
-            Seen::Absent => 0,
-            Seen::Paused => 1,
-            Seen::Running => 2,
-        }
-    }
 }
 
 impl Part {

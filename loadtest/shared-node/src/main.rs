@@ -31,7 +31,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Run all ways in turns
-    Run(Args),
+    Run(Box<Args>),
     /// Be the batch job: use CPU time until killed
     Burn {
         /// How many threads
@@ -60,7 +60,7 @@ struct Args {
 fn main() -> ExitCode {
     let ran = match Cli::parse().command {
         Command::Burn { threads } => batch::burn(threads),
-        Command::Run(args) => run(args),
+        Command::Run(args) => run(*args),
     };
     match ran {
         Ok(()) => ExitCode::SUCCESS,

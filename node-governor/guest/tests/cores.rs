@@ -7,8 +7,12 @@
 
 #[path = "cores/blocks.rs"]
 mod blocks;
+#[path = "inside/dice.rs"]
+mod dice;
 #[path = "cores/ends.rs"]
 mod ends;
+#[path = "cores/foreign.rs"]
+mod foreign;
 #[path = "inside/governor.rs"]
 mod governor;
 #[path = "cores/group.rs"]
@@ -50,6 +54,7 @@ fn main() -> ExitCode {
         kernel::SCENARIOS,
         blocks::SCENARIOS,
         ends::SCENARIOS,
+        foreign::SCENARIOS,
         trouble::SCENARIOS,
     ])
 }

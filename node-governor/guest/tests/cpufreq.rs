@@ -5,6 +5,8 @@
 
 #[path = "cpufreq/check.rs"]
 mod check;
+#[path = "inside/dice.rs"]
+mod dice;
 #[path = "cpufreq/events.rs"]
 mod events;
 #[path = "inside/governor.rs"]
@@ -34,6 +36,7 @@ const RESET: &str = "
     mount -o remount,rw /sys
     umount /sys/devices/system/cpu/cpufreq/policy1/scaling_setspeed 2>/dev/null || true
     umount /sys/devices/system/cpu/cpufreq/policy1 2>/dev/null || true
+    [ -f /sys/fs/cgroup/cgroup.procs ] || mount -t cgroup2 cgroup2 /sys/fs/cgroup
     [ -d /sys/module/acpi_cpufreq ] || insmod /lib/drivers/acpi-cpufreq.ko
     [ -d /sys/module/cpufreq_userspace ] || insmod /lib/drivers/cpufreq_userspace.ko
     cd /sys/devices/system/cpu

@@ -7,6 +7,7 @@ use std::env;
 use anyhow::{Context, Result, ensure};
 use weir_guest::Guest;
 
+use crate::dice::scatter;
 use crate::layout::{self, ALL, CALM, SERVICE, SERVICE_CORES};
 use crate::stage::Scenario;
 use crate::{governor, group};
@@ -70,9 +71,8 @@ fn ends(guest: &mut Guest, end: fn(&mut Guest) -> Result<()>) -> Result<()> {
     let governors = guest.cores()?.into_values().map(|core| core.governor);
     assert_eq!(governors.collect::<Vec<_>>(), ["schedutil"; 4]);
 
-    layout::govern(guest)?;
-    layout::wait_for_large(guest, "dedup", "freqmine")?;
     layout::load(guest, CALM)?;
+    layout::govern(guest)?;
     layout::wait_for_small(guest, "dedup", "freqmine")?;
     layout::finish(guest)
 }
@@ -84,28 +84,44 @@ fn rounds(guest: &mut Guest) -> Result<()> {
     begin(guest)?;
     let rounds = env::var("WEIR_GUEST_ROUNDS").map_or(Ok(ROUNDS), |rounds| rounds.parse())?;
     for round in 0..rounds {
-        let large = round % 2 == 0;
-        let (watchdog, restored) = (round % 3 == 0, round % 4 == 0);
-        play(guest, large, watchdog, restored).with_context(|| {
-            format!("round {round}: large {large}, watchdog killed {watchdog}, restored {restored}")
-        })?;
+        let dice = scatter(round);
+        let killed = Killed {
+            large: round % 2 == 0,
+            watchdog: dice.is_multiple_of(2),
+            restored: dice.is_multiple_of(3),
+            after_ms: (dice / 16) % 1000,
+        };
+        play(guest, &killed).with_context(|| format!("round {round}: {killed:?}"))?;
     }
     layout::finish(guest)?;
     governor::stop(guest, "TERM")?;
     group::says(guest, SERVICE_CORES, FOUND)
 }
 
-/// The governor is killed a moment after the load has changed.
-fn play(guest: &mut Guest, large: bool, watchdog: bool, restored: bool) -> Result<()> {
-    layout::load(guest, if large { ALL } else { CALM })?;
-    guest.sh(&governor::killing(true, watchdog))?;
+/// A governor's end.
+#[derive(Debug)]
+struct Killed {
+    /// While the service is about to get both blocks, or else one.
+    large: bool,
+    /// Its watchdog, too.
+    watchdog: bool,
+    /// By the stop hook, before the next one starts.
+    restored: bool,
+    /// Since the load has changed: up to two ticks.
+    after_ms: u64,
+}
+
+fn play(guest: &mut Guest, killed: &Killed) -> Result<()> {
+    layout::load(guest, if killed.large { ALL } else { CALM })?;
+    let kill = governor::killing(true, killed.watchdog);
+    guest.sh(&format!("usleep {}\n{kill}", killed.after_ms * 1000))?;
     governor::ended(guest)?;
-    if restored {
+    if killed.restored {
         guest.sh("weir-governor restore")?;
         group::says(guest, SERVICE_CORES, FOUND)?;
     }
     layout::govern(guest)?;
-    if large {
+    if killed.large {
         group::wait_for(guest, &[(SERVICE_CORES, "0-1")])
     } else {
         layout::wait_for_small(guest, "dedup", "freqmine")

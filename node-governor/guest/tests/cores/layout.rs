@@ -20,20 +20,23 @@ pub(crate) const CALM: &str = "0.3";
 pub(crate) const BUSY: &str = "1.6";
 pub(crate) const ALL: &str = "9";
 
-/// Of four jobs two long ones, as the document has it. In a tick the service's threads come to a core that it has
+/// In a tick the service's threads come to a core that it has
 /// got, also where four cores share one of the machine's.
-const CONFIGURATION: &str = "
+const MACHINE: &str = "
 tick: 500ms
 service: { cgroup: system.slice/memcached.service }
 policy: { powersave: {} }
 core_policy:
   blocks: { reserved: 0, small: 1, large: 2-3, large_above: 0.6, small_below: 1.3 }
-jobs:
+batch: { cgroup: weir, logs: /var/log/weir }
+jobs:";
+
+/// Of four jobs two long ones, as the document has it.
+const FOUR: &str = "
   - { name: dedup, queue: short, threads: 1, command: [/bin/weir-guest-work, /run/work/dedup, '{threads}'] }
   - { name: canneal, queue: medium, threads: 2, command: [/bin/weir-guest-work, /run/work/canneal, '{threads}'] }
   - { name: freqmine, queue: long, threads: 2, command: [/bin/weir-guest-work, /run/work/freqmine, '{threads}'] }
-  - { name: ferret, queue: long, threads: 2, command: [/bin/weir-guest-work, /run/work/ferret, '{threads}'] }
-batch: { cgroup: weir, logs: /var/log/weir }";
+  - { name: ferret, queue: long, threads: 2, command: [/bin/weir-guest-work, /run/work/ferret, '{threads}'] }";
 
 /// In the order of the file.
 pub(crate) const JOBS: [&str; 4] = ["dedup", "canneal", "freqmine", "ferret"];
@@ -59,9 +62,14 @@ pub(crate) fn serve(guest: &mut Guest, load: &str) -> Result<()> {
     work::start(guest, "memcached", 2, SERVICE)
 }
 
-/// Starts the governor.
+/// Starts the governor with the four jobs.
 pub(crate) fn govern(guest: &mut Guest) -> Result<()> {
-    governor::start(guest, CONFIGURATION)
+    govern_with(guest, FOUR)
+}
+
+/// Starts the governor with these jobs, as items of the list.
+pub(crate) fn govern_with(guest: &mut Guest, jobs: &str) -> Result<()> {
+    governor::start(guest, &format!("{MACHINE}{jobs}"))
 }
 
 /// The service's load from now on.

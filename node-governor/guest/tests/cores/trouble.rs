@@ -84,6 +84,15 @@ fn service_silent(guest: &mut Guest) -> Result<()> {
         (&"safe".into(), &serde_json::Value::Null),
         "{said}"
     );
+    let said = guest.sh("grep -o '\"service\":{[^}]*}' /var/log/weir/timeline.jsonl")?;
+    let said: Vec<_> = said.lines().rev().collect();
+    let at =
+        |cores: &str, why: &str| format!("\"service\":{{\"cores\":\"{cores}\",\"why\":\"{why}\"}}");
+    assert_eq!(said[0], at("0-1", "safe"), "{said:?}");
+    assert!(
+        said[1] == at("0", "held") || said[1] == at("0-1", "held"),
+        "{said:?}"
+    );
     // It is back, and heard again.
     layout::serve(guest, CALM)?;
     layout::wait_for_small(guest, "dedup", "freqmine")

@@ -42,10 +42,11 @@ fn check(guest: &mut Guest) -> Result<()> {
     ];
     says(guest, 0, &all)?;
     guest.sh("echo 1 > /sys/devices/system/cpu/cpu2/online; rmmod acpi-cpufreq")?;
-    let all = [
-        "missing",
-        "modprobe acpi-cpufreq",
-        "cores cannot be governed",
-    ];
-    says(guest, 1, &all)
+    let cpufreq = ["missing", "modprobe acpi-cpufreq"];
+    says(guest, 0, &cpufreq)?;
+    let frequencies = "frequencies cannot be set, but cores can be divided";
+    says(guest, 0, &["cgroup v2 at /sys/fs/cgroup", frequencies])?;
+    guest.sh("umount /sys/fs/cgroup")?;
+    says(guest, 1, &cpufreq)?;
+    says(guest, 1, &["cores cannot be governed"])
 }

@@ -6,6 +6,7 @@ use std::env;
 use anyhow::{Context, Result};
 use weir_guest::Guest;
 
+use crate::dice::scatter;
 use crate::stage::Scenario;
 use crate::{governor, hot};
 
@@ -74,12 +75,4 @@ fn play(guest: &mut Guest, cores: [usize; 2], victims: &Victims, after: u64) -> 
     }
     assert_eq!(guest.registers_khz()?, [1_000_000; 4]);
     Ok(())
-}
-
-/// Numbers that look like dice and are the same in every run: SplitMix64's finaliser.
-fn scatter(round: u64) -> u64 {
-    let mut mixed = round.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    mixed ^ (mixed >> 31)
 }
