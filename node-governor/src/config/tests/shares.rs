@@ -33,6 +33,30 @@ fn refused(cases: impl IntoIterator<Item = (String, &'static str)>) {
 }
 
 #[test]
+fn latency_slack_knows_whether_latency_is_measured_and_wants_it_often() {
+    let slack = |tail: &str| {
+        format!("service: {{ pid: 4711 }}\ncore_policy: {{ latency_slack: {{}} }}\n{tail}")
+    };
+    let measured = |tail: &str| {
+        let Division::LatencySlack(params) = shares(&slack(tail)).division else {
+            panic!("another policy");
+        };
+        params.measured
+    };
+    let page = |every: &str| {
+        format!(
+            "tail: {{ source: prometheus, url: 'http://127.0.0.1:9/', metric: m, every: {every} }}\n"
+        )
+    };
+    assert!(!measured(""));
+    assert!(measured(&page("1s")));
+    refused([(
+        slack(&page("1100ms")),
+        "g.yaml:3: tail.every: at most 1s with latency_slack",
+    )]);
+}
+
+#[test]
 fn cores_of_a_policy_that_cannot_be_are_refused_where_they_are_written() {
     refused([
         (
