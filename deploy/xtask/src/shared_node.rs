@@ -2,12 +2,9 @@
 //! `cargo xtask shared-node`: what the mesh refuses of a host that shares its node, with the governor and without.
 
 use std::ffi::OsString;
-use std::fs;
-use std::path::PathBuf;
 use std::process::Command;
-use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use weir_stage::command::Run;
 use weir_stage::interrupt;
 
@@ -39,7 +36,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     ];
     println!("shared-node: building {}", packages.join(", "));
     let [shared_node, control, governor, worker, replay] = workspace.build_release(packages)?;
-    let folder = new_folder(workspace)?;
+    let folder = workspace.new_folder("shared-node")?;
     let mut command = Command::new(shared_node);
     command.current_dir(&workspace.root).arg("run");
     for (flag, path) in [
@@ -68,11 +65,4 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
         workspace.shown(&folder)
     );
     ran
-}
-
-fn new_folder(workspace: &Workspace) -> Result<PathBuf> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
-    let folder = workspace.cache().join("shared-node").join(now.to_string());
-    fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
-    Ok(folder)
 }
