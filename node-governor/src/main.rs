@@ -65,7 +65,7 @@ enum Command {
         #[arg(long, value_name = "FILE", conflicts_with = "check")]
         ports_file: Option<PathBuf>,
     },
-    /// Say what the machine offers, what is missing, and how to get it; 0 if cores can be governed, 1 if not.
+    /// Say what the machine offers, what is missing, and how to get it; 0 if cores can be governed or divided, 1 if not.
     Check,
     /// Show what the cores do, every second.
     Top {
