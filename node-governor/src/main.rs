@@ -341,7 +341,11 @@ async fn serve(
     }
     // First the cores: nobody who asks for pages can hold that up.
     let stopped = running.stop();
-    watchdog.end();
+    match &stopped {
+        Ok(()) => watchdog.end(),
+        // It tries again when it sees that this process is gone.
+        Err(_) => drop(watchdog),
+    }
     admin_ended.cancel();
     // Whoever still reads a page is cut off.
     let _ = tokio::time::timeout(DRAIN, pages).await;
