@@ -203,7 +203,7 @@ impl LatencySlack {
 
     /// Who has the elastic cores that the service leaves: the small place's job, else the large one's where it
     /// has threads for them, else the service.
-    fn divide(&self, seen: &Seen, reason: Reason) -> CorePlan {
+    fn divide(&mut self, seen: &Seen, reason: Reason) -> CorePlan {
         let params = &self.params;
         let elastic = params.elastic.numbers();
         let taken: Cores = elastic.iter().copied().take(self.given).collect();

@@ -82,6 +82,25 @@ fn it_waits_until_it_has_processes_and_has_ended_when_they_are_gone() {
 }
 
 #[test]
+fn one_that_ends_while_it_is_paused_is_put_back_as_found() {
+    let Some(place) = Place::new(By::Cgroups) else {
+        return;
+    };
+    let group = made(&place);
+    let stranger = Stranger::new(&group);
+    let before = group.found().unwrap();
+    let mut runner = place.open(&[theirs(&place)]).unwrap();
+    until(&mut runner, &[run([0])], |_| {
+        group.cores().unwrap().to_string() == "0"
+    });
+    until(&mut runner, &[pause()], is(0, State::Paused));
+    assert!(group.is_frozen().unwrap());
+    drop(stranger);
+    until(&mut runner, &[pause()], is(0, State::Finished));
+    assert_eq!(group.found().unwrap(), before);
+}
+
+#[test]
 fn one_that_is_removed_under_us_has_ended() {
     let Some(place) = Place::new(By::Cgroups) else {
         return;

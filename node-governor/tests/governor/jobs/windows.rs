@@ -257,6 +257,32 @@ fn after_another_boot_what_ran_waits_again_and_what_ended_stays_so() {
 }
 
 #[test]
+fn a_full_disk_does_not_make_a_job_that_ran_one_that_waits() {
+    for place in Place::both() {
+        let held = "echo ran >> out; until [ -e go ]; do sleep 0.01; done";
+        let mut runner = place.open(&[place.shell("a", held)]).unwrap();
+        until(&mut runner, &[run([0])], |_| place.lines("out") == 1);
+        // Where the next record would be written.
+        let partial = place.record("a", "partial");
+        std::fs::create_dir(&partial).unwrap();
+        place.kill_keeper("a");
+        std::fs::write(place.path("go"), "").unwrap();
+        until(&mut runner, &[run([0])], |runner| {
+            assert_ne!(runner.states(), [State::Waiting]);
+            runner.facts(0).trouble.is_some()
+        });
+        for _ in 0..20 {
+            round(&mut runner, &[run([0])]);
+            assert_eq!(runner.states(), [State::Running]);
+        }
+        std::fs::remove_dir(partial).unwrap();
+        until_ended(&mut runner);
+        assert_eq!(runner.states(), [State::Failed]);
+        assert_eq!(place.lines("out"), 1);
+    }
+}
+
+#[test]
 fn a_broken_record_is_refused_and_named() {
     let place = Place::new(By::Nothing).unwrap();
     let job = place.shell("a", "exit 0");

@@ -112,6 +112,15 @@ impl Job {
         Ok(())
     }
 
+    /// Whoever comes into a cgroup of somebody else's after its end is not ours to freeze or to confine.
+    fn put_back(&mut self) {
+        if let (Some(found), Some(group)) = (&self.found, &mut self.group)
+            && let Err(error) = group.restore(found)
+        {
+            self.trouble(format!("cannot be put back: {error}"));
+        }
+    }
+
     /// Nobody says when these end.
     pub(in super::super) fn look_unkept(&mut self, shared: &mut Shared) {
         let trouble = match self.life {
@@ -123,6 +132,7 @@ impl Job {
         if there && self.is_populated() {
             return;
         }
+        self.put_back();
         if let Err(error) = self.end(trouble, shared) {
             self.trouble(error.to_string());
         }

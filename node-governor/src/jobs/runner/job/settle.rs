@@ -16,10 +16,23 @@ pub(super) const KILLED: &str = "its keeper was killed, so how it ended is not k
 const NEVER: &str = "its keeper ended before it began";
 
 impl Job {
-    /// No keeper has its lock: how it stands. `began`: one was started here, and is gone.
+    /// No keeper has its lock: how it stands. `began`: one was started here, and is gone. What could not be read or
+    /// written is tried again: until then it is as it was, and waits for nothing.
     pub(super) fn settle(&mut self, shared: &mut Shared, began: bool) -> io::Result<()> {
+        let life = std::mem::replace(&mut self.life, Life::Waits);
+        let settled = self.settle_free(shared, began);
+        match (&settled, life) {
+            (Ok(true), Life::Kept(Some(child))) => shared.children.push(child),
+            (Ok(true), _) => {}
+            (_, life) => self.life = life,
+        }
+        settled.map(|_| ())
+    }
+
+    /// False if a keeper has its lock after all.
+    fn settle_free(&mut self, shared: &mut Shared, began: bool) -> io::Result<bool> {
         let Some(held) = self.folder.hold()? else {
-            return Ok(());
+            return Ok(false);
         };
         let (started, ended) = (self.folder.started()?, self.folder.ended()?);
         if let Some(mut group) = self.group.take_if(|_| self.frozen) {
@@ -27,10 +40,6 @@ impl Job {
             let _ = group.thaw();
         }
         self.group = None;
-        let life = std::mem::replace(&mut self.life, Life::Waits);
-        if let Life::Kept(Some(child)) = life {
-            shared.children.push(child);
-        }
         if let Some(ended) = ended {
             held.unask()?;
             drop(held);
@@ -38,22 +47,24 @@ impl Job {
             if ended.source == self.spec.source {
                 self.has_ended(&ended, shared);
             }
-            return Ok(());
+            return Ok(true);
         }
         let Some(started) = started else {
-            return Ok(());
+            return Ok(true);
         };
         let foreign = matches!(started.source, Source::Cgroup(_));
         let never = started.keeper.is_none() && !foreign;
         if started.boot != shared.boot || never && !began {
-            return held.unask();
+            return held.unask().map(|()| true);
         }
         drop(held);
         if never {
             self.know(&started);
-            return self.end(Some(NEVER), shared);
+            self.end(Some(NEVER), shared)?;
+        } else {
+            self.settle_without_keeper(&started, foreign, shared)?;
         }
-        self.settle_without_keeper(&started, foreign, shared)
+        Ok(true)
     }
 
     fn settle_without_keeper(
@@ -120,6 +131,7 @@ impl Job {
         self.frozen = false;
         self.cores = None;
         self.group = None;
+        self.found = None;
         let own = matches!(self.spec.source, Source::Command(_));
         if own && self.left.is_none() {
             self.left = Some(self.path(shared));
