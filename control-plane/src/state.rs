@@ -232,7 +232,8 @@ impl State {
                 if let Some(cluster) = self.clusters.get_mut(&*cluster)
                     && let Some(host) = cluster.hosts.get_mut(&*host)
                 {
-                    cluster.changed |= host.node.says(millicores, clock);
+                    let configured = host.config.capacity_millicores;
+                    cluster.changed |= host.node.says(millicores, configured, clock);
                 }
             }
             Update::Client(event) => self.clients.fold(event, clock),
@@ -319,7 +320,7 @@ impl State {
         for cluster in self.clusters.values_mut() {
             cluster.step_levels(now);
             cluster.holdings.expire(now);
-            cluster.forget_nodes(now, self.config.reports.forget_after);
+            cluster.settle_nodes(now, self.config.reports.forget_after);
         }
     }
 

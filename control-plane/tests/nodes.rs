@@ -336,6 +336,24 @@ async fn a_stream_speaks_of_one_host_and_of_possible_capacities_to_its_end() {
 }
 
 #[tokio::test]
+async fn a_stream_that_brings_more_reports_than_a_governor_has_is_ended() {
+    let control = Control::of_one_host().await;
+    let mut node = control.node(says(HOST, 1)).await;
+    node.row().await;
+    let reports = node.reports.clone();
+    tokio::spawn(async move { while reports.send(says(HOST, 1)).await.is_ok() {} });
+    let status = node.end().await;
+    assert_eq!(status.code(), Code::ResourceExhausted, "{status}");
+    // Who is no faster than a governor, and was held up.
+    let mut node = control.node(says(HOST, 1)).await;
+    for _ in 0..100 {
+        node.reports.send(says(HOST, 2)).await.unwrap();
+    }
+    control.until(|host| host["capacity_millicores"] == 2).await;
+    node.row().await;
+}
+
+#[tokio::test]
 async fn the_stream_of_a_host_that_is_taken_away_ends_and_says_why() {
     let control = Control::of_one_host().await;
     let mut node = control.node(says(HOST, 1)).await;

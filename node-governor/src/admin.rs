@@ -4,10 +4,10 @@
 mod shares;
 mod view;
 
-use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use std::{io, thread};
 
 use axum::Json;
 use axum::extract::State;
@@ -19,8 +19,9 @@ use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
+use rustix::process::setpriority_process;
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -48,7 +49,7 @@ pub struct App {
 #[derive(Debug)]
 struct Timeline {
     folder: PathBuf,
-    turn: Semaphore,
+    turn: Arc<Semaphore>,
 }
 
 impl App {
@@ -66,7 +67,7 @@ impl App {
     pub fn with_timeline(self, folder: Option<PathBuf>) -> Self {
         let timeline = |folder| Timeline {
             folder,
-            turn: Semaphore::new(1),
+            turn: Arc::new(Semaphore::new(1)),
         };
         Self {
             timeline: folder.map(|folder| Arc::new(timeline(folder))),
@@ -148,20 +149,46 @@ async fn timeline(State(app): State<App>) -> Response {
         let reason = "cores are not divided between a service and jobs\n";
         return (StatusCode::NOT_FOUND, reason).into_response();
     };
-    // It is never closed.
-    let _turn = timeline.turn.acquire().await;
-    let made = tokio::task::spawn_blocking({
-        let folder = timeline.folder.clone();
-        move || timeline::page::html(&folder)
-    });
-    match made.await {
-        Ok(Ok(page)) => Html(page).into_response(),
-        Ok(Err(error)) if error.kind() == io::ErrorKind::NotFound => {
+    let folder = timeline.folder.clone();
+    match alone(&timeline.turn, move || timeline::page::html(&folder)).await {
+        None => {
+            let reason = "another page is being made; ask again\n";
+            let later = [(header::RETRY_AFTER, "1")];
+            (StatusCode::SERVICE_UNAVAILABLE, later, reason).into_response()
+        }
+        Some(Ok(page)) => Html(page).into_response(),
+        Some(Err(error)) if error.kind() == io::ErrorKind::NotFound => {
             (StatusCode::NOT_FOUND, format!("{error}\n")).into_response()
         }
-        Ok(Err(error)) => wrong(error),
-        Err(error) => wrong(error),
+        Some(Err(error)) => wrong(error),
     }
+}
+
+/// The lowest priority, so that the service does not wait for somebody who looks.
+const NICEST: i32 = 19;
+
+/// What is made, in a thread that has the turn until it has ended, though whoever asked may have gone before; none
+/// while another one has it.
+async fn alone<T: Send + 'static>(
+    turn: &Arc<Semaphore>,
+    make: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> Option<io::Result<T>> {
+    let held = Arc::clone(turn).try_acquire_owned().ok()?;
+    let (answer, made) = oneshot::channel();
+    let started = thread::Builder::new().name("page".into()).spawn(move || {
+        // Linux takes it for this thread alone. One that cannot be changed is as good as it can be.
+        let _ = setpriority_process(None, NICEST);
+        let made = make();
+        drop(held);
+        // Whoever asked may have gone.
+        let _ = answer.send(made);
+    });
+    Some(match started {
+        Ok(_) => made
+            .await
+            .unwrap_or_else(|gone| Err(io::Error::other(gone))),
+        Err(error) => Err(error),
+    })
 }
 
 fn wrong(error: impl ToString) -> Response {

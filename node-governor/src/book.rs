@@ -135,7 +135,7 @@ impl Book {
     ) {
         self.ticks += 1;
         self.events = *counts;
-        self.tail = sensed.tail;
+        self.tail = sensed.tail.filter(|tail| tail.requests > 0);
         self.sleep = plan.sleep;
         for (index, core) in self.cores.iter_mut().enumerate() {
             core.status = apply.map_or(Status::default(), |apply| apply.status(index));

@@ -33,6 +33,8 @@ pub struct Seen {
     pub cpu: Option<f64>,
     /// The service's 95th percentile of late, where something measures it.
     pub p95: Option<Duration>,
+    /// Who measures it says that there were no requests of late: as good as a short latency.
+    pub quiet: bool,
     /// The mesh refuses requests to this host or is about to ([`crate::pressure`]).
     pub pressed: bool,
     /// One for each job, in their order. A missing one waits.

@@ -29,6 +29,7 @@ pub mod plan;
 pub mod planner;
 #[deny(clippy::disallowed_methods)]
 pub mod pressure;
+mod regular;
 pub mod restore;
 pub mod root;
 pub mod run;

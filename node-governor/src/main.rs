@@ -65,7 +65,7 @@ enum Command {
         #[arg(long, value_name = "FILE", conflicts_with = "check")]
         ports_file: Option<PathBuf>,
     },
-    /// Say what the machine offers, what is missing, and how to get it; 0 if cores can be governed, 1 if not.
+    /// Say what the machine offers, what is missing, and how to get it; 0 if cores can be governed or divided, 1 if not.
     Check,
     /// Show what the cores do, every second.
     Top {
@@ -341,7 +341,11 @@ async fn serve(
     }
     // First the cores: nobody who asks for pages can hold that up.
     let stopped = running.stop();
-    watchdog.end();
+    match &stopped {
+        Ok(()) => watchdog.end(),
+        // It tries again when it sees that this process is gone.
+        Err(_) => drop(watchdog),
+    }
     admin_ended.cancel();
     // Whoever still reads a page is cut off.
     let _ = tokio::time::timeout(DRAIN, pages).await;

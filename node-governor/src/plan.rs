@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::cores::CorePlan;
+use crate::cores::{CorePlan, Cores};
 use crate::node::{Khz, Node, NodeCore};
 
 /// What each core shall do, and who has it.
@@ -20,22 +20,22 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// What the service has, in thousandths of a core at its highest speed: the service's cores, or all where they
-    /// are not divided. Cores without a frequency of ours count whole.
-    pub fn capacity_millicores(&self, node: &Node) -> u32 {
+    /// What the service has, in thousandths of a core at its highest speed: these cores, or all where they are not
+    /// divided. Cores without a frequency of ours count whole.
+    pub fn capacity_millicores(&self, node: &Node, service: Option<&Cores>) -> u32 {
         let speed = |core: &NodeCore, setting: &Setting| match setting.frequency {
             Khz(0) => 1.0,
             frequency => f64::from(frequency.0) / f64::from(core.range.max.0.max(1)),
         };
         let settings = || node.cores.iter().zip(&self.cores);
-        let capacity = match &self.shares {
+        let capacity = match service {
             None => settings().map(|(core, setting)| speed(core, setting)).sum(),
-            Some(shares) => {
+            Some(service) => {
                 let of = |number: &u32| {
                     let found = settings().find(|(core, _)| core.number == *number);
                     found.map_or(1.0, |(core, setting)| speed(core, setting))
                 };
-                shares.service.numbers().iter().map(of).sum::<f64>()
+                service.numbers().iter().map(of).sum::<f64>()
             }
         };
         // Floats become whole numbers at the bounds of those.

@@ -17,7 +17,7 @@ use crate::pressure::{self, Pressure};
 use crate::sensed::Sensed;
 
 /// A latency that was measured longer ago than this says nothing of the cores that the service has now.
-const STALE: Duration = Duration::from_secs(2);
+pub const STALE: Duration = Duration::from_secs(2);
 
 /// Turns what was sensed into a plan, tick by tick.
 #[derive(Debug)]
@@ -73,6 +73,7 @@ impl Planner {
                 now: sensed.now,
                 cpu: sensed.service_cpu,
                 p95: sensed.fresh_tail(STALE).map(|tail| tail.latency),
+                quiet: sensed.is_quiet(STALE),
                 pressed: plan.pressed,
                 jobs: sensed.jobs.clone(),
             })

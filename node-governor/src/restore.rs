@@ -10,9 +10,13 @@ use crate::state::{self, Held};
 /// What could not be put back, each with its name and reason, and is remembered still; nothing where all was, or
 /// none was killed. Creates nothing: where no governor has been is an error, as is where one runs.
 pub fn restore(root: &Root, folder: &Path) -> Result<Vec<String>, state::Error> {
-    let held = Held::left(folder, root)?;
+    Ok(of(root, &Held::left(folder, root)?))
+}
+
+/// The same for who holds the directory.
+pub(crate) fn of(root: &Root, held: &Held) -> Vec<String> {
     let mut left = Vec::new();
-    match shares::restore(root, &held) {
+    match shares::restore(root, held) {
         Ok(errors) => left.extend(
             errors
                 .iter()
@@ -21,9 +25,9 @@ pub fn restore(root: &Root, folder: &Path) -> Result<Vec<String>, state::Error> 
         Err(error) => left.push(error.to_string()),
     }
     // Whatever became of the others.
-    match apply::restore(root, &held) {
+    match apply::restore(root, held) {
         Ok(errors) => left.extend(errors.iter().map(ToString::to_string)),
         Err(error) => left.push(error.to_string()),
     }
-    Ok(left)
+    left
 }

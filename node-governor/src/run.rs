@@ -17,6 +17,7 @@ use crate::config::{self, Config};
 use crate::cores::Cores;
 use crate::plan::Plan;
 use crate::planner::Planner;
+use crate::restore;
 use crate::root::Root;
 use crate::sense::energy::Zone;
 use crate::sense::mesh::Link;
@@ -55,6 +56,10 @@ impl Governor {
     /// nothing is changed before everything is known to be good.
     pub fn start(config: Config, root: &Root) -> anyhow::Result<Governor> {
         let held = Held::take(&config.state_directory, root)?;
+        // Before anything can be refused: whoever was killed has left it, and this may be the only one to come.
+        for error in restore::of(root, &held) {
+            warn!(error, "left by a former run, and not put back");
+        }
         let mut apply = match config.policy {
             Some(_) => Some(Apply::find(
                 root,
@@ -134,13 +139,8 @@ impl Governor {
     /// One decision; how long to sleep. Once a second it looks at more; the other times, where cores are not
     /// divided, nothing is allocated.
     pub fn tick(&mut self, now: Nanos, late: bool) -> Duration {
-        if now.since(self.looked) >= LOOK {
-            self.looked = now;
-            self.look(now);
-        }
         self.sense(now);
         self.planner.plan(&self.sensed, &mut self.plan);
-        self.book.lock().passed(now);
         // Cores before frequencies: requests wait for those.
         if let (Some(divided), Some(plan)) = (&mut self.shares, &self.plan.shares) {
             divided.shares.apply(plan, now);
@@ -148,10 +148,22 @@ impl Governor {
         if let Some(apply) = &mut self.apply {
             apply.apply(&self.plan, now);
         }
-        let capacity = self.plan.capacity_millicores(self.planner.node());
-        self.link.report(capacity);
-        self.write(late, capacity);
+        self.write(late);
+        // Last: what takes longer does not hold up a decision that is due.
+        if now.since(self.looked) >= LOOK {
+            self.looked = now;
+            self.look(now);
+        }
         self.plan.sleep
+    }
+
+    /// Of the cores that the service really has; none while it is not there.
+    fn capacity(&self) -> Option<u32> {
+        let service = match &self.shares {
+            Some(divided) => Some(divided.shares.service_cores()?),
+            None => None,
+        };
+        Some(self.plan.capacity_millicores(self.planner.node(), service))
     }
 
     fn look(&mut self, now: Nanos) {
@@ -185,8 +197,13 @@ impl Governor {
         }
     }
 
-    fn write(&mut self, late: bool, capacity: u32) {
+    fn write(&mut self, late: bool) {
+        let capacity = self.capacity();
+        if let Some(capacity) = capacity {
+            self.link.report(capacity);
+        }
         let mut book = self.book.lock();
+        book.passed(self.sensed.now);
         book.decided(
             &self.sensed,
             &self.plan,
@@ -201,7 +218,7 @@ impl Governor {
             return;
         };
         shown.decided(self.sensed.now, &self.sensed, plan, self.plan.pressed);
-        shown.capacity_millicores = Some(capacity);
+        shown.capacity_millicores = capacity;
         shown.write_errors = divided.shares.write_errors();
         for job in 0..self.sensed.jobs.len() {
             let facts = divided.shares.facts(job);
@@ -229,7 +246,7 @@ impl Governor {
             left += divided.shares.end();
             // How the jobs have ended that were told to.
             self.sense(now());
-            self.write(false, self.plan.capacity_millicores(self.planner.node()));
+            self.write(false);
         }
         if let Some(divided) = self.shares {
             divided.timeline.end(unix_ms());

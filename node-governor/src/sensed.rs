@@ -132,6 +132,12 @@ impl Sensed {
             .filter(|tail| tail.requests > 0 && self.now.since(tail.at) <= stale)
     }
 
+    /// Who measures the latency said lately that there were no requests to measure.
+    pub fn is_quiet(&self, stale: Duration) -> bool {
+        let lately = |tail: &Tail| tail.requests == 0 && self.now.since(tail.at) <= stale;
+        self.tail.as_ref().is_some_and(lately)
+    }
+
     /// Mean share of time in which the online cores were not idle.
     pub fn load(&self) -> f64 {
         let online = self.cores.iter().filter(|core| core.online);

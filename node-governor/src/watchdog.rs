@@ -23,6 +23,8 @@ use crate::state;
 const DONE: &[u8] = b"done";
 /// A process that is being killed keeps the lock for some moments more.
 const DYING: Duration = Duration::from_secs(10);
+/// For a watchdog that has nothing to do any more.
+const PATIENCE: Duration = Duration::from_secs(2);
 const AGAIN: Duration = Duration::from_millis(1);
 
 /// The other process, seen from the governor.
@@ -61,6 +63,15 @@ impl Watchdog {
             // It may be gone: there is nothing left for it to do.
             let _ = pipe.write_all(DONE);
         }
+        let since = Instant::now();
+        while since.elapsed() < PATIENCE {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(AGAIN);
+        }
+        // Somebody has stopped it: nothing is left to be put back.
+        let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }

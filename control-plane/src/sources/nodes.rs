@@ -25,6 +25,10 @@ use crate::state::node::Row;
 const MAX_REPORT_BYTES: usize = 2 * MAX_NAME_BYTES + 64;
 /// 1,024 cores at their highest speed: more than machines have.
 const MOST_MILLICORES: u32 = 1_024_000;
+/// A governor says ten a second at most (`LOOK` in its `sense/mesh.rs`). Twice that, over as long as it waits for an
+/// answer: what a network has held up comes at once.
+const MOST_REPORTS: u32 = 100;
+const PACE: Duration = Duration::from_secs(5);
 /// A stream that says nothing is not worth a task.
 const FIRST_REPORT_TIMEOUT: Duration = Duration::from_secs(10);
 /// A row comes at least this often, so that the governor can tell silence from calm.
@@ -106,7 +110,9 @@ impl Service {
     }
 
     async fn listen(&self, host: &Named, mut reports: Streaming<NodeReport>) -> Result<(), Status> {
+        let mut pace = Pace::default();
         while let Some(report) = reports.message().await? {
+            pace.check(Instant::now())?;
             if report.cluster != *host.cluster || report.host != *host.address {
                 return Err(Status::invalid_argument(
                     "report.cluster, report.host: changed within the stream",
@@ -162,6 +168,29 @@ fn message(row: &Row, now: Instant) -> HostRow {
         age_ms: row
             .observed
             .map(|at| u32::try_from(age(at)).unwrap_or(u32::MAX)),
+    }
+}
+
+/// How many reports a stream has brought since then.
+#[derive(Debug, Default)]
+struct Pace {
+    since: Option<Instant>,
+    count: u32,
+}
+
+impl Pace {
+    /// One more has come.
+    fn check(&mut self, now: Instant) -> Result<(), Status> {
+        if self.since.is_none_or(|since| now - since >= PACE) {
+            (self.since, self.count) = (Some(now), 0);
+        }
+        self.count += 1;
+        match self.count {
+            ..=MOST_REPORTS => Ok(()),
+            _ => Err(Status::resource_exhausted(format!(
+                "over {MOST_REPORTS} reports in {PACE:?}"
+            ))),
+        }
     }
 }
 

@@ -269,10 +269,11 @@ impl Cluster {
         }
     }
 
-    /// What governors said longer ago than `limit` counts no more.
-    pub fn forget_nodes(&mut self, now: Duration, limit: Duration) {
+    /// What governors said counts when its time has come, and no more when it is longer ago than `limit`.
+    pub fn settle_nodes(&mut self, now: Duration, limit: Duration) {
         for host in self.hosts.values_mut() {
             let configured = host.config.capacity_millicores;
+            self.changed |= host.node.settle(now);
             self.changed |= host.node.forget(configured, now, limit);
         }
     }

@@ -12,11 +12,23 @@ use weir_policy::Level;
 /// are off by a twentieth change hardly an order. Of our own choice.
 const WORTH_A_TABLE: f64 = 0.05;
 
+/// Between changes of a host's capacity: whoever says another one each time makes no more tables than this for
+/// all sidecars. Of our own choice.
+const BETWEEN_CHANGES: Duration = Duration::from_secs(1);
+
+/// A host's word counts up to so many times what is configured: the fastest that a core may be beside what an
+/// operator had in mind, and more. Of our own choice.
+const MOST_TIMES: u32 = 4;
+
 /// One host's.
 #[derive(Debug, Default)]
 pub struct Node {
-    /// Thousandths of a core that the service has there, and when that was said.
+    /// Thousandths of a core that the service has there, and when something was said last.
     said: Option<(u32, Duration)>,
+    /// When that changed.
+    changed: Option<Duration>,
+    /// What was said since and counts from a second after that on.
+    waiting: Option<u32>,
     /// In the newest table.
     told: u32,
     /// To the governor's stream, if there is one.
@@ -35,7 +47,7 @@ pub struct Row {
 }
 
 impl Node {
-    /// What it said, and when.
+    /// What counts of what it said, and when it said something last.
     pub fn said(&self) -> Option<(u32, Duration)> {
         self.said
     }
@@ -45,9 +57,38 @@ impl Node {
         self.said.map_or(configured, |(millicores, _)| millicores)
     }
 
-    /// It says what it has. True if that is worth a table.
-    pub fn says(&mut self, millicores: u32, now: Duration) -> bool {
-        self.said = Some((millicores, now));
+    /// It says what it has; of a host that is `configured` to have nothing, everything is believed. True if that
+    /// is worth a table now.
+    pub fn says(&mut self, millicores: u32, configured: u32, now: Duration) -> bool {
+        let most = match configured {
+            0 => u32::MAX,
+            configured => configured.saturating_mul(MOST_TIMES),
+        };
+        let before = self.said.map(|(before, _)| before);
+        self.waiting = Some(millicores.min(most));
+        self.said = before.map(|before| (before, now));
+        match before {
+            Some(_) => self.settle(now),
+            None => self.take(now),
+        }
+    }
+
+    /// What waits counts when its time has come. True if that is worth a table.
+    pub fn settle(&mut self, now: Duration) -> bool {
+        let is_due = |changed| now.saturating_sub(changed) >= BETWEEN_CHANGES;
+        self.changed.is_none_or(is_due) && self.take(now)
+    }
+
+    fn take(&mut self, now: Duration) -> bool {
+        let Some(millicores) = self.waiting.take() else {
+            return false;
+        };
+        let before = self.said.map(|(before, _)| before);
+        if before != Some(millicores) {
+            self.changed = Some(now);
+        }
+        let at = self.said.map_or(now, |(_, at)| at);
+        self.said = Some((millicores, at));
         self.is_news(millicores)
     }
 
@@ -55,7 +96,7 @@ impl Node {
     pub fn forget(&mut self, configured: u32, now: Duration, limit: Duration) -> bool {
         match self.said {
             Some((_, at)) if now.saturating_sub(at) > limit => {
-                self.said = None;
+                (self.said, self.waiting) = (None, None);
                 self.is_news(configured)
             }
             _ => false,
@@ -123,21 +164,65 @@ mod tests {
             (0, 0, false),
             (u32::MAX, 1, true),
         ] {
-            assert_eq!(told(before).says(now, NOW), worth, "{before} to {now}");
+            assert_eq!(told(before).says(now, 0, NOW), worth, "{before} to {now}");
         }
     }
 
     #[test]
     fn small_steps_add_up_to_what_is_worth_a_table() {
         let mut node = told(1000);
-        let worth: Vec<bool> = [980, 960, 940].map(|now| node.says(now, NOW)).into();
+        let steps = [(0, 980), (1, 960), (2, 940)];
+        let worth = steps.map(|(at, now)| node.says(now, 0, NOW + BETWEEN_CHANGES * at));
         assert_eq!(worth, [false, false, true]);
+    }
+
+    #[test]
+    fn whoever_says_another_capacity_each_time_changes_it_once_a_second_to_what_was_said_last() {
+        let mut node = told(1000);
+        let mut changes = Vec::new();
+        for tenth in 0..30 {
+            let now = NOW + Duration::from_millis(100) * tenth;
+            // As the state does before it publishes.
+            let settled = node.settle(now);
+            let millicores = 500 + 100 * tenth;
+            if node.says(millicores, 0, now) || settled {
+                changes.push((tenth, node.capacity(0)));
+                node.tell(node.capacity(0), None);
+            }
+        }
+        assert_eq!(changes, [(0, 500), (10, 1400), (20, 2400)]);
+    }
+
+    #[test]
+    fn what_is_said_again_before_its_time_changes_nothing() {
+        let mut node = told(1000);
+        node.says(500, 0, NOW);
+        node.tell(500, None);
+        assert!(!node.says(4000, 0, NOW));
+        assert!(!node.says(500, 0, NOW));
+        assert!(!node.settle(NOW + BETWEEN_CHANGES));
+        assert_eq!(node.capacity(0), 500);
+    }
+
+    #[test]
+    fn a_word_counts_up_to_some_times_what_is_configured() {
+        for (configured, said, counts) in [
+            (1000, 4000, 4000),
+            (1000, 4001, 4000),
+            (1000, 1, 1),
+            (0, 1_024_000, 1_024_000),
+            (u32::MAX, 1_024_000, 1_024_000),
+        ] {
+            let mut node = Node::default();
+            node.says(said, configured, NOW);
+            assert_eq!(node.capacity(configured), counts, "{said} of {configured}");
+        }
     }
 
     #[test]
     fn what_was_said_counts_as_long_as_the_limit_and_no_longer() {
         let (mut node, limit) = (told(1000), Duration::from_secs(60));
-        node.says(500, NOW);
+        node.says(500, 0, NOW);
         node.tell(500, None);
         assert!(!node.forget(1000, NOW + limit, limit));
         assert_eq!(node.capacity(1000), 500);

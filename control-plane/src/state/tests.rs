@@ -709,6 +709,7 @@ fn what_a_node_has_is_pushed_at_once_where_it_is_worth_a_table_else_with_the_nex
     let capacity = |script: &mut Script| script.table().hosts()[0].capacity_millicores;
     says(&mut script, 2000);
     assert_eq!(capacity(&mut script), 2000);
+    script.pass(1000);
     says(&mut script, 1950);
     assert_eq!(capacity(&mut script), 2000);
     script.scraped(1, Ok(figures(1, 0, 0)));
@@ -717,6 +718,13 @@ fn what_a_node_has_is_pushed_at_once_where_it_is_worth_a_table_else_with_the_nex
     assert_eq!(capacity(&mut script), 1950);
     script.pass(1);
     assert_eq!(capacity(&mut script), 0, "as configured");
+    says(&mut script, 1000);
+    assert_eq!(capacity(&mut script), 1000);
+    says(&mut script, 3000);
+    script.pass(999);
+    assert_eq!(capacity(&mut script), 1000, "it has changed just now");
+    script.pass(1);
+    assert_eq!(capacity(&mut script), 3000);
 }
 
 #[test]

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `cargo xtask bench`: what Weir costs beside its peers, in tables.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use weir_stage::command::Run;
 use weir_stage::interrupt;
 
@@ -37,7 +35,7 @@ struct Programs(Vec<(&'static str, PathBuf)>);
 
 pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     let programs = Programs::build(workspace, args)?;
-    let folder = new_folder(workspace)?;
+    let folder = workspace.new_folder("bench")?;
     let report = folder.join("report.html");
     let mut command = Command::new(workspace.target.join("release/weir-bench"));
     command.current_dir(&workspace.root).args(&args.parts);
@@ -97,13 +95,6 @@ impl Args {
         let named = |part: &&str| self.parts.iter().any(|wanted| wanted == part);
         self.parts.is_empty() || parts.iter().any(named)
     }
-}
-
-fn new_folder(workspace: &Workspace) -> Result<PathBuf> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
-    let folder = workspace.cache().join("bench").join(now.to_string());
-    fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
-    Ok(folder)
 }
 
 #[cfg(test)]

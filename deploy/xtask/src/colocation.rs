@@ -2,12 +2,9 @@
 //! `cargo xtask colocation`: memcached beside real batch jobs, four ways in one run.
 
 use std::ffi::OsString;
-use std::fs;
-use std::path::PathBuf;
 use std::process::Command;
-use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use weir_stage::command::Run;
 use weir_stage::interrupt;
 
@@ -31,7 +28,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     let packages = ["weir-colocation", "weir-memcached-load", "weir-governor"];
     println!("colocation: building {}", packages.join(", "));
     let [colocation, load, governor] = workspace.build_release(packages)?;
-    let folder = new_folder(workspace)?;
+    let folder = workspace.new_folder("colocation")?;
     let mut command = Command::new(colocation);
     command.current_dir(&workspace.root);
     for name in [MEMCACHED].into_iter().chain(BATCH) {
@@ -60,11 +57,4 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
         workspace.shown(&folder)
     );
     ran
-}
-
-fn new_folder(workspace: &Workspace) -> Result<PathBuf> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
-    let folder = workspace.cache().join("colocation").join(now.to_string());
-    fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
-    Ok(folder)
 }

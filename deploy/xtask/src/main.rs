@@ -9,6 +9,7 @@
 //!                             bench   what Weir costs beside its peers
 //!                             search  what hot-function events cost Elasticsearch
 //!                             colocation   memcached beside batch jobs, four ways
+//!                             shared-node  a host that shares its node with a batch job
 //!                             keep    the figures that tests hold
 //!                             probe   what the governor runs in the kernel
 //!                             experiments   every policy on every workload, SIMULATED
@@ -24,6 +25,7 @@ mod keep;
 mod lab;
 mod probe;
 mod search;
+mod shared_node;
 mod sizes;
 mod test;
 mod tools;
@@ -64,6 +66,8 @@ enum Command {
     Search(search::Args),
     /// Run memcached beside batch jobs, four ways side by side; needs root and cgroups
     Colocation(colocation::Args),
+    /// Load a host that shares its node with a batch job, with the governor and without; needs root
+    SharedNode(shared_node::Args),
     /// Measure fuel, host calls and sizes again and keep them as what tests expect
     Keep,
     /// Compile the part of the governor that runs in the kernel; needs clang 14
@@ -96,6 +100,7 @@ fn run(command: Command) -> Result<()> {
         Command::Probe(args) => probe::run(&workspace, &args),
         Command::Search(args) => search::run(&workspace, &args),
         Command::Colocation(args) => colocation::run(&workspace, &args),
+        Command::SharedNode(args) => shared_node::run(&workspace, &args),
         Command::Keep => keep::run(&workspace),
         Command::BuildFilter => build_filter::run(&workspace).map(drop),
     }

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `cargo xtask search`: what hot-function events cost Elasticsearch, in tables.
 
-use std::fs;
-use std::path::PathBuf;
 use std::process::Command;
-use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use weir_stage::command::Run;
 use weir_stage::interrupt;
 
@@ -29,7 +26,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     let packages = ["weir-search", "weir-governor"];
     println!("search: building {}", packages.join(", "));
     let [search, governor] = workspace.build_release(packages)?;
-    let folder = new_folder(workspace)?;
+    let folder = workspace.new_folder("search")?;
     let mut command = Command::new(search);
     command
         .current_dir(&workspace.root)
@@ -55,11 +52,4 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
         workspace.shown(&folder)
     );
     Ok(())
-}
-
-fn new_folder(workspace: &Workspace) -> Result<PathBuf> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
-    let folder = workspace.cache().join("search").join(now.to_string());
-    fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
-    Ok(folder)
 }

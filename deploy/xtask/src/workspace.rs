@@ -2,8 +2,10 @@
 //! Where things are: the repository, Cargo's target directory, the cache of tools.
 
 use std::env;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
@@ -64,6 +66,14 @@ impl Workspace {
     /// The git-ignored folder of everything the commands keep.
     pub(crate) fn cache(&self) -> PathBuf {
         self.root.join(".weir")
+    }
+
+    /// A folder for one run of a command, named by when it began: seconds since 1970.
+    pub(crate) fn new_folder(&self, command: &str) -> Result<PathBuf> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
+        let folder = self.cache().join(command).join(now.to_string());
+        fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
+        Ok(folder)
     }
 
     /// Where external programs are installed.

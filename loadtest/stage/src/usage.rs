@@ -17,6 +17,12 @@ impl Process {
         Ok(Self(Pid::from_raw(id.try_into()?)))
     }
 
+    /// Its number.
+    #[must_use]
+    pub fn id(self) -> i32 {
+        self.0.as_raw()
+    }
+
     /// The process that asks.
     #[must_use]
     pub fn own() -> Self {

@@ -70,3 +70,27 @@ async fn the_timeline_is_a_page_where_there_is_one() {
     let none = pages(Book::default(), None, &["/timeline"]).await;
     assert!(none[0].as_ref().unwrap_err().contains("404"), "{none:?}");
 }
+
+#[tokio::test]
+async fn a_page_is_made_alone_though_who_asked_has_gone() {
+    let turn = Arc::new(Semaphore::new(1));
+    let (begun, begins) = oneshot::channel();
+    let (end, ends) = std::sync::mpsc::channel::<()>();
+    let first = alone(&turn, move || {
+        let own = rustix::thread::gettid();
+        begun
+            .send(rustix::process::getpriority_process(Some(own)).ok())
+            .unwrap();
+        ends.recv().map_err(io::Error::other)
+    });
+    tokio::select! {
+        biased;
+        _ = first => panic!("it ends when it is told to"),
+        nice = begins => assert_eq!(nice, Ok(Some(NICEST))),
+    }
+    assert!(alone(&turn, || Ok(())).await.is_none(), "two at once");
+    end.send(()).unwrap();
+    while alone(&turn, || Ok(())).await.is_none() {
+        tokio::task::yield_now().await;
+    }
+}

@@ -139,24 +139,37 @@ impl Shares {
             self.remembers(forgotten);
         }
         self.version = None;
-        self.know();
+        let remembered = self.remember();
+        self.remembers(remembered);
     }
 
-    /// Remembers, before they are touched, those that have come since.
+    /// Remembers, before they are touched, those that have come since. Where that fails it is tried again when
+    /// everything is looked at.
     fn know(&mut self) {
-        if self.version == Some(self.runner.found_version()) {
+        if self.ended || self.forgetful || self.knows_jobs() {
             return;
         }
         let remembered = self.remember();
         self.remembers(remembered);
     }
 
+    fn knows_jobs(&self) -> bool {
+        self.version == Some(self.runner.found_version())
+    }
+
+    fn knows_service(&self) -> bool {
+        let found = self.service.as_ref().and_then(Service::found);
+        let known = self.remembered.found().get(SERVICE);
+        found.map(|found| &found.members) == known.map(|known| &known.members)
+    }
+
     /// Says once that it does not.
     fn remembers(&mut self, done: Result<(), state::Error>) {
+        let forgot = std::mem::replace(&mut self.forgetful, done.is_err());
         if let Err(error) = done
-            && !std::mem::replace(&mut self.forgetful, true)
+            && !forgot
         {
-            error!(%error, "how things were found cannot be remembered");
+            error!(%error, "how things were found cannot be remembered: who is new is left alone");
         }
     }
 
@@ -177,13 +190,20 @@ impl Shares {
         self.service.as_ref().is_none_or(Service::is_there)
     }
 
-    /// Writes what differs from what was written before.
+    /// Writes what differs from what was written before. What could not be put back by others is not touched.
     pub fn apply(&mut self, plan: &CorePlan, now: Nanos) {
-        self.runner.give(&plan.jobs);
-        if let Some(service) = &mut self.service {
+        let knows = self.knows_jobs();
+        if knows {
+            self.runner.give(&plan.jobs);
+        }
+        if self.knows_service()
+            && let Some(service) = &mut self.service
+        {
             service.set(&plan.service, now);
         }
-        self.runner.take(&plan.jobs, now);
+        if knows {
+            self.runner.take(&plan.jobs, now);
+        }
     }
 
     /// What was last written for the service.
@@ -211,11 +231,15 @@ impl Shares {
 
     /// Jobs end or go on, as configured, and everything is put back as found; how much is left.
     pub fn end(&mut self) -> usize {
+        self.put_all_back(Runner::end)
+    }
+
+    fn put_all_back(&mut self, stop: fn(&mut Runner) -> bool) -> usize {
         if std::mem::replace(&mut self.ended, true) {
             return 0;
         }
         self.let_go();
-        let jobs = usize::from(!self.runner.end());
+        let jobs = usize::from(!stop(&mut self.runner));
         let left = put_back(&mut self.remembered, &self.groups);
         for (name, error) in &left {
             error!(name, %error, "not put back; try weir-governor restore");
@@ -225,9 +249,10 @@ impl Shares {
 }
 
 impl Drop for Shares {
-    /// For whoever has not called [`Shares::end`], as a thread that panics.
+    /// For whoever has not called [`Shares::end`], as a thread that panics or a start that fails: nobody has asked
+    /// for the jobs to end.
     fn drop(&mut self) {
-        self.end();
+        self.put_all_back(Runner::keep);
     }
 }
 

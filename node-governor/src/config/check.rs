@@ -18,8 +18,9 @@ use weir_settings::{Error, Scope, Value};
 use weir_uprobe::Probe;
 
 use super::shares::Division;
-use super::{Config, Events, frequency, written};
+use super::{Config, Events, TailSource, frequency, written};
 use crate::apply::Driver;
+use crate::planner::STALE;
 use crate::sensed::FUNCTIONS;
 
 const fn ms(millis: u64) -> Duration {
@@ -41,12 +42,24 @@ pub(super) fn file(path: &Path, written: written::File) -> Result<Config, Error>
         }
         None => (None, None),
     };
-    let shares = shares::shares(&written, &root)?;
+    let mut shares = shares::shares(&written, &root)?;
     let quantile = match shares.as_ref().map(|shares| &shares.division) {
         // What its target is for.
         Some(Division::LatencySlack(_)) => 0.95,
         _ => 0.99,
     };
+    let tail = tail::tail(&written.tail, quantile, &root.section("tail"))?;
+    if let Some(Division::LatencySlack(slack)) = shares.as_mut().map(|shares| &mut shares.division)
+    {
+        slack.measured = tail.source != TailSource::Calls;
+        if slack.measured && tail.every > STALE / 2 {
+            let reason =
+                "at most 1s with latency_slack, which goes by what was measured in the last 2s";
+            return Err(root
+                .section("tail")
+                .refuse(&written.tail.every, "every", reason));
+        }
+    }
     Ok(Config {
         cores: cores(&written.cores, &root)?,
         driver: root.choice(
@@ -61,7 +74,7 @@ pub(super) fn file(path: &Path, written: written::File) -> Result<Config, Error>
         )?,
         // That of document 002, section 4.8.
         tick: root.duration(&written.tick, "tick", ms(50), ms(1)..=ms(10_000))?,
-        tail: tail::tail(&written.tail, quantile, &root.section("tail"))?,
+        tail,
         policy,
         shares,
         mesh: mesh::mesh(&written.mesh, &root)?,

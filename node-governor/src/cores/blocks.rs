@@ -19,6 +19,7 @@ use super::places::Places;
 use super::silence::{Heard, Silence};
 use super::{CorePlan, Cores, Reason, Refused, Seen, check_cores, check_jobs, check_range};
 use crate::jobs::Job;
+use crate::sensed::Nanos;
 
 /// Which blocks the service has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +43,9 @@ pub struct Params {
     pub large_above: f64,
     /// Goes from large to small below this use of both blocks, in cores.
     pub small_below: f64,
+    /// It must have been below that for so long. The document's goes at once, and at a short tick back and forth:
+    /// a use between both limits is too much for one block and too little for two.
+    pub calm: Duration,
     /// What it starts with. The document does not say; large harms no request.
     pub start: Size,
     /// When the service's use is not known, it keeps what it has for so long, and then has both blocks. Of our
@@ -57,6 +61,7 @@ impl Default for Params {
             large: Cores::from([2, 3]),
             large_above: 0.6,
             small_below: 1.3,
+            calm: Duration::ZERO,
             start: Size::Large,
             patience: Duration::from_secs(2),
         }
@@ -102,6 +107,8 @@ pub struct Blocks {
     places: Places,
     /// The small block will serve no job any more.
     bound: bool,
+    /// Since when its use has been low enough for the small one.
+    low_since: Option<Nanos>,
     silence: Silence,
 }
 
@@ -118,6 +125,7 @@ impl Blocks {
             jobs: jobs.to_vec(),
             places: Places::default(),
             bound: false,
+            low_since: None,
             silence: Silence::default(),
         })
     }
@@ -168,10 +176,18 @@ impl Blocks {
                 Reason::Busy
             }
             (_, Some(cpu), Size::Large) if cpu < self.params.small_below => {
+                let since = *self.low_since.get_or_insert(seen.now);
+                if seen.now.since(since) < self.params.calm {
+                    return Reason::Same;
+                }
                 self.size = Size::Small;
+                self.low_since = None;
                 Reason::Calm
             }
-            _ => Reason::Same,
+            _ => {
+                self.low_since = None;
+                Reason::Same
+            }
         }
     }
 }

@@ -47,6 +47,8 @@ pub struct Params {
     /// How many steps there are between the lowest frequency and the highest; with 0 frequency is no matter of
     /// this policy.
     pub frequency_steps: u32,
+    /// Somebody measures the latency: when that is not known, use alone is not enough to go by.
+    pub measured: bool,
     /// When nothing is known of the service, it keeps what it has for so long, and then has all.
     pub patience: Duration,
 }
@@ -64,6 +66,7 @@ impl Default for Params {
             calm: Duration::from_millis(75),
             trend: 0.3,
             frequency_steps: 0,
+            measured: false,
             patience: Duration::from_secs(2),
         }
     }
@@ -232,7 +235,8 @@ impl LatencySlack {
 
     fn resize(&mut self, seen: &Seen) -> Reason {
         let (now, cpu) = (seen.now, seen.cpu());
-        let heard = cpu.is_some() || seen.p95.is_some();
+        let by_latency = seen.p95.is_some() || seen.quiet;
+        let heard = by_latency || (cpu.is_some() && !self.params.measured);
         match self.silence.hear(now, heard, self.params.patience) {
             Heard::NothingYet => return Reason::Held,
             Heard::NothingForLong => return self.give_all(now, Reason::Safe),

@@ -150,6 +150,7 @@ proptest! {
                     cpu: *cpu,
                     p95: p95.map(Duration::from_micros),
                     pressed: *pressed,
+                    quiet: false,
                     jobs: states.clone(),
                 });
                 obey(&plan, &mut states)?;

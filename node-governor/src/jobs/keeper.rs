@@ -12,7 +12,6 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use nix::sys::resource::{UsageWho, getrusage};
-use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::process::{
     Pid, Resource, Rlimit, WaitOptions, getpid, getpriority_process, getrlimit,
@@ -23,6 +22,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use super::record::{Ended, Folder, Held, Process, Started};
 use super::spec::{Command, Source, THREADS};
 use super::stat::Stat;
+use crate::regular;
 use crate::root::core_list;
 
 /// How long it is tried to say how a job has ended, once a second.
@@ -149,17 +149,9 @@ fn enter(started: &Started) -> Result<(), String> {
     sched_setaffinity(None, &cores).map_err(|errno| format!("cores {}: {errno}", started.cores))
 }
 
-/// A file that is there already may be nobody's but a file: a link would lead elsewhere.
 fn log(path: &Path) -> io::Result<File> {
-    // Does not wait for the reader of a pipe.
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let mut options = File::options();
-    options.create(true).append(true).mode(0o640);
-    let file = options.custom_flags(flags.bits() as i32).open(path)?;
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(io::Error::new(ErrorKind::InvalidInput, "not a file")),
-    }
+    regular::open(options.create(true).append(true).mode(0o640), path)
 }
 
 fn start(command: &Command, threads: u32, log: File) -> Result<Pid, String> {

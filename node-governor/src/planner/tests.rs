@@ -141,20 +141,25 @@ fn capacity_is_of_the_services_cores_and_their_speed() {
     let blocks = Blocks::new(Blocked::default(), &machine, &jobs()).unwrap();
     let mut divided = planner(Some(cores::Policy::Blocks(blocks)));
     let mut plan = Plan::default();
+    let has = |cores: &[u32]| cores.iter().copied().collect::<Cores>();
     divided.plan(&sensed(1, 0.1, None), &mut plan);
     assert_eq!(
-        plan.capacity_millicores(&node()),
+        plan.capacity_millicores(&node(), Some(&has(&[0]))),
         385,
         "one at 1 of 2.6 GHz"
     );
     divided.plan(&sensed(2, 0.1, refusing(2)), &mut plan);
     assert_eq!(
-        plan.capacity_millicores(&node()),
+        plan.capacity_millicores(&node(), Some(&has(&[0, 1]))),
         2000,
         "two at the highest"
     );
     let none = Node { cores: Vec::new() };
-    assert_eq!(plan.capacity_millicores(&none), 2000, "of no known speed");
+    assert_eq!(
+        plan.capacity_millicores(&none, Some(&has(&[0, 1]))),
+        2000,
+        "of no known speed"
+    );
     planner(None).plan(&sensed(1, 0.1, None), &mut plan);
-    assert_eq!(plan.capacity_millicores(&node()), 1538, "all");
+    assert_eq!(plan.capacity_millicores(&node(), None), 1538, "all");
 }

@@ -33,9 +33,10 @@ pub async fn measure(settings: Tail, measured: Measured) {
         times.tick().await;
         let answer = tokio::time::timeout(limit, get(address, &path)).await;
         let answer = answer.unwrap_or_else(|_| Err(anyhow!("no answer in {limit:?}")));
-        let tail = source.tail(super::now(), answer);
+        let now = super::now();
+        let tail = source.tail(now, answer);
         let reason = tail.as_ref().err().map(|error| format!("{error:#}"));
-        measured.set(tail.unwrap_or_default());
+        measured.set(tail.ok().map(|tail| tail.unwrap_or(quiet(now))));
         if reason == trouble {
             continue;
         }
@@ -44,6 +45,15 @@ pub async fn measure(settings: Tail, measured: Measured) {
             None => info!(%address, path, "the tail is known again"),
         }
         trouble = reason;
+    }
+}
+
+/// Nobody asked the service for anything: that is known, too.
+fn quiet(at: Nanos) -> sensed::Tail {
+    sensed::Tail {
+        latency: Duration::ZERO,
+        requests: 0,
+        at,
     }
 }
 

@@ -12,6 +12,7 @@ pub(super) use job::{Job, Stretch};
 
 use super::line::{self, Line};
 use super::{FILE, OLD_FILE};
+use crate::regular;
 use crate::root::core_list;
 
 /// No line of ours is longer.
@@ -57,7 +58,7 @@ impl History {
         let mut history = History::default();
         let mut missing = 0;
         for name in [OLD_FILE, FILE] {
-            match File::open(folder.join(name)) {
+            match regular::open(File::options().read(true), &folder.join(name)) {
                 Ok(file) => history.lines(BufReader::new(file))?,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => missing += 1,
                 Err(error) => return Err(error),

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::time::Duration;
 use std::{io, thread};
@@ -11,7 +11,7 @@ use std::{io, thread};
 use tracing::warn;
 
 use super::line::{Job, Line, Named, Sample, Service, Start};
-use super::write::Writer;
+use super::write::{Message, Told, Writer};
 use crate::book::shares::{JobBook, SharesBook, reason_name, state_name};
 use crate::sensed::{Nanos, Tail};
 
@@ -21,6 +21,8 @@ const LIMIT: u64 = 16 << 20;
 const WAITING: usize = 1024;
 /// Between samples.
 const SAMPLED: u64 = 1000;
+/// Between tries to write after one that failed: a full disk may have room again.
+const AGAIN: u64 = 1000;
 /// For the last lines to be written.
 const DRAIN: Duration = Duration::from_secs(1);
 
@@ -29,12 +31,10 @@ const DRAIN: Duration = Duration::from_secs(1);
 pub struct Recorder {
     lines: Option<SyncSender<Message>>,
     ended: Receiver<()>,
-    /// Set by the writer, which has lost a line.
-    lost: Arc<AtomicBool>,
+    told: Arc<Told>,
     said: bool,
-    /// Of the file, with what waits.
-    bytes: u64,
-    limit: u64,
+    /// When it was written again after a line was lost.
+    tried: Option<u64>,
     /// What was written last; none: everything has to be written.
     written: Option<SharesBook>,
     started: bool,
@@ -42,15 +42,6 @@ pub struct Recorder {
     cpu: (f64, f64),
     tail: Option<Duration>,
     tail_at: Option<Nanos>,
-}
-
-/// For the thread.
-#[derive(Debug)]
-pub(super) enum Message {
-    /// With its line feed.
-    Line(Vec<u8>),
-    /// What follows goes to a new file.
-    Turn,
 }
 
 impl Recorder {
@@ -61,42 +52,55 @@ impl Recorder {
     }
 
     fn with_limit(folder: &Path, limit: u64) -> io::Result<Recorder> {
-        let (writer, bytes) = Writer::open(folder)?;
+        let writer = Writer::open(folder, limit)?;
+        let (recorder, receiver, ending) = Recorder::new();
+        let told = Arc::clone(&recorder.told);
+        let thread = thread::Builder::new().name("timeline".into());
+        thread.spawn(move || {
+            writer.write_all(&receiver, &told);
+            drop(ending);
+        })?;
+        Ok(recorder)
+    }
+
+    /// With what its writer reads, and drops when it has ended.
+    fn new() -> (Recorder, Receiver<Message>, SyncSender<()>) {
         let (lines, receiver) = mpsc::sync_channel(WAITING);
         let (ending, ended) = mpsc::sync_channel(0);
-        let lost = Arc::new(AtomicBool::new(false));
-        let thread = thread::Builder::new().name("timeline".into());
-        thread.spawn({
-            let lost = Arc::clone(&lost);
-            move || {
-                writer.write_all(&receiver, &lost);
-                drop(ending);
-            }
-        })?;
-        Ok(Recorder {
+        let recorder = Recorder {
             lines: Some(lines),
             ended,
-            lost,
+            told: Arc::default(),
             said: false,
-            bytes,
-            limit,
+            tried: None,
             written: None,
             started: false,
             sampled: 0,
             cpu: (0.0, 0.0),
             tail: None,
             tail_at: None,
-        })
+        };
+        (recorder, receiver, ending)
     }
 
     /// Once a tick, after [`SharesBook::decided`] and when the jobs' codes are in the book; `tail` as it was
     /// sensed. Writes what has changed since the last call and once a second a sample; where nothing has,
     /// nothing. Does not wait for the disk.
     pub fn record(&mut self, unix_ms: u64, book: &SharesBook, tail: Option<Tail>) {
-        if self.lost.swap(false, Ordering::Relaxed) {
+        self.sense(book, tail);
+        if self.told.lost.load(Ordering::Relaxed) {
+            // A clock that was set back tries at once.
+            let since = self.tried.and_then(|tried| unix_ms.checked_sub(tried));
+            if since.is_some_and(|since| since < AGAIN) {
+                return;
+            }
+            self.tried = Some(unix_ms);
+            self.told.lost.store(false, Ordering::Relaxed);
             self.written = None;
         }
-        self.sense(book, tail);
+        if self.told.full.swap(false, Ordering::Relaxed) {
+            self.written = None;
+        }
         let mut line = Line {
             at: unix_ms,
             ..Line::default()
@@ -109,10 +113,6 @@ impl Recorder {
         };
         if line != at {
             self.write(&line);
-        }
-        if self.bytes > self.limit {
-            self.send(Message::Turn);
-            (self.bytes, self.written) = (0, None);
         }
     }
 
@@ -194,14 +194,14 @@ impl Recorder {
             return;
         };
         text.push(b'\n');
-        self.bytes += text.len() as u64;
-        self.send(Message::Line(text));
-    }
-
-    fn send(&mut self, message: Message) {
+        let message = match line {
+            Line { start: Some(_), .. } => Message::Whole(text),
+            Line { end: true, .. } => Message::End(text),
+            _ => Message::Change(text),
+        };
         let sent = self.lines.as_ref().map(|lines| lines.try_send(message));
         if let Some(Err(_)) = sent {
-            self.lost.store(true, Ordering::Relaxed);
+            self.told.lost.store(true, Ordering::Relaxed);
             if !self.said {
                 self.said = true;
                 warn!("the disk is too slow for the timeline; some of it is lost");

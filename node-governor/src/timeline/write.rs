@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The file, and its thread.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -10,47 +10,78 @@ use std::sync::mpsc::Receiver;
 
 use tracing::warn;
 
-use super::record::Message;
 use super::{FILE, OLD_FILE};
+use crate::regular;
+
+/// For the thread. With its line feed.
+#[derive(Debug)]
+pub(super) enum Message {
+    /// Says everything: a file may begin with it.
+    Whole(Vec<u8>),
+    /// Says what has changed since the one before.
+    Change(Vec<u8>),
+    /// The last one.
+    End(Vec<u8>),
+}
+
+/// What the recorder is told; it answers with a whole line.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    /// A line was.
+    pub(super) lost: AtomicBool,
+    /// The file is; the next whole line begins a new one.
+    pub(super) full: AtomicBool,
+}
 
 #[derive(Debug)]
 pub(super) struct Writer {
     folder: PathBuf,
-    /// None after it could not be turned over: nothing is written beyond the limit.
+    /// None while it could not be opened again.
     file: Option<File>,
+    /// Which are in it.
+    bytes: u64,
+    limit: u64,
     /// What is there does not end with a whole line.
     torn: bool,
+    /// Changes say nothing until everything is said again.
+    lost: bool,
     said: bool,
 }
 
 impl Writer {
-    /// The writer, and how much is there.
-    pub(super) fn open(folder: &Path) -> io::Result<(Writer, u64)> {
+    pub(super) fn open(folder: &Path, limit: u64) -> io::Result<Writer> {
         fs::create_dir_all(folder)?;
-        let file = open(folder)?;
-        let bytes = file.metadata()?.len();
-        let mut last = [b'\n'];
-        if bytes > 0 {
-            file.read_exact_at(&mut last, bytes - 1)?;
-        }
-        let writer = Writer {
+        let mut writer = Writer {
             folder: folder.to_owned(),
-            file: Some(file),
-            torn: last != [b'\n'],
+            file: None,
+            bytes: 0,
+            limit,
+            torn: false,
+            lost: false,
             said: false,
         };
-        Ok((writer, bytes))
+        writer.file = Some(writer.file()?);
+        Ok(writer)
     }
 
-    /// Until nobody sends any more. Sets `lost` whenever a line is.
-    pub(super) fn write_all(mut self, lines: &Receiver<Message>, lost: &AtomicBool) {
+    /// Until nobody sends any more.
+    pub(super) fn write_all(mut self, lines: &Receiver<Message>, told: &Told) {
         while let Ok(message) = lines.recv() {
-            let done = match message {
-                Message::Line(line) => self.line(&line),
-                Message::Turn => self.turn(),
-            };
-            if let Err(error) = done {
-                lost.store(true, Ordering::Relaxed);
+            self.take(&message, told);
+        }
+    }
+
+    pub(super) fn take(&mut self, message: &Message, told: &Told) {
+        let done = match message {
+            Message::Whole(line) => self.whole(line),
+            Message::Change(_) if self.lost => return,
+            Message::Change(line) | Message::End(line) => self.line(line),
+        };
+        match done {
+            Ok(()) => told.full.store(self.bytes > self.limit, Ordering::Relaxed),
+            Err(error) => {
+                self.lost = true;
+                told.lost.store(true, Ordering::Relaxed);
                 if !self.said {
                     self.said = true;
                     let path = self.folder.join(FILE);
@@ -60,34 +91,56 @@ impl Writer {
         }
     }
 
-    fn line(&mut self, line: &[u8]) -> io::Result<()> {
-        let Some(file) = &mut self.file else {
-            return Ok(());
-        };
-        if self.torn {
-            file.write_all(b"\n")?;
+    fn whole(&mut self, line: &[u8]) -> io::Result<()> {
+        if self.bytes > self.limit {
+            match fs::rename(self.folder.join(FILE), self.folder.join(OLD_FILE)) {
+                // Somebody has removed it.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                renamed => renamed?,
+            }
+            (self.file, self.bytes, self.torn) = (None, 0, false);
         }
+        self.line(line)?;
+        self.lost = false;
+        Ok(())
+    }
+
+    fn line(&mut self, line: &[u8]) -> io::Result<()> {
+        let mut file = match self.file.take() {
+            Some(file) => file,
+            None => self.file()?,
+        };
+        let written = match self.torn {
+            true => file.write_all(b"\n"),
+            false => Ok(()),
+        };
         self.torn = true;
-        file.write_all(line)?;
-        self.torn = false;
-        Ok(())
+        let written = written.and_then(|()| file.write_all(line));
+        self.torn = written.is_err();
+        // As much as there is, also of a line that was cut off.
+        self.bytes = file.metadata()?.len();
+        self.file = Some(file);
+        written
     }
 
-    fn turn(&mut self) -> io::Result<()> {
-        self.file = None;
-        let file = self.folder.join(FILE);
-        fs::rename(&file, self.folder.join(OLD_FILE))?;
-        self.file = Some(open(&self.folder)?);
-        self.torn = false;
-        Ok(())
+    /// The one that is there, or a new one.
+    fn file(&mut self) -> io::Result<File> {
+        let mut options = File::options();
+        options.read(true).append(true).create(true);
+        let file = regular::open(&mut options, &self.folder.join(FILE))?;
+        self.bytes = file.metadata()?.len();
+        let mut last = [b'\n'];
+        if self.bytes > 0 {
+            file.read_exact_at(&mut last, self.bytes - 1)?;
+        }
+        self.torn = last != [b'\n'];
+        Ok(file)
     }
-}
 
-fn open(folder: &Path) -> io::Result<File> {
-    let path = folder.join(FILE);
-    OpenOptions::new()
-        .read(true)
-        .append(true)
-        .create(true)
-        .open(path)
+    /// Writes there instead: a disk that is full.
+    #[cfg(test)]
+    pub(super) fn with_file(self, file: File) -> Writer {
+        let file = Some(file);
+        Writer { file, ..self }
+    }
 }

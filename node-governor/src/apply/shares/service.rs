@@ -2,8 +2,10 @@
 //! The service's group: found when it comes, also again, and given its cores.
 
 use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
-use rustix::process::Pid;
+use rustix::process::{Pid, getpid, getppid};
 use tracing::{info, warn};
 
 use super::super::groups::{Found, Group, Groups, Members};
@@ -20,7 +22,6 @@ pub(super) struct Service {
     who: config::Service,
     there: Option<There>,
     write_errors: u64,
-    foreign_writes: u64,
     /// What was last said of it, so that it is said once.
     trouble: Option<String>,
 }
@@ -32,8 +33,10 @@ struct There {
     found: Found,
     /// What was written last.
     cores: Option<Cores>,
-    /// When a write failed.
-    failed: Option<Nanos>,
+    /// What could not be written, and when.
+    failed: Option<(Cores, Nanos)>,
+    /// What another program had written there when it was looked at last.
+    foreign: Option<Cores>,
 }
 
 impl Service {
@@ -42,7 +45,6 @@ impl Service {
             who,
             there: None,
             write_errors: 0,
-            foreign_writes: 0,
             trouble: None,
         }
     }
@@ -79,6 +81,7 @@ impl Service {
                 let pid = text.trim().parse();
                 let pid =
                     pid.map_err(|_| named(format!("{:?} is not a process id", text.trim())))?;
+                whose(path, pid).map_err(named)?;
                 groups.process(pid)?
             }
         };
@@ -88,6 +91,7 @@ impl Service {
             group,
             cores: None,
             failed: None,
+            foreign: None,
         })
     }
 
@@ -98,10 +102,13 @@ impl Service {
             return;
         };
         match there.group.cores() {
-            Ok(cores) if cores == wanted => {}
+            Ok(cores) if cores == wanted => there.foreign = None,
             Ok(cores) => {
-                self.foreign_writes += 1;
-                warn!(%cores, %wanted, "another program has set the service's cores");
+                // One that is offline is missing until it is back.
+                if there.foreign.as_ref() != Some(&cores) {
+                    warn!(%cores, %wanted, "the service's cores are not those that were written");
+                }
+                there.foreign = Some(cores);
                 there.cores = None;
                 self.set(&wanted, now);
             }
@@ -112,7 +119,10 @@ impl Service {
     /// On change, and again where it failed.
     pub(super) fn set(&mut self, cores: &Cores, now: Nanos) {
         let Some(there) = &mut self.there else { return };
-        let rests = there.failed.is_some_and(|at| now.since(at) < AGAIN);
+        let rests = there
+            .failed
+            .as_ref()
+            .is_some_and(|(failed, at)| failed == cores && now.since(*at) < AGAIN);
         if cores.is_empty() || there.cores.as_ref() == Some(cores) || rests {
             return;
         }
@@ -123,7 +133,7 @@ impl Service {
             }
             Err(error) => {
                 self.write_errors += 1;
-                (there.cores, there.failed) = (None, Some(now));
+                (there.cores, there.failed) = (None, Some((cores.clone(), now)));
                 self.trouble("the service does not get its cores", &error);
             }
         }
@@ -163,5 +173,72 @@ impl Service {
 
     pub(super) fn write_errors(&self) -> u64 {
         self.write_errors
+    }
+}
+
+/// Who may write the file says whom root confines: it is root's or the service's own user's, and names neither the
+/// governor nor whom the governor comes from.
+fn whose(path: &Path, pid: i32) -> Result<(), String> {
+    let owner = std::fs::metadata(path)
+        .map_err(|error| error.to_string())?
+        .uid();
+    let process = std::fs::metadata(format!("/proc/{pid}"));
+    let user = process
+        .map_err(|error| format!("process {pid}: {error}"))?
+        .uid();
+    if owner != 0 && owner != user {
+        return Err(format!(
+            "belongs to user {owner}, and process {pid} to user {user}"
+        ));
+    }
+    let mut ancestor = Some(getpid());
+    while let Some(one) = ancestor {
+        if one.as_raw_nonzero().get() == pid {
+            return Err(format!("process {pid} is the governor or started it"));
+        }
+        ancestor = match one == getpid() {
+            true => getppid(),
+            false => parent(one),
+        };
+    }
+    Ok(())
+}
+
+/// None of the first process, and where it cannot be told.
+fn parent(pid: Pid) -> Option<Pid> {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
+    // The name, in parentheses, may have some itself.
+    let (_, rest) = stat.rsplit_once(") ")?;
+    Pid::from_raw(rest.split(' ').nth(1)?.parse().ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_somebody_elses_and_the_governors_own_family_are_no_service() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("pid");
+        std::fs::write(&file, "").unwrap();
+        let own = std::process::id() as i32;
+        let family = |pid| whose(&file, pid).unwrap_err();
+        assert!(family(own).contains("is the governor or started it"));
+        assert!(family(1).contains("started it") || family(1).contains("belongs to"));
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
+        let pid = child.id() as i32;
+        assert_eq!(whose(&file, pid), Ok(()));
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::chown(&file, Some(12345), None).unwrap();
+            assert_eq!(
+                whose(&file, pid).unwrap_err(),
+                format!("belongs to user 12345, and process {pid} to user 0")
+            );
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 }

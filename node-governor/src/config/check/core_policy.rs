@@ -91,6 +91,7 @@ impl Reading<'_> {
             large: self.cores(&written.large, "large", default.large)?,
             large_above: self.number(&written.large_above, "large_above", default.large_above)?,
             small_below: self.number(&written.small_below, "small_below", default.small_below)?,
+            calm: self.duration(&written.calm, "calm", default.calm)?,
             start: self.scope.choice(
                 &written.start,
                 "start",
@@ -117,6 +118,7 @@ impl Reading<'_> {
             calm: self.duration(&written.calm, "calm", default.calm)?,
             trend: self.number(&written.trend, "trend", default.trend)?,
             frequency_steps: self.steps_between(written, default.frequency_steps)?,
+            measured: default.measured,
             patience: self.duration(&written.patience, "patience", default.patience)?,
         })
     }

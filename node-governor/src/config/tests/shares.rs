@@ -33,6 +33,30 @@ fn refused(cases: impl IntoIterator<Item = (String, &'static str)>) {
 }
 
 #[test]
+fn latency_slack_knows_whether_latency_is_measured_and_wants_it_often() {
+    let slack = |tail: &str| {
+        format!("service: {{ pid: 4711 }}\ncore_policy: {{ latency_slack: {{}} }}\n{tail}")
+    };
+    let measured = |tail: &str| {
+        let Division::LatencySlack(params) = shares(&slack(tail)).division else {
+            panic!("another policy");
+        };
+        params.measured
+    };
+    let page = |every: &str| {
+        format!(
+            "tail: {{ source: prometheus, url: 'http://127.0.0.1:9/', metric: m, every: {every} }}\n"
+        )
+    };
+    assert!(!measured(""));
+    assert!(measured(&page("1s")));
+    refused([(
+        slack(&page("1100ms")),
+        "g.yaml:3: tail.every: at most 1s with latency_slack",
+    )]);
+}
+
+#[test]
 fn cores_of_a_policy_that_cannot_be_are_refused_where_they_are_written() {
     refused([
         (
@@ -450,10 +474,11 @@ fn a_file_without_frequencies_has_the_defaults_of_the_document() {
 
 #[test]
 fn everything_that_is_written_arrives() {
-    let text = "service: { pid_file: /run/m.pid }\ncore_policy: { blocks: { reserved: '0,2', small: 1, large: 3-4, large_above: 1.5, small_below: 2.5, start: small, patience: 1s } }\njobs:\n  - name: a\n    queue: long\n    threads: 3\n    command: [./true, --threads, \"{threads}\", 7]\n    directory: /bin\n    environment: { OMP_NUM_THREADS: \"{threads}\", N: 7 }\n    user: 0\n    takes: 20m\n  - { name: b.1_c-d, cgroup: user.slice/b }\nbatch: { cgroup: lab/batch, logs: /tmp/logs, on_stop: end, grace: 0s }\n";
+    let text = "service: { pid_file: /run/m.pid }\ncore_policy: { blocks: { reserved: '0,2', small: 1, large: 3-4, large_above: 1.5, small_below: 2.5, calm: 3s, start: small, patience: 1s } }\njobs:\n  - name: a\n    queue: long\n    threads: 3\n    command: [./true, --threads, \"{threads}\", 7]\n    directory: /bin\n    environment: { OMP_NUM_THREADS: \"{threads}\", N: 7 }\n    user: 0\n    takes: 20m\n  - { name: b.1_c-d, cgroup: user.slice/b }\nbatch: { cgroup: lab/batch, logs: /tmp/logs, on_stop: end, grace: 0s }\n";
     let shares = shares(text);
     assert_eq!(shares.service, Some(Service::PidFile("/run/m.pid".into())));
     let wanted = cores::blocks::Params {
+        calm: Duration::from_secs(3),
         reserved: [0, 2].into(),
         small: [1].into(),
         large: [3, 4].into(),

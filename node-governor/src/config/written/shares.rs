@@ -21,8 +21,8 @@ section! {
     /// `blocks`
     Blocks {
         reserved: Option<Text>, small: Option<Text>, large: Option<Text>,
-        large_above: Option<Text>, small_below: Option<Text>, start: Option<Text>,
-        patience: Option<Text>,
+        large_above: Option<Text>, small_below: Option<Text>, calm: Option<Text>,
+        start: Option<Text>, patience: Option<Text>,
     }
 }
 section! {

@@ -154,6 +154,27 @@ fn the_limits_themselves_change_nothing() {
 }
 
 #[test]
+fn a_use_between_the_limits_keeps_both_blocks_until_it_has_been_low_for_long_enough() {
+    let params = Params {
+        calm: Duration::from_secs(2),
+        ..Params::default()
+    };
+    let mut policy = Blocks::new(params, &machine(), &jobs()).unwrap();
+    let mut after = |second, cpu| {
+        policy.plan(&seen(second, Some(cpu), &[]));
+        policy.size()
+    };
+    assert_eq!(after(0, 1.0), Size::Large);
+    assert_eq!(after(1, 1.0), Size::Large);
+    assert_eq!(after(2, 1.4), Size::Large, "from the beginning");
+    assert_eq!(after(3, 1.0), Size::Large);
+    assert_eq!(after(4, 1.0), Size::Large);
+    assert_eq!(after(5, 1.0), Size::Small);
+    assert_eq!(after(6, 0.7), Size::Large);
+    assert_eq!(after(7, 0.7), Size::Large);
+}
+
+#[test]
 fn silence_changes_nothing_for_a_while_and_then_gives_the_service_both_blocks() {
     let mut policy = Blocks::new(Params::default(), &machine(), &jobs()).unwrap();
     assert_eq!(policy.plan(&seen(0, Some(0.1), &[])).service, [0].into());

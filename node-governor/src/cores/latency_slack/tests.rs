@@ -183,6 +183,7 @@ fn pressure_from_the_mesh_brings_all_at_once() {
             cpu: Some(0.1),
             p95: Some(Duration::from_micros(400)),
             pressed,
+            quiet: false,
             jobs: play.jobs.clone(),
         });
         let all = reason == Reason::Refused;
@@ -192,6 +193,34 @@ fn pressure_from_the_mesh_brings_all_at_once() {
             if all { (4, Some(1.0)) } else { (1, Some(0.0)) }
         );
     }
+}
+
+#[test]
+fn where_latency_is_measured_its_silence_counts_though_use_is_known() {
+    let mut play = Play::new(Params {
+        measured: true,
+        ..Params::default()
+    });
+    play.play(100, |_| (0.3, 400));
+    assert_eq!(play.cores, 1);
+    let quiet = Seen {
+        cpu: Some(0.1),
+        quiet: true,
+        jobs: play.jobs.clone(),
+        ..Seen::default()
+    };
+    for _ in 0..100 {
+        play.ms += TICK_MS;
+        let now = Nanos(play.ms * 1_000_000);
+        let plan = play.policy.plan(&Seen {
+            now,
+            ..quiet.clone()
+        });
+        assert_eq!((plan.service.len(), plan.reason), (1, Reason::Same));
+    }
+    assert_eq!(play.tick(Some(0.3), None).reason, Reason::Held);
+    let last = (0..40).map(|_| play.tick(Some(0.3), None)).last().unwrap();
+    assert_eq!((last.reason, last.service.len()), (Reason::Safe, 2));
 }
 
 #[test]

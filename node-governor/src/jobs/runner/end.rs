@@ -22,10 +22,19 @@ impl Runner {
     /// how they ended, which is how they stay until they are forgotten. Cgroups of somebody else's are put back as
     /// found, whatever it says. True if all that was done; what was not is told in the log.
     pub fn end(&mut self) -> bool {
+        self.stop(self.shared.batch.on_stop)
+    }
+
+    /// As [`end`](Self::end) with `keep`, whatever is configured.
+    pub fn keep(&mut self) -> bool {
+        self.stop(OnStop::Keep)
+    }
+
+    fn stop(&mut self, on_stop: OnStop) -> bool {
         self.let_go();
         // Those that were started just now had no processes to move or to end.
         self.wait_until(PATIENCE, |job| !job.begins());
-        if self.shared.batch.on_stop == OnStop::End {
+        if on_stop == OnStop::End {
             self.jobs.iter().for_each(|job| job.signal(Signal::TERM));
             let grace = self.shared.batch.grace;
             if !self.wait_until(grace, |job| !job.is_ours()) && !self.kill() {

@@ -34,7 +34,10 @@ fn tail(at: u64, micros: u64) -> Option<Tail> {
 fn lines(folder: &Path, file: &str) -> Vec<Line> {
     let text = fs::read_to_string(folder.join(file)).unwrap();
     let read = |line| serde_json::from_str(line).unwrap();
-    text.lines().map(read).collect()
+    text.lines()
+        .filter(|line| !line.is_empty())
+        .map(read)
+        .collect()
 }
 
 #[test]
@@ -104,17 +107,55 @@ fn a_sample_a_second_has_the_mean_use_and_the_highest_tail_that_is_new() {
     );
 }
 
+/// A recorder and its writer without a thread between them.
+struct Both {
+    recorder: Recorder,
+    lines: Receiver<Message>,
+    writer: Writer,
+    _ending: SyncSender<()>,
+}
+
+impl Both {
+    fn over(writer: Writer) -> Both {
+        let (recorder, lines, _ending) = Recorder::new();
+        Both {
+            recorder,
+            lines,
+            writer,
+            _ending,
+        }
+    }
+
+    /// How many lines came of it.
+    fn record(&mut self, at: u64, book: &SharesBook) -> usize {
+        self.recorder.record(at, book, None);
+        let told = &self.recorder.told;
+        let taken = self.lines.try_iter();
+        taken.map(|line| self.writer.take(&line, told)).count()
+    }
+
+    /// From now on.
+    fn with_disk(self, disk: fs::File) -> Both {
+        let writer = self.writer.with_file(disk);
+        Both { writer, ..self }
+    }
+}
+
+/// Writes to it fail with "no space left on device".
+fn full_disk() -> fs::File {
+    fs::File::options().append(true).open("/dev/full").unwrap()
+}
+
 #[test]
 fn a_full_file_is_kept_once_and_the_next_begins_with_everything() {
     let folder = tempfile::tempdir().unwrap();
     let limit = 4000;
-    let mut recorder = Recorder::with_limit(folder.path(), limit).unwrap();
+    let mut both = Both::over(Writer::open(folder.path(), limit).unwrap());
     let mut book = book();
     for at in 0..500 {
         book.service = [at as u32 % 4].into();
-        recorder.record(at, &book, None);
+        both.record(at, &book);
     }
-    recorder.end(1000);
     let count = fs::read_dir(folder.path()).unwrap().count();
     assert_eq!(count, 2, "the file and the one before it");
     for file in [FILE, OLD_FILE] {
@@ -143,19 +184,68 @@ fn a_line_that_was_cut_off_spoils_no_other() {
 }
 
 #[test]
-fn a_full_disk_stops_nothing_and_what_follows_says_everything() {
+fn a_full_disk_is_tried_once_a_second_and_what_follows_says_everything() {
     let folder = tempfile::tempdir().unwrap();
-    // Writes to it fail with "no space left on device".
-    std::os::unix::fs::symlink("/dev/full", folder.path().join(FILE)).unwrap();
-    let mut recorder = Recorder::open(folder.path()).unwrap();
-    recorder.record(1, &book(), None);
-    let deadline = std::time::Instant::now() + Duration::from_secs(60);
-    while !recorder.lost.load(Ordering::Relaxed) {
-        assert!(std::time::Instant::now() < deadline, "no failure was told");
-        thread::yield_now();
+    let mut book = book();
+    let mut both = Both::over(Writer::open(folder.path(), 4000).unwrap());
+    assert_eq!(both.record(0, &book), 1);
+    let mut both = both.with_disk(full_disk());
+    let mut tries = 0;
+    for at in 0..20_000 {
+        book.service = [at as u32 % 4].into();
+        tries += both.record(1000 + at, &book);
     }
-    let whole = recorder.bytes;
-    recorder.record(2, &book(), None);
-    assert_eq!(recorder.bytes, 2 * whole + ",\"goes_on\":true".len() as u64);
-    recorder.end(3);
+    assert_eq!(tries, 21, "the one that failed, and each second");
+    let room = fs::File::options()
+        .append(true)
+        .open(folder.path().join(FILE));
+    let mut both = both.with_disk(room.unwrap());
+    for at in 0..20 {
+        book.service = [at as u32 % 4].into();
+        both.record(21_000 + at, &book);
+    }
+    assert!(!folder.path().join(OLD_FILE).exists(), "nothing was full");
+    let lines = lines(folder.path(), FILE);
+    let whole = lines.iter().filter(|line| line.start.is_some());
+    assert_eq!(whole.count(), 2, "{lines:?}");
+    assert_eq!(lines[1].at, 21_002, "a second after the last: {lines:?}");
+}
+
+#[test]
+fn a_file_that_cannot_be_turned_over_grows_no_further() {
+    let folder = tempfile::tempdir().unwrap();
+    let limit = 4000;
+    let mut both = Both::over(Writer::open(folder.path(), limit).unwrap());
+    // No file takes the place of a folder.
+    fs::create_dir(folder.path().join(OLD_FILE)).unwrap();
+    let mut book = book();
+    let mut record = |at: u64| {
+        book.service = [at as u32 % 4].into();
+        both.record(at, &book);
+    };
+    (0..10_000).for_each(&mut record);
+    let size = || fs::metadata(folder.path().join(FILE)).unwrap().len();
+    assert!(size() < limit + 500, "{}", size());
+    fs::remove_dir(folder.path().join(OLD_FILE)).unwrap();
+    (10_000..11_010).for_each(&mut record);
+    assert!(folder.path().join(OLD_FILE).is_file(), "it is tried again");
+    assert!(lines(folder.path(), FILE)[0].start.is_some());
+}
+
+#[test]
+fn what_is_no_file_is_neither_written_nor_read() {
+    let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (path, secret) = (folder.path().join(FILE), other.path().join("secret"));
+    fs::write(&secret, "").unwrap();
+    std::os::unix::fs::symlink(&secret, &path).unwrap();
+    let refused = || {
+        Recorder::open(folder.path()).unwrap_err();
+        super::super::page::html(folder.path()).unwrap_err();
+    };
+    refused();
+    fs::remove_file(&path).unwrap();
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    refused();
+    assert_eq!(fs::read(&secret).unwrap(), b"");
 }
