@@ -23,6 +23,7 @@ pub mod load;
 pub mod material;
 pub mod plan;
 pub mod programs;
+pub mod quiet;
 pub mod report;
 pub mod rounds;
 pub mod samples;

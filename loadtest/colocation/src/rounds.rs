@@ -24,6 +24,7 @@ use crate::jobs::Job;
 use crate::load::{Asked, Client, Told};
 use crate::plan::Stepping;
 use crate::programs::Programs;
+use crate::quiet::Page;
 use crate::samples::{Sample, Samples};
 use crate::tree::Tree;
 use crate::way::Way;
@@ -161,7 +162,9 @@ pub fn run(setting: &Setting<'_>, way: Way, which: Which, folder: &Path) -> Resu
         parts.push(Part::of(start_s, client.told(&asked)?));
     }
     let load_s = zero.elapsed().as_secs_f64();
+    let quiet = Page::at(metrics)?;
     let jobs = scene.finish(setting.patience)?;
+    drop(quiet);
     let (work, samples) = (scene.work, scene.samples.all);
     if let Work::Governed(governor) = work {
         governor.end()?;
