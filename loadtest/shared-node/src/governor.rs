@@ -109,7 +109,7 @@ impl Governor {
 fn configuration(programs: &Programs, place: &Place, row: Option<Row>, folder: &Path) -> Value {
     let mut written = json!({
         "service": {"cgroup": place.service()},
-        "core_policy": {"blocks": {"reserved": 0, "small": 1, "large": "none", "calm": "1s"}},
+        "core_policy": {"blocks": {"reserved": 0, "small": 1, "large": "none", "calm": "100ms"}},
         "jobs": [{
             "name": JOB,
             "queue": "long",
