@@ -6,9 +6,10 @@
 use std::time::Duration;
 
 use anyhow::Context;
-use weir_governor::book::shares::{Facts, SharesBook};
+use weir_governor::book::shares::SharesBook;
 use weir_governor::cores::blocks::{Blocks, Params};
 use weir_governor::cores::{Act, Cores, Policy, Seen};
+use weir_governor::jobs::runner::Facts;
 use weir_governor::jobs::spec::{Command, Source, Spec};
 use weir_governor::jobs::{Job, Queue, State};
 use weir_governor::sensed::{Nanos, Row, Sensed, Tail};
@@ -131,10 +132,10 @@ fn record(folder: &std::path::Path, length: f64, jobs: usize) -> anyhow::Result<
             };
             let facts = Facts {
                 code,
-                trouble,
+                trouble: trouble.map(str::to_owned),
                 ..Facts::default()
             };
-            book.job(index, facts);
+            book.job(index, &facts);
         }
         recorder.record(begun + (at * 1e3) as u64, &book, sensed.tail);
         // Here hours pass in a moment; the disk needs its time.

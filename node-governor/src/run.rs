@@ -11,7 +11,7 @@ use tracing::warn;
 
 use crate::apply::shares::Shares;
 use crate::apply::{Apply, LOOK};
-use crate::book::shares::{Facts, SharesBook};
+use crate::book::shares::SharesBook;
 use crate::book::{Book, Shared};
 use crate::config::{self, Config};
 use crate::cores::Cores;
@@ -221,16 +221,7 @@ impl Governor {
         shown.capacity_millicores = capacity;
         shown.write_errors = divided.shares.write_errors();
         for job in 0..self.sensed.jobs.len() {
-            let facts = divided.shares.facts(job);
-            shown.job(
-                job,
-                Facts {
-                    threads: facts.threads,
-                    cpu: facts.cpu,
-                    code: facts.code,
-                    trouble: facts.trouble.as_deref(),
-                },
-            );
+            shown.job(job, divided.shares.facts(job));
         }
         divided.timeline.record(unix_ms(), shown, self.sensed.tail);
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::cores::{CorePlan, Cores, Reason};
 use crate::jobs::State;
+use crate::jobs::runner::Facts;
 use crate::jobs::spec::Spec;
 use crate::sensed::{Nanos, Row, Sensed};
 pub use names::{STATES, queue_name, reason_name, state_name, state_named};
@@ -71,19 +72,6 @@ pub struct JobBook {
     pub trouble: Option<String>,
 }
 
-/// What only the runner knows of a job.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Facts<'a> {
-    /// See [`JobBook`]; 0: as configured.
-    pub threads: u32,
-    /// See there.
-    pub cpu: Option<Duration>,
-    /// See there.
-    pub code: Option<i32>,
-    /// See there.
-    pub trouble: Option<&'a str>,
-}
-
 /// How far all jobs are.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Progress {
@@ -143,7 +131,7 @@ impl SharesBook {
     }
 
     /// Whenever the runner has looked; a job that is not there is none.
-    pub fn job(&mut self, index: usize, facts: Facts<'_>) {
+    pub fn job(&mut self, index: usize, facts: &Facts) {
         let Some(job) = self.jobs.get_mut(index) else {
             return;
         };
@@ -152,8 +140,8 @@ impl SharesBook {
         }
         job.cpu = facts.cpu;
         job.code = facts.code;
-        if job.trouble.as_deref() != facts.trouble {
-            job.trouble = facts.trouble.map(str::to_owned);
+        if job.trouble != facts.trouble {
+            job.trouble.clone_from(&facts.trouble);
         }
     }
 

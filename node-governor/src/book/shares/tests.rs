@@ -117,11 +117,11 @@ fn progress_is_a_share_of_the_work_where_all_of_it_is_known() {
     assert_eq!(book.progress().share, None, "its CPU time is not known");
     let facts = Facts {
         cpu: Some(Duration::from_secs(150)),
-        trouble: Some("late"),
+        trouble: Some("late".to_owned()),
         ..Facts::default()
     };
-    book.job(0, facts);
-    book.job(7, facts);
+    book.job(0, &facts);
+    book.job(7, &facts);
     let progress = Progress {
         jobs: 2,
         ended: 1,
