@@ -12,7 +12,7 @@ mod service;
 use std::io::ErrorKind;
 
 use rustix::process::Pid;
-use tracing::{error, info, warn};
+use tracing::{error, info};
 
 use super::groups::{Found, Groups};
 use crate::config;
@@ -58,7 +58,7 @@ pub struct Shares {
 }
 
 impl Shares {
-    /// Reads what there is; but first it puts back what a killed run has left. Jobs of that run go on.
+    /// Reads what there is. What a killed run has left was put back before ([`restore`]); its jobs go on.
     pub fn find(
         config: &config::Shares,
         machine: &Cores,
@@ -66,10 +66,7 @@ impl Shares {
         held: &Held,
     ) -> Result<Shares, Error> {
         let groups = Groups::find(root)?;
-        let mut remembered = held.remembered(FILE)?;
-        for (name, error) in put_back(&mut remembered, &groups) {
-            warn!(name, %error, "left by a former run, and not put back");
-        }
+        let remembered = held.remembered(FILE)?;
         let runner = Runner::open(
             config.jobs.clone(),
             config.batch.clone(),
