@@ -15,7 +15,6 @@ pub mod keeper;
 mod record;
 pub mod runner;
 pub mod spec;
-mod stat;
 
 /// Which part of the machine suits a job best. Document 004 (*Cloud Computing Architecture*, semester project
 /// report, part 4.2) sorts its jobs by length and scaling.

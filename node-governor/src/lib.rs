@@ -36,6 +36,7 @@ pub mod run;
 pub mod sense;
 #[deny(clippy::disallowed_methods)]
 pub mod sensed;
+mod stat;
 pub mod state;
 pub mod timeline;
 pub mod top;

@@ -21,9 +21,9 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 
 use super::record::{Ended, Folder, Held, Process, Started};
 use super::spec::{Command, Source, THREADS};
-use super::stat::Stat;
 use crate::regular;
 use crate::root::core_list;
+use crate::stat::Stat;
 
 /// How long it is tried to say how a job has ended, once a second.
 const PATIENCE: u32 = 600;

@@ -15,6 +15,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use super::named;
 use crate::cores::Cores;
 use crate::root::Root;
+use crate::stat::Stat;
 
 /// Passes after which processes are held to come faster than they can be gone through.
 const PASSES: usize = 32;
@@ -244,43 +245,6 @@ impl Processes {
     }
 }
 
-/// Of `/proc/PID/stat` (`man 5 proc_pid_stat`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stat {
-    /// Field 3.
-    state: u8,
-    /// Field 4; none of the first process.
-    parent: Option<Pid>,
-    /// Field 9.
-    flags: u32,
-    /// Field 20.
-    threads: u64,
-    /// Field 22, in clock ticks since boot.
-    pub(super) started: u64,
-}
-
-impl Stat {
-    /// The name, field 2, may hold anything, so that fields are counted from the last bracket on.
-    fn parse(text: &[u8]) -> Option<Stat> {
-        let name = text.iter().rposition(|byte| *byte == b')')?;
-        let rest = std::str::from_utf8(text.get(name + 1..)?).ok()?;
-        let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
-        let field = |place: usize| fields.get(place - 3).copied();
-        Some(Stat {
-            state: *field(3)?.as_bytes().first()?,
-            parent: number(field(4)?),
-            flags: field(9)?.parse().ok()?,
-            threads: field(20)?.parse().ok()?,
-            started: field(22)?.parse().ok()?,
-        })
-    }
-
-    /// All of its threads, not only the first.
-    fn has_ended(&self) -> bool {
-        matches!(self.state, b'Z' | b'X') && self.threads <= 1
-    }
-}
-
 /// None where it is no process'.
 pub(super) fn pid(number: i32) -> Option<Pid> {
     Some(number)
@@ -321,32 +285,6 @@ fn is_gone(error: &io::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_is_needed_of_a_process_is_read_whatever_its_name() {
-        let tail = "S 7 1 1 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 3 0 777 9 9 1 1 1 1 1 0 0 0 0 0 0 0 0 17 5 0 0";
-        for name in ["x", ") Z 2", "a b)"] {
-            let stat = Stat::parse(format!("12 ({name}) {tail}").as_bytes());
-            let expected = Stat {
-                state: b'S',
-                parent: Pid::from_raw(7),
-                flags: 4_194_560,
-                threads: 3,
-                started: 777,
-            };
-            assert_eq!(stat, Some(expected), "{name}");
-        }
-        assert_eq!(Stat::parse(b"12 (x) S 1"), None);
-        assert_eq!(Stat::parse(b""), None);
-    }
-
-    #[test]
-    fn a_first_thread_that_has_ended_is_not_the_end_of_the_process() {
-        let text =
-            |threads| format!("12 (x) Z 7 1 1 0 -1 4 1 2 3 4 5 6 7 8 20 0 {threads} 0 777 9");
-        let ended = |threads| Stat::parse(text(threads).as_bytes()).unwrap().has_ended();
-        assert!(ended(0) && ended(1) && !ended(2));
-    }
 
     #[test]
     fn where_not_all_can_be_stopped_none_stays_so() {

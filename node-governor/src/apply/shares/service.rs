@@ -5,13 +5,14 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use rustix::process::{Pid, getpid, getppid};
+use rustix::process::{Pid, getpid};
 use tracing::{info, warn};
 
 use super::super::groups::{Found, Group, Groups, Members};
 use crate::config;
 use crate::cores::Cores;
 use crate::sensed::Nanos;
+use crate::stat::Stat;
 
 /// A write that failed is tried again after so long.
 const AGAIN: std::time::Duration = std::time::Duration::from_secs(1);
@@ -193,23 +194,14 @@ fn whose(path: &Path, pid: i32) -> Result<(), String> {
     }
     let mut ancestor = Some(getpid());
     while let Some(one) = ancestor {
-        if one.as_raw_nonzero().get() == pid {
+        let number = one.as_raw_nonzero().get();
+        if number == pid {
             return Err(format!("process {pid} is the governor or started it"));
         }
-        ancestor = match one == getpid() {
-            true => getppid(),
-            false => parent(one),
-        };
+        // None of the first process.
+        ancestor = Stat::read(&number.to_string()).and_then(|stat| stat.parent);
     }
     Ok(())
-}
-
-/// None of the first process, and where it cannot be told.
-fn parent(pid: Pid) -> Option<Pid> {
-    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
-    // The name, in parentheses, may have some itself.
-    let (_, rest) = stat.rsplit_once(") ")?;
-    Pid::from_raw(rest.split(' ').nth(1)?.parse().ok()?)
 }
 
 #[cfg(test)]

@@ -20,8 +20,8 @@ use crate::cores::Cores;
 use crate::jobs::State;
 use crate::jobs::record::{Folder, Process, Started};
 use crate::jobs::spec::{Source, Spec};
-use crate::jobs::stat::Stat;
 use crate::sensed::Nanos;
+use crate::stat::Stat;
 
 /// Before something is tried again that the machine refused.
 const REST: Duration = Duration::from_secs(1);

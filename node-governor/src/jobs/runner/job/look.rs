@@ -12,7 +12,7 @@ use super::{Job, Life};
 use crate::apply::groups::{Group, Members};
 use crate::cores::Cores;
 use crate::jobs::spec::Source;
-use crate::jobs::stat::Stat;
+use crate::stat::Stat;
 
 impl Job {
     pub(in super::super) fn tick(&mut self, shared: &mut Shared) {

@@ -12,7 +12,7 @@ use crate::apply::groups::Members;
 use crate::jobs::State;
 use crate::jobs::record::{Ended, Process, Started};
 use crate::jobs::spec::Source;
-use crate::jobs::stat::Stat;
+use crate::stat::Stat;
 
 pub(super) const KILLED: &str = "its keeper was killed, so how it ended is not known";
 const NEVER: &str = "its keeper ended before it began";
