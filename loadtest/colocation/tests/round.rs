@@ -92,7 +92,7 @@ fn programs() -> Result<Programs> {
 /// A load of some hundred requests, and jobs of half a second, so that somebody sees them.
 fn run(programs: &Programs, way: Way, folder: &Path) -> Result<Round> {
     let found = Calibration {
-        one_core: 300.0,
+        all_cores: 300.0,
         alone_p95_us: 200_000,
         slo_us: 1_000_000,
         sizes: Sizes {
