@@ -30,6 +30,11 @@ pub(crate) const MEMCACHED: &str = "memcached";
 /// What runs beside it.
 pub(crate) const BATCH: [&str; 3] = ["stress-ng", "x264", "zstd"];
 
+/// The mesh that Weir is tried in.
+pub(crate) const CONSUL: &str = "consul";
+/// What reads the pages of all in it.
+pub(crate) const PROMETHEUS: &str = "prometheus";
+
 /// The Java agent that tells the governor of hot methods.
 pub(crate) const EVENTS_AGENT: &str = "weir-events-agent";
 /// Elasticsearch in one program.
