@@ -167,6 +167,14 @@ pub(crate) fn program(workspace: &Workspace, name: &str) -> Result<PathBuf> {
     Ok(program)
 }
 
+/// Such a program, or one that is built from sources where that can be done.
+pub(crate) fn any_program(workspace: &Workspace, name: &str) -> Result<PathBuf> {
+    match find(workspace, name)? {
+        Kind::Go(_) => build(workspace, name),
+        _ => program(workspace, name),
+    }
+}
+
 /// What names such a program to use, and tells tests where it is: `WEIR_STRESS_NG`.
 pub(crate) fn variable(program: &str) -> String {
     format!("WEIR_{}", program.to_uppercase().replace('-', "_"))
