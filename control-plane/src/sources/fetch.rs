@@ -75,7 +75,7 @@ impl Client {
 }
 
 /// Looks for the operating system's word on it.
-fn failure(error: &(dyn std::error::Error + 'static)) -> PollError {
+pub(super) fn failure(error: &(dyn std::error::Error + 'static)) -> PollError {
     let mut detail = error.to_string();
     let mut source = error.source();
     while let Some(inner) = source {

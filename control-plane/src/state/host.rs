@@ -51,6 +51,30 @@ pub struct Polls {
     pub complaints: Vec<String>,
 }
 
+impl Polls {
+    /// A poll succeeded. True if that ends a run of failures or changes the complaints.
+    pub fn succeeded(&mut self, now: Duration, complaints: Vec<String>) -> bool {
+        let news = self.failing.take().is_some() || self.complaints != complaints;
+        self.succeeded = Some(now);
+        self.complaints = complaints;
+        news
+    }
+
+    /// A poll failed. True if it failed in another way than the one before.
+    pub fn failed(&mut self, now: Duration, error: PollError) -> bool {
+        // A time-out says nothing: neither that the host is there nor that it is not.
+        if error.fault == Fault::Refused {
+            self.refused += 1;
+        }
+        let (news, since) = match &self.failing {
+            Some((old, since)) => (old.fault != error.fault, *since),
+            None => (true, now),
+        };
+        self.failing = Some((error, since));
+        news
+    }
+}
+
 /// One host.
 #[derive(Debug)]
 pub struct Host {
@@ -102,26 +126,15 @@ impl Host {
     /// A poll succeeded. True if that ends a run of failures.
     pub fn succeeded(&mut self, source: Source, now: Duration, complaints: Vec<String>) -> bool {
         self.polls.values_mut().for_each(|polls| polls.refused = 0);
-        let polls = self.polls.entry(source).or_default();
-        let news = polls.failing.take().is_some() || polls.complaints != complaints;
-        polls.succeeded = Some(now);
-        polls.complaints = complaints;
-        news
+        self.polls
+            .entry(source)
+            .or_default()
+            .succeeded(now, complaints)
     }
 
     /// A poll failed. True if it failed in another way than the one before.
     pub fn failed(&mut self, source: Source, now: Duration, error: PollError) -> bool {
-        let polls = self.polls.entry(source).or_default();
-        // A time-out says nothing: neither that the host is there nor that it is not.
-        if error.fault == Fault::Refused {
-            polls.refused += 1;
-        }
-        let (news, since) = match &polls.failing {
-            Some((old, since)) => (old.fault != error.fault, *since),
-            None => (true, now),
-        };
-        polls.failing = Some((error, since));
-        news
+        self.polls.entry(source).or_default().failed(now, error)
     }
 
     /// Whether it refuses connections.
@@ -155,6 +168,8 @@ mod tests {
             capacity_millicores: 0,
             preempt_at_unix_ms: 0,
             draining: false,
+            written: None,
+            instance: None,
         };
         let dagor = config::Dagor::default();
         Host::new(config, &dagor)
