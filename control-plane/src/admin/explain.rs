@@ -149,6 +149,8 @@ pub struct Explanation {
     pub ranked: Vec<Row>,
     /// The others, at most fifty.
     pub others: Vec<Row>,
+    /// What is wrong with sources that are asked for the whole cluster.
+    pub trouble: Vec<String>,
     /// What this answer does not know.
     pub note: &'static str,
 }
@@ -168,12 +170,16 @@ pub struct Row {
     pub queued: Option<u32>,
     pub queuing_delay_ms: Option<f64>,
     pub load_age_ms: Option<u64>,
+    /// `scrape`, `report` or `prometheus`.
+    pub load_from: Option<&'static str>,
     /// Older than `stale_after`, so not counted.
     pub load_stale: bool,
     pub admission_level: u16,
     pub admits: bool,
     /// 0 where unknown.
     pub capacity_millicores: u32,
+    /// What is wrong with what its sources say.
+    pub trouble: Vec<String>,
 }
 
 /// Decides.
@@ -251,6 +257,7 @@ pub fn explain(
             .map(|zone| (*zone).to_owned());
         Some(row)
     };
+    let row = |host: &u32| row(&cluster, &table, *host, &request, shown);
     let all = 0..table.hosts().len() as u32;
     let others: Vec<u32> = all
         .filter(|host| !ranked.contains(host))
@@ -276,6 +283,7 @@ pub fn explain(
         sources: shown.sources.clone(),
         ranked: ranked.iter().filter_map(row).collect(),
         others: others.iter().filter_map(row).collect(),
+        trouble: trouble(&shown.sources),
         note: "A proxy also counts its own requests in flight and its hosts' answers, and breaks ties at random.",
     })
 }
@@ -297,7 +305,26 @@ fn why_not_pushed(cluster: &ClusterView) -> String {
 }
 
 fn row(cluster: &Cluster, table: &Table, index: u32, request: &Request) -> Option<Row> {
+fn trouble(sources: &BTreeMap<&'static str, SourceView>) -> Vec<String> {
+    let trouble = sources.iter().flat_map(|(source, view)| {
+        let named = view
+            .trouble()
+            .map(move |reason| format!("{source}: {reason}"));
+        named.collect::<Vec<_>>()
+    });
+    trouble.collect()
+}
+
+fn row(
+    cluster: &Cluster,
+    table: &Table,
+    index: u32,
+    request: &Request,
+    shown: &ClusterView,
+) -> Option<Row> {
     let host = table.host(index)?;
+    let mut seen = shown.hosts.iter();
+    let seen = seen.find(|seen| seen.address == host.address);
     let keys = request.keys.as_slice().iter();
     let prefix: Vec<_> = keys
         .map_while(|key| cluster.cache().holder(*key, host.id()))
@@ -320,10 +347,12 @@ fn row(cluster: &Cluster, table: &Table, index: u32, request: &Request) -> Optio
             .and_then(|load| load.queuing_delay)
             .map(|delay| delay.as_secs_f64() * 1e3),
         load_age_ms: load.map(|load| NOW.saturating_sub(load.observed).as_millis() as u64),
+        load_from: load.and(seen).and_then(|seen| seen.pushed_from),
         load_stale: load.is_some_and(|load| load.is_stale(NOW, table.policy().stale_after)),
         admission_level: level.map_or(0, |level| level.ranks()),
         admits: host.state == HostState::Up
             && level.is_some_and(|level| level.admits(request.rank)),
         capacity_millicores: host.capacity_millicores,
+        trouble: seen.map_or(Vec::new(), |seen| trouble(&seen.sources)),
     })
 }

@@ -4,6 +4,8 @@
 mod cluster;
 mod consul;
 mod plan;
+mod prometheus;
+mod server;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -210,6 +212,7 @@ fn tls(written: &written::Tls, scope: &Scope<'_>, reader: &mut Reader) -> Result
 }
 
 /// The contents of a PEM file, if one is named.
+/// The contents of a PEM file; none where none is named.
 fn pem(
     value: &Option<written::Text>,
     field: &str,
@@ -230,6 +233,11 @@ fn pem(
             let reason = format!("{} has no {label} in PEM", text.value);
             Err(scope.refuse(value, field, reason))
         }
+        false => Err(scope.refuse(
+            value,
+            field,
+            format!("{} has no {label} in PEM", text.value),
+        )),
     }
 }
 

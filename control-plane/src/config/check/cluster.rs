@@ -18,13 +18,14 @@ use weir_settings::Scope;
 
 use super::consul::consul;
 use super::plan::plan;
+use super::prometheus::prometheus;
 use super::{Reader, beside};
 use crate::config::{Cache, Cluster, Control, Dagor, Error, Host, Poll, Scrape, Written, written};
 
 /// No admission decision needs figures older than a day, and no sidecar a longer memory.
 const LONGEST: Duration = Duration::from_secs(86_400);
 
-const fn ms(ms: u64) -> Duration {
+pub(super) const fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
@@ -60,6 +61,11 @@ pub(super) fn cluster(
         Some(section) => {
             let scope = scope.section("consul").at(section.referenced.line());
             Some(Arc::new(consul(name, &section.value, &scope, reader)?))
+    let prometheus = match &written.prometheus {
+        Some(section) => {
+            let scope = scope.section("prometheus").at(section.referenced.line());
+            let scraped = written.scrape.is_some();
+            Some(prometheus(&section.value, &hosts, scraped, &scope, reader)?)
         }
         None => None,
     };
@@ -79,6 +85,7 @@ pub(super) fn cluster(
             .as_ref()
             .map(|cache| self::cache(cache, &scope.section("cache")))
             .transpose()?,
+        prometheus,
         plan: None,
     };
     cluster.plan = plan(written, &cluster, scope, reader)?;
