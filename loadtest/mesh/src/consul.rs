@@ -213,16 +213,14 @@ impl Consul {
         self.write(name, &text)
     }
 
-    /// Lets a service reach another, or not. It replaces what the file of `deploy/consul` says.
+    /// Lets a service reach another, or not; what is said of others stays.
     ///
     /// # Errors
     /// As [`Self::put`].
     pub fn intend(&self, from: &str, to: &str, allowed: bool) -> Result<()> {
         let action = if allowed { "allow" } else { "deny" };
-        let entry = json!({
-            "Kind": "service-intentions", "Name": to, "Sources": [{"Name": from, "Action": action}],
-        });
-        self.put("/v1/config", &entry.to_string())
+        let path = format!("/v1/connect/intentions/exact?source={from}&destination={to}");
+        self.put(&path, &json!({"Action": action}).to_string())
     }
 
     /// The instances of a service whose sidecars pass their checks, by id and the sidecar's address.

@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::HOSTS;
-use crate::host::Host;
 use crate::plan::Plan;
 
 /// A weir-control of the mesh. Its processes are `weir-control` and `weir-control-sidecar`.
@@ -25,24 +24,17 @@ pub struct Control {
     pub sidecar: SocketAddr,
 }
 
-/// What it is told.
-pub(crate) fn config(xds: SocketAddr, admin: SocketAddr, plan: &Plan, hosts: &[Host]) -> Value {
-    let host = |host: &Host| {
-        json!({
-            "address": host.address,
-            "metrics_address": host.application,
-            "capacity_millicores": 1000 * plan.cores,
-        })
-    };
+/// What it is told: hosts come from Consul, their figures from their own pages.
+pub(crate) fn config(control: &Control, consul: SocketAddr, plan: &Plan) -> Value {
     let mut cluster = json!({
-        "hosts": hosts.iter().map(host).collect::<Vec<_>>(),
+        "consul": {"address": format!("http://{consul}")},
         "scrape": {},
         "cache": {},
     });
     merge(&mut cluster, &plan.cluster);
     json!({
-        "xds": {"listen": xds},
-        "admin": {"listen": admin},
+        "xds": {"listen": control.xds},
+        "admin": {"listen": control.admin},
         "clusters": {HOSTS: cluster},
     })
 }
@@ -94,9 +86,16 @@ mod tests {
             ..Plan::default()
         };
         let address = "127.0.0.1:1".parse().unwrap();
-        let config = config(address, address, &plan, &[]);
+        let control = Control {
+            xds: address,
+            admin: address,
+            sidecar: address,
+        };
+        let config = config(&control, address, &plan);
         let expected = json!({
-            "hosts": [], "scrape": {"interval": "100ms"}, "policy": {"overload": "dagor"},
+            "consul": {"address": "http://127.0.0.1:1"},
+            "scrape": {"interval": "100ms"},
+            "policy": {"overload": "dagor"},
         });
         assert_eq!(config["clusters"]["rules"], expected);
     }

@@ -3,6 +3,7 @@
 
 mod links;
 mod members;
+mod static_control;
 
 use std::fs;
 use std::net::SocketAddr;
@@ -10,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use serde_json::Value;
 use weir_stage::http::{self, Request};
 use weir_stage::processes::Processes;
 use weir_stage::record;
@@ -26,6 +28,8 @@ use crate::ports::Ports;
 use crate::programs::Programs;
 use crate::sidecar::{self, Sidecars};
 use crate::{CALLERS, CONTROL, DATACENTER, HOSTS, network, prometheus};
+
+pub use self::static_control::Certificates;
 
 /// Where the processes are recorded, in the mesh's folder.
 pub(crate) const RECORD: &str = "processes.json";
@@ -126,7 +130,7 @@ impl Mesh {
         mesh.start_control()?;
         tell("callers");
         for _ in 0..plan.callers {
-            mesh.start_caller()?;
+            mesh.start_caller(CALLERS, |_| ())?;
         }
         tell("sidecars");
         let admins = mesh
@@ -154,39 +158,31 @@ impl Mesh {
     }
 
     fn write_entries(&self) -> Result<()> {
-        let control = self.consul.cluster(CONTROL);
-        let values = self.values(CALLERS, &control)?;
-        let values: Vec<(&str, &str)> = values
-            .iter()
-            .map(|(name, value)| (*name, &**value))
-            .collect();
         for (name, entry) in [
             ("hosts.hcl", entries::HOSTS),
             ("weir-control.hcl", entries::CONTROL),
-            ("caller.hcl", entries::CALLER),
             ("intentions-hosts.hcl", entries::INTENTIONS_HOSTS),
             ("intentions-weir-control.hcl", entries::INTENTIONS_CONTROL),
         ] {
+            let values = [("CALLER", CALLERS), ("SERVICE", HOSTS)];
             self.consul.write_filled(name, entry, &values)?;
         }
-        Ok(())
+        self.write_caller(CALLERS, &self.consul.cluster(CONTROL))
     }
 
-    /// What stands for the placeholders of the configuration entries.
-    fn values(&self, caller: &str, control: &str) -> Result<Vec<(&'static str, String)>> {
-        let filter = self
-            .programs
-            .filter
-            .to_str()
-            .context("the filter's path is not UTF-8")?;
-        Ok(vec![
-            ("CALLER", caller.to_owned()),
-            ("SERVICE", HOSTS.to_owned()),
-            ("DATACENTER", DATACENTER.to_owned()),
-            ("TRUST_DOMAIN", self.consul.trust_domain().to_owned()),
-            ("CONTROL_CLUSTER", control.to_owned()),
-            ("FILTER", filter.to_owned()),
-        ])
+    /// The sidecars of this service choose hosts by Weir, and reach weir-control as this cluster of theirs.
+    fn write_caller(&self, service: &str, control: &str) -> Result<()> {
+        let filter = self.programs.filter.to_str();
+        let values = [
+            ("CALLER", service),
+            ("SERVICE", HOSTS),
+            ("DATACENTER", DATACENTER),
+            ("TRUST_DOMAIN", self.consul.trust_domain()),
+            ("CONTROL_CLUSTER", control),
+            ("FILTER", filter.context("the filter's path is not UTF-8")?),
+        ];
+        self.consul
+            .write_filled(&format!("{service}.hcl"), entries::CALLER, &values)
     }
 
     fn start_host(&mut self) -> Result<Host> {
@@ -254,29 +250,29 @@ impl Mesh {
         Ok(())
     }
 
-    /// What weir-control is told now.
+    /// Writes what weir-control is told.
     fn write_control(&self) -> Result<PathBuf> {
-        let Control { xds, admin, .. } = self.control;
-        let config = control::config(xds, admin, &self.plan, &self.hosts);
+        let config = control::config(&self.control, self.consul.http(), &self.plan);
         let file = self.folder.join("weir-control.yaml");
         control::write(&file, &config)?;
         Ok(file)
     }
 
-    fn start_caller(&mut self) -> Result<Caller> {
+    /// Registers a caller of a service, after `change` to what is registered, and starts its sidecar.
+    fn start_caller(&mut self, service: &str, change: impl FnOnce(&mut Value)) -> Result<Caller> {
         self.callers_so_far += 1;
-        let name = &format!("{CALLERS}-{}", self.callers_so_far);
+        let name = format!("{service}-{}", self.callers_so_far);
         let place = Place::loopback();
         let caller = Caller {
-            name: name.clone(),
+            name,
             outbound: place.at(self.ports.next()?),
             admin: place.at(self.ports.next()?),
         };
-        let service = fill(
+        let registration = fill(
             entries::SERVICE_CALLER,
             &[
-                ("ID", name),
-                ("CALLER", CALLERS),
+                ("ID", &caller.name),
+                ("CALLER", service),
                 ("SERVICE", HOSTS),
                 ("ADDRESS", &place.address.to_string()),
                 ("SIDECAR_PORT", &self.ports.next()?.to_string()),
@@ -284,13 +280,15 @@ impl Mesh {
                 ("CONTROL_PORT", &self.ports.next()?.to_string()),
             ],
         )?;
-        self.consul.register(&service)?;
+        let mut registration: Value = serde_json::from_str(&registration)?;
+        change(&mut registration);
+        self.consul.register(&registration.to_string())?;
         let (admin, threads) = (caller.admin.port(), self.plan.caller_threads);
         let Self {
             processes, consul, ..
         } = self;
         self.sidecars
-            .start(processes, consul, name, &place, admin, threads)?;
+            .start(processes, consul, &caller.name, &place, admin, threads)?;
         self.callers.push(caller.clone());
         Ok(caller)
     }

@@ -23,6 +23,7 @@ const NAMESPACE: &str = "weir-mesh-";
 /// What names of interfaces begin with. They are 15 bytes at most (linux/if.h, `IFNAMSIZ`), so the rest is
 /// short.
 const INTERFACE: &str = "wm";
+const NEEDS: &str = "network namespaces need root and `ip` of iproute2";
 /// Hosts are numbered from the address behind this.
 const FIRST: usize = 10;
 
@@ -86,11 +87,11 @@ impl Network {
     pub(crate) fn make() -> Result<Self> {
         let id = process::id();
         let bridge = format!("{INTERFACE}{id}");
-        let needs = "network namespaces need root and `ip` of iproute2";
-        ip(&format!("link add {bridge} type bridge")).context(needs)?;
+        let gateway = free_network().context(NEEDS)?;
+        ip(&format!("link add {bridge} type bridge")).context(NEEDS)?;
         let network = Self {
             bridge,
-            gateway: free_network()?,
+            gateway,
             links: BTreeMap::new(),
             so_far: 0,
         };
@@ -115,7 +116,7 @@ impl Network {
         let address = Ipv4Addr::new(a, b, c, (FIRST + self.so_far) as u8);
         let name = format!("{NAMESPACE}{}-{host}", process::id());
         let link = format!("{}h{}", self.bridge, self.so_far);
-        ip(&format!("netns add {name}"))?;
+        ip(&format!("netns add {name}")).context(NEEDS)?;
         self.links.insert(name.clone(), link.clone());
         ip(&format!(
             "link add {link} type veth peer name eth0 netns {name}"
@@ -183,6 +184,15 @@ impl Drop for Network {
         }
         let _ = ip(&format!("link del {}", self.bridge));
     }
+}
+
+/// Whether network namespaces can be had here.
+///
+/// # Errors
+/// They cannot, and why.
+pub fn possible() -> Result<()> {
+    let mut network = Network::make()?;
+    network.place("trial").map(drop)
 }
 
 /// Removes the namespaces and bridges of processes that are gone; tells their names.

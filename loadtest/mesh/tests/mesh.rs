@@ -11,6 +11,8 @@ mod background;
 mod choices;
 #[path = "mesh/intentions.rs"]
 mod intentions;
+#[path = "mesh/links.rs"]
+mod links;
 #[path = "mesh/load.rs"]
 mod load;
 #[path = "mesh/losses.rs"]
@@ -19,6 +21,8 @@ mod losses;
 mod members;
 #[path = "mesh/stage.rs"]
 mod stage;
+#[path = "mesh/static_control.rs"]
+mod static_control;
 #[path = "mesh/waits.rs"]
 mod waits;
 
@@ -30,6 +34,8 @@ fn main() -> ExitCode {
         intentions::SCENARIOS,
         losses::SCENARIOS,
         members::SCENARIOS,
+        static_control::SCENARIOS,
+        links::SCENARIOS,
         background::SCENARIOS,
     ])
 }

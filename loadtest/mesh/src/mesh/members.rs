@@ -3,6 +3,7 @@
 
 use anyhow::{Context, Result};
 
+use crate::CALLERS;
 use crate::caller::Caller;
 use crate::host::Host;
 use crate::mesh::Mesh;
@@ -16,7 +17,6 @@ impl Mesh {
     pub fn add_host(&mut self) -> Result<Host> {
         let host = self.start_host()?;
         sidecar::wait(&mut self.processes, &host.name, host.admin)?;
-        self.write_control()?;
         self.describe()?;
         Ok(host)
     }
@@ -50,7 +50,6 @@ impl Mesh {
             network.remove(namespace)?;
         }
         self.hosts.retain(|other| *other != host);
-        self.write_control()?;
         self.describe()
     }
 
@@ -60,7 +59,7 @@ impl Mesh {
     /// # Errors
     /// A process could not be started, or died.
     pub fn add_caller(&mut self) -> Result<Caller> {
-        let caller = self.start_caller()?;
+        let caller = self.start_caller(CALLERS, |_| ())?;
         sidecar::wait(&mut self.processes, &caller.name, caller.admin)?;
         self.describe()?;
         Ok(caller)

@@ -14,6 +14,14 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         Act::Shared(a_host_fails),
     ),
     (
+        "a_host_whose_sidecar_fails_its_check_in_consul_is_out_of_the_table_though_its_application_answers",
+        Act::Shared(a_sidecar_fails),
+    ),
+    (
+        "a_host_that_is_deregistered_is_out_of_the_table_though_it_runs",
+        Act::Shared(a_host_is_deregistered),
+    ),
+    (
         "a_new_host_gets_requests_and_one_that_leaves_gets_none",
         Act::Shared(a_host_joins_and_leaves),
     ),
@@ -24,13 +32,33 @@ fn addresses(mesh: &Mesh) -> Vec<std::net::SocketAddr> {
 }
 
 fn a_host_fails(mesh: &mut Mesh) -> Result<()> {
-    let host = mesh.hosts()[0].clone();
     let all = addresses(mesh);
-    let others = all.iter().copied().filter(|other| *other != host.address);
-    let others: Vec<_> = others.collect();
-    mesh.processes().kill(&host.name)?;
-    until_up(mesh, "the failed host out of the table", others)?;
-    mesh.processes().again(&host.name)?;
+    let host = mesh.hosts()[0].name.clone();
+    mesh.processes().kill(&host)?;
+    until_up(mesh, "the failed host out of the table", all[1..].to_vec())?;
+    mesh.processes().again(&host)?;
+    until_up(mesh, "the host in the table again", all)
+}
+
+fn a_sidecar_fails(mesh: &mut Mesh) -> Result<()> {
+    let all = addresses(mesh);
+    let sidecar = format!("{}-sidecar", mesh.hosts()[0].name);
+    mesh.processes().kill(&sidecar)?;
+    until_up(
+        mesh,
+        "the critical host out of the table",
+        all[1..].to_vec(),
+    )?;
+    mesh.processes().again(&sidecar)?;
+    until_up(mesh, "the host in the table again", all)
+}
+
+fn a_host_is_deregistered(mesh: &mut Mesh) -> Result<()> {
+    let all = addresses(mesh);
+    let host = mesh.hosts()[0].name.clone();
+    mesh.deregister(&host)?;
+    until_up(mesh, "the host out of the table", all[1..].to_vec())?;
+    mesh.register(&host)?;
     until_up(mesh, "the host in the table again", all)
 }
 

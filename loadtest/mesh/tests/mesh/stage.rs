@@ -20,6 +20,8 @@ pub(crate) enum Act {
     Shared(fn(&mut Mesh) -> Result<()>),
     /// With the programs alone, while no mesh is up.
     Alone(fn(&Programs) -> Result<()>),
+    /// The same, where network namespaces can be had.
+    Namespaces(fn(&Programs) -> Result<()>),
 }
 
 /// Runs the tests as the program's arguments say.
@@ -32,12 +34,17 @@ pub(crate) fn run(scenarios: &[&[Scenario]]) -> ExitCode {
         eprintln!("SKIPPED: no mesh is started here: {error:#}");
     }
     let absent = programs.is_err();
+    let namespaces = weir_mesh::namespaces_possible();
+    if let Err(error) = &namespaces {
+        eprintln!("SKIPPED: no link is cut here: {error:#}");
+    }
     let play = Arc::new(Play {
         programs: programs.ok(),
         mesh: Mutex::new(None),
     });
     let trial = |(name, act): &Scenario| {
         let (play, act) = (Arc::clone(&play), *act);
+        let absent = absent || (matches!(act, Act::Namespaces(_)) && namespaces.is_err());
         Trial::test(*name, move || {
             play.run(act).map_err(|error| format!("{error:#}").into())
         })
@@ -59,7 +66,7 @@ impl Play {
         let programs = self.programs.as_ref().context("there are no programs")?;
         let act = match act {
             Act::Shared(act) => act,
-            Act::Alone(act) => {
+            Act::Alone(act) | Act::Namespaces(act) => {
                 self.strike();
                 return act(programs);
             }
