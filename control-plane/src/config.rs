@@ -22,6 +22,7 @@ use serde::Serialize;
 use weir_policy::overload::breaker;
 use weir_policy::{HostId, KeyHash, Policy, dagor, steady};
 
+use crate::sources::prometheus::Figure;
 pub(crate) use check::with_sources;
 pub use consul::{ClientTls, Consul, Question, Token};
 pub use weir_settings::{Error, show_duration, show_size};
@@ -77,6 +78,34 @@ impl fmt::Debug for Tls {
     }
 }
 
+/// Somebody who is asked by HTTP.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Server {
+    /// Its address: `http://` or `https://`, and no slash at the end.
+    pub url: String,
+    /// Contents of a PEM file: only these authorities are trusted. Absent: the system's are.
+    pub ca: Option<Vec<u8>>,
+    /// What is shown to it: certificate and key, PEM.
+    pub identity: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+impl Server {
+    /// Whether it is asked by TLS.
+    pub fn is_secure(&self) -> bool {
+        self.url.starts_with("https://")
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server")
+            .field("url", &self.url)
+            .field("ca", &self.ca.is_some())
+            .field("identity", &self.identity.is_some())
+            .finish()
+    }
+}
+
 /// What is kept of reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReportLimits {
@@ -105,6 +134,8 @@ pub struct Cluster {
     pub scrape: Option<Scrape>,
     /// Absent: hosts are not asked for cache contents.
     pub cache: Option<Cache>,
+    /// Absent: no Prometheus server is asked for figures.
+    pub prometheus: Option<Prometheus>,
     /// Which keys are assigned to which host; with it cache contents are these.
     pub plan: Option<Plan>,
 }
@@ -246,6 +277,21 @@ pub struct Cache {
     pub max_keys: usize,
     /// Of one key's name.
     pub max_key_bytes: usize,
+}
+
+/// A Prometheus server that knows figures of hosts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prometheus {
+    /// Whom to ask.
+    pub server: Server,
+    /// Between the beginnings of two rounds of queries; 10 % jitter is added.
+    pub interval: Duration,
+    /// A query that takes longer has failed.
+    pub timeout: Duration,
+    /// The label whose value is the `address` or the `metrics_address` of a host.
+    pub label: String,
+    /// PromQL by figure, none of it empty; a figure that is not here is not asked.
+    pub queries: BTreeMap<Figure, String>,
 }
 
 /// A configuration and the files it was made of.

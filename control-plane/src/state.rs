@@ -13,6 +13,7 @@ pub mod costs;
 pub mod holdings;
 pub mod host;
 pub mod node;
+mod queries;
 pub mod view;
 
 use std::collections::BTreeMap;
@@ -32,6 +33,7 @@ use crate::metrics::Metrics;
 use crate::reports::ledger::Ledger;
 use crate::snapshot::{ClientEvent, Resource, Snapshot};
 use crate::sources::cache::Changes;
+use crate::sources::prometheus::Answers;
 use crate::sources::scrape::Scraped;
 use crate::sources::{Fault, PollError, Source};
 use crate::tables;
@@ -78,6 +80,15 @@ pub enum Update {
         asked: Instant,
         /// What it brought.
         result: Result<Changes, PollError>,
+    },
+    /// A round of a cluster's queries to Prometheus.
+    Queried {
+        /// Name of the cluster.
+        cluster: Arc<str>,
+        /// When the round began: figures are no younger than that.
+        asked: Instant,
+        /// What it brought.
+        answers: Answers,
     },
     /// A proxy's counters.
     Reported(v1::Report),
@@ -218,9 +229,10 @@ impl State {
                         figures: news.figures,
                         at,
                         delay_at: at,
-                        reported: false,
+                        from: host::From::Scrape,
                     };
-                    cluster.changed |= host.observe(observed);
+                    let keep = cluster.config.policy.stale_after;
+                    cluster.changed |= host.observe(observed, keep);
                     cluster.changed |= host.draining != news.draining;
                     host.draining = news.draining;
                 }
@@ -240,6 +252,11 @@ impl State {
                     cluster.holdings.apply(host.id, &changes);
                 }
             }
+            Update::Queried {
+                cluster,
+                asked,
+                answers,
+            } => self.queried(&cluster, self.clock(asked), &answers, clock),
             Update::Reported(report) => self.report(&report, clock),
             Update::Watched {
                 cluster,

@@ -4,6 +4,8 @@
 mod cluster;
 mod consul;
 mod plan;
+mod prometheus;
+mod server;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -209,7 +211,7 @@ fn tls(written: &written::Tls, scope: &Scope<'_>, reader: &mut Reader) -> Result
     Ok(tls)
 }
 
-/// The contents of a PEM file, if one is named.
+/// The contents of a PEM file; none where none is named.
 fn pem(
     value: &Option<written::Text>,
     field: &str,

@@ -18,7 +18,7 @@ fn every_refusal_names_file_line_field_and_reason() {
     let cases = [
         (
             "clusters:\n  r:\n    bogus: 1\n",
-            "c.yaml:3: unknown field `bogus`, expected one of policy, dagor, cache_shards, hosts, hosts_file, caching_plan, scrape, cache, consul",
+            "c.yaml:3: unknown field `bogus`, expected one of policy, dagor, cache_shards, hosts, hosts_file, caching_plan, scrape, cache, consul, prometheus",
         ),
         (
             "clusters:\n  r:\n    hosts: 12\n",
@@ -123,6 +123,54 @@ fn every_refusal_names_file_line_field_and_reason() {
         (
             "clusters:\n  r: { cache: { max_bytes: 16 } }\n",
             "c.yaml:2: clusters.r.cache.max_bytes: \"16\" is not a size; write a number and B, KiB, MiB, GiB, kB, MB or GB, as in 4MiB",
+        ),
+        (
+            "clusters:\n  r:\n    prometheus:\n      adress: x\n",
+            "c.yaml:4: unknown field `adress`, expected one of address, ca, certificate, key, interval, timeout, label, queries",
+        ),
+        (
+            "clusters:\n  r:\n    prometheus: { address: \"prometheus:9090\" }\n",
+            "c.yaml:3: clusters.r.prometheus.address: \"prometheus:9090\" is not http://host:port or https://host:port, with or without a path",
+        ),
+        (
+            "clusters:\n  r: { prometheus: { address: \"http://u:p@x/\" } }\n",
+            "c.yaml:2: clusters.r.prometheus.address: \"http://u:p@x/\" is not http://host:port or https://host:port, with or without a path",
+        ),
+        (
+            "clusters:\n  r: { prometheus: { address: \"http://x/?a=b\" } }\n",
+            "c.yaml:2: clusters.r.prometheus.address: \"http://x/?a=b\" is not http://host:port or https://host:port, with or without a path",
+        ),
+        (
+            "clusters:\n  r: { prometheus: { interval: 10ms } }\n",
+            "c.yaml:2: clusters.r.prometheus.interval: 10ms is not in 100ms to 3600s",
+        ),
+        (
+            "clusters:\n  r: { prometheus: { timeout: 2m } }\n",
+            "c.yaml:2: clusters.r.prometheus.timeout: 2m is not in 1ms to 60s",
+        ),
+        (
+            "clusters:\n  r: { prometheus: { label: a-b } }\n",
+            "c.yaml:2: clusters.r.prometheus.label: \"a-b\" is not the name of a Prometheus label",
+        ),
+        (
+            "clusters:\n  r: { prometheus: { ca: hosts.yaml } }\n",
+            "c.yaml:2: clusters.r.prometheus.ca: hosts.yaml has no CERTIFICATE in PEM",
+        ),
+        (
+            "clusters:\n  r: { prometheus: { address: \"https://x\", key: none.pem } }\n",
+            "c.yaml:2: clusters.r.prometheus.key: cannot read none.pem: No such file or directory (os error 2)",
+        ),
+        (
+            "clusters:\n  r:\n    prometheus:\n      queries: { in_progress: \"\", queued: \" \" }\n",
+            "c.yaml:4: clusters.r.prometheus.queries.in_progress: empty as queued is: without both nothing is known of the load",
+        ),
+        (
+            "clusters:\n  r: { scrape: {}, prometheus: { queries: { queued: \"\" } } }\n",
+            "c.yaml:2: clusters.r.prometheus.queries.queued: required beside scrape: the newest figures count, and half of the load would be known by turns",
+        ),
+        (
+            "clusters:\n  r:\n    hosts: [ { address: \"127.0.0.1:1\", metrics_address: \"127.0.0.1:3\" }, { address: \"127.0.0.1:3\" } ]\n    prometheus: {}\n",
+            "c.yaml:4: clusters.r.prometheus.label: instance=\"127.0.0.1:3\" would name two hosts, 127.0.0.1:1 and 127.0.0.1:3, by address or metrics_address",
         ),
         (
             "xds: { listen: \"0.0.0.0:1\" }\nclusters: { r: {} }\n",
@@ -250,6 +298,27 @@ fn what_is_left_out_has_the_documented_default() {
         said("clusters: { r: { scrape: } }\n", "").unwrap().clusters["r"]
             .scrape
             .is_none()
+    );
+}
+
+#[test]
+fn prometheus_is_asked_for_what_weirs_hosts_tell_unless_something_else_is_written() {
+    let text = "clusters: { r: { prometheus: { address: \"http://p:9090/x/\", label: pod, queries: { work: \"\", queued: \" q \" } } } }\n";
+    let config = said(text, "").unwrap();
+    let prometheus = config.clusters["r"].prometheus.as_ref().unwrap();
+    assert_eq!(prometheus.server.url, "http://p:9090/x");
+    assert_eq!(
+        (prometheus.interval, prometheus.timeout),
+        (Duration::from_secs(1), Duration::from_millis(500))
+    );
+    let query = |figure| prometheus.queries.get(&figure).map(String::as_str);
+    assert_eq!(query(Figure::InProgress), Some("weir_host_in_progress"));
+    assert_eq!(query(Figure::Queued), Some("q"));
+    assert_eq!(query(Figure::Work), None);
+    assert!(query(Figure::QueuingDelay).unwrap().contains("by (pod)"));
+    assert_eq!(
+        query(Figure::Age),
+        Some("time() - timestamp(weir_host_in_progress)")
     );
 }
 

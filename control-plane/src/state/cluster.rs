@@ -10,7 +10,7 @@ use weir_policy::{HostId, HostState, Level, Overload, Selection};
 
 use super::costs::Costs;
 use super::holdings::Holdings;
-use super::host::{Host, Observed, Polls};
+use super::host::{self, Host, Observed, Polls};
 use super::node::Row;
 use crate::config::{self, Control};
 use crate::levels::steady::ClusterLevel;
@@ -27,12 +27,14 @@ pub struct Cluster {
     pub config: Arc<config::Cluster>,
     /// By address.
     pub hosts: BTreeMap<String, Host>,
-    /// How its discovery goes.
-    pub polls: BTreeMap<Source, Polls>,
     /// Who has what in its cache.
     pub holdings: Holdings,
     /// What requests cost.
     pub costs: Costs,
+    /// How polls go that are about the whole cluster, by source.
+    pub polls: BTreeMap<Source, Polls>,
+    /// Series of hosts that are not in this cluster, in Prometheus' last answers.
+    pub unknown_series: u64,
     /// Proxies that report.
     pub proxies: u32,
     /// The host table is to be built again.
@@ -52,10 +54,11 @@ impl Cluster {
         let mut cluster = Self {
             holdings: Holdings::default(),
             costs: Costs::default(),
+            polls: BTreeMap::new(),
+            unknown_series: 0,
             proxies: 0,
             config: config.clone(),
             hosts: BTreeMap::new(),
-            polls: BTreeMap::new(),
             changed: true,
             built: None,
             ids: HashMap::new(),
@@ -80,6 +83,9 @@ impl Cluster {
                     if config.cache.is_none() {
                         kept.polls.remove(&Source::Cache);
                     }
+                    if config.prometheus.is_none() {
+                        kept.polls.remove(&Source::Prometheus);
+                    }
                     Host {
                         config: host.clone(),
                         ..kept
@@ -88,6 +94,10 @@ impl Cluster {
                 None => Host::new(host.clone(), &config.dagor),
             };
             self.hosts.insert(host.address.clone(), kept);
+        }
+        if config.prometheus.is_none() {
+            self.polls.remove(&Source::Prometheus);
+            self.unknown_series = 0;
         }
         for gone in old.into_values() {
             if config.plan.is_none() {
@@ -200,12 +210,13 @@ impl Cluster {
                     busy_cores: load.busy_cores,
                     work: load.tells_work.then_some(load.work_us),
                 };
-                self.changed |= host.observe(Observed {
+                let observed = Observed {
                     figures,
                     at,
                     delay_at: at,
-                    reported: true,
-                });
+                    from: host::From::Report,
+                };
+                self.changed |= host.observe(observed, self.config.policy.stale_after);
             }
         }
         if self.config.policy.selection == Selection::Estimate {
@@ -308,6 +319,7 @@ impl Cluster {
         (self.changed, self.built) = (false, Some(now));
         let mut hosts = std::mem::take(&mut self.hosts);
         for host in hosts.values_mut() {
+            host.pushed_from = host.observed.as_ref().map(|observed| observed.from);
             let row = host.node.is_watched();
             let row = row.then(|| self.row_of(host, now, origin));
             host.node.tell(host.capacity_millicores(), row);

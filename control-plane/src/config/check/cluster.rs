@@ -18,13 +18,14 @@ use weir_settings::Scope;
 
 use super::consul::consul;
 use super::plan::plan;
+use super::prometheus::prometheus;
 use super::{Reader, beside};
 use crate::config::{Cache, Cluster, Control, Dagor, Error, Host, Poll, Scrape, Written, written};
 
 /// No admission decision needs figures older than a day, and no sidecar a longer memory.
 const LONGEST: Duration = Duration::from_secs(86_400);
 
-const fn ms(ms: u64) -> Duration {
+pub(super) const fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
@@ -63,6 +64,14 @@ pub(super) fn cluster(
         }
         None => None,
     };
+    let prometheus = match &written.prometheus {
+        Some(section) => {
+            let scope = scope.section("prometheus").at(section.referenced.line());
+            let scraped = written.scrape.is_some();
+            Some(prometheus(&section.value, &hosts, scraped, &scope, reader)?)
+        }
+        None => None,
+    };
     let mut cluster = Cluster {
         policy: policy(&written.policy, &scope.section("policy"))?,
         dagor: dagor(&written.dagor, &scope.section("dagor"))?,
@@ -79,6 +88,7 @@ pub(super) fn cluster(
             .as_ref()
             .map(|cache| self::cache(cache, &scope.section("cache")))
             .transpose()?,
+        prometheus,
         plan: None,
     };
     cluster.plan = plan(written, &cluster, scope, reader)?;
