@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Which hosts a request would go to: the proxies' own decision, on the tables that they are pushed.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rand::Rng;
@@ -13,7 +14,7 @@ use weir_tables::{
     CACHE_SHARD_TYPE, HOST_TABLE_TYPE, cache_shard_name, decode_cache_shard, decode_host_table,
 };
 
-use crate::state::view::{View, state_name};
+use crate::state::view::{ClusterView, HostView, SourceView, View, state_name};
 
 /// The filter's default names of classes; others are the filter's configuration, which is not known here.
 const NAMES: [(&str, u8); 2] = [("high", 0), ("low", 16)];
@@ -142,10 +143,14 @@ pub struct Explanation {
     pub table_version: String,
     pub table_age_ms: u64,
     pub cache_shards: Vec<String>,
+    /// How discovery of the cluster's hosts goes.
+    pub sources: BTreeMap<&'static str, SourceView>,
     /// Best first.
     pub ranked: Vec<Row>,
     /// The others, at most fifty.
     pub others: Vec<Row>,
+    /// What is wrong with sources that are asked for the whole cluster.
+    pub trouble: Vec<String>,
     /// What this answer does not know.
     pub note: &'static str,
 }
@@ -155,6 +160,7 @@ pub struct Explanation {
 #[allow(missing_docs)]
 pub struct Row {
     pub address: String,
+    pub zone: Option<String>,
     pub state: &'static str,
     /// `known`, `assumed` or `no`.
     pub cached: &'static str,
@@ -164,12 +170,16 @@ pub struct Row {
     pub queued: Option<u32>,
     pub queuing_delay_ms: Option<f64>,
     pub load_age_ms: Option<u64>,
+    /// `scrape`, `report` or `prometheus`.
+    pub load_from: Option<&'static str>,
     /// Older than `stale_after`, so not counted.
     pub load_stale: bool,
     pub admission_level: u16,
     pub admits: bool,
     /// 0 where unknown.
     pub capacity_millicores: u32,
+    /// What is wrong with what its sources say.
+    pub trouble: Vec<String>,
 }
 
 /// Decides.
@@ -181,7 +191,10 @@ pub fn explain(
     let name = &question.cluster;
     let not_pushed = || Problem {
         parameter: "cluster".into(),
-        reason: "no table has been built yet; try again in a moment".into(),
+        reason: view
+            .clusters
+            .get(name)
+            .map_or_else(String::new, why_not_pushed),
         possible: Vec::new(),
         unknown: true,
     };
@@ -236,7 +249,15 @@ pub fn explain(
         Outcome::NoHost => ("no_host", Vec::new()),
         Outcome::Fallback => ("fallback", Vec::new()),
     };
-    let row = |host: &u32| row(&cluster, &table, *host, &request);
+    let zones: BTreeMap<&str, &str> = shown.hosts.iter().filter_map(zone).collect();
+    let row = |host: &u32| {
+        let mut row = row(&cluster, &table, *host, &request)?;
+        row.zone = zones
+            .get(row.address.as_str())
+            .map(|zone| (*zone).to_owned());
+        Some(row)
+    };
+    let row = |host: &u32| row(&cluster, &table, *host, &request, shown);
     let all = 0..table.hosts().len() as u32;
     let others: Vec<u32> = all
         .filter(|host| !ranked.contains(host))
@@ -259,14 +280,51 @@ pub fn explain(
         table_version: pushed.version.to_string(),
         table_age_ms: age.as_millis() as u64,
         cache_shards,
+        sources: shown.sources.clone(),
         ranked: ranked.iter().filter_map(row).collect(),
         others: others.iter().filter_map(row).collect(),
+        trouble: trouble(&shown.sources),
         note: "A proxy also counts its own requests in flight and its hosts' answers, and breaks ties at random.",
     })
 }
 
+fn zone(host: &HostView) -> Option<(&str, &str)> {
+    Some((&host.address, host.instance.as_ref()?.zone.as_ref()?))
+}
+
+/// With what discovery says, where the hosts are still to be found.
+fn why_not_pushed(cluster: &ClusterView) -> String {
+    let Some(reason) = cluster.not_pushed else {
+        return "no table has been built yet; try again in a moment".into();
+    };
+    let said = cluster.sources.iter().flat_map(|(source, view)| {
+        let all = view.error.iter().chain(&view.complaints);
+        all.map(move |text| format!("; {source}: {text}"))
+    });
+    std::iter::once(reason.to_owned()).chain(said).collect()
+}
+
 fn row(cluster: &Cluster, table: &Table, index: u32, request: &Request) -> Option<Row> {
+fn trouble(sources: &BTreeMap<&'static str, SourceView>) -> Vec<String> {
+    let trouble = sources.iter().flat_map(|(source, view)| {
+        let named = view
+            .trouble()
+            .map(move |reason| format!("{source}: {reason}"));
+        named.collect::<Vec<_>>()
+    });
+    trouble.collect()
+}
+
+fn row(
+    cluster: &Cluster,
+    table: &Table,
+    index: u32,
+    request: &Request,
+    shown: &ClusterView,
+) -> Option<Row> {
     let host = table.host(index)?;
+    let mut seen = shown.hosts.iter();
+    let seen = seen.find(|seen| seen.address == host.address);
     let keys = request.keys.as_slice().iter();
     let prefix: Vec<_> = keys
         .map_while(|key| cluster.cache().holder(*key, host.id()))
@@ -275,6 +333,7 @@ fn row(cluster: &Cluster, table: &Table, index: u32, request: &Request) -> Optio
     let load = host.load.as_ref();
     Some(Row {
         address: host.address.clone(),
+        zone: None,
         state: state_name(host.state),
         cached: match prefix.as_slice() {
             [] => "no",
@@ -288,10 +347,12 @@ fn row(cluster: &Cluster, table: &Table, index: u32, request: &Request) -> Optio
             .and_then(|load| load.queuing_delay)
             .map(|delay| delay.as_secs_f64() * 1e3),
         load_age_ms: load.map(|load| NOW.saturating_sub(load.observed).as_millis() as u64),
+        load_from: load.and(seen).and_then(|seen| seen.pushed_from),
         load_stale: load.is_some_and(|load| load.is_stale(NOW, table.policy().stale_after)),
         admission_level: level.map_or(0, |level| level.ranks()),
         admits: host.state == HostState::Up
             && level.is_some_and(|level| level.admits(request.rank)),
         capacity_millicores: host.capacity_millicores,
+        trouble: seen.map_or(Vec::new(), |seen| trouble(&seen.sources)),
     })
 }
