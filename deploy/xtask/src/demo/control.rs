@@ -12,6 +12,7 @@ pub(crate) struct Settings<'a> {
     pub(crate) overload: &'a str,
     pub(crate) breaker_queued_jobs: u32,
     pub(crate) dagor: Value,
+    pub(crate) scrape: Value,
     /// Of each host.
     pub(crate) cores: usize,
     /// Of the sidecars' route.
@@ -35,7 +36,7 @@ pub(crate) fn config(settings: &Settings<'_>, hosts: &[SocketAddr], filter: &Pat
             },
             "dagor": settings.dagor,
             "hosts": hosts,
-            "scrape": {},
+            "scrape": settings.scrape,
             "cache": {},
         }},
         "standalone": {

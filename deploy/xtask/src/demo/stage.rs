@@ -68,6 +68,7 @@ impl Stage {
                         "alpha": limits.dagor_step,
                         "beta": limits.dagor_step,
                     }),
+                    scrape: json!({}),
                     cores: plan.cores,
                     timeout: NO_TIMEOUT,
                 };

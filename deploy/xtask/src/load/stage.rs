@@ -15,7 +15,7 @@ use crate::demo::sampler::Sights;
 use crate::demo::stage::{alone, with_control};
 use crate::demo::ways::Balancer;
 use crate::load::against::{Against, Queue};
-use crate::load::ways::{SELECTION, Way, levels};
+use crate::load::ways::{SELECTION, Way, levels, scrape};
 
 pub(super) const HOSTS: usize = 6;
 /// Emulated: a job holds one, asleep.
@@ -48,6 +48,7 @@ pub(super) fn start(
                 // Not looked at by this policy.
                 breaker_queued_jobs: 100,
                 dagor: levels(),
+                scrape: scrape(),
                 cores: CORES,
                 timeout: &timeout,
             };

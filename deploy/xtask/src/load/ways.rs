@@ -43,8 +43,9 @@ impl Way {
     pub(super) fn parameters(self) -> String {
         match self {
             Self::Weir => format!(
-                "selection {SELECTION}, overload dagor (steady) with {}; everything else as weir-control has it",
-                levels()
+                "selection {SELECTION}, overload dagor (steady) with {}, scrape with {}; everything else as weir-control has it",
+                levels(),
+                scrape()
             ),
             Self::LeastRequest => "LEAST_REQUEST over all hosts; no filter refuses".to_owned(),
             Self::AdmissionControl => format!(
@@ -85,10 +86,16 @@ impl Way {
 /// weir-control's `dagor`, for jobs of some 80 ms: its defaults are for jobs of seconds.
 pub(super) fn levels() -> Value {
     json!({
-        "target": "400ms",
-        "settle": "10s",
-        "window": "500ms",
+        "target": "300ms",
+        "high": "600ms",
+        "settle": "5s",
+        "window": "300ms",
     })
+}
+
+/// weir-control's `scrape`: a level that is to move within a second needs figures more often than each.
+pub(super) fn scrape() -> Value {
+    json!({"interval": "200ms"})
 }
 
 /// As in the example of Envoy 1.40's documentation ("Admission Control"), but for what it has for gRPC.
