@@ -11,6 +11,7 @@
 //!                             colocation   memcached beside batch jobs, four ways
 //!                             shared-node  a host that shares its node with a batch job
 //!                             mesh    a whole Consul mesh, up until it is ended
+//!                             load    k6 against a fleet, by scenario
 //!                             keep    the figures that tests hold
 //!                             probe   what the governor runs in the kernel
 //!                             experiments   every policy on every workload, SIMULATED
@@ -24,6 +25,7 @@ mod experiments;
 mod feeds;
 mod keep;
 mod lab;
+mod load;
 mod mesh;
 mod probe;
 mod search;
@@ -72,6 +74,8 @@ enum Command {
     SharedNode(shared_node::Args),
     /// A whole Consul mesh on this machine, in the background
     Mesh(mesh::Args),
+    /// Send a scenario by k6 to a fleet, and hold what came of it against its objectives
+    Load(load::Args),
     /// Measure fuel, host calls and sizes again and keep them as what tests expect
     Keep,
     /// Compile the part of the governor that runs in the kernel; needs clang 14
@@ -106,6 +110,7 @@ fn run(command: Command) -> Result<()> {
         Command::Colocation(args) => colocation::run(&workspace, &args),
         Command::SharedNode(args) => shared_node::run(&workspace, &args),
         Command::Mesh(args) => mesh::run(&workspace, &args),
+        Command::Load(args) => load::run(&workspace, &args),
         Command::Keep => keep::run(&workspace),
         Command::BuildFilter => build_filter::run(&workspace).map(drop),
     }
