@@ -330,6 +330,7 @@ impl Mesh {
     pub fn description(&self) -> Description {
         Description {
             consul: self.consul.http(),
+            consul_server: self.consul.server(),
             trust_domain: self.consul.trust_domain().to_owned(),
             prometheus: self.prometheus,
             control: self.control,
