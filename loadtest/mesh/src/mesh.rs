@@ -179,6 +179,8 @@ impl Mesh {
             ("DATACENTER", DATACENTER),
             ("TRUST_DOMAIN", self.consul.trust_domain()),
             ("CONTROL_CLUSTER", control),
+            // Who asks for a mesh wants to see.
+            ("DEBUG", "true"),
             ("FILTER", filter.context("the filter's path is not UTF-8")?),
         ];
         self.consul
