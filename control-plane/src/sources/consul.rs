@@ -104,7 +104,7 @@ impl Patience {
 /// Asks until nobody listens.
 pub async fn run(cluster: Arc<str>, settings: Arc<Consul>, news: mpsc::Sender<News>) {
     // It was built once when the configuration was checked.
-    match Client::new(&settings) {
+    match Client::new(&settings, Patience::default()) {
         Ok(client) => {
             Asker {
                 cluster,

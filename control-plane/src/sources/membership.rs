@@ -62,7 +62,7 @@ impl Membership {
             };
             let kept = old
                 .remove(name)
-                .filter(|old| old.settings.question == settings.question);
+                .filter(|old| old.settings.finds_the_same(settings));
             let Some(kept) = kept else {
                 let discovery = Discovery {
                     settings: settings.clone(),

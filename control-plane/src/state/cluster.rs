@@ -106,7 +106,8 @@ impl Cluster {
             self.costs.remove(gone.id);
         }
         if config.consul.is_none() {
-            self.polls.clear();
+            self.polls.remove(&Source::Consul);
+            self.polls.remove(&Source::ConsulRoots);
         }
         if config.cache_shards == 0 {
             self.holdings = Holdings::default();

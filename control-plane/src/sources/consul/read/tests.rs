@@ -6,7 +6,6 @@ use super::*;
 
 fn question(connect: bool) -> Question {
     Question {
-        address: "http://127.0.0.1:8500".parse().unwrap(),
         service: "rules".into(),
         connect,
         datacenter: None,
