@@ -293,7 +293,7 @@ async fn trust_domain(client: &Client, index: u64) -> Result<(String, u64), Poll
     let roots: Roots = serde_json::from_slice(&answer.body).map_err(|error| {
         PollError::new(Fault::BadBody, format!("not the roots of a mesh: {error}"))
     })?;
-    Ok((roots.trust_domain, newest))
+    Ok((cut(&roots.trust_domain), newest))
 }
 
 /// Text of others, not for ever.

@@ -127,7 +127,7 @@ async fn no_table_is_pushed_before_a_host_is_known_and_explain_says_why() {
     let (status, why) = control.page("/explain?cluster=rules").await;
     assert_eq!(status, 404);
     assert!(
-        why.contains("no host of this cluster is known yet; proxies keep what they have"),
+        why.contains("no host of this cluster was found yet; proxies keep what they have"),
         "{why}"
     );
     fake.say(Some("[]".into()));
