@@ -8,6 +8,7 @@
 //! Nothing after this module checks a setting again.
 
 mod check;
+mod consul;
 pub mod written;
 
 use std::collections::BTreeMap;
@@ -17,11 +18,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::Serialize;
 use weir_policy::overload::breaker;
 use weir_policy::{HostId, KeyHash, Policy, dagor, steady};
 
 use crate::sources::prometheus::Figure;
 pub(crate) use check::with_sources;
+pub use consul::{ClientTls, Consul, Question, Token};
 pub use weir_settings::{Error, show_duration, show_size};
 
 /// Of cache contents, for each sidecar and cluster: a hundredth of a gigabit.
@@ -123,8 +126,10 @@ pub struct Cluster {
     pub dagor: Dagor,
     /// Into how many resources cache contents are split; 0: none are pushed.
     pub cache_shards: u32,
-    /// Sorted by address, no address twice.
+    /// Sorted by address, no address twice. As written; those that Consul names are added by `sources::membership`.
     pub hosts: Vec<Host>,
+    /// Absent: all hosts are written here.
+    pub consul: Option<Arc<Consul>>,
     /// Absent: hosts' metrics are not read.
     pub scrape: Option<Scrape>,
     /// Absent: hosts are not asked for cache contents.
@@ -202,6 +207,31 @@ pub struct Host {
     pub preempt_at_unix_ms: u64,
     /// Gets nothing new.
     pub draining: bool,
+    /// Present where the host is written, not only found.
+    pub written: Option<Written>,
+    /// Present where it was found: what discovery knows it as.
+    pub instance: Option<Instance>,
+}
+
+/// Which fields of a host are written; they count more than what was found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Written {
+    pub metrics_address: bool,
+    pub cache_address: bool,
+    pub capacity_millicores: bool,
+    pub preempt_at_unix_ms: bool,
+}
+
+/// What discovery knows a host as.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Instance {
+    /// Id of the service on its node.
+    pub id: String,
+    /// Name of the node.
+    pub node: String,
+    /// Where it is, if it says so.
+    pub zone: Option<String>,
 }
 
 /// When and where a source asks.

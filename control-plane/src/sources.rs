@@ -2,7 +2,8 @@
 //! Where news comes from.
 //!
 //! ```text
-//!  file ──── configuration, hosts ──┐ (also decides which hosts the others ask)
+//!  file ──── configuration, hosts ──┐
+//!  consul ── hosts ── membership ───┤ (decides which hosts the others ask)
 //!  scrape ── figures of a host ─────┼──> Update ──> state
 //!  cache ─── keys of a host ────────┤
 //!  prometheus ─ figures of all ─────┤
@@ -14,9 +15,11 @@
 //! keeps the last good figures and lets them age.
 
 pub mod cache;
+pub mod consul;
 pub mod client;
 pub mod fetch;
 pub mod file;
+pub mod membership;
 pub mod nodes;
 pub mod prometheus;
 pub mod scrape;
@@ -42,6 +45,10 @@ pub enum Source {
     Scrape,
     /// The cache contents.
     Cache,
+    /// Which hosts a cluster has.
+    Consul,
+    /// The trust domain that they are in.
+    ConsulRoots,
     /// A Prometheus server, asked for a whole cluster.
     Prometheus,
 }
@@ -52,6 +59,8 @@ impl Source {
         match self {
             Self::Scrape => "scrape",
             Self::Cache => "cache",
+            Self::Consul => "consul",
+            Self::ConsulRoots => "consul_roots",
             Self::Prometheus => "prometheus",
         }
     }
@@ -66,6 +75,8 @@ pub enum Fault {
     TimedOut,
     /// The body is over the limit.
     TooLarge,
+    /// Whoever asks may not know.
+    Denied,
     /// Not 200.
     BadStatus,
     /// Not what was asked for.
@@ -83,6 +94,7 @@ impl Fault {
             Self::Refused => "refused",
             Self::TimedOut => "timed_out",
             Self::TooLarge => "too_large",
+            Self::Denied => "denied",
             Self::BadStatus => "bad_status",
             Self::BadBody => "bad_body",
             Self::Lied => "lied",

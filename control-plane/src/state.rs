@@ -38,6 +38,7 @@ use crate::sources::scrape::Scraped;
 use crate::sources::{Fault, PollError, Source};
 use crate::tables;
 use crate::xds::standalone::{ClusterHosts, Health};
+use crate::xds::types::ENDPOINTS;
 use cluster::Cluster;
 
 /// News.
@@ -45,6 +46,17 @@ use cluster::Cluster;
 pub enum Update {
     /// A configuration that checks.
     Configured(Arc<Config>),
+    /// The same configuration with other hosts, because discovery found them.
+    Discovered(Arc<Config>),
+    /// How discovery goes.
+    Asked {
+        /// Name of the cluster.
+        cluster: Arc<str>,
+        /// What was asked.
+        source: Source,
+        /// What there is to complain of in the answer.
+        result: Result<Vec<String>, PollError>,
+    },
     /// One that does not; the old one stays.
     Misconfigured(config::Error),
     /// A poll of a host's metrics.
@@ -143,7 +155,7 @@ impl State {
             configured: true,
             caches_asked: false,
         };
-        state.configure(config);
+        state.configure(config, Duration::ZERO);
         state
     }
 
@@ -151,7 +163,7 @@ impl State {
         instant.saturating_duration_since(self.origin)
     }
 
-    fn configure(&mut self, config: Arc<Config>) {
+    fn configure(&mut self, config: Arc<Config>, now: Duration) {
         self.clusters
             .retain(|name, _| config.clusters.contains_key(name));
         for (name, new) in &config.clusters {
@@ -166,7 +178,13 @@ impl State {
         }
         self.config = config;
         self.metrics.forget_clusters();
-        self.refused = None;
+        for (name, cluster) in self
+            .clusters
+            .iter()
+            .filter(|(_, known)| known.built.is_some())
+        {
+            self.metrics.cluster(name, cluster, now);
+        }
         self.configured = true;
     }
 
@@ -177,8 +195,15 @@ impl State {
             Update::Configured(config) => {
                 info!(clusters = config.clusters.len(), "configuration applied");
                 self.metrics.config_loads("ok");
-                self.configure(config);
+                self.refused = None;
+                self.configure(config, clock);
             }
+            Update::Discovered(config) => self.configure(config, clock),
+            Update::Asked {
+                cluster,
+                source,
+                result,
+            } => self.asked(&cluster, source, clock, result),
             Update::Misconfigured(error) => {
                 warn!(%error, "configuration refused; the old one stays");
                 self.metrics.config_loads("refused");
@@ -309,6 +334,41 @@ impl State {
         Some(cluster)
     }
 
+    /// Notes how discovery goes.
+    fn asked(
+        &mut self,
+        name: &str,
+        source: Source,
+        now: Duration,
+        result: Result<Vec<String>, PollError>,
+    ) {
+        let fault = result.as_ref().err().map(|error| error.fault);
+        let outcome = fault.map_or("ok", Fault::as_str);
+        self.metrics.polls(source.as_str(), outcome);
+        let Some(cluster) = self.clusters.get_mut(name) else {
+            return;
+        };
+        let (polls, source) = (cluster.polls.entry(source).or_default(), source.as_str());
+        match result {
+            Ok(complaints) if complaints.is_empty() => {
+                if polls.succeeded(now, complaints) {
+                    info!(cluster = name, source, "discovery succeeds");
+                }
+            }
+            Ok(complaints) => {
+                if polls.succeeded(now, complaints.clone()) {
+                    warn!(cluster = name, source, ?complaints, "discovery complains");
+                }
+            }
+            Err(error) => {
+                let what = polls.failing.as_ref().map(|(error, _)| error.to_string());
+                if polls.failed(now, error.clone()) || what != Some(error.to_string()) {
+                    warn!(cluster = name, source, %error, "discovery fails; what was found last stays");
+                }
+            }
+        }
+    }
+
     fn report(&mut self, report: &v1::Report, now: Duration) {
         let (news, dropped) = self.ledger.fold(report, now, &self.config.reports);
         self.metrics.report(&news, &dropped);
@@ -359,6 +419,9 @@ impl State {
         let mut shards = take(&mut self.snapshot, CACHE_SHARD_TYPE);
         if self.configured {
             tables.retain(|name, _| self.clusters.contains_key(name));
+            for (name, _) in self.clusters.iter().filter(|(_, known)| known.is_unknown()) {
+                tables.entry(name.clone()).or_insert_with(Resource::unknown);
+            }
             let names = self
                 .clusters
                 .iter()
@@ -422,15 +485,20 @@ impl State {
                 .retain(|kind, _| [HOST_TABLE_TYPE, CACHE_SHARD_TYPE].contains(kind));
             return;
         };
-        let clusters: Vec<ClusterHosts> = self
-            .clusters
-            .iter()
+        let clusters = self.clusters.iter();
+        let clusters: Vec<ClusterHosts> = clusters
+            .filter(|(_, cluster)| !cluster.is_unknown())
             .map(|(name, cluster)| endpoints(name, cluster))
             .collect();
         if self.configured || clusters != self.endpoints {
-            self.snapshot
-                .resources
-                .extend(standalone.resources(&clusters));
+            let mut resources = standalone.resources(&clusters);
+            let endpoints = resources.entry(ENDPOINTS).or_default();
+            for (name, _) in self.clusters.iter().filter(|(_, known)| known.is_unknown()) {
+                let last = self.snapshot.get(ENDPOINTS, name).cloned();
+                let last = last.unwrap_or_else(Resource::unknown);
+                Arc::make_mut(endpoints).insert(name.clone(), last);
+            }
+            self.snapshot.resources.extend(resources);
             self.endpoints = clusters;
         }
     }

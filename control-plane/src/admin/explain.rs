@@ -14,7 +14,7 @@ use weir_tables::{
     CACHE_SHARD_TYPE, HOST_TABLE_TYPE, cache_shard_name, decode_cache_shard, decode_host_table,
 };
 
-use crate::state::view::{ClusterView, SourceView, View, state_name};
+use crate::state::view::{ClusterView, HostView, SourceView, View, state_name};
 
 /// The filter's default names of classes; others are the filter's configuration, which is not known here.
 const NAMES: [(&str, u8); 2] = [("high", 0), ("low", 16)];
@@ -143,6 +143,8 @@ pub struct Explanation {
     pub table_version: String,
     pub table_age_ms: u64,
     pub cache_shards: Vec<String>,
+    /// How discovery of the cluster's hosts goes.
+    pub sources: BTreeMap<&'static str, SourceView>,
     /// Best first.
     pub ranked: Vec<Row>,
     /// The others, at most fifty.
@@ -158,6 +160,7 @@ pub struct Explanation {
 #[allow(missing_docs)]
 pub struct Row {
     pub address: String,
+    pub zone: Option<String>,
     pub state: &'static str,
     /// `known`, `assumed` or `no`.
     pub cached: &'static str,
@@ -188,7 +191,10 @@ pub fn explain(
     let name = &question.cluster;
     let not_pushed = || Problem {
         parameter: "cluster".into(),
-        reason: "no table has been built yet; try again in a moment".into(),
+        reason: view
+            .clusters
+            .get(name)
+            .map_or_else(String::new, why_not_pushed),
         possible: Vec::new(),
         unknown: true,
     };
@@ -243,6 +249,14 @@ pub fn explain(
         Outcome::NoHost => ("no_host", Vec::new()),
         Outcome::Fallback => ("fallback", Vec::new()),
     };
+    let zones: BTreeMap<&str, &str> = shown.hosts.iter().filter_map(zone).collect();
+    let row = |host: &u32| {
+        let mut row = row(&cluster, &table, *host, &request)?;
+        row.zone = zones
+            .get(row.address.as_str())
+            .map(|zone| (*zone).to_owned());
+        Some(row)
+    };
     let row = |host: &u32| row(&cluster, &table, *host, &request, shown);
     let all = 0..table.hosts().len() as u32;
     let others: Vec<u32> = all
@@ -266,6 +280,7 @@ pub fn explain(
         table_version: pushed.version.to_string(),
         table_age_ms: age.as_millis() as u64,
         cache_shards,
+        sources: shown.sources.clone(),
         ranked: ranked.iter().filter_map(row).collect(),
         others: others.iter().filter_map(row).collect(),
         trouble: trouble(&shown.sources),
@@ -273,6 +288,23 @@ pub fn explain(
     })
 }
 
+fn zone(host: &HostView) -> Option<(&str, &str)> {
+    Some((&host.address, host.instance.as_ref()?.zone.as_ref()?))
+}
+
+/// With what discovery says, where the hosts are still to be found.
+fn why_not_pushed(cluster: &ClusterView) -> String {
+    let Some(reason) = cluster.not_pushed else {
+        return "no table has been built yet; try again in a moment".into();
+    };
+    let said = cluster.sources.iter().flat_map(|(source, view)| {
+        let all = view.error.iter().chain(&view.complaints);
+        all.map(move |text| format!("; {source}: {text}"))
+    });
+    std::iter::once(reason.to_owned()).chain(said).collect()
+}
+
+fn row(cluster: &Cluster, table: &Table, index: u32, request: &Request) -> Option<Row> {
 fn trouble(sources: &BTreeMap<&'static str, SourceView>) -> Vec<String> {
     let trouble = sources.iter().flat_map(|(source, view)| {
         let named = view
@@ -301,6 +333,7 @@ fn row(
     let load = host.load.as_ref();
     Some(Row {
         address: host.address.clone(),
+        zone: None,
         state: state_name(host.state),
         cached: match prefix.as_slice() {
             [] => "no",

@@ -2,6 +2,7 @@
 //! From what was written to what is checked.
 
 mod cluster;
+mod consul;
 mod plan;
 mod prometheus;
 mod server;
@@ -210,6 +211,7 @@ fn tls(written: &written::Tls, scope: &Scope<'_>, reader: &mut Reader) -> Result
     Ok(tls)
 }
 
+/// The contents of a PEM file, if one is named.
 /// The contents of a PEM file; none where none is named.
 fn pem(
     value: &Option<written::Text>,
@@ -227,6 +229,10 @@ fn pem(
         .any(|line| line.starts_with("-----BEGIN") && line.contains(label));
     match found {
         true => Ok(Some(bytes)),
+        false => {
+            let reason = format!("{} has no {label} in PEM", text.value);
+            Err(scope.refuse(value, field, reason))
+        }
         false => Err(scope.refuse(
             value,
             field,

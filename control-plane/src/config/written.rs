@@ -42,6 +42,7 @@ section! {
         policy: Policy, dagor: Dagor, cache_shards: Option<Text>,
         hosts: Vec<Spanned<Host>>, hosts_file: Option<Text>,
         caching_plan: Option<Text>, scrape: Option<Scrape>, cache: Option<Cache>,
+        consul: Option<Spanned<Consul>>,
         prometheus: Option<Spanned<Prometheus>>,
     }
 }
@@ -100,6 +101,11 @@ section! {
     }
 }
 section! {
+    /// Hosts that Consul knows.
+    Consul {
+        address: Option<Text>, ca: Option<Text>, certificate: Option<Text>, key: Option<Text>,
+        service: Option<Text>, connect: Option<Text>, datacenter: Option<Text>, filter: Option<Text>,
+        tags: Vec<Text>, token_file: Option<Text>, wait: Option<Text>, weight_millicores: Option<Text>,
     /// A Prometheus server.
     Prometheus {
         address: Option<Text>, ca: Option<Text>, certificate: Option<Text>, key: Option<Text>,

@@ -10,7 +10,7 @@ use weir_policy::{HostId, HostState, Level, Overload, Selection};
 
 use super::costs::Costs;
 use super::holdings::Holdings;
-use super::host::{self, Host, Observed, Polls};
+use super::host::{Host, Observed, Polls, self};
 use super::node::Row;
 use crate::config::{self, Control};
 use crate::levels::steady::ClusterLevel;
@@ -27,6 +27,8 @@ pub struct Cluster {
     pub config: Arc<config::Cluster>,
     /// By address.
     pub hosts: BTreeMap<String, Host>,
+    /// How its discovery goes.
+    pub polls: BTreeMap<Source, Polls>,
     /// Who has what in its cache.
     pub holdings: Holdings,
     /// What requests cost.
@@ -59,6 +61,7 @@ impl Cluster {
             proxies: 0,
             config: config.clone(),
             hosts: BTreeMap::new(),
+            polls: BTreeMap::new(),
             changed: true,
             built: None,
             ids: HashMap::new(),
@@ -100,13 +103,21 @@ impl Cluster {
             self.unknown_series = 0;
         }
         for gone in old.into_values() {
-            self.holdings.remove(gone.id);
+            if config.plan.is_none() {
+                self.holdings.remove(gone.id);
+            }
             self.costs.remove(gone.id);
+        }
+        if config.consul.is_none() {
+            self.polls.clear();
         }
         if config.cache_shards == 0 {
             self.holdings = Holdings::default();
         } else if let Some(plan) = &config.plan {
-            self.holdings = planned(plan, config.cache_shards);
+            let planned_already = self.holdings.shards() == config.cache_shards;
+            if !planned_already || self.config.plan.as_ref() != Some(plan) {
+                self.holdings = planned(plan, config.cache_shards);
+            }
         } else if self.config.plan.is_some() {
             self.holdings = Holdings::new(config.cache_shards);
         } else if config.cache.is_none() && self.config.cache.is_some() {
@@ -132,7 +143,7 @@ impl Cluster {
     pub fn caches_asked(&self, now: Duration) -> bool {
         let asked = |host: &Host| host.polls.contains_key(&Source::Cache);
         self.config.cache.is_none()
-            || self.hosts.values().all(asked)
+            || !self.is_unknown() && self.hosts.values().all(asked)
             || now >= self.config.policy.stale_after
     }
 
@@ -319,9 +330,18 @@ impl Cluster {
         self.hosts = hosts;
     }
 
+    /// Whether its hosts are still to be found. Until then nothing is said of them: proxies keep what they have.
+    pub fn is_unknown(&self) -> bool {
+        self.config.consul.is_some() && self.hosts.is_empty()
+    }
+
     /// Whether the table is to be built: something changed, or its ages are about to mislead.
     pub fn is_due(&self, now: Duration) -> bool {
         let republish = self.config.policy.stale_after / 3;
+        !self.is_unknown() && self.is_old(now, republish)
+    }
+
+    fn is_old(&self, now: Duration, republish: Duration) -> bool {
         self.changed
             || self
                 .built

@@ -12,7 +12,8 @@ use weir_tables::{CACHE_SHARD_TYPE, HOST_TABLE_TYPE};
 use super::State;
 use super::clients::Client;
 use super::cluster::Cluster;
-use super::host::{self, Host, Polls};
+use super::host::{Host, Polls, self};
+use crate::config::Instance;
 use crate::snapshot::Snapshot;
 use crate::sources::Source;
 
@@ -46,6 +47,10 @@ pub struct ClusterView {
     pub unknown_series: u64,
     pub cache_shards: BTreeMap<String, String>,
     pub assumed_claims: usize,
+    /// Why no table is pushed.
+    pub not_pushed: Option<&'static str>,
+    /// How discovery goes.
+    pub sources: BTreeMap<&'static str, SourceView>,
     pub hosts: Vec<HostView>,
 }
 
@@ -53,6 +58,10 @@ pub struct ClusterView {
 #[allow(missing_docs)]
 pub struct HostView {
     pub address: String,
+    /// `configuration`, `consul` or `both`.
+    pub named_by: &'static str,
+    /// What discovery knows it as.
+    pub instance: Option<Instance>,
     pub state: &'static str,
     pub refuses_connections: bool,
     pub in_progress: Option<u32>,
@@ -76,7 +85,7 @@ pub struct HostView {
     pub sources: BTreeMap<&'static str, SourceView>,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[allow(missing_docs)]
 pub struct SourceView {
     pub last_success_ms_ago: Option<u64>,
@@ -106,6 +115,8 @@ pub struct RefusalView {
     pub ms_ago: u64,
 }
 
+/// Of a cluster whose hosts are still to be found.
+const NOT_PUSHED: &str = "no host of this cluster is known yet; proxies keep what they have";
 impl SourceView {
     /// What is wrong with it, in one sentence each.
     pub(crate) fn trouble(&self) -> impl Iterator<Item = &String> {
@@ -159,6 +170,19 @@ fn ms(from: Duration, now: Duration) -> u64 {
     now.saturating_sub(from).as_millis() as u64
 }
 
+fn sources(polls: &BTreeMap<Source, Polls>, now: Duration) -> BTreeMap<&'static str, SourceView> {
+    let views = polls.iter().map(|(source, polls)| {
+        let view = SourceView {
+            last_success_ms_ago: polls.succeeded.map(|at| ms(at, now)),
+            error: polls.failing.as_ref().map(|(error, _)| error.to_string()),
+            failing_for_ms: polls.failing.as_ref().map(|(_, since)| ms(*since, now)),
+            complaints: polls.complaints.clone(),
+        };
+        (source.as_str(), view)
+    });
+    views.collect()
+}
+
 fn cluster_view(cluster: &Cluster, now: Duration) -> ClusterView {
     let suspects_itself = cluster.suspects_itself();
     let policy = &cluster.config.policy;
@@ -172,6 +196,8 @@ fn cluster_view(cluster: &Cluster, now: Duration) -> ClusterView {
         unknown_series: cluster.unknown_series,
         cache_shards: BTreeMap::new(),
         assumed_claims: cluster.holdings.assumed_claims(),
+        not_pushed: cluster.is_unknown().then_some(NOT_PUSHED),
+        sources: sources(&cluster.polls, now),
         hosts: cluster
             .hosts
             .values()
@@ -196,6 +222,12 @@ fn host_view(host: &Host, cluster: &Cluster, suspects_itself: bool, now: Duratio
     let (age, said) = (host.age(now), host.node.said());
     HostView {
         address: host.config.address.clone(),
+        named_by: match (host.config.written, &host.config.instance) {
+            (_, None) => "configuration",
+            (None, Some(_)) => "consul",
+            (Some(_), Some(_)) => "both",
+        },
+        instance: host.config.instance.clone(),
         state: state_name(cluster.state_of(host, suspects_itself)),
         refuses_connections: host.is_dead(),
         in_progress: figures.in_progress,
@@ -211,6 +243,7 @@ fn host_view(host: &Host, cluster: &Cluster, suspects_itself: bool, now: Duratio
         capacity_age_ms: said.map(|(_, at)| ms(at, now)),
         preempt_at_unix_ms: host.config.preempt_at_unix_ms,
         known_keys: cluster.holdings.known_keys(host.id),
+        sources: sources(&host.polls, now),
         sources: source_views(&host.polls, now),
     }
 }
