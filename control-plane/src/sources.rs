@@ -15,8 +15,8 @@
 //! keeps the last good figures and lets them age.
 
 pub mod cache;
-pub mod consul;
 pub mod client;
+pub mod consul;
 pub mod fetch;
 pub mod file;
 pub mod membership;

@@ -14,7 +14,7 @@ use weir_tables::{
     CACHE_SHARD_TYPE, HOST_TABLE_TYPE, cache_shard_name, decode_cache_shard, decode_host_table,
 };
 
-use crate::state::view::{ClusterView, HostView, SourceView, View, state_name};
+use crate::state::view::{ClusterView, SourceView, View, state_name};
 
 /// The filter's default names of classes; others are the filter's configuration, which is not known here.
 const NAMES: [(&str, u8); 2] = [("high", 0), ("low", 16)];
@@ -143,14 +143,12 @@ pub struct Explanation {
     pub table_version: String,
     pub table_age_ms: u64,
     pub cache_shards: Vec<String>,
-    /// How discovery of the cluster's hosts goes.
+    /// How those go that are asked for the whole cluster.
     pub sources: BTreeMap<&'static str, SourceView>,
     /// Best first.
     pub ranked: Vec<Row>,
     /// The others, at most fifty.
     pub others: Vec<Row>,
-    /// What is wrong with sources that are asked for the whole cluster.
-    pub trouble: Vec<String>,
     /// What this answer does not know.
     pub note: &'static str,
 }
@@ -249,14 +247,6 @@ pub fn explain(
         Outcome::NoHost => ("no_host", Vec::new()),
         Outcome::Fallback => ("fallback", Vec::new()),
     };
-    let zones: BTreeMap<&str, &str> = shown.hosts.iter().filter_map(zone).collect();
-    let row = |host: &u32| {
-        let mut row = row(&cluster, &table, *host, &request)?;
-        row.zone = zones
-            .get(row.address.as_str())
-            .map(|zone| (*zone).to_owned());
-        Some(row)
-    };
     let row = |host: &u32| row(&cluster, &table, *host, &request, shown);
     let all = 0..table.hosts().len() as u32;
     let others: Vec<u32> = all
@@ -283,13 +273,8 @@ pub fn explain(
         sources: shown.sources.clone(),
         ranked: ranked.iter().filter_map(row).collect(),
         others: others.iter().filter_map(row).collect(),
-        trouble: trouble(&shown.sources),
         note: "A proxy also counts its own requests in flight and its hosts' answers, and breaks ties at random.",
     })
-}
-
-fn zone(host: &HostView) -> Option<(&str, &str)> {
-    Some((&host.address, host.instance.as_ref()?.zone.as_ref()?))
 }
 
 /// With what discovery says, where the hosts are still to be found.
@@ -298,13 +283,12 @@ fn why_not_pushed(cluster: &ClusterView) -> String {
         return "no table has been built yet; try again in a moment".into();
     };
     let said = cluster.sources.iter().flat_map(|(source, view)| {
-        let all = view.error.iter().chain(&view.complaints);
-        all.map(move |text| format!("; {source}: {text}"))
+        view.trouble()
+            .map(move |text| format!("; {source}: {text}"))
     });
     std::iter::once(reason.to_owned()).chain(said).collect()
 }
 
-fn row(cluster: &Cluster, table: &Table, index: u32, request: &Request) -> Option<Row> {
 fn trouble(sources: &BTreeMap<&'static str, SourceView>) -> Vec<String> {
     let trouble = sources.iter().flat_map(|(source, view)| {
         let named = view
@@ -333,7 +317,7 @@ fn row(
     let load = host.load.as_ref();
     Some(Row {
         address: host.address.clone(),
-        zone: None,
+        zone: seen.and_then(|seen| seen.instance.as_ref()?.zone.clone()),
         state: state_name(host.state),
         cached: match prefix.as_slice() {
             [] => "no",

@@ -211,7 +211,6 @@ fn tls(written: &written::Tls, scope: &Scope<'_>, reader: &mut Reader) -> Result
     Ok(tls)
 }
 
-/// The contents of a PEM file, if one is named.
 /// The contents of a PEM file; none where none is named.
 fn pem(
     value: &Option<written::Text>,
@@ -229,10 +228,6 @@ fn pem(
         .any(|line| line.starts_with("-----BEGIN") && line.contains(label));
     match found {
         true => Ok(Some(bytes)),
-        false => {
-            let reason = format!("{} has no {label} in PEM", text.value);
-            Err(scope.refuse(value, field, reason))
-        }
         false => Err(scope.refuse(
             value,
             field,

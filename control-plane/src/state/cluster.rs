@@ -10,7 +10,7 @@ use weir_policy::{HostId, HostState, Level, Overload, Selection};
 
 use super::costs::Costs;
 use super::holdings::Holdings;
-use super::host::{Host, Observed, Polls, self};
+use super::host::{self, Host, Observed, Polls};
 use super::node::Row;
 use crate::config::{self, Control};
 use crate::levels::steady::ClusterLevel;
@@ -27,8 +27,6 @@ pub struct Cluster {
     pub config: Arc<config::Cluster>,
     /// By address.
     pub hosts: BTreeMap<String, Host>,
-    /// How its discovery goes.
-    pub polls: BTreeMap<Source, Polls>,
     /// Who has what in its cache.
     pub holdings: Holdings,
     /// What requests cost.
@@ -61,7 +59,6 @@ impl Cluster {
             proxies: 0,
             config: config.clone(),
             hosts: BTreeMap::new(),
-            polls: BTreeMap::new(),
             changed: true,
             built: None,
             ids: HashMap::new(),
@@ -109,7 +106,8 @@ impl Cluster {
             self.costs.remove(gone.id);
         }
         if config.consul.is_none() {
-            self.polls.clear();
+            self.polls.remove(&Source::Consul);
+            self.polls.remove(&Source::ConsulRoots);
         }
         if config.cache_shards == 0 {
             self.holdings = Holdings::default();

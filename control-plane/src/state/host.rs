@@ -74,12 +74,6 @@ pub struct Polls {
 }
 
 impl Polls {
-    /// A poll succeeded. True if that ends a run of failures or changes the complaints.
-    pub fn succeeded(&mut self, now: Duration, complaints: Vec<String>) -> bool {
-        let news = self.failing.take().is_some() || self.complaints != complaints;
-        self.succeeded = Some(now);
-        self.complaints = complaints;
-        news
     /// A poll succeeded. True if that ends a run of failures, or if it has other complaints.
     pub fn succeeded(&mut self, now: Duration, complaints: Vec<String>) -> bool {
         self.succeeded = Some(now);
@@ -172,10 +166,6 @@ impl Host {
     /// A poll succeeded. True if that ends a run of failures.
     pub fn succeeded(&mut self, source: Source, now: Duration, complaints: Vec<String>) -> bool {
         self.polls.values_mut().for_each(|polls| polls.refused = 0);
-        self.polls
-            .entry(source)
-            .or_default()
-            .succeeded(now, complaints)
         let polls = self.polls.entry(source).or_default();
         polls.succeeded(now, complaints)
     }
@@ -198,12 +188,6 @@ impl Host {
     /// A poll failed. True if it failed in another way than the one before.
     pub fn failed(&mut self, source: Source, now: Duration, error: PollError) -> bool {
         self.polls.entry(source).or_default().failed(now, error)
-        let polls = self.polls.entry(source).or_default();
-        // A time-out says nothing: neither that the host is there nor that it is not.
-        if error.fault == Fault::Refused {
-            polls.refused += 1;
-        }
-        polls.failed(now, error)
     }
 
     /// Whether it refuses connections.

@@ -12,7 +12,7 @@ use weir_tables::{CACHE_SHARD_TYPE, HOST_TABLE_TYPE};
 use super::State;
 use super::clients::Client;
 use super::cluster::Cluster;
-use super::host::{Host, Polls, self};
+use super::host::{self, Host, Polls};
 use crate::config::Instance;
 use crate::snapshot::Snapshot;
 use crate::sources::Source;
@@ -49,8 +49,6 @@ pub struct ClusterView {
     pub assumed_claims: usize,
     /// Why no table is pushed.
     pub not_pushed: Option<&'static str>,
-    /// How discovery goes.
-    pub sources: BTreeMap<&'static str, SourceView>,
     pub hosts: Vec<HostView>,
 }
 
@@ -170,19 +168,6 @@ fn ms(from: Duration, now: Duration) -> u64 {
     now.saturating_sub(from).as_millis() as u64
 }
 
-fn sources(polls: &BTreeMap<Source, Polls>, now: Duration) -> BTreeMap<&'static str, SourceView> {
-    let views = polls.iter().map(|(source, polls)| {
-        let view = SourceView {
-            last_success_ms_ago: polls.succeeded.map(|at| ms(at, now)),
-            error: polls.failing.as_ref().map(|(error, _)| error.to_string()),
-            failing_for_ms: polls.failing.as_ref().map(|(_, since)| ms(*since, now)),
-            complaints: polls.complaints.clone(),
-        };
-        (source.as_str(), view)
-    });
-    views.collect()
-}
-
 fn cluster_view(cluster: &Cluster, now: Duration) -> ClusterView {
     let suspects_itself = cluster.suspects_itself();
     let policy = &cluster.config.policy;
@@ -197,7 +182,6 @@ fn cluster_view(cluster: &Cluster, now: Duration) -> ClusterView {
         cache_shards: BTreeMap::new(),
         assumed_claims: cluster.holdings.assumed_claims(),
         not_pushed: cluster.is_unknown().then_some(NOT_PUSHED),
-        sources: sources(&cluster.polls, now),
         hosts: cluster
             .hosts
             .values()
@@ -243,7 +227,6 @@ fn host_view(host: &Host, cluster: &Cluster, suspects_itself: bool, now: Duratio
         capacity_age_ms: said.map(|(_, at)| ms(at, now)),
         preempt_at_unix_ms: host.config.preempt_at_unix_ms,
         known_keys: cluster.holdings.known_keys(host.id),
-        sources: sources(&host.polls, now),
         sources: source_views(&host.polls, now),
     }
 }

@@ -61,6 +61,9 @@ pub(super) fn cluster(
         Some(section) => {
             let scope = scope.section("consul").at(section.referenced.line());
             Some(Arc::new(consul(name, &section.value, &scope, reader)?))
+        }
+        None => None,
+    };
     let prometheus = match &written.prometheus {
         Some(section) => {
             let scope = scope.section("prometheus").at(section.referenced.line());

@@ -65,6 +65,8 @@ mod tests {
             capacity_millicores: 0,
             preempt_at_unix_ms: 0,
             draining: false,
+            written: None,
+            instance: None,
         }
     }
 

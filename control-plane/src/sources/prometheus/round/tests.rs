@@ -14,6 +14,8 @@ fn hosts(count: usize) -> Vec<Host> {
         capacity_millicores: 0,
         preempt_at_unix_ms: 0,
         draining: false,
+        written: None,
+        instance: None,
     };
     (1..=count).map(host).collect()
 }
