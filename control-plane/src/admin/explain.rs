@@ -143,12 +143,12 @@ pub struct Explanation {
     pub table_version: String,
     pub table_age_ms: u64,
     pub cache_shards: Vec<String>,
-    /// How those go that are asked for the whole cluster.
-    pub sources: BTreeMap<&'static str, SourceView>,
     /// Best first.
     pub ranked: Vec<Row>,
     /// The others, at most fifty.
     pub others: Vec<Row>,
+    /// What is wrong with sources that are asked for the whole cluster.
+    pub trouble: Vec<String>,
     /// What this answer does not know.
     pub note: &'static str,
 }
@@ -270,9 +270,9 @@ pub fn explain(
         table_version: pushed.version.to_string(),
         table_age_ms: age.as_millis() as u64,
         cache_shards,
-        sources: shown.sources.clone(),
         ranked: ranked.iter().filter_map(row).collect(),
         others: others.iter().filter_map(row).collect(),
+        trouble: trouble(&shown.sources),
         note: "A proxy also counts its own requests in flight and its hosts' answers, and breaks ties at random.",
     })
 }
@@ -282,11 +282,11 @@ fn why_not_pushed(cluster: &ClusterView) -> String {
     let Some(reason) = cluster.not_pushed else {
         return "no table has been built yet; try again in a moment".into();
     };
-    let said = cluster.sources.iter().flat_map(|(source, view)| {
-        view.trouble()
-            .map(move |text| format!("; {source}: {text}"))
-    });
-    std::iter::once(reason.to_owned()).chain(said).collect()
+    let said = trouble(&cluster.sources).join("; ");
+    match said.is_empty() {
+        true => reason.into(),
+        false => format!("{reason}; {said}"),
+    }
 }
 
 fn trouble(sources: &BTreeMap<&'static str, SourceView>) -> Vec<String> {
@@ -317,7 +317,9 @@ fn row(
     let load = host.load.as_ref();
     Some(Row {
         address: host.address.clone(),
-        zone: seen.and_then(|seen| seen.instance.as_ref()?.zone.clone()),
+        zone: seen
+            .and_then(|seen| seen.instance.as_ref())
+            .and_then(|instance| instance.zone.clone()),
         state: state_name(host.state),
         cached: match prefix.as_slice() {
             [] => "no",

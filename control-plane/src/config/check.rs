@@ -228,11 +228,10 @@ fn pem(
         .any(|line| line.starts_with("-----BEGIN") && line.contains(label));
     match found {
         true => Ok(Some(bytes)),
-        false => Err(scope.refuse(
-            value,
-            field,
-            format!("{} has no {label} in PEM", text.value),
-        )),
+        false => {
+            let reason = format!("{} has no {label} in PEM", text.value);
+            Err(scope.refuse(value, field, reason))
+        }
     }
 }
 

@@ -807,6 +807,34 @@ fn nothing_is_said_of_a_cluster_before_its_hosts_are_found() {
 }
 
 #[test]
+fn in_standalone_mode_nothing_is_said_of_endpoints_either() {
+    let folder = tempfile::tempdir().unwrap();
+    let standalone = |service: &str| {
+        format!(
+            "clusters: {{ c: {{ consul: {{ connect: false, service: {service} }} }} }}\n\
+             standalone:\n  filter: {{ wasm: /f.wasm, delivery: path }}\n  \
+             listeners: [ {{ name: l, address: \"127.0.0.1:1\", cluster: c }} ]\n"
+        )
+    };
+    let config = configured(&folder, &standalone("c"));
+    let start = Instant::now();
+    let mut state = State::new(config.clone(), 7, Metrics::default(), start);
+    let snapshot = state.publish(start).unwrap();
+    assert!(snapshot.of_type(ENDPOINTS).unwrap()["c"].is_unknown());
+    state.fold(Update::Discovered(with_found(&config, &[1])), start);
+    let snapshot = state.publish(start).unwrap();
+    let known = snapshot.get(ENDPOINTS, "c").unwrap().version.clone();
+    let other = configured(&folder, &standalone("x"));
+    state.fold(Update::Configured(other), start);
+    let snapshot = state.publish(start).unwrap();
+    assert_eq!(
+        snapshot.get(ENDPOINTS, "c").unwrap().version,
+        known,
+        "the last ones stay"
+    );
+}
+
+#[test]
 fn a_table_stays_while_the_hosts_are_asked_for_in_another_way() {
     let folder = tempfile::tempdir().unwrap();
     let config = configured(&folder, "clusters: { c: { consul: { connect: false } } }\n");

@@ -115,6 +115,7 @@ pub struct RefusalView {
 
 /// Of a cluster whose hosts are still to be found.
 const NOT_PUSHED: &str = "no host of this cluster is known yet; proxies keep what they have";
+
 impl SourceView {
     /// What is wrong with it, in one sentence each.
     pub(crate) fn trouble(&self) -> impl Iterator<Item = &String> {

@@ -149,7 +149,7 @@ fn late(limit: Duration) -> PollError {
 }
 
 fn refused(status: StatusCode, said: &str, consul: &Consul) -> PollError {
-    let said = cut(said.trim()).escape_debug().to_string();
+    let said = cut(said.trim()).replace(char::is_control, " ");
     match status {
         StatusCode::FORBIDDEN | StatusCode::UNAUTHORIZED => {
             let token = match &consul.token {
