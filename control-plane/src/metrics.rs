@@ -45,6 +45,7 @@ pub struct Metrics {
     suspects_itself: Family<OfCluster, Gauge>,
     assumed: Family<OfCluster, Gauge>,
     known_keys: Family<OfCluster, Gauge>,
+    unknown_series: Family<OfCluster, Gauge>,
     level: Family<OfHost, Gauge>,
     requests: Family<Requests, Counter>,
     shed: Family<OfCluster, Counter>,
@@ -96,6 +97,11 @@ impl Metrics {
             "known_keys",
             "Keys that hosts say they hold, summed over hosts",
             self.known_keys.clone(),
+        );
+        r.register(
+            "unknown_series",
+            "Series of hosts that are not in the cluster, in Prometheus' last answers",
+            self.unknown_series.clone(),
         );
         r.register(
             "admission_level",
@@ -155,6 +161,7 @@ impl Metrics {
             &self.suspects_itself,
             &self.assumed,
             &self.known_keys,
+            &self.unknown_series,
         ] {
             gauge.clear();
         }
@@ -266,6 +273,11 @@ impl Metrics {
             .map(|host| cluster.holdings.known_keys(host.id))
             .sum();
         self.known_keys.get_or_create(&of_cluster).set(keys as i64);
+        if cluster.config.prometheus.is_some() {
+            self.unknown_series
+                .get_or_create(&of_cluster)
+                .set(cluster.unknown_series as i64);
+        }
         for (address, host) in &cluster.hosts {
             let labels = OfHost {
                 cluster: name.to_owned(),

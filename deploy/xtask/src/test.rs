@@ -17,7 +17,7 @@ use crate::test::suite::Counts;
 use crate::test::summary::{Outcome, Summary};
 use crate::tools::{BATCH, EVENTS_AGENT, MEMCACHED, SEARCH_NODE};
 use crate::workspace::Workspace;
-use crate::{build_filter, demo, sizes, tools};
+use crate::{build_filter, demo, load, sizes, tools};
 use weir_stage::command::Run;
 
 #[derive(clap::Args)]
@@ -64,7 +64,7 @@ struct SetUp {
     filter: PathBuf,
     /// What a guest with a real cpufreq is made of, where it can be had.
     guest: Option<PathBuf>,
-    /// memcached and the batch jobs beside it by name, those that can be had.
+    /// memcached, the batch jobs beside it and k6 by name, those that can be had.
     programs: Vec<(&'static str, PathBuf)>,
     /// Where Maven could build them; tests that need them say so.
     java: Option<Java>,
@@ -200,6 +200,18 @@ fn set_up_and_test(workspace: &Workspace, args: &Args, summary: &mut Summary) ->
             })
         });
     }
+    summary.run(load::TOOL, || {
+        Ok(match tools::build(workspace, load::TOOL) {
+            Ok(program) => {
+                programs.push((load::TOOL, program));
+                Outcome::Passed
+            }
+            Err(error) => {
+                println!("THE TESTS THAT RUN k6 ARE SKIPPED: {error:#}");
+                Outcome::Skipped("it cannot be built: no scenario is sent")
+            }
+        })
+    });
     let mut filter = None;
     summary.run("build-filter", || {
         filter = Some(build_filter::run(workspace)?);

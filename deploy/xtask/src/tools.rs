@@ -71,8 +71,10 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     // Those of Debian were all asked for above; named, they must be there.
     args.build.iter().try_for_each(|name| match &**name {
         GUEST => guest(workspace).map(drop),
-        name if name == MEMCACHED || BATCH.contains(&name) => program(workspace, name).map(drop),
-        name => build(workspace, name).map(drop),
+        name => match find(workspace, name)? {
+            Kind::Debian(_) => program(workspace, name).map(drop),
+            _ => build(workspace, name).map(drop),
+        },
     })
 }
 

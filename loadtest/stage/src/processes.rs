@@ -80,18 +80,27 @@ impl Processes {
     ///
     /// # Errors
     /// It or another one failed, or a signal has come.
-    pub fn run(
+    pub fn run(&mut self, name: &str, command: Command, tick: impl FnMut(Duration)) -> Result<()> {
+        self.run_to(name, command, &[0], tick).map(drop)
+    }
+
+    /// The same of a program that has more to say by its exit code; returns the code, one of `good`.
+    ///
+    /// # Errors
+    /// It ended in another way, another one failed, or a signal has come.
+    pub fn run_to(
         &mut self,
         name: &str,
         mut command: Command,
+        good: &[i32],
         mut tick: impl FnMut(Duration),
-    ) -> Result<()> {
+    ) -> Result<i32> {
         let started = Instant::now();
         let mut process = self.spawn(name, &mut command)?;
         loop {
             if let Some(status) = process.child.try_wait()? {
-                if status.success() {
-                    return Ok(());
+                if let Some(code) = status.code().filter(|code| good.contains(code)) {
+                    return Ok(code);
                 }
                 bail!(
                     "`{}` ended with {status}{}",
@@ -225,5 +234,19 @@ mod tests {
         let (_folder, mut processes) = processes();
         let error = processes.run("replay", shell("echo bad trace >&2; exit 2"), |_| ());
         assert!(error.unwrap_err().to_string().contains("bad trace"));
+    }
+
+    #[test]
+    fn exit_codes_that_are_good_are_told_and_others_are_errors() {
+        let (_folder, mut processes) = processes();
+        let mut run = |script| processes.run_to("k6", shell(script), &[0, 99], |_| ());
+        assert_eq!(run("exit 99").unwrap(), 99);
+        assert!(run("exit 98").unwrap_err().to_string().contains("98"));
+        assert!(
+            run("kill -9 $$")
+                .unwrap_err()
+                .to_string()
+                .contains("signal")
+        );
     }
 }

@@ -6,8 +6,8 @@
 //! weir-control's /metrics ─┴─> page (pure) ─> Sample ─> samples.csv ─> series for the report
 //! ```
 
-pub(super) mod page;
-pub(super) mod samples;
+pub(crate) mod page;
+pub(crate) mod samples;
 
 use std::net::SocketAddr;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -25,21 +25,21 @@ const EVERY: Duration = Duration::from_millis(500);
 
 /// Where to look.
 #[derive(Clone)]
-pub(super) struct Sights {
-    pub(super) hosts: Vec<SocketAddr>,
+pub(crate) struct Sights {
+    pub(crate) hosts: Vec<SocketAddr>,
     /// weir-control's admin pages, where there is a weir-control.
-    pub(super) control: Option<SocketAddr>,
+    pub(crate) control: Option<SocketAddr>,
 }
 
 /// Looks until it is ended or dropped.
-pub(super) struct Sampler {
+pub(crate) struct Sampler {
     stop: Option<Sender<()>>,
     looking: Option<JoinHandle<Vec<Sample>>>,
 }
 
 impl Sampler {
     /// Starts looking; time counts from now.
-    pub(super) fn start(sights: Sights) -> Self {
+    pub(crate) fn start(sights: Sights) -> Self {
         let (stop, stopped) = channel();
         let looking = spawn(move || {
             let started = Instant::now();
@@ -61,7 +61,7 @@ impl Sampler {
     }
 
     /// Stops looking and returns what was seen, in the order of time.
-    pub(super) fn end(mut self) -> Result<Vec<Sample>> {
+    pub(crate) fn end(mut self) -> Result<Vec<Sample>> {
         self.stop = None;
         let looking = self.looking.take().context("ended twice")?;
         looking.join().map_err(|_| anyhow!("the sampler panicked"))

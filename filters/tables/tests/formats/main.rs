@@ -4,6 +4,7 @@
 mod any_bytes;
 mod golden;
 mod hashes;
+mod neighbours;
 mod refusals;
 mod round_trip;
 mod samples;
