@@ -1,6 +1,6 @@
 module weir/deploy/tools/crds
 
-go 1.25
+go 1.26.7
 
 require (
 	github.com/envoyproxy/gateway v1.9.1

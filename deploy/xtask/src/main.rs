@@ -11,6 +11,8 @@
 //!                             colocation   memcached beside batch jobs, four ways
 //!                             shared-node  a host that shares its node with a batch job
 //!                             load    k6 against a fleet, by scenario
+//!                             image   the filter and the programs as OCI images
+//!                             packaging    what users install, held against its readers
 //!                             keep    the figures that tests hold
 //!                             probe   what the governor runs in the kernel
 //!                             experiments   every policy on every workload, SIMULATED
@@ -22,9 +24,11 @@ mod colocation;
 mod demo;
 mod experiments;
 mod feeds;
+mod image;
 mod keep;
 mod lab;
 mod load;
+mod packaging;
 mod probe;
 mod search;
 mod shared_node;
@@ -72,6 +76,10 @@ enum Command {
     SharedNode(shared_node::Args),
     /// Send a scenario by k6 to a fleet, and hold what came of it against its objectives
     Load(load::Args),
+    /// Make OCI images of the filter and the programs in target/image, without a daemon
+    Image(image::Args),
+    /// Hold what users install against its real readers: images, manifests, units, snippets
+    Packaging(packaging::Args),
     /// Measure fuel, host calls and sizes again and keep them as what tests expect
     Keep,
     /// Compile the part of the governor that runs in the kernel; needs clang 14
@@ -106,6 +114,8 @@ fn run(command: Command) -> Result<()> {
         Command::Colocation(args) => colocation::run(&workspace, &args),
         Command::SharedNode(args) => shared_node::run(&workspace, &args),
         Command::Load(args) => load::run(&workspace, &args),
+        Command::Image(args) => image::run(&workspace, &args),
+        Command::Packaging(args) => packaging::run(&workspace, &args),
         Command::Keep => keep::run(&workspace),
         Command::BuildFilter => build_filter::run(&workspace).map(drop),
     }

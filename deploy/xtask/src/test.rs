@@ -17,7 +17,7 @@ use crate::test::suite::Counts;
 use crate::test::summary::{Outcome, Summary};
 use crate::tools::{BATCH, EVENTS_AGENT, MEMCACHED, SEARCH_NODE};
 use crate::workspace::Workspace;
-use crate::{build_filter, demo, load, sizes, tools};
+use crate::{build_filter, demo, load, packaging, sizes, tools};
 use weir_stage::command::Run;
 
 #[derive(clap::Args)]
@@ -210,6 +210,16 @@ fn set_up_and_test(workspace: &Workspace, args: &Args, summary: &mut Summary) ->
                 println!("THE TESTS THAT RUN k6 ARE SKIPPED: {error:#}");
                 Outcome::Skipped("it cannot be built: no scenario is sent")
             }
+        })
+    });
+    summary.run("packaging", || {
+        let readers = packaging::readers(workspace);
+        let all = packaging::are_all(&readers);
+        programs.extend(readers);
+        Ok(if all {
+            Outcome::Passed
+        } else {
+            Outcome::Skipped("not all can be had that what users install is held against")
         })
     });
     let mut filter = None;

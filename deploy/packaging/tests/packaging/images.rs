@@ -25,9 +25,9 @@ pub(crate) const TESTS: &[Test] = &[
         archives_are_valid,
     ),
     (
-        "istios_fetcher_takes_the_filter_out_of_both_variants",
+        "envoy_gateways_fetcher_takes_the_filter_out_of_both_variants",
         &[CRANE, FILTER, WASM_FETCH],
-        istios_fetcher_takes_both,
+        the_fetcher_takes_both,
     ),
     (
         "the_image_of_weir_control_has_all_that_it_needs_to_run",
@@ -139,7 +139,7 @@ fn archives_are_valid() {
     assert!(!output.status.success(), "a broken archive was found valid");
 }
 
-fn istios_fetcher_takes_both() {
+fn the_fetcher_takes_both() {
     let folder = TempDir::new().unwrap();
     let registry = Registry::start();
     let module = fs::read(FILTER.path()).unwrap();
