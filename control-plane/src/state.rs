@@ -419,7 +419,11 @@ impl State {
         let mut shards = take(&mut self.snapshot, CACHE_SHARD_TYPE);
         if self.configured {
             tables.retain(|name, _| self.clusters.contains_key(name));
-            for (name, _) in self.clusters.iter().filter(|(_, known)| known.is_unknown()) {
+            for (name, _) in self
+                .clusters
+                .iter()
+                .filter(|(_, known)| known.is_unknown(now))
+            {
                 tables.entry(name.clone()).or_insert_with(Resource::unknown);
             }
             let names = self
@@ -474,13 +478,13 @@ impl State {
                 .resources
                 .insert(CACHE_SHARD_TYPE, Arc::new(shards));
         }
-        self.publish_standalone();
+        self.publish_standalone(now);
         self.metrics.proxies(self.ledger.proxies());
         self.configured = false;
         Some(Arc::new(self.snapshot.clone()))
     }
 
-    fn publish_standalone(&mut self) {
+    fn publish_standalone(&mut self, now: Duration) {
         let Some(standalone) = &self.config.standalone else {
             self.snapshot
                 .resources
@@ -489,13 +493,17 @@ impl State {
         };
         let clusters = self.clusters.iter();
         let clusters: Vec<ClusterHosts> = clusters
-            .filter(|(_, cluster)| !cluster.is_unknown())
+            .filter(|(_, cluster)| !cluster.is_unknown(now))
             .map(|(name, cluster)| endpoints(name, cluster))
             .collect();
         if self.configured || clusters != self.endpoints {
             let mut resources = standalone.resources(&clusters);
             let endpoints = resources.entry(ENDPOINTS).or_default();
-            for (name, _) in self.clusters.iter().filter(|(_, known)| known.is_unknown()) {
+            for (name, _) in self
+                .clusters
+                .iter()
+                .filter(|(_, known)| known.is_unknown(now))
+            {
                 let last = self.snapshot.get(ENDPOINTS, name).cloned();
                 let last = last.unwrap_or_else(Resource::unknown);
                 Arc::make_mut(endpoints).insert(name.clone(), last);

@@ -140,7 +140,10 @@ fn governor(processes: &mut Processes, programs: &Programs, folder: &Path) -> Re
                 "scaling_available_governors",
                 "powersave userspace schedutil",
             ),
-            ("scaling_available_frequencies", "2600000 2000000 1600000 1000000"),
+            (
+                "scaling_available_frequencies",
+                "2600000 2000000 1600000 1000000",
+            ),
             ("cpuinfo_min_freq", "1000000"),
             ("cpuinfo_max_freq", "2600000"),
             ("affected_cpus", &core.to_string()),
