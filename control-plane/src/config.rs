@@ -23,8 +23,9 @@ use weir_policy::overload::breaker;
 use weir_policy::{HostId, KeyHash, Policy, dagor, steady};
 
 use crate::sources::prometheus::Figure;
+
 pub(crate) use check::with_sources;
-pub use consul::{ClientTls, Consul, Question, Token};
+pub use consul::{Consul, Question, Token};
 pub use weir_settings::{Error, show_duration, show_size};
 
 /// Of cache contents, for each sidecar and cluster: a hundredth of a gigabit.

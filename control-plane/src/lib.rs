@@ -2,7 +2,7 @@
 //! Gathers load and cache contents of hosts and pushes them to sidecars.
 //!
 //! ```text
-//!  sources/membership (file, consul)
+//!  file, consul ─ membership
 //!                  │                    ┌─ levels   (DAGOR, a host)
 //!  sources/scrape ─┼─ Update ─> state ──┤─ tables   (pure: state → messages)
 //!  sources/cache ──┤   (mpsc)   (one    └─ Snapshot ── watch ──> xds ── delta ADS ──> sidecars

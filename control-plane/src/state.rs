@@ -419,7 +419,11 @@ impl State {
         let mut shards = take(&mut self.snapshot, CACHE_SHARD_TYPE);
         if self.configured {
             tables.retain(|name, _| self.clusters.contains_key(name));
-            for (name, _) in self.clusters.iter().filter(|(_, known)| known.is_unknown()) {
+            for (name, _) in self
+                .clusters
+                .iter()
+                .filter(|(_, known)| known.is_unknown(now))
+            {
                 tables.entry(name.clone()).or_insert_with(Resource::unknown);
             }
             let names = self
@@ -457,10 +461,12 @@ impl State {
             if cluster.is_due(now) {
                 cluster.proxies = proxies;
                 let meta = next();
-                let message = tables::host_table(name, cluster, meta, now, unix_ms());
+                let unix_ms = unix_ms();
+                let message = tables::host_table(name, cluster, meta, now, unix_ms);
                 tables.insert(name.clone(), tables::resource(meta, &message));
                 cluster.was_built(now, self.origin);
                 self.metrics.published(name, "host_table");
+                self.metrics.built(name, unix_ms);
                 self.metrics.cluster(name, cluster, now);
             }
         }
@@ -472,13 +478,13 @@ impl State {
                 .resources
                 .insert(CACHE_SHARD_TYPE, Arc::new(shards));
         }
-        self.publish_standalone();
+        self.publish_standalone(now);
         self.metrics.proxies(self.ledger.proxies());
         self.configured = false;
         Some(Arc::new(self.snapshot.clone()))
     }
 
-    fn publish_standalone(&mut self) {
+    fn publish_standalone(&mut self, now: Duration) {
         let Some(standalone) = &self.config.standalone else {
             self.snapshot
                 .resources
@@ -487,13 +493,17 @@ impl State {
         };
         let clusters = self.clusters.iter();
         let clusters: Vec<ClusterHosts> = clusters
-            .filter(|(_, cluster)| !cluster.is_unknown())
+            .filter(|(_, cluster)| !cluster.is_unknown(now))
             .map(|(name, cluster)| endpoints(name, cluster))
             .collect();
         if self.configured || clusters != self.endpoints {
             let mut resources = standalone.resources(&clusters);
             let endpoints = resources.entry(ENDPOINTS).or_default();
-            for (name, _) in self.clusters.iter().filter(|(_, known)| known.is_unknown()) {
+            for (name, _) in self
+                .clusters
+                .iter()
+                .filter(|(_, known)| known.is_unknown(now))
+            {
                 let last = self.snapshot.get(ENDPOINTS, name).cloned();
                 let last = last.unwrap_or_else(Resource::unknown);
                 Arc::make_mut(endpoints).insert(name.clone(), last);

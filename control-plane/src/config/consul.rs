@@ -4,24 +4,31 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::Server;
+
 /// How Consul is asked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Consul {
+    /// Whom.
+    pub server: Server,
     /// For what.
     pub question: Question,
     /// How long a blocking query may take.
     pub wait: Duration,
     /// Who asks.
     pub token: Option<Token>,
-    /// How the connection is protected.
-    pub tls: ClientTls,
 }
 
-/// What decides which hosts the answer has: those that were found stay only while it is the same.
+impl Consul {
+    /// Whether the same would be found, however it is asked for.
+    pub fn finds_the_same(&self, other: &Self) -> bool {
+        self.server.url == other.server.url && self.question == other.question
+    }
+}
+
+/// What decides which hosts the answer has.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Question {
-    /// Of the agent or server.
-    pub address: reqwest::Url,
     /// Name of the service.
     pub service: String,
     /// The hosts are sidecars, not the service's own instances.
@@ -34,24 +41,6 @@ pub struct Question {
     pub tags: Vec<String>,
     /// Capacity of a host that tells none, for each unit of its weight; 0: unknown.
     pub weight_millicores: u32,
-}
-
-/// Contents of the PEM files of a client.
-#[derive(Clone, Default, PartialEq, Eq)]
-pub struct ClientTls {
-    /// Authorities that may sign the server's certificate; absent: the system's.
-    pub ca: Option<Vec<u8>>,
-    /// Certificate chain, then private key.
-    pub identity: Option<Vec<u8>>,
-}
-
-impl fmt::Debug for ClientTls {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClientTls")
-            .field("ca", &self.ca.is_some())
-            .field("identity", &self.identity.is_some())
-            .finish()
-    }
 }
 
 /// A secret that is shown nowhere.

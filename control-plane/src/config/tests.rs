@@ -374,15 +374,15 @@ fn every_refusal_of_consul_names_field_and_reason() {
         ),
         (
             "address: \"127.0.0.1:8500\"",
-            "c.yaml:2: clusters.r.consul.address: \"127.0.0.1:8500\": relative URL without a base; write http://host:port or https://host:port",
+            "c.yaml:2: clusters.r.consul.address: \"127.0.0.1:8500\" is not http://host:port or https://host:port, with or without a path",
         ),
         (
             "address: unix:///c",
-            "c.yaml:2: clusters.r.consul.address: \"unix:///c\" is not an address of Consul; write http://host:port or https://host:port",
+            "c.yaml:2: clusters.r.consul.address: \"unix:///c\" is not http://host:port or https://host:port, with or without a path",
         ),
         (
             "address: \"http://u:p@c\"",
-            "c.yaml:2: clusters.r.consul.address: \"http://u:p@c\" is not an address of Consul; write http://host:port or https://host:port",
+            "c.yaml:2: clusters.r.consul.address: \"http://u:p@c\" is not http://host:port or https://host:port, with or without a path",
         ),
         (
             "service: a b",
@@ -419,10 +419,6 @@ fn every_refusal_of_consul_names_field_and_reason() {
         (
             "token_file: hosts.yaml",
             "c.yaml:2: clusters.r.consul.token_file: hosts.yaml is empty; it should have the SecretID of a token",
-        ),
-        (
-            "ca: hosts.yaml",
-            "c.yaml:2: clusters.r.consul.ca: the address is http://, which has no certificates; write https://",
         ),
         (
             "address: \"https://c\", ca: hosts.yaml",
@@ -490,7 +486,7 @@ fn certificates_for_consul_have_to_fit() {
 fn what_is_left_out_of_consul_has_the_documented_default() {
     let consul = consul("", "").unwrap();
     let question = &consul.question;
-    assert_eq!(question.address.as_str(), "http://127.0.0.1:8500/");
+    assert_eq!(consul.server.url, "http://127.0.0.1:8500");
     assert_eq!((question.service.as_str(), question.connect), ("r", true));
     assert_eq!((&question.datacenter, &question.filter), (&None, &None));
     assert!(question.tags.is_empty() && consul.token.is_none());

@@ -106,7 +106,8 @@ impl Cluster {
             self.costs.remove(gone.id);
         }
         if config.consul.is_none() {
-            self.polls.clear();
+            self.polls.remove(&Source::Consul);
+            self.polls.remove(&Source::ConsulRoots);
         }
         if config.cache_shards == 0 {
             self.holdings = Holdings::default();
@@ -140,7 +141,7 @@ impl Cluster {
     pub fn caches_asked(&self, now: Duration) -> bool {
         let asked = |host: &Host| host.polls.contains_key(&Source::Cache);
         self.config.cache.is_none()
-            || !self.is_unknown() && self.hosts.values().all(asked)
+            || !self.is_unknown(now) && self.hosts.values().all(asked)
             || now >= self.config.policy.stale_after
     }
 
@@ -328,14 +329,19 @@ impl Cluster {
     }
 
     /// Whether its hosts are still to be found. Until then nothing is said of them: proxies keep what they have.
-    pub fn is_unknown(&self) -> bool {
-        self.config.consul.is_some() && self.hosts.is_empty()
+    /// Those that are written are told alone only when discovery has had its time: after a start of this
+    /// process they would get what is everybody's.
+    pub fn is_unknown(&self, now: Duration) -> bool {
+        let found = |host: &Host| host.config.instance.is_some();
+        self.config.consul.is_some()
+            && !self.hosts.values().any(found)
+            && (self.hosts.is_empty() || now < self.config.policy.stale_after)
     }
 
     /// Whether the table is to be built: something changed, or its ages are about to mislead.
     pub fn is_due(&self, now: Duration) -> bool {
         let republish = self.config.policy.stale_after / 3;
-        !self.is_unknown() && self.is_old(now, republish)
+        !self.is_unknown(now) && self.is_old(now, republish)
     }
 
     fn is_old(&self, now: Duration, republish: Duration) -> bool {

@@ -807,6 +807,29 @@ fn nothing_is_said_of_a_cluster_before_its_hosts_are_found() {
 }
 
 #[test]
+fn hosts_that_are_written_are_told_alone_only_when_discovery_has_had_its_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "clusters: { c: { consul: { connect: false }, hosts: [ { address: \"127.0.0.1:9\" } ], policy: { stale_after: 4s } } }\n";
+    let config = configured(&folder, text);
+    let start = Instant::now();
+    let at = |ms| start + Duration::from_millis(ms);
+    let fresh = || State::new(config.clone(), 7, Metrics::default(), start);
+    let hosts = |snapshot: &Snapshot| {
+        let table = snapshot.get(HOST_TABLE_TYPE, "c")?;
+        let (_, table) = decode_host_table("c", &table.body, Duration::ZERO).unwrap();
+        Some(table.hosts().len())
+    };
+    let mut state = fresh();
+    assert_eq!(hosts(&state.publish(start).unwrap()), None);
+    assert!(state.publish(at(3999)).is_none());
+    assert_eq!(hosts(&state.publish(at(4000)).unwrap()), Some(1));
+    let mut state = fresh();
+    state.publish(start);
+    state.fold(Update::Discovered(with_found(&config, &[1, 2])), at(10));
+    assert_eq!(hosts(&state.publish(at(10)).unwrap()), Some(3));
+}
+
+#[test]
 fn in_standalone_mode_nothing_is_said_of_endpoints_either() {
     let folder = tempfile::tempdir().unwrap();
     let standalone = |service: &str| {

@@ -114,7 +114,7 @@ pub struct RefusalView {
 }
 
 /// Of a cluster whose hosts are still to be found.
-const NOT_PUSHED: &str = "no host of this cluster is known yet; proxies keep what they have";
+const NOT_PUSHED: &str = "no host of this cluster was found yet; proxies keep what they have";
 
 impl SourceView {
     /// What is wrong with it, in one sentence each.
@@ -182,7 +182,7 @@ fn cluster_view(cluster: &Cluster, now: Duration) -> ClusterView {
         unknown_series: cluster.unknown_series,
         cache_shards: BTreeMap::new(),
         assumed_claims: cluster.holdings.assumed_claims(),
-        not_pushed: cluster.is_unknown().then_some(NOT_PUSHED),
+        not_pushed: cluster.is_unknown(now).then_some(NOT_PUSHED),
         hosts: cluster
             .hosts
             .values()

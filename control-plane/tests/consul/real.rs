@@ -135,7 +135,7 @@ async fn a_token_that_is_denied_takes_nothing_away_and_a_better_one_is_used_at_o
     let control = Control::start(&consul, &[("consul.token", NOBODYS)]).await;
     let denied = |cluster: &Value| {
         let why = error(cluster, "consul");
-        why.starts_with("denied: 403 ") && why.contains("consul.token_file names a token")
+        why.starts_with("denied: 403: ") && why.contains("consul.token_file names a token")
     };
     let cluster = control.until("a denial", denied).await;
     assert!(cluster["version"].is_null());

@@ -10,6 +10,7 @@
 //!                             search  what hot-function events cost Elasticsearch
 //!                             colocation   memcached beside batch jobs, four ways
 //!                             shared-node  a host that shares its node with a batch job
+//!                             mesh    a whole Consul mesh, up until it is ended
 //!                             load    k6 against a fleet, by scenario
 //!                             keep    the figures that tests hold
 //!                             probe   what the governor runs in the kernel
@@ -25,6 +26,7 @@ mod feeds;
 mod keep;
 mod lab;
 mod load;
+mod mesh;
 mod probe;
 mod search;
 mod shared_node;
@@ -70,6 +72,8 @@ enum Command {
     Colocation(colocation::Args),
     /// Load a host that shares its node with a batch job, with the governor and without; needs root
     SharedNode(shared_node::Args),
+    /// A whole Consul mesh on this machine, in the background
+    Mesh(mesh::Args),
     /// Send a scenario by k6 to a fleet, and hold what came of it against its objectives
     Load(load::Args),
     /// Measure fuel, host calls and sizes again and keep them as what tests expect
@@ -105,6 +109,7 @@ fn run(command: Command) -> Result<()> {
         Command::Search(args) => search::run(&workspace, &args),
         Command::Colocation(args) => colocation::run(&workspace, &args),
         Command::SharedNode(args) => shared_node::run(&workspace, &args),
+        Command::Mesh(args) => mesh::run(&workspace, &args),
         Command::Load(args) => load::run(&workspace, &args),
         Command::Keep => keep::run(&workspace),
         Command::BuildFilter => build_filter::run(&workspace).map(drop),

@@ -3,12 +3,11 @@
 
 use std::time::Duration;
 
-use reqwest::Url;
 use weir_settings::{Scope, Value};
 
-use super::{Reader, beside, pem};
-use crate::config::{ClientTls, Consul, Error, Question, Token, written};
-use crate::sources::consul::Client;
+use super::server::{Fields, server};
+use super::{Reader, beside};
+use crate::config::{Consul, Error, Question, Token, written};
 
 /// Consul's own limit.
 const LONGEST_WAIT: Duration = Duration::from_secs(600);
@@ -21,11 +20,13 @@ pub(super) fn consul(
     scope: &Scope<'_>,
     reader: &mut Reader,
 ) -> Result<Consul, Error> {
-    let address = written.address.as_ref();
-    let address = address.map_or("http://127.0.0.1:8500", |text| text.value.as_str());
-    let address =
-        url(address).map_err(|reason| scope.refuse(&written.address, "address", reason))?;
-    let encrypted = address.scheme() == "https";
+    let fields = Fields {
+        address: &written.address,
+        ca: &written.ca,
+        certificate: &written.certificate,
+        key: &written.key,
+    };
+    let server = server(fields, "http://127.0.0.1:8500", scope, reader)?;
     let name = |value: &Value, field: &str, default: &str| {
         let shape = "a name of 1 to 128 bytes without spaces";
         scope.text(value, field, default, is_name, shape)
@@ -50,9 +51,9 @@ pub(super) fn consul(
             0,
             0..=1_000_000,
         )? as u32,
-        address,
     };
-    let consul = Consul {
+    Ok(Consul {
+        server,
         question,
         wait: scope.duration(
             &written.wait,
@@ -61,34 +62,12 @@ pub(super) fn consul(
             Duration::from_secs(1)..=LONGEST_WAIT,
         )?,
         token: token(&written.token_file, scope, reader)?,
-        tls: tls(written, encrypted, scope, reader)?,
-    };
-    // What the library says of the certificates, before any port is bound.
-    let (value, field) = match (&written.certificate, &written.ca) {
-        (Some(_), _) => (&written.certificate, "certificate"),
-        (None, Some(_)) => (&written.ca, "ca"),
-        (None, None) => (&written.address, "address"),
-    };
-    Client::new(&consul).map_err(|why| scope.refuse(value, field, why))?;
-    Ok(consul)
+    })
 }
 
 fn is_name(text: &str) -> bool {
     let visible = |c: char| !c.is_whitespace() && !c.is_control();
     (1..=LONGEST_NAME).contains(&text.len()) && text.chars().all(visible)
-}
-
-fn url(text: &str) -> Result<Url, String> {
-    let shape = "write http://host:port or https://host:port";
-    let url = Url::parse(text).map_err(|error| format!("{text:?}: {error}; {shape}"))?;
-    let plain = url.username().is_empty()
-        && url.password().is_none()
-        && url.query().is_none()
-        && url.fragment().is_none();
-    match url.scheme() {
-        "http" | "https" if plain && url.has_host() => Ok(url),
-        _ => Err(format!("{text:?} is not an address of Consul; {shape}")),
-    }
 }
 
 fn filter(value: &Value, scope: &Scope<'_>) -> Result<Option<String>, Error> {
@@ -124,37 +103,4 @@ fn token(value: &Value, scope: &Scope<'_>, reader: &mut Reader) -> Result<Option
         .map_err(refuse)?;
     let token = Token::read(&contents).map_err(|why| refuse(format!("{} {why}", name.value)))?;
     Ok(Some(token))
-}
-
-fn tls(
-    written: &written::Consul,
-    encrypted: bool,
-    scope: &Scope<'_>,
-    reader: &mut Reader,
-) -> Result<ClientTls, Error> {
-    let fields = [
-        (&written.ca, "ca"),
-        (&written.certificate, "certificate"),
-        (&written.key, "key"),
-    ];
-    let given = fields.into_iter().find(|(value, _)| value.is_some());
-    if let Some((value, field)) = given
-        && !encrypted
-    {
-        let reason = "the address is http://, which has no certificates; write https://";
-        return Err(scope.refuse(value, field, reason));
-    }
-    let mut file = |value, field, label| pem(value, field, label, scope, reader);
-    let ca = file(&written.ca, "ca", "CERTIFICATE")?;
-    let certificate = file(&written.certificate, "certificate", "CERTIFICATE")?;
-    let key = file(&written.key, "key", "PRIVATE KEY")?;
-    let identity = match (certificate, key) {
-        (Some(certificate), Some(key)) => Some([certificate, key].join(&b'\n')),
-        (None, None) => None,
-        (Some(_), None) => return Err(scope.refuse(&None, "key", "required with certificate")),
-        (None, Some(_)) => {
-            return Err(scope.refuse(&None, "certificate", "required with key"));
-        }
-    };
-    Ok(ClientTls { ca, identity })
 }

@@ -129,8 +129,8 @@ impl Reading {
             draining: false,
             written: None,
             instance: Some(Instance {
-                id: id.clone(),
-                node: entry.node.node.clone(),
+                id: cut(id),
+                node: cut(&entry.node.node),
                 zone: self.zone(entry),
             }),
             address: address.clone(),

@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use super::*;
-use crate::config::{ClientTls, Question, Token};
+use crate::config::{Question, Server, Token};
 
 /// What a fake Consul says to a path and its query.
 type Script = dyn Fn(&str, &str) -> Response + Send + Sync;
@@ -80,8 +80,12 @@ fn hosts_at(ports: &[u16]) -> String {
 
 fn settings(address: &str) -> Consul {
     Consul {
+        server: Server {
+            url: address.into(),
+            ca: None,
+            identity: None,
+        },
         question: Question {
-            address: address.parse().unwrap(),
             service: "rules".into(),
             connect: false,
             datacenter: None,
@@ -91,7 +95,6 @@ fn settings(address: &str) -> Consul {
         },
         wait: Duration::from_secs(3600),
         token: None,
-        tls: ClientTls::default(),
     }
 }
 
@@ -106,7 +109,7 @@ const FAST: Patience = Patience {
 
 /// What is found, as a cluster's task tells it.
 fn follow(consul: Consul, patience: Patience) -> (mpsc::Receiver<News>, JoinHandle<()>) {
-    let client = Client::with_patience(&consul, patience).unwrap();
+    let client = Client::new(&consul, patience).unwrap();
     let (sender, news) = mpsc::channel(1);
     let asker = Asker {
         cluster: "c".into(),
@@ -242,7 +245,7 @@ async fn the_question_has_everything_that_is_configured() {
     let _ = news.recv().await;
     assert_eq!(
         fake.asked()[0],
-        "/behind/v1/health/service/a%20service%2Fx?dc=dc+2&filter=Service.Meta.zone+%3D%3D+%22a%22 as secret"
+        "/behind/v1/health/service/a%20service%2Fx?dc=dc%202&filter=Service.Meta.zone%20%3D%3D%20%22a%22 as secret"
     );
 }
 
@@ -251,17 +254,13 @@ async fn each_way_to_answer_wrong_is_told_from_the_others() {
     let denied = wrong(|_, _| (StatusCode::FORBIDDEN, "ACL not found\n").into_response()).await;
     assert_eq!(
         denied,
-        "denied: 403 ACL not found: consul.token_file is not set; service:read and node:read are needed"
+        "denied: 403: ACL not found: consul.token_file is not set; service:read and node:read are needed"
     );
     let failed =
         wrong(|_, _| (StatusCode::INTERNAL_SERVER_ERROR, "No cluster leader").into_response());
-    assert_eq!(failed.await, "bad_status: 500 No cluster leader");
+    assert_eq!(failed.await, "bad_status: 500: No cluster leader");
     let moved = wrong(|_, _| (StatusCode::FOUND, [("Location", "/elsewhere")]).into_response());
-    assert_eq!(
-        moved.await,
-        "bad_status: 302 ",
-        "redirects are not followed"
-    );
+    assert_eq!(moved.await, "bad_status: 302", "redirects are not followed");
     let other = wrong(|_, _| "[]".into_response()).await;
     assert_eq!(
         other,

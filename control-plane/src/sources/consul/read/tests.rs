@@ -6,7 +6,6 @@ use super::*;
 
 fn question(connect: bool) -> Question {
     Question {
-        address: "http://127.0.0.1:8500".parse().unwrap(),
         service: "rules".into(),
         connect,
         datacenter: None,
@@ -311,6 +310,8 @@ fn is_bounded(found: &Found) -> Result<(), TestCaseError> {
         prop_assert!(!complaint.contains('\n'));
     }
     for host in &found.hosts {
+        let instance = host.instance.as_ref().unwrap();
+        prop_assert!(instance.id.len().max(instance.node.len()) < 210);
         for address in [&host.address, &host.metrics_address, &host.cache_address] {
             let parsed: SocketAddr = address.parse().unwrap();
             prop_assert_eq!(&parsed.to_string(), address);

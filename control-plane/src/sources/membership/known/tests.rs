@@ -158,16 +158,12 @@ fn a_trust_domain_that_changes_is_complained_of_until_it_is_the_old_one_again() 
 #[test]
 fn news_of_a_question_that_is_no_longer_asked_is_nobodys() {
     let mut membership = Membership::new(config("{ r: { consul: {} } }"));
-    let news = News {
-        cluster: "r".into(),
-        settings: membership.found["r"].settings.clone(),
-        said: Said::Hosts(Ok(found([1]))),
-    };
-    assert!(membership.is_asked(&news));
+    let settings = membership.found["r"].settings.clone();
+    assert!(membership.is_asked("r", &settings));
     membership.configure(config("{ r: { consul: { service: other } } }"));
-    assert!(!membership.is_asked(&news));
+    assert!(!membership.is_asked("r", &settings));
     membership.configure(config("{ s: {} }"));
-    assert!(!membership.is_asked(&news));
+    assert!(!membership.is_asked("r", &settings));
 }
 
 #[test]
