@@ -112,6 +112,27 @@ UpstreamConfig = {
   }] }
 }
 JSON
+    },
+    {
+      Name = "weir-control"
+      # Only to be noticed when it is frozen, or the network between drops everything: in 7 s instead of never.
+      EnvoyClusterJSON = <<JSON
+{
+  "@type": "type.googleapis.com/envoy.config.cluster.v3.Cluster",
+  "name": "weir-control.default.@DATACENTER@.internal.@TRUST_DOMAIN@",
+  "type": "EDS",
+  "eds_cluster_config": { "eds_config": { "ads": {}, "resource_api_version": "V3" } },
+  "connect_timeout": "1s",
+  "typed_extension_protocol_options": {
+    "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
+      "@type": "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
+      "explicit_http_config": {
+        "http2_protocol_options": { "connection_keepalive": { "interval": "5s", "timeout": "2s" } }
+      }
+    }
+  }
+}
+JSON
     }
   ]
 }

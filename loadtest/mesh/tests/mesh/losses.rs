@@ -5,6 +5,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use anyhow::Result;
+use nix::sys::signal::Signal;
 use weir_mesh::{CONTROL, Mesh};
 use weir_stage::http;
 
@@ -16,6 +17,10 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     (
         "no_request_fails_while_weir_control_is_killed_and_started_again",
         Act::Shared(control_is_lost),
+    ),
+    (
+        "a_way_to_weir_control_that_is_frozen_is_noticed_and_no_request_fails",
+        Act::Shared(control_is_frozen),
     ),
     (
         "no_request_fails_while_consuls_agent_is_gone_for_seconds",
@@ -43,6 +48,30 @@ fn control_is_lost(mesh: &mut Mesh) -> Result<()> {
         until(mesh, "a choice by a table", |_| {
             let (_, reason) = choice(caller, "again").ok()?;
             (!reason.ends_with("_table")).then_some(())
+        })?;
+    }
+    Ok(())
+}
+
+fn control_is_frozen(mesh: &mut Mesh) -> Result<()> {
+    let load = Load::start(mesh);
+    let sidecar = format!("{CONTROL}-sidecar");
+    mesh.processes().signal(&sidecar, Signal::SIGSTOP)?;
+    let noticed = until_connected(mesh, false);
+    // It is thawed whatever came of it: a frozen process does not end.
+    mesh.processes().signal(&sidecar, Signal::SIGCONT)?;
+    noticed?;
+    until_connected(mesh, true)?;
+    load.end_without_failure()
+}
+
+/// Waits until every caller's filter says that it has a stream to weir-control, or has none.
+fn until_connected(mesh: &mut Mesh, connected: bool) -> Result<()> {
+    let expected = format!("wasmcustom.weir_control_connected: {}", u8::from(connected));
+    for caller in mesh.callers().to_vec() {
+        until(mesh, &expected, |_| {
+            let page = http::get(caller.admin, "/stats?filter=weir_control_connected").ok()?;
+            page.body.contains(&expected).then_some(())
         })?;
     }
     Ok(())
