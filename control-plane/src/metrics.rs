@@ -40,6 +40,7 @@ pub struct Metrics {
     polls: Family<Poll, Counter>,
     config_loads: Family<Outcome, Counter>,
     published: Family<Published, Counter>,
+    built: Family<OfCluster, Gauge<f64, AtomicU64>>,
     hosts: Family<ClusterState, Gauge>,
     stale: Family<OfCluster, Gauge>,
     suspects_itself: Family<OfCluster, Gauge>,
@@ -76,6 +77,11 @@ impl Metrics {
             "published",
             "Tables and shards built",
             self.published.clone(),
+        );
+        r.register(
+            "table_built_timestamp_seconds",
+            "When the newest table of hosts was built",
+            self.built.clone(),
         );
         r.register("hosts", "Hosts by state as pushed", self.hosts.clone());
         r.register(
@@ -154,6 +160,7 @@ impl Metrics {
     /// Clusters and hosts that have gone leave no gauge behind; the next tables bring the others back.
     pub(crate) fn forget_clusters(&self) {
         self.hosts.clear();
+        self.built.clear();
         self.level.clear();
         self.capacity.clear();
         for gauge in [
@@ -182,6 +189,14 @@ impl Metrics {
                 kind,
             })
             .inc();
+    }
+
+    pub(crate) fn built(&self, cluster: &str, unix_ms: u64) {
+        let of_cluster = OfCluster {
+            cluster: cluster.to_owned(),
+        };
+        let seconds = unix_ms as f64 / 1e3;
+        self.built.get_or_create(&of_cluster).set(seconds);
     }
 
     pub(crate) fn proxies(&self, proxies: usize) {

@@ -461,10 +461,12 @@ impl State {
             if cluster.is_due(now) {
                 cluster.proxies = proxies;
                 let meta = next();
-                let message = tables::host_table(name, cluster, meta, now, unix_ms());
+                let unix_ms = unix_ms();
+                let message = tables::host_table(name, cluster, meta, now, unix_ms);
                 tables.insert(name.clone(), tables::resource(meta, &message));
                 cluster.was_built(now, self.origin);
                 self.metrics.published(name, "host_table");
+                self.metrics.built(name, unix_ms);
                 self.metrics.cluster(name, cluster, now);
             }
         }

@@ -13,6 +13,7 @@ mod against;
 mod figures;
 mod k6;
 mod kept;
+mod mesh;
 mod plan;
 mod report;
 mod stage;
@@ -36,7 +37,7 @@ use weir_stage::{interrupt, machine};
 use crate::demo::kept as demo_kept;
 use crate::demo::programs::Programs;
 use crate::demo::sampler::{Sampler, samples, samples::Sample};
-use crate::load::against::Queue;
+use crate::load::against::{Fleet, Queue};
 use crate::load::figures::Figures;
 use crate::load::k6::{K6, Made};
 use crate::load::kept::{Run, Tried};
@@ -64,6 +65,9 @@ pub(crate) struct Args {
     /// adaptive_concurrency, or all; repeatable
     #[arg(long, value_name = "WAY", default_value = "weir")]
     way: Vec<String>,
+    /// Where the fleet stands. In the mesh the way is Weir's
+    #[arg(long, value_enum, default_value = "static")]
+    against: Fleet,
     /// In which order a host takes the jobs that wait
     #[arg(long, value_enum, default_value = "priority")]
     queue: Queue,
@@ -86,11 +90,20 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
         "there is no scenario {scenario}: `cargo xtask load --list` names them"
     );
     let ways = ways(&args.way)?;
+    ensure!(
+        args.against == Fleet::Static || ways == [Way::Weir],
+        "in the mesh the callers' sidecars have Weir: Envoy's own ways are compared by --against static"
+    );
+    let consul = match args.against {
+        Fleet::Static => None,
+        Fleet::Mesh => Some(tools::build(workspace, tools::CONSUL)?),
+    };
     interrupt::catch()?;
     let load = Load {
         programs: Programs::build(workspace, "load")?,
         k6: tools::build(workspace, TOOL)?,
         script: script(workspace),
+        consul,
         queue: args.queue,
         folder: workspace.new_folder("load")?,
     };
@@ -196,6 +209,9 @@ impl Args {
         for way in &self.way {
             command += &format!(" --way {way}");
         }
+        if self.against == Fleet::Mesh {
+            command += " --against mesh";
+        }
         if self.queue == Queue::Arrival {
             command += " --queue arrival";
         }
@@ -208,6 +224,8 @@ struct Load {
     programs: Programs,
     k6: PathBuf,
     script: PathBuf,
+    /// Where the fleet stands in a mesh.
+    consul: Option<PathBuf>,
     queue: Queue,
     /// Where everything that it leaves is kept.
     folder: PathBuf,
@@ -258,7 +276,7 @@ impl Load {
              stages:   {} of the capacity\n\
              hosts:    {} with {} EMULATED cores: a job sleeps for its time and burns no CPU; a queue by {}\n\
              capacity: {:.0} cores ÷ {:.1} ms of mean run time = {:.1}/s: known exactly, not measured\n\
-             callers:  {} Envoys of one worker thread\n\
+             callers:  {} Envoys of one worker thread{}\n\
              machine:  {}",
             plan.scenario,
             plan.objective,
@@ -277,6 +295,10 @@ impl Load {
             plan.mean_run_ms,
             plan.capacity.requests_per_s,
             stage::CALLERS,
+            match self.consul {
+                None => "",
+                Some(_) => ", sidecars of Consul Connect: mTLS to a sidecar at each host",
+            },
             machine::describe(),
         )
     }
@@ -288,14 +310,11 @@ impl Load {
         let mut processes = Processes::new(folder.clone())?;
         println!("{}: starting", way.name());
         let deadline = plan.deadline_ms;
-        let against = stage::start(
-            &self.programs,
-            way,
-            self.queue,
-            deadline,
-            &mut processes,
-            &folder,
-        )?;
+        let (programs, queue) = (&self.programs, self.queue);
+        let against = match &self.consul {
+            None => stage::start(programs, way, queue, deadline, &mut processes, &folder)?,
+            Some(consul) => mesh::start(programs, consul, queue, &folder)?,
+        };
         println!("{}: sending for {:.0} s", way.name(), plan.length());
         let k6 = K6 {
             program: self.k6.clone(),

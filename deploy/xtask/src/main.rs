@@ -10,6 +10,7 @@
 //!                             search  what hot-function events cost Elasticsearch
 //!                             colocation   memcached beside batch jobs, four ways
 //!                             shared-node  a host that shares its node with a batch job
+//!                             mesh    a whole Consul mesh, up until it is ended
 //!                             load    k6 against a fleet, by scenario
 //!                             image   the filter and the programs as OCI images
 //!                             packaging    what users install, held against its readers
@@ -28,6 +29,7 @@ mod image;
 mod keep;
 mod lab;
 mod load;
+mod mesh;
 mod packaging;
 mod probe;
 mod search;
@@ -74,6 +76,8 @@ enum Command {
     Colocation(colocation::Args),
     /// Load a host that shares its node with a batch job, with the governor and without; needs root
     SharedNode(shared_node::Args),
+    /// A whole Consul mesh on this machine, in the background
+    Mesh(mesh::Args),
     /// Send a scenario by k6 to a fleet, and hold what came of it against its objectives
     Load(load::Args),
     /// Make OCI images of the filter and the programs in target/image, without a daemon
@@ -113,6 +117,7 @@ fn run(command: Command) -> Result<()> {
         Command::Search(args) => search::run(&workspace, &args),
         Command::Colocation(args) => colocation::run(&workspace, &args),
         Command::SharedNode(args) => shared_node::run(&workspace, &args),
+        Command::Mesh(args) => mesh::run(&workspace, &args),
         Command::Load(args) => load::run(&workspace, &args),
         Command::Image(args) => image::run(&workspace, &args),
         Command::Packaging(args) => packaging::run(&workspace, &args),

@@ -31,6 +31,11 @@ pub(crate) const MEMCACHED: &str = "memcached";
 /// What runs beside it.
 pub(crate) const BATCH: [&str; 3] = ["stress-ng", "x264", "zstd"];
 
+/// The mesh that Weir is tried in.
+pub(crate) const CONSUL: &str = "consul";
+/// What reads the pages of all in it.
+pub(crate) const PROMETHEUS: &str = "prometheus";
+
 /// The Java agent that tells the governor of hot methods.
 pub(crate) const EVENTS_AGENT: &str = "weir-events-agent";
 /// Elasticsearch in one program.
@@ -165,6 +170,14 @@ pub(crate) fn program(workspace: &Workspace, name: &str) -> Result<PathBuf> {
     let program = fetch(workspace, name)?.join("usr/bin").join(name);
     ensure!(program.is_file(), "there is no {}", program.display());
     Ok(program)
+}
+
+/// Such a program, or one that is built from sources where that can be done.
+pub(crate) fn any_program(workspace: &Workspace, name: &str) -> Result<PathBuf> {
+    match find(workspace, name)? {
+        Kind::Go(_) => build(workspace, name),
+        _ => program(workspace, name),
+    }
 }
 
 /// What names such a program to use, and tells tests where it is: `WEIR_STRESS_NG`.

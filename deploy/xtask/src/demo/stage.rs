@@ -78,7 +78,11 @@ impl Stage {
                 (callers, Some(admin))
             }
         };
-        let sights = Sights { hosts, control };
+        let sights = Sights {
+            named: hosts.clone(),
+            hosts,
+            control,
+        };
         Ok(Self { callers, sights })
     }
 }

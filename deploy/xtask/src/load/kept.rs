@@ -92,11 +92,12 @@ impl Tried {
     }
 }
 
-/// In per cent. 100 % is said of no less than all.
+/// In per cent, cut off: 100 % is said of no less than all.
 pub(super) fn share(share: f64) -> String {
     match share {
         share if share.is_nan() => "-".to_owned(),
         1.0 => "100 %".to_owned(),
-        share => format!("{:.2} %", (1e4 * share).floor() / 1e2),
+        // 0.999 times 10,000 is a little less than 9,990.
+        share => format!("{:.2} %", (1e4 * share + 1e-6).floor() / 1e2),
     }
 }

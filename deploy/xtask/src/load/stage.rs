@@ -68,7 +68,12 @@ pub(super) fn start(
     };
     Ok(Against {
         callers,
-        sights: Sights { hosts, control },
+        sights: Sights {
+            named: hosts.clone(),
+            hosts,
+            control,
+        },
+        _mesh: None,
     })
 }
 
@@ -78,11 +83,22 @@ fn host(program: &Path, queue: Queue) -> Command {
         .arg("--emulate")
         .args(["--listen", "127.0.0.1:0"])
         .args(["--cores", &CORES.to_string()])
-        .args(["--cache-bytes", CACHE_BYTES])
-        .args(["--fetch-base-us", FETCH_BASE_US])
-        .args(["--fetch-bytes-per-second", FETCH_BYTES_PER_SECOND]);
-    if queue == Queue::Arrival {
-        command.args(["--priority", "high=0", "--priority", "low=0"]);
-    }
+        .args(host_flags(queue));
     command
+}
+
+/// How hosts are emulated.
+pub(super) fn host_flags(queue: Queue) -> Vec<String> {
+    let mut flags = vec![
+        "--cache-bytes",
+        CACHE_BYTES,
+        "--fetch-base-us",
+        FETCH_BASE_US,
+        "--fetch-bytes-per-second",
+        FETCH_BYTES_PER_SECOND,
+    ];
+    if queue == Queue::Arrival {
+        flags.extend(["--priority", "high=0", "--priority", "low=0"]);
+    }
+    flags.into_iter().map(str::to_owned).collect()
 }

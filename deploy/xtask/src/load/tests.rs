@@ -142,6 +142,7 @@ fn real(folder: &Path) -> Option<Load> {
         },
         k6: variable("WEIR_K6")?,
         script: Path::new(env!("CARGO_MANIFEST_DIR")).join("../../loadtest/k6/load.js"),
+        consul: None,
         queue: Queue::Priority,
         folder: folder.to_owned(),
     })
@@ -171,15 +172,7 @@ fn k6_sends_a_scenario_through_a_real_envoy_and_weir_answers_all_of_it() {
         .sum();
     assert_eq!((sent, tried.figures.dropped), (made.plan.requests, 0));
     let all = tried.figures.row("smoke", None).unwrap();
-    // How long it took is the machine's affair.
-    let answered: u64 = tried
-        .figures
-        .rows
-        .iter()
-        .flat_map(|row| [row.outcomes.get("good"), row.outcomes.get("late")])
-        .flatten()
-        .sum();
-    assert_eq!(answered, all.requests);
+    assert_eq!(answered(&tried), all.requests);
     assert!(
         samples.iter().any(|sample| sample.level.is_some()),
         "{samples:?}"
@@ -191,6 +184,39 @@ fn k6_sends_a_scenario_through_a_real_envoy_and_weir_answers_all_of_it() {
         "{text}"
     );
     assert!(text.contains("weir_success"), "{text}");
+}
+
+#[test]
+fn k6_sends_a_scenario_through_sidecars_of_consul() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(load) = real(folder.path()) else {
+        return;
+    };
+    let Some(consul) = env::var_os("WEIR_CONSUL").map(PathBuf::from) else {
+        eprintln!("SKIPPED: WEIR_CONSUL is not set: `cargo xtask test` sets it");
+        return;
+    };
+    let load = Load {
+        consul: Some(consul),
+        ..load
+    };
+    let made = smoke(&load);
+    let (tried, samples) = load.try_way(Way::Weir, &made).unwrap();
+    let all = tried.figures.row("smoke", None).unwrap();
+    assert_eq!(all.requests, made.plan.requests);
+    assert_eq!(answered(&tried), made.plan.requests);
+    assert!(
+        samples.iter().any(|sample| sample.level.is_some()),
+        "{samples:?}"
+    );
+}
+
+/// Requests with a good answer. How long it took is the machine's affair.
+fn answered(tried: &Tried) -> u64 {
+    let rows = tried.figures.rows.iter();
+    rows.flat_map(|row| [row.outcomes.get("good"), row.outcomes.get("late")])
+        .flatten()
+        .sum()
 }
 
 #[test]

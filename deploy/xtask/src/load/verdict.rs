@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::demo::table::milliseconds;
 use crate::load::figures::Figures;
+use crate::load::kept::share;
 use crate::load::plan::{Figure, Plan, Threshold};
 
 /// A threshold and what came of it.
@@ -57,7 +58,7 @@ impl Threshold {
     fn shown(&self, value: f64) -> String {
         match self.figure {
             _ if value.is_nan() => "unknown".to_owned(),
-            Figure::Success => format!("{:.2} %", 100.0 * value),
+            Figure::Success => share(value),
             Figure::Goodput => format!("{value:.3} of the capacity"),
             Figure::P50Ms | Figure::P95Ms | Figure::P99Ms => {
                 format!("{} ms", milliseconds(value))

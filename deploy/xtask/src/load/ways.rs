@@ -18,8 +18,8 @@ pub(crate) enum Way {
     AdaptiveConcurrency,
 }
 
-/// Of Weir.
-pub(super) const SELECTION: &str = "estimate";
+/// Of Weir; weir-control's default.
+pub(super) const SELECTION: &str = "dynamic";
 
 impl Way {
     pub(super) const ALL: [Self; 4] = [
@@ -87,6 +87,7 @@ impl Way {
 pub(super) fn levels() -> Value {
     json!({
         "target": "300ms",
+        "low": "150ms",
         "high": "600ms",
         "settle": "5s",
         "window": "300ms",
