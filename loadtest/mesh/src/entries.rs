@@ -16,6 +16,7 @@ pub(crate) const SERVICE_HOST: &str = include_str!("../../../deploy/consul/servi
 pub(crate) const SERVICE_CALLER: &str = include_str!("../../../deploy/consul/service-caller.json");
 pub(crate) const SERVICE_CONTROL: &str =
     include_str!("../../../deploy/consul/service-weir-control.json");
+pub(crate) const STATIC_CLUSTER: &str = include_str!("../../../deploy/consul/static-cluster.json");
 pub(crate) const STATS_TAGS: &str = include_str!("../../../deploy/consul/stats-tags.yaml");
 
 /// The text with `@NAME@` replaced by its value, wherever it is.

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A weir-control with TLS of its own, which sidecars reach over a static cluster instead of the mesh.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use crate::caller::Caller;
 use crate::control::{self, Control};
+use crate::entries::{self, fill};
 use crate::mesh::Mesh;
 use crate::network::Place;
 use crate::{HOSTS, sidecar};
@@ -15,10 +16,8 @@ use crate::{HOSTS, sidecar};
 /// Its process, and Consul's name of the callers that use it.
 const CONTROL: &str = "weir-control-tls";
 const CALLER: &str = "static-caller";
-/// The project's own, which users copy.
-const CLUSTER: &str = include_str!("../../../../envoy-config/consul/weir-control-cluster.json");
-/// Its name.
-const NAME: &str = "weir-control";
+/// As in `deploy/consul/static-cluster.json`.
+const CLUSTER: &str = "weir-control-static";
 
 /// PEM files by which weir-control, whose name is `weir-control`, and a sidecar know each other.
 #[derive(Debug, Clone)]
@@ -39,9 +38,19 @@ impl Mesh {
     /// A process could not be started, or died.
     pub fn add_static_caller(&mut self, certificates: &Certificates) -> Result<Caller> {
         let control = self.start_static_control(certificates)?;
-        self.write_caller(CALLER, NAME)?;
+        self.write_caller(CALLER, CLUSTER)?;
         self.consul.intend(CALLER, HOSTS, true)?;
-        let cluster = cluster(&control, certificates)?.to_string();
+        let (certificate, key) = &certificates.sidecar;
+        let cluster = fill(
+            entries::STATIC_CLUSTER,
+            &[
+                ("CA", text(&certificates.authority)?),
+                ("CERTIFICATE", text(certificate)?),
+                ("KEY", text(key)?),
+                ("ADDRESS", &control.xds.ip().to_string()),
+                ("PORT", &control.xds.port().to_string()),
+            ],
+        )?;
         let change = |service: &mut Value| {
             service["Connect"]["SidecarService"]["Proxy"]["Config"] =
                 json!({"envoy_extra_static_clusters_json": cluster});
@@ -81,31 +90,7 @@ impl Mesh {
     }
 }
 
-/// The project's cluster with another address and other files.
-fn cluster(control: &Control, certificates: &Certificates) -> Result<Value> {
-    let mut cluster: Value = serde_json::from_str(CLUSTER)?;
-    let tls = "/transport_socket/typed_config/common_tls_context";
-    let address = "/load_assignment/endpoints/0/lb_endpoints/0/endpoint/address/socket_address";
-    let (certificate, key) = &certificates.sidecar;
-    let changes = [
-        (
-            format!("{tls}/tls_certificates/0/certificate_chain/filename"),
-            json!(certificate),
-        ),
-        (
-            format!("{tls}/tls_certificates/0/private_key/filename"),
-            json!(key),
-        ),
-        (
-            format!("{tls}/validation_context/trusted_ca/filename"),
-            json!(certificates.authority),
-        ),
-        (format!("{address}/address"), json!(control.xds.ip())),
-        (format!("{address}/port_value"), json!(control.xds.port())),
-    ];
-    for (place, value) in changes {
-        let old = cluster.pointer_mut(&place);
-        *old.with_context(|| format!("weir-control-cluster.json has no {place}"))? = value;
-    }
-    Ok(cluster)
+fn text(path: &Path) -> Result<&str> {
+    path.to_str()
+        .with_context(|| format!("{} is not UTF-8", path.display()))
 }

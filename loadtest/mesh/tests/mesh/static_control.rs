@@ -37,7 +37,7 @@ fn over_a_static_cluster(mesh: &mut Mesh) -> Result<()> {
         ..certificates
     };
     let caller = mesh.add_static_caller(&strange)?;
-    let failures = "/stats?filter=cluster.weir-control.upstream_cx_total";
+    let failures = "/stats?filter=cluster.weir-control-static.upstream_cx_total";
     until(mesh, "a try", |_| {
         let page = weir_stage::http::get(caller.admin, failures).ok()?;
         let tries: u64 = page.body.trim().rsplit(' ').next()?.parse().ok()?;
