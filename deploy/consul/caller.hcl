@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The sidecars of a calling service choose hosts by Weir.
-# Placeholders: see README.md. `consul config write` refuses the file while one is left.
+# Placeholders: see README.md.
 
 Kind     = "service-defaults"
 Name     = "@CALLER@"
@@ -33,7 +33,7 @@ EnvoyExtensions = [
 {
   "control_cluster": "@CONTROL_CLUSTER@",
   "clusters": { "@SERVICE@.default.@DATACENTER@.internal.@TRUST_DOMAIN@": { "table": "@SERVICE@" } },
-  "debug": true
+  "debug": @DEBUG@
 }
 JSON
       }

@@ -18,6 +18,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 pub(crate) struct Control {
     pub(crate) admin: SocketAddr,
+    pub(crate) xds: SocketAddr,
     folder: TempDir,
     _shutdown: DropGuard,
 }
@@ -39,10 +40,12 @@ impl Control {
         let loaded = config::load(&path).map_err(|(error, _)| error).unwrap();
         let listeners = Listeners::bind(&loaded.config).await.unwrap();
         let admin = listeners.admin.local_addr().unwrap();
+        let xds = listeners.xds.local_addr().unwrap();
         let shutdown = CancellationToken::new();
         tokio::spawn(run(path, loaded, listeners, shutdown.clone()));
         Self {
             admin,
+            xds,
             folder,
             _shutdown: shutdown.drop_guard(),
         }
@@ -64,10 +67,17 @@ impl Control {
 
     /// The cluster in `/tables`, once it looks like this.
     pub(crate) async fn until(&self, what: &str, is: impl Fn(&Value) -> bool) -> Value {
+        let page = self
+            .tables(what, |page| is(&page["clusters"]["rules"]))
+            .await;
+        page["clusters"]["rules"].clone()
+    }
+
+    /// All of `/tables`, once it looks like this.
+    pub(crate) async fn tables(&self, what: &str, is: impl Fn(&Value) -> bool) -> Value {
         let mut last = Value::Null;
         for _ in 0..ATTEMPTS {
-            let page: Value = serde_json::from_str(&self.page("/tables").await.1).unwrap();
-            last = page["clusters"]["rules"].clone();
+            last = serde_json::from_str(&self.page("/tables").await.1).unwrap();
             if is(&last) {
                 return last;
             }

@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
+use envoy_types::pb::envoy::config::core::v3::Node;
+use envoy_types::pb::envoy::service::discovery::v3 as discovery;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -180,7 +182,7 @@ async fn whatever_consul_says_the_last_hosts_that_could_be_used_stay() {
     let broken = broken.map(|(body, why)| (body.to_owned(), why));
     for (body, why) in broken
         .into_iter()
-        .chain([(critical, "of 2, 2 are critical")])
+        .chain([(critical, "can be used: 2 critical")])
     {
         fake.say(Some(body));
         let told = |cluster: &Value| cluster["sources"]["consul"].to_string().contains(why);
@@ -246,4 +248,38 @@ async fn a_new_configuration_keeps_what_was_found_of_the_same_question() {
         cluster["sources"].as_object().unwrap().is_empty(),
         "{cluster}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_proxy_that_has_a_table_from_before_keeps_it_until_hosts_are_found() {
+    use discovery::aggregated_discovery_service_client::AggregatedDiscoveryServiceClient;
+    let fake = Fake::start(None).await;
+    let control = Control::start(&fake.settings(), &[]).await;
+    let resumes = discovery::DeltaDiscoveryRequest {
+        node: Some(Node {
+            id: "p".into(),
+            ..Default::default()
+        }),
+        type_url: weir_tables::HOST_TABLE_TYPE.into(),
+        resource_names_subscribe: vec!["rules".into()],
+        initial_resource_versions: [("rules".to_owned(), "1.1".to_owned())].into(),
+        ..Default::default()
+    };
+    let address = format!("http://{}", control.xds);
+    let mut client = AggregatedDiscoveryServiceClient::connect(address)
+        .await
+        .unwrap();
+    let requests =
+        tokio_stream::StreamExt::chain(tokio_stream::iter([resumes]), tokio_stream::pending());
+    let mut answers = client
+        .delta_aggregated_resources(requests)
+        .await
+        .unwrap()
+        .into_inner();
+    let resumed = |page: &Value| page["proxies"][0]["proxy"] == "p";
+    control.tables("a proxy", resumed).await;
+    fake.say(sidecars(&[(1, "passing")]));
+    let first = answers.message().await.unwrap().unwrap();
+    assert!(first.removed_resources.is_empty(), "{first:?}");
+    assert_eq!(first.resources[0].name, "rules");
 }

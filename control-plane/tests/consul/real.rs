@@ -52,7 +52,8 @@ async fn sidecars_come_and_go_with_their_services_checks() {
     agent.set(1, "fail").await;
     control.has(&both[1..]).await;
     agent.set(2, "fail").await;
-    let critical = |cluster: &Value| complaints(cluster, "consul").contains("2 are critical");
+    let critical =
+        |cluster: &Value| complaints(cluster, "consul").contains("can be used: 2 critical");
     let cluster = control.until("all are critical", critical).await;
     assert_eq!(
         hosts(&cluster).len(),
@@ -103,7 +104,7 @@ async fn a_consul_that_begins_anew_with_another_trust_domain_is_complained_of() 
     let other = ID.replace('1', "6");
     let agent = agent.replace(&program, mesh(&other)).await;
     let gone = |cluster: &Value| {
-        complaints(cluster, "consul").contains("the 1 hosts that were found last stay")
+        complaints(cluster, "consul").contains("what was found last stays: 1 hosts")
     };
     let cluster = control.until("an empty answer", gone).await;
     assert_eq!(hosts(&cluster), ["127.0.0.1:21001"]);
@@ -161,7 +162,7 @@ async fn a_token_that_is_denied_takes_nothing_away_and_a_better_one_is_used_at_o
     let hidden = |cluster: &Value| {
         let said = complaints(cluster, "consul");
         said.contains("the token of consul.token_file may not read \"rules\"")
-            && said.contains("stay")
+            && said.contains("stays")
     };
     let cluster = control.until("an answer with nothing in it", hidden).await;
     assert_eq!(hosts(&cluster), ["127.0.0.1:21001"]);

@@ -12,6 +12,8 @@
 //!                             shared-node  a host that shares its node with a batch job
 //!                             mesh    a whole Consul mesh, up until it is ended
 //!                             load    k6 against a fleet, by scenario
+//!                             image   the filter and the programs as OCI images
+//!                             packaging    what users install, held against its readers
 //!                             keep    the figures that tests hold
 //!                             probe   what the governor runs in the kernel
 //!                             experiments   every policy on every workload, SIMULATED
@@ -23,10 +25,12 @@ mod colocation;
 mod demo;
 mod experiments;
 mod feeds;
+mod image;
 mod keep;
 mod lab;
 mod load;
 mod mesh;
+mod packaging;
 mod probe;
 mod search;
 mod shared_node;
@@ -76,6 +80,10 @@ enum Command {
     Mesh(mesh::Args),
     /// Send a scenario by k6 to a fleet, and hold what came of it against its objectives
     Load(load::Args),
+    /// Make OCI images of the filter and the programs in target/image, without a daemon
+    Image(image::Args),
+    /// Hold what users install against its real readers: images, manifests, units, snippets
+    Packaging(packaging::Args),
     /// Measure fuel, host calls and sizes again and keep them as what tests expect
     Keep,
     /// Compile the part of the governor that runs in the kernel; needs clang 14
@@ -111,6 +119,8 @@ fn run(command: Command) -> Result<()> {
         Command::SharedNode(args) => shared_node::run(&workspace, &args),
         Command::Mesh(args) => mesh::run(&workspace, &args),
         Command::Load(args) => load::run(&workspace, &args),
+        Command::Image(args) => image::run(&workspace, &args),
+        Command::Packaging(args) => packaging::run(&workspace, &args),
         Command::Keep => keep::run(&workspace),
         Command::BuildFilter => build_filter::run(&workspace).map(drop),
     }

@@ -17,7 +17,7 @@ use crate::test::suite::Counts;
 use crate::test::summary::{Outcome, Summary};
 use crate::tools::{BATCH, CONSUL, EVENTS_AGENT, MEMCACHED, PROMETHEUS, SEARCH_NODE};
 use crate::workspace::Workspace;
-use crate::{build_filter, demo, load, sizes, tools};
+use crate::{build_filter, demo, load, packaging, sizes, tools};
 use weir_stage::command::Run;
 
 #[derive(clap::Args)]
@@ -203,6 +203,16 @@ fn set_up_and_test(workspace: &Workspace, args: &Args, summary: &mut Summary) ->
             })
         });
     }
+    summary.run("packaging", || {
+        let readers = packaging::readers(workspace);
+        let all = packaging::are_all(&readers);
+        programs.extend(readers);
+        Ok(if all {
+            Outcome::Passed
+        } else {
+            Outcome::Skipped("not all can be had that what users install is held against")
+        })
+    });
     let mut filter = None;
     summary.run("build-filter", || {
         filter = Some(build_filter::run(workspace)?);

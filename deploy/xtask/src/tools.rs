@@ -8,6 +8,7 @@
 mod checksum;
 mod debian;
 mod go;
+mod go_files;
 mod maven;
 mod pins;
 mod rust_target;
@@ -101,7 +102,7 @@ pub(crate) fn install(workspace: &Workspace) -> Result<Tools> {
                 }
             }
             // They take minutes, and few commands need them.
-            Kind::Go(_) | Kind::Maven(_) => {}
+            Kind::Go(_) | Kind::GoFiles(_) | Kind::Maven(_) => {}
             // `guest` and `program` do it: they cannot be had everywhere.
             Kind::Debian(_) => {}
         }
@@ -110,12 +111,14 @@ pub(crate) fn install(workspace: &Workspace) -> Result<Tools> {
     Ok(Tools { envoy })
 }
 
-/// Builds a program from sources, unless it is there; returns its absolute path.
+/// Builds a program from sources, or takes files out of them, unless it is there; returns its absolute path.
 pub(crate) fn build(workspace: &Workspace, name: &str) -> Result<PathBuf> {
     let kind = find(workspace, name)?;
     match &kind {
         Kind::Go(go) => go::install(name, go, &workspace.root, &workspace.tools())
             .with_context(|| format!("building {name} {}", go.version)),
+        Kind::GoFiles(files) => go_files::install(name, files, &workspace.root, &workspace.tools())
+            .with_context(|| format!("fetching {name} {}", files.version)),
         Kind::Maven(maven) => maven::install(name, maven, workspace)
             .with_context(|| format!("building {name} {}", maven.version)),
         Kind::RustTarget | Kind::Wheel(_) | Kind::Debian(_) => {
@@ -241,6 +244,12 @@ fn list(workspace: &Workspace) -> Result<()> {
             Kind::Go(go) => {
                 let path = go::installed_path(&tool.name, go, &workspace.tools());
                 (&*go.version, place(&path))
+            }
+            Kind::GoFiles(files) => {
+                let folder = go_files::installed_path(&tool.name, files, &workspace.tools());
+                let state = if folder.is_dir() { "" } else { "missing: " };
+                let state = format!("{state}{}", workspace.shown(&folder));
+                (&*files.version, state)
             }
             Kind::Maven(maven) => {
                 let path = maven::installed_path(&tool.name, maven, &workspace.tools());

@@ -33,6 +33,7 @@ pub struct Consul {
     program: PathBuf,
     folder: PathBuf,
     http: SocketAddr,
+    server: SocketAddr,
     grpc: u16,
     trust_domain: String,
 }
@@ -50,6 +51,7 @@ impl Consul {
         let mut consul = Self {
             program: program.to_owned(),
             http: (Ipv4Addr::LOCALHOST, ports.next()?).into(),
+            server: (Ipv4Addr::LOCALHOST, ports.next()?).into(),
             grpc: ports.next()?,
             folder,
             trust_domain: String::new(),
@@ -58,7 +60,7 @@ impl Consul {
         let server = json!({
             "server": true,
             "bootstrap_expect": 1,
-            "ports": {"http": ports.next()?, "server": ports.next()?, "serf_lan": gossip, "grpc": -1},
+            "ports": {"http": consul.server.port(), "server": ports.next()?, "serf_lan": gossip, "grpc": -1},
             // The smallest: a server that is alone has nobody to wait for.
             "performance": {"raft_multiplier": 1},
         });
@@ -123,10 +125,16 @@ impl Consul {
         (!domain.is_empty()).then(|| domain.to_owned())
     }
 
-    /// Its HTTP API.
+    /// The agent's HTTP API.
     #[must_use]
     pub fn http(&self) -> SocketAddr {
         self.http
+    }
+
+    /// The server's HTTP API.
+    #[must_use]
+    pub fn server(&self) -> SocketAddr {
+        self.server
     }
 
     /// The end of every cluster's name.

@@ -15,8 +15,10 @@ use crate::host::Host;
 /// Where everything is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Description {
-    /// Consul's HTTP API.
+    /// The HTTP API of Consul's agent, with which all services are registered.
     pub consul: SocketAddr,
+    /// The HTTP API of Consul's server.
+    pub consul_server: SocketAddr,
     /// The end of every cluster's name.
     pub trust_domain: String,
     /// Prometheus, where there is one.

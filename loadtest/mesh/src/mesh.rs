@@ -179,6 +179,8 @@ impl Mesh {
             ("DATACENTER", DATACENTER),
             ("TRUST_DOMAIN", self.consul.trust_domain()),
             ("CONTROL_CLUSTER", control),
+            // Who asks for a mesh wants to see.
+            ("DEBUG", "true"),
             ("FILTER", filter.context("the filter's path is not UTF-8")?),
         ];
         self.consul
@@ -330,6 +332,7 @@ impl Mesh {
     pub fn description(&self) -> Description {
         Description {
             consul: self.consul.http(),
+            consul_server: self.consul.server(),
             trust_domain: self.consul.trust_domain().to_owned(),
             prometheus: self.prometheus,
             control: self.control,

@@ -10,13 +10,13 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::Path;
 use std::process::{self, Command};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use weir_stage::bound::through;
 use weir_stage::command::Run;
+use weir_stage::record;
 
 /// What names of namespaces begin with; the process and the host follow.
 const NAMESPACE: &str = "weir-mesh-";
@@ -225,7 +225,7 @@ fn left(names: &str, prefix: &str) -> Vec<String> {
     let gone = |name: &&str| {
         let rest = name.strip_prefix(prefix)?;
         let id: u32 = rest.split('-').next()?.parse().ok()?;
-        Some(!Path::new(&format!("/proc/{id}")).exists())
+        Some(!record::lives(id))
     };
     names
         .lines()

@@ -9,6 +9,8 @@
 mod background;
 #[path = "mesh/choices.rs"]
 mod choices;
+#[path = "mesh/entries.rs"]
+mod entries;
 #[path = "mesh/intentions.rs"]
 mod intentions;
 #[path = "mesh/links.rs"]
@@ -32,6 +34,7 @@ fn main() -> ExitCode {
     stage::run(&[
         choices::SCENARIOS,
         intentions::SCENARIOS,
+        entries::SCENARIOS,
         losses::SCENARIOS,
         members::SCENARIOS,
         static_control::SCENARIOS,

@@ -96,6 +96,12 @@ pub fn end(file: &Path) -> Result<Vec<String>> {
     Ok(left.into_iter().map(|entry| entry.name).collect())
 }
 
+/// Whether a process of this number lives. One that has ended and is not waited for does not.
+#[must_use]
+pub fn lives(id: u32) -> bool {
+    began(id).is_some()
+}
+
 /// proc_pid_stat(5): field 22, counted from the state, which is field 3 and follows the name in
 /// parentheses. None of one that is gone, or has ended and is not waited for.
 fn began(id: u32) -> Option<u64> {

@@ -58,11 +58,17 @@ pub fn read(body: &[u8], question: &Question) -> Result<Found, PollError> {
     }
     let (count, mut complaints) = (entries.len(), Vec::new());
     if count > 0 && reading.hosts.is_empty() {
-        complaints.push(format!(
-            "no instance of {} can be used: of {count}, {critical} are critical, {untagged} lack a tag, {} cannot be named",
-            short(&question.service),
-            count - critical - untagged,
-        ));
+        let reasons = [
+            (critical, "critical"),
+            (untagged, "without all tags"),
+            (count - critical - untagged, "without a name for proxies"),
+        ];
+        let reasons = reasons.iter().filter(|(number, _)| *number > 0);
+        let reasons: Vec<String> = reasons
+            .map(|(number, why)| format!("{number} {why}"))
+            .collect();
+        let (service, reasons) = (short(&question.service), reasons.join(", "));
+        complaints.push(format!("no instance of {service} can be used: {reasons}"));
     }
     complaints.extend(reading.complaints());
     Ok(Found {

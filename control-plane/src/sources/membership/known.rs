@@ -105,7 +105,7 @@ impl Membership {
                     "no host is known, so no table is pushed; proxies keep what they have".into()
                 }
                 (0, _) => "only the hosts of the configuration are known".into(),
-                (kept, _) => format!("the {kept} hosts that were found last stay"),
+                (kept, _) => format!("what was found last stays: {kept} hosts"),
             });
             return (false, complaints);
         }

@@ -106,6 +106,7 @@ fn ports(mesh: &Description, name: &str) -> Vec<(SocketAddr, &'static str)> {
     let mut ports = Vec::new();
     match name {
         consul::AGENT => ports.push((mesh.consul, "/v1/status/leader")),
+        consul::SERVER => ports.push((mesh.consul_server, "/v1/status/leader")),
         prometheus::NAME => ports.extend(mesh.prometheus.map(|address| (address, "/-/ready"))),
         CONTROL => ports.extend([(control.admin, "/ready"), (control.xds, "")]),
         name if name == sidecar::name(CONTROL) => ports.push((control.sidecar, "/ready")),

@@ -45,14 +45,23 @@ fn up_and_down(programs: &Programs) -> Result<()> {
     ensure!(ended.removed.is_empty(), "{ended:?}");
     nothing_lives(&before)?;
 
-    let mesh = background::up(supervisor, &small(), programs, folder, |_| ())?;
+    let plan = Plan {
+        netns: weir_mesh::namespaces_possible().is_ok(),
+        ..small()
+    };
+    let mesh = background::up(supervisor, &plan, programs, folder, |_| ())?;
     let before = recorded(folder)?;
     let killed = Command::new("kill")
         .args(["-9", &mesh.supervisor.to_string()])
         .status()?;
     ensure!(killed.success(), "the supervisor could not be killed");
-    background::down(folder)?;
+    let ended = background::down(folder)?;
     nothing_lives(&before)?;
+    let namespace = format!("weir-mesh-{}-rules-1", mesh.supervisor);
+    ensure!(
+        ended.removed.contains(&namespace) == plan.netns,
+        "{ended:?}"
+    );
     let ended = background::down(folder)?;
     ensure!(
         (ended.supervisor, ended.processes) == (None, 0),

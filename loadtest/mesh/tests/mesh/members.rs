@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Hosts come, go and fail.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use weir_mesh::Mesh;
 
 use crate::load::{Load, choice};
@@ -43,7 +43,19 @@ fn a_host_fails(mesh: &mut Mesh) -> Result<()> {
 fn a_sidecar_fails(mesh: &mut Mesh) -> Result<()> {
     let all = addresses(mesh);
     let sidecar = format!("{}-sidecar", mesh.hosts()[0].name);
+    let caller = mesh.callers()[0].clone();
+    // A key that goes there: it is cached there, and the caller knows.
+    let key = until(mesh, "a key at the first host", |_| {
+        let key = (0..50).map(|number| format!("there-{number}"));
+        key.clone().find(|key| {
+            choice(&caller, key)
+                .is_ok_and(|(host, reason)| host == all[0] && reason == "known_cached")
+        })
+    })?;
     mesh.processes().kill(&sidecar)?;
+    // Nobody was told yet; the next host of the list answers.
+    let (host, reason) = choice(&caller, &key)?;
+    ensure!(host != all[0], "{host} is dead ({reason})");
     until_up(
         mesh,
         "the critical host out of the table",

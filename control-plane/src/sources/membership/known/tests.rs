@@ -122,7 +122,7 @@ fn whoever_finds_nobody_keeps_what_was_found_last_and_says_so() {
     assert!(!changed);
     assert_eq!(
         complaints,
-        ["all gone", "the 2 hosts that were found last stay"]
+        ["all gone", "what was found last stays: 2 hosts"]
     );
     assert_eq!(ports(&membership, "r"), [1, 2]);
 }
