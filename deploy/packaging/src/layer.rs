@@ -88,7 +88,7 @@ fn append(
 
 /// With neither a name nor a time in the header.
 pub(crate) fn gzip(bytes: &[u8]) -> Result<Vec<u8>> {
-    let mut writer = GzBuilder::new().write(Vec::new(), Compression::best());
+    let mut writer = GzBuilder::new().write(Vec::new(), Compression::default());
     writer.write_all(bytes).context("compressing a layer")?;
     writer.finish().context("compressing a layer")
 }

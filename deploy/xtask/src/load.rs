@@ -122,7 +122,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
         begun,
         command: args.command(scenario),
         header,
-        versions: load.programs.versions(workspace)?,
+        versions: load.versions(workspace)?,
         plan: made.plan,
         ways: tried,
     };
@@ -256,6 +256,16 @@ impl Load {
             plan_file,
             plan,
         })
+    }
+
+    /// What ran.
+    fn versions(&self, workspace: &Workspace) -> Result<Vec<(String, String)>> {
+        let mut versions = self.programs.versions(workspace)?;
+        // `k6 v1.8.1 (go1.26.8, linux/amd64)`.
+        let said = Command::new(&self.k6).arg("version").captured()?;
+        let version = said.split_whitespace().nth(1).unwrap_or_default();
+        versions.push((TOOL.to_owned(), version.trim_start_matches('v').to_owned()));
+        Ok(versions)
     }
 
     fn header(&self, plan: &Plan) -> String {

@@ -11,7 +11,7 @@ use weir_packaging::program::{self, User};
 use weir_packaging::{Image, digest, filter, layout};
 
 use crate::Test;
-use crate::needs::{self, CRANE, FILTER, PROGRAMS, WASM_FETCH};
+use crate::needs::{self, CRANE, FILTER, Need, PROGRAMS, WASM_FETCH};
 
 pub(crate) const TESTS: &[Test] = &[
     (
@@ -30,9 +30,9 @@ pub(crate) const TESTS: &[Test] = &[
         the_fetcher_takes_both,
     ),
     (
-        "the_image_of_weir_control_has_all_that_it_needs_to_run",
-        &[PROGRAMS],
-        the_image_of_weir_control_runs,
+        "images_of_programs_have_all_that_they_need_to_run",
+        &[PROGRAMS, Need::UserNamespace],
+        the_programs_run,
     ),
 ];
 
@@ -153,35 +153,43 @@ fn the_fetcher_takes_both() {
     }
 }
 
-/// In a root that holds nothing but the image's files, the program starts and finds a configuration good.
-fn the_image_of_weir_control_runs() {
-    let folder = TempDir::new().unwrap();
-    let program = PROGRAMS.path().join("weir-control");
-    let image = program::image(&program, User::Nobody, "0.1.0").unwrap();
-    let layout_folder = folder.path().join("layout");
-    layout::write(&image, "weir-control:0.1.0", &layout_folder).unwrap();
-    let root = folder.path().join("root");
-    fs::create_dir(&root).unwrap();
-    needs::succeed(
-        Command::new("tar")
-            .arg("-xzf")
-            .arg(layer_of(&layout_folder))
-            .arg("-C")
-            .arg(&root),
-    );
-    fs::copy(
-        needs::root().join("deploy/systemd/weir-control.yaml"),
-        root.join("weir-control.yaml"),
-    )
-    .unwrap();
-    // A root of its own needs a user namespace where the test is nobody special.
-    needs::succeed(
-        Command::new("unshare")
-            .args(["--user", "--map-root-user", "--root"])
-            .arg(&root)
-            .args(["/usr/bin/weir-control", "--check", "--config"])
-            .arg("/weir-control.yaml"),
-    );
+/// In a root that holds nothing but the image's files, each program starts and finds a configuration good.
+fn the_programs_run() {
+    let cases = [
+        (
+            "weir-control",
+            "deploy/systemd/weir-control.yaml",
+            &["--check"][..],
+        ),
+        (
+            "weir-governor",
+            "deploy/kubernetes/governor/weir-governor.yaml",
+            &["run", "--check"],
+        ),
+    ];
+    for (name, config, flags) in cases {
+        let folder = TempDir::new().unwrap();
+        let image = program::image(&PROGRAMS.path().join(name), User::Nobody, "0.1.0").unwrap();
+        let (layout_folder, root) = (folder.path().join("layout"), folder.path().join("root"));
+        layout::write(&image, name, &layout_folder).unwrap();
+        fs::create_dir(&root).unwrap();
+        needs::succeed(
+            Command::new("tar")
+                .arg("-xzf")
+                .arg(layer_of(&layout_folder))
+                .arg("-C")
+                .arg(&root),
+        );
+        fs::copy(needs::root().join(config), root.join("config.yaml")).unwrap();
+        needs::succeed(
+            Command::new("unshare")
+                .args(["--user", "--map-root-user", "--root"])
+                .arg(&root)
+                .arg(format!("/usr/bin/{name}"))
+                .args(flags)
+                .args(["--config", "/config.yaml"]),
+        );
+    }
 }
 
 /// The largest blob.

@@ -7,7 +7,6 @@
 //! the test is reported as ignored.
 
 mod certificate;
-mod consul;
 mod envoy;
 mod envoy_gateway;
 mod images;
@@ -29,7 +28,6 @@ type Test = (&'static str, &'static [Need], fn());
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let tests = [
-        consul::TESTS,
         envoy_gateway::TESTS,
         images::TESTS,
         istio::TESTS,

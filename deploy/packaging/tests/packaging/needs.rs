@@ -5,11 +5,14 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// A program or folder that an environment variable names, or a program on the `PATH`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Need {
+    /// A program or folder that an environment variable names.
     Variable(&'static str),
+    /// A program on the `PATH`.
     Program(&'static str),
+    /// A root folder of one's own, for whoever runs the tests. Some systems allow it to none but root.
+    UserNamespace,
 }
 
 pub(crate) const ENVOY: Need = Need::Variable("WEIR_ENVOY");
@@ -37,6 +40,12 @@ impl Need {
                 Ok(_) => None,
                 Err(error) => Some(format!("`{name}`: {error}")),
             },
+            Self::UserNamespace => {
+                let mut command = Command::new("unshare");
+                let output = command.args(["--user", "--map-root-user", "true"]).output();
+                let had = output.is_ok_and(|output| output.status.success());
+                (!had).then(|| "no user namespace can be had".into())
+            }
         }
     }
 
@@ -45,6 +54,7 @@ impl Need {
         match self {
             Self::Variable(name) => env::var_os(name).unwrap().into(),
             Self::Program(name) => name.into(),
+            Self::UserNamespace => unreachable!("it is nowhere"),
         }
     }
 

@@ -47,18 +47,17 @@ fn page(run: &Run, samples: &[Vec<Sample>]) -> Report {
         ));
     }
     page.text(&run.plan.objective);
-    for tried in &run.ways {
-        page.heading(&tried.way);
-        page.text(&tried.parameters);
-        let lines = tried.verdicts.iter().map(|verdict| verdict.line.clone());
-        page.list(&lines.chain([tried.sender()]).collect::<Vec<_>>());
-    }
-    page.heading("Side by side");
     page.table(&table(run));
     page.text(
         "Success: a good answer within the deadline. Durations are of these, from the moment when a request was due. \
          Goodput: what good answers needed of the cores, over what the cores could do in the stage. Nothing is tried again.",
     );
+    page.heading("Objectives");
+    for tried in &run.ways {
+        page.text(&format!("{}:", tried.way));
+        let lines = tried.verdicts.iter().map(|verdict| verdict.line.clone());
+        page.list(&lines.chain([tried.sender()]).collect::<Vec<_>>());
+    }
     bars(&mut page, run);
     over_time(&mut page, run, samples);
     page.heading("What was run");
@@ -69,6 +68,8 @@ fn page(run: &Run, samples: &[Vec<Sample>]) -> Report {
         .map(|(name, text)| (name.trim().to_owned(), text.trim().to_owned()))
         .collect();
     facts.extend(run.versions.iter().cloned());
+    let ways = run.ways.iter();
+    facts.extend(ways.map(|tried| (tried.way.clone(), tried.parameters.clone())));
     page.facts(&facts);
     page.heading("Run it again");
     page.command(&run.command);

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The static stage: emulated hosts, callers' Envoys with a static configuration or told by weir-control.
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::Result;
+use serde_json::{Value, json};
+use weir_stage::envoy;
 use weir_stage::processes::Processes;
 
 use crate::demo::bootstrap;
@@ -15,7 +18,7 @@ use crate::demo::sampler::Sights;
 use crate::demo::stage::{alone, with_control};
 use crate::demo::ways::Balancer;
 use crate::load::against::{Against, Queue};
-use crate::load::ways::{SELECTION, Way, levels, scrape};
+use crate::load::ways::{Place, SELECTION, Way, levels, scrape};
 
 pub(super) const HOSTS: usize = 6;
 /// Emulated: a job holds one, asleep.
@@ -58,9 +61,31 @@ pub(super) fn start(
         }
         _ => {
             let timeout = format!("{:.3}s", deadline_ms / 1e3);
+            let (place, filters) = way.filters();
+            let (of_callers, before_hosts) = match place {
+                Place::Callers => (filters, hosts.clone()),
+                Place::Hosts => {
+                    let start = |(n, host): (usize, &SocketAddr)| {
+                        let node = format!("host-{}-sidecar", n + 1);
+                        let least = Balancer::LeastRequest;
+                        let bootstrap =
+                            bootstrap::alone(&node, least, &[*host], &timeout, &filters);
+                        let text = bootstrap.to_string();
+                        let envoy = envoy::start(processes, &programs.envoy, &node, &text, folder)?;
+                        Ok(envoy.listener)
+                    };
+                    let before = hosts.iter().enumerate().map(start);
+                    (Vec::new(), before.collect::<Result<_>>()?)
+                }
+            };
             let bootstrap = |node: &str| {
                 let least = Balancer::LeastRequest;
-                bootstrap::alone(node, least, &hosts, &timeout, &way.filters())
+                let mut bootstrap =
+                    bootstrap::alone(node, least, &before_hosts, &timeout, &of_callers);
+                if place == Place::Hosts {
+                    retry_refused(&mut bootstrap);
+                }
+                bootstrap
             };
             let callers = alone(processes, programs, CALLERS, bootstrap, folder)?;
             (callers, None)
@@ -75,6 +100,17 @@ pub(super) fn start(
         },
         _mesh: None,
     })
+}
+
+/// Callers try another host where one refuses, as the documentation of Envoy's `adaptive_concurrency` advises.
+fn retry_refused(bootstrap: &mut Value) {
+    let route = "/static_resources/listeners/0/filter_chains/0/filters/0/typed_config/route_config\
+                 /virtual_hosts/0/routes/0/route/retry_policy";
+    if let Some(policy) = bootstrap.pointer_mut(route) {
+        let on = policy["retry_on"].as_str().unwrap_or_default();
+        policy["retry_on"] = format!("{on},retriable-status-codes").into();
+        policy["retriable_status_codes"] = json!([503]);
+    }
 }
 
 fn host(program: &Path, queue: Queue) -> Command {
@@ -101,4 +137,22 @@ pub(super) fn host_flags(queue: Queue) -> Vec<String> {
         flags.extend(["--priority", "high=0", "--priority", "low=0"]);
     }
     flags.into_iter().map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refused_requests_are_tried_at_another_host_where_hosts_refuse() {
+        let least = Balancer::LeastRequest;
+        let mut bootstrap = bootstrap::alone("n", least, &[], "2s", &[]);
+        retry_refused(&mut bootstrap);
+        let text = bootstrap.to_string();
+        assert!(
+            text.contains("reset-before-request,retriable-status-codes"),
+            "{text}"
+        );
+        assert!(text.contains(r#""retriable_status_codes":[503]"#), "{text}");
+    }
 }

@@ -232,7 +232,7 @@ fn envoy_takes_the_configuration_of_each_way() {
     ] {
         let hosts = ["127.0.0.1:1".parse().unwrap()];
         let least = crate::demo::ways::Balancer::LeastRequest;
-        let bootstrap = crate::demo::bootstrap::alone("n", least, &hosts, "2s", &way.filters());
+        let bootstrap = crate::demo::bootstrap::alone("n", least, &hosts, "2s", &way.filters().1);
         let file = folder.path().join(way.name());
         fs::write(&file, bootstrap.to_string()).unwrap();
         let mut command = Command::new(&load.programs.envoy);

@@ -18,6 +18,15 @@ pub(crate) enum Way {
     AdaptiveConcurrency,
 }
 
+/// Where a filter of Envoy refuses requests.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Place {
+    /// In the callers' Envoys.
+    Callers,
+    /// In an Envoy before each host.
+    Hosts,
+}
+
 /// Of Weir; weir-control's default.
 pub(super) const SELECTION: &str = "dynamic";
 
@@ -53,14 +62,16 @@ impl Way {
                 admission_control()
             ),
             Self::AdaptiveConcurrency => format!(
-                "LEAST_REQUEST; at each caller, from the example of Envoy's documentation: {}",
+                "LEAST_REQUEST; in an Envoy before each host, from the example of Envoy's documentation: {}; callers \
+                 try another host after a 503, at most twice",
                 adaptive_concurrency()
             ),
         }
     }
 
-    /// Envoy's filters before the router; none with Weir, which weir-control tells.
-    pub(super) fn filters(self) -> Vec<Value> {
+    /// Envoy's filters before the router, and whether they are at the hosts: the concurrency is limited where
+    /// all of it comes together, as the documentation wants it; else at the callers.
+    pub(super) fn filters(self) -> (Place, Vec<Value>) {
         let filter = |name: &str, kind: &str, mut config: Value| {
             config["@type"] =
                 format!("type.googleapis.com/envoy.extensions.filters.http.{name}.v3.{kind}")
@@ -68,17 +79,17 @@ impl Way {
             json!({"name": format!("envoy.filters.http.{name}"), "typed_config": config})
         };
         match self {
-            Self::Weir | Self::LeastRequest => Vec::new(),
-            Self::AdmissionControl => vec![filter(
-                "admission_control",
-                "AdmissionControl",
-                admission_control(),
-            )],
-            Self::AdaptiveConcurrency => vec![filter(
-                "adaptive_concurrency",
-                "AdaptiveConcurrency",
-                adaptive_concurrency(),
-            )],
+            Self::Weir | Self::LeastRequest => (Place::Callers, Vec::new()),
+            Self::AdmissionControl => {
+                let config = admission_control();
+                let filter = filter("admission_control", "AdmissionControl", config);
+                (Place::Callers, vec![filter])
+            }
+            Self::AdaptiveConcurrency => {
+                let config = adaptive_concurrency();
+                let filter = filter("adaptive_concurrency", "AdaptiveConcurrency", config);
+                (Place::Hosts, vec![filter])
+            }
         }
     }
 }
@@ -89,8 +100,9 @@ pub(super) fn levels() -> Value {
         "target": "300ms",
         "low": "150ms",
         "high": "600ms",
-        "settle": "5s",
-        "window": "300ms",
+        "settle": "15s",
+        "window": "400ms",
+        "half_life": "5s",
     })
 }
 
@@ -124,8 +136,12 @@ fn adaptive_concurrency() -> Value {
     json!({
         "gradient_controller_config": {
             "sample_aggregate_percentile": {"value": 90},
-            "concurrency_limit_params": {"concurrency_update_interval": "0.1s"},
+            "concurrency_limit_params": {
+                "concurrency_update_interval": "0.1s",
+                "min_concurrency_limit": 25,
+            },
             "min_rtt_calc_params": {
+                "min_concurrency": 50,
                 "jitter": {"value": 10},
                 "interval": "60s",
                 "request_count": 50,
