@@ -68,6 +68,12 @@ impl Metrics {
             "Polls of hosts by source and result",
             self.polls.clone(),
         );
+        // From the start, or the first one would be no increase.
+        for result in ["ok", "refused"] {
+            self.config_loads
+                .get_or_create(&Outcome { result })
+                .inc_by(0);
+        }
         r.register(
             "config_loads",
             "Changes of the configuration by result",
