@@ -8,6 +8,7 @@
 //! Nothing after this module checks a setting again.
 
 mod check;
+mod consul;
 pub mod written;
 
 use std::collections::BTreeMap;
@@ -17,10 +18,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::Serialize;
 use weir_policy::overload::breaker;
 use weir_policy::{HostId, KeyHash, Policy, dagor, steady};
 
+use crate::sources::prometheus::Figure;
+
 pub(crate) use check::with_sources;
+pub use consul::{Consul, Question, Token};
 pub use weir_settings::{Error, show_duration, show_size};
 
 /// Of cache contents, for each sidecar and cluster: a hundredth of a gigabit.
@@ -74,6 +79,34 @@ impl fmt::Debug for Tls {
     }
 }
 
+/// Somebody who is asked by HTTP.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Server {
+    /// Its address: `http://` or `https://`, and no slash at the end.
+    pub url: String,
+    /// Contents of a PEM file: only these authorities are trusted. Absent: the system's are.
+    pub ca: Option<Vec<u8>>,
+    /// What is shown to it: certificate and key, PEM.
+    pub identity: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+impl Server {
+    /// Whether it is asked by TLS.
+    pub fn is_secure(&self) -> bool {
+        self.url.starts_with("https://")
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server")
+            .field("url", &self.url)
+            .field("ca", &self.ca.is_some())
+            .field("identity", &self.identity.is_some())
+            .finish()
+    }
+}
+
 /// What is kept of reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReportLimits {
@@ -94,12 +127,16 @@ pub struct Cluster {
     pub dagor: Dagor,
     /// Into how many resources cache contents are split; 0: none are pushed.
     pub cache_shards: u32,
-    /// Sorted by address, no address twice.
+    /// Sorted by address, no address twice. As written; those that Consul names are added by `sources::membership`.
     pub hosts: Vec<Host>,
+    /// Absent: all hosts are written here.
+    pub consul: Option<Arc<Consul>>,
     /// Absent: hosts' metrics are not read.
     pub scrape: Option<Scrape>,
     /// Absent: hosts are not asked for cache contents.
     pub cache: Option<Cache>,
+    /// Absent: no Prometheus server is asked for figures.
+    pub prometheus: Option<Prometheus>,
     /// Which keys are assigned to which host; with it cache contents are these.
     pub plan: Option<Plan>,
 }
@@ -179,6 +216,31 @@ pub struct Host {
     pub preempt_at_unix_ms: u64,
     /// Gets nothing new.
     pub draining: bool,
+    /// Present where the host is written, not only found.
+    pub written: Option<Written>,
+    /// Present where it was found: what discovery knows it as.
+    pub instance: Option<Instance>,
+}
+
+/// Which fields of a host are written; they count more than what was found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Written {
+    pub metrics_address: bool,
+    pub cache_address: bool,
+    pub capacity_millicores: bool,
+    pub preempt_at_unix_ms: bool,
+}
+
+/// What discovery knows a host as.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Instance {
+    /// Id of the service on its node.
+    pub id: String,
+    /// Name of the node.
+    pub node: String,
+    /// Where it is, if it says so.
+    pub zone: Option<String>,
 }
 
 /// When and where a source asks.
@@ -224,6 +286,21 @@ pub struct Cache {
     pub max_keys: usize,
     /// Of one key's name.
     pub max_key_bytes: usize,
+}
+
+/// A Prometheus server that knows figures of hosts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prometheus {
+    /// Whom to ask.
+    pub server: Server,
+    /// Between the beginnings of two rounds of queries; 10 % jitter is added.
+    pub interval: Duration,
+    /// A query that takes longer has failed.
+    pub timeout: Duration,
+    /// The label whose value is the `address` or the `metrics_address` of a host.
+    pub label: String,
+    /// PromQL by figure, none of it empty; a figure that is not here is not asked.
+    pub queries: BTreeMap<Figure, String>,
 }
 
 /// A configuration and the files it was made of.

@@ -194,7 +194,7 @@ mod tests {
             figures,
             at,
             delay_at: at,
-            reported: false,
+            from: crate::state::host::From::Scrape,
         }
     }
 

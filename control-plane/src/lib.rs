@@ -2,7 +2,8 @@
 //! Gathers load and cache contents of hosts and pushes them to sidecars.
 //!
 //! ```text
-//!  sources/file ───┐                    ┌─ levels   (DAGOR, a host)
+//!  file, consul ─ membership
+//!                  │                    ┌─ levels   (DAGOR, a host)
 //!  sources/scrape ─┼─ Update ─> state ──┤─ tables   (pure: state → messages)
 //!  sources/cache ──┤   (mpsc)   (one    └─ Snapshot ── watch ──> xds ── delta ADS ──> sidecars
 //!  reports ────────┤           owner)                             │                     │
@@ -97,6 +98,7 @@ pub async fn run(
     let config = loaded.config.clone();
     let (updates, news) = mpsc::channel(UPDATES_WAITING);
     let (events, client_events) = mpsc::channel(UPDATES_WAITING);
+    let (written, newest_written) = watch::channel(config.clone());
     let (configs, newest_config) = watch::channel(config.clone());
     let (metrics, xds_metrics) = (metrics::Metrics::default(), xds::XdsMetrics::default());
     let mut registry = Registry::default();
@@ -114,7 +116,9 @@ pub async fn run(
     let owner = tokio::spawn(owner.instrument(tracing::info_span!("state")));
     let supervisor = sources::supervise(newest_config, updates.clone());
     let sources = tokio::spawn(supervisor.instrument(tracing::info_span!("sources")));
-    let watcher = sources::file::watch(path, loaded, configs, updates.clone());
+    let members = sources::membership::run(newest_written, configs, updates.clone());
+    let members = tokio::spawn(members.instrument(tracing::info_span!("membership")));
+    let watcher = sources::file::watch(path, loaded, written, updates.clone());
     let files = tokio::spawn(watcher.instrument(tracing::info_span!("files")));
 
     let feed = Feed { snapshots, events };
@@ -152,6 +156,7 @@ pub async fn run(
         },
     );
     sources.abort();
+    members.abort();
     files.abort();
     result.map(|_| ())
 }

@@ -40,11 +40,13 @@ pub struct Metrics {
     polls: Family<Poll, Counter>,
     config_loads: Family<Outcome, Counter>,
     published: Family<Published, Counter>,
+    built: Family<OfCluster, Gauge<f64, AtomicU64>>,
     hosts: Family<ClusterState, Gauge>,
     stale: Family<OfCluster, Gauge>,
     suspects_itself: Family<OfCluster, Gauge>,
     assumed: Family<OfCluster, Gauge>,
     known_keys: Family<OfCluster, Gauge>,
+    unknown_series: Family<OfCluster, Gauge>,
     level: Family<OfHost, Gauge>,
     requests: Family<Requests, Counter>,
     shed: Family<OfCluster, Counter>,
@@ -76,6 +78,11 @@ impl Metrics {
             "Tables and shards built",
             self.published.clone(),
         );
+        r.register(
+            "table_built_timestamp_seconds",
+            "When the newest table of hosts was built",
+            self.built.clone(),
+        );
         r.register("hosts", "Hosts by state as pushed", self.hosts.clone());
         r.register(
             "hosts_stale",
@@ -96,6 +103,11 @@ impl Metrics {
             "known_keys",
             "Keys that hosts say they hold, summed over hosts",
             self.known_keys.clone(),
+        );
+        r.register(
+            "unknown_series",
+            "Series of hosts that are not in the cluster, in Prometheus' last answers",
+            self.unknown_series.clone(),
         );
         r.register(
             "admission_level",
@@ -148,6 +160,7 @@ impl Metrics {
     /// Clusters and hosts that have gone leave no gauge behind; the next tables bring the others back.
     pub(crate) fn forget_clusters(&self) {
         self.hosts.clear();
+        self.built.clear();
         self.level.clear();
         self.capacity.clear();
         for gauge in [
@@ -155,6 +168,7 @@ impl Metrics {
             &self.suspects_itself,
             &self.assumed,
             &self.known_keys,
+            &self.unknown_series,
         ] {
             gauge.clear();
         }
@@ -175,6 +189,14 @@ impl Metrics {
                 kind,
             })
             .inc();
+    }
+
+    pub(crate) fn built(&self, cluster: &str, unix_ms: u64) {
+        let of_cluster = OfCluster {
+            cluster: cluster.to_owned(),
+        };
+        let seconds = unix_ms as f64 / 1e3;
+        self.built.get_or_create(&of_cluster).set(seconds);
     }
 
     pub(crate) fn proxies(&self, proxies: usize) {
@@ -266,6 +288,11 @@ impl Metrics {
             .map(|host| cluster.holdings.known_keys(host.id))
             .sum();
         self.known_keys.get_or_create(&of_cluster).set(keys as i64);
+        if cluster.config.prometheus.is_some() {
+            self.unknown_series
+                .get_or_create(&of_cluster)
+                .set(cluster.unknown_series as i64);
+        }
         for (address, host) in &cluster.hosts {
             let labels = OfHost {
                 cluster: name.to_owned(),

@@ -25,9 +25,10 @@ impl Snapshot {
         self.resources.get(type_url)
     }
 
-    /// One resource.
+    /// One resource, if it is known.
     pub fn get(&self, type_url: &str, name: &str) -> Option<&Resource> {
-        self.resources.get(type_url)?.get(name)
+        let resource = self.resources.get(type_url)?.get(name);
+        resource.filter(|resource| !resource.is_unknown())
     }
 }
 
@@ -38,6 +39,22 @@ pub struct Resource {
     pub version: Arc<str>,
     /// The encoded message, without its `Any`.
     pub body: Bytes,
+}
+
+impl Resource {
+    /// Stands for one that exists and is not known yet: nothing is said of it, so that whoever has one from an
+    /// earlier process keeps it.
+    pub fn unknown() -> Self {
+        Self {
+            version: "".into(),
+            body: Bytes::new(),
+        }
+    }
+
+    /// Whether nothing may be said of it.
+    pub fn is_unknown(&self) -> bool {
+        self.version.is_empty()
+    }
 }
 
 /// Numbers the streams of this process, so that the end of an old stream of a proxy is not taken

@@ -2,20 +2,26 @@
 //! Where news comes from.
 //!
 //! ```text
-//!  file ──── configuration, hosts ──┐ (also decides which hosts the others ask)
+//!  file ──── configuration, hosts ──┐
+//!  consul ── hosts ── membership ───┤ (decides which hosts the others ask)
 //!  scrape ── figures of a host ─────┼──> Update ──> state
 //!  cache ─── keys of a host ────────┤
+//!  prometheus ─ figures of all ─────┤
 //!  nodes ─── capacity of a host ────┘ (its node calls, and is told the host's row)
 //! ```
 //!
-//! Scrape and cache poll: each host has one task a source. A poll never overlaps the next of its task, has a time-out and a limit
+//! Scrape and cache poll: each host has one task a source; Prometheus is asked by one task a cluster. A poll never overlaps the next of its task, has a time-out and a limit
 //! on the body, and starts at its own jittered time. What a poll fails with is news as well: the state
 //! keeps the last good figures and lets them age.
 
 pub mod cache;
+pub mod client;
+pub mod consul;
 pub mod fetch;
 pub mod file;
+pub mod membership;
 pub mod nodes;
+pub mod prometheus;
 pub mod scrape;
 
 use std::collections::BTreeMap;
@@ -29,7 +35,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tracing::Instrument;
 
-use crate::config::{Config, Poll, Scrape};
+use crate::config::{Config, Poll, Prometheus, Scrape};
 use crate::state::Update;
 
 /// What a poll was about.
@@ -39,6 +45,12 @@ pub enum Source {
     Scrape,
     /// The cache contents.
     Cache,
+    /// Which hosts a cluster has.
+    Consul,
+    /// The trust domain that they are in.
+    ConsulRoots,
+    /// A Prometheus server, asked for a whole cluster.
+    Prometheus,
 }
 
 impl Source {
@@ -47,6 +59,9 @@ impl Source {
         match self {
             Self::Scrape => "scrape",
             Self::Cache => "cache",
+            Self::Consul => "consul",
+            Self::ConsulRoots => "consul_roots",
+            Self::Prometheus => "prometheus",
         }
     }
 }
@@ -60,6 +75,8 @@ pub enum Fault {
     TimedOut,
     /// The body is over the limit.
     TooLarge,
+    /// Whoever asks may not know.
+    Denied,
     /// Not 200.
     BadStatus,
     /// Not what was asked for.
@@ -77,6 +94,7 @@ impl Fault {
             Self::Refused => "refused",
             Self::TimedOut => "timed_out",
             Self::TooLarge => "too_large",
+            Self::Denied => "denied",
             Self::BadStatus => "bad_status",
             Self::BadBody => "bad_body",
             Self::Lied => "lied",
@@ -145,11 +163,13 @@ enum Job {
         at: String,
         with: crate::config::Cache,
     },
+    Prometheus(Prometheus),
 }
 
+/// Cluster and host; without a host, the whole cluster.
 type Key = (String, String, Source);
 
-/// Keeps one task a host and source, as the newest configuration has them, until that channel closes.
+/// Keeps one task a host and source (of Prometheus one a cluster), as the newest configuration has them, until that channel closes.
 pub async fn supervise(mut configs: watch::Receiver<Arc<Config>>, updates: mpsc::Sender<Update>) {
     let mut running: BTreeMap<Key, (Job, Abort)> = BTreeMap::new();
     let client = fetch::Client::new();
@@ -171,6 +191,10 @@ pub async fn supervise(mut configs: watch::Receiver<Arc<Config>>, updates: mpsc:
 fn jobs(config: &Config) -> BTreeMap<Key, Job> {
     let mut jobs = BTreeMap::new();
     for (name, cluster) in &config.clusters {
+        if let Some(prometheus) = &cluster.prometheus {
+            let key = (name.clone(), String::new(), Source::Prometheus);
+            jobs.insert(key, Job::Prometheus(prometheus.clone()));
+        }
         for host in &cluster.hosts {
             let key = |source| (name.clone(), host.address.clone(), source);
             if let Some(with) = &cluster.scrape {
@@ -215,6 +239,10 @@ fn start(
     match job {
         Job::Scrape { at, with } => tokio::spawn(scrape::run(target, at, with).instrument(span)),
         Job::Cache { at, with } => tokio::spawn(cache::run(target, at, with).instrument(span)),
+        Job::Prometheus(with) => {
+            let asks = prometheus::run(target.cluster, with, target.updates);
+            tokio::spawn(asks.instrument(span))
+        }
     }
 }
 
@@ -242,14 +270,16 @@ impl Target {
         let answer = self.client.get(at, path, poll.max_bytes);
         tokio::time::timeout(poll.timeout, answer)
             .await
-            .unwrap_or_else(|_| {
-                let limit = crate::config::show_duration(poll.timeout);
-                Err(PollError::new(
-                    Fault::TimedOut,
-                    format!("no complete answer within {limit}"),
-                ))
-            })
+            .unwrap_or_else(|_| Err(too_slow(poll.timeout)))
     }
+}
+
+fn too_slow(limit: Duration) -> PollError {
+    let limit = crate::config::show_duration(limit);
+    PollError::new(
+        Fault::TimedOut,
+        format!("no complete answer within {limit}"),
+    )
 }
 
 /// Ends the task with its owner.

@@ -13,6 +13,7 @@ pub mod costs;
 pub mod holdings;
 pub mod host;
 pub mod node;
+mod queries;
 pub mod view;
 
 use std::collections::BTreeMap;
@@ -32,10 +33,12 @@ use crate::metrics::Metrics;
 use crate::reports::ledger::Ledger;
 use crate::snapshot::{ClientEvent, Resource, Snapshot};
 use crate::sources::cache::Changes;
+use crate::sources::prometheus::Answers;
 use crate::sources::scrape::Scraped;
 use crate::sources::{Fault, PollError, Source};
 use crate::tables;
 use crate::xds::standalone::{ClusterHosts, Health};
+use crate::xds::types::ENDPOINTS;
 use cluster::Cluster;
 
 /// News.
@@ -43,6 +46,17 @@ use cluster::Cluster;
 pub enum Update {
     /// A configuration that checks.
     Configured(Arc<Config>),
+    /// The same configuration with other hosts, because discovery found them.
+    Discovered(Arc<Config>),
+    /// How discovery goes.
+    Asked {
+        /// Name of the cluster.
+        cluster: Arc<str>,
+        /// What was asked.
+        source: Source,
+        /// What there is to complain of in the answer.
+        result: Result<Vec<String>, PollError>,
+    },
     /// One that does not; the old one stays.
     Misconfigured(config::Error),
     /// A poll of a host's metrics.
@@ -66,6 +80,15 @@ pub enum Update {
         asked: Instant,
         /// What it brought.
         result: Result<Changes, PollError>,
+    },
+    /// A round of a cluster's queries to Prometheus.
+    Queried {
+        /// Name of the cluster.
+        cluster: Arc<str>,
+        /// When the round began: figures are no younger than that.
+        asked: Instant,
+        /// What it brought.
+        answers: Answers,
     },
     /// A proxy's counters.
     Reported(v1::Report),
@@ -132,7 +155,7 @@ impl State {
             configured: true,
             caches_asked: false,
         };
-        state.configure(config);
+        state.configure(config, Duration::ZERO);
         state
     }
 
@@ -140,7 +163,7 @@ impl State {
         instant.saturating_duration_since(self.origin)
     }
 
-    fn configure(&mut self, config: Arc<Config>) {
+    fn configure(&mut self, config: Arc<Config>, now: Duration) {
         self.clusters
             .retain(|name, _| config.clusters.contains_key(name));
         for (name, new) in &config.clusters {
@@ -155,7 +178,13 @@ impl State {
         }
         self.config = config;
         self.metrics.forget_clusters();
-        self.refused = None;
+        for (name, cluster) in self
+            .clusters
+            .iter()
+            .filter(|(_, known)| known.built.is_some())
+        {
+            self.metrics.cluster(name, cluster, now);
+        }
         self.configured = true;
     }
 
@@ -166,8 +195,15 @@ impl State {
             Update::Configured(config) => {
                 info!(clusters = config.clusters.len(), "configuration applied");
                 self.metrics.config_loads("ok");
-                self.configure(config);
+                self.refused = None;
+                self.configure(config, clock);
             }
+            Update::Discovered(config) => self.configure(config, clock),
+            Update::Asked {
+                cluster,
+                source,
+                result,
+            } => self.asked(&cluster, source, clock, result),
             Update::Misconfigured(error) => {
                 warn!(%error, "configuration refused; the old one stays");
                 self.metrics.config_loads("refused");
@@ -193,9 +229,10 @@ impl State {
                         figures: news.figures,
                         at,
                         delay_at: at,
-                        reported: false,
+                        from: host::From::Scrape,
                     };
-                    cluster.changed |= host.observe(observed);
+                    let keep = cluster.config.policy.stale_after;
+                    cluster.changed |= host.observe(observed, keep);
                     cluster.changed |= host.draining != news.draining;
                     host.draining = news.draining;
                 }
@@ -215,6 +252,11 @@ impl State {
                     cluster.holdings.apply(host.id, &changes);
                 }
             }
+            Update::Queried {
+                cluster,
+                asked,
+                answers,
+            } => self.queried(&cluster, self.clock(asked), &answers, clock),
             Update::Reported(report) => self.report(&report, clock),
             Update::Watched {
                 cluster,
@@ -292,6 +334,41 @@ impl State {
         Some(cluster)
     }
 
+    /// Notes how discovery goes.
+    fn asked(
+        &mut self,
+        name: &str,
+        source: Source,
+        now: Duration,
+        result: Result<Vec<String>, PollError>,
+    ) {
+        let fault = result.as_ref().err().map(|error| error.fault);
+        let outcome = fault.map_or("ok", Fault::as_str);
+        self.metrics.polls(source.as_str(), outcome);
+        let Some(cluster) = self.clusters.get_mut(name) else {
+            return;
+        };
+        let (polls, source) = (cluster.polls.entry(source).or_default(), source.as_str());
+        match result {
+            Ok(complaints) if complaints.is_empty() => {
+                if polls.succeeded(now, complaints) {
+                    info!(cluster = name, source, "discovery succeeds");
+                }
+            }
+            Ok(complaints) => {
+                if polls.succeeded(now, complaints.clone()) {
+                    warn!(cluster = name, source, ?complaints, "discovery complains");
+                }
+            }
+            Err(error) => {
+                let what = polls.failing.as_ref().map(|(error, _)| error.to_string());
+                if polls.failed(now, error.clone()) || what != Some(error.to_string()) {
+                    warn!(cluster = name, source, %error, "discovery fails; what was found last stays");
+                }
+            }
+        }
+    }
+
     fn report(&mut self, report: &v1::Report, now: Duration) {
         let (news, dropped) = self.ledger.fold(report, now, &self.config.reports);
         self.metrics.report(&news, &dropped);
@@ -342,6 +419,13 @@ impl State {
         let mut shards = take(&mut self.snapshot, CACHE_SHARD_TYPE);
         if self.configured {
             tables.retain(|name, _| self.clusters.contains_key(name));
+            for (name, _) in self
+                .clusters
+                .iter()
+                .filter(|(_, known)| known.is_unknown(now))
+            {
+                tables.entry(name.clone()).or_insert_with(Resource::unknown);
+            }
             let names = self
                 .clusters
                 .iter()
@@ -377,10 +461,12 @@ impl State {
             if cluster.is_due(now) {
                 cluster.proxies = proxies;
                 let meta = next();
-                let message = tables::host_table(name, cluster, meta, now, unix_ms());
+                let unix_ms = unix_ms();
+                let message = tables::host_table(name, cluster, meta, now, unix_ms);
                 tables.insert(name.clone(), tables::resource(meta, &message));
                 cluster.was_built(now, self.origin);
                 self.metrics.published(name, "host_table");
+                self.metrics.built(name, unix_ms);
                 self.metrics.cluster(name, cluster, now);
             }
         }
@@ -392,28 +478,37 @@ impl State {
                 .resources
                 .insert(CACHE_SHARD_TYPE, Arc::new(shards));
         }
-        self.publish_standalone();
+        self.publish_standalone(now);
         self.metrics.proxies(self.ledger.proxies());
         self.configured = false;
         Some(Arc::new(self.snapshot.clone()))
     }
 
-    fn publish_standalone(&mut self) {
+    fn publish_standalone(&mut self, now: Duration) {
         let Some(standalone) = &self.config.standalone else {
             self.snapshot
                 .resources
                 .retain(|kind, _| [HOST_TABLE_TYPE, CACHE_SHARD_TYPE].contains(kind));
             return;
         };
-        let clusters: Vec<ClusterHosts> = self
-            .clusters
-            .iter()
+        let clusters = self.clusters.iter();
+        let clusters: Vec<ClusterHosts> = clusters
+            .filter(|(_, cluster)| !cluster.is_unknown(now))
             .map(|(name, cluster)| endpoints(name, cluster))
             .collect();
         if self.configured || clusters != self.endpoints {
-            self.snapshot
-                .resources
-                .extend(standalone.resources(&clusters));
+            let mut resources = standalone.resources(&clusters);
+            let endpoints = resources.entry(ENDPOINTS).or_default();
+            for (name, _) in self
+                .clusters
+                .iter()
+                .filter(|(_, known)| known.is_unknown(now))
+            {
+                let last = self.snapshot.get(ENDPOINTS, name).cloned();
+                let last = last.unwrap_or_else(Resource::unknown);
+                Arc::make_mut(endpoints).insert(name.clone(), last);
+            }
+            self.snapshot.resources.extend(resources);
             self.endpoints = clusters;
         }
     }

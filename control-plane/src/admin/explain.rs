@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Which hosts a request would go to: the proxies' own decision, on the tables that they are pushed.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rand::Rng;
@@ -13,7 +14,7 @@ use weir_tables::{
     CACHE_SHARD_TYPE, HOST_TABLE_TYPE, cache_shard_name, decode_cache_shard, decode_host_table,
 };
 
-use crate::state::view::{View, state_name};
+use crate::state::view::{ClusterView, SourceView, View, state_name};
 
 /// The filter's default names of classes; others are the filter's configuration, which is not known here.
 const NAMES: [(&str, u8); 2] = [("high", 0), ("low", 16)];
@@ -146,6 +147,8 @@ pub struct Explanation {
     pub ranked: Vec<Row>,
     /// The others, at most fifty.
     pub others: Vec<Row>,
+    /// What is wrong with sources that are asked for the whole cluster.
+    pub trouble: Vec<String>,
     /// What this answer does not know.
     pub note: &'static str,
 }
@@ -155,6 +158,7 @@ pub struct Explanation {
 #[allow(missing_docs)]
 pub struct Row {
     pub address: String,
+    pub zone: Option<String>,
     pub state: &'static str,
     /// `known`, `assumed` or `no`.
     pub cached: &'static str,
@@ -164,12 +168,16 @@ pub struct Row {
     pub queued: Option<u32>,
     pub queuing_delay_ms: Option<f64>,
     pub load_age_ms: Option<u64>,
+    /// `scrape`, `report` or `prometheus`.
+    pub load_from: Option<&'static str>,
     /// Older than `stale_after`, so not counted.
     pub load_stale: bool,
     pub admission_level: u16,
     pub admits: bool,
     /// 0 where unknown.
     pub capacity_millicores: u32,
+    /// What is wrong with what its sources say.
+    pub trouble: Vec<String>,
 }
 
 /// Decides.
@@ -181,7 +189,10 @@ pub fn explain(
     let name = &question.cluster;
     let not_pushed = || Problem {
         parameter: "cluster".into(),
-        reason: "no table has been built yet; try again in a moment".into(),
+        reason: view
+            .clusters
+            .get(name)
+            .map_or_else(String::new, why_not_pushed),
         possible: Vec::new(),
         unknown: true,
     };
@@ -236,7 +247,7 @@ pub fn explain(
         Outcome::NoHost => ("no_host", Vec::new()),
         Outcome::Fallback => ("fallback", Vec::new()),
     };
-    let row = |host: &u32| row(&cluster, &table, *host, &request);
+    let row = |host: &u32| row(&cluster, &table, *host, &request, shown);
     let all = 0..table.hosts().len() as u32;
     let others: Vec<u32> = all
         .filter(|host| !ranked.contains(host))
@@ -261,12 +272,43 @@ pub fn explain(
         cache_shards,
         ranked: ranked.iter().filter_map(row).collect(),
         others: others.iter().filter_map(row).collect(),
+        trouble: trouble(&shown.sources),
         note: "A proxy also counts its own requests in flight and its hosts' answers, and breaks ties at random.",
     })
 }
 
-fn row(cluster: &Cluster, table: &Table, index: u32, request: &Request) -> Option<Row> {
+/// With what discovery says, where the hosts are still to be found.
+fn why_not_pushed(cluster: &ClusterView) -> String {
+    let Some(reason) = cluster.not_pushed else {
+        return "no table has been built yet; try again in a moment".into();
+    };
+    let said = trouble(&cluster.sources).join("; ");
+    match said.is_empty() {
+        true => reason.into(),
+        false => format!("{reason}; {said}"),
+    }
+}
+
+fn trouble(sources: &BTreeMap<&'static str, SourceView>) -> Vec<String> {
+    let trouble = sources.iter().flat_map(|(source, view)| {
+        let named = view
+            .trouble()
+            .map(move |reason| format!("{source}: {reason}"));
+        named.collect::<Vec<_>>()
+    });
+    trouble.collect()
+}
+
+fn row(
+    cluster: &Cluster,
+    table: &Table,
+    index: u32,
+    request: &Request,
+    shown: &ClusterView,
+) -> Option<Row> {
     let host = table.host(index)?;
+    let mut seen = shown.hosts.iter();
+    let seen = seen.find(|seen| seen.address == host.address);
     let keys = request.keys.as_slice().iter();
     let prefix: Vec<_> = keys
         .map_while(|key| cluster.cache().holder(*key, host.id()))
@@ -275,6 +317,9 @@ fn row(cluster: &Cluster, table: &Table, index: u32, request: &Request) -> Optio
     let load = host.load.as_ref();
     Some(Row {
         address: host.address.clone(),
+        zone: seen
+            .and_then(|seen| seen.instance.as_ref())
+            .and_then(|instance| instance.zone.clone()),
         state: state_name(host.state),
         cached: match prefix.as_slice() {
             [] => "no",
@@ -288,10 +333,12 @@ fn row(cluster: &Cluster, table: &Table, index: u32, request: &Request) -> Optio
             .and_then(|load| load.queuing_delay)
             .map(|delay| delay.as_secs_f64() * 1e3),
         load_age_ms: load.map(|load| NOW.saturating_sub(load.observed).as_millis() as u64),
+        load_from: load.and(seen).and_then(|seen| seen.pushed_from),
         load_stale: load.is_some_and(|load| load.is_stale(NOW, table.policy().stale_after)),
         admission_level: level.map_or(0, |level| level.ranks()),
         admits: host.state == HostState::Up
             && level.is_some_and(|level| level.admits(request.rank)),
         capacity_millicores: host.capacity_millicores,
+        trouble: seen.map_or(Vec::new(), |seen| trouble(&seen.sources)),
     })
 }

@@ -2,7 +2,10 @@
 //! From what was written to what is checked.
 
 mod cluster;
+mod consul;
 mod plan;
+mod prometheus;
+mod server;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -190,26 +193,7 @@ fn xds(written: &written::Xds, scope: &Scope<'_>, reader: &mut Reader) -> Result
 }
 
 fn tls(written: &written::Tls, scope: &Scope<'_>, reader: &mut Reader) -> Result<Tls, Error> {
-    let mut pem = |value: &Option<written::Text>,
-                   field: &str,
-                   label: &str|
-     -> Result<Option<Vec<u8>>, Error> {
-        let Some(text) = value else { return Ok(None) };
-        let bytes = reader
-            .bytes(&beside(scope.file(), &text.value))
-            .map_err(|why| scope.refuse(value, field, why))?;
-        let found = String::from_utf8_lossy(&bytes)
-            .lines()
-            .any(|line| line.starts_with("-----BEGIN") && line.contains(label));
-        match found {
-            true => Ok(Some(bytes)),
-            false => Err(scope.refuse(
-                value,
-                field,
-                format!("{} has no {label} in PEM", text.value),
-            )),
-        }
-    };
+    let mut pem = |value, field, label| pem(value, field, label, scope, reader);
     let certificate = pem(&written.certificate, "certificate", "CERTIFICATE")?;
     let key = pem(&written.key, "key", "PRIVATE KEY")?;
     let client_ca = pem(&written.client_ca, "client_ca", "CERTIFICATE")?;
@@ -225,6 +209,30 @@ fn tls(written: &written::Tls, scope: &Scope<'_>, reader: &mut Reader) -> Result
     crate::server::with_tls(&tls)
         .map_err(|why| scope.refuse(&written.certificate, "certificate", why))?;
     Ok(tls)
+}
+
+/// The contents of a PEM file; none where none is named.
+fn pem(
+    value: &Option<written::Text>,
+    field: &str,
+    label: &str,
+    scope: &Scope<'_>,
+    reader: &mut Reader,
+) -> Result<Option<Vec<u8>>, Error> {
+    let Some(text) = value else { return Ok(None) };
+    let bytes = reader
+        .bytes(&beside(scope.file(), &text.value))
+        .map_err(|why| scope.refuse(value, field, why))?;
+    let found = String::from_utf8_lossy(&bytes)
+        .lines()
+        .any(|line| line.starts_with("-----BEGIN") && line.contains(label));
+    match found {
+        true => Ok(Some(bytes)),
+        false => {
+            let reason = format!("{} has no {label} in PEM", text.value);
+            Err(scope.refuse(value, field, reason))
+        }
+    }
 }
 
 /// A path in a file is relative to that file's folder.

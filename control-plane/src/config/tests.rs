@@ -18,7 +18,7 @@ fn every_refusal_names_file_line_field_and_reason() {
     let cases = [
         (
             "clusters:\n  r:\n    bogus: 1\n",
-            "c.yaml:3: unknown field `bogus`, expected one of policy, dagor, cache_shards, hosts, hosts_file, caching_plan, scrape, cache",
+            "c.yaml:3: unknown field `bogus`, expected one of policy, dagor, cache_shards, hosts, hosts_file, caching_plan, scrape, cache, consul, prometheus",
         ),
         (
             "clusters:\n  r:\n    hosts: 12\n",
@@ -123,6 +123,54 @@ fn every_refusal_names_file_line_field_and_reason() {
         (
             "clusters:\n  r: { cache: { max_bytes: 16 } }\n",
             "c.yaml:2: clusters.r.cache.max_bytes: \"16\" is not a size; write a number and B, KiB, MiB, GiB, kB, MB or GB, as in 4MiB",
+        ),
+        (
+            "clusters:\n  r:\n    prometheus:\n      adress: x\n",
+            "c.yaml:4: unknown field `adress`, expected one of address, ca, certificate, key, interval, timeout, label, queries",
+        ),
+        (
+            "clusters:\n  r:\n    prometheus: { address: \"prometheus:9090\" }\n",
+            "c.yaml:3: clusters.r.prometheus.address: \"prometheus:9090\" is not http://host:port or https://host:port, with or without a path",
+        ),
+        (
+            "clusters:\n  r: { prometheus: { address: \"http://u:p@x/\" } }\n",
+            "c.yaml:2: clusters.r.prometheus.address: \"http://u:p@x/\" is not http://host:port or https://host:port, with or without a path",
+        ),
+        (
+            "clusters:\n  r: { prometheus: { address: \"http://x/?a=b\" } }\n",
+            "c.yaml:2: clusters.r.prometheus.address: \"http://x/?a=b\" is not http://host:port or https://host:port, with or without a path",
+        ),
+        (
+            "clusters:\n  r: { prometheus: { interval: 10ms } }\n",
+            "c.yaml:2: clusters.r.prometheus.interval: 10ms is not in 100ms to 3600s",
+        ),
+        (
+            "clusters:\n  r: { prometheus: { timeout: 2m } }\n",
+            "c.yaml:2: clusters.r.prometheus.timeout: 2m is not in 1ms to 60s",
+        ),
+        (
+            "clusters:\n  r: { prometheus: { label: a-b } }\n",
+            "c.yaml:2: clusters.r.prometheus.label: \"a-b\" is not the name of a Prometheus label",
+        ),
+        (
+            "clusters:\n  r: { prometheus: { ca: hosts.yaml } }\n",
+            "c.yaml:2: clusters.r.prometheus.ca: hosts.yaml has no CERTIFICATE in PEM",
+        ),
+        (
+            "clusters:\n  r: { prometheus: { address: \"https://x\", key: none.pem } }\n",
+            "c.yaml:2: clusters.r.prometheus.key: cannot read none.pem: No such file or directory (os error 2)",
+        ),
+        (
+            "clusters:\n  r:\n    prometheus:\n      queries: { in_progress: \"\", queued: \" \" }\n",
+            "c.yaml:4: clusters.r.prometheus.queries.in_progress: empty as queued is: without both nothing is known of the load",
+        ),
+        (
+            "clusters:\n  r: { scrape: {}, prometheus: { queries: { queued: \"\" } } }\n",
+            "c.yaml:2: clusters.r.prometheus.queries.queued: required beside scrape: the newest figures count, and half of the load would be known by turns",
+        ),
+        (
+            "clusters:\n  r:\n    hosts: [ { address: \"127.0.0.1:1\", metrics_address: \"127.0.0.1:3\" }, { address: \"127.0.0.1:3\" } ]\n    prometheus: {}\n",
+            "c.yaml:4: clusters.r.prometheus.label: instance=\"127.0.0.1:3\" would name two hosts, 127.0.0.1:1 and 127.0.0.1:3, by address or metrics_address",
         ),
         (
             "xds: { listen: \"0.0.0.0:1\" }\nclusters: { r: {} }\n",
@@ -254,6 +302,27 @@ fn what_is_left_out_has_the_documented_default() {
 }
 
 #[test]
+fn prometheus_is_asked_for_what_weirs_hosts_tell_unless_something_else_is_written() {
+    let text = "clusters: { r: { prometheus: { address: \"http://p:9090/x/\", label: pod, queries: { work: \"\", queued: \" q \" } } } }\n";
+    let config = said(text, "").unwrap();
+    let prometheus = config.clusters["r"].prometheus.as_ref().unwrap();
+    assert_eq!(prometheus.server.url, "http://p:9090/x");
+    assert_eq!(
+        (prometheus.interval, prometheus.timeout),
+        (Duration::from_secs(1), Duration::from_millis(500))
+    );
+    let query = |figure| prometheus.queries.get(&figure).map(String::as_str);
+    assert_eq!(query(Figure::InProgress), Some("weir_host_in_progress"));
+    assert_eq!(query(Figure::Queued), Some("q"));
+    assert_eq!(query(Figure::Work), None);
+    assert!(query(Figure::QueuingDelay).unwrap().contains("by (pod)"));
+    assert_eq!(
+        query(Figure::Age),
+        Some("time() - timestamp(weir_host_in_progress)")
+    );
+}
+
+#[test]
 fn the_files_that_were_read_come_back_for_the_watcher_even_if_they_are_bad() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("c.yaml");
@@ -285,4 +354,162 @@ fn a_change_of_a_listener_needs_a_restart() {
         "c.yaml: xds: restart needed: listeners do not change while weir-control runs; nothing of this file is applied"
     );
     assert!(crate::sources::file::restart_needed(file, &old, &old).is_none());
+}
+
+/// What is said of a cluster "r" whose `consul` is this.
+fn consul(fields: &str, token: &str) -> Result<Arc<Consul>, String> {
+    let config = said(
+        &format!("clusters:\n  r: {{ consul: {{ {fields} }} }}\n"),
+        token,
+    )?;
+    Ok(config.clusters["r"].consul.clone().unwrap())
+}
+
+#[test]
+fn every_refusal_of_consul_names_field_and_reason() {
+    let cases = [
+        (
+            "adress: x",
+            "c.yaml:2: unknown field `adress`, expected one of address, ca, certificate, key, service, connect, datacenter, filter, tags, token_file, wait, weight_millicores",
+        ),
+        (
+            "address: \"127.0.0.1:8500\"",
+            "c.yaml:2: clusters.r.consul.address: \"127.0.0.1:8500\" is not http://host:port or https://host:port, with or without a path",
+        ),
+        (
+            "address: unix:///c",
+            "c.yaml:2: clusters.r.consul.address: \"unix:///c\" is not http://host:port or https://host:port, with or without a path",
+        ),
+        (
+            "address: \"http://u:p@c\"",
+            "c.yaml:2: clusters.r.consul.address: \"http://u:p@c\" is not http://host:port or https://host:port, with or without a path",
+        ),
+        (
+            "service: a b",
+            "c.yaml:2: clusters.r.consul.service: \"a b\" is not a name of 1 to 128 bytes without spaces",
+        ),
+        (
+            "connect: no",
+            "c.yaml:2: clusters.r.consul.connect: \"no\" is not true or false",
+        ),
+        (
+            "datacenter: \"\"",
+            "c.yaml:2: clusters.r.consul.datacenter: \"\" is not a name of 1 to 128 bytes without spaces",
+        ),
+        (
+            "filter: \" \"",
+            "c.yaml:2: clusters.r.consul.filter: empty; leave it out",
+        ),
+        (
+            "tags: [ a, b c ]",
+            "c.yaml:2: clusters.r.consul.tags[1]: \"b c\" is not a tag of 1 to 128 bytes without spaces",
+        ),
+        (
+            "wait: 11m",
+            "c.yaml:2: clusters.r.consul.wait: 11m is not in 1s to 600s",
+        ),
+        (
+            "weight_millicores: -1",
+            "c.yaml:2: clusters.r.consul.weight_millicores: \"-1\" is not a whole number",
+        ),
+        (
+            "token_file: none",
+            "c.yaml:2: clusters.r.consul.token_file: cannot read none: No such file or directory (os error 2)",
+        ),
+        (
+            "token_file: hosts.yaml",
+            "c.yaml:2: clusters.r.consul.token_file: hosts.yaml is empty; it should have the SecretID of a token",
+        ),
+        (
+            "address: \"https://c\", ca: hosts.yaml",
+            "c.yaml:2: clusters.r.consul.ca: hosts.yaml has no CERTIFICATE in PEM",
+        ),
+        (
+            "address: \"https://c\", key: none",
+            "c.yaml:2: clusters.r.consul.key: cannot read none: No such file or directory (os error 2)",
+        ),
+    ];
+    for (fields, expected) in cases {
+        assert_eq!(consul(fields, "").unwrap_err(), expected, "{fields}");
+    }
+    let two = consul("token_file: hosts.yaml", "a b\n").unwrap_err();
+    assert!(
+        two.ends_with("hosts.yaml has more than the SecretID of one token"),
+        "{two}"
+    );
+    let unnamed = said("clusters:\n  \"a b\": { consul: {} }\n", "").unwrap_err();
+    assert_eq!(
+        unnamed,
+        "c.yaml:2: clusters.a b.consul.service: required: \"a b\" is the name of no service"
+    );
+}
+
+#[test]
+fn certificates_for_consul_have_to_fit() {
+    let pair = rcgen::generate_simple_self_signed(["c".to_owned()]).unwrap();
+    let (certificate, key) = (pair.cert.pem(), pair.signing_key.serialize_pem());
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("c.yaml");
+    let load = |fields: &str| {
+        let text =
+            format!("clusters: {{ r: {{ consul: {{ address: \"https://c\", {fields} }} }} }}\n");
+        std::fs::write(&path, text).unwrap();
+        let loaded = load(&path).map_err(|(error, _)| format!("{}: {}", error.field, error.reason));
+        loaded.map(|loaded| loaded.config.clusters["r"].consul.clone().unwrap())
+    };
+    std::fs::write(folder.path().join("c.pem"), &certificate).unwrap();
+    std::fs::write(folder.path().join("k.pem"), &key).unwrap();
+    let other = rcgen::generate_simple_self_signed(["c".to_owned()]).unwrap();
+    std::fs::write(
+        folder.path().join("o.pem"),
+        other.signing_key.serialize_pem(),
+    )
+    .unwrap();
+    let good = load("ca: c.pem, certificate: c.pem, key: k.pem").unwrap();
+    assert!(!format!("{good:?}").contains("PRIVATE"));
+    assert_eq!(
+        load("ca: c.pem, certificate: c.pem").unwrap_err(),
+        "clusters.r.consul.key: required with certificate"
+    );
+    assert_eq!(
+        load("ca: c.pem, key: k.pem").unwrap_err(),
+        "clusters.r.consul.certificate: required with key"
+    );
+    let unfit = load("ca: c.pem, certificate: c.pem, key: o.pem").unwrap_err();
+    assert!(
+        unfit.starts_with("clusters.r.consul.certificate: "),
+        "{unfit}"
+    );
+}
+
+#[test]
+fn what_is_left_out_of_consul_has_the_documented_default() {
+    let consul = consul("", "").unwrap();
+    let question = &consul.question;
+    assert_eq!(consul.server.url, "http://127.0.0.1:8500");
+    assert_eq!((question.service.as_str(), question.connect), ("r", true));
+    assert_eq!((&question.datacenter, &question.filter), (&None, &None));
+    assert!(question.tags.is_empty() && consul.token.is_none());
+    assert_eq!(
+        (question.weight_millicores, consul.wait),
+        (0, Duration::from_secs(30))
+    );
+}
+
+#[test]
+fn a_plan_for_hosts_that_are_found_names_them_in_their_one_spelling() {
+    let main = "clusters:\n  r:\n    consul: {}\n    policy: { selection: caching_plan }\n    caching_plan: hosts.yaml\n";
+    let config = said(main, "key,address\na,127.0.0.1:2\n").unwrap();
+    assert!(
+        config.clusters["r"]
+            .plan
+            .as_ref()
+            .unwrap()
+            .contains_key(&HostId::of("127.0.0.1:2"))
+    );
+    let refused = said(main, "key,address\na,[0:0::1]:2\n").unwrap_err();
+    assert_eq!(
+        refused,
+        "hosts.yaml:2: address: \"[0:0::1]:2\" is no host of this cluster"
+    );
 }

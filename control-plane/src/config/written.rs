@@ -42,6 +42,8 @@ section! {
         policy: Policy, dagor: Dagor, cache_shards: Option<Text>,
         hosts: Vec<Spanned<Host>>, hosts_file: Option<Text>,
         caching_plan: Option<Text>, scrape: Option<Scrape>, cache: Option<Cache>,
+        consul: Option<Spanned<Consul>>,
+        prometheus: Option<Spanned<Prometheus>>,
     }
 }
 section! {
@@ -96,5 +98,27 @@ section! {
     Cache {
         interval: Option<Text>, timeout: Option<Text>, path: Option<Text>, max_bytes: Option<Text>,
         max_keys: Option<Text>, max_key_bytes: Option<Text>,
+    }
+}
+section! {
+    /// Hosts that Consul knows.
+    Consul {
+        address: Option<Text>, ca: Option<Text>, certificate: Option<Text>, key: Option<Text>,
+        service: Option<Text>, connect: Option<Text>, datacenter: Option<Text>, filter: Option<Text>,
+        tags: Vec<Text>, token_file: Option<Text>, wait: Option<Text>, weight_millicores: Option<Text>,
+    }
+}
+section! {
+    /// A Prometheus server.
+    Prometheus {
+        address: Option<Text>, ca: Option<Text>, certificate: Option<Text>, key: Option<Text>,
+        interval: Option<Text>, timeout: Option<Text>, label: Option<Text>, queries: Queries,
+    }
+}
+section! {
+    /// What it is asked, in PromQL.
+    Queries {
+        in_progress: Option<Text>, queued: Option<Text>, queuing_delay: Option<Text>,
+        busy_cores: Option<Text>, work: Option<Text>, draining: Option<Text>, age: Option<Text>,
     }
 }

@@ -87,7 +87,7 @@ mod tests {
             },
             at,
             delay_at: at,
-            reported: false,
+            from: crate::state::host::From::Scrape,
         }
     }
 

@@ -44,13 +44,7 @@ impl Client {
             .parse()
             .map_err(|error| PollError::new(Fault::Failed, error))?;
         let answer = self.0.get(uri).await.map_err(|error| failure(&error))?;
-        let too_large = |bytes: u64| {
-            let limit = crate::config::show_size(max_bytes);
-            PollError::new(
-                Fault::TooLarge,
-                format!("{bytes} bytes or more, the limit is {limit}"),
-            )
-        };
+        let too_large = |bytes| too_large(bytes, max_bytes);
         if !answer.status().is_success() {
             return Err(PollError::new(Fault::BadStatus, answer.status().as_u16()));
         }
@@ -74,8 +68,17 @@ impl Client {
     }
 }
 
+/// A body of so many bytes, or more.
+pub(super) fn too_large(bytes: u64, max_bytes: usize) -> PollError {
+    let limit = crate::config::show_size(max_bytes);
+    PollError::new(
+        Fault::TooLarge,
+        format!("{bytes} bytes or more, the limit is {limit}"),
+    )
+}
+
 /// Looks for the operating system's word on it.
-fn failure(error: &(dyn std::error::Error + 'static)) -> PollError {
+pub(super) fn failure(error: &(dyn std::error::Error + 'static)) -> PollError {
     let mut detail = error.to_string();
     let mut source = error.source();
     while let Some(inner) = source {

@@ -17,11 +17,11 @@ use crate::state::Update;
 /// People save files; a second is soon enough for them.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Publishes each good change and reports each bad one, until nobody listens.
+/// Publishes each good change, as written, and reports each bad one, until nobody listens.
 pub async fn watch(
     path: PathBuf,
     loaded: Loaded,
-    configs: watch::Sender<Arc<Config>>,
+    written: watch::Sender<Arc<Config>>,
     updates: mpsc::Sender<Update>,
 ) {
     let Loaded {
@@ -34,18 +34,18 @@ pub async fn watch(
         let looked = tokio::task::spawn_blocking(move || look(&main, known)).await;
         let Ok((now, news)) = looked else { return };
         files = now;
-        let update = match news {
+        let error = match news {
             None => continue,
             Some(Ok(config)) => match restart_needed(&path, &running, &config) {
                 None => {
-                    configs.send_replace(config.clone());
-                    Update::Configured(config)
+                    written.send_replace(config);
+                    continue;
                 }
-                Some(error) => Update::Misconfigured(error),
+                Some(error) => error,
             },
-            Some(Err(error)) => Update::Misconfigured(error),
+            Some(Err(error)) => error,
         };
-        if updates.send(update).await.is_err() {
+        if updates.send(Update::Misconfigured(error)).await.is_err() {
             return;
         }
     }

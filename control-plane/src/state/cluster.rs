@@ -10,7 +10,7 @@ use weir_policy::{HostId, HostState, Level, Overload, Selection};
 
 use super::costs::Costs;
 use super::holdings::Holdings;
-use super::host::{Host, Observed};
+use super::host::{self, Host, Observed, Polls};
 use super::node::Row;
 use crate::config::{self, Control};
 use crate::levels::steady::ClusterLevel;
@@ -31,6 +31,10 @@ pub struct Cluster {
     pub holdings: Holdings,
     /// What requests cost.
     pub costs: Costs,
+    /// How polls go that are about the whole cluster, by source.
+    pub polls: BTreeMap<Source, Polls>,
+    /// Series of hosts that are not in this cluster, in Prometheus' last answers.
+    pub unknown_series: u64,
     /// Proxies that report.
     pub proxies: u32,
     /// The host table is to be built again.
@@ -50,6 +54,8 @@ impl Cluster {
         let mut cluster = Self {
             holdings: Holdings::default(),
             costs: Costs::default(),
+            polls: BTreeMap::new(),
+            unknown_series: 0,
             proxies: 0,
             config: config.clone(),
             hosts: BTreeMap::new(),
@@ -77,6 +83,9 @@ impl Cluster {
                     if config.asked_cache().is_none() {
                         kept.polls.remove(&Source::Cache);
                     }
+                    if config.prometheus.is_none() {
+                        kept.polls.remove(&Source::Prometheus);
+                    }
                     Host {
                         config: host.clone(),
                         ..kept
@@ -86,14 +95,27 @@ impl Cluster {
             };
             self.hosts.insert(host.address.clone(), kept);
         }
+        if config.prometheus.is_none() {
+            self.polls.remove(&Source::Prometheus);
+            self.unknown_series = 0;
+        }
         for gone in old.into_values() {
-            self.holdings.remove(gone.id);
+            if config.plan.is_none() {
+                self.holdings.remove(gone.id);
+            }
             self.costs.remove(gone.id);
+        }
+        if config.consul.is_none() {
+            self.polls.remove(&Source::Consul);
+            self.polls.remove(&Source::ConsulRoots);
         }
         if config.cache_shards == 0 {
             self.holdings = Holdings::default();
         } else if let Some(plan) = &config.plan {
-            self.holdings = planned(plan, config.cache_shards);
+            let planned_already = self.holdings.shards() == config.cache_shards;
+            if !planned_already || self.config.plan.as_ref() != Some(plan) {
+                self.holdings = planned(plan, config.cache_shards);
+            }
         } else if self.config.plan.is_some() {
             self.holdings = Holdings::new(config.cache_shards);
         } else if config.cache.is_none() && self.config.cache.is_some() {
@@ -119,7 +141,7 @@ impl Cluster {
     pub fn caches_asked(&self, now: Duration) -> bool {
         let asked = |host: &Host| host.polls.contains_key(&Source::Cache);
         self.config.asked_cache().is_none()
-            || self.hosts.values().all(asked)
+            || !self.is_unknown(now) && self.hosts.values().all(asked)
             || now >= self.config.policy.stale_after
     }
 
@@ -189,12 +211,13 @@ impl Cluster {
                     busy_cores: load.busy_cores,
                     work: load.tells_work.then_some(load.work_us),
                 };
-                self.changed |= host.observe(Observed {
+                let observed = Observed {
                     figures,
                     at,
                     delay_at: at,
-                    reported: true,
-                });
+                    from: host::From::Report,
+                };
+                self.changed |= host.observe(observed, self.config.policy.stale_after);
             }
         }
         if self.config.policy.selection == Selection::Estimate {
@@ -297,6 +320,7 @@ impl Cluster {
         (self.changed, self.built) = (false, Some(now));
         let mut hosts = std::mem::take(&mut self.hosts);
         for host in hosts.values_mut() {
+            host.pushed_from = host.observed.as_ref().map(|observed| observed.from);
             let row = host.node.is_watched();
             let row = row.then(|| self.row_of(host, now, origin));
             host.node.tell(host.capacity_millicores(), row);
@@ -304,9 +328,23 @@ impl Cluster {
         self.hosts = hosts;
     }
 
+    /// Whether its hosts are still to be found. Until then nothing is said of them: proxies keep what they have.
+    /// Those that are written are told alone only when discovery has had its time: after a start of this
+    /// process they would get what is everybody's.
+    pub fn is_unknown(&self, now: Duration) -> bool {
+        let found = |host: &Host| host.config.instance.is_some();
+        self.config.consul.is_some()
+            && !self.hosts.values().any(found)
+            && (self.hosts.is_empty() || now < self.config.policy.stale_after)
+    }
+
     /// Whether the table is to be built: something changed, or its ages are about to mislead.
     pub fn is_due(&self, now: Duration) -> bool {
         let republish = self.config.policy.stale_after / 3;
+        !self.is_unknown(now) && self.is_old(now, republish)
+    }
+
+    fn is_old(&self, now: Duration, republish: Duration) -> bool {
         self.changed
             || self
                 .built

@@ -24,8 +24,30 @@ pub struct Observed {
     pub at: Duration,
     /// When the queuing delay was true: it may be older than the rest.
     pub delay_at: Duration,
-    /// From an answer that a proxy has reported, not from a poll.
-    pub reported: bool,
+    /// Who told.
+    pub from: From,
+}
+
+/// Where figures come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum From {
+    /// The host's own page.
+    Scrape,
+    /// An answer of the host, reported by a proxy.
+    Report,
+    /// A Prometheus server.
+    Prometheus,
+}
+
+impl From {
+    /// Its name in `/tables` and `/explain`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Scrape => "scrape",
+            Self::Report => "report",
+            Self::Prometheus => "prometheus",
+        }
+    }
 }
 
 impl Observed {
@@ -51,6 +73,40 @@ pub struct Polls {
     pub complaints: Vec<String>,
 }
 
+impl Polls {
+    /// A poll succeeded. True if that ends a run of failures, or if it has other complaints.
+    pub fn succeeded(&mut self, now: Duration, complaints: Vec<String>) -> bool {
+        self.succeeded = Some(now);
+        self.failing.take().is_some() | self.complains(complaints)
+    }
+
+    /// A poll failed. True if it failed in another way than the one before.
+    pub fn failed(&mut self, now: Duration, error: PollError) -> bool {
+        // A time-out says nothing: neither that the host is there nor that it is not.
+        if error.fault == Fault::Refused {
+            self.refused += 1;
+        }
+        let (news, since) = match &self.failing {
+            Some((old, since)) => (old.fault != error.fault, *since),
+            None => (true, now),
+        };
+        self.failing = Some((error, since));
+        news
+    }
+
+    /// True if it had other complaints before.
+    fn complains(&mut self, complaints: Vec<String>) -> bool {
+        let news = self.complaints != complaints;
+        self.complaints = complaints;
+        news
+    }
+
+    /// Why polls fail, while they do.
+    pub fn error(&self) -> Option<String> {
+        self.failing.as_ref().map(|(error, _)| error.to_string())
+    }
+}
+
 /// One host.
 #[derive(Debug)]
 pub struct Host {
@@ -62,6 +118,8 @@ pub struct Host {
     pub draining: bool,
     /// The newest figures.
     pub observed: Option<Observed>,
+    /// Where those in the newest table come from.
+    pub pushed_from: Option<From>,
     /// By source.
     pub polls: BTreeMap<Source, Polls>,
     /// Its admission level.
@@ -79,21 +137,27 @@ impl Host {
             id,
             draining: false,
             observed: None,
+            pushed_from: None,
             polls: BTreeMap::new(),
             level: HostLevel::new(dagor),
             node: Node::default(),
         }
     }
 
-    /// Takes figures unless newer ones are known. A queuing delay that the newer figures lack is kept.
-    pub fn observe(&mut self, mut news: Observed) -> bool {
-        match &self.observed {
-            Some(old) if old.at > news.at => return false,
-            Some(old) if news.reported && news.figures.queuing_delay.is_none() => {
-                news.figures.queuing_delay = old.figures.queuing_delay;
+    /// Takes figures unless newer ones are known. A queuing delay that they lack is kept for so long: sources do
+    /// not all tell one, and by turns it would be known and unknown.
+    pub fn observe(&mut self, mut news: Observed, keep: Duration) -> bool {
+        if let Some(old) = &self.observed {
+            if old.at > news.at {
+                return false;
+            }
+            if news.figures.queuing_delay.is_none()
+                && let Some(delay) = old.figures.queuing_delay
+                && news.at.saturating_sub(old.delay_at) <= keep
+            {
+                news.figures.queuing_delay = Some(delay);
                 news.delay_at = old.delay_at;
             }
-            _ => {}
         }
         self.observed = Some(news);
         true
@@ -103,25 +167,27 @@ impl Host {
     pub fn succeeded(&mut self, source: Source, now: Duration, complaints: Vec<String>) -> bool {
         self.polls.values_mut().for_each(|polls| polls.refused = 0);
         let polls = self.polls.entry(source).or_default();
-        let news = polls.failing.take().is_some() || polls.complaints != complaints;
-        polls.succeeded = Some(now);
-        polls.complaints = complaints;
-        news
+        polls.succeeded(now, complaints)
+    }
+
+    /// Somebody else told of it, which does not mean that it can be reached. True if there are other complaints.
+    pub fn told(
+        &mut self,
+        source: Source,
+        now: Duration,
+        taken: bool,
+        complaints: Vec<String>,
+    ) -> bool {
+        let polls = self.polls.entry(source).or_default();
+        if taken {
+            polls.succeeded = Some(now);
+        }
+        polls.complains(complaints)
     }
 
     /// A poll failed. True if it failed in another way than the one before.
     pub fn failed(&mut self, source: Source, now: Duration, error: PollError) -> bool {
-        let polls = self.polls.entry(source).or_default();
-        // A time-out says nothing: neither that the host is there nor that it is not.
-        if error.fault == Fault::Refused {
-            polls.refused += 1;
-        }
-        let (news, since) = match &polls.failing {
-            Some((old, since)) => (old.fault != error.fault, *since),
-            None => (true, now),
-        };
-        polls.failing = Some((error, since));
-        news
+        self.polls.entry(source).or_default().failed(now, error)
     }
 
     /// Whether it refuses connections.
@@ -155,6 +221,8 @@ mod tests {
             capacity_millicores: 0,
             preempt_at_unix_ms: 0,
             draining: false,
+            written: None,
+            instance: None,
         };
         let dagor = config::Dagor::default();
         Host::new(config, &dagor)
@@ -208,18 +276,58 @@ mod tests {
     #[test]
     fn newer_figures_win_wherever_they_come_from() {
         let mut host = host();
-        let observed = |ms, jobs, reported| Observed {
+        let observed = |ms, jobs, from| Observed {
             figures: Figures {
                 in_progress: Some(jobs),
                 ..Figures::default()
             },
             at: Duration::from_millis(ms),
             delay_at: Duration::from_millis(ms),
-            reported,
+            from,
         };
-        assert!(host.observe(observed(10, 1, false)));
-        assert!(host.observe(observed(20, 2, true)));
-        assert!(!host.observe(observed(15, 3, false)));
-        assert_eq!(host.observed.unwrap().figures.in_progress, Some(2));
+        let keep = Duration::ZERO;
+        assert!(host.observe(observed(10, 1, From::Scrape), keep));
+        assert!(host.observe(observed(20, 2, From::Report), keep));
+        assert!(!host.observe(observed(15, 3, From::Scrape), keep));
+        assert!(!host.observe(observed(19, 4, From::Prometheus), keep));
+        let newest = host.observed.as_ref().unwrap();
+        assert_eq!(
+            (newest.figures.in_progress, newest.from),
+            (Some(2), From::Report)
+        );
+        assert!(host.observe(observed(21, 5, From::Prometheus), keep));
+        assert_eq!(host.observed.unwrap().from, From::Prometheus);
+    }
+
+    #[test]
+    fn a_delay_that_newer_figures_lack_is_kept_for_a_while_whoever_told_it() {
+        let all = [From::Scrape, From::Report, From::Prometheus];
+        let pairs = all.map(|first| all.map(|second| (first, second)));
+        for (first, second) in pairs.into_iter().flatten() {
+            let mut host = host();
+            let observed = |s, delay: Option<u64>, from| Observed {
+                figures: Figures {
+                    queuing_delay: delay.map(Duration::from_secs),
+                    ..Figures::default()
+                },
+                at: Duration::from_secs(s),
+                delay_at: Duration::from_secs(s),
+                from,
+            };
+            let keep = Duration::from_secs(5);
+            host.observe(observed(10, Some(3), first), keep);
+            for (at, delay) in [(11, Some(3)), (15, Some(3)), (16, None), (17, None)] {
+                host.observe(observed(at, None, second), keep);
+                let observed = host.observed.as_ref().unwrap();
+                let delay = delay.map(Duration::from_secs);
+                assert_eq!(
+                    observed.figures.queuing_delay, delay,
+                    "{first:?} {second:?} {at}"
+                );
+                assert_eq!(observed.at, Duration::from_secs(at));
+                let told = delay.map_or(at, |_| 10);
+                assert_eq!(observed.delay_at, Duration::from_secs(told));
+            }
+        }
     }
 }

@@ -757,3 +757,190 @@ fn a_delay_that_is_older_than_the_other_figures_is_told_no_longer_than_they_coun
     reported(&mut script);
     assert_eq!(rows.borrow_and_update().delay, None);
 }
+
+/// The configuration with hosts that discovery found.
+fn with_found(config: &Config, ports: &[u16]) -> Arc<Config> {
+    let mut members = crate::sources::membership::Membership::new(Arc::new(config.clone()));
+    let entries = ports.iter().map(|port| {
+        serde_json::json!({
+            "Node": { "Node": "n", "Address": "127.0.0.1" },
+            "Service": { "ID": port.to_string(), "Service": "c", "Port": port, "Meta": { "zone": "a" } },
+        })
+    });
+    let body = serde_json::Value::from_iter(entries).to_string();
+    let question = &config.clusters["c"].consul.as_ref().unwrap().question;
+    let found = crate::sources::consul::read(body.as_bytes(), question).unwrap();
+    members.find("c", found);
+    members.effective()
+}
+
+#[test]
+fn nothing_is_said_of_a_cluster_before_its_hosts_are_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "clusters: { c: { consul: { connect: false }, cache: {} }, d: {} }\n";
+    let config = configured(&folder, text);
+    let start = Instant::now();
+    let mut state = State::new(config.clone(), 7, Metrics::default(), start);
+    let snapshot = state.publish(start).unwrap();
+    let tables = snapshot.of_type(HOST_TABLE_TYPE).unwrap();
+    assert!(tables["c"].is_unknown() && !tables["d"].is_unknown());
+    assert!(snapshot.get(HOST_TABLE_TYPE, "c").is_none());
+    assert!(
+        snapshot.of_type(CACHE_SHARD_TYPE).is_none(),
+        "nor of its caches"
+    );
+    let view = state.view(Duration::ZERO);
+    assert!(view.clusters["c"].not_pushed.is_some() && view.clusters["d"].not_pushed.is_none());
+    state.fold(Update::Discovered(with_found(&config, &[1, 2])), start);
+    let snapshot = state.publish(start).unwrap();
+    let table = snapshot.get(HOST_TABLE_TYPE, "c").unwrap();
+    let (_, table) = decode_host_table("c", &table.body, Duration::ZERO).unwrap();
+    assert_eq!(table.hosts().len(), 2);
+    let host = &state.view(Duration::ZERO).clusters["c"].hosts[0];
+    assert_eq!(
+        (
+            host.named_by,
+            host.instance.as_ref().unwrap().zone.as_deref()
+        ),
+        ("consul", Some("a"))
+    );
+}
+
+#[test]
+fn hosts_that_are_written_are_told_alone_only_when_discovery_has_had_its_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "clusters: { c: { consul: { connect: false }, hosts: [ { address: \"127.0.0.1:9\" } ], policy: { stale_after: 4s } } }\n";
+    let config = configured(&folder, text);
+    let start = Instant::now();
+    let at = |ms| start + Duration::from_millis(ms);
+    let fresh = || State::new(config.clone(), 7, Metrics::default(), start);
+    let hosts = |snapshot: &Snapshot| {
+        let table = snapshot.get(HOST_TABLE_TYPE, "c")?;
+        let (_, table) = decode_host_table("c", &table.body, Duration::ZERO).unwrap();
+        Some(table.hosts().len())
+    };
+    let mut state = fresh();
+    assert_eq!(hosts(&state.publish(start).unwrap()), None);
+    assert!(state.publish(at(3999)).is_none());
+    assert_eq!(hosts(&state.publish(at(4000)).unwrap()), Some(1));
+    let mut state = fresh();
+    state.publish(start);
+    state.fold(Update::Discovered(with_found(&config, &[1, 2])), at(10));
+    assert_eq!(hosts(&state.publish(at(10)).unwrap()), Some(3));
+}
+
+#[test]
+fn in_standalone_mode_nothing_is_said_of_endpoints_either() {
+    let folder = tempfile::tempdir().unwrap();
+    let standalone = |service: &str| {
+        format!(
+            "clusters: {{ c: {{ consul: {{ connect: false, service: {service} }} }} }}\n\
+             standalone:\n  filter: {{ wasm: /f.wasm, delivery: path }}\n  \
+             listeners: [ {{ name: l, address: \"127.0.0.1:1\", cluster: c }} ]\n"
+        )
+    };
+    let config = configured(&folder, &standalone("c"));
+    let start = Instant::now();
+    let mut state = State::new(config.clone(), 7, Metrics::default(), start);
+    let snapshot = state.publish(start).unwrap();
+    assert!(snapshot.of_type(ENDPOINTS).unwrap()["c"].is_unknown());
+    state.fold(Update::Discovered(with_found(&config, &[1])), start);
+    let snapshot = state.publish(start).unwrap();
+    let known = snapshot.get(ENDPOINTS, "c").unwrap().version.clone();
+    let other = configured(&folder, &standalone("x"));
+    state.fold(Update::Configured(other), start);
+    let snapshot = state.publish(start).unwrap();
+    assert_eq!(
+        snapshot.get(ENDPOINTS, "c").unwrap().version,
+        known,
+        "the last ones stay"
+    );
+}
+
+#[test]
+fn a_table_stays_while_the_hosts_are_asked_for_in_another_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = configured(&folder, "clusters: { c: { consul: { connect: false } } }\n");
+    let start = Instant::now();
+    let mut state = State::new(with_found(&config, &[1]), 7, Metrics::default(), start);
+    let version = |snapshot: &Snapshot| snapshot.get(HOST_TABLE_TYPE, "c").unwrap().version.clone();
+    let first = version(&state.publish(start).unwrap());
+    let other = configured(&folder, "clusters: { c: { consul: { service: x } } }\n");
+    state.fold(Update::Configured(other), start);
+    let later = start + Duration::from_secs(60);
+    let kept = state.publish(later).unwrap();
+    assert_eq!(version(&kept), first);
+    assert!(state.publish(later).is_none());
+}
+
+#[test]
+fn a_change_by_discovery_is_no_change_of_the_configuration() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = configured(&folder, "clusters: { c: { consul: { connect: false } } }\n");
+    let start = Instant::now();
+    let mut state = State::new(config.clone(), 7, Metrics::default(), start);
+    let refused = crate::config::Error {
+        file: "c.yaml".into(),
+        line: 1,
+        field: "x".into(),
+        reason: "y".into(),
+    };
+    state.fold(Update::Misconfigured(refused), start);
+    state.fold(Update::Discovered(with_found(&config, &[1])), start);
+    assert!(state.view(Duration::ZERO).configuration_refused.is_some());
+    state.fold(Update::Configured(config), start);
+    assert!(state.view(Duration::ZERO).configuration_refused.is_none());
+}
+
+#[test]
+fn what_discovery_complains_of_is_shown_and_stays_until_it_has_no_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = configured(&folder, "clusters: { c: { consul: {} } }\n");
+    let start = Instant::now();
+    let mut state = State::new(config, 7, Metrics::default(), start);
+    let mut asked = |result| {
+        let (cluster, source) = ("c".into(), Source::Consul);
+        state.fold(
+            Update::Asked {
+                cluster,
+                source,
+                result,
+            },
+            start,
+        );
+        state.view(Duration::ZERO).clusters["c"].sources["consul"].clone()
+    };
+    let shown = asked(Ok(vec!["nobody".into()]));
+    assert_eq!(
+        (shown.error, shown.complaints),
+        (None, vec!["nobody".to_owned()])
+    );
+    let shown = asked(Err(PollError::new(Fault::Denied, "403")));
+    assert_eq!(shown.error.as_deref(), Some("denied: 403"));
+    let shown = asked(Ok(vec![]));
+    assert_eq!(
+        (shown.error, shown.complaints, shown.last_success_ms_ago),
+        (None, vec![], Some(0))
+    );
+}
+
+#[test]
+fn a_plan_outlives_hosts_that_come_and_go() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("p.csv"), "key,address\na,127.0.0.1:2\n").unwrap();
+    let config = configured(
+        &folder,
+        "clusters: { c: { consul: { connect: false }, policy: { selection: caching_plan }, caching_plan: p.csv } }\n",
+    );
+    let start = Instant::now();
+    let mut state = State::new(config.clone(), 7, Metrics::default(), start);
+    let known = |state: &State| {
+        state.clusters["c"]
+            .holdings
+            .known_keys(weir_policy::HostId::of("127.0.0.1:2"))
+    };
+    for ports in [&[1, 2][..], &[1], &[1, 2]] {
+        state.fold(Update::Discovered(with_found(&config, ports)), start);
+        assert_eq!(known(&state), 1);
+    }
+}

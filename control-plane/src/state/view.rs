@@ -12,8 +12,10 @@ use weir_tables::{CACHE_SHARD_TYPE, HOST_TABLE_TYPE};
 use super::State;
 use super::clients::Client;
 use super::cluster::Cluster;
-use super::host::Host;
+use super::host::{self, Host, Polls};
+use crate::config::Instance;
 use crate::snapshot::Snapshot;
+use crate::sources::Source;
 
 /// The state at one moment.
 #[derive(Clone, Debug, Serialize)]
@@ -39,8 +41,14 @@ pub struct ClusterView {
     pub selection: String,
     /// More than half of the hosts refuse connections, so none is taken out.
     pub suspects_itself: bool,
+    /// Those that are asked for the whole cluster.
+    pub sources: BTreeMap<&'static str, SourceView>,
+    /// Series that Prometheus has of hosts that are not in this cluster.
+    pub unknown_series: u64,
     pub cache_shards: BTreeMap<String, String>,
     pub assumed_claims: usize,
+    /// Why no table is pushed.
+    pub not_pushed: Option<&'static str>,
     pub hosts: Vec<HostView>,
 }
 
@@ -48,6 +56,10 @@ pub struct ClusterView {
 #[allow(missing_docs)]
 pub struct HostView {
     pub address: String,
+    /// `configuration`, `consul` or `both`.
+    pub named_by: &'static str,
+    /// What discovery knows it as.
+    pub instance: Option<Instance>,
     pub state: &'static str,
     pub refuses_connections: bool,
     pub in_progress: Option<u32>,
@@ -55,8 +67,11 @@ pub struct HostView {
     pub queuing_delay_ms: Option<f64>,
     pub age_ms: Option<u64>,
     pub stale: bool,
-    /// `scrape` or `report`.
+    /// `scrape`, `report` or `prometheus`.
     pub from: Option<&'static str>,
+    /// The same of the newest table.
+    #[serde(skip)]
+    pub pushed_from: Option<&'static str>,
     pub admission_level: u16,
     pub capacity_millicores: u32,
     /// `node` or `configuration`.
@@ -68,7 +83,7 @@ pub struct HostView {
     pub sources: BTreeMap<&'static str, SourceView>,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[allow(missing_docs)]
 pub struct SourceView {
     pub last_success_ms_ago: Option<u64>,
@@ -96,6 +111,16 @@ pub struct RefusalView {
     pub reason: String,
     pub resources: BTreeMap<String, String>,
     pub ms_ago: u64,
+}
+
+/// Of a cluster whose hosts are still to be found.
+const NOT_PUSHED: &str = "no host of this cluster was found yet; proxies keep what they have";
+
+impl SourceView {
+    /// What is wrong with it, in one sentence each.
+    pub(crate) fn trouble(&self) -> impl Iterator<Item = &String> {
+        self.error.iter().chain(&self.complaints)
+    }
 }
 
 impl State {
@@ -153,8 +178,11 @@ fn cluster_view(cluster: &Cluster, now: Duration) -> ClusterView {
         overload: overload_name(policy.overload),
         selection: policy.selection.as_str().to_owned(),
         suspects_itself,
+        sources: source_views(&cluster.polls, now),
+        unknown_series: cluster.unknown_series,
         cache_shards: BTreeMap::new(),
         assumed_claims: cluster.holdings.assumed_claims(),
+        not_pushed: cluster.is_unknown(now).then_some(NOT_PUSHED),
         hosts: cluster
             .hosts
             .values()
@@ -173,23 +201,18 @@ pub(crate) fn state_name(state: HostState) -> &'static str {
 }
 
 fn host_view(host: &Host, cluster: &Cluster, suspects_itself: bool, now: Duration) -> HostView {
-    let figures = host
-        .observed
-        .as_ref()
-        .map(|observed| observed.figures.clone())
-        .unwrap_or_default();
+    let observed = host.observed.as_ref();
+    let figures = observed.map(|observed| observed.figures.clone());
+    let figures = figures.unwrap_or_default();
     let (age, said) = (host.age(now), host.node.said());
-    let sources = host.polls.iter().map(|(source, polls)| {
-        let view = SourceView {
-            last_success_ms_ago: polls.succeeded.map(|at| ms(at, now)),
-            error: polls.failing.as_ref().map(|(error, _)| error.to_string()),
-            failing_for_ms: polls.failing.as_ref().map(|(_, since)| ms(*since, now)),
-            complaints: polls.complaints.clone(),
-        };
-        (source.as_str(), view)
-    });
     HostView {
         address: host.config.address.clone(),
+        named_by: match (host.config.written, &host.config.instance) {
+            (_, None) => "configuration",
+            (None, Some(_)) => "consul",
+            (Some(_), Some(_)) => "both",
+        },
+        instance: host.config.instance.clone(),
         state: state_name(cluster.state_of(host, suspects_itself)),
         refuses_connections: host.is_dead(),
         in_progress: figures.in_progress,
@@ -197,21 +220,32 @@ fn host_view(host: &Host, cluster: &Cluster, suspects_itself: bool, now: Duratio
         queuing_delay_ms: figures.queuing_delay.map(|delay| delay.as_secs_f64() * 1e3),
         age_ms: age.map(|age| age.as_millis() as u64),
         stale: age.is_none_or(|age| age > cluster.config.policy.stale_after),
-        from: host.observed.as_ref().map(|observed| {
-            if observed.reported {
-                "report"
-            } else {
-                "scrape"
-            }
-        }),
+        from: observed.map(|observed| observed.from.as_str()),
+        pushed_from: host.pushed_from.map(host::From::as_str),
         admission_level: cluster.level_of(host, now).ranks(),
         capacity_millicores: host.capacity_millicores(),
         capacity_from: said.map_or("configuration", |_| "node"),
         capacity_age_ms: said.map(|(_, at)| ms(at, now)),
         preempt_at_unix_ms: host.config.preempt_at_unix_ms,
         known_keys: cluster.holdings.known_keys(host.id),
-        sources: sources.collect(),
+        sources: source_views(&host.polls, now),
     }
+}
+
+fn source_views(
+    polls: &BTreeMap<Source, Polls>,
+    now: Duration,
+) -> BTreeMap<&'static str, SourceView> {
+    let views = polls.iter().map(|(source, polls)| {
+        let view = SourceView {
+            last_success_ms_ago: polls.succeeded.map(|at| ms(at, now)),
+            error: polls.error(),
+            failing_for_ms: polls.failing.as_ref().map(|(_, since)| ms(*since, now)),
+            complaints: polls.complaints.clone(),
+        };
+        (source.as_str(), view)
+    });
+    views.collect()
 }
 
 /// With its parameters.

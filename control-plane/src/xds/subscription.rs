@@ -278,6 +278,9 @@ impl Subscription {
     }
 
     fn is_due(&self, name: &str, resource: Option<&Resource>) -> bool {
+        if resource.is_some_and(Resource::is_unknown) {
+            return false;
+        }
         if self.owed.contains(name) {
             return true;
         }

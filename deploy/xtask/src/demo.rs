@@ -13,23 +13,23 @@
 //! ```
 
 pub(crate) mod agreement;
-mod bootstrap;
+pub(crate) mod bootstrap;
 mod comparison;
-mod control;
+pub(crate) mod control;
 mod header;
-mod hosts;
-mod kept;
+pub(crate) mod hosts;
+pub(crate) mod kept;
 mod plan;
-mod programs;
+pub(crate) mod programs;
 mod progress;
 mod replay;
 mod report;
 mod results;
-mod sampler;
-mod stage;
-mod table;
+pub(crate) mod sampler;
+pub(crate) mod stage;
+pub(crate) mod table;
 mod verdict;
-mod ways;
+pub(crate) mod ways;
 mod workload;
 
 use std::fs;
@@ -94,7 +94,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     let ways: Vec<&Way> = WAYS.iter().filter(|way| args.wants(way)).collect();
     ensure!(!ways.is_empty(), "no way has such a name: {}", names());
     interrupt::catch()?;
-    let programs = Programs::build(workspace)?;
+    let programs = Programs::build(workspace, "demo")?;
     let plan = match args.real {
         true => Plan::real(args.quick),
         false => Plan::emulated(args.quick),

@@ -10,6 +10,10 @@
 //!                             search  what hot-function events cost Elasticsearch
 //!                             colocation   memcached beside batch jobs, four ways
 //!                             shared-node  a host that shares its node with a batch job
+//!                             mesh    a whole Consul mesh, up until it is ended
+//!                             load    k6 against a fleet, by scenario
+//!                             image   the filter and the programs as OCI images
+//!                             packaging    what users install, held against its readers
 //!                             keep    the figures that tests hold
 //!                             probe   what the governor runs in the kernel
 //!                             experiments   every policy on every workload, SIMULATED
@@ -21,8 +25,12 @@ mod colocation;
 mod demo;
 mod experiments;
 mod feeds;
+mod image;
 mod keep;
 mod lab;
+mod load;
+mod mesh;
+mod packaging;
 mod probe;
 mod search;
 mod shared_node;
@@ -68,6 +76,14 @@ enum Command {
     Colocation(colocation::Args),
     /// Load a host that shares its node with a batch job, with the governor and without; needs root
     SharedNode(shared_node::Args),
+    /// A whole Consul mesh on this machine, in the background
+    Mesh(mesh::Args),
+    /// Send a scenario by k6 to a fleet, and hold what came of it against its objectives
+    Load(load::Args),
+    /// Make OCI images of the filter and the programs in target/image, without a daemon
+    Image(image::Args),
+    /// Hold what users install against its real readers: images, manifests, units, snippets
+    Packaging(packaging::Args),
     /// Measure fuel, host calls and sizes again and keep them as what tests expect
     Keep,
     /// Compile the part of the governor that runs in the kernel; needs clang 14
@@ -101,6 +117,10 @@ fn run(command: Command) -> Result<()> {
         Command::Search(args) => search::run(&workspace, &args),
         Command::Colocation(args) => colocation::run(&workspace, &args),
         Command::SharedNode(args) => shared_node::run(&workspace, &args),
+        Command::Mesh(args) => mesh::run(&workspace, &args),
+        Command::Load(args) => load::run(&workspace, &args),
+        Command::Image(args) => image::run(&workspace, &args),
+        Command::Packaging(args) => packaging::run(&workspace, &args),
         Command::Keep => keep::run(&workspace),
         Command::BuildFilter => build_filter::run(&workspace).map(drop),
     }

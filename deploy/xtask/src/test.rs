@@ -15,9 +15,9 @@ use clap::ValueEnum;
 use crate::probe::{self, Checked};
 use crate::test::suite::Counts;
 use crate::test::summary::{Outcome, Summary};
-use crate::tools::{BATCH, EVENTS_AGENT, MEMCACHED, SEARCH_NODE};
+use crate::tools::{BATCH, CONSUL, EVENTS_AGENT, MEMCACHED, PROMETHEUS, SEARCH_NODE};
 use crate::workspace::Workspace;
-use crate::{build_filter, demo, sizes, tools};
+use crate::{build_filter, demo, load, packaging, sizes, tools};
 use weir_stage::command::Run;
 
 #[derive(clap::Args)]
@@ -64,7 +64,7 @@ struct SetUp {
     filter: PathBuf,
     /// What a guest with a real cpufreq is made of, where it can be had.
     guest: Option<PathBuf>,
-    /// memcached and the batch jobs beside it by name, those that can be had.
+    /// memcached, the batch jobs beside it, Consul, Prometheus and k6 by name, those that can be had.
     programs: Vec<(&'static str, PathBuf)>,
     /// Where Maven could build them; tests that need them say so.
     java: Option<Java>,
@@ -186,9 +186,12 @@ fn set_up_and_test(workspace: &Workspace, args: &Args, summary: &mut Summary) ->
         })
     });
     let mut programs = Vec::new();
-    for name in [MEMCACHED].into_iter().chain(BATCH) {
+    for name in [MEMCACHED, PROMETHEUS, CONSUL, load::TOOL]
+        .into_iter()
+        .chain(BATCH)
+    {
         summary.run(name, || {
-            Ok(match tools::program(workspace, name) {
+            Ok(match tools::any_program(workspace, name) {
                 Ok(program) => {
                     programs.push((name, program));
                     Outcome::Passed
@@ -200,6 +203,16 @@ fn set_up_and_test(workspace: &Workspace, args: &Args, summary: &mut Summary) ->
             })
         });
     }
+    summary.run("packaging", || {
+        let readers = packaging::readers(workspace);
+        let all = packaging::are_all(&readers);
+        programs.extend(readers);
+        Ok(if all {
+            Outcome::Passed
+        } else {
+            Outcome::Skipped("not all can be had that what users install is held against")
+        })
+    });
     let mut filter = None;
     summary.run("build-filter", || {
         filter = Some(build_filter::run(workspace)?);

@@ -8,6 +8,7 @@
 mod checksum;
 mod debian;
 mod go;
+mod go_files;
 mod maven;
 mod pins;
 mod rust_target;
@@ -29,6 +30,11 @@ const GUEST: &str = "guest";
 pub(crate) const MEMCACHED: &str = "memcached";
 /// What runs beside it.
 pub(crate) const BATCH: [&str; 3] = ["stress-ng", "x264", "zstd"];
+
+/// The mesh that Weir is tried in.
+pub(crate) const CONSUL: &str = "consul";
+/// What reads the pages of all in it.
+pub(crate) const PROMETHEUS: &str = "prometheus";
 
 /// The Java agent that tells the governor of hot methods.
 pub(crate) const EVENTS_AGENT: &str = "weir-events-agent";
@@ -71,8 +77,10 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     // Those of Debian were all asked for above; named, they must be there.
     args.build.iter().try_for_each(|name| match &**name {
         GUEST => guest(workspace).map(drop),
-        name if name == MEMCACHED || BATCH.contains(&name) => program(workspace, name).map(drop),
-        name => build(workspace, name).map(drop),
+        name => match find(workspace, name)? {
+            Kind::Debian(_) => program(workspace, name).map(drop),
+            _ => build(workspace, name).map(drop),
+        },
     })
 }
 
@@ -94,7 +102,7 @@ pub(crate) fn install(workspace: &Workspace) -> Result<Tools> {
                 }
             }
             // They take minutes, and few commands need them.
-            Kind::Go(_) | Kind::Maven(_) => {}
+            Kind::Go(_) | Kind::GoFiles(_) | Kind::Maven(_) => {}
             // `guest` and `program` do it: they cannot be had everywhere.
             Kind::Debian(_) => {}
         }
@@ -103,12 +111,14 @@ pub(crate) fn install(workspace: &Workspace) -> Result<Tools> {
     Ok(Tools { envoy })
 }
 
-/// Builds a program from sources, unless it is there; returns its absolute path.
+/// Builds a program from sources, or takes files out of them, unless it is there; returns its absolute path.
 pub(crate) fn build(workspace: &Workspace, name: &str) -> Result<PathBuf> {
     let kind = find(workspace, name)?;
     match &kind {
         Kind::Go(go) => go::install(name, go, &workspace.root, &workspace.tools())
             .with_context(|| format!("building {name} {}", go.version)),
+        Kind::GoFiles(files) => go_files::install(name, files, &workspace.root, &workspace.tools())
+            .with_context(|| format!("fetching {name} {}", files.version)),
         Kind::Maven(maven) => maven::install(name, maven, workspace)
             .with_context(|| format!("building {name} {}", maven.version)),
         Kind::RustTarget | Kind::Wheel(_) | Kind::Debian(_) => {
@@ -160,6 +170,14 @@ pub(crate) fn program(workspace: &Workspace, name: &str) -> Result<PathBuf> {
     let program = fetch(workspace, name)?.join("usr/bin").join(name);
     ensure!(program.is_file(), "there is no {}", program.display());
     Ok(program)
+}
+
+/// Such a program, or one that is built from sources where that can be done.
+pub(crate) fn any_program(workspace: &Workspace, name: &str) -> Result<PathBuf> {
+    match find(workspace, name)? {
+        Kind::Go(_) => build(workspace, name),
+        _ => program(workspace, name),
+    }
 }
 
 /// What names such a program to use, and tells tests where it is: `WEIR_STRESS_NG`.
@@ -226,6 +244,12 @@ fn list(workspace: &Workspace) -> Result<()> {
             Kind::Go(go) => {
                 let path = go::installed_path(&tool.name, go, &workspace.tools());
                 (&*go.version, place(&path))
+            }
+            Kind::GoFiles(files) => {
+                let folder = go_files::installed_path(&tool.name, files, &workspace.tools());
+                let state = if folder.is_dir() { "" } else { "missing: " };
+                let state = format!("{state}{}", workspace.shown(&folder));
+                (&*files.version, state)
             }
             Kind::Maven(maven) => {
                 let path = maven::installed_path(&tool.name, maven, &workspace.tools());

@@ -163,9 +163,10 @@ fn configuration(way: Way, place: &Place<'_>) -> Value {
     let core_policy = match way {
         Way::LatencySlack => json!({ "latency_slack": {
             "least": 0, "elastic": 1, "batch": "none",
-            "target": format!("{}us", place.slo_us),
+            "target": format!("{}us", place.slo_us), "calm": "1s",
         }}),
-        // Document 004's has no `calm`: with the client on the same cores it would go back and forth every tick.
+        // `calm` of both is the window that the latency is of: with the client on the same cores they would go back
+        // and forth every tick.
         _ => json!({ "blocks": { "reserved": 0, "small": 1, "large": "none", "calm": "1s" } }),
     };
     let jobs: Vec<Value> = place.jobs.iter().map(job).collect();

@@ -19,7 +19,8 @@ pub struct Plan {
     pub steppings: &'static [Stepping],
     /// How often all of that.
     pub repeats: u32,
-    /// CPU time that each job is to take.
+    /// CPU time that each job is to take: together less than half of the load's time, so that a core that is spared
+    /// now and then is enough to end them while there is load.
     pub job: Duration,
     /// For each measurement of the calibration.
     pub calibrate: Duration,
@@ -44,7 +45,7 @@ impl Plan {
             stepping(3, 24),
         ],
         repeats: 1,
-        job: Duration::from_secs(15),
+        job: Duration::from_secs(6),
         calibrate: Duration::from_secs(3),
         patience: Duration::from_secs(180),
     };

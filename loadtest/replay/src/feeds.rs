@@ -9,7 +9,6 @@
 //! The feeds and their rules are real, the jobs are not recorded anywhere: when they come, for whom
 //! and how important they are is drawn from one seeded generator.
 
-mod arrivals;
 mod index;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,10 +20,10 @@ use crate::popularity::Popularity;
 use crate::rng::SplitMix64;
 use crate::workload::Request;
 
-pub use arrivals::Rate;
+pub use crate::arrivals::Rate;
 pub use index::{BadIndex, INDEX, Index, Project, RULES};
 
-use arrivals::Arrivals;
+use crate::arrivals::Arrivals;
 
 /// More do not fit into memory everywhere, and are rather a slip in a flag than a load test.
 const MAX_EXPECTED: f64 = 10_000_000.0;

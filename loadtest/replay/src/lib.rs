@@ -11,6 +11,7 @@
 //! Open-loop: a request is sent at its offset whatever became of those before it, and its duration
 //! counts from that offset, so a replayer or a server that falls behind shows in the figures.
 
+pub mod arrivals;
 pub mod azure;
 pub mod backoff;
 pub mod bodies;
@@ -24,6 +25,7 @@ mod popularity;
 pub mod record;
 pub mod recorder;
 pub mod rng;
+pub mod scenario;
 pub mod summary;
 pub mod table;
 pub mod units;

@@ -11,7 +11,7 @@ use weir_control::reports::ledger::News;
 use weir_control::sources::scrape::Figures;
 use weir_control::sources::{Fault, PollError, Source};
 use weir_control::state::cluster::Cluster;
-use weir_control::state::host::Observed;
+use weir_control::state::host::{From, Observed};
 use weir_control::tables;
 use weir_policy::{CacheShard, HostId, HostState, Table};
 use weir_tables::{Meta, cache_shard_name, decode_cache_shard, decode_host_table, encode_work};
@@ -58,6 +58,8 @@ impl Control {
             capacity_millicores: (scenario.host.cores as u32).saturating_mul(1000),
             preempt_at_unix_ms: 0,
             draining: false,
+            written: None,
+            instance: None,
         };
         let mut cluster = Cluster::new(Arc::new(config::Cluster {
             policy: scenario.policy.clone(),
@@ -66,6 +68,8 @@ impl Control {
             hosts: addresses.iter().map(host).collect(),
             scrape: None,
             cache: None,
+            consul: None,
+            prometheus: None,
             plan: scenario.plan.clone(),
         }));
         cluster.proxies = u32::try_from(scenario.callers).unwrap_or(u32::MAX);
@@ -122,12 +126,14 @@ impl Control {
             busy_cores: load.busy_cores,
             work: load.work.as_ref().map(encode_work),
         };
-        self.cluster.changed |= known.observe(Observed {
+        let observed = Observed {
             figures,
             at: now,
             delay_at: now,
-            reported: false,
-        });
+            from: From::Scrape,
+        };
+        let keep = self.cluster.config.policy.stale_after;
+        self.cluster.changed |= known.observe(observed, keep);
         if self.cluster.holdings.shards() > 0 && self.cluster.config.plan.is_none() {
             self.cluster.holdings.apply(known.id, &host.cache_changes());
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Just enough HTTP to read the admin pages of processes on this machine.
+//! Just enough HTTP to speak with processes on this machine.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -8,10 +8,27 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 
 const LIMIT: Duration = Duration::from_secs(2);
+/// Of what changes something: a busy machine may take its time.
+const LONG_LIMIT: Duration = Duration::from_secs(15);
+
+/// What is asked of a process, beyond its pages.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// Such as `PUT`.
+    pub method: &'a str,
+    /// With its query.
+    pub path: &'a str,
+    /// Beside those that every request has.
+    pub headers: &'a [(&'a str, &'a str)],
+    /// May be empty.
+    pub body: &'a str,
+}
 
 /// What a process answered.
+#[derive(Debug)]
 pub struct Answer {
-    status: String,
+    /// As three digits.
+    pub status: String,
     headers: String,
     /// After the headers, chunks joined.
     pub body: String,
@@ -36,12 +53,39 @@ pub fn get(address: SocketAddr, path: &str) -> Result<Answer> {
 /// # Errors
 /// No whole answer within two seconds.
 pub fn ask(address: SocketAddr, path: &str) -> Result<Answer> {
+    let request = Request {
+        method: "GET",
+        path,
+        headers: &[],
+        body: "",
+    };
+    exchange(address, &request, LIMIT)
+}
+
+/// The answer to a request, whatever its status.
+///
+/// # Errors
+/// No connection within two seconds, or no whole answer within fifteen.
+pub fn send(address: SocketAddr, request: &Request) -> Result<Answer> {
+    exchange(address, request, LONG_LIMIT)
+}
+
+fn exchange(address: SocketAddr, request: &Request, limit: Duration) -> Result<Answer> {
+    let Request {
+        method, path, body, ..
+    } = request;
+    let mut text = format!("{method} {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n");
+    for (name, value) in request.headers {
+        text += &format!("{name}: {value}\r\n");
+    }
+    if !body.is_empty() {
+        text += &format!("content-length: {}\r\n", body.len());
+    }
+    text += "\r\n";
+    text += body;
     let mut stream = TcpStream::connect_timeout(&address, LIMIT)?;
-    stream.set_read_timeout(Some(LIMIT))?;
-    write!(
-        stream,
-        "GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n"
-    )?;
+    stream.set_read_timeout(Some(limit))?;
+    stream.write_all(text.as_bytes())?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer)?;
     Answer::parse(&answer).with_context(|| format!("http://{address}{path}"))

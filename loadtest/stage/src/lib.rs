@@ -8,6 +8,7 @@
 //! ```
 
 pub mod bootstrap;
+pub mod bound;
 pub mod busy;
 pub mod command;
 pub mod control;
@@ -18,4 +19,5 @@ pub mod machine;
 pub mod open_files;
 pub mod ports;
 pub mod processes;
+pub mod record;
 pub mod usage;

@@ -2,29 +2,54 @@
 //! The processes of one way: started with a log each, watched, and gone when the value is dropped.
 
 use std::fs::{self, File};
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use nix::sys::signal::{self, Signal};
+use nix::unistd::Pid;
 
 use crate::command::{describe, tail};
-use crate::{interrupt, usage};
+use crate::record::{self, Entry};
+use crate::{bound, interrupt, usage};
 
 const POLL: Duration = Duration::from_millis(50);
 const TAIL_LINES: usize = 15;
+/// What is asked to end is killed after this.
+const GRACE: Duration = Duration::from_secs(10);
 
 /// Running processes; they are killed when it is dropped.
 pub struct Processes {
     logs: PathBuf,
     running: Vec<Process>,
+    bound: bool,
+    record: Option<PathBuf>,
 }
 
 struct Process {
     name: String,
     log: PathBuf,
+    command: Command,
     child: Child,
+    /// Nobody misses it: it was killed on purpose.
+    down: bool,
+    /// Its end was told.
+    told: bool,
+}
+
+/// One of the processes.
+#[derive(Debug, Clone)]
+pub struct Listed {
+    /// As it was started.
+    pub name: String,
+    /// Also of one that has ended: its number was not given away, because it was not waited for.
+    pub process: usage::Process,
+    /// Where its output goes.
+    pub log: PathBuf,
+    /// None while it lives.
+    pub ended: Option<ExitStatus>,
 }
 
 impl Processes {
@@ -34,18 +59,33 @@ impl Processes {
     /// The folder cannot be made.
     pub fn new(logs: PathBuf) -> Result<Self> {
         fs::create_dir_all(&logs).with_context(|| format!("creating {}", logs.display()))?;
-        let running = Vec::new();
-        Ok(Self { logs, running })
+        Ok(Self {
+            logs,
+            running: Vec::new(),
+            bound: false,
+            record: None,
+        })
+    }
+
+    /// From now on children end with this process however it ends, SIGKILL included, where the machine has
+    /// `setpriv`; and who runs is recorded in a file, so that whoever comes next can end what is left
+    /// ([`record::end`]).
+    #[must_use]
+    pub fn bound(mut self, record: PathBuf) -> Self {
+        self.bound = Command::new("setpriv").arg("--version").output().is_ok();
+        self.record = Some(record);
+        self
     }
 
     /// Starts a process that is to live until the value is dropped.
     ///
     /// # Errors
     /// It cannot be started.
-    pub fn start(&mut self, name: &str, mut command: Command) -> Result<usage::Process> {
-        let process = self.spawn(name, &mut command)?;
+    pub fn start(&mut self, name: &str, command: Command) -> Result<usage::Process> {
+        let process = self.spawn(name, command)?;
         let id = usage::Process::new(process.child.id())?;
         self.running.push(process);
+        self.note()?;
         Ok(id)
     }
 
@@ -80,22 +120,31 @@ impl Processes {
     ///
     /// # Errors
     /// It or another one failed, or a signal has come.
-    pub fn run(
+    pub fn run(&mut self, name: &str, command: Command, tick: impl FnMut(Duration)) -> Result<()> {
+        self.run_to(name, command, &[0], tick).map(drop)
+    }
+
+    /// The same of a program that has more to say by its exit code; returns the code, one of `good`.
+    ///
+    /// # Errors
+    /// It ended in another way, another one failed, or a signal has come.
+    pub fn run_to(
         &mut self,
         name: &str,
-        mut command: Command,
+        command: Command,
+        good: &[i32],
         mut tick: impl FnMut(Duration),
-    ) -> Result<()> {
+    ) -> Result<i32> {
         let started = Instant::now();
-        let mut process = self.spawn(name, &mut command)?;
+        let mut process = self.spawn(name, command)?;
         loop {
             if let Some(status) = process.child.try_wait()? {
-                if status.success() {
-                    return Ok(());
+                if let Some(code) = status.code().filter(|code| good.contains(code)) {
+                    return Ok(code);
                 }
                 bail!(
                     "`{}` ended with {status}{}",
-                    describe(&command),
+                    describe(&process.command),
                     process.said()
                 );
             }
@@ -106,18 +155,28 @@ impl Processes {
         }
     }
 
-    fn spawn(&self, name: &str, command: &mut Command) -> Result<Process> {
+    fn spawn(&self, name: &str, command: Command) -> Result<Process> {
+        let mut command = match self.bound {
+            true => bound::through("setpriv", &["--pdeathsig", "KILL"], &command),
+            false => command,
+        };
         let log = self.logs.join(format!("{name}.log"));
         let file = File::create(&log).with_context(|| format!("creating {}", log.display()))?;
-        leave_group(command);
-        let child = command
+        leave_group(&mut command);
+        command
             .stdin(Stdio::null())
             .stdout(file.try_clone()?)
-            .stderr(file)
-            .spawn()
-            .with_context(|| format!("starting {name}: `{}`", describe(command)))?;
-        let name = name.to_owned();
-        Ok(Process { name, log, child })
+            .stderr(file);
+        let (command, child) = bound::spawn(command);
+        let child = child.with_context(|| format!("starting {name}: `{}`", describe(&command)))?;
+        Ok(Process {
+            name: name.to_owned(),
+            log,
+            command,
+            child,
+            down: false,
+            told: false,
+        })
     }
 
     /// Whether all of them still live, and nobody has asked to stop.
@@ -126,21 +185,147 @@ impl Processes {
     /// One has ended, with the end of its log; or a signal has come.
     pub fn check(&mut self) -> Result<()> {
         interrupt::check()?;
-        for process in &mut self.running {
+        for process in self.running.iter_mut().filter(|process| !process.down) {
             if let Some(status) = process.child.try_wait()? {
                 bail!("{} ended with {status}{}", process.name, process.said());
             }
         }
         Ok(())
     }
+
+    /// Who has died since this was asked last, each with the end of its log.
+    ///
+    /// # Errors
+    /// The system does not tell.
+    pub fn died(&mut self) -> Result<Vec<String>> {
+        let mut died = Vec::new();
+        let missed = |process: &&mut Process| !process.down && !process.told;
+        for process in self.running.iter_mut().filter(missed) {
+            if let Some(status) = process.child.try_wait()? {
+                process.told = true;
+                died.push(format!(
+                    "{} ended with {status}{}",
+                    process.name,
+                    process.said()
+                ));
+            }
+        }
+        Ok(died)
+    }
+
+    /// All that were started and not removed.
+    ///
+    /// # Errors
+    /// The system does not tell how one is.
+    pub fn list(&mut self) -> Result<Vec<Listed>> {
+        let listed = |process: &mut Process| {
+            Ok(Listed {
+                name: process.name.clone(),
+                process: usage::Process::new(process.child.id())?,
+                log: process.log.clone(),
+                ended: process.child.try_wait()?,
+            })
+        };
+        self.running.iter_mut().map(listed).collect()
+    }
+
+    /// Kills a process. From now on nobody misses it.
+    ///
+    /// # Errors
+    /// There is none of this name, or the system refuses.
+    pub fn kill(&mut self, name: &str) -> Result<()> {
+        let process = self.find(name)?;
+        process.down = true;
+        process.child.kill()?;
+        process.child.wait()?;
+        Ok(())
+    }
+
+    /// Starts a process that was killed or has died again, the same command with the same log.
+    ///
+    /// # Errors
+    /// There is none of this name, it lives, or it cannot be started.
+    pub fn again(&mut self, name: &str) -> Result<usage::Process> {
+        let at = self.place(name)?;
+        if self.running[at].child.try_wait()?.is_none() {
+            bail!("{name} is running");
+        }
+        let process = &mut self.running[at];
+        let command = std::mem::replace(&mut process.command, Command::new(""));
+        let (command, child) = bound::spawn(command);
+        process.command = command;
+        process.child = child.with_context(|| format!("starting {name} again"))?;
+        (process.down, process.told) = (false, false);
+        let id = usage::Process::new(process.child.id())?;
+        self.note()?;
+        Ok(id)
+    }
+
+    /// Asks a process to end, kills it if it does not, and forgets it.
+    ///
+    /// # Errors
+    /// There is none of this name, or the system refuses.
+    pub fn stop(&mut self, name: &str) -> Result<()> {
+        if self.find(name)?.child.try_wait()?.is_none() {
+            self.signal(name, Signal::SIGTERM)?;
+        }
+        let place = self.place(name)?;
+        let mut process = self.running.remove(place);
+        let asked = Instant::now();
+        while process.child.try_wait()?.is_none() && asked.elapsed() < GRACE {
+            sleep(POLL);
+        }
+        drop(process);
+        self.note()
+    }
+
+    /// Sends a signal to a process: SIGSTOP and SIGCONT freeze and thaw it.
+    ///
+    /// # Errors
+    /// There is none of this name, or it has ended.
+    pub fn signal(&mut self, name: &str, signal: Signal) -> Result<()> {
+        let process = self.find(name)?;
+        if process.child.try_wait()?.is_some() {
+            bail!("{name} has ended");
+        }
+        let id = Pid::from_raw(process.child.id().try_into()?);
+        signal::kill(id, signal).with_context(|| format!("{signal} to {name}"))
+    }
+
+    fn find(&mut self, name: &str) -> Result<&mut Process> {
+        let place = self.place(name)?;
+        Ok(&mut self.running[place])
+    }
+
+    fn place(&self, name: &str) -> Result<usize> {
+        let named = |process: &Process| process.name == name;
+        let place = self.running.iter().position(named);
+        place.with_context(|| format!("there is no process `{name}`"))
+    }
+
+    /// Records who runs, where that is wanted.
+    fn note(&self) -> Result<()> {
+        let Some(file) = &self.record else {
+            return Ok(());
+        };
+        let entries = self.running.iter().filter_map(|process| {
+            // One that has ended already needs no record.
+            Entry::of(&process.name, process.child.id()).ok()
+        });
+        record::write(file, &entries.collect::<Vec<_>>())
+    }
 }
 
 impl Process {
     fn said(&self) -> String {
-        let text = fs::read(&self.log).unwrap_or_default();
-        let said = tail(&String::from_utf8_lossy(&text), TAIL_LINES);
-        format!("; the end of {}:\n{said}", self.log.display())
+        said(&self.log)
     }
+}
+
+fn said(log: &Path) -> String {
+    let text = fs::read(log).unwrap_or_default();
+    let said = tail(&String::from_utf8_lossy(&text), TAIL_LINES);
+    format!("; the end of {}:\n{said}", log.display())
 }
 
 impl Drop for Process {
@@ -225,5 +410,70 @@ mod tests {
         let (_folder, mut processes) = processes();
         let error = processes.run("replay", shell("echo bad trace >&2; exit 2"), |_| ());
         assert!(error.unwrap_err().to_string().contains("bad trace"));
+    }
+
+    #[test]
+    fn what_was_killed_is_not_missed_and_runs_again() {
+        let (folder, mut processes) = processes();
+        let starts = folder.path().join("starts");
+        let script = format!("echo one >> {}; exec sleep 600", starts.display());
+        processes.start("sleeper", shell(&script)).unwrap();
+        let began = |times: usize| {
+            let text = fs::read_to_string(&starts).unwrap_or_default();
+            (text.lines().count() == times).then_some(())
+        };
+        let limit = Duration::from_secs(60);
+        processes.wait_until("a start", limit, || began(1)).unwrap();
+        assert!(processes.again("sleeper").is_err(), "it is running");
+        processes.kill("sleeper").unwrap();
+        processes.check().unwrap();
+        assert!(processes.list().unwrap()[0].ended.is_some());
+        processes.again("sleeper").unwrap();
+        processes
+            .wait_until("another start", limit, || began(2))
+            .unwrap();
+        processes.stop("sleeper").unwrap();
+        assert!(processes.list().unwrap().is_empty());
+        assert!(processes.kill("sleeper").is_err());
+    }
+
+    #[test]
+    fn a_death_is_told_once() {
+        let (_folder, mut processes) = processes();
+        processes.start("host-1", shell("exit 7")).unwrap();
+        while processes.list().unwrap()[0].ended.is_none() {}
+        let died = processes.died().unwrap();
+        assert!(died[0].starts_with("host-1 ended with exit status: 7"));
+        assert_eq!(processes.died().unwrap(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_is_recorded_can_be_ended_by_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("processes.json");
+        let mut processes = Processes::new(folder.path().join("logs"))
+            .unwrap()
+            .bound(file.clone());
+        let mut sleep = Command::new("sleep");
+        sleep.arg("600");
+        processes.start("sleeper", sleep).unwrap();
+        processes.check().unwrap();
+        assert_eq!(record::end(&file).unwrap(), ["sleeper"]);
+        assert!(processes.check().is_err(), "it is still there");
+        assert!(!file.exists());
+    }
+
+    #[test]
+    fn exit_codes_that_are_good_are_told_and_others_are_errors() {
+        let (_folder, mut processes) = processes();
+        let mut run = |script| processes.run_to("k6", shell(script), &[0, 99], |_| ());
+        assert_eq!(run("exit 99").unwrap(), 99);
+        assert!(run("exit 98").unwrap_err().to_string().contains("98"));
+        assert!(
+            run("kill -9 $$")
+                .unwrap_err()
+                .to_string()
+                .contains("signal")
+        );
     }
 }

@@ -13,7 +13,11 @@ use nix::unistd::Pid;
 pub struct Process(Pid);
 
 impl Process {
-    pub(crate) fn new(id: u32) -> Result<Self> {
+    /// By its number.
+    ///
+    /// # Errors
+    /// No process can have it.
+    pub fn new(id: u32) -> Result<Self> {
         Ok(Self(Pid::from_raw(id.try_into()?)))
     }
 

@@ -71,7 +71,10 @@ impl Source {
                 let histogram = Histogram::new(page.clone(), settings);
                 Self::Page(page.address, page.path.clone(), histogram)
             }
-            TailSource::Query(query) => Self::Query(query.address, promql::path(query)),
+            TailSource::Query(query) => {
+                let path = weir_promql::path(&query.prefix, &query.query);
+                Self::Query(query.address, path)
+            }
         })
     }
 

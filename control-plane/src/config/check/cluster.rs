@@ -2,6 +2,7 @@
 //! One cluster: policy, hosts, sources.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_saphyr::Spanned;
@@ -15,14 +16,16 @@ use weir_policy::{
 
 use weir_settings::Scope;
 
+use super::consul::consul;
 use super::plan::plan;
+use super::prometheus::prometheus;
 use super::{Reader, beside};
-use crate::config::{Cache, Cluster, Control, Dagor, Error, Host, Poll, Scrape, written};
+use crate::config::{Cache, Cluster, Control, Dagor, Error, Host, Poll, Scrape, Written, written};
 
 /// No admission decision needs figures older than a day, and no sidecar a longer memory.
 const LONGEST: Duration = Duration::from_secs(86_400);
 
-const fn ms(ms: u64) -> Duration {
+pub(super) const fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
@@ -54,11 +57,27 @@ pub(super) fn cluster(
         ));
     }
     let hosts = hosts(written, scope, reader)?;
+    let consul = match &written.consul {
+        Some(section) => {
+            let scope = scope.section("consul").at(section.referenced.line());
+            Some(Arc::new(consul(name, &section.value, &scope, reader)?))
+        }
+        None => None,
+    };
+    let prometheus = match &written.prometheus {
+        Some(section) => {
+            let scope = scope.section("prometheus").at(section.referenced.line());
+            let scraped = written.scrape.is_some();
+            Some(prometheus(&section.value, &hosts, scraped, &scope, reader)?)
+        }
+        None => None,
+    };
     let mut cluster = Cluster {
         policy: policy(&written.policy, &scope.section("policy"))?,
         dagor: dagor(&written.dagor, &scope.section("dagor"))?,
         cache_shards: shards,
         hosts,
+        consul,
         scrape: written
             .scrape
             .as_ref()
@@ -69,6 +88,7 @@ pub(super) fn cluster(
             .as_ref()
             .map(|cache| self::cache(cache, &scope.section("cache")))
             .transpose()?,
+        prometheus,
         plan: None,
     };
     cluster.plan = plan(written, &cluster, scope, reader)?;
@@ -393,6 +413,13 @@ fn host(written: &written::Host, scope: &Scope<'_>) -> Result<Host, Error> {
             0..=u64::MAX,
         )?,
         draining: scope.boolean(&written.draining, "draining", false)?,
+        written: Some(Written {
+            metrics_address: written.metrics_address.is_some(),
+            cache_address: written.cache_address.is_some(),
+            capacity_millicores: written.capacity_millicores.is_some(),
+            preempt_at_unix_ms: written.preempt_at_unix_ms.is_some(),
+        }),
+        instance: None,
         address,
     })
 }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::path::Path;
 
 use weir_policy::{HostId, KeyHash, Selection};
@@ -45,11 +46,23 @@ pub(super) fn plan(
         .bytes(&path)
         .map_err(|reason| scope.refuse(field, "caching_plan", reason))?;
     let hosts = cluster.hosts.iter();
-    let hosts = hosts.map(|host| (host.address.as_str(), HostId::of(&host.address)));
-    read(&path, &bytes, &hosts.collect()).map(Some)
+    let hosts: BTreeMap<&str, HostId> = hosts
+        .map(|host| (host.address.as_str(), HostId::of(&host.address)))
+        .collect();
+    // Hosts that are found may not be there yet.
+    let found = cluster.consul.is_some();
+    let host = |address: &str| {
+        let written = hosts.get(address).copied();
+        let canonical = address
+            .parse()
+            .map(|address: SocketAddr| address.to_string());
+        let may_come = found && canonical.is_ok_and(|canonical| canonical == address);
+        written.or_else(|| may_come.then(|| HostId::of(address)))
+    };
+    read(&path, &bytes, host).map(Some)
 }
 
-fn read(path: &Path, bytes: &[u8], hosts: &BTreeMap<&str, HostId>) -> Result<Plan, Error> {
+fn read(path: &Path, bytes: &[u8], host: impl Fn(&str) -> Option<HostId>) -> Result<Plan, Error> {
     let refuse = |line: usize, field: &str, reason: String| Error {
         file: path.to_owned(),
         line: line as u64,
@@ -79,7 +92,7 @@ fn read(path: &Path, bytes: &[u8], hosts: &BTreeMap<&str, HostId>) -> Result<Pla
         if key.is_empty() {
             return Err(refuse(line, "key", "empty".to_owned()));
         }
-        let Some(host) = hosts.get(address) else {
+        let Some(host) = host(address) else {
             return Err(refuse(
                 line,
                 "address",
@@ -87,7 +100,7 @@ fn read(path: &Path, bytes: &[u8], hosts: &BTreeMap<&str, HostId>) -> Result<Pla
             ));
         };
         let hash = KeyHash::of(key.as_bytes());
-        if !planned.insert((hash, *host)) {
+        if !planned.insert((hash, host)) {
             return Err(refuse(
                 line,
                 "key",
@@ -97,7 +110,7 @@ fn read(path: &Path, bytes: &[u8], hosts: &BTreeMap<&str, HostId>) -> Result<Pla
         if planned.len() > MOST {
             return Err(refuse(line, "", format!("a plan has at most {MOST} lines")));
         }
-        plan.entry(*host).or_default().push(hash);
+        plan.entry(host).or_default().push(hash);
     }
     if planned.is_empty() {
         return Err(refuse(1, "", "plans no key".to_owned()));

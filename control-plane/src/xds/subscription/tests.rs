@@ -99,6 +99,25 @@ impl Server {
 }
 
 #[test]
+fn nothing_is_said_of_what_is_not_known_yet() {
+    let unknown = || Arc::new(Resources::from([("a".to_owned(), Resource::unknown())]));
+    for mut server in [
+        Server::opened_with(&subscribe(&["a"])),
+        Server::opened_with(&resume(&["a"], &[("a", 3)])),
+        Server::opened_with(&resume(&["*"], &[("a", 3)])),
+    ] {
+        // A wildcard is greeted, with nothing in it.
+        if let Some(greeting) = server.0.on_snapshot(&unknown(), true) {
+            assert!(greeting.resources.is_empty() && greeting.removed.is_empty());
+            server.hear(&ack(&greeting));
+        }
+        assert_eq!(server.0.on_snapshot(&unknown(), true), None);
+        let known = server.0.on_snapshot(&resources(&[("a", 4)]), true).unwrap();
+        assert_eq!((known.resources.len(), known.removed.len()), (1, 0));
+    }
+}
+
+#[test]
 fn only_what_was_asked_for_is_sent_and_only_once() {
     let all = resources(&[("a", 1), ("b", 1)]);
     let mut server = Server::opened_with(&subscribe(&["a"]));

@@ -11,14 +11,20 @@ use crate::demo::ways::Balancer;
 /// Envoy's own limits must not decide anything here.
 const NO_LIMIT: u32 = 100_000;
 
-/// Envoy alone: everything is static.
-pub(super) fn alone(node: &str, balancer: Balancer, hosts: &[SocketAddr]) -> Value {
+/// Envoy alone: everything is static. `filters` come before the router.
+pub(crate) fn alone(
+    node: &str,
+    balancer: Balancer,
+    hosts: &[SocketAddr],
+    timeout: &str,
+    filters: &[Value],
+) -> Value {
     let listener = json!({
         "name": "caller",
         "address": loopback(0),
         "filter_chains": [{"filters": [{
             "name": "envoy.filters.network.http_connection_manager",
-            "typed_config": connection_manager(balancer),
+            "typed_config": connection_manager(balancer, timeout, filters),
         }]}],
     });
     json!({
@@ -28,16 +34,20 @@ pub(super) fn alone(node: &str, balancer: Balancer, hosts: &[SocketAddr]) -> Val
     })
 }
 
-fn connection_manager(balancer: Balancer) -> Value {
+fn connection_manager(balancer: Balancer, timeout: &str, filters: &[Value]) -> Value {
     let mut action = json!({
         "cluster": "rules",
-        // The workload has jobs of minutes; time-outs are not what is compared.
-        "timeout": "0s",
+        "timeout": timeout,
         "retry_policy": retry_policy(),
     });
     if let Balancer::RingHash = balancer {
         action["hash_policy"] = json!([{"header": {"header_name": "x-weir-key"}}]);
     }
+    let router = json!({
+        "name": "envoy.filters.http.router",
+        "typed_config": {"@type": "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router"},
+    });
+    let filters: Vec<&Value> = filters.iter().chain([&router]).collect();
     json!({
         "@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
         "stat_prefix": "caller",
@@ -46,10 +56,7 @@ fn connection_manager(balancer: Balancer) -> Value {
             "domains": ["*"],
             "routes": [{"match": {"prefix": "/"}, "route": action}],
         }]},
-        "http_filters": [{
-            "name": "envoy.filters.http.router",
-            "typed_config": {"@type": "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router"},
-        }],
+        "http_filters": filters,
     })
 }
 

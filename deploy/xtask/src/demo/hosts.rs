@@ -26,9 +26,20 @@ pub(super) fn start(
     workload: &Workload,
     folder: &Path,
 ) -> Result<Vec<SocketAddr>> {
-    let names: Vec<String> = (1..=plan.hosts).map(|n| format!("host-{n}")).collect();
+    let command = || command(program, plan, workload);
+    start_each(processes, plan.hosts, command, folder)
+}
+
+/// Starts so many, each with the command and a file for its ports, and returns their addresses.
+pub(crate) fn start_each(
+    processes: &mut Processes,
+    hosts: usize,
+    command: impl Fn() -> Command,
+    folder: &Path,
+) -> Result<Vec<SocketAddr>> {
+    let names: Vec<String> = (1..=hosts).map(|n| format!("host-{n}")).collect();
     for name in &names {
-        let mut command = command(program, plan, workload);
+        let mut command = command();
         command
             .arg("--ports-file")
             .arg(folder.join(format!("{name}.ports")))

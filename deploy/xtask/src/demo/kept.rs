@@ -81,18 +81,23 @@ impl Run {
         serde_json::from_slice(&text).with_context(|| format!("reading {}", file.display()))
     }
 
-    /// When it began: `21 November 2026, 12:05 UTC`.
+    /// When it began.
     pub(super) fn date(&self) -> String {
-        let (year, month, day) = civil(self.begun / 86_400);
-        let minutes = self.begun % 86_400 / 60;
-        let (hour, minute) = (minutes / 60, minutes % 60);
-        let month = MONTHS[month as usize - 1];
-        format!("{day} {month} {year}, {hour:02}:{minute:02} UTC")
+        date(self.begun)
     }
 }
 
+/// Seconds since 1970 as `21 November 2026, 12:05 UTC`.
+pub(crate) fn date(seconds: u64) -> String {
+    let (year, month, day) = civil(seconds / 86_400);
+    let minutes = seconds % 86_400 / 60;
+    let (hour, minute) = (minutes / 60, minutes % 60);
+    let month = MONTHS[month as usize - 1];
+    format!("{day} {month} {year}, {hour:02}:{minute:02} UTC")
+}
+
 /// Now, for [`Run::begun`].
-pub(super) fn now() -> Result<u64> {
+pub(crate) fn now() -> Result<u64> {
     Ok(UNIX_EPOCH.elapsed()?.as_secs())
 }
 

@@ -11,22 +11,22 @@ use crate::workspace::Workspace;
 use crate::{build_filter, feeds, tools};
 
 /// By absolute path.
-pub(super) struct Programs {
-    pub(super) envoy: PathBuf,
-    pub(super) filter: PathBuf,
-    pub(super) control: PathBuf,
-    pub(super) worker: PathBuf,
-    pub(super) replay: PathBuf,
-    pub(super) feeds: PathBuf,
+pub(crate) struct Programs {
+    pub(crate) envoy: PathBuf,
+    pub(crate) filter: PathBuf,
+    pub(crate) control: PathBuf,
+    pub(crate) worker: PathBuf,
+    pub(crate) replay: PathBuf,
+    pub(crate) feeds: PathBuf,
 }
 
 impl Programs {
     /// Installs and builds what is missing.
-    pub(super) fn build(workspace: &Workspace) -> Result<Self> {
+    pub(crate) fn build(workspace: &Workspace, command: &str) -> Result<Self> {
         let envoy = tools::install(workspace)?.envoy;
         let filter = build_filter::run(workspace)?;
         let packages = ["weir-control", "weir-worker", "weir-replay", feeds::PACKAGE];
-        println!("demo: building {}", packages.join(", "));
+        println!("{command}: building {}", packages.join(", "));
         let [control, worker, replay, feeds] = workspace.build_release(packages)?;
         Ok(Self {
             envoy,
@@ -39,7 +39,7 @@ impl Programs {
     }
 
     /// The same as tests use them: built for development.
-    pub(super) fn debug(workspace: &Workspace) -> Result<Self> {
+    pub(crate) fn debug(workspace: &Workspace) -> Result<Self> {
         let envoy = tools::install(workspace)?.envoy;
         let filter = build_filter::run(workspace)?;
         workspace
@@ -58,7 +58,7 @@ impl Programs {
     }
 
     /// What ran, for the report.
-    pub(super) fn versions(&self, workspace: &Workspace) -> Result<Vec<(String, String)>> {
+    pub(crate) fn versions(&self, workspace: &Workspace) -> Result<Vec<(String, String)>> {
         let envoy = Command::new(&self.envoy).arg("--version").captured()?;
         let envoy = envoy_version(&envoy).context("`envoy --version` names no version")?;
         let mut weir = env!("CARGO_PKG_VERSION").to_owned();

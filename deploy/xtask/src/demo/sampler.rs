@@ -6,8 +6,8 @@
 //! weir-control's /metrics ─┴─> page (pure) ─> Sample ─> samples.csv ─> series for the report
 //! ```
 
-pub(super) mod page;
-pub(super) mod samples;
+pub(crate) mod page;
+pub(crate) mod samples;
 
 use std::net::SocketAddr;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -25,21 +25,23 @@ const EVERY: Duration = Duration::from_millis(500);
 
 /// Where to look.
 #[derive(Clone)]
-pub(super) struct Sights {
-    pub(super) hosts: Vec<SocketAddr>,
+pub(crate) struct Sights {
+    pub(crate) hosts: Vec<SocketAddr>,
+    /// The same as weir-control names them: elsewhere, where they have sidecars.
+    pub(crate) named: Vec<SocketAddr>,
     /// weir-control's admin pages, where there is a weir-control.
-    pub(super) control: Option<SocketAddr>,
+    pub(crate) control: Option<SocketAddr>,
 }
 
 /// Looks until it is ended or dropped.
-pub(super) struct Sampler {
+pub(crate) struct Sampler {
     stop: Option<Sender<()>>,
     looking: Option<JoinHandle<Vec<Sample>>>,
 }
 
 impl Sampler {
     /// Starts looking; time counts from now.
-    pub(super) fn start(sights: Sights) -> Self {
+    pub(crate) fn start(sights: Sights) -> Self {
         let (stop, stopped) = channel();
         let looking = spawn(move || {
             let started = Instant::now();
@@ -61,7 +63,7 @@ impl Sampler {
     }
 
     /// Stops looking and returns what was seen, in the order of time.
-    pub(super) fn end(mut self) -> Result<Vec<Sample>> {
+    pub(crate) fn end(mut self) -> Result<Vec<Sample>> {
         self.stop = None;
         let looking = self.looking.take().context("ended twice")?;
         looking.join().map_err(|_| anyhow!("the sampler panicked"))
@@ -85,10 +87,10 @@ impl Sights {
             let page = http::get(control, "/metrics").ok()?;
             page::levels(&page.body).ok()
         });
-        let look = |(index, host): (usize, &SocketAddr)| {
+        let look = |(index, (host, named)): (usize, (&SocketAddr, &SocketAddr))| {
             let at = started.elapsed();
             let page = http::get(*host, "/metrics").ok();
-            let level = levels.as_ref().and_then(|levels| levels.get(host));
+            let level = levels.as_ref().and_then(|levels| levels.get(named));
             Sample {
                 at: at.as_secs_f64(),
                 host: index,
@@ -96,7 +98,8 @@ impl Sights {
                 level: level.copied(),
             }
         };
-        self.hosts.iter().enumerate().map(look).collect()
+        let hosts = self.hosts.iter().zip(&self.named);
+        hosts.enumerate().map(look).collect()
     }
 }
 
@@ -131,8 +134,10 @@ mod tests {
 
     #[test]
     fn a_host_that_does_not_answer_is_a_gap_beside_the_others() {
+        let hosts = vec![host(1), host(0)];
         let sights = Sights {
-            hosts: vec![host(1), host(0)],
+            named: hosts.clone(),
+            hosts,
             control: Some(host(0)),
         };
         let samples = sights.look(Instant::now());
@@ -143,8 +148,10 @@ mod tests {
 
     #[test]
     fn looking_ends_when_it_is_told_to() {
+        let hosts = vec![host(1)];
         let sights = Sights {
-            hosts: vec![host(1)],
+            named: hosts.clone(),
+            hosts,
             control: None,
         };
         let samples = Sampler::start(sights).end().unwrap();

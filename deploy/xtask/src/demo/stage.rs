@@ -6,13 +6,19 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
+use serde_json::{Value, json};
 use weir_stage::bootstrap::standalone;
 use weir_stage::processes::Processes;
 use weir_stage::{envoy, http};
 
+use crate::demo::control::Settings;
+use crate::demo::programs::Programs;
 use crate::demo::sampler::Sights;
 use crate::demo::ways::{Kind, Way};
 use crate::demo::{Demo, bootstrap, control, hosts};
+
+/// The workload has jobs of minutes, and its own deadline; time-outs are not what is compared.
+const NO_TIMEOUT: &str = "0s";
 
 /// From the start of the sidecars to the filter's first choice from a table.
 const FIRST_TABLE: Duration = Duration::from_secs(20);
@@ -39,40 +45,86 @@ impl Stage {
             &demo.workload,
             folder,
         )?;
-        let nodes: Vec<String> = (1..=demo.plan.callers)
-            .map(|n| format!("caller-{n}"))
-            .collect();
+        let plan = &demo.plan;
         let (callers, control) = match way.kind {
             Kind::Envoy(balancer) => {
-                let start = |node: &String| {
-                    let bootstrap = bootstrap::alone(node, balancer, &hosts).to_string();
-                    let envoy = envoy::start(processes, &programs.envoy, node, &bootstrap, folder)?;
-                    Ok(envoy.listener)
-                };
-                (nodes.iter().map(start).collect::<Result<_>>()?, None)
+                let bootstrap =
+                    |node: &str| bootstrap::alone(node, balancer, &hosts, NO_TIMEOUT, &[]);
+                let callers = alone(processes, programs, plan.callers, bootstrap, folder)?;
+                (callers, None)
             }
             Kind::Weir {
                 selection,
                 overload,
             } => {
-                let config =
-                    control::config(selection, overload, &demo.plan, &hosts, &programs.filter);
-                let control =
-                    weir_stage::control::start(processes, &programs.control, &config, folder)?;
-                let mut start = |node: &String| {
-                    let bootstrap = standalone(node, control.xds)?;
-                    let caller =
-                        envoy::start(processes, &programs.envoy, node, &bootstrap, folder)?;
-                    wait_for_table(processes, node, caller.listener)?;
-                    Ok(caller.listener)
+                let limits = &plan.limits;
+                let settings = Settings {
+                    selection,
+                    overload,
+                    breaker_queued_jobs: limits.breaker_queued_jobs,
+                    dagor: json!({
+                        "control": "paper",
+                        "threshold": limits.dagor_threshold,
+                        "alpha": limits.dagor_step,
+                        "beta": limits.dagor_step,
+                    }),
+                    scrape: json!({}),
+                    cores: plan.cores,
+                    timeout: NO_TIMEOUT,
                 };
-                let callers = nodes.iter().map(&mut start).collect::<Result<_>>()?;
-                (callers, Some(control.admin))
+                let config = control::config(&settings, &hosts, &programs.filter);
+                let (callers, admin) =
+                    with_control(processes, programs, plan.callers, &config, folder)?;
+                (callers, Some(admin))
             }
         };
-        let sights = Sights { hosts, control };
+        let sights = Sights {
+            named: hosts.clone(),
+            hosts,
+            control,
+        };
         Ok(Self { callers, sights })
     }
+}
+
+/// Starts sidecars that know everything; returns where they listen.
+pub(crate) fn alone(
+    processes: &mut Processes,
+    programs: &Programs,
+    callers: usize,
+    bootstrap: impl Fn(&str) -> Value,
+    folder: &Path,
+) -> Result<Vec<SocketAddr>> {
+    let start = |node: String| {
+        let bootstrap = bootstrap(&node).to_string();
+        let envoy = envoy::start(processes, &programs.envoy, &node, &bootstrap, folder)?;
+        Ok(envoy.listener)
+    };
+    nodes(callers).map(start).collect()
+}
+
+/// Starts weir-control with the configuration, and sidecars that it tells everything; returns where these
+/// listen once each chooses from a table, and the admin pages of weir-control.
+pub(crate) fn with_control(
+    processes: &mut Processes,
+    programs: &Programs,
+    callers: usize,
+    config: &Value,
+    folder: &Path,
+) -> Result<(Vec<SocketAddr>, SocketAddr)> {
+    let control = weir_stage::control::start(processes, &programs.control, config, folder)?;
+    let start = |node: String| {
+        let bootstrap = standalone(&node, control.xds)?;
+        let caller = envoy::start(processes, &programs.envoy, &node, &bootstrap, folder)?;
+        wait_for_table(processes, &node, caller.listener)?;
+        Ok(caller.listener)
+    };
+    let callers = nodes(callers).map(start).collect::<Result<_>>()?;
+    Ok((callers, control.admin))
+}
+
+fn nodes(callers: usize) -> impl Iterator<Item = String> {
+    (1..=callers).map(|n| format!("caller-{n}"))
 }
 
 /// Sends requests of no consequence until the filter chooses from a table.

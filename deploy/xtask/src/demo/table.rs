@@ -84,7 +84,7 @@ impl fmt::Display for Spread {
 }
 
 /// Three significant digits are all that one run can mean.
-pub(super) fn milliseconds(value: f64) -> String {
+pub(crate) fn milliseconds(value: f64) -> String {
     match value {
         v if v.is_nan() => "-".to_owned(),
         v if v < 9.995 => format!("{v:.2}"),

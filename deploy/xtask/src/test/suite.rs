@@ -85,6 +85,11 @@ pub(super) fn run(
     }
     for (name, program) in &set_up.programs {
         command.env(tools::variable(name), program);
+        // Every package of Prometheus has promtool beside it.
+        let promtool = program.with_file_name("promtool");
+        if *name == tools::PROMETHEUS && promtool.is_file() {
+            command.env("WEIR_PROMTOOL", promtool);
+        }
     }
     if let Some(java) = &set_up.java {
         command

@@ -83,7 +83,7 @@ fn check_module(module: &Path, go: &Go) -> Result<Version> {
         .with_context(|| format!("{} has no line `go VERSION`", file.display()))
 }
 
-fn command() -> Command {
+pub(super) fn command() -> Command {
     let mut command = Command::new("go");
     // No other Go than the one that is installed, and no `go.work` from above the repository.
     command.env("GOTOOLCHAIN", "local").env("GOWORK", "off");
@@ -106,7 +106,7 @@ fn check_version(needed: &Version) -> Result<()> {
 }
 
 /// What decides what is built, as lines for a file.
-fn sources(module: &Path, package: &str) -> Result<String> {
+pub(super) fn sources(module: &Path, package: &str) -> Result<String> {
     let mut files = Vec::new();
     gather(module, &mut files)?;
     files.sort();

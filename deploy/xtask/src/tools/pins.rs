@@ -34,6 +34,8 @@ pub(super) enum Kind {
     Wheel(Wheel),
     /// A program that is built from a Go module of this repository.
     Go(Go),
+    /// Files out of Go modules.
+    GoFiles(GoFiles),
     /// Debian packages, unpacked and not installed.
     Debian(Debian),
     /// A Java program of this repository that Maven builds.
@@ -85,6 +87,25 @@ pub(super) struct Go {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
+pub(super) struct GoFiles {
+    /// Names the files' folder in the cache.
+    pub(super) version: String,
+    /// The folder in this repository of a module that requires those whose files are taken.
+    pub(super) module: PathBuf,
+    #[serde(rename = "file")]
+    pub(super) files: Vec<GoFile>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct GoFile {
+    pub(super) module: String,
+    /// Its path in the module; in the cache it has its name alone.
+    pub(super) path: PathBuf,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Debian {
     /// The release that the packages are known to work in.
     pub(super) version: String,
@@ -130,6 +151,7 @@ impl Pins {
                 Kind::RustTarget => Ok(()),
                 Kind::Wheel(wheel) => wheel.check(),
                 Kind::Go(go) => go.check(),
+                Kind::GoFiles(files) => files.check(),
                 Kind::Maven(maven) => maven.check(),
                 Kind::Debian(debian) => debian.check(),
             };
@@ -195,6 +217,25 @@ impl Go {
             "package `{}` is not a package",
             self.package
         );
+        Ok(())
+    }
+}
+
+impl GoFiles {
+    fn check(&self) -> Result<()> {
+        ensure!(
+            is_one_file_name(&self.version),
+            "version `{}` is not plain",
+            self.version
+        );
+        let paths = self.files.iter().map(|file| &file.path);
+        for path in paths.chain([&self.module]) {
+            ensure!(
+                stays_inside(path) && path.file_name().is_some(),
+                "`{}` is not a path inside a module or the repository",
+                path.display()
+            );
+        }
         Ok(())
     }
 }
@@ -293,6 +334,22 @@ mod tests {
         );
         let refused = refusal(&go("deploy/tools/epp", "-toolexec=sh"));
         assert!(refused.contains("is not a package"), "{refused}");
+    }
+
+    #[test]
+    fn a_file_of_a_go_module_is_inside_it() {
+        let files = |path: &str| {
+            format!(
+                "[[tool]]\nname = \"crds\"\nkind = \"go-files\"\nversion = \"1\"\n\
+                 module = \"deploy/tools/crds\"\n[[tool.file]]\nmodule = \"istio.io/api\"\n\
+                 path = \"{path}\""
+            )
+        };
+        assert!(Pins::parse(&files("kubernetes/crds.yaml")).is_ok());
+        for path in ["../crds.yaml", "/etc/passwd", ""] {
+            let refused = refusal(&files(path));
+            assert!(refused.contains("not a path inside"), "{refused}");
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod flash_crowd;
 mod mooncake;
 mod nasa;
 mod output;
+mod scenario;
 
 use clap::Subcommand;
 
@@ -23,6 +24,8 @@ pub(crate) enum Source {
     FlashCrowd(flash_crowd::FlashCrowd),
     /// A folder of feeds and rules: real requests for rule-processing hosts, at random times.
     Feeds(feeds::Feeds),
+    /// A scenario of loadtest/scenarios, which k6 sends too.
+    Scenario(scenario::Scenario),
 }
 
 impl Source {
@@ -33,6 +36,7 @@ impl Source {
             Self::Nasa(args) => args.run(),
             Self::FlashCrowd(args) => args.run(),
             Self::Feeds(args) => args.run(),
+            Self::Scenario(args) => args.run(),
         }
     }
 }

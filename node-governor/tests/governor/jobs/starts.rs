@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use rustix::io::{FdFlags, fcntl_setfd};
-use rustix::process::{geteuid, getpid};
+use rustix::process::geteuid;
 use weir_governor::jobs::State;
 use weir_governor::jobs::spec::{Source, Spec};
 

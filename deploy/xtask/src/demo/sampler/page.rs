@@ -8,14 +8,14 @@ use anyhow::{Context, Result, bail};
 
 /// What a host says of itself at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(in crate::demo) struct Load {
+pub(crate) struct Load {
     /// Requests that it has, waiting ones included.
-    pub(in crate::demo) in_progress: f64,
+    pub(crate) in_progress: f64,
     /// Those that wait for a core.
-    pub(in crate::demo) queued: f64,
+    pub(crate) queued: f64,
     /// Of all jobs so far: seconds that they waited, and how many they are.
-    pub(in crate::demo) waited: f64,
-    pub(in crate::demo) jobs: f64,
+    pub(crate) waited: f64,
+    pub(crate) jobs: f64,
 }
 
 impl Load {

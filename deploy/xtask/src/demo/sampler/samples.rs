@@ -10,19 +10,19 @@ use crate::demo::sampler::page::Load;
 
 /// A look at one host.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::demo) struct Sample {
+pub(crate) struct Sample {
     /// Seconds since sending began.
-    pub(in crate::demo) at: f64,
+    pub(crate) at: f64,
     /// Its place among the hosts, from 0.
-    pub(in crate::demo) host: usize,
+    pub(crate) host: usize,
     /// None if it did not answer.
-    pub(in crate::demo) load: Option<Load>,
+    pub(crate) load: Option<Load>,
     /// Ranks that weir-control lets it be asked for; none where no levels are kept.
-    pub(in crate::demo) level: Option<u16>,
+    pub(crate) level: Option<u16>,
 }
 
 /// The file in a way's folder.
-pub(in crate::demo) const FILE: &str = "samples.csv";
+pub(crate) const FILE: &str = "samples.csv";
 
 const COLUMNS: [&str; 7] = [
     "t_us",
@@ -35,7 +35,7 @@ const COLUMNS: [&str; 7] = [
 ];
 
 /// As CSV; hosts count from 1, and what is not known is empty.
-pub(in crate::demo) fn written(samples: &[Sample]) -> String {
+pub(crate) fn written(samples: &[Sample]) -> String {
     let mut text = COLUMNS.join(",") + "\n";
     for sample in samples {
         let (at, host) = ((1e6 * sample.at).round(), sample.host + 1);
@@ -55,7 +55,7 @@ pub(in crate::demo) fn written(samples: &[Sample]) -> String {
 }
 
 /// What [`written`] wrote.
-pub(in crate::demo) fn parse(text: &str) -> Result<Vec<Sample>> {
+pub(crate) fn parse(text: &str) -> Result<Vec<Sample>> {
     let mut lines = text.lines();
     let header = lines.next().unwrap_or_default();
     ensure!(

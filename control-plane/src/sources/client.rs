@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One HTTP or HTTPS server that is asked again and again: a GET with a time-out and a limit on the body, both
+//! enforced while it is read.
+
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, StatusCode};
+use reqwest::{Certificate, Identity, redirect};
+
+use super::{Fault, PollError, fetch};
+use crate::config::{Server, with_sources};
+
+/// Of an answer that is an error: the reason stands at its beginning, and nobody reads more.
+const MOST_SHOWN: usize = 200;
+
+/// Connections to one server. Clones share them.
+#[derive(Clone, Debug)]
+pub struct Client {
+    http: reqwest::Client,
+    url: String,
+}
+
+/// An answer, whatever its status.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// Of HTTP.
+    pub status: StatusCode,
+    /// Of HTTP.
+    pub headers: HeaderMap,
+    /// All of it.
+    pub body: Bytes,
+}
+
+/// How much of an answer is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// From the question to the end of the body.
+    pub timeout: Duration,
+    /// Of the body.
+    pub max_bytes: usize,
+}
+
+impl Client {
+    /// No connection yet. The error is the library's reason, in one line: it is about the certificates.
+    pub fn new(server: &Server) -> Result<Self, String> {
+        use_ring();
+        let says = |error: reqwest::Error| with_sources(&error.without_url());
+        let mut builder = reqwest::Client::builder()
+            .no_proxy()
+            // Who has moved is configured anew: a credential must not follow to wherever the answer points.
+            .redirect(redirect::Policy::none())
+            .tcp_nodelay(true);
+        builder = match &server.ca {
+            Some(ca) => {
+                let authorities = Certificate::from_pem_bundle(ca).map_err(says)?;
+                if authorities.is_empty() {
+                    return Err("no certificate in PEM".to_owned());
+                }
+                builder.tls_certs_only(authorities)
+            }
+            // The system's authorities are neither needed nor looked for.
+            None if !server.is_secure() => builder.tls_certs_only([]),
+            None => builder,
+        };
+        if let Some((certificate, key)) = &server.identity {
+            let both = [certificate.as_slice(), b"\n", key].concat();
+            builder = builder.identity(Identity::from_pem(&both).map_err(says)?);
+        }
+        Ok(Self {
+            http: builder.build().map_err(says)?,
+            url: server.url.clone(),
+        })
+    }
+
+    /// The answer to a question. `path` begins with a slash, and may have a query.
+    pub async fn get(
+        &self,
+        path: &str,
+        headers: HeaderMap,
+        limits: Limits,
+    ) -> Result<Answer, PollError> {
+        let url = format!("{}{path}", self.url);
+        let answer = read(self.http.get(url).headers(headers), limits.max_bytes);
+        tokio::time::timeout(limits.timeout, answer)
+            .await
+            .unwrap_or_else(|_| Err(super::too_slow(limits.timeout)))
+    }
+}
+
+async fn read(request: reqwest::RequestBuilder, max_bytes: usize) -> Result<Answer, PollError> {
+    let failure = |error: reqwest::Error| fetch::failure(&error.without_url());
+    let mut answer = request.send().await.map_err(failure)?;
+    let announced = answer.content_length().unwrap_or(0);
+    if announced > max_bytes as u64 {
+        return Err(fetch::too_large(announced, max_bytes));
+    }
+    let mut body = BytesMut::new();
+    while let Some(data) = answer.chunk().await.map_err(failure)? {
+        let read = body.len() + data.len();
+        if read > max_bytes {
+            return Err(fetch::too_large(read as u64, max_bytes));
+        }
+        body.extend_from_slice(&data);
+    }
+    Ok(Answer {
+        status: answer.status(),
+        headers: std::mem::take(answer.headers_mut()),
+        body: body.freeze(),
+    })
+}
+
+impl Answer {
+    /// The body where the status is 200 to 299; else what the server says of it.
+    pub fn good(self) -> Result<Bytes, PollError> {
+        if self.status.is_success() {
+            return Ok(self.body);
+        }
+        let text = String::from_utf8_lossy(&self.body);
+        let line = text.lines().next().unwrap_or_default().trim();
+        let shown: String = line.chars().take(MOST_SHOWN).collect();
+        let detail = match shown.as_str() {
+            "" => self.status.as_u16().to_string(),
+            shown => format!("{}: {shown}", self.status.as_u16()),
+        };
+        Err(PollError::new(Fault::BadStatus, detail))
+    }
+}
+
+/// TLS by ring, unless the process chose a provider already.
+fn use_ring() {
+    let _chosen_already = rustls::crypto::ring::default_provider().install_default();
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The hosts of a cluster from Consul.
+//!
+//! ```text
+//!  /v1/health/connect/<service> ─ client (token, TLS, limits) ─ read (pure) ─┐
+//!            ^  index: waits until there is news                             ├─> News ──> membership
+//!  /v1/connect/ca/roots ─────────────────────────────────── trust domain ────┘
+//! ```
+//!
+//! Blocking queries, as Consul's documentation describes them (developer.hashicorp.com/consul/api-docs/features/blocking):
+//! a question names the index of the last answer and is answered when there is a newer one, or after its time.
+//! An index that is 0 or goes back means that Consul has begun anew, and so does the next question.
+
+mod answer;
+mod client;
+mod questions;
+mod read;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rand::RngExt;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::{PollError, Source};
+use crate::config::Consul;
+
+use questions::{hosts, trust_domain};
+
+pub use client::{Answer, Client};
+pub use read::{Found, read};
+
+/// Text of others is cut to so many bytes where it is shown.
+const SHORT: usize = 200;
+
+/// What Consul said to one of the questions.
+#[derive(Clone, Debug)]
+pub struct News {
+    /// Of which cluster.
+    pub cluster: Arc<str>,
+    /// With which settings it was asked: they tell news of a task that has been replaced.
+    pub settings: Arc<Consul>,
+    /// What it said.
+    pub said: Said,
+}
+
+/// What Consul said to one of the questions.
+#[derive(Clone, Debug)]
+pub enum Said {
+    /// Who is there.
+    Hosts(Result<Found, PollError>),
+    /// In which trust domain.
+    TrustDomain(Result<String, PollError>),
+}
+
+impl Said {
+    /// The question.
+    pub fn source(&self) -> Source {
+        match self {
+            Self::Hosts(_) => Source::Consul,
+            Self::TrustDomain(_) => Source::ConsulRoots,
+        }
+    }
+}
+
+/// Times to wait, which tests shorten.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// For an answer, beside what the question itself waits.
+    pub answer: Duration,
+    /// Between the beginnings of two questions, however fast there is news.
+    pub between: Duration,
+    /// Instead of that where Consul tells no index to wait for.
+    pub aimless: Duration,
+    /// At most, after a first failure.
+    pub first_retry: Duration,
+    /// At most, after many.
+    pub last_retry: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            answer: Duration::from_secs(10),
+            // A deployment changes a registration a hundred times a second; tables are built at this pace as well.
+            between: Duration::from_millis(100),
+            aimless: Duration::from_secs(1),
+            first_retry: Duration::from_millis(100),
+            last_retry: Duration::from_secs(10),
+        }
+    }
+}
+
+impl Patience {
+    /// How long to wait after so many failures in a row, at most. With full jitter: a fleet that was cut off
+    /// does not come back at once (Brooker, "Exponential Backoff And Jitter", 2015).
+    fn retry(&self, failures: u32) -> Duration {
+        let factor = 1u32
+            .checked_shl(failures.saturating_sub(1))
+            .unwrap_or(u32::MAX);
+        self.first_retry.saturating_mul(factor).min(self.last_retry)
+    }
+}
+
+/// Asks until nobody listens.
+pub async fn run(cluster: Arc<str>, settings: Arc<Consul>, news: mpsc::Sender<News>) {
+    // It was built once when the configuration was checked.
+    match Client::new(&settings, Patience::default()) {
+        Ok(client) => {
+            Asker {
+                cluster,
+                settings,
+                client,
+                news,
+            }
+            .run()
+            .await
+        }
+        Err(error) => tracing::error!(error, "no client for Consul"),
+    }
+}
+
+/// Who asks for one cluster.
+#[derive(Debug)]
+struct Asker {
+    cluster: Arc<str>,
+    settings: Arc<Consul>,
+    client: Client,
+    news: mpsc::Sender<News>,
+}
+
+impl Asker {
+    async fn run(self) {
+        let roots = async {
+            if self.settings.question.connect {
+                self.follow(Source::ConsulRoots).await;
+            }
+        };
+        tokio::join!(self.follow(Source::Consul), roots);
+    }
+
+    /// Asks again and again, until nobody listens.
+    async fn follow(&self, source: Source) {
+        let patience = self.client.patience();
+        let (mut index, mut failures) = (0, 0);
+        loop {
+            let began = Instant::now();
+            let (said, newest) = self.ask(source, index).await;
+            let pause = match newest {
+                Some(newest) => {
+                    (index, failures) = (following(index, newest), 0);
+                    let pause = if newest == 0 {
+                        patience.aimless
+                    } else {
+                        patience.between
+                    };
+                    pause.saturating_sub(began.elapsed())
+                }
+                None => {
+                    // Whoever answers next may have begun anew: a question for what is newer than this would wait.
+                    (index, failures) = (0, failures + 1);
+                    let share = rand::rng().random_range(0.0..=1.0);
+                    patience.retry(failures).mul_f64(share)
+                }
+            };
+            let (cluster, settings) = (self.cluster.clone(), self.settings.clone());
+            let news = News {
+                cluster,
+                settings,
+                said,
+            };
+            if self.news.send(news).await.is_err() {
+                return;
+            }
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// What Consul says, and the index of that; none where it fails.
+    async fn ask(&self, source: Source, index: u64) -> (Said, Option<u64>) {
+        match source {
+            Source::ConsulRoots => {
+                let (said, newest) = apart(trust_domain(&self.client, index).await);
+                (Said::TrustDomain(said), newest)
+            }
+            _ => {
+                let (said, newest) = apart(hosts(&self.client, index).await);
+                (Said::Hosts(said), newest)
+            }
+        }
+    }
+}
+
+fn apart<T>(result: Result<(T, u64), PollError>) -> (Result<T, PollError>, Option<u64>) {
+    match result {
+        Ok((said, newest)) => (Ok(said), Some(newest)),
+        Err(error) => (Err(error), None),
+    }
+}
+
+/// The index to ask with after an answer to a question with `asked`.
+fn following(asked: u64, answered: u64) -> u64 {
+    if answered < asked { 0 } else { answered }
+}
+
+/// Text of others, not for ever.
+fn cut(text: &str) -> String {
+    match text.floor_char_boundary(SHORT) {
+        end if end < text.len() => format!("{}…", &text[..end]),
+        _ => text.to_owned(),
+    }
+}
+
+/// A name that others gave, so that nothing in it is taken for our words.
+fn short(text: &str) -> String {
+    format!("{:?}", cut(text))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which hosts each cluster has.
+//!
+//! ```text
+//!  file ──── as written ──┐
+//!                         ├─ Membership ── effective Config (watch) ──> supervise
+//!  consul ── as found ────┘                └──────── Update ──────────> state
+//! ```
+//!
+//! One owner, so that a change of either kind sees the other's newest. What was found last stays while
+//! discovery fails, names nobody, or is asked the same question in another way (a new token, say).
+
+mod known;
+mod union;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, watch};
+use tracing::Instrument;
+
+use super::consul::{self, News, Said};
+use super::{Abort, PollError, Source};
+use crate::config::{Config, Consul};
+use crate::state::Update;
+
+pub use known::Membership;
+
+/// News of discovery that may wait.
+const NEWS_WAITING: usize = 64;
+
+/// A task that asks for one cluster.
+#[derive(Debug)]
+struct Asking {
+    settings: Arc<Consul>,
+    _task: Abort,
+}
+
+/// Owns the membership until nobody writes configurations or wants to know.
+pub async fn run(
+    mut written: watch::Receiver<Arc<Config>>,
+    configs: watch::Sender<Arc<Config>>,
+    updates: mpsc::Sender<Update>,
+) {
+    let (sender, mut news) = mpsc::channel(NEWS_WAITING);
+    let mut membership = Membership::new(written.borrow().clone());
+    let mut asking = BTreeMap::new();
+    ask(&membership, &mut asking, &sender);
+    loop {
+        let update = tokio::select! {
+            changed = written.changed() => {
+                if changed.is_err() {
+                    return;
+                }
+                membership.configure(written.borrow_and_update().clone());
+                ask(&membership, &mut asking, &sender);
+                Update::Configured(publish(&membership, &configs))
+            }
+            Some(news) = news.recv() => {
+                if !membership.is_asked(&news.cluster, &news.settings) {
+                    continue;
+                }
+                let source = news.said.source();
+                let (changed, result) = take(&mut membership, &news.cluster, news.said);
+                if changed {
+                    let update = Update::Discovered(publish(&membership, &configs));
+                    if updates.send(update).await.is_err() {
+                        return;
+                    }
+                }
+                Update::Asked { cluster: news.cluster, source, result }
+            }
+        };
+        if updates.send(update).await.is_err() {
+            return;
+        }
+    }
+}
+
+fn take(
+    membership: &mut Membership,
+    cluster: &str,
+    said: Said,
+) -> (bool, Result<Vec<String>, PollError>) {
+    match said {
+        Said::Hosts(Ok(found)) => {
+            let (changed, complaints) = membership.find(cluster, found);
+            (changed, Ok(complaints))
+        }
+        Said::TrustDomain(Ok(now)) => (false, Ok(membership.trust(cluster, now))),
+        Said::Hosts(Err(error)) | Said::TrustDomain(Err(error)) => (false, Err(error)),
+    }
+}
+
+fn publish(membership: &Membership, configs: &watch::Sender<Arc<Config>>) -> Arc<Config> {
+    let config = membership.effective();
+    configs.send_replace(config.clone());
+    config
+}
+
+/// Keeps one task a cluster that is to be found.
+fn ask(membership: &Membership, asking: &mut BTreeMap<String, Asking>, news: &mpsc::Sender<News>) {
+    asking.retain(|name, task| membership.is_asked(name, &task.settings));
+    for (name, settings) in membership.settings() {
+        asking.entry(name.clone()).or_insert_with(|| {
+            let span =
+                tracing::info_span!("discovery", source = Source::Consul.as_str(), cluster = %name);
+            let settings = settings.clone();
+            let task = consul::run(name.as_str().into(), settings.clone(), news.clone());
+            Asking {
+                settings,
+                _task: Abort(tokio::spawn(task.instrument(span))),
+            }
+        });
+    }
+}

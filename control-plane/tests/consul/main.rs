@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+//! weir-control with hosts from Consul: from a fake one, which does as a test wants, and from the real one.
+//!
+//! `cargo xtask test` names the program in `WEIR_CONSUL`; without it the tests of `real.rs` are skipped.
+
+mod agent;
+#[path = "../certificates/mod.rs"]
+mod certificates;
+mod control;
+mod fake;
+#[path = "../envoy/http.rs"]
+mod http;
+mod real;

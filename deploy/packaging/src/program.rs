@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A program as an image: the file, and the libraries that the machine's loader gives it. Nothing else: no shell, no
+//! package manager.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::{Value, json};
+
+use crate::image::{Image, Platform};
+use crate::layer::Layer;
+
+/// Nobody's number, as in other images without a base.
+const NOBODY: &str = "65532:65532";
+
+/// Whom the program runs as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum User {
+    /// A number that owns nothing.
+    Nobody,
+    /// The governor: cpufreq's files are root's.
+    Root,
+}
+
+/// Packs a program that was built for this machine.
+///
+/// # Errors
+/// A file cannot be read, or the loader does not find a library.
+pub fn image(program: &Path, user: User, version: &str) -> Result<Image> {
+    let name = program
+        .file_name()
+        .and_then(|name| name.to_str())
+        .with_context(|| format!("{} has no name", program.display()))?;
+    let place = format!("usr/bin/{name}");
+    let mut layer = Layer::default();
+    layer.add(&place, 0o755, read(program)?)?;
+    for library in libraries(program)? {
+        // Where the loader looks for it, whatever links lead there.
+        layer.add(library.strip_prefix("/")?, 0o755, read(&library)?)?;
+    }
+    let user = match user {
+        User::Nobody => NOBODY,
+        User::Root => "0:0",
+    };
+    let run = json!({ "Entrypoint": [format!("/{place}")], "User": user });
+    Image::container(platform()?, &run, &layer, annotations(name, version))
+}
+
+fn read(path: &Path) -> Result<Vec<u8>> {
+    fs::read(path).with_context(|| format!("reading {}", path.display()))
+}
+
+/// What the loader maps into the program, itself included; nothing of a static program.
+fn libraries(program: &Path) -> Result<Vec<PathBuf>> {
+    let output = Command::new("ldd")
+        .arg(program)
+        .output()
+        .context("starting `ldd`, which tells a program's libraries")?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    if said.contains("statically linked") || complaint.contains("not a dynamic executable") {
+        return Ok(Vec::new());
+    }
+    ensure!(
+        output.status.success(),
+        "`ldd {}` ended with {}: {}",
+        program.display(),
+        output.status,
+        complaint.trim()
+    );
+    let lines = said.lines().map(parse).collect::<Result<Vec<_>>>()?;
+    Ok(lines.into_iter().flatten().collect())
+}
+
+/// Reads `libc.so.6 => /lib/libc.so.6 (0x7f)`, `/lib64/ld.so (0x7f)`, and what the kernel gives: `linux-vdso.so.1
+/// (0x7f)`.
+fn parse(line: &str) -> Result<Option<PathBuf>> {
+    let line = line.trim();
+    let found = line.split_once(" => ").map_or(line, |(_, found)| found);
+    if found == "not found" {
+        bail!("the loader does not find a library: {line}");
+    }
+    let path = found.split(" (").next().unwrap_or(found);
+    Ok(path.starts_with('/').then(|| path.into()))
+}
+
+fn platform() -> Result<Platform> {
+    let architecture = match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => bail!("no image is made for {other}"),
+    };
+    Ok(Platform {
+        os: "linux",
+        architecture,
+    })
+}
+
+fn annotations(name: &str, version: &str) -> Value {
+    json!({
+        "org.opencontainers.image.title": name,
+        "org.opencontainers.image.licenses": "Apache-2.0",
+        "org.opencontainers.image.version": version,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_the_loader_is_a_path_or_nothing() {
+        let path = |line| parse(line).unwrap().map(|path| path.display().to_string());
+        assert_eq!(
+            path("\tlibc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x00007f)").as_deref(),
+            Some("/lib/x86_64-linux-gnu/libc.so.6")
+        );
+        assert_eq!(
+            path("\t/lib64/ld-linux-x86-64.so.2 (0x00007f)").as_deref(),
+            Some("/lib64/ld-linux-x86-64.so.2")
+        );
+        assert_eq!(path("\tlinux-vdso.so.1 (0x00007f)"), None);
+        let error = parse("\tlibx.so => not found").unwrap_err().to_string();
+        assert!(error.contains("libx.so"), "{error}");
+    }
+}

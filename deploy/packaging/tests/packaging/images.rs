@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Images as registries' clients and meshes see them.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use tempfile::TempDir;
+use weir_packaging::program::{self, User};
+use weir_packaging::{Image, digest, filter, layout};
+
+use crate::Test;
+use crate::needs::{self, CRANE, FILTER, PROGRAMS, WASM_FETCH};
+
+pub(crate) const TESTS: &[Test] = &[
+    (
+        "both_variants_of_the_filter_come_back_from_a_registry_as_they_were",
+        &[CRANE, FILTER],
+        both_variants_come_back,
+    ),
+    (
+        "a_client_of_registries_finds_the_archives_valid",
+        &[CRANE, FILTER],
+        archives_are_valid,
+    ),
+    (
+        "envoy_gateways_fetcher_takes_the_filter_out_of_both_variants",
+        &[CRANE, FILTER, WASM_FETCH],
+        the_fetcher_takes_both,
+    ),
+    (
+        "the_image_of_weir_control_has_all_that_it_needs_to_run",
+        &[PROGRAMS],
+        the_image_of_weir_control_runs,
+    ),
+];
+
+/// A registry on a free port of loopback, gone with the value.
+struct Registry {
+    process: Child,
+    address: String,
+}
+
+impl Registry {
+    fn start() -> Self {
+        let mut process = CRANE
+            .command()
+            .args(["registry", "serve", "--address", "127.0.0.1:0"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // It says where it listens once it does, and nothing else until it is asked for something.
+        let mut said = String::new();
+        let mut log = BufReader::new(process.stderr.take().unwrap());
+        while !said.contains("serving on port") {
+            said.clear();
+            assert!(log.read_line(&mut said).unwrap() > 0, "no registry");
+        }
+        // Its log goes on; nobody else reads it.
+        std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
+        let port = said.trim().rsplit(' ').next().unwrap();
+        Self {
+            address: format!("127.0.0.1:{port}"),
+            process,
+        }
+    }
+
+    fn push(&self, image: &Image, name: &str, folder: &Path) -> String {
+        let layout = folder.join(name);
+        layout::write(image, name, &layout).unwrap();
+        let reference = format!("{}/weir/{name}:1", self.address);
+        needs::succeed(CRANE.command().arg("push").arg(&layout).arg(&reference));
+        let said = needs::succeed(CRANE.command().args(["digest", &reference]));
+        let said = String::from_utf8(said.stdout).unwrap();
+        assert_eq!(said.trim(), image.manifest().digest());
+        reference
+    }
+}
+
+impl Drop for Registry {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn variants(module: &[u8]) -> [(&'static str, Image); 2] {
+    [
+        ("compat", filter::container(module, "0.1.0").unwrap()),
+        ("oci", filter::artifact(module, "0.1.0")),
+    ]
+}
+
+fn both_variants_come_back() {
+    let folder = TempDir::new().unwrap();
+    let registry = Registry::start();
+    let module = fs::read(FILTER.path()).unwrap();
+    let [(compat, container), (oci, artifact)] = variants(&module);
+
+    let reference = registry.push(&container, compat, folder.path());
+    let tar = folder.path().join("files.tar");
+    needs::succeed(CRANE.command().arg("export").arg(&reference).arg(&tar));
+    needs::succeed(
+        Command::new("tar")
+            .arg("-xf")
+            .arg(&tar)
+            .arg("-C")
+            .arg(folder.path()),
+    );
+    let back = fs::read(folder.path().join("plugin.wasm")).unwrap();
+    assert!(back == module, "compat: other bytes came back");
+
+    let reference = registry.push(&artifact, oci, folder.path());
+    let blob = format!("{}@{}", reference.trim_end_matches(":1"), digest(&module));
+    let back = needs::succeed(CRANE.command().arg("blob").arg(blob)).stdout;
+    assert!(back == module, "oci: other bytes came back");
+}
+
+fn archives_are_valid() {
+    let folder = TempDir::new().unwrap();
+    let module = fs::read(FILTER.path()).unwrap();
+    let image = filter::container(&module, "0.1.0").unwrap();
+    let file = folder.path().join("filter.tar");
+    layout::archive(&image, "weir-filter:0.1.0", &file).unwrap();
+    needs::succeed(CRANE.command().args(["validate", "--tarball"]).arg(&file));
+    // One byte of the layer is another: the client has to notice.
+    let mut bytes = fs::read(&file).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&file, bytes).unwrap();
+    let output = CRANE
+        .command()
+        .args(["validate", "--tarball"])
+        .arg(&file)
+        .output()
+        .unwrap();
+    assert!(!output.status.success(), "a broken archive was found valid");
+}
+
+fn the_fetcher_takes_both() {
+    let folder = TempDir::new().unwrap();
+    let registry = Registry::start();
+    let module = fs::read(FILTER.path()).unwrap();
+    for (name, image) in variants(&module) {
+        let reference = registry.push(&image, name, folder.path());
+        let output = needs::succeed(WASM_FETCH.command().arg(&reference));
+        assert!(output.stdout == module, "{name}: other bytes came out");
+        let said = String::from_utf8_lossy(&output.stderr);
+        let sum = image.manifest().digest();
+        assert!(said.contains(sum.trim_start_matches("sha256:")), "{said}");
+    }
+}
+
+/// In a root that holds nothing but the image's files, the program starts and finds a configuration good.
+fn the_image_of_weir_control_runs() {
+    let folder = TempDir::new().unwrap();
+    let program = PROGRAMS.path().join("weir-control");
+    let image = program::image(&program, User::Nobody, "0.1.0").unwrap();
+    let layout_folder = folder.path().join("layout");
+    layout::write(&image, "weir-control:0.1.0", &layout_folder).unwrap();
+    let root = folder.path().join("root");
+    fs::create_dir(&root).unwrap();
+    needs::succeed(
+        Command::new("tar")
+            .arg("-xzf")
+            .arg(layer_of(&layout_folder))
+            .arg("-C")
+            .arg(&root),
+    );
+    fs::copy(
+        needs::root().join("deploy/systemd/weir-control.yaml"),
+        root.join("weir-control.yaml"),
+    )
+    .unwrap();
+    // A root of its own needs a user namespace where the test is nobody special.
+    needs::succeed(
+        Command::new("unshare")
+            .args(["--user", "--map-root-user", "--root"])
+            .arg(&root)
+            .args(["/usr/bin/weir-control", "--check", "--config"])
+            .arg("/weir-control.yaml"),
+    );
+}
+
+/// The largest blob.
+fn layer_of(layout: &Path) -> PathBuf {
+    let blobs = fs::read_dir(layout.join("blobs/sha256")).unwrap();
+    let size = |path: &PathBuf| fs::metadata(path).unwrap().len();
+    blobs
+        .map(|blob| blob.unwrap().path())
+        .max_by_key(size)
+        .unwrap()
+}

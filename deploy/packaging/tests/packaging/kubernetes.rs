@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+//! deploy/kubernetes builds, is what the published schemas allow, and holds configurations that the programs take.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::Test;
+use crate::certificate;
+use crate::needs::{self, CRDS, KUBECTL_VALIDATE, KUSTOMIZE, PROGRAMS};
+use crate::yaml;
+
+pub(crate) const TESTS: &[Test] = &[
+    (
+        "every_overlay_builds_and_is_what_the_schemas_allow",
+        &[KUSTOMIZE, KUBECTL_VALIDATE, CRDS],
+        every_overlay_is_allowed,
+    ),
+    (
+        "snippets_for_meshes_are_what_the_schemas_allow",
+        &[KUBECTL_VALIDATE, CRDS],
+        snippets_for_meshes_are_allowed,
+    ),
+    (
+        "a_field_that_no_schema_has_is_refused",
+        &[KUSTOMIZE, KUBECTL_VALIDATE, CRDS],
+        an_unknown_field_is_refused,
+    ),
+    (
+        "the_programs_take_the_configurations_in_the_overlays",
+        &[KUSTOMIZE, PROGRAMS],
+        the_programs_take_the_configurations,
+    ),
+    (
+        "weir_control_runs_as_nobody_with_nothing_that_it_does_not_need",
+        &[KUSTOMIZE],
+        weir_control_runs_as_nobody,
+    ),
+];
+
+const OVERLAYS: [&str; 5] = [
+    "overlays/standalone",
+    "overlays/istio",
+    "overlays/monitoring",
+    "governor",
+    "overlays/governor-cores",
+];
+
+fn build(overlay: &str) -> String {
+    let folder = needs::root().join("deploy/kubernetes").join(overlay);
+    let output = needs::succeed(KUSTOMIZE.command().arg("build").arg(folder));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// What the API server's own validation says against manifests; nothing if they are good.
+fn refusal(manifests: &Path) -> Option<String> {
+    let output = KUBECTL_VALIDATE
+        .command()
+        .args(["--version", "1.30", "--local-crds"])
+        .arg(CRDS.path())
+        .arg(manifests)
+        .output()
+        .unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    (!output.status.success()).then(|| String::from_utf8_lossy(&said).into_owned())
+}
+
+#[track_caller]
+fn allowed(manifests: &Path) {
+    if let Some(refusal) = refusal(manifests) {
+        panic!("{refusal}");
+    }
+}
+
+fn every_overlay_is_allowed() {
+    let folder = TempDir::new().unwrap();
+    for overlay in OVERLAYS {
+        let file = folder.path().join(overlay.replace('/', "-") + ".yaml");
+        fs::write(file, build(overlay)).unwrap();
+    }
+    allowed(folder.path());
+}
+
+fn snippets_for_meshes_are_allowed() {
+    for folder in ["istio", "envoy-gateway"] {
+        allowed(&needs::root().join("envoy-config").join(folder));
+    }
+}
+
+fn an_unknown_field_is_refused() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("one.yaml");
+    let wrong = [
+        (
+            build("overlays/standalone"),
+            "readOnlyRootFilesystem",
+            "readOnlyRootFileSystem",
+        ),
+        (build("overlays/istio"), "portLevelMtls", "portLevelMTLS"),
+        (
+            build("overlays/monitoring"),
+            "podMetricsEndpoints",
+            "podMetricEndpoints",
+        ),
+    ];
+    for (text, right, typo) in wrong {
+        assert!(text.contains(right));
+        fs::write(&file, text.replace(right, typo)).unwrap();
+        let said = refusal(&file).unwrap_or_default();
+        assert!(said.contains(typo), "{typo} was let through: {said}");
+    }
+}
+
+/// Of one kind and name.
+fn find(documents: &[Value], kind: &str, name: &str) -> Value {
+    let found = documents
+        .iter()
+        .find(|document| {
+            let found = document["metadata"]["name"].as_str().unwrap_or_default();
+            document["kind"] == kind && found.starts_with(name)
+        })
+        .unwrap_or_else(|| panic!("no {kind} {name}"));
+    found.clone()
+}
+
+fn the_programs_take_the_configurations() {
+    let cases = [
+        ("overlays/standalone", "weir-control", &["--check"][..]),
+        ("overlays/istio", "weir-control", &["--check"]),
+        ("governor", "weir-governor", &["run", "--check"]),
+        (
+            "overlays/governor-cores",
+            "weir-governor",
+            &["run", "--check"],
+        ),
+    ];
+    for (overlay, program, flags) in cases {
+        let folder = TempDir::new().unwrap();
+        let map = find(&yaml::documents(&build(overlay)), "ConfigMap", program);
+        certificate::write(folder.path(), ["tls.crt", "tls.key", "ca.crt"]);
+        let place = folder.path().to_str().unwrap();
+        for (name, text) in map["data"].as_object().unwrap() {
+            let text = text.as_str().unwrap().replace("/etc/weir-tls", place);
+            fs::write(folder.path().join(name), text).unwrap();
+        }
+        needs::succeed(
+            Command::new(PROGRAMS.path().join(program))
+                .args(flags)
+                .arg("--config")
+                .arg(folder.path().join(format!("{program}.yaml"))),
+        );
+    }
+}
+
+fn weir_control_runs_as_nobody() {
+    for overlay in ["overlays/standalone", "overlays/istio"] {
+        let documents = yaml::documents(&build(overlay));
+        let pod = &find(&documents, "Deployment", "weir-control")["spec"]["template"]["spec"];
+        let container = &pod["containers"][0];
+        let security = &container["securityContext"];
+        assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
+        assert_eq!(
+            pod["securityContext"]["seccompProfile"]["type"],
+            "RuntimeDefault"
+        );
+        assert_eq!(security["readOnlyRootFilesystem"], true);
+        assert_eq!(security["capabilities"]["drop"][0], "ALL");
+        assert_eq!(security["capabilities"]["add"], Value::Null);
+        assert_eq!(pod["automountServiceAccountToken"], false);
+        // The ports of the Service and of probes are the container's.
+        let ports = container["ports"].as_array().unwrap();
+        let named = |name: &Value| ports.iter().any(|port| port["name"] == *name);
+        let service = find(&documents, "Service", "weir-control");
+        assert!(named(&service["spec"]["ports"][0]["targetPort"]));
+        assert!(named(&container["readinessProbe"]["httpGet"]["port"]));
+    }
+}

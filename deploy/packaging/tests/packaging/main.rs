@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What users install, held against its real readers: images against registries' clients and Istio's own fetcher,
+//! manifests against kustomize and the published schemas, snippets of Envoy's configuration against Envoy, units
+//! against systemd-analyze.
+//!
+//! Each test names what it needs; `cargo xtask packaging` and `cargo xtask test` set it. Where something is missing
+//! the test is reported as ignored.
+
+mod certificate;
+mod consul;
+mod envoy;
+mod envoy_gateway;
+mod images;
+mod istio;
+mod kubernetes;
+mod needs;
+mod patch;
+mod systemd;
+mod yaml;
+
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Trial};
+
+use crate::needs::Need;
+
+type Test = (&'static str, &'static [Need], fn());
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let tests = [
+        consul::TESTS,
+        envoy_gateway::TESTS,
+        images::TESTS,
+        istio::TESTS,
+        kubernetes::TESTS,
+        patch::TESTS,
+        systemd::TESTS,
+    ];
+    let trial = |(name, needed, run): &Test| {
+        let missing = needed.iter().find_map(|need| need.missing());
+        if let Some(missing) = &missing {
+            eprintln!("SKIPPED: {name}: {missing}");
+        }
+        let run = *run;
+        Trial::test(*name, move || {
+            run();
+            Ok(())
+        })
+        .with_ignored_flag(missing.is_some())
+    };
+    let trials = tests.into_iter().flatten().map(trial).collect();
+    libtest_mimic::run(&arguments, trials).exit_code()
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What tests need, and where it is.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A program or folder that an environment variable names, or a program on the `PATH`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Need {
+    Variable(&'static str),
+    Program(&'static str),
+}
+
+pub(crate) const ENVOY: Need = Need::Variable("WEIR_ENVOY");
+pub(crate) const FILTER: Need = Need::Variable("WEIR_FILTER_WASM");
+/// Of weir-control and weir-governor.
+pub(crate) const PROGRAMS: Need = Need::Variable("WEIR_BIN_DIR");
+pub(crate) const CRANE: Need = Need::Variable("WEIR_CRANE");
+pub(crate) const WASM_FETCH: Need = Need::Variable("WEIR_WASM_FETCH");
+pub(crate) const KUSTOMIZE: Need = Need::Variable("WEIR_KUSTOMIZE");
+pub(crate) const KUBECTL_VALIDATE: Need = Need::Variable("WEIR_KUBECTL_VALIDATE");
+/// A folder of custom resource definitions.
+pub(crate) const CRDS: Need = Need::Variable("WEIR_CRDS");
+pub(crate) const SYSTEMD_ANALYZE: Need = Need::Program("systemd-analyze");
+
+impl Need {
+    /// Why it cannot be had.
+    pub(crate) fn missing(self) -> Option<String> {
+        match self {
+            Self::Variable(name) => match env::var_os(name) {
+                Some(path) if Path::new(&path).exists() => None,
+                Some(path) => Some(format!("{name} is {}, which is not there", path.display())),
+                None => Some(format!("{name} is not set")),
+            },
+            Self::Program(name) => match Command::new(name).arg("--version").output() {
+                Ok(_) => None,
+                Err(error) => Some(format!("`{name}`: {error}")),
+            },
+        }
+    }
+
+    /// Where it is.
+    pub(crate) fn path(self) -> PathBuf {
+        match self {
+            Self::Variable(name) => env::var_os(name).unwrap().into(),
+            Self::Program(name) => name.into(),
+        }
+    }
+
+    pub(crate) fn command(self) -> Command {
+        Command::new(self.path())
+    }
+}
+
+/// The root of the repository.
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Runs it to its end; what it said, if it failed.
+#[track_caller]
+pub(crate) fn succeed(command: &mut Command) -> Output {
+    let output = command.output().unwrap();
+    assert!(
+        output.status.success(),
+        "{command:?} ended with {}:\n{}{}",
+        output.status,
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    output
+}

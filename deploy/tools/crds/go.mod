@@ -1,0 +1,9 @@
+module weir/deploy/tools/crds
+
+go 1.26.7
+
+require (
+	github.com/envoyproxy/gateway v1.9.1
+	github.com/prometheus-operator/prometheus-operator v0.85.0
+	istio.io/api v1.31.1
+)

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Figures and verdicts made up here, and the smallest real runs.
+
+use std::env;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::load::verdict::verdicts;
+
+fn plan(thresholds: Value) -> Plan {
+    let stage = |name: &str, from: f64, measured: bool| json!({"name": name, "from_s": from, "to_s": from + 10.0, "measured": measured, "requests": 9, "run_s": 1});
+    serde_json::from_value(json!({
+        "scenario": "s", "objective": "o", "seed": 1, "deadline_ms": 1000, "requests": 27, "mean_run_ms": 80,
+        "capacity": {"cores": 2.0, "requests_per_s": 25.0},
+        "priorities": ["high", "low"],
+        "stages": [stage("warm", 0.0, false), stage("calm", 10.0, true), stage("crowd", 20.0, true)],
+        "thresholds": thresholds,
+    }))
+    .unwrap()
+}
+
+/// As k6 exports it, with as much as is read.
+fn summary() -> Value {
+    let mut metrics = json!({
+        "weir_lag": {"p(99)": 1.0, "max": 4.0},
+        "weir_began_ms": {"value": 1e12},
+        "weir_good_work_ms{stage:calm}": {"count": 6000, "rate": 1},
+        "weir_good_work_ms{stage:crowd}": {"count": 19000, "rate": 1},
+    });
+    for (stage, p99) in [("calm", 100.0), ("crowd", 140.0)] {
+        for tags in ["", ",priority:high", ",priority:low"] {
+            metrics[format!("weir_success{{stage:{stage}{tags}}}")] =
+                json!({"passes": 999, "fails": 1, "value": 0.999});
+            metrics[format!("weir_duration{{stage:{stage}{tags}}}")] =
+                json!({"p(50)": 10.0, "p(95)": 50.0, "p(99)": p99});
+        }
+    }
+    metrics["weir_outcomes{stage:crowd,priority:low,outcome:refused}"] = json!({"count": 7});
+    json!({ "metrics": metrics })
+}
+
+fn figures(plan: &Plan) -> Figures {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("k6.json");
+    fs::write(&file, summary().to_string()).unwrap();
+    Figures::read(&file, plan).unwrap()
+}
+
+#[test]
+fn figures_are_those_of_measured_stages_and_goodput_is_a_share_of_the_cores() {
+    let figures = figures(&plan(json!([])));
+    let rows: Vec<_> = figures
+        .rows
+        .iter()
+        .map(|row| (&*row.stage, row.priority.as_deref()))
+        .collect();
+    let all = [Some("high"), Some("low"), None];
+    let wanted: Vec<_> = ["calm", "crowd"]
+        .into_iter()
+        .flat_map(|stage| all.map(|priority| (stage, priority)))
+        .collect();
+    assert_eq!(rows, wanted);
+    // 10 s of 2 cores.
+    assert_eq!(figures.goodput["calm"], 0.3);
+    let low = figures.row("crowd", Some("low")).unwrap();
+    assert_eq!((low.requests, low.success, low.p99), (1000, 0.999, 140.0));
+    assert_eq!((low.outcomes["refused"], low.outcomes["late"]), (7, 0));
+    assert_eq!(figures.dropped, 0);
+}
+
+#[test]
+fn a_summary_of_another_plan_is_refused() {
+    let mut other = plan(json!([]));
+    other.stages[2].name = "lull".to_owned();
+    let error = Figures::parse(&summary()["metrics"], &other).unwrap_err();
+    assert!(format!("{error:#}").contains("weir_success{stage:lull,priority:high}"));
+}
+
+#[test]
+fn thresholds_are_met_or_missed_and_say_by_what() {
+    let plan = plan(json!([
+        {"stage": "crowd", "priority": "high", "figure": "success", "at_least": 0.999, "objective": "a"},
+        {"stage": "crowd", "figure": "goodput", "at_least": 0.96, "objective": "b"},
+        {"stage": "crowd", "priority": "high", "figure": "p99_ms",
+         "at_most_times": {"factor": 1.5, "stage": "calm"}, "objective": "c"},
+        {"stage": "crowd", "priority": "high", "figure": "p99_ms", "at_most": 139, "objective": "d"},
+        {"stage": "warm", "figure": "p50_ms", "at_most": 1, "objective": "e"},
+    ]));
+    let verdicts = verdicts(&plan, &figures(&plan));
+    let lines: Vec<&str> = verdicts.iter().map(|verdict| &*verdict.line).collect();
+    assert_eq!(
+        lines,
+        [
+            "met: crowd, high: success 99.90 % (at least 99.90 %): a",
+            "MISSED: crowd: goodput 0.950 of the capacity (at least 0.960 of the capacity): b",
+            "met: crowd, high: p99 140 ms (1.40 times that of calm, 100 ms; at most 1.5 times): c",
+            "MISSED: crowd, high: p99 140 ms (at most 139 ms): d",
+            // Not to know is not to have met it.
+            "MISSED: warm: p50 unknown (at most 1.00 ms): e",
+        ]
+    );
+    let met: Vec<bool> = verdicts.iter().map(|verdict| verdict.met).collect();
+    assert_eq!(met, [true, false, true, false, false]);
+}
+
+#[test]
+fn ways_are_taken_by_name_and_all_is_each_once() {
+    let ways = |names: &[&str]| {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        super::ways(&names)
+    };
+    assert_eq!(ways(&["least_request", "all"]).unwrap().len(), 4);
+    assert_eq!(ways(&["weir"]).unwrap(), [Way::Weir]);
+    let error = ways(&["round_robin"]).unwrap_err().to_string();
+    assert!(
+        error.contains("there is no way round_robin: weir, "),
+        "{error}"
+    );
+}
+
+/// What `cargo xtask test` names; none without it.
+fn real(folder: &Path) -> Option<Load> {
+    let variable = |name: &str| {
+        let path = env::var_os(name).map(PathBuf::from);
+        if path.is_none() {
+            eprintln!("SKIPPED: {name} is not set: `cargo xtask test` sets it");
+        }
+        path
+    };
+    let programs = variable("WEIR_BIN_DIR")?;
+    Some(Load {
+        programs: Programs {
+            envoy: variable("WEIR_ENVOY")?,
+            filter: variable("WEIR_FILTER_WASM")?,
+            control: programs.join("weir-control"),
+            worker: programs.join("weir-worker"),
+            replay: programs.join("weir-replay"),
+            feeds: programs.join("weir-feeds"),
+        },
+        k6: variable("WEIR_K6")?,
+        script: Path::new(env!("CARGO_MANIFEST_DIR")).join("../../loadtest/k6/load.js"),
+        consul: None,
+        queue: Queue::Priority,
+        folder: folder.to_owned(),
+    })
+}
+
+fn smoke(load: &Load) -> Made {
+    let scenario =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../loadtest/scenarios/smoke.json");
+    load.make(&scenario, Some(Duration::from_secs(4)), 1)
+        .unwrap()
+}
+
+#[test]
+fn k6_sends_a_scenario_through_a_real_envoy_and_weir_answers_all_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(load) = real(folder.path()) else {
+        return;
+    };
+    let made = smoke(&load);
+    let (tried, samples) = load.try_way(Way::Weir, &made).unwrap();
+    let sent: u64 = tried
+        .figures
+        .rows
+        .iter()
+        .filter(|row| row.priority.is_some())
+        .map(|row| row.requests)
+        .sum();
+    assert_eq!((sent, tried.figures.dropped), (made.plan.requests, 0));
+    let all = tried.figures.row("smoke", None).unwrap();
+    assert_eq!(answered(&tried), all.requests);
+    assert!(
+        samples.iter().any(|sample| sample.level.is_some()),
+        "{samples:?}"
+    );
+    // Both summaries are kept, and each objective stands in the text.
+    let text = fs::read_to_string(folder.path().join("weir/k6.txt")).unwrap();
+    assert!(
+        text.contains("objective (smoke, high, success): nothing fails where"),
+        "{text}"
+    );
+    assert!(text.contains("weir_success"), "{text}");
+}
+
+#[test]
+fn k6_sends_a_scenario_through_sidecars_of_consul() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(load) = real(folder.path()) else {
+        return;
+    };
+    let Some(consul) = env::var_os("WEIR_CONSUL").map(PathBuf::from) else {
+        eprintln!("SKIPPED: WEIR_CONSUL is not set: `cargo xtask test` sets it");
+        return;
+    };
+    let load = Load {
+        consul: Some(consul),
+        ..load
+    };
+    let made = smoke(&load);
+    let (tried, samples) = load.try_way(Way::Weir, &made).unwrap();
+    let all = tried.figures.row("smoke", None).unwrap();
+    assert_eq!(all.requests, made.plan.requests);
+    assert_eq!(answered(&tried), made.plan.requests);
+    assert!(
+        samples.iter().any(|sample| sample.level.is_some()),
+        "{samples:?}"
+    );
+}
+
+/// Requests with a good answer. How long it took is the machine's affair.
+fn answered(tried: &Tried) -> u64 {
+    let rows = tried.figures.rows.iter();
+    rows.flat_map(|row| [row.outcomes.get("good"), row.outcomes.get("late")])
+        .flatten()
+        .sum()
+}
+
+#[test]
+fn envoy_takes_the_configuration_of_each_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(load) = real(folder.path()) else {
+        return;
+    };
+    for way in [
+        Way::LeastRequest,
+        Way::AdmissionControl,
+        Way::AdaptiveConcurrency,
+    ] {
+        let hosts = ["127.0.0.1:1".parse().unwrap()];
+        let least = crate::demo::ways::Balancer::LeastRequest;
+        let bootstrap = crate::demo::bootstrap::alone("n", least, &hosts, "2s", &way.filters());
+        let file = folder.path().join(way.name());
+        fs::write(&file, bootstrap.to_string()).unwrap();
+        let mut command = Command::new(&load.programs.envoy);
+        // It tells formats by the name.
+        let file = {
+            fs::rename(&file, file.with_extension("json")).unwrap();
+            file.with_extension("json")
+        };
+        command.args(["--mode", "validate", "-c"]).arg(&file);
+        command.captured().unwrap();
+    }
+}
+
+#[test]
+fn objectives_are_missed_where_nobody_answers_and_k6_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(load) = real(folder.path()) else {
+        return;
+    };
+    let made = smoke(&load);
+    // Nobody listens there once it is dropped.
+    let nobody = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let k6 = |settings: &[(&str, String)]| {
+        let mut command = Command::new(&load.k6);
+        command.args(["run", "--address", "", "--quiet", "--no-usage-report"]);
+        for (name, value) in settings {
+            command.arg("-e").arg(format!("{name}={value}"));
+        }
+        command.arg(&load.script).output().unwrap()
+    };
+    let path = |file: &Path| file.display().to_string();
+    let mut settings = vec![
+        ("PLAN", path(&made.plan_file)),
+        ("WORKLOAD", path(&made.workload)),
+        ("TARGETS", format!("http://{nobody}")),
+    ];
+    let output = k6(&settings);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(99), "{said}");
+    assert!(
+        said.contains("weir_success{stage:smoke,priority:high}"),
+        "{said}"
+    );
+    // Nothing is sent to other machines, or without a setting.
+    settings[2].1 = "http://192.0.2.1:80".to_owned();
+    let output = k6(&settings);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        !output.status.success() && said.contains("ALLOW_REMOTE=1"),
+        "{said}"
+    );
+    let output = k6(&settings[..1]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success(), "{said}");
+    for name in ["-e WORKLOAD=", "-e TARGETS="] {
+        assert!(said.contains(name), "{said}");
+    }
+}

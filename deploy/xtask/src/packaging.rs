@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `cargo xtask packaging`: holds what users install against its real readers. `cargo xtask test` does the same
+//! without `--all`.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+
+use crate::build_filter;
+use crate::tools;
+use crate::workspace::Workspace;
+use weir_stage::command::Run;
+
+/// A registry and its client; the builder of manifests; the API server's validation; schemas.
+const READERS: [&str; 4] = ["crane", "kustomize", "kubectl-validate", "crds"];
+/// Envoy Gateway's code for images: two and a half CPU minutes to build, for one test.
+const FETCHER: &str = "wasm-fetch";
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Also let Envoy Gateway's own code fetch the filter's images, after building it for minutes
+    #[arg(long)]
+    all: bool,
+}
+
+pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
+    let envoy = tools::install(workspace)?.envoy;
+    let filter = build_filter::run(workspace)?;
+    workspace
+        .cargo()
+        .args(["build", "--bins"])
+        .args(["--package", "weir-control", "--package", "weir-governor"])
+        .shown()?;
+    let mut command = workspace.cargo();
+    command
+        .args(["test", "--package", "weir-packaging"])
+        .env("WEIR_ENVOY", envoy)
+        .env("WEIR_FILTER_WASM", filter)
+        .env("WEIR_BIN_DIR", workspace.target.join("debug"));
+    let mut readers = readers(workspace);
+    if args.all {
+        readers.push((FETCHER, tools::build(workspace, FETCHER)?));
+    }
+    for (name, path) in readers {
+        command.env(tools::variable(name), path);
+    }
+    command.shown()
+}
+
+/// Those that can be had; of the others it is said why not.
+pub(crate) fn readers(workspace: &Workspace) -> Vec<(&'static str, PathBuf)> {
+    let had = READERS.iter().map(|name| {
+        tools::build(workspace, name)
+            .map(|path| (*name, path))
+            .inspect_err(|error| println!("THE TESTS THAT NEED {name} ARE SKIPPED: {error:#}"))
+    });
+    had.filter_map(Result::ok).collect()
+}
+
+/// Whether nothing is missing.
+pub(crate) fn are_all(readers: &[(&'static str, PathBuf)]) -> bool {
+    readers.len() == READERS.len()
+}

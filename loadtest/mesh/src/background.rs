@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A mesh in the background: started and ended by processes that come and go.
+
+mod status;
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use weir_stage::command::tail;
+use weir_stage::interrupt;
+use weir_stage::record;
+
+use crate::description::Description;
+use crate::mesh::RECORD;
+use crate::plan::Plan;
+use crate::programs::Programs;
+use crate::supervisor::{self, Held, ORDER, Order};
+
+pub use self::status::{Health, Row, Status, status};
+
+const LOOK: Duration = Duration::from_millis(100);
+/// A supervisor that is asked to end kills a dozen processes and removes their namespaces.
+const END: Duration = Duration::from_secs(30);
+const TAIL_LINES: usize = 15;
+
+/// Says no where a mesh is up in a folder, or is being started.
+///
+/// # Errors
+/// One is, with its supervisor's number.
+pub fn refuse_second(folder: &Path) -> Result<()> {
+    fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
+    Held::take(folder).map(drop)
+}
+
+/// Starts a mesh whose supervisor is the program `weir-mesh`, and returns when requests go through. `tell` is
+/// given each line that the supervisor says.
+///
+/// # Errors
+/// One is up in this folder, or this one could not be started: nothing of it is left then.
+pub fn up(
+    supervisor: &Path,
+    plan: &Plan,
+    programs: &Programs,
+    folder: &Path,
+    mut tell: impl FnMut(&str),
+) -> Result<Description> {
+    plan.check()?;
+    programs.check()?;
+    fs::create_dir_all(folder.join("logs"))
+        .with_context(|| format!("creating {}", folder.display()))?;
+    // The supervisor takes the place. If another was quicker, that is what it says.
+    refuse_second(folder)?;
+    for name in supervisor::remove_leftovers(folder)? {
+        tell(&format!("removed what a killed mesh has left: {name}"));
+    }
+    let order = Order {
+        plan: plan.clone(),
+        programs: programs.clone(),
+    };
+    let file = folder.join(ORDER);
+    fs::write(&file, serde_json::to_vec_pretty(&order)?)
+        .with_context(|| format!("writing {}", file.display()))?;
+    let log = supervisor::log(folder);
+    let output = File::create(&log).with_context(|| format!("creating {}", log.display()))?;
+    let mut child = Command::new(supervisor)
+        .arg(folder)
+        .stdin(Stdio::null())
+        .stdout(output.try_clone()?)
+        .stderr(output)
+        .spawn()
+        .with_context(|| format!("starting {}", supervisor.display()))?;
+    let mut told = 0;
+    loop {
+        let text = fs::read_to_string(&log).unwrap_or_default();
+        let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        text[told..whole].lines().for_each(&mut tell);
+        told = whole;
+        // Its last word before it only watches; the description is there before.
+        if text.lines().any(|line| line == supervisor::UP) {
+            return Description::read(folder);
+        }
+        if let Some(status) = child.try_wait()? {
+            bail!(
+                "the mesh's supervisor ended with {status}; the end of {}:\n{}",
+                log.display(),
+                tail(&text, TAIL_LINES)
+            );
+        }
+        if let Err(interrupted) = interrupt::check() {
+            end(&mut child, folder)?;
+            return Err(interrupted);
+        }
+        sleep(LOOK);
+    }
+}
+
+/// Ends what was being started.
+fn end(child: &mut Child, folder: &Path) -> Result<()> {
+    signal(child.id(), Signal::SIGTERM)?;
+    let asked = Instant::now();
+    while child.try_wait()?.is_none() {
+        if asked.elapsed() > END {
+            child.kill()?;
+        }
+        sleep(LOOK);
+    }
+    supervisor::remove_leftovers(folder).map(drop)
+}
+
+/// What ending a mesh did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ended {
+    /// The supervisor that was asked to end, if there was one.
+    pub supervisor: Option<u32>,
+    /// The processes that it had.
+    pub processes: usize,
+    /// What it had left, or meshes before it, and is removed now.
+    pub removed: Vec<String>,
+}
+
+/// Ends the mesh of a folder and verifies that nothing of it is left. Logs and configurations stay.
+///
+/// # Errors
+/// Something is left, and what.
+pub fn down(folder: &Path) -> Result<Ended> {
+    let entries = record::read(&folder.join(RECORD))?;
+    let running = supervisor::running(folder);
+    if let Some(id) = running {
+        signal(id, Signal::SIGTERM)?;
+        let asked = Instant::now();
+        while supervisor::running(folder).is_some() {
+            if asked.elapsed() > END {
+                signal(id, Signal::SIGKILL)?;
+            }
+            sleep(LOOK);
+        }
+    }
+    let removed = supervisor::remove_leftovers(folder)?;
+    let left: Vec<_> = entries.iter().filter(|entry| entry.lives()).collect();
+    ensure!(left.is_empty(), "these are left: {left:?}");
+    Ok(Ended {
+        supervisor: running,
+        processes: entries.len(),
+        removed,
+    })
+}
+
+fn signal(id: u32, signal: Signal) -> Result<()> {
+    match kill(Pid::from_raw(id.try_into()?), signal) {
+        // It has just ended by itself.
+        Ok(()) | Err(Errno::ESRCH) => Ok(()),
+        Err(error) => bail!("{signal} to the mesh's supervisor, process {id}: {error}"),
+    }
+}

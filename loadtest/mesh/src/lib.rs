@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A whole mesh on this machine, for demonstrations, load and faults.
+//!
+//! ```text
+//!                  ┌────────── Consul (catalog, CA, xDS of every sidecar) ──────────┐
+//!  load ──> caller-1's Envoy (filter) ──mTLS──> rules-2's Envoy ──> rules-2 (emulated)
+//!               │ tables, reports                                       │ /metrics, /cache
+//!               └──mTLS──> weir-control's Envoy ──> weir-control <──────┘
+//! ```
+//!
+//! [`Mesh::up`] starts all of it and returns when requests go through; dropping the value ends all of it. What
+//! Consul is told comes from the files that users take: `deploy/consul`.
+
+pub mod background;
+mod caller;
+mod consul;
+mod control;
+mod description;
+mod entries;
+mod host;
+mod mesh;
+mod network;
+mod plan;
+mod ports;
+mod programs;
+mod prometheus;
+mod sidecar;
+mod supervisor;
+
+pub use crate::caller::Caller;
+pub use crate::consul::Consul;
+pub use crate::control::Control;
+pub use crate::description::Description;
+pub use crate::host::Host;
+pub use crate::mesh::{Certificates, Mesh};
+pub use crate::network::possible as namespaces_possible;
+pub use crate::plan::Plan;
+pub use crate::programs::Programs;
+pub use crate::supervisor::supervise;
+
+/// Consul's name of the hosts' service, and weir-control's of their cluster.
+pub const HOSTS: &str = "rules";
+/// Consul's name of the callers' service.
+pub const CALLERS: &str = "caller";
+/// Consul's name of weir-control.
+pub const CONTROL: &str = "weir-control";
+/// Of the one datacenter.
+pub const DATACENTER: &str = "dc1";

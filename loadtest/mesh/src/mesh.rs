@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The mesh as a value: what is up, and what can be done to it.
+
+mod links;
+mod members;
+mod static_control;
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+use weir_stage::http::{self, Request};
+use weir_stage::processes::Processes;
+use weir_stage::record;
+
+use crate::caller::Caller;
+use crate::consul::Consul;
+use crate::control::{self, Control};
+use crate::description::Description;
+use crate::entries::{self, fill};
+use crate::host::Host;
+use crate::network::{Network, Place};
+use crate::plan::Plan;
+use crate::ports::Ports;
+use crate::programs::Programs;
+use crate::sidecar::{self, Sidecars};
+use crate::{CALLERS, CONTROL, DATACENTER, HOSTS, network, prometheus};
+
+pub use self::static_control::Certificates;
+
+/// Where the processes are recorded, in the mesh's folder.
+pub(crate) const RECORD: &str = "processes.json";
+/// From the last sidecar's readiness to the first informed choice of each caller.
+const INFORMED: Duration = Duration::from_secs(60);
+
+/// A mesh that is up. All of it ends when the value is dropped.
+pub struct Mesh {
+    /// First, so that nothing runs any more when the rest is dropped.
+    processes: Processes,
+    network: Option<Network>,
+    folder: PathBuf,
+    plan: Plan,
+    programs: Programs,
+    ports: Ports,
+    sidecars: Sidecars,
+    consul: Consul,
+    control: Control,
+    hosts: Vec<Host>,
+    callers: Vec<Caller>,
+    prometheus: Option<SocketAddr>,
+    /// Hosts and callers are numbered through, also when some have gone.
+    hosts_so_far: usize,
+    callers_so_far: usize,
+}
+
+impl Mesh {
+    /// Starts everything in a folder of its own and returns when every caller's requests go where the filter
+    /// chose. Minutes at most; logs are in `<folder>/logs`.
+    ///
+    /// # Errors
+    /// The plan cannot be, a program is missing or died, or something took too long; what was started is ended.
+    pub fn up(plan: &Plan, programs: &Programs, folder: &Path) -> Result<Self> {
+        Self::up_telling(plan, programs, folder, |_| ())
+    }
+
+    /// The same, telling what is waited for.
+    ///
+    /// # Errors
+    /// See [`Self::up`].
+    pub fn up_telling(
+        plan: &Plan,
+        programs: &Programs,
+        folder: &Path,
+        mut tell: impl FnMut(&str),
+    ) -> Result<Self> {
+        plan.check()?;
+        programs.check()?;
+        fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
+        let folder = folder
+            .canonicalize()
+            .with_context(|| format!("finding {}", folder.display()))?;
+        forget(&folder)?;
+        let mut processes = Processes::new(folder.join("logs"))?.bound(folder.join(RECORD));
+        let mut ports = Ports::new();
+        let network = match plan.netns {
+            true => Some(Network::make()?),
+            false => None,
+        };
+        tell("Consul");
+        let consul = Consul::start(
+            &mut processes,
+            &programs.consul,
+            folder.join("consul"),
+            &mut ports,
+            network.as_ref().map(Network::gateway),
+        )?;
+        let loopback = Place::loopback();
+        let control = Control {
+            xds: loopback.at(ports.next()?),
+            admin: loopback.at(ports.next()?),
+            sidecar: loopback.at(ports.next()?),
+        };
+        let mut mesh = Self {
+            processes,
+            network,
+            plan: plan.clone(),
+            programs: programs.clone(),
+            ports,
+            sidecars: Sidecars {
+                envoy: programs.envoy.clone(),
+                folder: folder.clone(),
+            },
+            folder,
+            consul,
+            control,
+            hosts: Vec::new(),
+            callers: Vec::new(),
+            prometheus: None,
+            hosts_so_far: 0,
+            callers_so_far: 0,
+        };
+        mesh.write_entries()?;
+        tell("hosts and weir-control");
+        for _ in 0..plan.hosts {
+            mesh.start_host()?;
+        }
+        mesh.start_control()?;
+        tell("callers");
+        for _ in 0..plan.callers {
+            mesh.start_caller(CALLERS, |_| ())?;
+        }
+        tell("sidecars");
+        let admins = mesh
+            .hosts
+            .iter()
+            .map(|host| (host.name.clone(), host.admin));
+        let control = (CONTROL.to_owned(), mesh.control.sidecar);
+        let callers = mesh
+            .callers
+            .iter()
+            .map(|caller| (caller.name.clone(), caller.admin));
+        for (id, admin) in admins.chain([control]).chain(callers).collect::<Vec<_>>() {
+            sidecar::wait(&mut mesh.processes, &id, admin)?;
+        }
+        if let (true, Some(program)) = (plan.prometheus, &programs.prometheus) {
+            tell("Prometheus");
+            mesh.start_prometheus(program)?;
+        }
+        mesh.describe()?;
+        tell("the first choices");
+        for caller in mesh.callers.clone() {
+            mesh.wait_until_informed(&caller)?;
+        }
+        Ok(mesh)
+    }
+
+    fn write_entries(&self) -> Result<()> {
+        for (name, entry) in [
+            ("hosts.hcl", entries::HOSTS),
+            ("weir-control.hcl", entries::CONTROL),
+            ("intentions-hosts.hcl", entries::INTENTIONS_HOSTS),
+            ("intentions-weir-control.hcl", entries::INTENTIONS_CONTROL),
+        ] {
+            let values = [("CALLER", CALLERS), ("SERVICE", HOSTS)];
+            self.consul.write_filled(name, entry, &values)?;
+        }
+        self.write_caller(CALLERS, &self.consul.cluster(CONTROL))
+    }
+
+    /// The sidecars of this service choose hosts by Weir, and reach weir-control as this cluster of theirs.
+    fn write_caller(&self, service: &str, control: &str) -> Result<()> {
+        let filter = self.programs.filter.to_str();
+        let values = [
+            ("CALLER", service),
+            ("SERVICE", HOSTS),
+            ("DATACENTER", DATACENTER),
+            ("TRUST_DOMAIN", self.consul.trust_domain()),
+            ("CONTROL_CLUSTER", control),
+            // Who asks for a mesh wants to see.
+            ("DEBUG", "true"),
+            ("FILTER", filter.context("the filter's path is not UTF-8")?),
+        ];
+        self.consul
+            .write_filled(&format!("{service}.hcl"), entries::CALLER, &values)
+    }
+
+    fn start_host(&mut self) -> Result<Host> {
+        self.hosts_so_far += 1;
+        let name = format!("{HOSTS}-{}", self.hosts_so_far);
+        let place = match &mut self.network {
+            Some(network) => network.place(&name)?,
+            None => Place::loopback(),
+        };
+        let host = Host {
+            name,
+            address: place.at(self.ports.next()?),
+            application: place.at(self.ports.next()?),
+            admin: place.at(self.ports.next()?),
+            namespace: place.namespace.clone(),
+        };
+        let command = host.command(&self.programs, &self.plan);
+        self.processes.start(&host.name, command)?;
+        self.register_host(&host)?;
+        let Self {
+            processes, consul, ..
+        } = self;
+        self.sidecars
+            .start(processes, consul, &host.name, &place, host.admin.port(), 1)?;
+        self.hosts.push(host.clone());
+        Ok(host)
+    }
+
+    fn register_host(&self, host: &Host) -> Result<()> {
+        let service = fill(
+            entries::SERVICE_HOST,
+            &[
+                ("ID", &host.name),
+                ("SERVICE", HOSTS),
+                ("ADDRESS", &host.address.ip().to_string()),
+                ("PORT", &host.application.port().to_string()),
+                ("SIDECAR_PORT", &host.address.port().to_string()),
+                ("MILLICORES", &(1000 * self.plan.cores).to_string()),
+            ],
+        )?;
+        self.consul.register(&service)
+    }
+
+    fn start_control(&mut self) -> Result<()> {
+        let file = self.write_control()?;
+        let command = control::command(&self.programs.control, &file);
+        self.processes.start(CONTROL, command)?;
+        let place = Place::loopback();
+        let service = fill(
+            entries::SERVICE_CONTROL,
+            &[
+                ("ID", CONTROL),
+                ("ADDRESS", &place.address.to_string()),
+                ("PORT", &self.control.xds.port().to_string()),
+                ("SIDECAR_PORT", &self.ports.next()?.to_string()),
+            ],
+        )?;
+        self.consul.register(&service)?;
+        let admin = self.control.sidecar.port();
+        let Self {
+            processes, consul, ..
+        } = self;
+        self.sidecars
+            .start(processes, consul, CONTROL, &place, admin, 1)?;
+        Ok(())
+    }
+
+    /// Writes what weir-control is told.
+    fn write_control(&self) -> Result<PathBuf> {
+        let config = control::config(&self.control, self.consul.http(), &self.plan);
+        let file = self.folder.join("weir-control.yaml");
+        control::write(&file, &config)?;
+        Ok(file)
+    }
+
+    /// Registers a caller of a service, after `change` to what is registered, and starts its sidecar.
+    fn start_caller(&mut self, service: &str, change: impl FnOnce(&mut Value)) -> Result<Caller> {
+        self.callers_so_far += 1;
+        let name = format!("{service}-{}", self.callers_so_far);
+        let place = Place::loopback();
+        let caller = Caller {
+            name,
+            outbound: place.at(self.ports.next()?),
+            admin: place.at(self.ports.next()?),
+        };
+        let registration = fill(
+            entries::SERVICE_CALLER,
+            &[
+                ("ID", &caller.name),
+                ("CALLER", service),
+                ("SERVICE", HOSTS),
+                ("ADDRESS", &place.address.to_string()),
+                ("SIDECAR_PORT", &self.ports.next()?.to_string()),
+                ("OUTBOUND_PORT", &caller.outbound.port().to_string()),
+                ("CONTROL_PORT", &self.ports.next()?.to_string()),
+            ],
+        )?;
+        let mut registration: Value = serde_json::from_str(&registration)?;
+        change(&mut registration);
+        self.consul.register(&registration.to_string())?;
+        let (admin, threads) = (caller.admin.port(), self.plan.caller_threads);
+        let Self {
+            processes, consul, ..
+        } = self;
+        self.sidecars
+            .start(processes, consul, &caller.name, &place, admin, threads)?;
+        self.callers.push(caller.clone());
+        Ok(caller)
+    }
+
+    fn start_prometheus(&mut self, program: &Path) -> Result<()> {
+        let listen = Place::loopback().at(self.ports.next()?);
+        self.prometheus = Some(listen);
+        let folder = self.folder.join("prometheus");
+        fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
+        prometheus::targets(&folder, &self.description())?;
+        let Self {
+            processes,
+            consul,
+            control,
+            ..
+        } = self;
+        prometheus::start(processes, program, &folder, listen, consul, control)
+    }
+
+    /// Waits until the caller's filter has a table and chooses by it.
+    fn wait_until_informed(&mut self, caller: &Caller) -> Result<()> {
+        let request = Request {
+            method: "GET",
+            path: "/",
+            headers: &[("x-weir-key", "first"), ("x-emulate-run-us", "100")],
+            body: "",
+        };
+        let what = format!("an informed choice of {}", caller.name);
+        self.processes.wait_until(&what, INFORMED, || {
+            let answer = http::send(caller.outbound, &request).ok()?;
+            let reason = answer.header("x-weir-reason")?;
+            let informed = answer.status == "200" && !["no_table", "stale_table"].contains(&reason);
+            informed.then_some(())
+        })
+    }
+
+    /// Where everything is.
+    #[must_use]
+    pub fn description(&self) -> Description {
+        Description {
+            consul: self.consul.http(),
+            consul_server: self.consul.server(),
+            trust_domain: self.consul.trust_domain().to_owned(),
+            prometheus: self.prometheus,
+            control: self.control,
+            callers: self.callers.clone(),
+            hosts: self.hosts.clone(),
+            logs: self.folder.join("logs"),
+            supervisor: std::process::id(),
+        }
+    }
+
+    /// Tells the others who is there.
+    fn describe(&self) -> Result<()> {
+        let description = self.description();
+        if self.prometheus.is_some() {
+            prometheus::targets(&self.folder.join("prometheus"), &description)?;
+        }
+        description.write(&self.folder)
+    }
+
+    /// Consul, to ask and to tell.
+    #[must_use]
+    pub fn consul(&self) -> &Consul {
+        &self.consul
+    }
+
+    /// weir-control.
+    #[must_use]
+    pub fn control(&self) -> &Control {
+        &self.control
+    }
+
+    /// The hosts that are there.
+    #[must_use]
+    pub fn hosts(&self) -> &[Host] {
+        &self.hosts
+    }
+
+    /// The callers that are there.
+    #[must_use]
+    pub fn callers(&self) -> &[Caller] {
+        &self.callers
+    }
+
+    /// Prometheus, where there is one.
+    #[must_use]
+    pub fn prometheus(&self) -> Option<SocketAddr> {
+        self.prometheus
+    }
+
+    /// The mesh's folder: logs, configurations, `mesh.json`.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Its processes: killed, frozen, started again by name (`consul`, `consul-server`, `weir-control`, `rules-1`,
+    /// `rules-1-sidecar`, `caller-1-sidecar`, `prometheus`).
+    pub fn processes(&mut self) -> &mut Processes {
+        &mut self.processes
+    }
+}
+
+/// Removes what a mesh before this one has left in the folder; its logs are overwritten one by one.
+fn forget(folder: &Path) -> Result<()> {
+    record::end(&folder.join(RECORD))?;
+    network::remove_leftovers()?;
+    for name in ["consul", "prometheus"] {
+        let folder = folder.join(name);
+        if folder.exists() {
+            fs::remove_dir_all(&folder)
+                .with_context(|| format!("removing {}", folder.display()))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a mesh is to be.
+
+use anyhow::{Result, ensure};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// More Envoys than this are of no use on one machine.
+const MOST: usize = 50;
+
+/// What a mesh is to be. The default is three hosts and two callers on loopback.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Plan {
+    /// Emulated hosts of the service `rules`, each with a sidecar.
+    pub hosts: usize,
+    /// Sidecars that take requests for them.
+    pub callers: usize,
+    /// Each host has its own network namespace and address, so that its link can be cut. Needs root.
+    pub netns: bool,
+    /// Prometheus reads the pages of all.
+    pub prometheus: bool,
+    /// Cores of each host, told to its program and to Consul.
+    pub cores: u32,
+    /// More flags of the hosts' program, `weir-worker --emulate`.
+    pub host_flags: Vec<String>,
+    /// What weir-control is told of the cluster `rules`, merged over what the mesh tells it (RFC 7396): its
+    /// policy, for example.
+    pub cluster: Value,
+    /// Worker threads of each caller's sidecar.
+    pub caller_threads: u32,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self {
+            hosts: 3,
+            callers: 2,
+            netns: false,
+            prometheus: true,
+            cores: 4,
+            host_flags: Vec::new(),
+            cluster: json!({}),
+            caller_threads: 1,
+        }
+    }
+}
+
+impl Plan {
+    /// Whether it can be.
+    ///
+    /// # Errors
+    /// A number is out of range, with its name.
+    pub fn check(&self) -> Result<()> {
+        let numbers = [
+            ("hosts", self.hosts),
+            ("callers", self.callers),
+            ("cores", self.cores as usize),
+            ("caller_threads", self.caller_threads as usize),
+        ];
+        for (name, number) in numbers {
+            ensure!(
+                (1..=MOST).contains(&number),
+                "{name} is {number}; it must be 1 to {MOST}"
+            );
+        }
+        ensure!(
+            self.cluster.is_object(),
+            "cluster must be an object, as in weir-control's configuration"
+        );
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_out_of_range_are_named() {
+        Plan::default().check().unwrap();
+        let no_hosts = Plan {
+            hosts: 0,
+            ..Plan::default()
+        };
+        let many_callers = Plan {
+            callers: 51,
+            ..Plan::default()
+        };
+        for (plan, name) in [(no_hosts, "hosts is 0"), (many_callers, "callers is 51")] {
+            assert!(plan.check().unwrap_err().to_string().contains(name));
+        }
+    }
+
+    #[test]
+    fn what_is_left_out_is_the_default() {
+        let plan: Plan = serde_json::from_str(r#"{"hosts": 5}"#).unwrap();
+        assert_eq!((plan.hosts, plan.callers, plan.prometheus), (5, 2, true));
+        assert!(serde_json::from_str::<Plan>(r#"{"host": 5}"#).is_err());
+    }
+}

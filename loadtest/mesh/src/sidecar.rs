@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Envoys that Consul configures.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use weir_stage::http;
+use weir_stage::processes::Processes;
+
+use crate::consul::Consul;
+use crate::entries;
+use crate::network::Place;
+
+/// Certificates and endpoints come from Consul, and the filter is compiled: seconds on a busy machine.
+const READY: Duration = Duration::from_secs(60);
+
+/// What all sidecars are started by.
+pub(crate) struct Sidecars {
+    pub(crate) envoy: PathBuf,
+    pub(crate) folder: PathBuf,
+}
+
+/// A sidecar's name among the processes.
+pub(crate) fn name(id: &str) -> String {
+    format!("{id}-sidecar")
+}
+
+impl Sidecars {
+    /// Starts the sidecar of a registered service.
+    pub(crate) fn start(
+        &self,
+        processes: &mut Processes,
+        consul: &Consul,
+        id: &str,
+        place: &Place,
+        admin: u16,
+        threads: u32,
+    ) -> Result<SocketAddr> {
+        let bootstrap = consul
+            .bootstrap(id, place, admin)
+            .with_context(|| format!("the bootstrap of {id}'s sidecar"))?;
+        let file = self.folder.join(format!("{id}-bootstrap.json"));
+        fs::write(&file, bootstrap).with_context(|| format!("writing {}", file.display()))?;
+        let command = place.command(self.command(&file, threads));
+        processes.start(&name(id), command)?;
+        Ok(place.at(admin))
+    }
+
+    fn command(&self, bootstrap: &Path, threads: u32) -> Command {
+        let mut command = Command::new(&self.envoy);
+        command
+            .arg("-c")
+            .arg(bootstrap)
+            .args(["--config-yaml", entries::STATS_TAGS])
+            .args(["--concurrency", &threads.to_string()])
+            .arg("--disable-hot-restart")
+            .args(["--log-level", "warning"])
+            .args(["--component-log-level", "wasm:info"]);
+        command
+    }
+}
+
+/// Waits until a sidecar has its certificates, clusters and listeners.
+pub(crate) fn wait(processes: &mut Processes, id: &str, admin: SocketAddr) -> Result<()> {
+    processes.wait_until(&format!("readiness of {id}'s sidecar"), READY, || {
+        http::get(admin, "/ready").ok()
+    })?;
+    Ok(())
+}
