@@ -141,6 +141,14 @@ pub struct Cluster {
     pub plan: Option<Plan>,
 }
 
+impl Cluster {
+    /// How hosts are asked for cache contents. Where none are kept nobody is asked: who is asked again begins
+    /// with all that there is, and who went on would hear of changes alone.
+    pub fn asked_cache(&self) -> Option<&Cache> {
+        self.cache.as_ref().filter(|_| self.cache_shards > 0)
+    }
+}
+
 /// A caching plan: by host, the keys that are assigned to it.
 pub type Plan = BTreeMap<HostId, Vec<KeyHash>>;
 

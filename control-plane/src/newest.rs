@@ -9,9 +9,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
+use tonic::metadata::MetadataMap;
 
 /// Names are names, not documents.
 pub(crate) const MAX_NAME_BYTES: usize = 1024;
+
+/// A number in hex and to spare.
+const MAX_PROCESS_BYTES: usize = 64;
+
+/// Which process of its proxy has opened a stream, as the filter says in the stream's metadata. While an Envoy
+/// takes over from another, two of one name live side by side, and each needs its streams. Empty for a filter
+/// that does not say it.
+pub(crate) fn process(metadata: &MetadataMap) -> String {
+    let told = metadata.get("x-weir-process");
+    let told = told.and_then(|told| told.to_str().ok());
+    let told = told.filter(|told| told.len() <= MAX_PROCESS_BYTES);
+    told.unwrap_or_default().to_owned()
+}
 
 /// Which stream speaks for which peer. Clones are the same.
 #[derive(Debug)]

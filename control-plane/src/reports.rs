@@ -10,14 +10,15 @@ use tonic::{Request, Response, Status, Streaming};
 use weir_tables::v1::reports_server::{Reports, ReportsServer};
 use weir_tables::v1::{Report, ReportAnswer};
 
-use crate::newest::{Claim, Newest, checked};
+use crate::newest::{self, Claim, Newest, checked};
 use crate::state::Update;
 
 /// The service.
 #[derive(Clone, Debug)]
 pub struct Service {
     updates: mpsc::Sender<Update>,
-    newest: Newest<String>,
+    /// By proxy and process.
+    newest: Newest<(String, String)>,
     max_proxies: usize,
     shutdown: CancellationToken,
 }
@@ -42,9 +43,9 @@ impl Service {
         .max_decoding_message_size(MAX_REPORT_BYTES)
     }
 
-    async fn listen(self, mut reports: Streaming<Report>) -> Result<(), Status> {
+    async fn listen(self, process: String, mut reports: Streaming<Report>) -> Result<(), Status> {
         let over = CancellationToken::new();
-        let mut claim: Option<(String, Claim<String>)> = None;
+        let mut claim: Option<(String, Claim<(String, String)>)> = None;
         loop {
             let report = tokio::select! {
                 () = self.shutdown.cancelled() => return Err(Status::unavailable("shutting down")),
@@ -55,9 +56,8 @@ impl Service {
             match &claim {
                 None => {
                     let proxy = checked("report.proxy", &report.proxy)?.to_owned();
-                    let place = self
-                        .newest
-                        .claim(proxy.clone(), over.clone(), self.max_proxies);
+                    let peer = (proxy.clone(), process.clone());
+                    let place = self.newest.claim(peer, over.clone(), self.max_proxies);
                     let full = || Status::resource_exhausted("reports.max_proxies is reached");
                     claim = Some((proxy, place.ok_or_else(full)?));
                 }
@@ -85,10 +85,11 @@ impl Reports for Service {
     ) -> Result<Response<Self::StreamStream>, Status> {
         let (answers, stream) = mpsc::channel(1);
         let service = self.clone();
+        let process = newest::process(request.metadata());
         tokio::spawn(async move {
             // A caller that has gone is not read from any longer.
             let ended = tokio::select! {
-                ended = service.listen(request.into_inner()) => ended,
+                ended = service.listen(process, request.into_inner()) => ended,
                 () = answers.closed() => return,
             };
             if let Err(status) = ended {

@@ -207,7 +207,7 @@ fn jobs(config: &Config) -> BTreeMap<Key, Job> {
                     },
                 );
             }
-            if let Some(with) = &cluster.cache {
+            if let Some(with) = cluster.asked_cache() {
                 let at = host.cache_address.clone();
                 jobs.insert(
                     key(Source::Cache),

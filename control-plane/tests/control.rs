@@ -174,7 +174,7 @@ async fn a_change_of_a_file_is_applied_and_a_bad_one_is_not() {
 #[tokio::test]
 async fn a_newer_report_stream_of_a_proxy_ends_the_older_with_aborted() {
     let control = control("clusters: { rules: {} }\n").await;
-    let open = async |proxy: &str| {
+    let open_of = async |process: &'static str, proxy: &str| {
         let mut client = ReportsClient::connect(format!("http://{}", control.xds))
             .await
             .unwrap();
@@ -187,9 +187,14 @@ async fn a_newer_report_stream_of_a_proxy_ends_the_older_with_aborted() {
             .await
             .unwrap();
         let stream = tokio_stream::wrappers::ReceiverStream::new(stream);
-        let answers = client.stream(stream).await.unwrap().into_inner();
+        let mut request = tonic::Request::new(stream);
+        let process = tonic::metadata::MetadataValue::from_static(process);
+        request.metadata_mut().insert("x-weir-process", process);
+        let answers = client.stream(request).await.unwrap().into_inner();
         (reports, answers)
     };
+    let open = async |proxy: &str| open_of("1f", proxy).await;
+    let (_parent, mut beside) = open_of("2e", "p").await;
     let (_older, mut answers) = open("p").await;
     let (_other, _) = open("q").await;
     let (newer, mut newest) = open("p").await;
@@ -205,6 +210,8 @@ async fn a_newer_report_stream_of_a_proxy_ends_the_older_with_aborted() {
         newest.message().await.unwrap_err().code(),
         Code::InvalidArgument
     );
+    let silent = tokio::time::timeout(std::time::Duration::from_millis(50), beside.message());
+    assert!(silent.await.is_err(), "another process keeps its stream");
     let (_empty, mut refused) = open("").await;
     assert_eq!(
         refused.message().await.unwrap_err().code(),

@@ -14,7 +14,8 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
 use tokio_util::sync::CancellationToken;
-use tonic::{Code, Status, Streaming};
+use tonic::metadata::MetadataValue;
+use tonic::{Code, Request, Status, Streaming};
 use weir_control::snapshot::{ClientEvent, Feed, Resource, Snapshot};
 use weir_control::xds::{self, XdsMetrics, types};
 
@@ -84,6 +85,21 @@ impl Server {
         let (requests, outbound) = mpsc::channel(8);
         requests.send(first).await.unwrap();
         self.stream(requests, outbound).await
+    }
+
+    /// The same, of a process of its proxy.
+    async fn open_of(&self, process: &'static str, first: DeltaDiscoveryRequest) -> Stream {
+        let (requests, outbound) = mpsc::channel(8);
+        requests.send(first).await.unwrap();
+        let mut request = Request::new(ReceiverStream::new(outbound));
+        let process = MetadataValue::from_static(process);
+        request.metadata_mut().insert("x-weir-process", process);
+        let mut client = self.client().await;
+        let answer = client.delta_aggregated_resources(request);
+        Stream {
+            requests,
+            responses: answer.await.unwrap().into_inner(),
+        }
     }
 
     async fn stream(
@@ -214,6 +230,26 @@ async fn the_newest_stream_of_a_filter_wins_and_envoys_own_is_left_alone() {
     newer.next().await;
     server.publish("rules", "2");
     for stream in [&mut envoy, &mut other] {
+        assert_eq!(stream.next().await.resources[0].version, "2");
+    }
+}
+
+/// As while an Envoy takes over from another.
+#[tokio::test]
+async fn two_processes_of_a_proxy_keep_a_stream_each() {
+    let server = Server::start().await;
+    server.publish("rules", "1");
+    let of = async |process| {
+        let mut stream = server.open_of(process, first("a", HOSTS, &["rules"])).await;
+        let response = stream.next().await;
+        stream.answer(&response, None).await;
+        stream
+    };
+    let (mut parent, mut child) = (of("1f").await, of("2e").await);
+    let mut newer = of("2e").await;
+    assert_eq!(child.end().await.code(), Code::Aborted);
+    server.publish("rules", "2");
+    for stream in [&mut parent, &mut newer] {
         assert_eq!(stream.next().await.resources[0].version, "2");
     }
 }

@@ -214,3 +214,20 @@ async fn polls_come_at_jittered_intervals_and_missed_ones_are_not_made_up_for() 
     ticker.tick().await;
     assert!(before.elapsed() >= Duration::from_millis(895));
 }
+
+/// Asked on, it would tell changes of what was thrown away, and never all of it again.
+#[test]
+fn who_has_cache_contents_that_are_not_kept_is_not_asked_for_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("c.yaml");
+    let asked = |shards: u32| {
+        let hosts = "hosts: [ { address: \"127.0.0.1:1\" } ]";
+        let text = format!("clusters: {{ c: {{ cache_shards: {shards}, cache: {{}}, {hosts} }} }}");
+        std::fs::write(&path, text).unwrap();
+        let loaded = crate::config::load(&path).map_err(|(error, _)| error);
+        let jobs = jobs(&loaded.unwrap().config);
+        jobs.keys().any(|(_, _, source)| *source == Source::Cache)
+    };
+    assert!(asked(4));
+    assert!(!asked(0));
+}

@@ -80,7 +80,7 @@ impl Cluster {
                     if config.scrape.is_none() {
                         kept.polls.remove(&Source::Scrape);
                     }
-                    if config.cache.is_none() {
+                    if config.asked_cache().is_none() {
                         kept.polls.remove(&Source::Cache);
                     }
                     if config.prometheus.is_none() {
@@ -140,7 +140,7 @@ impl Cluster {
     /// Whether every host was asked for its cache contents once, or has had the time to be.
     pub fn caches_asked(&self, now: Duration) -> bool {
         let asked = |host: &Host| host.polls.contains_key(&Source::Cache);
-        self.config.cache.is_none()
+        self.config.asked_cache().is_none()
             || !self.is_unknown(now) && self.hosts.values().all(asked)
             || now >= self.config.policy.stale_after
     }

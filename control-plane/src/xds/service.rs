@@ -20,6 +20,7 @@ use tonic::{Request, Status, Streaming};
 use super::MAX_REQUEST_BYTES;
 use super::codec::{DeltaCodec, Response};
 use super::stream::{RESPONSES_WAITING, Shared, serve};
+use crate::newest;
 use crate::snapshot::StreamId;
 
 const DELTA: &str =
@@ -81,7 +82,7 @@ impl StreamingService<DeltaDiscoveryRequest> for Discovery {
     type Future = Ready<Result<tonic::Response<Self::ResponseStream>, Status>>;
 
     fn call(&mut self, request: Request<Streaming<DeltaDiscoveryRequest>>) -> Self::Future {
-        let peer = request.remote_addr();
+        let peer = (request.remote_addr(), newest::process(request.metadata()));
         let stream = StreamId(self.streams.fetch_add(1, Ordering::Relaxed));
         let (responses, outbound) = mpsc::channel(RESPONSES_WAITING);
         let shared = self.shared.clone();

@@ -36,7 +36,8 @@ pub(super) type Outbound = mpsc::Sender<Result<Response, Status>>;
 pub(super) struct Shared {
     pub(super) feed: Feed,
     pub(super) metrics: XdsMetrics,
-    pub(super) proxies: Newest<Arc<str>>,
+    /// By proxy and process.
+    pub(super) proxies: Newest<(Arc<str>, String)>,
     pub(super) shutdown: CancellationToken,
 }
 
@@ -64,7 +65,7 @@ impl End {
         match self {
             Self::ClientClosed | Self::Transport(_) => None,
             Self::Superseded => Some(Status::aborted(
-                "a newer stream of this proxy has replaced this one",
+                "a newer stream of this proxy's process has replaced this one",
             )),
             Self::Shutdown => Some(Status::unavailable("weir-control is shutting down")),
             Self::Refused(status) => Some(status),
@@ -76,13 +77,13 @@ impl End {
 pub(super) async fn serve(
     mut shared: Shared,
     stream: StreamId,
-    peer: Option<SocketAddr>,
+    (peer, process): (Option<SocketAddr>, String),
     mut requests: Streaming<DeltaDiscoveryRequest>,
     responses: Outbound,
 ) {
     let end = match first(&mut requests, &shared.shutdown).await {
         Ok((first, session)) => {
-            let connection = Connection::open(&mut shared, stream, peer, session);
+            let connection = Connection::open(&mut shared, stream, (peer, process), session);
             connection.run(first, requests, &responses).await
         }
         Err(end) => end,
@@ -119,14 +120,14 @@ struct Connection<'a> {
     /// Cancelled when a newer stream of the same proxy has come, or at shutdown.
     over: CancellationToken,
     /// The filter's: its place among the proxies.
-    _claim: Option<Claim<Arc<str>>>,
+    _claim: Option<Claim<(Arc<str>, String)>>,
 }
 
 impl<'a> Connection<'a> {
     fn open(
         shared: &'a mut Shared,
         stream: StreamId,
-        peer: Option<SocketAddr>,
+        (peer, process): (Option<SocketAddr>, String),
         session: Session,
     ) -> Self {
         let proxy = &session.proxy;
@@ -134,9 +135,8 @@ impl<'a> Connection<'a> {
         let claim = session
             .weir
             .then(|| {
-                shared
-                    .proxies
-                    .claim(proxy.clone(), over.clone(), usize::MAX)
+                let peer = (proxy.clone(), process);
+                shared.proxies.claim(peer, over.clone(), usize::MAX)
             })
             .flatten();
         info!(%proxy, stream = stream.0, ?peer, weir = session.weir, "stream opened");

@@ -12,8 +12,8 @@ use tempfile::TempDir;
 use crate::{http, tools};
 
 /// Envoy compiles the filter first, on a machine that is busy with other tests.
-const ATTEMPTS: u32 = 600;
-const PAUSE: Duration = Duration::from_millis(100);
+const ATTEMPTS: u32 = 3_000;
+const PAUSE: Duration = Duration::from_millis(20);
 
 pub(crate) struct Sidecar {
     child: Child,
@@ -29,6 +29,11 @@ impl Sidecar {
 
     /// Starts Envoy with so many worker threads and waits until it is ready.
     pub(crate) async fn start_with(config: &str, threads: u8) -> Self {
+        Self::launch(config, threads, &["--disable-hot-restart".to_owned()]).await
+    }
+
+    /// The same with these options.
+    pub(crate) async fn launch(config: &str, threads: u8, options: &[String]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (file, admin) = (
             folder.path().join("envoy.yaml"),
@@ -38,7 +43,8 @@ impl Sidecar {
         let log = std::fs::File::create(folder.path().join("log")).unwrap();
         let child = Command::new(tools::envoy())
             .args(["--concurrency", &threads.to_string()])
-            .args(["--disable-hot-restart", "-l", "info", "-c"])
+            .args(options)
+            .args(["-l", "info", "-c"])
             .arg(&file)
             .arg("--admin-address-path")
             .arg(&admin)
@@ -93,6 +99,11 @@ impl Sidecar {
             tokio::time::sleep(PAUSE).await;
         }
         panic!("waited in vain for {what}\n{}", self.log());
+    }
+
+    /// Whether the process is gone.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
     }
 
     /// Ends Envoy without giving it a chance to say so.

@@ -14,6 +14,9 @@ use crate::client::{Answer, Caller, Headers};
 /// Of a wait, in looks every 20 ms. It ends long before on a machine that does anything at all.
 const LOOKS: usize = 3_000;
 
+/// Requests of one load: many times what any test waits for.
+const MOST: usize = 100_000;
+
 pub(crate) struct Load {
     sent: Arc<AtomicUsize>,
     answers: Arc<Mutex<Vec<Answer>>>,
@@ -33,9 +36,9 @@ impl Load {
         let task = tokio::spawn(async move {
             let mut ticks = interval(Duration::from_secs(1) / a_second);
             ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-            loop {
+            for number in 0..MOST {
                 ticks.tick().await;
-                let number = counter.fetch_add(1, Ordering::SeqCst);
+                counter.store(number + 1, Ordering::SeqCst);
                 let (caller, received, headers) =
                     (caller.clone(), received.clone(), headers(number));
                 tokio::spawn(async move {

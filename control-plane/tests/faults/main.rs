@@ -19,6 +19,7 @@ mod plugin;
 mod process;
 mod stats;
 mod tls;
+#[allow(dead_code)] // The tests of reloads use more of it.
 mod world;
 
 #[path = "../certificates/mod.rs"]

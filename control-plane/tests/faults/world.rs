@@ -62,6 +62,8 @@ pub(crate) struct World {
     pub(crate) config: Value,
     pub(crate) xds: SocketAddr,
     bootstrap: &'static str,
+    /// Of the sidecars, where one can take over from another.
+    base_id: Option<BaseId>,
     folder: TempDir,
     _turn: MutexGuard<'static, ()>,
 }
@@ -74,6 +76,21 @@ pub(crate) struct Plan {
     change: Value,
     filter: PathBuf,
     tls: Option<Tls>,
+    hot_restarts: bool,
+}
+
+/// So long an older Envoy asks its callers to leave; it ends after three times that. Until then the newer one
+/// has to have its filter, which a busy machine is long about.
+const DRAIN_SECONDS: u32 = 5;
+
+/// What tells Envoys apart that may take over from each other.
+struct BaseId(u32);
+
+impl Drop for BaseId {
+    /// Envoy leaves the memory that its epochs share.
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(format!("/dev/shm/envoy_shared_memory_{}", self.0 * 10));
+    }
 }
 
 /// Files of certificates by name, as `bootstrap-tls.yaml` names them; `control.pem` and `.key` are
@@ -85,7 +102,7 @@ impl Plan {
     pub(crate) fn workers(workers: usize, options: &[&str]) -> Self {
         let options = options.iter().map(|&option| option.to_owned()).collect();
         let (hosts, change, filter) = (Vec::new(), json!({}), tools::filter());
-        let tls = None;
+        let (tls, hot_restarts) = (None, false);
         Self {
             workers,
             options,
@@ -93,6 +110,7 @@ impl Plan {
             change,
             filter,
             tls,
+            hot_restarts,
         }
     }
 
@@ -125,6 +143,17 @@ impl Plan {
         }
     }
 
+    /// The sidecar listens on a port of its own, which it can hand over ([`World::hot_restart`]).
+    pub(crate) fn hot_restarts(self) -> Self {
+        let address = process::free_address();
+        let listener = json!({"name": "egress", "address": address, "cluster": "rules"});
+        let plan = self.with(json!({"standalone": {"listeners": [listener]}}));
+        Self {
+            hot_restarts: true,
+            ..plan
+        }
+    }
+
     /// Starts everything and waits until tables decide.
     pub(crate) async fn start(self) -> World {
         let turn = ONE_AT_A_TIME.lock().await;
@@ -152,12 +181,27 @@ impl Plan {
         for (name, pem) in self.tls.iter().flatten() {
             std::fs::write(folder.path().join(name), pem).unwrap();
         }
-        let control = Some(start_control(folder.path()));
+        let control = Some(start_control(folder.path(), CONTROL));
         let bootstrap = match self.tls {
             Some(_) => "standalone/bootstrap-tls.yaml",
             None => "standalone/bootstrap.yaml",
         };
-        let sidecar = start_sidecar(xds, bootstrap, folder.path()).await;
+        let base_id = folder.path().join("base-id");
+        let options = match self.hot_restarts {
+            true => vec![
+                "--use-dynamic-base-id".to_owned(),
+                "--base-id-path".to_owned(),
+                base_id.display().to_string(),
+                "--drain-time-s".to_owned(),
+                DRAIN_SECONDS.to_string(),
+            ],
+            false => vec!["--disable-hot-restart".to_owned()],
+        };
+        let sidecar = start_sidecar(xds, bootstrap, folder.path(), &options).await;
+        let base_id = self.hot_restarts.then(|| {
+            let text = std::fs::read_to_string(base_id).unwrap();
+            BaseId(text.trim().parse().unwrap())
+        });
         let egress = sidecar.listener("egress").await;
         let world = World {
             sidecar,
@@ -167,6 +211,7 @@ impl Plan {
             config,
             xds,
             bootstrap,
+            base_id,
             folder,
             _turn: turn,
         };
@@ -216,14 +261,45 @@ impl World {
 
     /// weir-control again, on the same port.
     pub(crate) fn start_control(&mut self) {
-        self.control = Some(start_control(self.folder.path()));
+        self.control = Some(start_control(self.folder.path(), CONTROL));
+    }
+
+    /// Another weir-control beside the one there is, on another port.
+    pub(crate) fn start_second_control(&self, xds: SocketAddr) -> Process {
+        self.configure_second(xds, json!({}));
+        start_control(self.folder.path(), SECOND)
+    }
+
+    /// Its configuration: the first one's with a change.
+    pub(crate) fn configure_second(&self, xds: SocketAddr, change: Value) {
+        let mut config = self.config.clone();
+        merge(&mut config, json!({"xds": {"listen": xds}}));
+        merge(&mut config, change);
+        write(self.folder.path(), &format!("{SECOND}.yaml"), &config);
     }
 
     /// Another sidecar in place of the one that there was, which is killed.
     pub(crate) async fn restart_sidecar(&mut self) {
         self.sidecar.kill();
-        self.sidecar = start_sidecar(self.xds, self.bootstrap, self.folder.path()).await;
+        let alone = ["--disable-hot-restart".to_owned()];
+        self.sidecar = start_sidecar(self.xds, self.bootstrap, self.folder.path(), &alone).await;
         self.egress = self.sidecar.listener("egress").await;
+    }
+
+    /// Another sidecar that takes over the port of the one there is, which is returned: it drains and then
+    /// ends by itself.
+    pub(crate) async fn hot_restart(&mut self, epoch: u32) -> Sidecar {
+        let base_id = self.base_id.as_ref().unwrap().0;
+        let options = [
+            ("--base-id", base_id),
+            ("--restart-epoch", epoch),
+            ("--drain-time-s", DRAIN_SECONDS),
+            ("--parent-shutdown-time-s", 3 * DRAIN_SECONDS),
+        ];
+        let options = options.map(|(name, value)| [name.to_owned(), value.to_string()]);
+        let folder = self.folder.path();
+        let next = start_sidecar(self.xds, self.bootstrap, folder, options.as_flattened()).await;
+        std::mem::replace(&mut self.sidecar, next)
     }
 
     /// Sum over all lines of weir-control's metrics that begin so.
@@ -239,7 +315,7 @@ impl World {
     }
 
     fn admin(&self) -> Option<SocketAddr> {
-        let ports = std::fs::read(self.folder.path().join("ports.json")).ok()?;
+        let ports = std::fs::read(self.folder.path().join("weir-control.ports")).ok()?;
         let ports: Value = serde_json::from_slice(&ports).ok()?;
         ports["admin"].as_str()?.parse().ok()
     }
@@ -257,7 +333,7 @@ impl World {
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        let control = std::fs::read_to_string(self.folder.path().join("control.log"));
+        let control = std::fs::read_to_string(self.folder.path().join("weir-control.log"));
         let control = control.unwrap_or_default();
         panic!(
             "waited in vain for {what}\n{control}\n{}",
@@ -297,24 +373,32 @@ impl World {
     }
 }
 
-fn start_control(folder: &Path) -> Process {
-    let ports = folder.join("ports.json");
+/// Names of weir-control's files.
+const CONTROL: &str = "weir-control";
+const SECOND: &str = "second";
+
+fn start_control(folder: &Path, name: &str) -> Process {
+    let file = |kind: &str| folder.join(format!("{name}.{kind}"));
+    let ports = file("ports");
     let _ = std::fs::remove_file(&ports);
     let mut command = Command::new(process::CONTROL);
-    command
-        .arg("--config")
-        .arg(folder.join("weir-control.yaml"));
+    command.arg("--config").arg(file("yaml"));
     command.arg("--ports-file").arg(&ports);
-    let mut process = Process::start(&mut command, &folder.join("control.log"));
+    let mut process = Process::start(&mut command, &file("log"));
     while !ports.exists() {
-        let log = || std::fs::read_to_string(folder.join("control.log")).unwrap_or_default();
+        let log = || std::fs::read_to_string(file("log")).unwrap_or_default();
         assert!(!process.has_ended(), "weir-control ended: {}", log());
         std::thread::sleep(Duration::from_millis(10));
     }
     process
 }
 
-async fn start_sidecar(xds: SocketAddr, bootstrap: &str, folder: &Path) -> Sidecar {
+async fn start_sidecar(
+    xds: SocketAddr,
+    bootstrap: &str,
+    folder: &Path,
+    options: &[String],
+) -> Sidecar {
     let port = format!("port_value: {}", xds.port());
     let replace = [
         ("port_value: 18000", &*port),
@@ -322,7 +406,7 @@ async fn start_sidecar(xds: SocketAddr, bootstrap: &str, folder: &Path) -> Sidec
     ];
     let config = tools::envoy_config(bootstrap, &replace);
     let config = config.replace("/etc/weir", folder.to_str().unwrap());
-    Sidecar::start_with(&config, 2).await
+    Sidecar::launch(&config, 2, options).await
 }
 
 /// The sum of a page's metrics whose lines begin so; none if there is no such line.

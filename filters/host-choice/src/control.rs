@@ -20,7 +20,10 @@ const DISCOVERY: (&str, &str) = (
     "DeltaAggregatedResources",
 );
 const REPORTS: (&str, &str) = ("weir.v1.Reports", "Stream");
-/// gRPC's ABORTED: weir-control has a newer stream of this proxy.
+/// Metadata of both streams: which process of the proxy it is. An Envoy that takes over from another has its
+/// name, and both keep their streams.
+const PROCESS: &str = "x-weir-process";
+/// gRPC's ABORTED: weir-control has a newer stream of this process.
 const ABORTED: u32 = 10;
 
 #[derive(Default)]
@@ -48,8 +51,12 @@ impl Link {
         if self.token.is_some() || !self.backoff.is_over(now) {
             return false;
         }
-        match hostcalls::open_stream(cluster, method.0, method.1) {
+        let process = shared::process();
+        match hostcalls::open_stream(cluster, method, (PROCESS, process.as_bytes())) {
             Ok(token) => (self.token, self.works) = (Some(token), false),
+            Err(_) if vm.index().0.entries.is_empty() => {
+                self.backoff.not_yet(now, vm.random());
+            }
             Err(_) => self.backoff.failed(now, Duration::ZERO, vm.random()),
         }
         self.token.is_some()
@@ -86,8 +93,10 @@ impl Control {
         if self.tables.token.is_some() {
             self.subscribe(proxy, vm, now);
         }
-        // Reports go where tables come from.
-        if self.tables.token.is_some() && self.reports.open(cluster, REPORTS, vm, now) {
+        // Not at once: where one of two endpoints is dead and Envoy takes them in turns, every attempt at tables
+        // would meet the dead one, and every one at reports the other.
+        let works = self.tables.token.is_some() && self.tables.works;
+        if works && self.reports.open(cluster, REPORTS, vm, now) {
             self.reported = Duration::ZERO;
         }
         if self.reports.token.is_some()
@@ -101,8 +110,7 @@ impl Control {
             self.reports.send(&report.encode_to_vec(), vm, now);
         }
         // Every time: after a change of owner the gauge is still the old one's.
-        let connected = self.tables.token.is_some() && self.tables.works;
-        vm.metrics.connected.set(connected.into());
+        vm.metrics.connected.set(works.into());
     }
 
     fn subscribe(&mut self, proxy: &str, vm: &mut Vm, now: Duration) {

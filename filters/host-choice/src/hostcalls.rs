@@ -322,14 +322,18 @@ pub(crate) fn record_metric(id: u32, value: u64) {
 /// Opens a bidirectional stream to an Envoy cluster. The SDK's own call, because only it tells the SDK
 /// where to deliver what comes back. It panics on a status that Envoy gives only where
 /// `capability_restriction_config` forbids the call: a configuration that restricts must allow it.
-pub(crate) fn open_stream(cluster: &str, service: &str, method: &str) -> Result<u32, Failed> {
+pub(crate) fn open_stream(
+    cluster: &str,
+    (service, method): (&str, &str),
+    metadata: (&str, &[u8]),
+) -> Result<u32, Failed> {
     // envoy.config.core.v3.GrpcService { envoy_grpc { cluster_name } }: a bare name that happens to be
     // valid protobuf would abort the whole proxy. `Config` keeps the lengths below 128.
     let inner = cluster.len() as u8;
     let mut target = vec![0x0a, inner + 2, 0x0a, inner];
     target.extend(cluster.as_bytes());
     let target = String::from_utf8(target).map_err(|_| Failed(OK))?;
-    proxy_wasm::hostcalls::open_grpc_stream(&target, service, method, Vec::new())
+    proxy_wasm::hostcalls::open_grpc_stream(&target, service, method, vec![metadata])
         .map_err(|status| Failed(status as u32))
 }
 

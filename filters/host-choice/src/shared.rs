@@ -4,6 +4,7 @@
 //!
 //! | key | value | writer |
 //! |---|---|---|
+//! | `process` | drawn once in the life of the process | the first VM |
 //! | `owner` | the [`Lease`] | its holder, by compare-and-swap |
 //! | `generation` | hash and generation of each configuration ([`Generations`]) | any root, by compare-and-swap |
 //! | `slots` | which VM has which slot | any VM, by compare-and-swap |
@@ -37,6 +38,16 @@ pub(crate) fn create() {
             let _ = hostcalls::set_shared(&key(name), &[0], None);
         }
     }
+    if hostcalls::shared(&key("process")).is_none() {
+        let drawn = hostcalls::random().to_le_bytes();
+        let _ = hostcalls::set_shared(&key("process"), &drawn, None);
+    }
+}
+
+/// What tells this process from another one of the same proxy.
+pub(crate) fn process() -> String {
+    let (drawn, _) = hostcalls::shared(&key("process")).unwrap_or_default();
+    drawn.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Applies `change` to the value until nobody else has written in between. The change returns the new

@@ -164,6 +164,9 @@ impl Backoff {
     /// First pause after a failure; it doubles up to [`Self::LONGEST`].
     const FIRST: Duration = Duration::from_millis(100);
     const LONGEST: Duration = Duration::from_millis(3_200);
+    /// While there is nothing to choose by: a mesh gives a new sidecar the endpoints of weir-control seconds
+    /// after its listeners, and every request until then goes to a host of chance.
+    const LONGEST_AT_START: Duration = Duration::from_millis(400);
 
     /// Whether it is time.
     pub fn is_over(&self, now: Duration) -> bool {
@@ -178,9 +181,18 @@ impl Backoff {
     /// It could not be opened, or has ended; `random` is uniform over all numbers. The pause is half fixed
     /// and half drawn, so that sidecars which lost the same server do not return together.
     pub fn failed(&mut self, now: Duration, at_least: Duration, random: u64) {
+        self.pause(now, Self::LONGEST, at_least, random);
+    }
+
+    /// Envoy knows no host of weir-control's, so that no server was burdened, and no table has come yet.
+    pub fn not_yet(&mut self, now: Duration, random: u64) {
+        self.pause(now, Self::LONGEST_AT_START, Duration::ZERO, random);
+    }
+
+    fn pause(&mut self, now: Duration, longest: Duration, at_least: Duration, random: u64) {
         let pause = Self::FIRST
             .saturating_mul(1 << self.failures.min(5))
-            .min(Self::LONGEST);
+            .min(longest);
         self.failures = self.failures.saturating_add(1);
         let drawn = pause.mul_f64(0.5 + 0.5 * (random as f64 / u64::MAX as f64));
         self.not_before = now + drawn.max(at_least);
@@ -234,6 +246,16 @@ mod tests {
                 .request(Kind::Shard, names(&[]), "me", &index)
                 .is_none()
         );
+    }
+
+    #[test]
+    fn while_there_is_nothing_to_choose_by_pauses_stay_short() {
+        let mut backoff = Backoff::default();
+        for expected in [100, 200, 400, 400, 400] {
+            backoff.not_yet(Duration::ZERO, u64::MAX);
+            assert!(!backoff.is_over(Duration::from_millis(expected - 1)));
+            assert!(backoff.is_over(Duration::from_millis(expected)));
+        }
     }
 
     #[test]

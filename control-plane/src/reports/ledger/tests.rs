@@ -189,3 +189,26 @@ fn ranks_that_do_not_exist_are_ignored() {
     report.records[0].clusters[0].offered[0].rank = 4096;
     assert_eq!(offered(&mut Ledger::default(), &report), 0);
 }
+
+/// What is kept of the older release is said beside the file.
+#[test]
+fn a_report_of_an_older_filter_counts_by_what_it_tells() {
+    let bytes = include_bytes!("../../../../filters/tables/golden/previous/report.bin");
+    let mut report = <v1::Report as prost::Message>::decode(&bytes[..]).unwrap();
+    let mut ledger = Ledger::default();
+    ledger.fold(&report, NOW, &LIMITS);
+    let record = &mut report.records[0];
+    record.published_ns += 1;
+    let cluster = &mut record.clusters[0];
+    (cluster.offered[0].count, cluster.shed) = (110, 9);
+    (cluster.hosts[0].ok, cluster.hosts[0].admitted[0].count) = (95, 106);
+    let (mut news, dropped) = ledger.fold(&report, NOW, &LIMITS);
+    assert_eq!(dropped, []);
+    let news = news.remove("rules").unwrap();
+    let rank = Rank::from_number(64).unwrap();
+    assert_eq!(news.offered, BTreeMap::from([(rank, 10)]));
+    let admitted = BTreeMap::from([("10.0.0.1:9000".to_owned(), BTreeMap::from([(rank, 6)]))]);
+    assert_eq!(news.admitted, admitted);
+    assert_eq!((news.shed, news.held, news.outcomes), (2, 0, [5, 0, 0, 0]));
+    assert!(news.spent.is_empty() && news.unconnected.is_empty());
+}

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use super::config::{Config, Delivery};
 
-/// The first bytes of every WebAssembly module.
-const MAGIC: &[u8] = b"\0asm";
+/// The first bytes of every WebAssembly module, and the version of its format.
+const MAGIC: &[u8] = b"\0asm\x01\0\0\0";
 
 /// The filter's code as ECDS carries it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,8 +29,8 @@ pub enum CodeError {
         #[source]
         reason: std::io::Error,
     },
-    /// The file is something else.
-    #[error("{} is not a WebAssembly module", .0.display())]
+    /// The file is something else, or only a part of one has been written so far.
+    #[error("{} is not a whole WebAssembly module", .0.display())]
     NotWasm(PathBuf),
 }
 
@@ -43,11 +43,39 @@ impl Code {
             Delivery::Inline => {
                 let path = base.join(&config.wasm);
                 match std::fs::read(&path) {
-                    Ok(bytes) if bytes.starts_with(MAGIC) => Ok(Self::Inline(bytes)),
+                    Ok(bytes) if is_module(&bytes) => Ok(Self::Inline(bytes)),
                     Ok(_) => Err(CodeError::NotWasm(path)),
                     Err(reason) => Err(CodeError::Unreadable { path, reason }),
                 }
             }
         }
     }
+}
+
+/// Whether the sections of the module end where the bytes do. A file that is being copied is cut off: sent so,
+/// it would stop the filter of every sidecar.
+fn is_module(bytes: &[u8]) -> bool {
+    let Some(mut rest) = bytes.strip_prefix(MAGIC) else {
+        return false;
+    };
+    while let [_kind, after @ ..] = rest {
+        let section = length(after).and_then(|(length, after)| after.get(length..));
+        let Some(after) = section else {
+            return false;
+        };
+        rest = after;
+    }
+    bytes.len() > MAGIC.len()
+}
+
+/// A length in LEB128 and what follows it.
+fn length(bytes: &[u8]) -> Option<(usize, &[u8])> {
+    let mut length = 0;
+    for (place, byte) in bytes.iter().take(5).enumerate() {
+        length |= usize::from(byte & 0x7f) << (7 * place);
+        if byte & 0x80 == 0 {
+            return Some((length, &bytes[place + 1..]));
+        }
+    }
+    None
 }

@@ -193,9 +193,16 @@ fn code_travels_inline_or_as_a_path_and_must_be_a_module() {
         Code::load(&config, folder.path()),
         Err(CodeError::NotWasm(_))
     ));
-    std::fs::write(&file, b"\0asm\x01\0\0\0").unwrap();
+    // Two custom sections, named `a` and `b`.
+    let module = b"\0asm\x01\0\0\0\0\x02\x01a\0\x02\x01b".to_vec();
+    for cut in (0..module.len()).filter(|cut| *cut != 12) {
+        std::fs::write(&file, &module[..cut]).unwrap();
+        let refused = Code::load(&config, folder.path());
+        assert!(matches!(refused, Err(CodeError::NotWasm(_))), "{cut}");
+    }
+    std::fs::write(&file, &module).unwrap();
     let code = Code::load(&config, folder.path()).unwrap();
-    assert_eq!(code, Code::Inline(b"\0asm\x01\0\0\0".to_vec()));
+    assert_eq!(code, Code::Inline(module));
     let by_path = Config {
         delivery: Delivery::Path,
         ..config

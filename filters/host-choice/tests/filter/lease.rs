@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 
 use weir_testkit::Host;
 
-use weir_harness::{CONTROL, Proxy, RULES, SHARING, TICKS, milliseconds, vm};
+use weir_harness::{
+    A, CONTROL, Proxy, RULES, SHARING, TICKS, milliseconds, resource, table, up, vm,
+};
 
 const ABORTED: u32 = 10;
 const UNAVAILABLE: u32 = 14;
@@ -27,8 +29,34 @@ fn one_vm_of_three_opens_one_stream_of_each_kind() {
     let ads = proxy.ads();
     assert_eq!(ads.stream().request().cluster, CONTROL);
     assert_eq!(ads.stream().request().method, "DeltaAggregatedResources");
+    ads.accepts(&[resource(&table(1, up(&[A])))]);
+    proxy.run(milliseconds(5_000));
     assert_eq!(proxy.streams("weir.v1.Reports").len(), 1);
     assert_eq!(opened(&proxy), 1, "and it stays open");
+}
+
+fn process_of(proxy: &Proxy) -> String {
+    let streams = proxy.vms.iter().flat_map(weir_testkit::Vm::grpc_streams);
+    let told = streams.map(|stream| {
+        let metadata = &stream.request().initial_metadata;
+        metadata.get("x-weir-process").expect("told")
+    });
+    let told: BTreeSet<_> = told.collect();
+    assert_eq!(told.len(), 1, "{told:?}");
+    told.into_iter().next().unwrap()
+}
+
+#[test]
+fn every_stream_tells_the_process_that_it_is_of() {
+    let mut proxy = Proxy::with(RULES, &[table(1, up(&[A]))]);
+    assert_eq!(proxy.streams("weir.v1.Reports").len(), 1);
+    let process = process_of(&proxy);
+    proxy.vms.remove(0);
+    proxy.run(milliseconds(1_200));
+    assert_eq!(process_of(&proxy), process, "another owner in one process");
+    let other = Proxy::on(Host::with_seed(7), 1, RULES);
+    other.run(TICKS);
+    assert_ne!(process_of(&other), process);
 }
 
 #[test]
@@ -53,7 +81,7 @@ fn an_owner_that_comes_back_after_its_lease_gives_up_its_streams() {
     host.clock().advance(milliseconds(2_000));
     let late = vm(&host, RULES).start().unwrap();
     late.tick().unwrap();
-    assert_eq!(late.grpc_streams().len(), 2);
+    assert_eq!(late.grpc_streams().len(), 1);
     proxy.vms[0].tick().unwrap();
     assert!(!proxy.has_ads());
 }
@@ -177,7 +205,26 @@ fn a_server_that_sends_something_ends_the_pauses() {
     assert_eq!(connected(&proxy), 0);
     proxy.run(milliseconds(150));
     proxy.ads();
+}
+
+/// Envoy takes the endpoints of a cluster in turns. With a dead one of two, a second stream at each attempt
+/// would leave the same one to the first for ever.
+#[test]
+fn reports_wait_for_a_table_stream_that_works() {
+    let proxy = Proxy::start(RULES);
+    for _ in 0..3 {
+        proxy.run(milliseconds(3_500));
+        assert!(proxy.streams("weir.v1.Reports").is_empty());
+        proxy.ads().stream().close(UNAVAILABLE, "gone").unwrap();
+    }
+    proxy.run(milliseconds(3_500));
+    proxy.ads().accepts(&[resource(&table(1, up(&[A])))]);
+    proxy.run(TICKS);
     assert_eq!(proxy.streams("weir.v1.Reports").len(), 1);
+    proxy.ads().stream().close(UNAVAILABLE, "gone").unwrap();
+    proxy.run(milliseconds(500));
+    proxy.ads();
+    assert!(proxy.streams("weir.v1.Reports").is_empty());
 }
 
 #[test]
@@ -188,8 +235,29 @@ fn a_missing_control_cluster_is_tried_again_until_it_is_there() {
     proxy.run(milliseconds(10_000));
     assert!(!proxy.has_ads());
     proxy.host.add_upstream(CONTROL);
-    proxy.run(milliseconds(3_300));
+    // However long it was away: the longest pause while there is no table, and a tick.
+    proxy.run(milliseconds(450));
     proxy.ads();
+}
+
+#[test]
+fn with_tables_to_choose_by_a_missing_control_cluster_is_tried_again_less_and_less() {
+    let proxy = Proxy::with(RULES, &[table(1, up(&[A]))]);
+    let stream = proxy.ads();
+    proxy.host.remove_upstream(CONTROL);
+    stream.stream().close(UNAVAILABLE, "gone").unwrap();
+    let attempts = |milliseconds_of_it: u64| {
+        let tick = || {
+            proxy.run(milliseconds(50));
+            let calls = proxy.vms.iter().map(|vm| vm.host_calls_of("proxy_on_tick"));
+            calls
+                .filter_map(|calls| calls.get("proxy_grpc_stream").copied())
+                .sum::<u64>()
+        };
+        (0..milliseconds_of_it / 50).map(|_| tick()).sum::<u64>()
+    };
+    attempts(10_000);
+    assert!((3..=7).contains(&attempts(10_000)), "1.6 s to 3.2 s apart");
 }
 
 #[test]
@@ -207,7 +275,8 @@ fn two_configurations_in_every_vm_make_one_stream() {
         host: host.clone(),
     };
     proxy.run(milliseconds(5_000));
-    proxy.ads();
+    proxy.ads().accepts(&[resource(&table(1, up(&[A])))]);
+    proxy.run(TICKS);
     assert_eq!(proxy.streams("weir.v1.Reports").len(), 1);
     let so_far = opened(&proxy);
     assert_eq!(

@@ -11,5 +11,6 @@ mod hedging;
 mod holding;
 mod lease;
 mod refusals;
+mod releases;
 mod reports;
 mod tables;

@@ -4,10 +4,11 @@
 use std::collections::BTreeSet;
 
 use weir_policy::{HostId, KeyHash};
+use weir_tables::HOST_TABLE_TYPE;
 use weir_tables::v1::{self, ClusterRecord};
 
 use weir_harness::{
-    A, B, C, Chosen, Proxy, RULES, SHARING, ask, milliseconds, request, resource, table, up,
+    A, B, C, Chosen, Proxy, RULES, SHARING, TICKS, ask, milliseconds, request, resource, table, up,
 };
 
 const INTERVAL: std::time::Duration = milliseconds(1_050);
@@ -66,6 +67,8 @@ fn a_change_of_configuration_does_not_start_the_counters_again() {
         vm.configure(other).unwrap();
         vm.retire(old).unwrap();
     }
+    proxy.run(TICKS);
+    proxy.ads().remove(HOST_TABLE_TYPE, &["others"]);
     proxy.run(INTERVAL);
     let names: BTreeSet<_> = proxy
         .report()
@@ -84,6 +87,8 @@ fn a_change_of_configuration_does_not_start_the_counters_again() {
         vm.configure(RULES).unwrap();
         vm.retire(old).unwrap();
     }
+    proxy.run(TICKS);
+    proxy.ads().accepts(&[resource(&table(2, up(&[A])))]);
     proxy.run(INTERVAL);
     proxy.ads().accepts(&[resource(&table(2, up(&[A])))]);
     proxy.run(SHARING);
@@ -216,8 +221,8 @@ fn a_vm_whose_slot_went_to_another_takes_a_new_one() {
 
 #[test]
 fn reports_come_at_their_interval_and_go_on_after_the_stream_was_lost() {
-    let proxy = Proxy::start(r#"{"clusters":{"rules":{}},"report_interval":"500ms"}"#);
-    proxy.run(milliseconds(50));
+    let configuration = r#"{"clusters":{"rules":{}},"report_interval":"500ms"}"#;
+    let proxy = Proxy::with(configuration, &[table(1, up(&[A]))]);
     let streams = proxy.streams("weir.v1.Reports");
     assert_eq!(streams[0].take_sent().len(), 1, "at once");
     proxy.run(milliseconds(2_000));

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Two releases of the filter in one Envoy, as while new code is taken: both have the same shared data.
+
+use prost::Message;
+use weir_harness::{
+    A, Ads, B, Chosen, Proxy, RULES, SHARING, TICKS, VM_ID, ask, milliseconds, module_file,
+    of_type, resource, table, up,
+};
+use weir_tables::{HOST_TABLE_TYPE, v1};
+use weir_testkit::{Host, Module, Vm};
+
+/// A release with another layout of shared data: the number in each key is its only difference.
+fn other_layout() -> Module {
+    let mut bytes = std::fs::read(module_file()).unwrap();
+    let places = bytes.windows(7).enumerate();
+    let places: Vec<_> = places
+        .filter(|(_, bytes)| bytes == b"weir/1/")
+        .map(|(place, _)| place)
+        .collect();
+    assert!(!places.is_empty(), "the keys are spelt otherwise");
+    for place in places {
+        bytes[place + 5] = b'2';
+    }
+    Module::from_bytes(&bytes).unwrap()
+}
+
+fn vm_of(host: &Host, module: &Module) -> Vm {
+    host.vm(module)
+        .vm_id(VM_ID)
+        .property(&["xds", "node", "id"], "sidecar-1")
+        .property(&["xds", "cluster_name"], "rules")
+        .property(&["source", "address"], "127.0.0.1:50000")
+        .plugin_config(RULES)
+        .start()
+        .unwrap()
+}
+
+fn ads_of(vms: &[Vm]) -> Ads {
+    let streams = vms.iter().flat_map(Vm::grpc_streams);
+    let tables = |service: &str| service.ends_with("AggregatedDiscoveryService");
+    let mut streams: Vec<_> = streams
+        .filter(|stream| tables(&stream.request().service))
+        .collect();
+    assert_eq!(streams.len(), 1);
+    Ads::new(streams.remove(0))
+}
+
+#[test]
+fn a_release_with_another_layout_neither_reads_nor_changes_what_the_old_one_wrote() {
+    let mut proxy = Proxy::with(RULES, &[table(7, up(&[A]))]);
+    proxy.run(SHARING);
+    let module = other_layout();
+    let new: Vec<_> = (0..3).map(|_| vm_of(&proxy.host, &module)).collect();
+    assert_eq!(ask(&new[2], "key").reason(), "no_table");
+    proxy.run(TICKS);
+    let ads = ads_of(&new);
+    let known = ads.requests().remove(0).initial_resource_versions;
+    assert!(known.is_empty(), "it resumes from nothing: {known:?}");
+    ads.accepts(&[resource(&table(7, up(&[B])))]);
+    proxy.run(SHARING);
+    assert_eq!(ask(&new[2], "key").first(), B);
+    assert_eq!(ask(proxy.worker(), "key").first(), A);
+    assert_eq!(
+        proxy.ads().requests().len(),
+        0,
+        "the old owner is the owner still"
+    );
+    assert_eq!(
+        proxy.records().len(),
+        3,
+        "the new VMs have slots of their own"
+    );
+    let keys = proxy.host.shared_keys(VM_ID);
+    let (old, other): (Vec<_>, Vec<_>) = keys.iter().partition(|key| key.starts_with("weir/1/"));
+    assert!(
+        other.iter().all(|key| key.starts_with("weir/2/")),
+        "{keys:?}"
+    );
+    assert_eq!(old.len(), other.len(), "{keys:?}");
+
+    // And back: the last VMs of the old release are gone, its data is not.
+    proxy.vms.clear();
+    proxy.run(milliseconds(5_000));
+    let back = Proxy::on(proxy.host.clone(), 3, RULES);
+    back.run(TICKS);
+    let ads = back.ads();
+    let known = ads.requests().remove(0).initial_resource_versions;
+    assert_eq!(known["rules"], "1.7");
+    ads.accepts(&[resource(&table(8, up(&[B])))]);
+    back.run(TICKS);
+    assert_eq!(ask(back.worker(), "key").first(), B);
+}
+
+/// A field that no release has yet: number 2047, a varint.
+const NEW_FIELD: [u8; 3] = [0xf8, 0x7f, 0x01];
+
+fn with_new_field(message: &impl Message) -> Vec<u8> {
+    let mut bytes = message.encode_to_vec();
+    bytes.extend(NEW_FIELD);
+    bytes
+}
+
+#[test]
+fn a_table_of_a_newer_weir_control_is_taken_and_reaches_every_vm() {
+    let proxy = Proxy::start(RULES);
+    proxy.run(TICKS);
+    let newer = with_new_field(&table(1, up(&[A])));
+    let ads = proxy.ads();
+    ads.accepts(&[of_type(HOST_TABLE_TYPE, "rules".into(), newer.clone())]);
+    proxy.run(TICKS);
+    assert_eq!(ask(proxy.worker(), "key").first(), A);
+    let kept = proxy.shared("table/rules").unwrap();
+    assert!(
+        kept.ends_with(&newer),
+        "as it came: a newer VM reads all of it"
+    );
+}
+
+#[test]
+fn a_policy_that_only_a_newer_filter_knows_is_refused_and_the_last_good_table_stays() {
+    let proxy = Proxy::with(RULES, &[table(1, up(&[A]))]);
+    let mut newer = table(2, up(&[B]));
+    newer.policy.as_mut().unwrap().selection = 99;
+    let refusal = proxy.ads().refuses(&[resource(&newer)]);
+    assert!(refusal.contains("policy.selection: 99"), "{refusal}");
+    proxy.run(TICKS);
+    assert_eq!(ask(proxy.worker(), "key").first(), A);
+}
+
+#[test]
+fn the_record_of_a_newer_vm_counts_by_what_is_known_of_it() {
+    let mut proxy = Proxy::with(RULES, &[table(1, up(&[A, B]))]);
+    let open = ask(proxy.worker(), "key");
+    let host = open.first();
+    proxy.run(SHARING);
+    let records = proxy.records();
+    let busy = records.iter().find(|record| {
+        let hosts = record.clusters.iter().flat_map(|cluster| &cluster.hosts);
+        hosts.map(|host| host.in_flight).sum::<u32>() == 1
+    });
+    let mut newer: v1::VmRecord = busy.unwrap().clone();
+    let slot = newer.slot;
+    // The VM is gone; this is what a newer one in its place writes.
+    drop((open, proxy.vms.pop()));
+    newer.clusters[0].hosts[0].in_flight = 5;
+    let key = format!("weir/1/vm/{slot}");
+    proxy
+        .host
+        .set_shared_data(VM_ID, &key, with_new_field(&newer));
+    proxy.run(milliseconds(100));
+    assert_eq!(proxy.in_flight(&host), 5);
+    proxy.run(milliseconds(1_000));
+    let report = proxy.report();
+    let reported = report.records.iter().find(|record| record.slot == slot);
+    let hosts = reported
+        .unwrap()
+        .clusters
+        .iter()
+        .flat_map(|cluster| &cluster.hosts);
+    assert_eq!(hosts.map(|host| host.in_flight).sum::<u32>(), 5);
+}
