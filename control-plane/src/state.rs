@@ -57,6 +57,13 @@ pub enum Update {
         /// What there is to complain of in the answer.
         result: Result<Vec<String>, PollError>,
     },
+    /// Discovery has a new question, and the hosts are not of its answer yet.
+    Waiting {
+        /// Name of the cluster.
+        cluster: Arc<str>,
+        /// What is to be complained of until Consul answers.
+        complaint: String,
+    },
     /// One that does not; the old one stays.
     Misconfigured(config::Error),
     /// A poll of a host's metrics.
@@ -204,6 +211,12 @@ impl State {
                 source,
                 result,
             } => self.asked(&cluster, source, clock, result),
+            Update::Waiting { cluster, complaint } => {
+                if let Some(known) = self.clusters.get_mut(&*cluster) {
+                    warn!(%cluster, complaint, "Consul is asked another question");
+                    known.polls.entry(Source::Consul).or_default().complaints = vec![complaint];
+                }
+            }
             Update::Misconfigured(error) => {
                 warn!(%error, "configuration refused; the old one stays");
                 self.metrics.config_loads("refused");
@@ -410,7 +423,8 @@ impl State {
             .all(|cluster| cluster.caches_asked(now));
         let caches_asked = self.caches_asked;
         let due = |cluster: &Cluster| {
-            cluster.is_due(now) || caches_asked && cluster.holdings.is_changed(now)
+            let shards_due = caches_asked && cluster.holdings.is_changed(now);
+            cluster.is_due(now) || shards_due && !cluster.is_unknown(now)
         };
         if !self.configured && !self.clusters.values().any(due) {
             return None;
@@ -444,7 +458,14 @@ impl State {
         };
         for (name, cluster) in &mut self.clusters {
             let count = cluster.holdings.shards();
-            let changed = if caches_asked {
+            let is_unknown = cluster.is_unknown(now);
+            if is_unknown {
+                // Proxies keep the shards that they have, as they keep the table.
+                for name in shard_names(name, cluster) {
+                    shards.entry(name).or_insert_with(Resource::unknown);
+                }
+            }
+            let changed = if caches_asked && !is_unknown {
                 cluster.holdings.take_changed(now)
             } else {
                 Vec::new()

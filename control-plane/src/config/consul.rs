@@ -20,9 +20,13 @@ pub struct Consul {
 }
 
 impl Consul {
-    /// Whether the same would be found, however it is asked for.
+    /// Whether the same hosts would be found, however they are asked for and whatever is made of their weights.
     pub fn finds_the_same(&self, other: &Self) -> bool {
-        self.server.url == other.server.url && self.question == other.question
+        let theirs = Question {
+            weight_millicores: self.question.weight_millicores,
+            ..other.question.clone()
+        };
+        self.server.url == other.server.url && self.question == theirs
     }
 }
 

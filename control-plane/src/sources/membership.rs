@@ -8,7 +8,7 @@
 //! ```
 //!
 //! One owner, so that a change of either kind sees the other's newest. What was found last stays while
-//! discovery fails, names nobody, or is asked the same question in another way (a new token, say).
+//! discovery fails, names nobody, or has not answered a new question yet.
 
 mod known;
 mod union;
@@ -54,7 +54,11 @@ pub async fn run(
                 }
                 membership.configure(written.borrow_and_update().clone());
                 ask(&membership, &mut asking, &sender);
-                Update::Configured(publish(&membership, &configs))
+                let update = Update::Configured(publish(&membership, &configs));
+                if updates.send(update).await.is_err() || !complain(&membership, &updates).await {
+                    return;
+                }
+                continue;
             }
             Some(news) = news.recv() => {
                 if !membership.is_asked(&news.cluster, &news.settings) {
@@ -90,6 +94,18 @@ fn take(
         Said::TrustDomain(Ok(now)) => (false, Ok(membership.trust(cluster, now))),
         Said::Hosts(Err(error)) | Said::TrustDomain(Err(error)) => (false, Err(error)),
     }
+}
+
+/// Says of whom the hosts are those of the question before. False where nobody listens.
+async fn complain(membership: &Membership, updates: &mpsc::Sender<Update>) -> bool {
+    for (cluster, complaint) in membership.waiting() {
+        let cluster = cluster.as_str().into();
+        let update = Update::Waiting { cluster, complaint };
+        if updates.send(update).await.is_err() {
+            return false;
+        }
+    }
+    true
 }
 
 fn publish(membership: &Membership, configs: &watch::Sender<Arc<Config>>) -> Arc<Config> {

@@ -807,6 +807,49 @@ fn nothing_is_said_of_a_cluster_before_its_hosts_are_found() {
 }
 
 #[test]
+fn no_shard_is_pushed_of_a_cluster_before_its_hosts_are_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "clusters: { c: { consul: { connect: false }, cache: {}, cache_shards: 1 }, d: { cache_shards: 1 } }\n";
+    let config = configured(&folder, text);
+    let start = Instant::now();
+    let mut state = State::new(config.clone(), 7, Metrics::default(), start);
+    state.publish(start);
+    // The caches of nobody have had their time.
+    let later = start + Duration::from_secs(60);
+    let snapshot = state.publish(later).unwrap();
+    let shards = snapshot.of_type(CACHE_SHARD_TYPE).unwrap();
+    assert!(shards["c/1/0"].is_unknown(), "a proxy keeps what it has");
+    assert!(!shards["d/1/0"].is_unknown());
+    assert!(state.publish(later).is_none(), "nothing is due");
+    state.fold(Update::Discovered(with_found(&config, &[1])), later);
+    let snapshot = state.publish(later).unwrap();
+    assert!(snapshot.get(CACHE_SHARD_TYPE, "c/1/0").is_some());
+}
+
+#[test]
+fn of_a_new_question_the_complaint_is_shown_until_it_is_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = configured(&folder, "clusters: { c: { consul: {} } }\n");
+    let start = Instant::now();
+    let mut state = State::new(config, 7, Metrics::default(), start);
+    let (cluster, complaint) = ("c".into(), "of before".to_owned());
+    state.fold(Update::Waiting { cluster, complaint }, start);
+    let shown =
+        |state: &mut State| state.view(Duration::ZERO).clusters["c"].sources["consul"].clone();
+    let before = shown(&mut state);
+    assert_eq!(before.complaints, ["of before"]);
+    assert_eq!(before.last_success_ms_ago, None, "nobody has answered");
+    let (cluster, source, result) = ("c".into(), Source::Consul, Ok(vec![]));
+    let answered = Update::Asked {
+        cluster,
+        source,
+        result,
+    };
+    state.fold(answered, start);
+    assert!(shown(&mut state).complaints.is_empty());
+}
+
+#[test]
 fn hosts_that_are_written_are_told_alone_only_when_discovery_has_had_its_time() {
     let folder = tempfile::tempdir().unwrap();
     let text = "clusters: { c: { consul: { connect: false }, hosts: [ { address: \"127.0.0.1:9\" } ], policy: { stale_after: 4s } } }\n";

@@ -242,6 +242,14 @@ async fn a_new_configuration_keeps_what_was_found_of_the_same_question() {
     };
     assert_eq!([0, 1, 2].map(named), ["consul", "both", "configuration"]);
     assert_eq!(cluster["hosts"][1]["capacity_millicores"], 7);
+    // Nobody answers this one.
+    let other = fake
+        .settings()
+        .replace("consul: {", "consul: { service: other,");
+    control.configure(&format!("{other}, {hosts}"));
+    let waits = |cluster: &Value| complaints(cluster, "consul").contains("as the question before");
+    let cluster = control.until("a complaint", waits).await;
+    assert_eq!(self::hosts(&cluster), all);
     control.configure("hosts: [ { address: \"127.0.0.1:9\" } ]");
     let cluster = control.has(&["127.0.0.1:9"]).await;
     assert!(

@@ -24,6 +24,8 @@ struct Discovery {
     settings: Arc<Consul>,
     /// As found last.
     hosts: Vec<Host>,
+    /// They are the answer to a question that is no longer asked, and stay until the new one has hosts.
+    of_question_before: bool,
     /// As first seen.
     trust_domain: Option<String>,
 }
@@ -39,31 +41,31 @@ impl Membership {
         membership
     }
 
-    /// Takes a new configuration. What was found stays where the question is the same.
+    /// Takes a new configuration. What was found stays: for good where the question is the same, else until the
+    /// new one is answered with hosts.
     pub fn configure(&mut self, written: Arc<Config>) {
         let mut old = std::mem::take(&mut self.found);
         for (name, cluster) in &written.clusters {
             let Some(settings) = &cluster.consul else {
                 continue;
             };
-            let kept = old
-                .remove(name)
-                .filter(|old| old.settings.finds_the_same(settings));
-            let Some(kept) = kept else {
-                let discovery = Discovery {
+            let discovery = match old.remove(name) {
+                // The same settings are the same task.
+                Some(kept) if kept.settings == *settings => kept,
+                Some(kept) if kept.settings.finds_the_same(settings) => Discovery {
                     settings: settings.clone(),
-                    hosts: Vec::new(),
-                    trust_domain: None,
-                };
-                self.found.insert(name.clone(), discovery);
-                continue;
+                    ..kept
+                },
+                kept => {
+                    let hosts = kept.map_or_else(Vec::new, |kept| kept.hosts);
+                    Discovery {
+                        settings: settings.clone(),
+                        of_question_before: !hosts.is_empty(),
+                        hosts,
+                        trust_domain: None,
+                    }
+                }
             };
-            // The same settings are the same task.
-            let settings = match kept.settings == *settings {
-                true => kept.settings,
-                false => settings.clone(),
-            };
-            let discovery = Discovery { settings, ..kept };
             self.found.insert(name.clone(), discovery);
         }
         self.written = written;
@@ -105,7 +107,9 @@ impl Membership {
                     "no host is known, so no table is pushed; proxies keep what they have".into()
                 }
                 (0, _) => "only the hosts of the configuration are known".into(),
-                (kept, _) => format!("what was found last stays: {kept} hosts"),
+                _ => discovery.stays().unwrap_or_else(|| {
+                    format!("what was found last stays: {} hosts", discovery.hosts.len())
+                }),
             });
             return (false, complaints);
         }
@@ -121,6 +125,7 @@ impl Membership {
             tell(cluster, &discovery.hosts, &hosts);
         }
         discovery.hosts = hosts;
+        discovery.of_question_before = false;
         (changed, complaints)
     }
 
@@ -139,6 +144,12 @@ impl Membership {
         )]
     }
 
+    /// Clusters whose hosts are those of the question before, and what is to be complained of for that.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = (&String, String)> {
+        let found = self.found.iter();
+        found.filter_map(|(name, discovery)| Some((name, discovery.stays()?)))
+    }
+
     /// How each cluster is asked for that is to be found.
     pub(super) fn settings(&self) -> impl Iterator<Item = (&String, &Arc<Consul>)> {
         let found = self.found.iter();
@@ -149,6 +160,16 @@ impl Membership {
     pub(super) fn is_asked(&self, cluster: &str, settings: &Arc<Consul>) -> bool {
         let discovery = self.found.get(cluster);
         discovery.is_some_and(|discovery| Arc::ptr_eq(&discovery.settings, settings))
+    }
+}
+
+impl Discovery {
+    /// What there is to complain of while the hosts are those of the question before.
+    fn stays(&self) -> Option<String> {
+        let kept = self.hosts.len();
+        self.of_question_before.then(|| {
+            format!("the hosts are {kept} as the question before found them, until Consul names some to the new one")
+        })
     }
 }
 

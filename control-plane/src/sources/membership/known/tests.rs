@@ -138,11 +138,40 @@ fn a_new_configuration_keeps_what_was_found_while_the_question_is_the_same() {
     membership.configure(config("{ r: { consul: { wait: 9s } } }"));
     assert_eq!(ports(&membership, "r"), [1]);
     assert!(!Arc::ptr_eq(&first, &asked(&membership)), "a new task asks");
-    membership.configure(config("{ r: { consul: { service: other } } }"));
-    assert!(ports(&membership, "r").is_empty());
-    membership.find("r", found([1]));
     membership.configure(config("{ r: {} }"));
     assert!(ports(&membership, "r").is_empty());
+}
+
+#[test]
+fn hosts_of_the_question_before_stay_until_the_new_one_names_some() {
+    let mut membership = Membership::new(config("{ r: { consul: {} } }"));
+    membership.find("r", found([1, 2]));
+    let written = "hosts: [ { address: \"127.0.0.1:9\" } ]";
+    let other = format!("{{ r: {{ consul: {{ service: other }}, {written} }} }}");
+    membership.configure(config(&other));
+    assert_eq!(ports(&membership, "r"), [1, 2, 9]);
+    let complaint =
+        "the hosts are 2 as the question before found them, until Consul names some to the new one";
+    let waiting: Vec<_> = membership.waiting().map(|(_, why)| why).collect();
+    assert_eq!(waiting, [complaint]);
+    let nobody = membership.find("r", Found::default());
+    assert_eq!(nobody, (false, vec![complaint.to_owned()]));
+    membership.configure(config(&other));
+    assert_eq!(membership.waiting().count(), 1, "still not answered");
+    assert_eq!(membership.find("r", found([3])), (true, vec![]));
+    assert_eq!(ports(&membership, "r"), [3, 9]);
+    assert_eq!(membership.waiting().count(), 0);
+}
+
+#[test]
+fn another_weight_is_the_same_question_and_asked_at_once() {
+    let mut membership = Membership::new(config("{ r: { consul: {} } }"));
+    membership.find("r", found([1]));
+    let before = membership.found["r"].settings.clone();
+    membership.configure(config("{ r: { consul: { weight_millicores: 9 } } }"));
+    assert_eq!(ports(&membership, "r"), [1]);
+    assert_eq!(membership.waiting().count(), 0);
+    assert!(!membership.is_asked("r", &before), "a new task asks");
 }
 
 #[test]
