@@ -41,6 +41,7 @@ pub struct Metrics {
     config_loads: Family<Outcome, Counter>,
     published: Family<Published, Counter>,
     built: Family<OfCluster, Gauge<f64, AtomicU64>>,
+    missing: Family<OfCluster, Gauge>,
     hosts: Family<ClusterState, Gauge>,
     stale: Family<OfCluster, Gauge>,
     suspects_itself: Family<OfCluster, Gauge>,
@@ -88,6 +89,11 @@ impl Metrics {
             "table_built_timestamp_seconds",
             "When the newest table of hosts was built",
             self.built.clone(),
+        );
+        r.register(
+            "table_missing",
+            "1 while no table is pushed, because no host was found yet",
+            self.missing.clone(),
         );
         r.register("hosts", "Hosts by state as pushed", self.hosts.clone());
         r.register(
@@ -163,10 +169,16 @@ impl Metrics {
         );
     }
 
-    /// Clusters and hosts that have gone leave no gauge behind; the next tables bring the others back.
-    pub(crate) fn forget_clusters(&self) {
+    /// Clusters and hosts that have gone leave no gauge behind; the next tables bring the others back. When its
+    /// table was built stays of a cluster that stays: the table is pushed still.
+    pub(crate) fn forget_clusters<'a>(&self, gone: impl IntoIterator<Item = &'a str>) {
+        for cluster in gone {
+            let cluster = cluster.to_owned();
+            let of_cluster = OfCluster { cluster };
+            self.built.remove(&of_cluster);
+            self.missing.remove(&of_cluster);
+        }
         self.hosts.clear();
-        self.built.clear();
         self.level.clear();
         self.capacity.clear();
         for gauge in [
@@ -203,6 +215,15 @@ impl Metrics {
         };
         let seconds = unix_ms as f64 / 1e3;
         self.built.get_or_create(&of_cluster).set(seconds);
+    }
+
+    pub(crate) fn missing(&self, cluster: &str, is_missing: bool) {
+        let of_cluster = OfCluster {
+            cluster: cluster.to_owned(),
+        };
+        self.missing
+            .get_or_create(&of_cluster)
+            .set(is_missing.into());
     }
 
     pub(crate) fn proxies(&self, proxies: usize) {

@@ -171,6 +171,9 @@ impl State {
     }
 
     fn configure(&mut self, config: Arc<Config>, now: Duration) {
+        let names = self.clusters.keys().map(String::as_str);
+        let gone = names.filter(|name| !config.clusters.contains_key(*name));
+        self.metrics.forget_clusters(gone);
         self.clusters
             .retain(|name, _| config.clusters.contains_key(name));
         for (name, new) in &config.clusters {
@@ -184,7 +187,6 @@ impl State {
             }
         }
         self.config = config;
-        self.metrics.forget_clusters();
         for (name, cluster) in self
             .clusters
             .iter()
@@ -459,6 +461,7 @@ impl State {
         for (name, cluster) in &mut self.clusters {
             let count = cluster.holdings.shards();
             let is_unknown = cluster.is_unknown(now);
+            self.metrics.missing(name, is_unknown);
             if is_unknown {
                 // Proxies keep the shards that they have, as they keep the table.
                 for name in shard_names(name, cluster) {

@@ -807,6 +807,40 @@ fn nothing_is_said_of_a_cluster_before_its_hosts_are_found() {
 }
 
 #[test]
+fn gauges_of_tables_outlive_a_change_and_go_with_their_cluster() {
+    let folder = tempfile::tempdir().unwrap();
+    let one = "c: { consul: { connect: false } }";
+    let config = configured(&folder, &format!("clusters: {{ {one}, d: {{}} }}\n"));
+    let start = Instant::now();
+    let metrics = Metrics::default();
+    let mut registry = prometheus_client::registry::Registry::default();
+    metrics.register(&mut registry);
+    let mut state = State::new(config.clone(), 7, metrics, start);
+    let value = |name: &str, cluster: &str| {
+        let mut page = String::new();
+        prometheus_client::encoding::text::encode(&mut page, &registry).unwrap();
+        let series = format!("{name}{{cluster=\"{cluster}\"}} ");
+        let value = page.lines().find_map(|line| line.strip_prefix(&series));
+        value.map(|value| value.parse::<f64>().unwrap())
+    };
+    let (built, missing) = ("table_built_timestamp_seconds", "table_missing");
+    state.publish(start);
+    let of_both = |name| [value(name, "c"), value(name, "d")];
+    assert_eq!(of_both(missing), [Some(1.0), Some(0.0)]);
+    let [none, first] = of_both(built);
+    assert!(none.is_none() && first.is_some());
+    state.fold(Update::Discovered(with_found(&config, &[1])), start);
+    assert_eq!(value(built, "d"), first, "before the next table as well");
+    state.publish(start);
+    assert_eq!(of_both(missing), [Some(0.0), Some(0.0)]);
+    let alone = configured(&folder, &format!("clusters: {{ {one} }}\n"));
+    state.fold(Update::Configured(alone), start);
+    state.publish(start);
+    assert!(value(built, "c").is_some());
+    assert_eq!([value(built, "d"), value(missing, "d")], [None, None]);
+}
+
+#[test]
 fn no_shard_is_pushed_of_a_cluster_before_its_hosts_are_found() {
     let folder = tempfile::tempdir().unwrap();
     let text = "clusters: { c: { consul: { connect: false }, cache: {}, cache_shards: 1 }, d: { cache_shards: 1 } }\n";
