@@ -95,6 +95,19 @@ impl Server {
     pub fn is_secure(&self) -> bool {
         self.url.starts_with("https://")
     }
+
+    /// Whether what is sent to it stays on this machine.
+    pub fn is_loopback(&self) -> bool {
+        let Ok(url) = self.url.parse::<http::Uri>() else {
+            return false;
+        };
+        let host = url.host().unwrap_or_default();
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        let ip = bare.parse::<std::net::IpAddr>();
+        ip.map_or(host.eq_ignore_ascii_case("localhost"), |ip| {
+            ip.is_loopback()
+        })
+    }
 }
 
 impl fmt::Debug for Server {

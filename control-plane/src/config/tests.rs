@@ -370,7 +370,7 @@ fn every_refusal_of_consul_names_field_and_reason() {
     let cases = [
         (
             "adress: x",
-            "c.yaml:2: unknown field `adress`, expected one of address, ca, certificate, key, service, connect, datacenter, filter, tags, token_file, wait, weight_millicores",
+            "c.yaml:2: unknown field `adress`, expected one of address, ca, certificate, key, service, connect, datacenter, filter, tags, token_file, plaintext, wait, weight_millicores",
         ),
         (
             "address: \"127.0.0.1:8500\"",
@@ -442,6 +442,34 @@ fn every_refusal_of_consul_names_field_and_reason() {
         unnamed,
         "c.yaml:2: clusters.a b.consul.service: required: \"a b\" is the name of no service"
     );
+}
+
+#[test]
+fn a_token_is_sent_in_the_clear_only_where_that_is_written() {
+    let with_token = |address: &str, more: &str| {
+        let fields = format!("address: \"{address}\", token_file: hosts.yaml{more}");
+        consul(&fields, "secret").map(|consul| consul.token.is_some())
+    };
+    assert_eq!(
+        with_token("http://10.0.0.1:8500", "").unwrap_err(),
+        "c.yaml:2: clusters.r.consul.token_file: http://10.0.0.1:8500 is neither https:// nor loopback, so the token \
+         would be sent in the clear; write plaintext: true if that is meant"
+    );
+    for address in ["http://consul", "http://localhost.b:1", "http://[::2]:1"] {
+        assert!(with_token(address, "").is_err(), "{address}");
+        assert!(with_token(address, ", plaintext: false").is_err());
+        assert_eq!(with_token(address, ", plaintext: true"), Ok(true));
+        let address = format!("address: \"{address}\"");
+        assert!(consul(&address, "").is_ok(), "nothing is to be kept secret");
+    }
+    for private in [
+        "https://consul",
+        "http://127.9.0.1:1/p",
+        "http://localhost:1",
+        "http://[::1]:1",
+    ] {
+        assert_eq!(with_token(private, ""), Ok(true), "{private}");
+    }
 }
 
 #[test]

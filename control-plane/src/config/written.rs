@@ -105,7 +105,8 @@ section! {
     Consul {
         address: Option<Text>, ca: Option<Text>, certificate: Option<Text>, key: Option<Text>,
         service: Option<Text>, connect: Option<Text>, datacenter: Option<Text>, filter: Option<Text>,
-        tags: Vec<Text>, token_file: Option<Text>, wait: Option<Text>, weight_millicores: Option<Text>,
+        tags: Vec<Text>, token_file: Option<Text>, plaintext: Option<Text>, wait: Option<Text>,
+        weight_millicores: Option<Text>,
     }
 }
 section! {
