@@ -26,6 +26,7 @@ pub mod snapshot;
 pub mod sources;
 pub mod state;
 pub mod tables;
+mod tasks;
 pub mod xds;
 
 use std::net::SocketAddr;
@@ -113,13 +114,20 @@ pub async fn run(
     let (published, snapshots) = watch::channel::<Arc<Snapshot>>(first);
 
     let owner = state::own(state, news, client_events, published, shutdown.clone());
-    let owner = tokio::spawn(owner.instrument(tracing::info_span!("state")));
+    let mut tasks = tasks::Tasks::default();
+    tasks.start("state", owner.instrument(tracing::info_span!("state")));
     let supervisor = sources::supervise(newest_config, updates.clone());
-    let sources = tokio::spawn(supervisor.instrument(tracing::info_span!("sources")));
+    tasks.start(
+        "sources",
+        supervisor.instrument(tracing::info_span!("sources")),
+    );
     let members = sources::membership::run(newest_written, configs, updates.clone());
-    let members = tokio::spawn(members.instrument(tracing::info_span!("membership")));
+    tasks.start(
+        "membership",
+        members.instrument(tracing::info_span!("membership")),
+    );
     let watcher = sources::file::watch(path, loaded, written, updates.clone());
-    let files = tokio::spawn(watcher.instrument(tracing::info_span!("files")));
+    tasks.start("files", watcher.instrument(tracing::info_span!("files")));
 
     let feed = Feed { snapshots, events };
     let services = server::Services {
@@ -142,21 +150,14 @@ pub async fn run(
         admin::App::new(updates, registry),
         shutdown.clone(),
     );
-    let stopped = async {
-        // The owner ends first only if it has panicked.
-        owner.await.context("the state's owner")
-    };
     let result = tokio::try_join!(
         grpc.instrument(tracing::info_span!("grpc")),
         admin.instrument(tracing::info_span!("admin")),
         async {
-            let result = stopped.await;
+            let result = tasks.last(&shutdown).await;
             shutdown.cancel();
             result
         },
     );
-    sources.abort();
-    members.abort();
-    files.abort();
     result.map(|_| ())
 }

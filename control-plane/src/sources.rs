@@ -22,6 +22,7 @@ pub mod file;
 pub mod membership;
 pub mod nodes;
 pub mod prometheus;
+mod running;
 pub mod scrape;
 
 use std::collections::BTreeMap;
@@ -37,6 +38,7 @@ use tracing::Instrument;
 
 use crate::config::{Config, Poll, Prometheus, Scrape};
 use crate::state::Update;
+use running::{LOOK_EVERY, Running};
 
 /// What a poll was about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -171,19 +173,24 @@ type Key = (String, String, Source);
 
 /// Keeps one task a host and source (of Prometheus one a cluster), as the newest configuration has them, until that channel closes.
 pub async fn supervise(mut configs: watch::Receiver<Arc<Config>>, updates: mpsc::Sender<Update>) {
-    let mut running: BTreeMap<Key, (Job, Abort)> = BTreeMap::new();
+    let mut running: Running<Key, Job> = Running::new();
+    let mut look = tokio::time::interval(LOOK_EVERY);
     let client = fetch::Client::new();
     loop {
         let wanted = jobs(&configs.borrow_and_update());
-        running.retain(|key, (job, _)| wanted.get(key) == Some(job));
-        for (key, job) in wanted {
-            running.entry(key).or_insert_with_key(|key| {
-                let task = start(key, job.clone(), client.clone(), updates.clone());
-                (job, Abort(task))
-            });
-        }
-        if configs.changed().await.is_err() {
-            return;
+        running.keep(wanted, Job::eq, |key, job| {
+            start(key, job.clone(), client.clone(), updates.clone())
+        });
+        loop {
+            tokio::select! {
+                changed = configs.changed() => match changed {
+                    Ok(()) => break,
+                    Err(_) => return,
+                },
+                _ = look.tick() => if running.has_ended() {
+                    break;
+                },
+            }
         }
     }
 }
@@ -280,16 +287,6 @@ fn too_slow(limit: Duration) -> PollError {
         Fault::TimedOut,
         format!("no complete answer within {limit}"),
     )
-}
-
-/// Ends the task with its owner.
-#[derive(Debug)]
-struct Abort(JoinHandle<()>);
-
-impl Drop for Abort {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
 }
 
 #[cfg(test)]

@@ -13,14 +13,14 @@
 mod known;
 mod union;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tokio::sync::{mpsc, watch};
 use tracing::Instrument;
 
 use super::consul::{self, News, Said};
-use super::{Abort, PollError, Source};
+use super::running::{LOOK_EVERY, Running};
+use super::{PollError, Source};
 use crate::config::{Config, Consul};
 use crate::state::Update;
 
@@ -29,12 +29,8 @@ pub use known::Membership;
 /// News of discovery that may wait.
 const NEWS_WAITING: usize = 64;
 
-/// A task that asks for one cluster.
-#[derive(Debug)]
-struct Asking {
-    settings: Arc<Consul>,
-    _task: Abort,
-}
+/// Tasks that ask for one cluster each.
+type Asking = Running<String, Arc<Consul>>;
 
 /// Owns the membership until nobody writes configurations or wants to know.
 pub async fn run(
@@ -44,7 +40,8 @@ pub async fn run(
 ) {
     let (sender, mut news) = mpsc::channel(NEWS_WAITING);
     let mut membership = Membership::new(written.borrow().clone());
-    let mut asking = BTreeMap::new();
+    let mut asking = Running::new();
+    let mut look = tokio::time::interval(LOOK_EVERY);
     ask(&membership, &mut asking, &sender);
     loop {
         let update = tokio::select! {
@@ -57,6 +54,12 @@ pub async fn run(
                 let update = Update::Configured(publish(&membership, &configs));
                 if updates.send(update).await.is_err() || !complain(&membership, &updates).await {
                     return;
+                }
+                continue;
+            }
+            _ = look.tick() => {
+                if asking.has_ended() {
+                    ask(&membership, &mut asking, &sender);
                 }
                 continue;
             }
@@ -115,18 +118,13 @@ fn publish(membership: &Membership, configs: &watch::Sender<Arc<Config>>) -> Arc
 }
 
 /// Keeps one task a cluster that is to be found.
-fn ask(membership: &Membership, asking: &mut BTreeMap<String, Asking>, news: &mpsc::Sender<News>) {
-    asking.retain(|name, task| membership.is_asked(name, &task.settings));
-    for (name, settings) in membership.settings() {
-        asking.entry(name.clone()).or_insert_with(|| {
-            let span =
-                tracing::info_span!("discovery", source = Source::Consul.as_str(), cluster = %name);
-            let settings = settings.clone();
-            let task = consul::run(name.as_str().into(), settings.clone(), news.clone());
-            Asking {
-                settings,
-                _task: Abort(tokio::spawn(task.instrument(span))),
-            }
-        });
-    }
+fn ask(membership: &Membership, asking: &mut Asking, news: &mpsc::Sender<News>) {
+    let wanted = membership.settings();
+    let wanted = wanted.map(|(name, settings)| (name.clone(), settings.clone()));
+    asking.keep(wanted.collect(), Arc::ptr_eq, |name, settings| {
+        let span =
+            tracing::info_span!("discovery", source = Source::Consul.as_str(), cluster = %name);
+        let task = consul::run(name.as_str().into(), settings.clone(), news.clone());
+        tokio::spawn(task.instrument(span))
+    });
 }
