@@ -18,6 +18,7 @@ use crate::levels::{Counts, Step};
 use crate::reports::ledger::News;
 use crate::sources::Source;
 use crate::sources::cache::Changes;
+use crate::sources::prometheus::Figure;
 use crate::sources::scrape::Figures;
 
 /// A cluster of hosts.
@@ -73,6 +74,9 @@ impl Cluster {
     /// Takes a new configuration; what is known of hosts that stay is kept.
     pub fn configure(&mut self, config: Arc<config::Cluster>) {
         let mut old = std::mem::take(&mut self.hosts);
+        let asked = config.prometheus.as_ref();
+        let asked = asked.is_some_and(|asked| asked.queries.contains_key(&Figure::Draining));
+        let tells_draining = config.scrape.is_some() || asked;
         for host in &config.hosts {
             let kept = match old.remove(&host.address) {
                 Some(mut kept) => {
@@ -82,6 +86,10 @@ impl Cluster {
                     }
                     if config.asked_cache().is_none() {
                         kept.polls.remove(&Source::Cache);
+                    }
+                    if !tells_draining {
+                        // Nobody would ever say that it is over.
+                        kept.draining = false;
                     }
                     if config.prometheus.is_none() {
                         kept.polls.remove(&Source::Prometheus);

@@ -807,6 +807,44 @@ fn nothing_is_said_of_a_cluster_before_its_hosts_are_found() {
 }
 
 #[test]
+fn a_host_drains_no_longer_than_somebody_can_say_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let with = |sources: &str| {
+        let hosts = "hosts: [ { address: \"127.0.0.1:1\" } ]";
+        configured(
+            &folder,
+            &format!("clusters: {{ c: {{ {hosts}, {sources} }} }}\n"),
+        )
+    };
+    let drains_after = |sources: &str| {
+        let start = Instant::now();
+        let mut state = State::new(with("scrape: {}"), 7, Metrics::default(), start);
+        let (cluster, host) = ("c".into(), "127.0.0.1:1".into());
+        let (draining, asked) = (true, start);
+        let result = Ok(Scraped {
+            figures: Figures::default(),
+            draining,
+            complaints: vec![],
+        });
+        state.fold(
+            Update::Scraped {
+                cluster,
+                host,
+                asked,
+                result,
+            },
+            start,
+        );
+        state.fold(Update::Configured(with(sources)), start);
+        state.clusters["c"].hosts["127.0.0.1:1"].draining
+    };
+    assert!(drains_after("scrape: {}, cache_shards: 4"));
+    assert!(drains_after("prometheus: {}"), "it is asked soon");
+    assert!(!drains_after("prometheus: { queries: { draining: \"\" } }"));
+    assert!(!drains_after("cache_shards: 4"));
+}
+
+#[test]
 fn gauges_of_tables_outlive_a_change_and_go_with_their_cluster() {
     let folder = tempfile::tempdir().unwrap();
     let one = "c: { consul: { connect: false } }";
