@@ -55,6 +55,12 @@ impl Figure {
         matches!(self, Self::BusyCores | Self::Work | Self::Draining)
     }
 
+    /// Whether a host may be without it while others tell it: one that is busy and whose jobs take long has none
+    /// of the last seconds, now and then.
+    pub fn may_lack(self) -> bool {
+        self.is_rare() || self == Self::QueuingDelay
+    }
+
     /// The query where none is written, of hosts that name their metrics as Weir's do.
     ///
     /// The wait is that of the last five seconds, which is as long as figures count

@@ -111,7 +111,7 @@ fn told<'a>(answers: &Answers, series: impl Fn(Figure) -> &'a [&'a Series]) -> T
         match series::read(figure, series(figure)) {
             Ok(Some(read)) => (Some(read), true),
             Ok(None) => {
-                if !figure.is_rare() && !answer.series.is_empty() {
+                if !figure.may_lack() && !answer.series.is_empty() {
                     complaints.push(format!("{}: no series", figure.as_str()));
                 }
                 (None, figure.is_rare())

@@ -83,13 +83,24 @@ fn a_host_without_a_series_keeps_what_was_known() {
         "in_progress: no series",
         "queued: no series",
         "age: no series",
-        "queuing_delay: no series",
     ];
     assert_eq!(absent.complaints, complaints);
     assert!(
         round.hosts["h:1"].load.is_some(),
         "the others' figures count"
     );
+}
+
+#[test]
+fn a_busy_host_may_be_without_a_wait_and_nobody_complains() {
+    let mut answers = good();
+    answers.insert(Figure::QueuingDelay, of(&[("m:2", 1.0)]));
+    let quiet = round(&hosts(2), &answers);
+    let told = &quiet.hosts["h:1"];
+    assert_eq!((jobs(told), &told.complaints), (Some(3), &vec![]));
+    answers.insert(Figure::QueuingDelay, of(&[]));
+    let nobody = round(&hosts(2), &answers);
+    assert_eq!(nobody.complaints, ["queuing_delay: no series"]);
 }
 
 #[test]
