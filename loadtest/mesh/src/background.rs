@@ -57,8 +57,14 @@ pub fn up(
         .with_context(|| format!("creating {}", folder.display()))?;
     // The supervisor takes the place. If another was quicker, that is what it says.
     refuse_second(folder)?;
-    for name in supervisor::remove_leftovers(folder)? {
+    let leftovers = supervisor::remove_leftovers(folder, plan.netns)?;
+    for name in leftovers.removed {
         tell(&format!("removed what a killed mesh has left: {name}"));
+    }
+    for name in leftovers.kept {
+        tell(&format!(
+            "a killed mesh has left what cannot be removed: {name}"
+        ));
     }
     let order = Order {
         plan: plan.clone(),
@@ -94,7 +100,7 @@ pub fn up(
             );
         }
         if let Err(interrupted) = interrupt::check() {
-            end(&mut child, folder)?;
+            end(&mut child, folder, plan.netns)?;
             return Err(interrupted);
         }
         sleep(LOOK);
@@ -102,7 +108,7 @@ pub fn up(
 }
 
 /// Ends what was being started.
-fn end(child: &mut Child, folder: &Path) -> Result<()> {
+fn end(child: &mut Child, folder: &Path, netns: bool) -> Result<()> {
     signal(child.id(), Signal::SIGTERM)?;
     let asked = Instant::now();
     while child.try_wait()?.is_none() {
@@ -111,7 +117,7 @@ fn end(child: &mut Child, folder: &Path) -> Result<()> {
         }
         sleep(LOOK);
     }
-    supervisor::remove_leftovers(folder).map(drop)
+    supervisor::remove_leftovers(folder, netns).map(drop)
 }
 
 /// What ending a mesh did.
@@ -123,6 +129,8 @@ pub struct Ended {
     pub processes: usize,
     /// What it had left, or meshes before it, and is removed now.
     pub removed: Vec<String>,
+    /// What other meshes have left and cannot be removed, each with the reason.
+    pub kept: Vec<String>,
 }
 
 /// Ends the mesh of a folder and verifies that nothing of it is left. Logs and configurations stay.
@@ -142,13 +150,16 @@ pub fn down(folder: &Path) -> Result<Ended> {
             sleep(LOOK);
         }
     }
-    let removed = supervisor::remove_leftovers(folder)?;
+    // Without an order no mesh was up here, with networks or without.
+    let netns = Order::read(folder).is_ok_and(|order| order.plan.netns);
+    let leftovers = supervisor::remove_leftovers(folder, netns)?;
     let left: Vec<_> = entries.iter().filter(|entry| entry.lives()).collect();
     ensure!(left.is_empty(), "these are left: {left:?}");
     Ok(Ended {
         supervisor: running,
         processes: entries.len(),
-        removed,
+        removed: leftovers.removed,
+        kept: leftovers.kept,
     })
 }
 

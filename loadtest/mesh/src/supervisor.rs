@@ -13,7 +13,7 @@ use weir_stage::{interrupt, record};
 
 use crate::description::Description;
 use crate::mesh::{Mesh, RECORD};
-use crate::network;
+use crate::network::{self, Leftovers};
 use crate::plan::Plan;
 use crate::programs::Programs;
 
@@ -32,6 +32,18 @@ const LOOK: Duration = Duration::from_millis(200);
 pub(crate) struct Order {
     pub(crate) plan: Plan,
     pub(crate) programs: Programs,
+}
+
+impl Order {
+    /// The last one of a folder.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(crate) fn read(folder: &Path) -> Result<Self> {
+        let file = folder.join(ORDER);
+        let order = fs::read(&file).with_context(|| format!("reading {}", file.display()))?;
+        serde_json::from_slice(&order).with_context(|| format!("reading {}", file.display()))
+    }
 }
 
 /// Held as long as a mesh is up in a folder: a lock ends with its process, however that ends.
@@ -98,10 +110,7 @@ pub fn supervise(folder: &Path) -> Result<()> {
     interrupt::catch()?;
     let mut held = Held::take(folder)?;
     held.sign()?;
-    let file = folder.join(ORDER);
-    let order = fs::read(&file).with_context(|| format!("reading {}", file.display()))?;
-    let Order { plan, programs } =
-        serde_json::from_slice(&order).with_context(|| format!("reading {}", file.display()))?;
+    let Order { plan, programs } = Order::read(folder)?;
     let kept = keep_up(&plan, &programs, folder);
     // Whoever waits for a mesh here waits for this file.
     let _ = fs::remove_file(folder.join(Description::FILE));
@@ -129,13 +138,15 @@ fn keep_up(plan: &Plan, programs: &Programs, folder: &Path) -> Result<()> {
 }
 
 /// Removes what meshes have left that were killed with their supervisor: processes of the one in this folder,
-/// and namespaces and bridges of all. Tells their names.
+/// and namespaces and bridges of all. Tells their names, and those of networks that are not `needed` and cannot
+/// be removed.
 ///
 /// # Errors
 /// Something cannot be removed.
-pub(crate) fn remove_leftovers(folder: &Path) -> Result<Vec<String>> {
+pub(crate) fn remove_leftovers(folder: &Path, needed: bool) -> Result<Leftovers> {
     let mut removed = record::end(&folder.join(RECORD))?;
-    removed.extend(network::remove_leftovers()?);
+    let networks = network::remove_leftovers(needed)?;
+    removed.extend(networks.removed);
     for file in [Description::FILE, DIED] {
         match fs::remove_file(folder.join(file)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -144,7 +155,10 @@ pub(crate) fn remove_leftovers(folder: &Path) -> Result<Vec<String>> {
             _ => {}
         }
     }
-    Ok(removed)
+    Ok(Leftovers {
+        removed,
+        kept: networks.kept,
+    })
 }
 
 /// Where its own words go.
