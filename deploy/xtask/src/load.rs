@@ -49,6 +49,8 @@ use crate::workspace::Workspace;
 
 /// The tool that sends.
 pub(crate) const TOOL: &str = "k6";
+/// Who runs, in the folder of a way.
+const RECORD: &str = "processes.json";
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -317,7 +319,7 @@ impl Load {
     fn try_way(&self, way: Way, made: &Made) -> Result<(Tried, Vec<Sample>)> {
         let plan = &made.plan;
         let folder = self.folder.join(way.name());
-        let mut processes = Processes::new(folder.clone())?;
+        let mut processes = Processes::new(folder.clone())?.bound(folder.join(RECORD));
         println!("{}: starting", way.name());
         let deadline = plan.deadline_ms;
         let (programs, queue) = (&self.programs, self.queue);

@@ -93,6 +93,9 @@ fn down(workspace: &Workspace) -> Result<()> {
     for name in ended.removed {
         println!("mesh: removed what a killed mesh has left: {name}");
     }
+    for name in ended.kept {
+        println!("mesh: a killed mesh has left what cannot be removed: {name}");
+    }
     Ok(())
 }
 

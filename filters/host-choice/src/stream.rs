@@ -167,6 +167,8 @@ impl Backoff {
     /// While there is nothing to choose by: a mesh gives a new sidecar the endpoints of weir-control seconds
     /// after its listeners, and every request until then goes to a host of chance.
     const LONGEST_AT_START: Duration = Duration::from_millis(400);
+    /// How often [`Self::FIRST`] doubles to [`Self::LONGEST_AT_START`].
+    const DOUBLINGS_AT_START: u32 = 2;
 
     /// Whether it is time.
     pub fn is_over(&self, now: Duration) -> bool {
@@ -184,9 +186,12 @@ impl Backoff {
         self.pause(now, Self::LONGEST, at_least, random);
     }
 
-    /// Envoy knows no host of weir-control's, so that no server was burdened, and no table has come yet.
+    /// Envoy knows no host of weir-control's, so that no server was burdened, and no table has come yet. It
+    /// counts no further than to its own longest pause: a real failure after many of these is the first one.
     pub fn not_yet(&mut self, now: Duration, random: u64) {
+        let most = self.failures.max(Self::DOUBLINGS_AT_START);
         self.pause(now, Self::LONGEST_AT_START, Duration::ZERO, random);
+        self.failures = self.failures.min(most);
     }
 
     fn pause(&mut self, now: Duration, longest: Duration, at_least: Duration, random: u64) {
@@ -253,6 +258,12 @@ mod tests {
         let mut backoff = Backoff::default();
         for expected in [100, 200, 400, 400, 400] {
             backoff.not_yet(Duration::ZERO, u64::MAX);
+            assert!(!backoff.is_over(Duration::from_millis(expected - 1)));
+            assert!(backoff.is_over(Duration::from_millis(expected)));
+        }
+        // The first failure of a server waits no longer, and the next ones double from there.
+        for expected in [400, 800] {
+            backoff.failed(Duration::ZERO, Duration::ZERO, u64::MAX);
             assert!(!backoff.is_over(Duration::from_millis(expected - 1)));
             assert!(backoff.is_over(Duration::from_millis(expected)));
         }

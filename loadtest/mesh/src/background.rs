@@ -55,10 +55,15 @@ pub fn up(
     programs.check()?;
     fs::create_dir_all(folder.join("logs"))
         .with_context(|| format!("creating {}", folder.display()))?;
-    // The supervisor takes the place. If another was quicker, that is what it says.
-    refuse_second(folder)?;
-    for name in supervisor::remove_leftovers(folder)? {
+    let held = Held::take(folder)?;
+    let leftovers = supervisor::remove_leftovers(folder, plan.netns)?;
+    for name in leftovers.removed {
         tell(&format!("removed what a killed mesh has left: {name}"));
+    }
+    for name in leftovers.kept {
+        tell(&format!(
+            "a killed mesh has left what cannot be removed: {name}"
+        ));
     }
     let order = Order {
         plan: plan.clone(),
@@ -67,6 +72,8 @@ pub fn up(
     let file = folder.join(ORDER);
     fs::write(&file, serde_json::to_vec_pretty(&order)?)
         .with_context(|| format!("writing {}", file.display()))?;
+    // The supervisor takes the place. If another was quicker, that is what it says.
+    drop(held);
     let log = supervisor::log(folder);
     let output = File::create(&log).with_context(|| format!("creating {}", log.display()))?;
     let mut child = Command::new(supervisor)
@@ -94,7 +101,7 @@ pub fn up(
             );
         }
         if let Err(interrupted) = interrupt::check() {
-            end(&mut child, folder)?;
+            end(&mut child, folder, plan.netns)?;
             return Err(interrupted);
         }
         sleep(LOOK);
@@ -102,7 +109,7 @@ pub fn up(
 }
 
 /// Ends what was being started.
-fn end(child: &mut Child, folder: &Path) -> Result<()> {
+fn end(child: &mut Child, folder: &Path, netns: bool) -> Result<()> {
     signal(child.id(), Signal::SIGTERM)?;
     let asked = Instant::now();
     while child.try_wait()?.is_none() {
@@ -111,7 +118,8 @@ fn end(child: &mut Child, folder: &Path) -> Result<()> {
         }
         sleep(LOOK);
     }
-    supervisor::remove_leftovers(folder).map(drop)
+    let _held = Held::take(folder)?;
+    supervisor::remove_leftovers(folder, netns).map(drop)
 }
 
 /// What ending a mesh did.
@@ -123,6 +131,8 @@ pub struct Ended {
     pub processes: usize,
     /// What it had left, or meshes before it, and is removed now.
     pub removed: Vec<String>,
+    /// What other meshes have left and cannot be removed, each with the reason.
+    pub kept: Vec<String>,
 }
 
 /// Ends the mesh of a folder and verifies that nothing of it is left. Logs and configurations stay.
@@ -132,23 +142,31 @@ pub struct Ended {
 pub fn down(folder: &Path) -> Result<Ended> {
     let entries = record::read(&folder.join(RECORD))?;
     let running = supervisor::running(folder);
-    if let Some(id) = running {
-        signal(id, Signal::SIGTERM)?;
+    if let Some(supervisor) = &running {
+        signal(supervisor.id, Signal::SIGTERM)?;
         let asked = Instant::now();
-        while supervisor::running(folder).is_some() {
+        while supervisor.lives() {
             if asked.elapsed() > END {
-                signal(id, Signal::SIGKILL)?;
+                signal(supervisor.id, Signal::SIGKILL)?;
             }
             sleep(LOOK);
         }
     }
-    let removed = supervisor::remove_leftovers(folder)?;
+    // Nobody starts one while the last one's leftovers are removed. Without a folder there was none.
+    let _held = match folder.exists() {
+        true => Some(Held::take(folder)?),
+        false => None,
+    };
+    // Without an order no mesh was up here, with networks or without.
+    let netns = Order::read(folder).is_ok_and(|order| order.plan.netns);
+    let leftovers = supervisor::remove_leftovers(folder, netns)?;
     let left: Vec<_> = entries.iter().filter(|entry| entry.lives()).collect();
     ensure!(left.is_empty(), "these are left: {left:?}");
     Ok(Ended {
-        supervisor: running,
+        supervisor: running.map(|entry| entry.id),
         processes: entries.len(),
-        removed,
+        removed: leftovers.removed,
+        kept: leftovers.kept,
     })
 }
 

@@ -82,7 +82,7 @@ impl Mesh {
         let folder = folder
             .canonicalize()
             .with_context(|| format!("finding {}", folder.display()))?;
-        forget(&folder)?;
+        forget(&folder, plan.netns)?;
         let mut processes = Processes::new(folder.join("logs"))?.bound(folder.join(RECORD));
         let mut ports = Ports::new();
         let network = match plan.netns {
@@ -396,9 +396,9 @@ impl Mesh {
 }
 
 /// Removes what a mesh before this one has left in the folder; its logs are overwritten one by one.
-fn forget(folder: &Path) -> Result<()> {
+fn forget(folder: &Path, netns: bool) -> Result<()> {
     record::end(&folder.join(RECORD))?;
-    network::remove_leftovers()?;
+    network::remove_leftovers(netns)?;
     for name in ["consul", "prometheus"] {
         let folder = folder.join(name);
         if folder.exists() {

@@ -195,18 +195,38 @@ pub fn possible() -> Result<()> {
     network.place("trial").map(drop)
 }
 
-/// Removes the namespaces and bridges of processes that are gone; tells their names.
+/// What meshes have left whose processes are gone.
+#[derive(Debug, Default)]
+pub(crate) struct Leftovers {
+    /// Names of what is removed now.
+    pub(crate) removed: Vec<String>,
+    /// What could not be removed, each with the reason.
+    pub(crate) kept: Vec<String>,
+}
+
+impl Leftovers {
+    fn remove(&mut self, name: String, kind: &str, needed: bool) -> Result<()> {
+        match ip(&format!("{kind} del {name}")) {
+            Ok(()) => self.removed.push(name),
+            Err(error) if !needed => self.kept.push(format!("{name}: {error:#}")),
+            Err(error) => return Err(error.context(format!("removing {name}"))),
+        }
+        Ok(())
+    }
+}
+
+/// Removes the namespaces and bridges of processes that are gone. An ordinary user sees root's and may not:
+/// that is told, unless networks are `needed`.
 ///
 /// # Errors
-/// One cannot be removed.
-pub(crate) fn remove_leftovers() -> Result<Vec<String>> {
+/// They are, and one cannot be removed.
+pub(crate) fn remove_leftovers(needed: bool) -> Result<Leftovers> {
     // Without `ip`, or where it may not look, nothing was made either.
     let namespaces = ip_says("netns list").unwrap_or_default();
     let links = ip_says("-o link show type bridge").unwrap_or_default();
-    let mut removed = Vec::new();
+    let mut leftovers = Leftovers::default();
     for name in left(&namespaces, NAMESPACE) {
-        ip(&format!("netns del {name}"))?;
-        removed.push(name);
+        leftovers.remove(name, "netns", needed)?;
     }
     // `7: wm123: <BROADCAST,…`; links to namespaces went with them.
     let names: Vec<&str> = links
@@ -214,10 +234,9 @@ pub(crate) fn remove_leftovers() -> Result<Vec<String>> {
         .filter_map(|line| line.split(": ").nth(1))
         .collect();
     for name in left(&names.join("\n"), INTERFACE) {
-        ip(&format!("link del {name}"))?;
-        removed.push(name);
+        leftovers.remove(name, "link", needed)?;
     }
-    Ok(removed)
+    Ok(leftovers)
 }
 
 /// The names, one a line and followed by what does not matter, of processes that are gone.
@@ -274,6 +293,18 @@ mod tests {
         );
         assert_eq!(left(&names, NAMESPACE), ["weir-mesh-99999999-rules-1"]);
         assert_eq!(left("wm99999999\nwmx\nwlan0", INTERFACE), ["wm99999999"]);
+    }
+
+    #[test]
+    fn what_cannot_be_removed_is_told_where_no_network_is_needed() {
+        // Nobody has it, and nobody could make it: the name is longer than IFNAMSIZ.
+        let name = "wm99999999-of-another".to_owned();
+        let mut leftovers = Leftovers::default();
+        leftovers.remove(name.clone(), "link", false).unwrap();
+        assert_eq!(leftovers.removed, Vec::<String>::new());
+        assert!(leftovers.kept[0].starts_with(&name), "{leftovers:?}");
+        let error = leftovers.remove(name.clone(), "link", true).unwrap_err();
+        assert!(error.to_string().contains(&name), "{error}");
     }
 
     #[test]

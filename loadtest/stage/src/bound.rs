@@ -11,6 +11,14 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::thread;
 
+use anyhow::{Context, Result};
+
+use crate::command::Run;
+
+/// What binds a command that follows its arguments.
+pub(crate) const PROGRAM: &str = "setpriv";
+pub(crate) const ARGUMENTS: [&str; 2] = ["--pdeathsig", "KILL"];
+
 type Job = Box<dyn FnOnce() + Send>;
 
 static SPAWNER: LazyLock<Mutex<Sender<Job>>> = LazyLock::new(|| {
@@ -18,6 +26,19 @@ static SPAWNER: LazyLock<Mutex<Sender<Job>>> = LazyLock::new(|| {
     thread::spawn(move || queue.into_iter().for_each(|job| job()));
     Mutex::new(jobs)
 });
+
+/// Whether a program binds as [`PROGRAM`] does: BusyBox has one of that name that does not.
+///
+/// # Errors
+/// It is missing, or does not take the arguments.
+pub(crate) fn possible(program: &str) -> Result<()> {
+    let mut command = Command::new(program);
+    command.args(ARGUMENTS).arg("true");
+    command
+        .captured()
+        .map(drop)
+        .context("binding them needs setpriv of util-linux")
+}
 
 /// Starts a command that [`through`] has made bound; gives it back to be started again.
 pub(crate) fn spawn(mut command: Command) -> (Command, io::Result<Child>) {
@@ -50,4 +71,19 @@ pub fn through(program: &str, arguments: &[&str], command: &Command) -> Command 
         wrapped.current_dir(folder);
     }
     wrapped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_program_that_runs_a_bound_command_will_do() {
+        for program in ["false", "/nowhere/setpriv"] {
+            let error = possible(program).unwrap_err().to_string();
+            assert!(error.contains("setpriv of util-linux"), "{error}");
+        }
+        // It runs what follows its own arguments, as the real one does.
+        assert!(possible("true").is_ok());
+    }
 }

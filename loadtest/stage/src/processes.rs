@@ -67,12 +67,15 @@ impl Processes {
         })
     }
 
-    /// From now on children end with this process however it ends, SIGKILL included, where the machine has
-    /// `setpriv`; and who runs is recorded in a file, so that whoever comes next can end what is left
-    /// ([`record::end`]).
+    /// From now on children end with this process however it ends, SIGKILL included, where the machine's
+    /// `setpriv` can do that: else stderr is told. And who runs is recorded in a file, so that whoever comes
+    /// next can end what is left ([`record::end`]).
     #[must_use]
     pub fn bound(mut self, record: PathBuf) -> Self {
-        self.bound = Command::new("setpriv").arg("--version").output().is_ok();
+        match bound::possible(bound::PROGRAM) {
+            Ok(()) => self.bound = true,
+            Err(why) => eprintln!("if this process is killed, its children go on: {why:#}"),
+        }
         self.record = Some(record);
         self
     }
@@ -157,7 +160,7 @@ impl Processes {
 
     fn spawn(&self, name: &str, command: Command) -> Result<Process> {
         let mut command = match self.bound {
-            true => bound::through("setpriv", &["--pdeathsig", "KILL"], &command),
+            true => bound::through(bound::PROGRAM, &bound::ARGUMENTS, &command),
             false => command,
         };
         let log = self.logs.join(format!("{name}.log"));

@@ -6,6 +6,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
+use weir_stage::record;
 
 use super::*;
 use crate::load::verdict::verdicts;
@@ -177,6 +178,10 @@ fn k6_sends_a_scenario_through_a_real_envoy_and_weir_answers_all_of_it() {
         samples.iter().any(|sample| sample.level.is_some()),
         "{samples:?}"
     );
+    // They would have ended with a killed command, and who they were is known.
+    let recorded = record::read(&folder.path().join("weir").join(RECORD)).unwrap();
+    assert_eq!(recorded.len(), stage::HOSTS + stage::CALLERS + 1);
+    assert!(!recorded.iter().any(record::Entry::lives), "{recorded:?}");
     // Both summaries are kept, and each objective stands in the text.
     let text = fs::read_to_string(folder.path().join("weir/k6.txt")).unwrap();
     assert!(

@@ -237,6 +237,11 @@ fn a_missing_control_cluster_is_tried_again_until_it_is_there() {
     proxy.host.add_upstream(CONTROL);
     // However long it was away: the longest pause while there is no table, and a tick.
     proxy.run(milliseconds(450));
+    let ads = proxy.ads();
+    // Nor does the first failure of a server that is there count for the last of many.
+    ads.stream().close(UNAVAILABLE, "gone").unwrap();
+    assert!(!proxy.has_ads());
+    proxy.run(milliseconds(450));
     proxy.ads();
 }
 

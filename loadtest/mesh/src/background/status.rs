@@ -67,7 +67,7 @@ pub fn status(folder: &Path) -> Result<Status> {
     let description = Description::read(folder).ok();
     let row = |entry: &Entry| row(entry, description.as_ref());
     Ok(Status {
-        supervisor: supervisor::running(folder),
+        supervisor: supervisor::running(folder).map(|entry| entry.id),
         ready: description.is_some(),
         rows: entries.iter().map(row).collect(),
         died: fs::read_to_string(folder.join(DIED)).unwrap_or_default(),
