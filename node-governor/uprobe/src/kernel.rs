@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The kernel side: loaded once, attached to any number of sites.
 
+use std::io::ErrorKind;
 use std::num::NonZeroU32;
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -22,8 +23,30 @@ static OBJECT: &[u8] = aya::include_bytes_aligned!("probe.bpf.o");
 /// Of the map that holds the lanes: the header, the heads and the events are whole numbers of them.
 const PIECE: usize = HEAD_BYTES as usize;
 
+/// How often a program is loaded whose check was interrupted, as libbpf does (`sys_bpf_prog_load`).
+const ATTEMPTS: usize = 5;
+
 pub(crate) struct Kernel {
     ebpf: Ebpf,
+}
+
+/// Loads, again where that was interrupted.
+fn tried<E>(
+    mut load: impl FnMut() -> Result<(), E>,
+    interrupted: impl Fn(&E) -> bool,
+) -> Result<(), E> {
+    for _ in 1..ATTEMPTS {
+        match load() {
+            Err(error) if interrupted(&error) => {}
+            ended => return ended,
+        }
+    }
+    load()
+}
+
+/// The kernel checks a program only until a signal waits for the thread that loads it: EAGAIN.
+fn is_interrupted(error: &ProgramError) -> bool {
+    matches!(error, ProgramError::LoadError { io_error, .. } if io_error.kind() == ErrorKind::WouldBlock)
 }
 
 /// A function that is watched, until dropped.
@@ -59,8 +82,7 @@ impl Kernel {
         let memory = prepare(&mut ebpf, geometry)?;
         for name in ["thread_exit", "thread_exec"] {
             let program: &mut RawTracePoint = program(&mut ebpf, name);
-            program
-                .load()
+            tried(|| program.load(), is_interrupted)
                 .map_err(|error| Error::refused("loading the program", &error))?;
             program
                 .attach(&name.replace("thread", "sched_process"))
@@ -68,8 +90,7 @@ impl Kernel {
         }
         for name in ["enter", "leave", "leave_at"] {
             let program: &mut UProbe = program(&mut ebpf, name);
-            program
-                .load()
+            tried(|| program.load(), is_interrupted)
                 .map_err(|error| Error::refused("loading the program", &error))?;
         }
         Ok((Self { ebpf }, memory))
@@ -243,5 +264,22 @@ mod tests {
                 "{name}: {checked:?}"
             );
         }
+    }
+
+    /// What comes of loading that is interrupted so often, and how often it was tried.
+    fn interrupted(times: usize) -> (Result<(), bool>, usize) {
+        let mut tries = 0;
+        let load = || {
+            tries += 1;
+            if tries > times { Ok(()) } else { Err(true) }
+        };
+        (tried(load, |interrupted| *interrupted), tries)
+    }
+
+    #[test]
+    fn a_check_that_a_signal_interrupted_is_made_again_and_not_for_ever() {
+        assert_eq!(interrupted(0), (Ok(()), 1));
+        assert_eq!(interrupted(ATTEMPTS - 1), (Ok(()), ATTEMPTS));
+        assert_eq!(interrupted(ATTEMPTS + 1), (Err(true), ATTEMPTS));
     }
 }
