@@ -47,6 +47,11 @@ pub(super) struct Row {
 }
 
 impl Figures {
+    /// The rows of one priority each, without those of all.
+    pub(super) fn by_priority(&self) -> impl Iterator<Item = &Row> {
+        self.rows.iter().filter(|row| row.priority.is_some())
+    }
+
     /// Reads the file of k6's `--summary-export`.
     pub(super) fn read(file: &Path, plan: &Plan) -> Result<Self> {
         let text = fs::read(file).with_context(|| format!("reading {}", file.display()))?;
@@ -104,6 +109,11 @@ impl Figures {
 }
 
 impl Row {
+    /// How many became this.
+    pub(super) fn outcome(&self, name: &str) -> u64 {
+        self.outcomes.get(name).copied().unwrap_or(0)
+    }
+
     fn parse(metrics: &Value, stage: &str, priority: Option<&String>) -> Result<Self> {
         let tags = match priority {
             Some(priority) => format!("stage:{stage},priority:{priority}"),

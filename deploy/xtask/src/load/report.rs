@@ -93,7 +93,7 @@ fn table(run: &Run) -> Table {
         "goodput",
     ];
     let row = |tried: &Tried, row: &Row| {
-        let outcome = |name: &str| row.outcomes.get(name).copied().unwrap_or(0).to_string();
+        let outcome = |name: &str| row.outcome(name).to_string();
         let goodput = tried.figures.goodput.get(&row.stage);
         vec![
             tried.way.clone(),
@@ -112,11 +112,7 @@ fn table(run: &Run) -> Table {
         ]
     };
     let rows = run.ways.iter().flat_map(|tried| {
-        let rows = tried
-            .figures
-            .rows
-            .iter()
-            .filter(|row| row.priority.is_some());
+        let rows = tried.figures.by_priority();
         rows.map(move |of| row(tried, of))
     });
     Table {

@@ -31,12 +31,7 @@ impl fmt::Display for Table<'_> {
             writeln!(f, "{:-<93}+{:-<22}+--------", "", "")?;
             let mut way = tried.way.as_str();
             let mut last = "";
-            for row in tried
-                .figures
-                .rows
-                .iter()
-                .filter(|row| row.priority.is_some())
-            {
+            for row in tried.figures.by_priority() {
                 let stage = if row.stage == last { "" } else { &row.stage };
                 let goodput = tried.figures.goodput.get(stage).copied();
                 line(f, way, stage, row, goodput)?;
@@ -54,17 +49,16 @@ fn line(
     row: &Row,
     goodput: Option<f64>,
 ) -> fmt::Result {
-    let outcome = |name: &str| row.outcomes.get(name).copied().unwrap_or(0);
     writeln!(
         f,
         "{way:<21} {stage:<12} {:<5}{:>7} {:>8} {:>8} {:>9} {:>6} {:>7} |{:>7}{:>7}{:>7} | {}",
         row.priority.as_deref().unwrap_or("all"),
         row.requests,
         share(row.success),
-        outcome("refused"),
-        outcome("timed_out"),
-        outcome("late"),
-        outcome("failed"),
+        row.outcome("refused"),
+        row.outcome("timed_out"),
+        row.outcome("late"),
+        row.outcome("failed"),
         milliseconds(row.p50),
         milliseconds(row.p95),
         milliseconds(row.p99),

@@ -164,13 +164,7 @@ fn k6_sends_a_scenario_through_a_real_envoy_and_weir_answers_all_of_it() {
     };
     let made = smoke(&load);
     let (tried, samples) = load.try_way(Way::Weir, &made).unwrap();
-    let sent: u64 = tried
-        .figures
-        .rows
-        .iter()
-        .filter(|row| row.priority.is_some())
-        .map(|row| row.requests)
-        .sum();
+    let sent: u64 = tried.figures.by_priority().map(|row| row.requests).sum();
     assert_eq!((sent, tried.figures.dropped), (made.plan.requests, 0));
     let all = tried.figures.row("smoke", None).unwrap();
     assert_eq!(answered(&tried), all.requests);
