@@ -435,13 +435,6 @@ impl State {
         let mut shards = take(&mut self.snapshot, CACHE_SHARD_TYPE);
         if self.configured {
             tables.retain(|name, _| self.clusters.contains_key(name));
-            for (name, _) in self
-                .clusters
-                .iter()
-                .filter(|(_, known)| known.is_unknown(now))
-            {
-                tables.entry(name.clone()).or_insert_with(Resource::unknown);
-            }
             let names = self
                 .clusters
                 .iter()
@@ -463,7 +456,8 @@ impl State {
             let is_unknown = cluster.is_unknown(now);
             self.metrics.missing(name, is_unknown);
             if is_unknown {
-                // Proxies keep the shards that they have, as they keep the table.
+                // Proxies keep the table and the shards that they have.
+                tables.entry(name.clone()).or_insert_with(Resource::unknown);
                 for name in shard_names(name, cluster) {
                     shards.entry(name).or_insert_with(Resource::unknown);
                 }

@@ -27,17 +27,16 @@ pub(super) fn consul(
         key: &written.key,
     };
     let server = server(fields, "http://127.0.0.1:8500", scope, reader)?;
+    let plaintext = scope.boolean(&written.plaintext, "plaintext", false)?;
     let is_private = server.is_secure() || server.is_loopback();
-    if !scope.boolean(&written.plaintext, "plaintext", false)? && !is_private {
+    if written.token_file.is_some() && !plaintext && !is_private {
         // Whoever listens on the way could read it, and be who it names.
         let reason = format!(
             "{} is neither https:// nor loopback, so the token would be sent in the clear; \
              write plaintext: true if that is meant",
             server.url
         );
-        if written.token_file.is_some() {
-            return Err(scope.refuse(&written.token_file, "token_file", reason));
-        }
+        return Err(scope.refuse(&written.token_file, "token_file", reason));
     }
     let name = |value: &Value, field: &str, default: &str| {
         let shape = "a name of 1 to 128 bytes without spaces";
