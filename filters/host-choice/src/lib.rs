@@ -17,9 +17,10 @@
 //!
 //! One VM of the proxy holds the lease and keeps the streams to weir-control; it writes what comes into
 //! shared data, where every VM finds it on its next tick. What needs no host (configuration, lease,
-//! subscriptions, records, ORCA) is plain code with unit tests here; what does is tested on the built
+//! subscriptions, records, what answers say) is plain code with unit tests here; what does is tested on the built
 //! module, under weir-testkit and in Envoy.
 
+pub mod answer;
 pub mod config;
 pub mod headers;
 pub mod index;

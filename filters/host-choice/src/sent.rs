@@ -5,13 +5,13 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use proxy_wasm::types::Action;
-use weir_policy::{Cluster, HostId, Ranked, Request};
+use weir_policy::{Answer, Cluster, HostId, Ranked, Request};
 
 use crate::headers::Headers;
 use crate::hostcalls::{self, Map};
 use crate::orca::Said;
 use crate::record::Ending;
-use crate::{hedge, orca, vm};
+use crate::{answer, hedge, orca, vm};
 
 /// Read by Envoy's override_host policy; the wire form of the Kubernetes inference gateway's picker.
 const DESTINATION: &str = "x-gateway-destination-endpoint";
@@ -20,6 +20,9 @@ const USUAL_ADDRESS: usize = 22;
 /// Envoy's response flags for an upstream that reset, refused or broke the connection
 /// (StreamInfo::CoreResponseFlag UpstreamRemoteReset, UpstreamConnectionFailure, UpstreamConnectionTermination).
 const HOST_FAILED: u64 = 0x10 | 0x20 | 0x40;
+/// Those for an upstream that took the request and gave no answer that Envoy would pass on (UpstreamRequestTimeout,
+/// UpstreamMaxStreamDurationReached, UpstreamProtocolError).
+const NO_ANSWER: u64 = 0x4 | 0x8_0000 | 0x80_0000;
 
 /// What a request is after.
 #[derive(Clone)]
@@ -91,7 +94,9 @@ impl Sent {
             return;
         };
         let said = headers.get(orca::HEADER);
-        let now = match said.is_some() || host != self.host {
+        let answer = answer::of(self.status.unwrap_or(0), headers);
+        let is_news = said.is_some() || host != self.host || answer == Answer::Failed;
+        let now = match is_news {
             true => hostcalls::monotonic(),
             false => self.at,
         };
@@ -106,13 +111,13 @@ impl Sent {
             if host != self.host {
                 // Envoy tried the next one, because the first did not take it; or only took long.
                 if hedged.is_none_or(|(_, from)| now < from) {
-                    vm.failed(&self.table, self.host, now);
+                    vm.failed(&self.table, self.host, self.at, now);
                 }
                 vm.ended(&self.table, self.host, self.at, Ending::NoAnswer);
                 vm.assigned(&self.table, host, &self.request, now);
                 (self.host, self.at) = (host, now);
             }
-            vm.answered(&self.table, host, load);
+            vm.answered(&self.table, (host, self.at), (answer, now), load);
             if let (Some(key), Some(spent)) = (self.request.keys.last(), spent) {
                 vm.spent(&self.table, host, key, spent, now);
             }
@@ -128,7 +133,9 @@ impl Sent {
         };
         vm::with(|vm| {
             if flags & HOST_FAILED != 0 {
-                vm.failed(&self.table, self.host, hostcalls::monotonic());
+                vm.failed(&self.table, self.host, self.at, hostcalls::monotonic());
+            } else if flags & NO_ANSWER != 0 {
+                vm.timed_out(&self.table, self.host, self.at, hostcalls::monotonic());
             }
             vm.ended(&self.table, self.host, self.at, ending);
             vm.place_is_free(&self.table);

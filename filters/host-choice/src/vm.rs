@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
-use weir_policy::{Cluster, Decision, HostId, KeyHash, Load, Patience, Request};
+use weir_policy::{Answer, Cluster, Decision, HostId, KeyHash, Load, Patience, Request};
 use weir_tables::{parse_cache_shard_name, v1};
 
 use cluster::ClusterState;
@@ -261,20 +261,33 @@ impl Vm {
         }
     }
 
-    /// A host did not take a request.
-    pub(crate) fn failed(&mut self, table: &str, host: HostId, now: Duration) {
+    /// A host did not take a request that was sent then.
+    pub(crate) fn failed(&mut self, table: &str, host: HostId, sent: Duration, now: Duration) {
         if let Some(state) = self.clusters.get_mut(table) {
-            state.cluster.failed(host, now);
+            state.cluster.failed(host, sent, now);
             state.counters.failed(host);
         }
     }
 
-    /// A host answers, perhaps with its load.
-    pub(crate) fn answered(&mut self, table: &str, host: HostId, load: Option<Load>) {
+    /// A host did not answer in time what was sent then.
+    pub(crate) fn timed_out(&mut self, table: &str, host: HostId, sent: Duration, now: Duration) {
+        if let Some(state) = self.clusters.get_mut(table) {
+            state.cluster.timed_out(host, sent, now);
+        }
+    }
+
+    /// A host answers what was sent then, perhaps with its load. The time counts if it answers that it failed.
+    pub(crate) fn answered(
+        &mut self,
+        table: &str,
+        (host, sent): (HostId, Duration),
+        (answer, now): (Answer, Duration),
+        load: Option<Load>,
+    ) {
         let Some(state) = self.clusters.get_mut(table) else {
             return;
         };
-        state.cluster.answered(host);
+        state.cluster.answered(host, sent, answer, now);
         if let Some(load) = load {
             let now = load.observed;
             state.counters.observed(host, load.clone());

@@ -17,6 +17,17 @@ use crate::{
 /// weir-control's default interval says more.
 const SUSPECT_FOR: Duration = Duration::from_secs(1);
 
+/// What the end of a request says of its host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The host works, whatever it thinks of the request.
+    Well,
+    /// It answered that it cannot.
+    Failed,
+    /// It answered that it has too much to do: for overload policies, and no fault.
+    Refused,
+}
+
 /// One cluster as a proxy (or the simulator, or `explain`) knows it.
 #[derive(Clone, Debug, Default)]
 pub struct Cluster {
@@ -45,6 +56,10 @@ impl Cluster {
         for (index, host) in (0u32..).zip(table.hosts()) {
             if let Some(load) = &host.load {
                 self.feedback.observe(index, load);
+            }
+            if host.state != HostState::Up {
+                // What comes back is judged anew.
+                self.feedback.recovered(index);
             }
         }
         self.cache.resize(table.cache_shards());
@@ -117,11 +132,12 @@ impl Cluster {
     }
 
     /// A request that was sent to the host at `sent`, as [`Cluster::assigned`] was told, has ended, however.
-    /// Only where the cluster [`Cluster::estimates`] does it matter when it was sent and what time it is.
+    /// Only where the cluster [`Cluster::estimates`] does it matter what time it is.
     pub fn finished(&mut self, host: HostId, sent: Duration, now: Duration) {
         let estimates = self.estimates();
         let finished = |row: &mut HostFeedback| {
             row.in_flight = row.in_flight.saturating_sub(1);
+            row.health.finished(sent);
             if estimates {
                 row.ended(sent, now);
             }
@@ -153,14 +169,38 @@ impl Cluster {
         }
     }
 
-    /// The host did not take a request: others come first for a moment.
-    pub fn failed(&mut self, host: HostId, now: Duration) {
-        self.suspect(host, now + SUSPECT_FOR);
+    /// The host did not take a request that was sent at `sent`: others come first for a moment.
+    pub fn failed(&mut self, host: HostId, sent: Duration, now: Duration) {
+        if let Some(index) = self.index_of(host) {
+            self.feedback
+                .change(index, |row| row.suspect_until = now + SUSPECT_FOR);
+            self.feedback.did_badly(index, sent, now);
+        }
     }
 
-    /// The host answered, so it takes requests.
-    pub fn answered(&mut self, host: HostId) {
-        self.suspect(host, Duration::ZERO);
+    /// The host took a request that was sent at `sent` and did not answer it in time.
+    pub fn timed_out(&mut self, host: HostId, sent: Duration, now: Duration) {
+        if let Some(index) = self.index_of(host) {
+            self.feedback.did_badly(index, sent, now);
+        }
+    }
+
+    /// The host answered what was sent at `sent`, so it takes requests. Only of [`Answer::Failed`] does it
+    /// matter what time it is.
+    pub fn answered(&mut self, host: HostId, sent: Duration, answer: Answer, now: Duration) {
+        let Some(index) = self.index_of(host) else {
+            return;
+        };
+        match answer {
+            Answer::Well => self.feedback.did_well(index, sent),
+            Answer::Failed | Answer::Refused => {
+                self.feedback
+                    .change(index, |row| row.suspect_until = Duration::ZERO);
+            }
+        }
+        if answer == Answer::Failed {
+            self.feedback.did_badly(index, sent, now);
+        }
     }
 
     /// Requests in flight from the proxy's other VMs, all of them.
@@ -277,23 +317,19 @@ impl Cluster {
             now,
             clock,
         };
-        let (ranked, reason) = table.policy().selection.select(&candidates, rng);
-        let standing = |host| self.feedback.standing(host);
-        let suspect = |host| standing(host).is_some_and(|standing| standing.is_suspect(clock));
-        let ranked = match ranked.as_slice().iter().any(|host| suspect(*host)) {
-            true => ranked.demote(suspect),
-            false => ranked,
-        };
+        let (mut ranked, reason) = table.policy().selection.select(&candidates, rng);
+        let suspect = |host| candidates.is_suspect(host);
+        if ranked.as_slice().iter().any(|host| suspect(*host)) {
+            ranked = ranked.demote(suspect);
+            if ranked.first().is_some_and(suspect)
+                && let Some(other) = candidates.unsuspected(ranked)
+            {
+                ranked.put_first(other);
+            }
+        }
         Decision {
             outcome: Outcome::Send(ranked),
             reason,
-        }
-    }
-
-    /// Others come before the host until then.
-    fn suspect(&mut self, host: HostId, until: Duration) {
-        if let Some(index) = self.index_of(host) {
-            self.feedback.change(index, |row| row.suspect_until = until);
         }
     }
 

@@ -5,6 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use crate::hashed::Salted;
+use crate::health::{Endings, Health};
 use crate::standing::{Standing, nanos};
 use crate::{HostId, KeyHash, Load, Work};
 
@@ -38,6 +39,7 @@ pub(crate) struct HostFeedback {
     pub(crate) peers_in_flight: u32,
     /// The host did not take a request; others come first until then.
     pub(crate) suspect_until: Duration,
+    pub(crate) health: Health,
 }
 
 /// A request on its way.
@@ -58,7 +60,7 @@ impl HostFeedback {
         let sent = self.assigned.len() as u32;
         Standing {
             observed: load.map_or(0, |load| nanos(load.observed)),
-            suspect_until: nanos(self.suspect_until),
+            suspect_until: nanos(self.suspect_until.max(self.health.avoided_until())),
             known: load.map_or(0, |load| load.in_progress.saturating_add(sent)),
             in_flight: self.in_flight.saturating_add(self.peers_in_flight),
         }
@@ -101,6 +103,7 @@ impl HostFeedback {
 
     pub(crate) fn assigned(&mut self, sent: Sent) {
         self.in_flight = self.in_flight.saturating_add(1);
+        self.health.assigned(sent.at);
         if self
             .load
             .as_ref()
@@ -159,6 +162,8 @@ pub(crate) struct Feedback {
     /// Of each row, what decisions compare; brought up to date with it.
     standings: Vec<Standing>,
     departed: HashMap<HostId, HostFeedback>,
+    /// How requests have ended at all hosts.
+    endings: Endings,
     pub(crate) assumed: AssumedKeys,
 }
 
@@ -202,6 +207,42 @@ impl Feedback {
             *standing = row.standing();
         }
         Some(result)
+    }
+
+    /// The host is another one than before, or so it may be: nothing is held against it.
+    pub(crate) fn recovered(&mut self, index: u32) {
+        if self.row(index).is_some_and(|row| row.health.is_failing()) {
+            self.change(index, |row| row.health = Health::default());
+        }
+    }
+
+    /// A request that was sent to the host then has ended well.
+    pub(crate) fn did_well(&mut self, index: u32, sent: Duration) {
+        self.endings.count(false);
+        self.change(index, |row| {
+            row.suspect_until = Duration::ZERO;
+            row.health.did_well(sent);
+        });
+    }
+
+    /// A request that was sent to the host then has failed. The host comes after the others if it fails more
+    /// than they do; of these one at least is let alone, and half.
+    pub(crate) fn did_badly(&mut self, index: u32, sent: Duration, now: Duration) {
+        self.endings.count(true);
+        let all = self.endings;
+        let fails = self.change(index, |row| row.health.did_badly(sent, all, now));
+        if fails != Some(true) {
+            return;
+        }
+        let hosts = self.rows.len();
+        let most = hosts.div_ceil(2).min(hosts.saturating_sub(1));
+        let others = (0u32..).zip(&self.rows);
+        let failing = others.filter(|(other, row)| *other != index && row.health.is_failing());
+        let is_out = failing.count() < most;
+        self.change(index, |row| match is_out {
+            true => row.health.avoid(now),
+            false => row.health.let_off(now),
+        });
     }
 
     /// Takes the load if it is newer; says whether it was.

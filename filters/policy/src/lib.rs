@@ -32,6 +32,7 @@ mod cluster;
 mod decision;
 mod feedback;
 mod hashed;
+mod health;
 pub mod hedging;
 pub mod holding;
 mod host;
@@ -47,7 +48,7 @@ mod table;
 mod work;
 
 pub use cache::{CacheIndex, CacheShard, Holder, ShardError, shard_of};
-pub use cluster::Cluster;
+pub use cluster::{Answer, Cluster};
 pub use decision::{Decision, Outcome, Reason, Request};
 pub use feedback::Assignment;
 pub use hedging::{Hedges, Hedging};

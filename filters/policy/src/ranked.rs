@@ -38,6 +38,16 @@ impl Ranked {
         }
     }
 
+    /// Puts a host that is not named before the others; where there is no room the last is left out.
+    pub(crate) fn put_first(&mut self, host: u32) {
+        if let Some(named) = self.hosts.get_mut(..self.len) {
+            named.rotate_right(1);
+            if let Some(first) = named.first_mut() {
+                *first = host;
+            }
+        }
+    }
+
     /// Moves the hosts that `is_last` names behind the others, keeping the order of both.
     pub(crate) fn demote(self, is_last: impl Fn(u32) -> bool) -> Self {
         let mut demoted = Self::default();

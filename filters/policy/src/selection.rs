@@ -44,6 +44,10 @@ pub enum Selection {
     CachingPlan,
 }
 
+/// Hosts that are looked at for one that is not suspect. Half of them at most fail at a time, so that of a
+/// thousand million decisions one finds none.
+const UNSUSPECTED_AMONG: usize = 32;
+
 /// What a selection policy is given.
 pub(crate) struct Candidates<'a> {
     pub(crate) cluster: &'a Cluster,
@@ -67,6 +71,25 @@ impl Candidates<'_> {
     pub(crate) fn prefixes(&self, random: u32) -> Prefixes {
         let keys = self.request.keys.as_slice();
         Prefixes::new(self.cluster, self.table, keys, self.now, random)
+    }
+
+    /// Whether others come before the host with this table index.
+    pub(crate) fn is_suspect(&self, host: u32) -> bool {
+        let standing = self.cluster.feedback.standing(host);
+        standing.is_some_and(|standing| standing.is_suspect(self.clock))
+    }
+
+    /// An eligible host that is not suspect, if one is soon found, where all that are named are: the same for
+    /// the same ones, so that a key keeps its host meanwhile.
+    pub(crate) fn unsuspected(&self, named: Ranked) -> Option<u32> {
+        let hosts = self.cluster.admission.up_in_table();
+        let after = named
+            .first()
+            .map_or(0, |first| hosts.partition_point(|host| *host <= first));
+        let (before, after) = hosts.split_at_checked(after)?;
+        let others = after.iter().chain(before).take(UNSUSPECTED_AMONG).copied();
+        let mut others = others.filter(|host| self.is_eligible(*host));
+        others.find(|host| !self.is_suspect(*host))
     }
 
     /// Whether the host with this table index is one of the eligible.

@@ -9,7 +9,7 @@ use std::time::Duration;
 pub(crate) struct Standing {
     /// When `known` was true, but for what was sent since.
     pub(crate) observed: u64,
-    /// The host did not take a request; others come first until then.
+    /// The host did not take a request, or fails them; others come first until then.
     pub(crate) suspect_until: u64,
     /// Jobs running or queued by its newest load, and what was sent since; 0 where it never told any.
     pub(crate) known: u32,

@@ -11,7 +11,7 @@ use weir_control::reports::ledger::News;
 use weir_control::state::costs::Spent;
 use weir_executor::Source;
 use weir_policy::{
-    Cluster, Decision, Held, HostId, KeyHash, Keys, Load, Outcome, Patience, Rank, Reason, Request,
+    Answer, Cluster, Decision, Held, HostId, KeyHash, Keys, Load, Outcome, Patience, Rank, Reason, Request,
     Round, Ticket, USERS,
 };
 use weir_tables::encode_load;
@@ -155,7 +155,7 @@ impl Caller {
         let (id, _) = self.names[host];
         self.held.answered();
         self.cluster.finished(id, sent, now);
-        self.cluster.answered(id);
+        self.cluster.answered(id, sent, Answer::Well, now);
         if let Some((key, spent)) = spent {
             self.news.spent.push(Spent {
                 key,
@@ -180,7 +180,7 @@ impl Caller {
         let (id, address) = &self.names[host];
         self.held.answered();
         self.cluster.finished(*id, sent, now);
-        self.cluster.failed(*id, now);
+        self.cluster.failed(*id, sent, now);
         *self.news.unconnected.entry(address.clone()).or_default() += 1;
     }
 

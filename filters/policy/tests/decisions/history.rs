@@ -7,8 +7,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 use weir_policy::overload::dynamic_breaker;
 use weir_policy::{
-    Assignment, Cluster, Host, HostState, Keys, Level, Load, Overload, Policy, Rank, Request,
-    Selection,
+    Answer, Assignment, Cluster, Host, HostState, Keys, Level, Load, Overload, Policy, Rank,
+    Request, Selection,
 };
 
 use crate::fleet::{cache, host, id, key, load, millis, request, table};
@@ -168,6 +168,7 @@ pub(crate) struct World {
     pub(crate) now: Duration,
     pub(crate) table: Option<Received>,
     known: BTreeMap<usize, Known>,
+    failures: BTreeMap<usize, u32>,
     levels: BTreeMap<usize, Level>,
     cached: BTreeMap<u64, BTreeMap<usize, bool>>,
     assigned: BTreeMap<u64, BTreeMap<usize, Duration>>,
@@ -181,6 +182,7 @@ impl World {
             now,
             table: None,
             known: BTreeMap::new(),
+            failures: BTreeMap::new(),
             levels: BTreeMap::new(),
             cached: BTreeMap::new(),
             assigned: BTreeMap::new(),
@@ -264,13 +266,19 @@ impl World {
                 }
             }
             Event::Failed(host) => {
-                self.cluster.failed(id(host), now);
+                // More would be held against it for longer: failing.rs has tests of that.
+                let failures = self.failures.entry(host).or_default();
+                if *failures == 4 {
+                    return;
+                }
+                *failures += 1;
+                self.cluster.failed(id(host), now, now);
                 if self.has(host) {
                     self.known.entry(host).or_default().suspect_until = now + SUSPECT_FOR;
                 }
             }
             Event::Answered(host) => {
-                self.cluster.answered(id(host));
+                self.cluster.answered(id(host), now, Answer::Well, now);
                 if self.has(host) {
                     self.known.entry(host).or_default().suspect_until = Duration::ZERO;
                 }

@@ -5,6 +5,7 @@ mod caching_plan;
 mod dynamic;
 mod eligibility;
 mod estimate;
+mod failing;
 mod feedback;
 mod fleet;
 mod hedging;

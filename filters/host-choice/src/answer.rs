@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What an answer says of the host that gave it.
+
+use weir_policy::Answer;
+
+use crate::headers::Headers;
+
+/// gRPC: the host cannot. What Envoy's outlier detection takes for a 5xx: UNKNOWN, DEADLINE_EXCEEDED, INTERNAL,
+/// UNAVAILABLE, DATA_LOSS. (Not UNIMPLEMENTED: the caller asked for what nobody does.)
+const FAILED: [&[u8]; 5] = [b"2", b"4", b"13", b"14", b"15"];
+/// gRPC: RESOURCE_EXHAUSTED, as hosts refuse what is too much.
+const REFUSED: &[u8] = b"8";
+
+/// By the status, and by headers where that says too little: a host that says when to come back, or whose
+/// Envoy says that it is overloaded, refuses because it is full (RFC 9110, section 15.6.4).
+pub fn of(status: u32, headers: &Headers) -> Answer {
+    if let Some(status) = headers.get("grpc-status") {
+        return match status {
+            REFUSED => Answer::Refused,
+            status if FAILED.contains(&status) => Answer::Failed,
+            _ => Answer::Well,
+        };
+    }
+    let has = |name| headers.get(name).is_some();
+    match status {
+        429 => Answer::Refused,
+        503 if has("retry-after") || has("x-envoy-overloaded") => Answer::Refused,
+        500.. => Answer::Failed,
+        _ => Answer::Well,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(status: u32, name: &str, value: &str) -> Answer {
+        let sizes = [1, name.len() as u32, value.len() as u32];
+        let sizes = sizes.iter().flat_map(|size| size.to_le_bytes());
+        let texts = format!("{name}\0{value}\0");
+        of(status, &Headers::new(sizes.chain(texts.bytes()).collect()))
+    }
+
+    #[test]
+    fn an_answer_is_a_failure_if_the_host_cannot_and_a_refusal_if_it_has_too_much_to_do() {
+        let (well, failed, refused) = (Answer::Well, Answer::Failed, Answer::Refused);
+        for (status, name, value, expected) in [
+            (200, "x", "y", well),
+            (302, "x", "y", well),
+            (404, "x", "y", well),
+            (429, "x", "y", refused),
+            (500, "x", "y", failed),
+            (500, "retry-after", "1", failed),
+            (503, "x", "y", failed),
+            (503, "retry-after", "1", refused),
+            (503, "x-envoy-overloaded", "true", refused),
+            (504, "x", "y", failed),
+            (200, "grpc-status", "0", well),
+            (200, "grpc-status", "5", well),
+            (200, "grpc-status", "8", refused),
+            (200, "grpc-status", "12", well),
+            (200, "grpc-status", "13", failed),
+            (200, "grpc-status", "14", failed),
+        ] {
+            assert_eq!(
+                answer(status, name, value),
+                expected,
+                "{status} {name}: {value}"
+            );
+        }
+    }
+}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Whether a host fails what it is sent while the others do not. One that answers 500 in a millisecond looks
+//! idle, so that every policy that looks for idle hosts would send it nearly everything.
+//!
+//! ```text
+//!          5 failures, half of its endings, far more than the others'        1 s, doubled each time, to 30 s
+//!  well ───────────────────────────────────────────────────────────> failing ──────────────────────────┐
+//!   ^ ^                                                                 ^                               v
+//!   │ └── 3 good answers in a row ── on trial, a request at a time ── fails                         on trial
+//!   └──── or: the others fail as much                                   └───────────────────────────────┘
+//! ```
+//! A host is compared with what ended at the others since its first failure. So a dependency that breaks for
+//! all, or a request that fails wherever it goes, takes nobody out. What is compared are counts: no clock is
+//! read and nothing is decayed while all is well.
+
+use std::time::Duration;
+
+/// As many as Envoy's outlier detection waits for (`consecutive_5xx`).
+const FAILURES: u32 = 5;
+/// Fewer are looked at together, so that what was long ago does not hide what is.
+const WINDOW: u32 = 32;
+/// So long together, for the same reason. Longer than five requests of a host that gets one a second.
+const WINDOW_TIME: Duration = Duration::from_secs(10);
+/// Until the first trial. Envoy's base_ejection_time is 30 s; here a trial costs one request and no more, so
+/// it may come soon.
+const BASE: Duration = Duration::from_secs(1);
+/// The longest until a trial: Envoy's base_ejection_time.
+const MOST: Duration = Duration::from_secs(30);
+/// Good answers in a row, one request at a time, that end it.
+const TRIALS: u32 = 3;
+/// A host is out if by chance it would have failed so much less than once in a million times (natural
+/// logarithm), were it as the others are.
+const DOUBT: f64 = 13.8;
+/// What is held of the others before anything is known of them: as if ten more requests had ended there, half
+/// a one of them badly. Five failures in a row are then just enough where nobody else was asked.
+const PRIOR: (f64, f64) = (0.5, 10.0);
+
+/// How requests ended: how many, and how many of them badly. Counters that wrap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Endings {
+    all: u32,
+    failed: u32,
+}
+
+impl Endings {
+    pub(crate) fn count(&mut self, failed: bool) {
+        self.all = self.all.wrapping_add(1);
+        self.failed = self.failed.wrapping_add(failed.into());
+    }
+
+    /// What is here and not there.
+    fn without(self, other: Self) -> Self {
+        Self {
+            all: self.all.wrapping_sub(other.all),
+            failed: self.failed.wrapping_sub(other.failed),
+        }
+    }
+
+    /// Whether half of these or more are bad, twice as many as of the others, and by no chance (Chernoff's
+    /// bound: so many of n at the others' share are less likely than e^(-n D), D the relative entropy).
+    fn are_worse_than(self, others: Self) -> bool {
+        let all = f64::from(self.all);
+        let share = f64::from(self.failed) / all;
+        let usual = (f64::from(others.failed) + PRIOR.0) / (f64::from(others.all) + PRIOR.1);
+        if self.failed < FAILURES || share < 0.5 || share <= 2.0 * usual {
+            return false;
+        }
+        let good = match self.all.saturating_sub(self.failed) {
+            0 => 0.0,
+            _ => (1.0 - share) * ((1.0 - share) / (1.0 - usual)).ln(),
+        };
+        all * (share * (share / usual).ln() + good) >= DOUBT
+    }
+}
+
+/// What is known of one host.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Health {
+    own: Endings,
+    /// Since its first failure, unless good answers have outnumbered the failures since.
+    window: Option<Window>,
+    state: State,
+    /// How often its time without requests was doubled.
+    doubled: u32,
+    /// When it was well again.
+    recovered: Duration,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    since: Duration,
+    own: Endings,
+    others: Endings,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+enum State {
+    #[default]
+    Well,
+    Failing {
+        until: Duration,
+        /// Trials that ended well, since one did not.
+        good: u32,
+        /// When the one was sent that is on its way.
+        trial: Option<Duration>,
+    },
+}
+
+impl Health {
+    /// Until when other hosts come first.
+    pub(crate) fn avoided_until(&self) -> Duration {
+        match self.state {
+            State::Well => Duration::ZERO,
+            State::Failing { trial: Some(_), .. } => Duration::MAX,
+            State::Failing { until, .. } => until,
+        }
+    }
+
+    pub(crate) fn is_failing(&self) -> bool {
+        matches!(self.state, State::Failing { .. })
+    }
+
+    /// A request is sent there; after a time without requests it is a trial.
+    pub(crate) fn assigned(&mut self, now: Duration) {
+        if let State::Failing { until, trial, .. } = &mut self.state
+            && trial.is_none()
+            && *until <= now
+        {
+            *trial = Some(now);
+        }
+    }
+
+    /// The request that was sent then is over, whatever came of it.
+    pub(crate) fn finished(&mut self, sent: Duration) {
+        if let State::Failing { trial, .. } = &mut self.state
+            && *trial == Some(sent)
+        {
+            *trial = None;
+        }
+    }
+
+    /// A request that was sent then has ended well.
+    pub(crate) fn did_well(&mut self, sent: Duration) {
+        self.own.count(false);
+        match &mut self.state {
+            State::Well => {
+                // Nearly always there is none.
+                if let Some(window) = self.window {
+                    let own = self.own.without(window.own);
+                    if 2 * own.failed < own.all {
+                        self.window = None;
+                    }
+                }
+            }
+            State::Failing { good, trial, .. } if *trial == Some(sent) => {
+                (*good, *trial) = (*good + 1, None);
+                if *good == TRIALS {
+                    self.is_well(sent);
+                }
+            }
+            // Sent before it failed.
+            State::Failing { .. } => {}
+        }
+    }
+
+    /// A request that was sent then has failed; `all` is how all hosts' have ended, this one's included. Says
+    /// whether the host should come after the others: [`Health::avoid`] sees to it.
+    pub(crate) fn did_badly(&mut self, sent: Duration, all: Endings, now: Duration) -> bool {
+        let others = |own| all.without(own);
+        let before = self.own;
+        if let (State::Well, Some(window)) = (self.state, self.window)
+            && now.saturating_sub(window.since) > WINDOW_TIME
+        {
+            self.window = None;
+        }
+        self.own.count(true);
+        let window = *self.window.get_or_insert(Window {
+            since: now,
+            own: before,
+            // Without this one failure, which `all` has.
+            others: others(self.own),
+        });
+        let own = self.own.without(window.own);
+        let is_worse = own.are_worse_than(others(self.own).without(window.others));
+        match self.state {
+            State::Well if is_worse => {
+                if now.saturating_sub(self.recovered) > MOST {
+                    self.doubled = 0;
+                }
+                true
+            }
+            State::Well => {
+                if own.all >= WINDOW {
+                    self.window = None;
+                }
+                false
+            }
+            State::Failing { trial, .. } if trial == Some(sent) => {
+                if !is_worse {
+                    self.let_off(now);
+                }
+                is_worse
+            }
+            State::Failing { .. } => false,
+        }
+    }
+
+    /// No requests for a while, if there are others that get them.
+    pub(crate) fn avoid(&mut self, now: Duration) {
+        let time = BASE.saturating_mul(1 << self.doubled).min(MOST);
+        self.doubled = (self.doubled + 1).min(8);
+        self.state = State::Failing {
+            until: now.saturating_add(time),
+            good: 0,
+            trial: None,
+        };
+    }
+
+    /// It is no worse than the others, or too many of those are out: it is looked at anew.
+    pub(crate) fn let_off(&mut self, now: Duration) {
+        self.is_well(now);
+        self.doubled = 0;
+    }
+
+    fn is_well(&mut self, now: Duration) {
+        self.state = State::Well;
+        self.window = None;
+        self.recovered = now;
+    }
+}

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Hosts that fail what they are sent, in a world of requests that come at a steady rate.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use rand::RngExt;
+use rand::rngs::SmallRng;
+use weir_policy::{Answer, Cluster, HostId, HostState, Policy, Selection};
+
+use crate::fleet::{NOW, cache, cluster, host, id, key, millis, named, request, rng, seconds};
+
+/// How a host answers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Does {
+    /// Well, after so long.
+    Well(Duration),
+    /// It fails so many of a thousand, at once.
+    Fails(u32),
+    /// It answers that it is full, at once.
+    Refuses,
+    /// Nothing comes, and the caller gives up after so long.
+    Hangs(Duration),
+}
+
+/// One caller and its hosts.
+struct Stage {
+    cluster: Cluster,
+    does: Vec<Does>,
+    now: Duration,
+    /// By when they end: host, when it was sent, answer (none: time-out).
+    on_their_way: BTreeMap<(Duration, u64), (HostId, Duration, Option<Answer>)>,
+    sent: u64,
+    rng: SmallRng,
+}
+
+impl Stage {
+    fn new(selection: Selection, does: Vec<Does>, ranked_hosts: usize, seed: u64) -> Self {
+        let policy = Policy {
+            selection,
+            ranked_hosts,
+            ..Policy::default()
+        };
+        let mut cluster = cluster(policy, (0..does.len()).map(host).collect());
+        // Each key is known at one host.
+        let held = (0..KEYS).map(|name| (key(name), vec![(name as usize % does.len(), false)]));
+        cluster.set_cache_shard(0, cache(held.collect()));
+        Self {
+            cluster,
+            does,
+            now: NOW,
+            on_their_way: BTreeMap::new(),
+            sent: 0,
+            rng: rng(seed),
+        }
+    }
+
+    fn until(&mut self, end: Duration) {
+        while let Some(first) = self.on_their_way.first_entry() {
+            let (at, _) = *first.key();
+            if at > end {
+                break;
+            }
+            let (host, sent, answer) = first.remove();
+            match answer {
+                Some(answer) => self.cluster.answered(host, sent, answer, at),
+                None => self.cluster.timed_out(host, sent, at),
+            }
+            self.cluster.finished(host, sent, at);
+        }
+        self.now = end;
+    }
+
+    /// Sends one request, for any key or none, and says to which host.
+    fn send(&mut self) -> usize {
+        let name = self.rng.random_range(0..KEYS + 2);
+        let request = request((name < KEYS).then(|| key(name)));
+        let decision = self.cluster.decide(&request, self.now, &mut self.rng);
+        let chosen = named(&self.cluster, &decision)[0];
+        let number = (0..self.does.len())
+            .find(|host| id(*host) == chosen)
+            .unwrap();
+        self.cluster.assigned(chosen, &request, self.now);
+        let (takes, answer) = match self.does[number] {
+            Does::Well(takes) => (takes, Some(Answer::Well)),
+            Does::Fails(permille) if self.rng.random_range(0..1000) < permille => {
+                (millis(1), Some(Answer::Failed))
+            }
+            Does::Fails(_) => (millis(1), Some(Answer::Well)),
+            Does::Refuses => (millis(1), Some(Answer::Refused)),
+            Does::Hangs(takes) => (takes, None),
+        };
+        self.sent += 1;
+        let ends = (self.now + takes, self.sent);
+        self.on_their_way.insert(ends, (chosen, self.now, answer));
+        number
+    }
+
+    /// How many of the requests of a time come to each host, at so many a second.
+    fn shares(&mut self, time: Duration, rate: u32) -> Vec<f64> {
+        let mut counts = vec![0u32; self.does.len()];
+        let end = self.now + time;
+        let mut all = 0;
+        while self.now < end {
+            counts[self.send()] += 1;
+            all += 1;
+            let next = self.now + seconds(1) / rate;
+            self.until(next);
+        }
+        let share = |count: u32| f64::from(count) / f64::from(all);
+        counts.into_iter().map(share).collect()
+    }
+}
+
+const KEYS: u64 = 60;
+const WELL: Does = Does::Well(Duration::from_millis(20));
+
+fn selections() -> [Selection; 7] {
+    [
+        Selection::Baseline,
+        Selection::Random,
+        Selection::Rendezvous,
+        Selection::Dynamic,
+        Selection::Estimate,
+        Selection::HotCold { permille: 841 },
+        Selection::CachingPlan,
+    ]
+}
+
+fn hosts(others: usize, first: Does) -> Vec<Does> {
+    let others = std::iter::repeat_n(WELL, others);
+    std::iter::once(first).chain(others).collect()
+}
+
+#[test]
+fn a_host_that_fails_alone_gets_less_than_a_fiftieth_after_two_seconds_whatever_the_selection() {
+    for selection in selections() {
+        for (ranked_hosts, others) in [(3, 2), (1, 2), (3, 1), (1, 13), (3, 13), (3, 40)] {
+            let does = hosts(others, Does::Fails(1000));
+            let mut stage = Stage::new(selection, does, ranked_hosts, 1);
+            let first = stage.shares(seconds(2), 200)[0];
+            let then = stage.shares(seconds(10), 200)[0];
+            println!(
+                "{selection:?}, 1 of {}: {first:.3}, then {then:.4}",
+                others + 1
+            );
+            assert!(
+                then < 0.02,
+                "{selection:?}, {ranked_hosts} of {others}: {then}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_host_that_never_answers_gets_less_than_a_fiftieth_once_callers_have_waited_in_vain() {
+    for selection in selections() {
+        let does = hosts(2, Does::Hangs(seconds(1)));
+        let mut stage = Stage::new(selection, does, 3, 1);
+        let first = stage.shares(seconds(2), 200)[0];
+        let then = stage.shares(seconds(20), 200)[0];
+        println!("{selection:?}: {first:.3}, then {then:.4}");
+        assert!(then < 0.02, "{selection:?}: {then}");
+    }
+}
+
+#[test]
+fn a_host_that_is_well_again_gets_its_share_within_a_minute() {
+    for selection in selections() {
+        let mut stage = Stage::new(selection, hosts(2, Does::Fails(1000)), 3, 1);
+        let usual = {
+            let mut well = Stage::new(selection, hosts(2, WELL), 3, 1);
+            well.shares(seconds(10), 200)[0]
+        };
+        stage.shares(seconds(20), 200);
+        stage.does[0] = WELL;
+        stage.shares(seconds(40), 200);
+        let share = stage.shares(seconds(10), 200)[0];
+        assert!(
+            share > 0.8 * usual,
+            "{selection:?}: {share} of usually {usual}"
+        );
+    }
+}
+
+#[test]
+fn two_of_three_that_fail_leave_the_traffic_to_the_third() {
+    for selection in selections() {
+        let does = vec![Does::Fails(1000), Does::Fails(1000), WELL];
+        let mut stage = Stage::new(selection, does, 3, 1);
+        stage.shares(seconds(2), 200);
+        let share = stage.shares(seconds(10), 200)[2];
+        assert!(share > 0.96, "{selection:?}: {share}");
+    }
+}
+
+#[test]
+fn a_host_that_refuses_because_it_is_full_is_not_held_to_fail() {
+    let mut refusing = Stage::new(Selection::Random, hosts(2, Does::Refuses), 3, 1);
+    let mut well = Stage::new(Selection::Random, hosts(2, WELL), 3, 1);
+    let shares = refusing.shares(seconds(10), 200);
+    assert_eq!(shares, well.shares(seconds(10), 200));
+}
+
+#[test]
+fn a_host_that_was_down_meanwhile_is_judged_anew() {
+    let mut stage = Stage::new(Selection::Dynamic, hosts(2, Does::Fails(1000)), 3, 1);
+    stage.shares(seconds(10), 200);
+    let table = |state| {
+        let mut hosts: Vec<_> = (0..3).map(host).collect();
+        hosts[0].state = state;
+        crate::fleet::table(Policy::default(), hosts)
+    };
+    stage.does[0] = WELL;
+    for state in [HostState::Down, HostState::Up] {
+        stage.cluster.set_table(table(state), stage.now, stage.now);
+    }
+    let share = stage.shares(seconds(1), 200)[0];
+    assert!(share > 0.2, "{share}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn where_all_fail_alike_nobody_is_out_for_long(
+        permille in 0u32..=1000, count in 2usize..10, seed in any::<u64>(),
+    ) {
+        let mut failing = Stage::new(Selection::Random, vec![Does::Fails(permille); count], 3, seed);
+        let shares = failing.shares(seconds(60), 100);
+        let least = shares.iter().fold(1.0, |least: f64, share| least.min(*share));
+        prop_assert!(least > 0.75 / count as f64, "{shares:?}");
+    }
+
+    #[test]
+    fn a_host_that_fails_now_and_then_keeps_its_place(
+        permille in 0u32..=50, others in 1usize..6, seed in any::<u64>(),
+    ) {
+        let does = hosts(others, Does::Fails(permille));
+        let mut failing = Stage::new(Selection::Random, does, 3, seed);
+        let share = failing.shares(seconds(60), 100)[0];
+        prop_assert!(share > 0.75 / (others + 1) as f64, "{share}");
+    }
+
+    #[test]
+    fn whatever_hosts_do_somebody_gets_every_request_and_what_is_kept_has_an_end(
+        does in prop::collection::vec(prop_oneof![
+            (0u32..=1000).prop_map(Does::Fails),
+            (0u64..3000).prop_map(|time| Does::Well(millis(time))),
+            (0u64..3000).prop_map(|time| Does::Hangs(millis(time))),
+            Just(Does::Refuses),
+        ], 1..8),
+        changes in prop::collection::vec((0usize..8, 0u32..=1000), 0..6),
+        selection in prop::sample::select(selections().to_vec()),
+        ranked_hosts in 1usize..4, seed in any::<u64>(),
+    ) {
+        let mut stage = Stage::new(selection, does, ranked_hosts, seed);
+        for (host, permille) in changes {
+            stage.shares(seconds(5), 50);
+            if let Some(does) = stage.does.get_mut(host) {
+                *does = Does::Fails(permille);
+            }
+        }
+        // All are well in the end, and each is asked again.
+        stage.does.fill(WELL);
+        stage.shares(seconds(60), 50);
+        if !matches!(selection, Selection::Dynamic | Selection::CachingPlan) {
+            let shares = stage.shares(seconds(10), 50);
+            prop_assert!(shares.iter().all(|share| *share > 0.0), "{shares:?}");
+        }
+    }
+}
