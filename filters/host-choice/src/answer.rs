@@ -12,9 +12,10 @@ const FAILED: [&[u8]; 5] = [b"2", b"4", b"13", b"14", b"15"];
 const REFUSED: &[u8] = b"8";
 
 /// By the status, and by headers where that says too little: a host that says when to come back, or whose
-/// Envoy says that it is overloaded, refuses because it is full (RFC 9110, section 15.6.4).
-pub fn of(status: u32, headers: &Headers) -> Answer {
-    if let Some(status) = headers.get("grpc-status") {
+/// Envoy says that it is overloaded, refuses because it is full (RFC 9110, section 15.6.4). `is_grpc` says whether
+/// there is a `grpc-status`, which nearly never there is.
+pub fn of(status: u32, is_grpc: bool, headers: &Headers) -> Answer {
+    if is_grpc && let Some(status) = headers.get("grpc-status") {
         return match status {
             REFUSED => Answer::Refused,
             status if FAILED.contains(&status) => Answer::Failed,
@@ -38,7 +39,8 @@ mod tests {
         let sizes = [1, name.len() as u32, value.len() as u32];
         let sizes = sizes.iter().flat_map(|size| size.to_le_bytes());
         let texts = format!("{name}\0{value}\0");
-        of(status, &Headers::new(sizes.chain(texts.bytes()).collect()))
+        let headers = Headers::new(sizes.chain(texts.bytes()).collect());
+        of(status, headers.get("grpc-status").is_some(), &headers)
     }
 
     #[test]

@@ -54,6 +54,8 @@ pub(crate) struct Metrics {
     pub(crate) resources_refused: Counter,
     /// 1 while this proxy has a stream to weir-control.
     pub(crate) connected: Gauge,
+    /// How often a host was left alone for a while because it fails.
+    pub(crate) failing_hosts: Counter,
     /// Clusters whose table is older than its `stale_after`, or missing.
     pub(crate) stale_tables: Gauge,
     /// Requests that wait for a host now.
@@ -112,6 +114,7 @@ impl Metrics {
             streams_opened: Counter::define("weir_control_streams_opened_total"),
             resources_refused: Counter::define("weir_resources_refused_total"),
             connected: Gauge::define("weir_control_connected"),
+            failing_hosts: Counter::define("weir_failing_hosts_total"),
             stale_tables: Gauge::define("weir_stale_tables"),
             held: Gauge::define("weir_held_requests"),
             held_until: HeldUntil::ALL.map(|ending| {

@@ -94,7 +94,7 @@ impl Sent {
             return;
         };
         let said = headers.get(orca::HEADER);
-        let answer = answer::of(self.status.unwrap_or(0), headers);
+        let answer = answer::of(self.status.unwrap_or(0), self.is_grpc, headers);
         let is_news = said.is_some() || host != self.host || answer == Answer::Failed;
         let now = match is_news {
             true => hostcalls::monotonic(),

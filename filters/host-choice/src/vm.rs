@@ -264,16 +264,39 @@ impl Vm {
     /// A host did not take a request that was sent then.
     pub(crate) fn failed(&mut self, table: &str, host: HostId, sent: Duration, now: Duration) {
         if let Some(state) = self.clusters.get_mut(table) {
-            state.cluster.failed(host, sent, now);
+            let is_out = state.cluster.failed(host, sent, now);
             state.counters.failed(host);
+            self.avoids(is_out, table, host);
         }
     }
 
     /// A host did not answer in time what was sent then.
     pub(crate) fn timed_out(&mut self, table: &str, host: HostId, sent: Duration, now: Duration) {
         if let Some(state) = self.clusters.get_mut(table) {
-            state.cluster.timed_out(host, sent, now);
+            let is_out = state.cluster.timed_out(host, sent, now);
+            self.avoids(is_out, table, host);
         }
+    }
+
+    /// Tells operators of a host that gets no requests for a while. That is at most once in its doubling time.
+    fn avoids(&self, is_out: bool, table: &str, host: HostId) {
+        if !is_out {
+            return;
+        }
+        self.metrics.failing_hosts.increment();
+        let row = self.cluster(table).and_then(Cluster::table);
+        let row = row.and_then(|table| table.host(table.index_of(host)?));
+        let address = row.map_or("", |row| row.address.as_str());
+        hostcalls::log(
+            LogLevel::Warn,
+            &[
+                address,
+                " of ",
+                table,
+                " fails what other hosts do: they come first",
+            ]
+            .concat(),
+        );
     }
 
     /// A host answers what was sent then, perhaps with its load. The time counts if it answers that it failed.
@@ -287,12 +310,13 @@ impl Vm {
         let Some(state) = self.clusters.get_mut(table) else {
             return;
         };
-        state.cluster.answered(host, sent, answer, now);
+        let is_out = state.cluster.answered(host, sent, answer, now);
         if let Some(load) = load {
             let now = load.observed;
             state.counters.observed(host, load.clone());
             state.cluster.observed(host, load, now);
         }
+        self.avoids(is_out, table, host);
     }
 
     /// A host says what a request for the key has cost it. Only one way of choosing wants to know.

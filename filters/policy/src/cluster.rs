@@ -169,38 +169,43 @@ impl Cluster {
         }
     }
 
-    /// The host did not take a request that was sent at `sent`: others come first for a moment.
-    pub fn failed(&mut self, host: HostId, sent: Duration, now: Duration) {
-        if let Some(index) = self.index_of(host) {
-            self.feedback
-                .change(index, |row| row.suspect_until = now + SUSPECT_FOR);
-            self.feedback.did_badly(index, sent, now);
-        }
+    /// The host did not take a request that was sent at `sent`: others come first for a moment. Says
+    /// whether they do so for longer from now on, because it fails and they do not.
+    pub fn failed(&mut self, host: HostId, sent: Duration, now: Duration) -> bool {
+        let Some(index) = self.index_of(host) else {
+            return false;
+        };
+        self.feedback
+            .change(index, |row| row.suspect_until = now + SUSPECT_FOR);
+        self.feedback.did_badly(index, sent, now)
     }
 
-    /// The host took a request that was sent at `sent` and did not answer it in time.
-    pub fn timed_out(&mut self, host: HostId, sent: Duration, now: Duration) {
-        if let Some(index) = self.index_of(host) {
-            self.feedback.did_badly(index, sent, now);
-        }
+    /// The host took a request that was sent at `sent` and did not answer it in time. Says the same as
+    /// [`Cluster::failed`].
+    pub fn timed_out(&mut self, host: HostId, sent: Duration, now: Duration) -> bool {
+        self.index_of(host)
+            .is_some_and(|index| self.feedback.did_badly(index, sent, now))
     }
 
     /// The host answered what was sent at `sent`, so it takes requests. Only of [`Answer::Failed`] does it
-    /// matter what time it is.
-    pub fn answered(&mut self, host: HostId, sent: Duration, answer: Answer, now: Duration) {
+    /// matter what time it is. Says the same as [`Cluster::failed`].
+    pub fn answered(
+        &mut self,
+        host: HostId,
+        sent: Duration,
+        answer: Answer,
+        now: Duration,
+    ) -> bool {
         let Some(index) = self.index_of(host) else {
-            return;
+            return false;
         };
-        match answer {
-            Answer::Well => self.feedback.did_well(index, sent),
-            Answer::Failed | Answer::Refused => {
-                self.feedback
-                    .change(index, |row| row.suspect_until = Duration::ZERO);
-            }
+        if answer == Answer::Well {
+            self.feedback.did_well(index, sent);
+            return false;
         }
-        if answer == Answer::Failed {
-            self.feedback.did_badly(index, sent, now);
-        }
+        self.feedback
+            .change(index, |row| row.suspect_until = Duration::ZERO);
+        answer == Answer::Failed && self.feedback.did_badly(index, sent, now)
     }
 
     /// Requests in flight from the proxy's other VMs, all of them.
@@ -331,6 +336,12 @@ impl Cluster {
             outcome: Outcome::Send(ranked),
             reason,
         }
+    }
+
+    /// Whether others come before the host with this table index.
+    pub(crate) fn is_suspect(&self, host: u32, clock: Clock) -> bool {
+        let standing = self.feedback.standing(host);
+        standing.is_some_and(|standing| standing.is_suspect(clock))
     }
 
     fn index_of(&self, host: HostId) -> Option<u32> {

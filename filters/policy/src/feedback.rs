@@ -226,13 +226,13 @@ impl Feedback {
     }
 
     /// A request that was sent to the host then has failed. The host comes after the others if it fails more
-    /// than they do; of these one at least is let alone, and half.
-    pub(crate) fn did_badly(&mut self, index: u32, sent: Duration, now: Duration) {
+    /// than they do, and is said to; half of all hosts at most, rounded up, and never all.
+    pub(crate) fn did_badly(&mut self, index: u32, sent: Duration, now: Duration) -> bool {
         self.endings.count(true);
         let all = self.endings;
         let fails = self.change(index, |row| row.health.did_badly(sent, all, now));
         if fails != Some(true) {
-            return;
+            return false;
         }
         let hosts = self.rows.len();
         let most = hosts.div_ceil(2).min(hosts.saturating_sub(1));
@@ -243,6 +243,7 @@ impl Feedback {
             true => row.health.avoid(now),
             false => row.health.let_off(now),
         });
+        is_out
     }
 
     /// Takes the load if it is newer; says whether it was.

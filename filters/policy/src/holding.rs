@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use rand::Rng;
 
+use crate::standing::Clock;
 use crate::{Cluster, Decision, KeyHash, Level, Outcome, Rank, Reason, Request, TableError};
 
 /// The longest that a request can be held: longer than nearly all callers wait.
@@ -114,7 +115,7 @@ impl Cluster {
                 Some((holding.for_eligible, Reason::HeldForEligible))
             }
             (Outcome::Send(_), Reason::NotCached, Some(key)) if !holding.for_cached.is_zero() => {
-                let is_elsewhere = self.refusing_hosts_have(key, request.rank);
+                let is_elsewhere = self.refusing_hosts_have(key, request.rank, now);
                 is_elsewhere.then_some((holding.for_cached, Reason::HeldForCached))
             }
             _ => None,
@@ -122,15 +123,18 @@ impl Cluster {
     }
 
     /// Whether hosts have told that they have the key, and are up, and all refuse the rank. Who only may
-    /// have it is no reason to wait.
-    fn refusing_hosts_have(&self, key: KeyHash, rank: Rank) -> bool {
+    /// have it is no reason to wait, nor who fails.
+    fn refusing_hosts_have(&self, key: KeyHash, rank: Rank, now: Duration) -> bool {
         let Some(table) = self.table() else {
             return false;
         };
         let holders = self.cache().holders(key, HOLDERS, 0);
         let known = holders.filter(|holder| !holder.assumed);
+        let clock = Clock::new(now, table.policy().stale_after);
+        let hosts = known.filter_map(|holder| table.index_of(holder.host));
+        let hosts = hosts.filter(|host| !self.is_suspect(*host, clock));
         // A level is that of a host that is up.
-        let mut levels = known.filter_map(|holder| self.level(table.index_of(holder.host)?));
+        let mut levels = hosts.filter_map(|host| self.level(host));
         let mut refuses = |level: Level| !level.admits(rank);
         levels.next().is_some_and(&mut refuses) && levels.all(refuses)
     }

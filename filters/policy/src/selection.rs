@@ -75,8 +75,7 @@ impl Candidates<'_> {
 
     /// Whether others come before the host with this table index.
     pub(crate) fn is_suspect(&self, host: u32) -> bool {
-        let standing = self.cluster.feedback.standing(host);
-        standing.is_some_and(|standing| standing.is_suspect(self.clock))
+        self.cluster.is_suspect(host, self.clock)
     }
 
     /// An eligible host that is not suspect, if one is soon found, where all that are named are: the same for

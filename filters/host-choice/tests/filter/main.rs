@@ -6,6 +6,7 @@ mod any_events;
 mod configuration;
 mod cost;
 mod decisions;
+mod failing;
 mod headers;
 mod hedging;
 mod holding;

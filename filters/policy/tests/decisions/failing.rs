@@ -63,10 +63,10 @@ impl Stage {
                 break;
             }
             let (host, sent, answer) = first.remove();
-            match answer {
+            let _ = match answer {
                 Some(answer) => self.cluster.answered(host, sent, answer, at),
                 None => self.cluster.timed_out(host, sent, at),
-            }
+            };
             self.cluster.finished(host, sent, at);
         }
         self.now = end;

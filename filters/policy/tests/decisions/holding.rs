@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use weir_policy::{
-    Cluster, Decision, Held, Holding, Host, Keys, Level, Outcome, Overload, Patience, Policy, Rank,
-    Reason, Request, Round,
+    Answer, Cluster, Decision, Held, Holding, Host, Keys, Level, Outcome, Overload, Patience,
+    Policy, Rank, Reason, Request, Round,
 };
 
 use crate::fleet::{NOW, cache, cluster, host, id, key, load, millis, rng, table};
@@ -351,4 +351,24 @@ fn where_the_policy_stops_holding_all_are_decided_in_one_round() {
         gone.iter()
             .all(|(_, decision)| decision.reason == Reason::Overloaded)
     );
+}
+
+#[test]
+fn nobody_waits_for_a_host_that_has_the_key_and_fails() {
+    let hosts = vec![admitting(0, 100), admitting(1, 4096)];
+    let mut cluster = cluster(policy(0, 500, 10), hosts);
+    cluster.set_cache_shard(0, cache(vec![(key(1), vec![(0, false)])]));
+    let request = Request {
+        keys: key(1).into(),
+        ..request(200)
+    };
+    let reason = |cluster: &Cluster| {
+        let decision = cluster.decide_or_hold(&request, came(NOW), NOW, &mut rng(0));
+        decision.reason
+    };
+    assert_eq!(reason(&cluster), Reason::HeldForCached);
+    for _ in 0..5 {
+        cluster.answered(id(0), NOW, Answer::Failed, NOW);
+    }
+    assert_eq!(reason(&cluster), Reason::NotCached);
 }
