@@ -175,7 +175,7 @@ async fn log(mut refused: mpsc::Receiver<Refusal>) {
         }
         let peer = peer.remote_addr().map(|address| address.to_string());
         let peer = peer.unwrap_or_default();
-        warn!(peer, reason = %reason, unsaid, "a connection was refused: {reason}");
+        warn!(peer, unsaid, "a connection was refused: {reason}");
         unsaid = 0;
     }
 }
