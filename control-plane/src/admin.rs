@@ -4,6 +4,7 @@
 mod explain;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::{Query, State};
@@ -15,6 +16,7 @@ use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
+use weir_pages::Limits;
 
 use crate::state::Update;
 use crate::state::view::View;
@@ -52,16 +54,15 @@ impl App {
     }
 }
 
-/// Serves until `shutdown`.
-pub async fn serve(
-    listener: TcpListener,
-    app: App,
-    shutdown: CancellationToken,
-) -> anyhow::Result<()> {
-    axum::serve(listener, router(app))
-        .with_graceful_shutdown(shutdown.cancelled_owned())
-        .await?;
-    Ok(())
+/// Prometheus, whoever looks, and to spare.
+const LIMITS: Limits = Limits {
+    most: 256,
+    longest: Duration::from_secs(30),
+};
+
+/// Serves until `shutdown`, one answer a connection.
+pub async fn serve(listener: TcpListener, app: App, shutdown: CancellationToken) {
+    weir_pages::serve(listener, router(app), LIMITS, shutdown).await;
 }
 
 /// The routes.

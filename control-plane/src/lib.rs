@@ -142,14 +142,15 @@ pub async fn run(
     let grpc = server::serve(
         listeners.xds,
         config.xds.tls.as_ref(),
+        server::Limits::with_places(server::places(config.reports.max_proxies)),
         services,
         shutdown.clone(),
     );
-    let admin = admin::serve(
-        listeners.admin,
-        admin::App::new(updates, registry),
-        shutdown.clone(),
-    );
+    let app = admin::App::new(updates, registry);
+    let admin = async {
+        admin::serve(listeners.admin, app, shutdown.clone()).await;
+        Ok(())
+    };
     let result = tokio::try_join!(
         grpc.instrument(tracing::info_span!("grpc")),
         admin.instrument(tracing::info_span!("admin")),

@@ -1,27 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The gRPC listener: discovery, reports and nodes on one port.
 
+mod incoming;
+mod tls;
+
+use nix::sys::resource::{Resource, getrlimit};
 use tokio::net::TcpListener;
-use tokio_stream::wrappers::TcpListenerStream;
 use tokio_util::sync::CancellationToken;
-use tonic::transport::{Certificate, Identity, Server, ServerTlsConfig};
 
 use crate::config::Tls;
 use crate::reports;
 use crate::sources::nodes;
 use crate::xds;
 
-/// A server with this certificate. The error is the library's reason.
-pub fn with_tls(tls: &Tls) -> Result<Server, String> {
-    let mut config =
-        ServerTlsConfig::new().identity(Identity::from_pem(&tls.certificate, &tls.key));
-    if let Some(ca) = &tls.client_ca {
-        config = config.client_ca_root(Certificate::from_pem(ca));
-    }
-    xds::server()
-        .tls_config(config)
-        .map_err(|error| crate::config::with_sources(&error))
-}
+pub use incoming::{Connection, Limits, incoming};
+pub use tls::acceptor;
 
 /// The services of the listener.
 #[derive(Debug)]
@@ -38,18 +31,33 @@ pub struct Services {
 pub async fn serve(
     listener: TcpListener,
     tls: Option<&Tls>,
+    limits: Limits,
     services: Services,
     shutdown: CancellationToken,
 ) -> anyhow::Result<()> {
-    let mut server = match tls {
-        Some(tls) => with_tls(tls).map_err(anyhow::Error::msg)?,
-        None => xds::server(),
-    };
-    server
+    let tls = tls.map(acceptor).transpose().map_err(anyhow::Error::msg)?;
+    let connections = incoming(listener, tls, limits, shutdown.clone());
+    xds::server()
         .add_service(services.discovery)
         .add_service(services.reports)
         .add_service(services.nodes)
-        .serve_with_incoming_shutdown(TcpListenerStream::new(listener), shutdown.cancelled_owned())
+        .serve_with_incoming_shutdown(connections, shutdown.cancelled_owned())
         .await?;
     Ok(())
+}
+
+/// An Envoy opens a connection for itself and one for each thread whose filter talks; while it is replaced there
+/// are two of it.
+const CONNECTIONS_PER_PROXY: usize = 4;
+/// Governors, and gateways in between.
+const OTHER_CONNECTIONS: usize = 1024;
+/// Open files that are left for polls, pages and files.
+const FILES_LEFT: u64 = 1024;
+
+/// Room for so many proxies, as far as the system lets this process have it.
+pub fn places(max_proxies: usize) -> usize {
+    let wanted = OTHER_CONNECTIONS + CONNECTIONS_PER_PROXY * max_proxies;
+    let files = getrlimit(Resource::RLIMIT_NOFILE).map_or(1024, |(files, _)| files);
+    let allowed = files - FILES_LEFT.min(files / 2);
+    wanted.min(usize::try_from(allowed).unwrap_or(usize::MAX))
 }

@@ -385,7 +385,9 @@ impl State {
     }
 
     fn report(&mut self, report: &v1::Report, now: Duration) {
-        let (news, dropped) = self.ledger.fold(report, now, &self.config.reports);
+        let (mut news, dropped) = self.ledger.fold(report, now, &self.config.reports);
+        // A label for every name that a proxy makes up would be without end.
+        news.retain(|name, _| self.clusters.contains_key(name));
         self.metrics.report(&news, &dropped);
         for (name, news) in news {
             if let Some(cluster) = self.clusters.get_mut(&name) {

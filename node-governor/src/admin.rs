@@ -14,16 +14,13 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
-use hyper::server::conn::http1;
-use hyper_util::rt::TokioIo;
-use hyper_util::service::TowerToHyperService;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use rustix::process::setpriority_process;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, oneshot};
-use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use weir_pages::Limits;
 
 use crate::book::{CoreBook, Shared};
 use crate::timeline;
@@ -76,32 +73,15 @@ impl App {
     }
 }
 
-/// Connections at once, and how long one may last: whoever opens more, or says nothing, keeps no file descriptor
-/// from the cores.
-const MOST: usize = 16;
-const LONGEST: Duration = Duration::from_secs(5);
+/// Whoever opens more, or says nothing, keeps no file descriptor from the cores.
+const LIMITS: Limits = Limits {
+    most: 16,
+    longest: Duration::from_secs(5),
+};
 
 /// Serves until `shutdown`, one answer a connection.
 pub async fn serve(listener: TcpListener, app: App, shutdown: CancellationToken) {
-    let service = TowerToHyperService::new(router(app));
-    let mut http = http1::Builder::new();
-    http.keep_alive(false);
-    let mut open = JoinSet::new();
-    loop {
-        tokio::select! {
-            () = shutdown.cancelled() => break,
-            Some(_) = open.join_next() => {}
-            accepted = listener.accept(), if open.len() < MOST => match accepted {
-                Ok((stream, _)) => {
-                    let connection = http.serve_connection(TokioIo::new(stream), service.clone());
-                    open.spawn(tokio::time::timeout(LONGEST, connection));
-                }
-                // Out of file descriptors, most likely.
-                Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
-            },
-        }
-    }
-    while open.join_next().await.is_some() {}
+    weir_pages::serve(listener, router(app), LIMITS, shutdown).await;
 }
 
 fn router(app: App) -> axum::Router {

@@ -206,7 +206,7 @@ fn tls(written: &written::Tls, scope: &Scope<'_>, reader: &mut Reader) -> Result
         client_ca,
     };
     // What the library says of the pair, before any port is bound.
-    crate::server::with_tls(&tls)
+    crate::server::acceptor(&tls)
         .map_err(|why| scope.refuse(&written.certificate, "certificate", why))?;
     Ok(tls)
 }

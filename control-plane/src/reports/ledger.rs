@@ -10,6 +10,9 @@ use weir_tables::v1;
 use crate::config::ReportLimits;
 use crate::state::costs::Spent;
 
+/// Clusters of a VM: the filter takes no more in its configuration.
+const MOST_CLUSTERS: usize = 64;
+
 /// The newest counters of every VM of every proxy.
 #[derive(Debug, Default)]
 pub struct Ledger {
@@ -123,6 +126,10 @@ impl Ledger {
             vm.published_ns = since.max(Some(record.published_ns));
             let written = now.saturating_sub(Duration::from_nanos(clock - record.published_ns));
             for cluster in &record.clusters {
+                let name = &cluster.cluster;
+                if !vm.clusters.contains_key(name) && vm.clusters.len() >= MOST_CLUSTERS {
+                    continue;
+                }
                 let news = news.entry(cluster.cluster.clone()).or_default();
                 vm.clusters
                     .entry(cluster.cluster.clone())

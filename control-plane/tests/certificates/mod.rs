@@ -30,7 +30,30 @@ impl Authority {
 
     /// A certificate for a name, as of a server or a client.
     pub(crate) fn sign(&self, name: &str) -> Pair {
+        self.sign_with(name, |_| {})
+    }
+
+    /// One that is good from the first day of a year to that of another.
+    #[allow(dead_code)] // Only some tests are about time.
+    pub(crate) fn sign_between(&self, name: &str, from: i32, until: i32) -> Pair {
+        self.sign_with(name, |params| {
+            params.not_before = rcgen::date_time_ymd(from, 1, 1);
+            params.not_after = rcgen::date_time_ymd(until, 1, 1);
+        })
+    }
+
+    /// Its own certificate and key, as somebody shows who signed for himself.
+    #[allow(dead_code)] // Only some tests show it.
+    pub(crate) fn itself(&self) -> Pair {
+        Pair {
+            certificate: self.certificate.clone(),
+            key: self.issuer.key().serialize_pem(),
+        }
+    }
+
+    fn sign_with(&self, name: &str, change: impl FnOnce(&mut CertificateParams)) -> Pair {
         let mut params = named(name);
+        change(&mut params);
         params.subject_alt_names = vec![SanType::DnsName(name.try_into().unwrap())];
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap();

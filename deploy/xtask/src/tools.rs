@@ -11,6 +11,7 @@ mod go;
 mod go_files;
 mod maven;
 mod pins;
+mod published;
 mod rust_target;
 mod temporary;
 mod wheel;
@@ -38,6 +39,9 @@ pub(crate) const PROMETHEUS: &str = "prometheus";
 
 /// The Java agent that tells the governor of hot methods.
 pub(crate) const EVENTS_AGENT: &str = "weir-events-agent";
+/// Holds dependencies against `deny.toml`.
+pub(crate) const CARGO_DENY: &str = "cargo-deny";
+
 /// Elasticsearch in one program.
 pub(crate) const SEARCH_NODE: &str = "weir-search-node";
 
@@ -102,7 +106,7 @@ pub(crate) fn install(workspace: &Workspace) -> Result<Tools> {
                 }
             }
             // They take minutes, and few commands need them.
-            Kind::Go(_) | Kind::GoFiles(_) | Kind::Maven(_) => {}
+            Kind::Go(_) | Kind::GoFiles(_) | Kind::Maven(_) | Kind::Crate(_) => {}
             // `guest` and `program` do it: they cannot be had everywhere.
             Kind::Debian(_) => {}
         }
@@ -121,6 +125,8 @@ pub(crate) fn build(workspace: &Workspace, name: &str) -> Result<PathBuf> {
             .with_context(|| format!("fetching {name} {}", files.version)),
         Kind::Maven(maven) => maven::install(name, maven, workspace)
             .with_context(|| format!("building {name} {}", maven.version)),
+        Kind::Crate(of) => published::install(name, of, &workspace.root, &workspace.tools())
+            .with_context(|| format!("building {name} {}", of.version)),
         Kind::RustTarget | Kind::Wheel(_) | Kind::Debian(_) => {
             bail!("`{name}` is not built, but fetched")
         }
@@ -250,6 +256,10 @@ fn list(workspace: &Workspace) -> Result<()> {
                 let state = if folder.is_dir() { "" } else { "missing: " };
                 let state = format!("{state}{}", workspace.shown(&folder));
                 (&*files.version, state)
+            }
+            Kind::Crate(of) => {
+                let path = published::installed_path(&tool.name, of, &workspace.tools());
+                (&*of.version, place(&path))
             }
             Kind::Maven(maven) => {
                 let path = maven::installed_path(&tool.name, maven, &workspace.tools());

@@ -40,6 +40,8 @@ pub(super) enum Kind {
     Debian(Debian),
     /// A Java program of this repository that Maven builds.
     Maven(Maven),
+    /// A program that is published as a crate.
+    Crate(Crate),
 }
 
 #[derive(Debug, Deserialize)]
@@ -63,6 +65,12 @@ pub(super) struct Build {
     pub(super) wheel_bytes: u64,
     pub(super) wheel_sha256: Sum,
     pub(super) file_sha256: Sum,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Crate {
+    pub(super) version: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -153,6 +161,7 @@ impl Pins {
                 Kind::Go(go) => go.check(),
                 Kind::GoFiles(files) => files.check(),
                 Kind::Maven(maven) => maven.check(),
+                Kind::Crate(of) => of.check(),
                 Kind::Debian(debian) => debian.check(),
             };
             checked.with_context(|| format!("tool `{}`", tool.name))?;
@@ -180,6 +189,17 @@ impl Wheel {
     /// The build for a platform such as `linux-x86_64`.
     pub(super) fn build(&self, platform: &str) -> Option<&Build> {
         self.builds.iter().find(|build| build.platform == platform)
+    }
+}
+
+impl Crate {
+    fn check(&self) -> Result<()> {
+        ensure!(
+            is_one_file_name(&self.version),
+            "version `{}` is not plain",
+            self.version
+        );
+        Ok(())
     }
 }
 

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Liars and attackers: each line of the threat model in `envoy-config/README.md` names a test, of which these are
+//! those that are about nothing else. Damage is asserted by count, never by time.
+
+mod bombs;
+mod crowds;
+mod handshakes;
+mod liars;
+mod model;
+mod network;
+mod program;
+mod sidecars;
+
+#[allow(dead_code)] // Other tests use more of it.
+#[path = "../certificates/mod.rs"]
+mod certificates;

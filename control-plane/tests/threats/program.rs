@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+//! weir-control as a whole process.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Looks, every 20 ms, before a wait is in vain.
+const LOOKS: usize = 3_000;
+
+pub(crate) struct Program {
+    child: Child,
+    pub(crate) xds: SocketAddr,
+    pub(crate) admin: SocketAddr,
+    folder: TempDir,
+}
+
+impl Program {
+    /// With this configuration, and files beside it.
+    pub(crate) fn start(config: &str, files: &[(&str, &str)]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        for (name, text) in files.iter().chain(&[("c.yaml", config)]) {
+            std::fs::write(at(name), text).unwrap();
+        }
+        let log = std::fs::File::create(at("log")).unwrap();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_weir-control"))
+            .arg("--config")
+            .arg(at("c.yaml"))
+            .arg("--ports-file")
+            .arg(at("ports"))
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        let ports = until("ports", || {
+            let log = || std::fs::read_to_string(at("log"));
+            assert!(child.try_wait().unwrap().is_none(), "{:?}", log());
+            std::fs::read(at("ports")).ok()
+        });
+        let ports: Value = serde_json::from_slice(&ports).unwrap();
+        let port = |name: &str| ports[name].as_str().unwrap().parse().unwrap();
+        Self {
+            child,
+            xds: port("xds"),
+            admin: port("admin"),
+            folder,
+        }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.path("log")).unwrap()
+    }
+
+    /// The body of a page.
+    pub(crate) fn page(&self, path: &str) -> String {
+        let mut stream = TcpStream::connect(self.admin).unwrap();
+        let limit = Some(Duration::from_secs(60));
+        stream.set_read_timeout(limit).unwrap();
+        let question = format!("GET {path} HTTP/1.0\r\nhost: weir\r\n\r\n");
+        stream.write_all(question.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(head.contains(" 200 "), "{head}");
+        body.to_owned()
+    }
+
+    pub(crate) fn tables(&self) -> Value {
+        serde_json::from_str(&self.page("/tables")).unwrap()
+    }
+
+    /// Bytes of memory that it has at most had so far.
+    pub(crate) fn most_memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmHWM:"));
+        let kilobytes = line.unwrap().split_whitespace().nth(1).unwrap();
+        kilobytes.parse::<u64>().unwrap() * 1024
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Looks again and again until there is something.
+pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    for _ in 0..LOOKS {
+        if let Some(found) = look() {
+            return found;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("waited in vain for {what}");
+}
+
+pub(crate) const FREE: &str =
+    "xds: { listen: \"127.0.0.1:0\" }\nadmin: { listen: \"127.0.0.1:0\" }\n";
