@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::control::{self, Control};
 use crate::entries::{self, fill};
@@ -55,16 +55,13 @@ impl Mesh {
                 ("ID", &control.name),
                 ("ADDRESS", &address.to_string()),
                 ("PORT", &port.to_string()),
+                ("ADMIN_PORT", &control.admin.port().to_string()),
                 ("SIDECAR_PORT", &self.ports.next()?.to_string()),
             ],
         )?;
-        let mut service: Value = serde_json::from_str(&service)?;
-        if control.namespace.is_some() {
-            // Consul's agent, which checks it, is in another one.
-            service["Check"]["TCP"] = json!(control.xds);
-            service["Connect"]["SidecarService"]["Proxy"]["LocalServiceAddress"] = json!(address);
-        }
-        self.consul.register(&service.to_string())
+        // Consul's agent, which checks it, may be in another namespace.
+        let service = service.replace("127.0.0.1", &address.to_string());
+        self.consul.register(&service)
     }
 
     /// Writes what a weir-control is told.
