@@ -9,6 +9,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use weir_stage::http;
 
 use crate::HOSTS;
 use crate::network::Place;
@@ -31,6 +32,15 @@ pub struct Control {
 }
 
 impl Control {
+    /// What it is among several, as it says itself: `leading`, `following`, `waiting`. None: it says nothing, or
+    /// there is only one.
+    #[must_use]
+    pub fn role(&self) -> Option<String> {
+        let page = http::get(self.admin, "/tables").ok()?;
+        let tables: Value = serde_json::from_str(&page.body).ok()?;
+        Some(tables.pointer("/replica/role")?.as_str()?.to_owned())
+    }
+
     pub(crate) fn place(&self) -> Place {
         Place {
             address: self.xds.ip(),

@@ -43,6 +43,8 @@ pub struct Row {
     pub health: Health,
     /// Where it listens.
     pub ports: String,
+    /// What it is among several: `leading`, `following`.
+    pub role: Option<String>,
 }
 
 /// What a process says of itself.
@@ -97,7 +99,16 @@ fn row(entry: &Entry, mesh: Option<&Description>) -> Row {
         resident: process.and_then(|process| Some(process.memory().ok()?.resident)),
         health,
         ports: addresses.join(" "),
+        role: mesh.and_then(|mesh| role(mesh, &entry.name)),
     }
+}
+
+/// What a weir-control says that it is, of several.
+fn role(mesh: &Description, name: &str) -> Option<String> {
+    mesh.controls
+        .iter()
+        .find(|control| control.name == name)?
+        .role()
 }
 
 /// Where a process listens; the first has a page that tells its health.
