@@ -12,6 +12,7 @@ use weir_executor::{Load, Modelled, Request, Spent, Timing};
 
 use super::app::App;
 use super::failure::Failure;
+use super::faults::{self, Faults};
 use super::spent;
 use crate::host::{Gone, News};
 use crate::priorities::Priorities;
@@ -28,6 +29,8 @@ pub struct Model {
     pub timing: Timing,
     /// Run time of a request that says none.
     pub default_run: Duration,
+    /// For tests of faults.
+    pub faults: Option<Arc<Faults>>,
 }
 
 type Service = (Arc<App<Modelled>>, Arc<Model>);
@@ -39,6 +42,12 @@ pub fn router(app: Arc<App<Modelled>>, model: Model) -> Router {
 }
 
 async fn serve_job(State((app, model)): State<Service>, headers: HeaderMap) -> Response {
+    let faults = model.faults.as_deref();
+    if faults.is_some_and(Faults::fails) {
+        let told = Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "told to fail");
+        return app.sign_now(told.into_response()).await;
+    }
+    let id = headers.get(faults::ID).and_then(|id| id.to_str().ok());
     let request = match parse(&headers, &app.priorities, &model) {
         Ok(request) => request,
         Err(bad) => {
@@ -46,7 +55,7 @@ async fn serve_job(State((app, model)): State<Service>, headers: HeaderMap) -> R
             return app.sign_now(answer.into_response()).await;
         }
     };
-    match run(&app, request).await {
+    match run(&app, request, faults.zip(id)).await {
         Ok((answer, load, spent)) => app.sign(answer, Some(&load), spent.as_ref()),
         Err(Gone) => app.sign(Failure::gone().into_response(), None, None),
     }
@@ -55,13 +64,28 @@ async fn serve_job(State((app, model)): State<Service>, headers: HeaderMap) -> R
 /// With the load after it, and what it has cost if it ended well.
 type Answer = (Response, Load, Option<Spent>);
 
-/// Runs a job to its end. Dropping the future cancels it.
-async fn run(app: &App<Modelled>, request: Request<Modelled>) -> Result<Answer, Gone> {
+/// Runs a job to its end, noting it where that is wanted. Dropping the future cancels it.
+async fn run(
+    app: &App<Modelled>,
+    request: Request<Modelled>,
+    noted: Option<(&Faults, &str)>,
+) -> Result<Answer, Gone> {
     let mut running = app.host.submit(request)?;
     loop {
         return Ok(match running.next().await? {
-            News::Started | News::Began(..) => continue,
-            News::Ended(Ok(spent), load) => (done(&spent), load, Some(spent)),
+            News::Started => continue,
+            News::Began(..) => {
+                if let Some((faults, id)) = noted {
+                    faults.began(id);
+                }
+                continue;
+            }
+            News::Ended(Ok(spent), load) => {
+                if let Some((faults, id)) = noted {
+                    faults.ended(id);
+                }
+                (done(&spent), load, Some(spent))
+            }
             News::Refused(full, load) => {
                 let failure = Failure::unavailable(full.to_string());
                 (failure.into_response(), load, None)
@@ -152,6 +176,7 @@ mod tests {
             fetch_bytes_per_second: 1,
         },
         default_run: Duration::from_millis(1),
+        faults: None,
     };
 
     fn priorities() -> Priorities {
