@@ -18,6 +18,7 @@ pub mod in_flight;
 pub mod load;
 pub mod record;
 pub mod run;
+pub mod signs;
 pub mod stage;
 pub mod table;
 pub mod verdict;

@@ -188,7 +188,7 @@ fn until_whole(mesh: &mut Mesh) -> Result<()> {
         .iter()
         .map(|caller| caller.admin)
         .collect();
-    let (control, hosts) = (description.control.admin, description.hosts.len());
+    let (control, hosts) = (description.controls[0].admin, description.hosts.len());
     mesh.processes()
         .wait_until("the mesh as it was", WHOLE, || {
             let page = http::get(control, "/tables").ok()?;
