@@ -23,6 +23,14 @@ pub fn figure(admin: SocketAddr, name: &str) -> Option<u64> {
     line.rsplit(' ').next()?.parse().ok()
 }
 
+/// A figure of a weir-control, by its name with labels.
+#[must_use]
+pub fn of_control(control: &Control, name: &str) -> Option<u64> {
+    let page = http::get(control.admin, "/metrics").ok()?;
+    let line = page.body.lines().find(|line| line.starts_with(name))?;
+    line.rsplit(' ').next()?.parse().ok()
+}
+
 /// How many callers have a stream to a weir-control.
 #[must_use]
 pub fn connected(mesh: &Mesh) -> usize {

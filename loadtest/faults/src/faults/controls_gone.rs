@@ -10,7 +10,7 @@ use crate::stage::Stage;
 pub(crate) const FAULT: Fault = Fault {
     name: "controls-gone",
     expectation: Expectation {
-        sentence: "not one of 100,000 fails without any weir-control: after the last table Envoy's own policy chooses",
+        sentence: "not one of 100,000 fails without any weir-control: the last table goes on, without its load figures",
         important: 100.0,
         low: 100.0,
     },

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 use weir_mesh::{HOSTS, Mesh};
-use weir_stage::http;
 
 use crate::fault::{Expectation, Fault, Length};
 use crate::record::End;
@@ -52,10 +51,12 @@ fn run(stage: &mut Stage<'_>) -> Result<()> {
     let what = format!("{rows} hosts more");
     stage.until(&what, |mesh| {
         let name = format!("weir_control_hosts{{cluster=\"{HOSTS}\",state=\"draining\"}}");
-        (control(mesh, &name)? >= rows as u64).then_some(())
+        (signs::of_control(mesh.control(), &name)? >= rows as u64).then_some(())
     })?;
-    let published = format!("weir_control_published_total{{cluster=\"{HOSTS}\",kind=\"table\"}}");
-    let before = control(stage.mesh(), &published).context("tables that were pushed")?;
+    let published =
+        format!("weir_control_published_total{{cluster=\"{HOSTS}\",kind=\"host_table\"}}");
+    let before =
+        signs::of_control(stage.mesh().control(), &published).context("tables that were pushed")?;
     let (mut written, mut stale, mut third) = (0, 0, None);
     let began = Instant::now();
     stage.harm_with(|stage| {
@@ -69,7 +70,7 @@ fn run(stage: &mut Stage<'_>) -> Result<()> {
         }
         Ok(())
     })?;
-    let pushed = control(stage.mesh(), &published).unwrap_or(0) - before;
+    let pushed = signs::of_control(stage.mesh().control(), &published).unwrap_or(0) - before;
     ensure!(pushed > 0, "no table was pushed");
     let grown = resident_mib(stage.mesh())? - third.context("it was too short")?;
     stage.measured("rows", rows as f64, "", None);
@@ -108,13 +109,6 @@ fn write(file: &Path, rows: usize, second: u32) -> Result<()> {
     fs::write(&unfinished, text)
         .and_then(|()| fs::rename(&unfinished, file))
         .with_context(|| format!("writing {}", file.display()))
-}
-
-/// A figure of weir-control.
-fn control(mesh: &Mesh, name: &str) -> Option<u64> {
-    let page = http::get(mesh.control().admin, "/metrics").ok()?;
-    let line = page.body.lines().find(|line| line.starts_with(name))?;
-    line.rsplit(' ').next()?.parse().ok()
 }
 
 /// Of the first caller's Envoy.
