@@ -27,6 +27,9 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    let prometheus = programs
+        .as_ref()
+        .is_ok_and(|programs| programs.prometheus.is_some());
     let suite = programs.ok().map(|programs| {
         let tell = |line: &str| eprintln!("faults: {line}");
         Suite::new(programs, folder.path().to_owned(), tell)
@@ -36,7 +39,11 @@ fn main() -> ExitCode {
         let (suite, length) = (Arc::clone(&suite), fault.short?);
         let name = format!("what_is_expected_holds_in_short::{}", fault.name);
         let trial = Trial::test(name, move || play(&suite, fault, length));
-        Some(trial.with_ignored_flag(absent))
+        let lacking = lacks(fault, prometheus);
+        if let (Err(why), false) = (&lacking, absent) {
+            eprintln!("SKIPPED: {} is not played here: {why:#}", fault.name);
+        }
+        Some(trial.with_ignored_flag(absent || lacking.is_err()))
     };
     let trials = FAULTS.iter().filter_map(trial).collect();
     let conclusion = libtest_mimic::run(&arguments, trials);
@@ -46,6 +53,18 @@ fn main() -> ExitCode {
         eprintln!("logs are in {}", folder.keep().display());
     }
     conclusion.exit_code()
+}
+
+/// Whether what a fault needs beyond the programs of all is there.
+fn lacks(fault: &Fault, prometheus: bool) -> anyhow::Result<()> {
+    match fault.name {
+        "disk-full" => weir_mesh::small_disks_possible(),
+        "prometheus-killed" => {
+            anyhow::ensure!(prometheus, "WEIR_PROMETHEUS is not set");
+            Ok(())
+        }
+        _ => Ok(()),
+    }
 }
 
 fn play(suite: &Mutex<Option<Suite<'_>>>, fault: &Fault, length: Length) -> Result<(), Failed> {

@@ -178,7 +178,9 @@ fn compile(folder: &Path) -> Result<()> {
 /// They cannot, and why.
 pub fn small_disks_possible() -> Result<()> {
     let mut command = Command::new("unshare");
-    command.args(["--mount", "mount", "-t", "tmpfs", "weir", "/mnt"]);
+    command
+        .args(["--mount", "mount", "-t", "tmpfs", "weir"])
+        .arg(std::env::temp_dir());
     command
         .captured()
         .map(drop)

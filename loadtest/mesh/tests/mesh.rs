@@ -25,8 +25,6 @@ mod members;
 mod stage;
 #[path = "mesh/static_control.rs"]
 mod static_control;
-#[path = "mesh/upsets.rs"]
-mod upsets;
 #[path = "mesh/waits.rs"]
 mod waits;
 
@@ -41,7 +39,6 @@ fn main() -> ExitCode {
         members::SCENARIOS,
         static_control::SCENARIOS,
         links::SCENARIOS,
-        upsets::SCENARIOS,
         background::SCENARIOS,
     ])
 }
