@@ -94,7 +94,10 @@ async fn metrics(State(app): State<App>) -> Response {
 
 async fn ready(State(app): State<App>) -> Response {
     match app.view().await {
-        Ok(_) => "ready\n".into_response(),
+        Ok(view) => match view.unready {
+            None => "ready\n".into_response(),
+            Some(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")).into_response(),
+        },
         Err(response) => response,
     }
 }

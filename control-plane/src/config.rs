@@ -9,6 +9,7 @@
 
 mod check;
 mod consul;
+pub mod replicas;
 pub mod written;
 
 use std::collections::BTreeMap;
@@ -26,6 +27,7 @@ use crate::sources::prometheus::Figure;
 
 pub(crate) use check::with_sources;
 pub use consul::{Consul, Question, Token};
+pub use replicas::Replicas;
 pub use weir_settings::{Error, show_duration, show_size};
 
 /// Of cache contents, for each sidecar and cluster: a hundredth of a gigabit.
@@ -49,6 +51,8 @@ pub struct Config {
     pub clusters: BTreeMap<String, Arc<Cluster>>,
     /// What Envoys get that have no other control plane.
     pub standalone: Option<Arc<crate::xds::standalone::Standalone>>,
+    /// Absent: this one is the only one.
+    pub replicas: Option<Arc<Replicas>>,
 }
 
 /// The discovery and report listener.

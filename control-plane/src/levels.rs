@@ -56,6 +56,16 @@ impl HostLevel {
         }
     }
 
+    /// The same, going on from the level that somebody else came to.
+    pub fn starting_at(level: Level, dagor: &Dagor) -> Self {
+        let passing = steady::passing(dagor);
+        Self {
+            controller: LevelController::starting_at(level, dagor.params),
+            passing: weir_policy::steady::Controller::starting_at(level, passing),
+            ..Self::new(dagor)
+        }
+    }
+
     /// The level.
     pub fn get(&self, control: Control) -> Level {
         match control {

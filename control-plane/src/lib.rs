@@ -17,6 +17,9 @@
 
 pub mod admin;
 pub mod config;
+pub mod follow;
+pub mod forward;
+pub mod leader;
 pub mod levels;
 pub mod metrics;
 mod newest;
@@ -31,6 +34,7 @@ pub mod xds;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -40,8 +44,10 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
+use weir_tables::Meta;
 
 use config::{Config, Loaded};
+use leader::Role;
 use snapshot::{Feed, Snapshot};
 
 /// News that may wait for the state's owner. A source that finds the queue full waits, and its next poll
@@ -96,6 +102,9 @@ pub async fn run(
 ) -> anyhow::Result<()> {
     // Whatever ends this function ends the tasks.
     let _guard = shutdown.clone().drop_guard();
+    // A leader says that it ends before its streams do: whoever comes back finds another one.
+    let streams = CancellationToken::new();
+    let _streams = streams.clone().drop_guard();
     let config = loaded.config.clone();
     let (updates, news) = mpsc::channel(UPDATES_WAITING);
     let (events, client_events) = mpsc::channel(UPDATES_WAITING);
@@ -103,25 +112,74 @@ pub async fn run(
     let (configs, newest_config) = watch::channel(config.clone());
     let (metrics, xds_metrics) = (metrics::Metrics::default(), xds::XdsMetrics::default());
     let mut registry = Registry::default();
-    metrics.register(registry.sub_registry_with_prefix("weir_control"));
+    let ours = registry.sub_registry_with_prefix("weir_control");
+    metrics.register(ours);
+    if config.replicas.is_some() {
+        metrics.register_replica(ours);
+    }
     xds_metrics.register(registry.sub_registry_with_prefix("weir_xds"));
 
     let now = Instant::now();
     let node_streams = metrics.node_streams();
-    let mut state = state::State::new(config.clone(), rand::random(), metrics, now);
-    // Sidecars that are already waiting get the hosts at once, whatever is known of them.
-    let first = state.publish(now).unwrap_or_default();
-    let (published, snapshots) = watch::channel::<Arc<Snapshot>>(first);
+    let mut state = state::State::new(
+        config.clone(),
+        Meta::draw_epoch(0, rand::random()),
+        metrics,
+        now,
+    );
+    // The only one leads from the start. Sidecars that are already waiting get the hosts at once, whatever is
+    // known of them.
+    let (role, first) = match config.replicas {
+        None => (Role::Leading { index: 0 }, state.publish(now)),
+        Some(_) => {
+            state = state.of_several();
+            (Role::Waiting, None)
+        }
+    };
+    let (role, roles) = watch::channel(role);
+    let (published, snapshots) = watch::channel::<Arc<Snapshot>>(first.unwrap_or_default());
 
-    let owner = state::own(state, news, client_events, published, shutdown.clone());
     let mut tasks = tasks::Tasks::default();
+    let (deposed, leaders_deposed) = mpsc::channel(1);
+    let lock: Pin<Box<dyn Future<Output = ()> + Send>> = match config.replicas.clone() {
+        None => Box::pin(only(role, shutdown.clone())),
+        Some(replicas) => {
+            let address = reached_at(&replicas.address, listeners.xds.local_addr()?);
+            let follower = follow::run(
+                replicas.clone(),
+                roles.clone(),
+                newest_written.clone(),
+                deposed,
+                updates.clone(),
+            );
+            tasks.start("follow", follower);
+            let span = tracing::info_span!("lock", replica = %replicas.name);
+            let lock = leader::run(
+                replicas,
+                address,
+                role,
+                leaders_deposed,
+                updates.clone(),
+                shutdown.clone(),
+            );
+            Box::pin(lock.instrument(span))
+        }
+    };
+    let owner = state::own(
+        state,
+        news,
+        client_events,
+        published,
+        roles.clone(),
+        streams.clone(),
+    );
     tasks.start("state", owner.instrument(tracing::info_span!("state")));
-    let supervisor = sources::supervise(newest_config, updates.clone());
+    let supervisor = sources::supervise(newest_config, roles.clone(), updates.clone());
     tasks.start(
         "sources",
         supervisor.instrument(tracing::info_span!("sources")),
     );
-    let members = sources::membership::run(newest_written, configs, updates.clone());
+    let members = sources::membership::run(newest_written, roles.clone(), configs, updates.clone());
     tasks.start(
         "membership",
         members.instrument(tracing::info_span!("membership")),
@@ -130,34 +188,60 @@ pub async fn run(
     tasks.start("files", watcher.instrument(tracing::info_span!("files")));
 
     let feed = Feed { snapshots, events };
+    let tls = config.replicas.as_ref();
+    let tls = tls.and_then(|replicas| replicas.tls.clone());
+    let routes = forward::Routes::new(roles, tls, streams.clone());
     let services = server::Services {
-        discovery: xds::service(feed, xds_metrics, shutdown.clone()),
-        reports: reports::Service::server(
+        discovery: xds::service(feed, xds_metrics, streams.clone()),
+        reports: routes.to(reports::Service::server(
             updates.clone(),
             config.reports.max_proxies,
-            shutdown.clone(),
-        ),
-        nodes: sources::nodes::Service::server(updates.clone(), node_streams, shutdown.clone()),
+            streams.clone(),
+        )),
+        nodes: routes.to(sources::nodes::Service::server(
+            updates.clone(),
+            node_streams,
+            streams.clone(),
+        )),
     };
     let grpc = server::serve(
         listeners.xds,
         config.xds.tls.as_ref(),
         services,
-        shutdown.clone(),
+        streams.clone(),
     );
     let admin = admin::serve(
         listeners.admin,
         admin::App::new(updates, registry),
-        shutdown.clone(),
+        streams.clone(),
     );
     let result = tokio::try_join!(
         grpc.instrument(tracing::info_span!("grpc")),
         admin.instrument(tracing::info_span!("admin")),
         async {
-            let result = tasks.last(&shutdown).await;
+            lock.await;
+            streams.cancel();
+            Ok(())
+        },
+        async {
+            let result = tasks.last(&streams).await;
             shutdown.cancel();
             result
         },
     );
     result.map(|_| ())
+}
+
+/// Leads until the end.
+async fn only(role: watch::Sender<Role>, shutdown: CancellationToken) {
+    shutdown.cancelled().await;
+    drop(role);
+}
+
+/// Port 0 is the one that was bound.
+fn reached_at(address: &str, bound: SocketAddr) -> String {
+    match address.strip_suffix(":0") {
+        Some(host) => format!("{host}:{}", bound.port()),
+        None => address.to_owned(),
+    }
 }

@@ -12,6 +12,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use weir_policy::{HostState, Overload};
 
+use crate::leader::Role;
 use crate::reports::ledger::{Dropped, News, OUTCOMES};
 use crate::state::cluster::Cluster;
 
@@ -58,6 +59,9 @@ pub struct Metrics {
     proxies: Gauge,
     nodes: Gauge,
     capacity: Family<OfHost, Gauge<f64, AtomicU64>>,
+    leader: Gauge,
+    leader_changes: Counter,
+    lock_index: Gauge,
 }
 
 impl Metrics {
@@ -167,6 +171,32 @@ impl Metrics {
             "Cores that a host has as its node says, each times its speed",
             self.capacity.clone(),
         );
+    }
+
+    /// Adds what there is of one of several replicas.
+    pub fn register_replica(&self, registry: &mut Registry) {
+        registry.register(
+            "leader",
+            "1 while this replica builds the tables",
+            self.leader.clone(),
+        );
+        registry.register(
+            "leader_changes",
+            "How often this replica has learned of another leader, or has become it",
+            self.leader_changes.clone(),
+        );
+        registry.register(
+            "lock_index",
+            "How often the lock was taken; 0 where that is not known",
+            self.lock_index.clone(),
+        );
+    }
+
+    pub(crate) fn role(&self, role: &Role) {
+        self.leader.set(role.leads().into());
+        self.leader_changes.inc();
+        self.lock_index
+            .set(i64::try_from(role.index()).unwrap_or(i64::MAX));
     }
 
     /// Clusters and hosts that have gone leave no gauge behind; the next tables bring the others back. When its

@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::transport::{Certificate, Identity, Server, ServerTlsConfig};
 
 use crate::config::Tls;
+use crate::forward::Forward;
 use crate::reports;
 use crate::sources::nodes;
 use crate::xds;
@@ -29,9 +30,9 @@ pub struct Services {
     /// Tables and standalone resources.
     pub discovery: xds::Discovery,
     /// What proxies say.
-    pub reports: weir_tables::v1::reports_server::ReportsServer<reports::Service>,
+    pub reports: Forward<weir_tables::v1::reports_server::ReportsServer<reports::Service>>,
     /// What governors say and are told.
-    pub nodes: weir_tables::v1::nodes_server::NodesServer<nodes::Service>,
+    pub nodes: Forward<weir_tables::v1::nodes_server::NodesServer<nodes::Service>>,
 }
 
 /// Serves until `shutdown`, then until the streams have ended.

@@ -37,6 +37,7 @@ use tokio::time::Instant;
 use tracing::Instrument;
 
 use crate::config::{Config, Poll, Prometheus, Scrape};
+use crate::leader::Role;
 use crate::state::Update;
 use running::{LOOK_EVERY, Running};
 
@@ -172,12 +173,21 @@ enum Job {
 type Key = (String, String, Source);
 
 /// Keeps one task a host and source (of Prometheus one a cluster), as the newest configuration has them, until that channel closes.
-pub async fn supervise(mut configs: watch::Receiver<Arc<Config>>, updates: mpsc::Sender<Update>) {
+/// Only who leads asks.
+pub async fn supervise(
+    mut configs: watch::Receiver<Arc<Config>>,
+    mut roles: watch::Receiver<Role>,
+    updates: mpsc::Sender<Update>,
+) {
     let mut running: Running<Key, Job> = Running::new();
     let mut look = tokio::time::interval(LOOK_EVERY);
     let client = fetch::Client::new();
     loop {
-        let wanted = jobs(&configs.borrow_and_update());
+        let config = configs.borrow_and_update().clone();
+        let wanted = match roles.borrow_and_update().leads() {
+            true => jobs(&config),
+            false => BTreeMap::new(),
+        };
         running.keep(wanted, Job::eq, |key, job| {
             start(key, job.clone(), client.clone(), updates.clone())
         });
@@ -187,6 +197,7 @@ pub async fn supervise(mut configs: watch::Receiver<Arc<Config>>, updates: mpsc:
                     Ok(()) => break,
                     Err(_) => return,
                 },
+                Ok(()) = roles.changed() => break,
                 _ = look.tick() => if running.has_ended() {
                     break;
                 },

@@ -14,6 +14,7 @@ pub mod holdings;
 pub mod host;
 pub mod node;
 mod queries;
+mod replica;
 pub mod view;
 
 use std::collections::BTreeMap;
@@ -29,6 +30,7 @@ use weir_policy::HostState;
 use weir_tables::{CACHE_SHARD_TYPE, HOST_TABLE_TYPE, Meta, cache_shard_name, v1};
 
 use crate::config::{self, Config};
+use crate::leader::Role;
 use crate::metrics::Metrics;
 use crate::reports::ledger::Ledger;
 use crate::snapshot::{ClientEvent, Resource, Snapshot};
@@ -119,6 +121,15 @@ pub enum Update {
     },
     /// A discovery stream's doings.
     Client(ClientEvent),
+    /// What the leader pushes that this replica follows.
+    Mirrored {
+        /// Its lock index.
+        index: u64,
+        /// All of it.
+        snapshot: Arc<Snapshot>,
+    },
+    /// What is wrong with the lock of the replicas; none where nothing is.
+    Complained(Option<String>),
     /// Somebody wants to see.
     View(oneshot::Sender<view::View>),
 }
@@ -142,6 +153,7 @@ pub struct State {
     /// Whether every cache has been asked once. Until then nothing is said of caches, so that a proxy which
     /// resumes after a restart keeps what it knows.
     caches_asked: bool,
+    replica: replica::Replica,
 }
 
 impl State {
@@ -161,6 +173,7 @@ impl State {
             endpoints: Vec::new(),
             configured: true,
             caches_asked: false,
+            replica: replica::Replica::default(),
         };
         state.configure(config, Duration::ZERO);
         state
@@ -294,6 +307,8 @@ impl State {
                 }
             }
             Update::Client(event) => self.clients.fold(event, clock),
+            Update::Mirrored { index, snapshot } => self.mirrored(index, snapshot),
+            Update::Complained(complaint) => self.replica.complaint = complaint,
             Update::View(answer) => {
                 // Whoever asked may have gone.
                 let _ = answer.send(self.view(clock));
@@ -409,6 +424,9 @@ impl State {
     pub fn advance(&mut self, now: Instant) {
         let now = self.clock(now);
         self.ledger.forget(now, &self.config.reports);
+        if !self.replica.role.leads() {
+            return;
+        }
         for cluster in self.clusters.values_mut() {
             cluster.step_levels(now);
             cluster.holdings.expire(now);
@@ -419,6 +437,9 @@ impl State {
     /// Builds what is due; none where nothing is.
     pub fn publish(&mut self, now: Instant) -> Option<Arc<Snapshot>> {
         let now = self.clock(now);
+        if !self.replica.role.leads() {
+            return self.publish_mirrored();
+        }
         self.caches_asked |= self
             .clusters
             .values()
@@ -432,6 +453,7 @@ impl State {
             return None;
         }
         let mut tables = take(&mut self.snapshot, HOST_TABLE_TYPE);
+        let shards_known = caches_asked || self.snapshot.of_type(CACHE_SHARD_TYPE).is_some();
         let mut shards = take(&mut self.snapshot, CACHE_SHARD_TYPE);
         if self.configured {
             tables.retain(|name, _| self.clusters.contains_key(name));
@@ -456,6 +478,7 @@ impl State {
             let is_unknown = cluster.is_unknown(now);
             self.metrics.missing(name, is_unknown);
             if is_unknown {
+                cluster.wait_for_hosts(now);
                 // Proxies keep the table and the shards that they have.
                 tables.entry(name.clone()).or_insert_with(Resource::unknown);
                 for name in shard_names(name, cluster) {
@@ -491,7 +514,7 @@ impl State {
         self.snapshot
             .resources
             .insert(HOST_TABLE_TYPE, Arc::new(tables));
-        if caches_asked {
+        if shards_known {
             self.snapshot
                 .resources
                 .insert(CACHE_SHARD_TYPE, Arc::new(shards));
@@ -578,8 +601,10 @@ pub async fn own(
     mut updates: mpsc::Receiver<Update>,
     mut events: mpsc::Receiver<ClientEvent>,
     snapshots: watch::Sender<Arc<Snapshot>>,
+    mut roles: watch::Receiver<Role>,
     shutdown: CancellationToken,
 ) {
+    state.take_role(roles.borrow_and_update().clone(), Instant::now());
     let stopped = shutdown.cancelled();
     let tick = tokio::time::sleep(Duration::ZERO);
     tokio::pin!(stopped, tick);
@@ -589,6 +614,10 @@ pub async fn own(
             // In this order: no flood of news keeps tables from being built.
             biased;
             () = &mut stopped => return,
+            Ok(()) = roles.changed() => {
+                let role = roles.borrow_and_update().clone();
+                state.take_role(role, Instant::now());
+            }
             () = &mut tick => {
                 let now = Instant::now();
                 state.advance(now);

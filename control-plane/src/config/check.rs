@@ -5,6 +5,7 @@ mod cluster;
 mod consul;
 mod plan;
 mod prometheus;
+mod replicas;
 mod server;
 
 use std::path::{Path, PathBuf};
@@ -62,6 +63,15 @@ pub(super) fn file(path: &Path, reader: &mut Reader) -> Result<Config, Error> {
             "not loopback, and admin has no TLS; write plaintext: true if anyone who reaches it may read it",
         ));
     }
+    let replicas = match &written.replicas {
+        Some(section) => {
+            let scope = root.section("replicas").at(section.referenced.line());
+            let tls = xds.tls.as_ref();
+            let checked = replicas::replicas(&section.value, tls, &scope, reader)?;
+            Some(Arc::new(checked))
+        }
+        None => None,
+    };
     let reports = root.section("reports");
     let clusters = root.section("clusters");
     if written.clusters.is_empty() {
@@ -114,6 +124,7 @@ pub(super) fn file(path: &Path, reader: &mut Reader) -> Result<Config, Error> {
         },
         clusters: checked,
         standalone: None,
+        replicas,
     };
     standalone(&written, config, &root, reader)
 }

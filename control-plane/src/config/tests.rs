@@ -340,6 +340,64 @@ fn the_files_that_were_read_come_back_for_the_watcher_even_if_they_are_bad() {
 }
 
 #[test]
+fn replicas_are_checked_before_a_port_is_bound() {
+    let check = |fields: &str| {
+        let text = format!("replicas: {fields}\nclusters: {{ r: {{}} }}\n");
+        let config = said(&text, "");
+        config.map(|config| Replicas::clone(config.replicas.as_ref().unwrap()))
+    };
+    let good = check("{ address: \"10.0.0.5:9901\", name: a }").unwrap();
+    assert_eq!(good.consul.url, "http://127.0.0.1:8500");
+    assert_eq!(
+        (good.key.as_str(), good.name.as_str()),
+        ("weir/leader", "a")
+    );
+    assert_eq!(good.session_ttl, Duration::from_secs(10));
+    assert!(good.tls.is_none() && good.token.is_none());
+    assert!(
+        !check("{ address: \"a:1\" }").unwrap().name.is_empty(),
+        "the host's"
+    );
+    for (fields, expected) in [
+        (
+            "{}",
+            "replicas.address: required; host:port where the other replicas reach xds.listen",
+        ),
+        ("{ address: a }", "replicas.address: \"a\" is not host:port"),
+        (
+            "{ address: \"http://a:1\" }",
+            "replicas.address: \"http://a:1\" is not host:port",
+        ),
+        (
+            "{ address: \"a:1\", session_ttl: 9s }",
+            "replicas.session_ttl: 9s is not in 10s to 86400s",
+        ),
+        (
+            "{ address: \"a:1\", key: /weir }",
+            "replicas.key: \"/weir\" is not the name of a key, of 1 to 512 bytes, without spaces and not beginning with a slash",
+        ),
+        (
+            "{ address: \"a:1\", name: a b }",
+            "replicas.name: \"a b\" is not a name of 1 to 256 visible ASCII characters",
+        ),
+        (
+            "{ address: \"a:1\", ca: ca.pem }",
+            "replicas.ca: only replicas with xds.tls read it",
+        ),
+        (
+            "{ address: \"a:1\", consul: { address: nonsense } }",
+            "replicas.consul.address: \"nonsense\" is not http://host:port or https://host:port, with or without a path",
+        ),
+        (
+            "{ address: \"a:1\", consul: { address: \"http://10.0.0.1:8500\", token_file: t } }",
+            "replicas.consul.token_file: http://10.0.0.1:8500 is neither https:// nor loopback, so the token would be sent in the clear; write plaintext: true if that is meant",
+        ),
+    ] {
+        assert_eq!(check(fields).unwrap_err(), format!("c.yaml:1: {expected}"));
+    }
+}
+
+#[test]
 fn a_change_of_a_listener_needs_a_restart() {
     let old = said("clusters: { r: {} }\n", "").unwrap();
     let file = Path::new("c.yaml");
@@ -348,6 +406,21 @@ fn a_change_of_a_listener_needs_a_restart() {
         "",
     )
     .unwrap();
+    let of_several = |name: &str| {
+        let text =
+            format!("replicas: {{ address: \"a:1\", name: {name} }}\nclusters: {{ r: {{}} }}\n");
+        said(&text, "").unwrap()
+    };
+    let (one, other) = (of_several("one"), of_several("other"));
+    for (old, new) in [(&old, &one), (&one, &old), (&one, &other)] {
+        let error = crate::sources::file::restart_needed(file, old, new).unwrap();
+        assert!(
+            error
+                .to_string()
+                .starts_with("c.yaml: replicas: restart needed: ")
+        );
+    }
+    assert!(crate::sources::file::restart_needed(file, &one, &of_several("one")).is_none());
     let error = crate::sources::file::restart_needed(file, &old, &new).unwrap();
     assert_eq!(
         error.to_string(),

@@ -14,6 +14,23 @@ section! {
         xds: Xds, admin: Admin, publish: Publish, reports: Reports,
         clusters: BTreeMap<String, Spanned<Cluster>>,
         standalone: Option<Spanned<crate::xds::standalone::Written>>,
+        replicas: Option<Spanned<Replicas>>,
+    }
+}
+section! {
+    /// Several weir-control.
+    Replicas {
+        consul: Option<Spanned<Agent>>, key: Option<Text>, session_ttl: Option<Text>,
+        address: Option<Text>, name: Option<Text>,
+        ca: Option<Text>, certificate: Option<Text>, private_key: Option<Text>,
+        server_name: Option<Text>,
+    }
+}
+section! {
+    /// The Consul that has their lock.
+    Agent {
+        address: Option<Text>, ca: Option<Text>, certificate: Option<Text>, key: Option<Text>,
+        token_file: Option<Text>, plaintext: Option<Text>,
     }
 }
 section! {

@@ -58,6 +58,14 @@ impl ClusterLevel {
         }
     }
 
+    /// The same, going on from the level that somebody else came to.
+    pub fn starting_at(level: Level, dagor: &Dagor) -> Self {
+        Self {
+            controller: Controller::starting_at(level, dagor.steady),
+            ..Self::new(dagor)
+        }
+    }
+
     /// Changes how it moves.
     pub fn configure(&mut self, dagor: &Dagor) {
         self.controller.set_params(dagor.steady);

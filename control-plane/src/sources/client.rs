@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, Method, StatusCode};
 use reqwest::{Certificate, Identity, redirect};
 
 use super::{Fault, PollError, fetch};
@@ -80,8 +80,22 @@ impl Client {
         headers: HeaderMap,
         limits: Limits,
     ) -> Result<Answer, PollError> {
+        self.send(Method::GET, path, headers, Bytes::new(), limits)
+            .await
+    }
+
+    /// The answer to a question of another method, with a body.
+    pub async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        headers: HeaderMap,
+        body: Bytes,
+        limits: Limits,
+    ) -> Result<Answer, PollError> {
         let url = format!("{}{path}", self.url);
-        let answer = read(self.http.get(url).headers(headers), limits.max_bytes);
+        let request = self.http.request(method, url).headers(headers).body(body);
+        let answer = read(request, limits.max_bytes);
         tokio::time::timeout(limits.timeout, answer)
             .await
             .unwrap_or_else(|_| Err(super::too_slow(limits.timeout)))

@@ -28,6 +28,7 @@ use crate::config::Consul;
 
 use questions::{hosts, trust_domain};
 
+pub(crate) use client::encoded;
 pub use client::{Answer, Client};
 pub use read::{Found, read};
 

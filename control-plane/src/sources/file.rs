@@ -69,18 +69,30 @@ pub fn look(path: &std::path::Path, known: Files) -> (Files, Option<Result<Arc<C
 pub fn restart_needed(file: &std::path::Path, running: &Config, new: &Config) -> Option<Error> {
     // A renewed certificate takes effect with the next start, and holds nothing else up until then.
     let secured = |config: &Config| config.xds.tls.is_some();
+    let same = |old: &Config, new: &Config| match (&old.replicas, &new.replicas) {
+        (Some(old), Some(new)) => old.is_same(new),
+        (old, new) => old.is_none() && new.is_none(),
+    };
     let field = if running.xds.listen != new.xds.listen || secured(running) != secured(new) {
         "xds"
     } else if running.admin != new.admin {
         "admin.listen"
+    } else if !same(running, new) {
+        "replicas"
     } else {
         return None;
     };
-    let reason = "restart needed: listeners do not change while weir-control runs; nothing of this file is applied";
+    let what = match field {
+        "replicas" => "how replicas find each other does",
+        _ => "listeners do",
+    };
+    let reason = format!(
+        "restart needed: {what} not change while weir-control runs; nothing of this file is applied"
+    );
     Some(Error {
         file: file.to_owned(),
         line: 0,
         field: field.into(),
-        reason: reason.into(),
+        reason,
     })
 }

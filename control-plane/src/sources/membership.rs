@@ -22,6 +22,7 @@ use super::consul::{self, News, Said};
 use super::running::{LOOK_EVERY, Running};
 use super::{PollError, Source};
 use crate::config::{Config, Consul};
+use crate::leader::Role;
 use crate::state::Update;
 
 pub use known::Membership;
@@ -32,9 +33,11 @@ const NEWS_WAITING: usize = 64;
 /// Tasks that ask for one cluster each.
 type Asking = Running<String, Arc<Consul>>;
 
-/// Owns the membership until nobody writes configurations or wants to know.
+/// Owns the membership until nobody writes configurations or wants to know. Only who leads asks; what it had
+/// found is forgotten when it does not lead any more.
 pub async fn run(
     mut written: watch::Receiver<Arc<Config>>,
+    mut roles: watch::Receiver<Role>,
     configs: watch::Sender<Arc<Config>>,
     updates: mpsc::Sender<Update>,
 ) {
@@ -42,7 +45,8 @@ pub async fn run(
     let mut membership = Membership::new(written.borrow().clone());
     let mut asking = Running::new();
     let mut look = tokio::time::interval(LOOK_EVERY);
-    ask(&membership, &mut asking, &sender);
+    let mut leads = roles.borrow_and_update().leads();
+    ask(leads, &membership, &mut asking, &sender);
     loop {
         let update = tokio::select! {
             changed = written.changed() => {
@@ -50,21 +54,30 @@ pub async fn run(
                     return;
                 }
                 membership.configure(written.borrow_and_update().clone());
-                ask(&membership, &mut asking, &sender);
+                ask(leads, &membership, &mut asking, &sender);
                 let update = Update::Configured(publish(&membership, &configs));
                 if updates.send(update).await.is_err() || !complain(&membership, &updates).await {
                     return;
                 }
                 continue;
             }
+            Ok(()) = roles.changed() => {
+                leads = roles.borrow_and_update().leads();
+                ask(leads, &membership, &mut asking, &sender);
+                if leads {
+                    continue;
+                }
+                membership = Membership::new(written.borrow().clone());
+                Update::Discovered(publish(&membership, &configs))
+            }
             _ = look.tick() => {
                 if asking.has_ended() {
-                    ask(&membership, &mut asking, &sender);
+                    ask(leads, &membership, &mut asking, &sender);
                 }
                 continue;
             }
             Some(news) = news.recv() => {
-                if !membership.is_asked(&news.cluster, &news.settings) {
+                if !leads || !membership.is_asked(&news.cluster, &news.settings) {
                     continue;
                 }
                 let source = news.said.source();
@@ -118,8 +131,8 @@ fn publish(membership: &Membership, configs: &watch::Sender<Arc<Config>>) -> Arc
 }
 
 /// Keeps one task a cluster that is to be found.
-fn ask(membership: &Membership, asking: &mut Asking, news: &mpsc::Sender<News>) {
-    let wanted = membership.settings();
+fn ask(leads: bool, membership: &Membership, asking: &mut Asking, news: &mpsc::Sender<News>) {
+    let wanted = membership.settings().filter(|_| leads);
     let wanted = wanted.map(|(name, settings)| (name.clone(), settings.clone()));
     asking.keep(wanted.collect(), Arc::ptr_eq, |name, settings| {
         let span =

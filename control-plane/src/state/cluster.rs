@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use weir_policy::{HostId, HostState, Level, Overload, Selection};
+use weir_tables::v1;
 
 use super::costs::Costs;
 use super::holdings::Holdings;
@@ -14,7 +15,7 @@ use super::host::{self, Host, Observed, Polls};
 use super::node::Row;
 use crate::config::{self, Control};
 use crate::levels::steady::ClusterLevel;
-use crate::levels::{Counts, Step};
+use crate::levels::{Counts, HostLevel, Step};
 use crate::reports::ledger::News;
 use crate::sources::Source;
 use crate::sources::cache::Changes;
@@ -47,7 +48,17 @@ pub struct Cluster {
     offered: Counts,
     stepped: Duration,
     level: ClusterLevel,
+    /// When this process began to build its tables.
+    began: Duration,
+    /// It has another leader's table until its own first one; since then its hosts are known.
+    inherited: Option<Duration>,
+    /// Of hosts that are still to be found, by address.
+    inherited_levels: BTreeMap<String, Level>,
 }
+
+/// A table of another leader's is not followed by one that knows less, unless the hosts do not say anything for
+/// so long.
+const INHERITED_FOR: Duration = Duration::from_secs(1);
 
 impl Cluster {
     /// A cluster that has not been heard of.
@@ -66,9 +77,51 @@ impl Cluster {
             offered: Counts::new(),
             stepped: Duration::ZERO,
             level: ClusterLevel::new(&config.dagor),
+            began: Duration::ZERO,
+            inherited: None,
+            inherited_levels: BTreeMap::new(),
         };
         cluster.configure(config);
         cluster
+    }
+
+    /// Begins now, where another leader's table says so, from that one's levels.
+    pub fn begin(&mut self, now: Duration, table: Option<&v1::HostTable>) {
+        self.began = now;
+        let Some(table) = table else { return };
+        (self.inherited, self.stepped) = (Some(now), now);
+        let level = |host: &v1::Host| {
+            let ranks = host.admission_level.and_then(|ranks| ranks.try_into().ok());
+            ranks.map_or(Level::ALL, Level::admitting)
+        };
+        // A host that was behind the others had less than the cluster.
+        let highest = table.hosts.iter().map(level).max().unwrap_or(Level::ALL);
+        self.level = ClusterLevel::starting_at(highest, &self.config.dagor);
+        self.inherited_levels = table
+            .hosts
+            .iter()
+            .map(|host| (host.address.clone(), level(host)))
+            .filter(|(_, level)| *level < highest || self.config.dagor.control != Control::Steady)
+            .collect();
+        for (address, host) in &mut self.hosts {
+            if let Some(level) = self.inherited_levels.remove(address) {
+                host.level = HostLevel::starting_at(level, &self.config.dagor);
+            }
+        }
+    }
+
+    /// Whether its own first table waits, for figures like those of the one that it has.
+    fn waits(&self, now: Duration) -> bool {
+        let scraped = |host: &Host| host.polls.contains_key(&Source::Scrape);
+        let known = (self.config.scrape.is_none() || self.hosts.values().all(scraped))
+            && (self.config.prometheus.is_none() || self.polls.contains_key(&Source::Prometheus));
+        self.inherited
+            .is_some_and(|since| now < since + INHERITED_FOR && !known)
+    }
+
+    /// Its hosts are still to be found: what it waits for begins when they are.
+    pub fn wait_for_hosts(&mut self, now: Duration) {
+        self.inherited = self.inherited.map(|_| now);
     }
 
     /// Takes a new configuration; what is known of hosts that stay is kept.
@@ -99,7 +152,13 @@ impl Cluster {
                         ..kept
                     }
                 }
-                None => Host::new(host.clone(), &config.dagor),
+                None => {
+                    let mut new = Host::new(host.clone(), &config.dagor);
+                    if let Some(level) = self.inherited_levels.remove(&host.address) {
+                        new.level = HostLevel::starting_at(level, &config.dagor);
+                    }
+                    new
+                }
             };
             self.hosts.insert(host.address.clone(), kept);
         }
@@ -150,7 +209,7 @@ impl Cluster {
         let asked = |host: &Host| host.polls.contains_key(&Source::Cache);
         self.config.asked_cache().is_none()
             || !self.is_unknown(now) && self.hosts.values().all(asked)
-            || now >= self.config.policy.stale_after
+            || now >= self.began + self.config.policy.stale_after
     }
 
     /// The hosts that refuse connections.
@@ -249,7 +308,8 @@ impl Cluster {
     /// Moves the levels if their window is over.
     pub fn step_levels(&mut self, now: Duration) {
         let config = &self.config;
-        if config.policy.overload != Overload::Dagor {
+        // Without figures every level would open.
+        if config.policy.overload != Overload::Dagor || self.waits(now) || self.is_unknown(now) {
             return;
         }
         let limit = config.dagor.window_requests as f64;
@@ -326,6 +386,9 @@ impl Cluster {
     /// The table is built and on its way: governors are told what it says of their hosts.
     pub fn was_built(&mut self, now: Duration, origin: Instant) {
         (self.changed, self.built) = (false, Some(now));
+        if self.inherited.take().is_some() {
+            self.inherited_levels.clear();
+        }
         let mut hosts = std::mem::take(&mut self.hosts);
         for host in hosts.values_mut() {
             host.pushed_from = host.observed.as_ref().map(|observed| observed.from);
@@ -343,13 +406,13 @@ impl Cluster {
         let found = |host: &Host| host.config.instance.is_some();
         self.config.consul.is_some()
             && !self.hosts.values().any(found)
-            && (self.hosts.is_empty() || now < self.config.policy.stale_after)
+            && (self.hosts.is_empty() || now < self.began + self.config.policy.stale_after)
     }
 
     /// Whether the table is to be built: something changed, or its ages are about to mislead.
     pub fn is_due(&self, now: Duration) -> bool {
         let republish = self.config.policy.stale_after / 3;
-        !self.is_unknown(now) && self.is_old(now, republish)
+        !self.is_unknown(now) && self.is_old(now, republish) && !self.waits(now)
     }
 
     fn is_old(&self, now: Duration, republish: Duration) -> bool {

@@ -13,7 +13,9 @@ use super::State;
 use super::clients::Client;
 use super::cluster::Cluster;
 use super::host::{self, Host, Polls};
+use super::replica::Replica;
 use crate::config::Instance;
+use crate::leader::Role;
 use crate::snapshot::Snapshot;
 use crate::sources::Source;
 
@@ -24,12 +26,39 @@ pub struct View {
     pub epoch: String,
     /// Why the files as they are now are not in force.
     pub configuration_refused: Option<String>,
+    /// Absent where there is only one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replica: Option<ReplicaView>,
+    /// Why sidecars get no tables from here.
+    #[serde(skip)]
+    pub unready: Option<String>,
     pub clusters: BTreeMap<String, ClusterView>,
     pub proxies: Vec<ProxyView>,
     pub refusals: Vec<RefusalView>,
     /// What is pushed.
     #[serde(skip)]
     pub snapshot: Arc<Snapshot>,
+}
+
+/// What this process is among several.
+#[derive(Clone, Debug, Serialize)]
+#[allow(missing_docs)]
+pub struct ReplicaView {
+    /// `waiting`, `leading` or `following`.
+    pub role: &'static str,
+    /// Name and address of the one that is followed.
+    pub leader: Option<LeaderView>,
+    pub lock_index: u64,
+    pub since_ms: u64,
+    /// What is wrong with the lock.
+    pub complaint: Option<String>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[allow(missing_docs)]
+pub struct LeaderView {
+    pub name: String,
+    pub address: String,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -149,6 +178,11 @@ impl State {
         View {
             epoch: format!("{:x}", self.epoch),
             configuration_refused: self.refused.as_ref().map(|(error, _)| error.to_string()),
+            replica: self
+                .replica
+                .of_several
+                .then(|| replica_view(&self.replica, now)),
+            unready: self.unready(),
             clusters: clusters.collect(),
             proxies: self
                 .clients
@@ -162,6 +196,23 @@ impl State {
                 .collect(),
             snapshot: Arc::new(self.snapshot.clone()),
         }
+    }
+}
+
+fn replica_view(replica: &Replica, now: Duration) -> ReplicaView {
+    let leader = match &replica.role {
+        Role::Following(leader) => Some(LeaderView {
+            name: leader.name.clone(),
+            address: leader.address.clone(),
+        }),
+        _ => None,
+    };
+    ReplicaView {
+        role: replica.role.as_str(),
+        leader,
+        lock_index: replica.role.index(),
+        since_ms: ms(replica.since, now),
+        complaint: replica.complaint.clone(),
     }
 }
 

@@ -13,7 +13,7 @@ pub const ROUTE: &str = "type.googleapis.com/envoy.config.route.v3.RouteConfigur
 pub const EXTENSION: &str = "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig";
 
 /// The order in which one stream is served. Other types come after these.
-pub(super) const ORDER: [&str; 5] = [CLUSTER, ENDPOINTS, LISTENER, ROUTE, EXTENSION];
+pub(crate) const ORDER: [&str; 5] = [CLUSTER, ENDPOINTS, LISTENER, ROUTE, EXTENSION];
 /// What routes point to.
 pub(super) const CLUSTERS: &[&str] = &[CLUSTER, ENDPOINTS];
 /// What points to clusters.

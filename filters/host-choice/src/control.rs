@@ -166,7 +166,7 @@ impl Control {
             .collect();
         shared::update_index(|index| {
             for new in &kept {
-                index.insert(kind, &new.name, new.meta, new.cache_shards, now);
+                index.insert(kind, &new.name, new.meta, new.table, now);
             }
             for name in &update.removed {
                 index.remove(kind, name);

@@ -64,6 +64,18 @@ pub struct Entry {
     /// Of a table: how many shards its cluster's cache contents have.
     #[prost(uint32, tag = "6")]
     pub cache_shards: u32,
+    /// Of a table: for how long it counts, after it was written.
+    #[prost(fixed64, tag = "7")]
+    pub stale_after_ns: u64,
+}
+
+/// What a table says of itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OfTable {
+    /// How many shards its cluster's cache contents have.
+    pub cache_shards: u32,
+    /// For how long it counts.
+    pub stale_after: Duration,
 }
 
 impl Entry {
@@ -93,8 +105,16 @@ impl Index {
             .find(|entry| entry.kind() == kind && entry.name == name)
     }
 
-    /// Enters a resource that was written `now`; `cache_shards` is of tables.
-    pub fn insert(&mut self, kind: Kind, name: &str, meta: Meta, cache_shards: u32, now: Duration) {
+    /// The cluster's table is here and counts, so that weir-control is there.
+    pub fn is_fresh(&self, cluster: &str, now: Duration) -> bool {
+        self.get(Kind::Table, cluster).is_some_and(|table| {
+            let age = (now.as_nanos() as u64).saturating_sub(table.written_ns);
+            age <= table.stale_after_ns
+        })
+    }
+
+    /// Enters a resource that was written `now`; `table` is of tables.
+    pub fn insert(&mut self, kind: Kind, name: &str, meta: Meta, table: OfTable, now: Duration) {
         self.remove(kind, name);
         self.entries.push(Entry {
             is_shard: kind == Kind::Shard,
@@ -102,7 +122,8 @@ impl Index {
             epoch: meta.epoch,
             version: meta.version,
             written_ns: now.as_nanos() as u64,
-            cache_shards,
+            cache_shards: table.cache_shards,
+            stale_after_ns: table.stale_after.as_nanos() as u64,
         });
     }
 

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use weir_tables::discovery::{DeltaDiscoveryRequest, DeltaDiscoveryResponse, Node, Status};
-use weir_tables::{Meta, Refusal, decode_cache_shard, decode_host_table};
+use weir_tables::{Meta, Refusal, decode_cache_shard, decode_host_table, parse_cache_shard_name};
 
-use crate::index::{Index, Kind};
+use crate::index::{Index, Kind, OfTable};
 
 /// google.rpc.Code.INVALID_ARGUMENT, as other xDS clients send it with a NACK.
 const INVALID_ARGUMENT: i32 = 3;
@@ -73,8 +73,8 @@ pub struct Accepted {
     pub name: String,
     /// Which build it is.
     pub meta: Meta,
-    /// Of a table: how many shards its cluster's cache contents have.
-    pub cache_shards: u32,
+    /// Of a table: what it says of itself.
+    pub table: OfTable,
     /// Its encoded message.
     pub body: Vec<u8>,
 }
@@ -91,11 +91,13 @@ pub struct Update {
 }
 
 /// Checks what a response of a kind brought, against what is in use. Another server's tables (of another
-/// epoch) are taken whatever their version: the stream is the truth.
+/// epoch) are taken whatever their version: the stream is the truth. Those of a leader of several weir-control
+/// are not taken in place of a later leader's, while that one's are fresh: it does not know yet that it has been
+/// followed. When they are not, its lock may have begun to count anew, and what comes is better than nothing.
 pub fn check(
     response: &DeltaDiscoveryResponse,
     kind: Kind,
-    current: &Index,
+    index: &Index,
     now: Duration,
 ) -> Update {
     let mut update = Update {
@@ -110,22 +112,30 @@ pub fn check(
             .unwrap_or_default();
         let meta = match kind {
             Kind::Table => decode_host_table(&resource.name, body, now)
-                .map(|(meta, table)| (meta, table.cache_shards())),
-            Kind::Shard => decode_cache_shard(&resource.name, body).map(|(meta, _)| (meta, 0)),
+                .map(|(meta, table)| (meta, of_table(&table))),
+            Kind::Shard => {
+                decode_cache_shard(&resource.name, body).map(|(meta, _)| (meta, OfTable::default()))
+            }
         };
-        let in_use = current.get(kind, &resource.name).map(|entry| entry.meta());
-        let checked = meta.and_then(|(offered, shards)| match in_use {
+        let in_use = index.get(kind, &resource.name).map(|entry| entry.meta());
+        let checked = meta.and_then(|(offered, table)| match in_use {
             Some(current) if offered.is_older_than(current) => {
                 Err(Refusal::Older { offered, current })
             }
-            _ => Ok((offered, shards)),
+            Some(current)
+                if offered.is_of_older_leader_than(current)
+                    && is_fresh(&resource.name, kind, index, now) =>
+            {
+                Err(Refusal::OlderLeader { offered, current })
+            }
+            _ => Ok((offered, table)),
         });
         match checked {
-            Ok((meta, cache_shards)) => {
+            Ok((meta, table)) => {
                 update.accepted.push(Accepted {
                     name: resource.name.clone(),
                     meta,
-                    cache_shards,
+                    table,
                     body: body.into(),
                 });
             }
@@ -133,6 +143,22 @@ pub fn check(
         }
     }
     update
+}
+
+fn of_table(table: &weir_policy::Table) -> OfTable {
+    OfTable {
+        cache_shards: table.cache_shards(),
+        stale_after: table.policy().stale_after,
+    }
+}
+
+/// Whether what is in use counts: cache contents do as long as their cluster's table.
+fn is_fresh(name: &str, kind: Kind, index: &Index, now: Duration) -> bool {
+    let cluster = match kind {
+        Kind::Table => Ok(name),
+        Kind::Shard => parse_cache_shard_name(name).map(|(cluster, ..)| cluster),
+    };
+    cluster.is_ok_and(|cluster| index.is_fresh(cluster, now))
 }
 
 /// The ACK of a response, or its NACK with every reason.
@@ -222,7 +248,7 @@ mod tests {
                 epoch: 255,
                 version: 7,
             },
-            0,
+            OfTable::default(),
             Duration::ZERO,
         );
         let mut subscriptions = Subscriptions::default();
@@ -251,6 +277,71 @@ mod tests {
                 .request(Kind::Shard, names(&[]), "me", &index)
                 .is_none()
         );
+    }
+
+    fn offered(kind: Kind, name: &str, meta: Meta) -> DeltaDiscoveryResponse {
+        use prost::Message;
+        let Meta { epoch, version } = meta;
+        let value = match kind {
+            Kind::Table => weir_tables::v1::HostTable {
+                cluster: name.into(),
+                epoch,
+                version,
+                policy: Some(weir_tables::encode_policy(&weir_policy::Policy::default())),
+                ..Default::default()
+            }
+            .encode_to_vec(),
+            Kind::Shard => weir_tables::v1::CacheShard {
+                epoch,
+                version,
+                ..Default::default()
+            }
+            .encode_to_vec(),
+        };
+        DeltaDiscoveryResponse {
+            resources: vec![weir_tables::discovery::Resource {
+                name: name.into(),
+                resource: Some(weir_tables::discovery::Any {
+                    value,
+                    ..Default::default()
+                }),
+                ..Default::default()
+            }],
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn a_leader_that_has_been_followed_is_refused_while_the_later_ones_table_is_fresh() {
+        let drawn = |index| Meta {
+            epoch: Meta::draw_epoch(index, 7),
+            version: 3,
+        };
+        let table = OfTable {
+            stale_after: Duration::from_secs(5),
+            ..OfTable::default()
+        };
+        let written = Duration::from_secs(100);
+        let mut index = Index::default();
+        index.insert(Kind::Table, "a", drawn(4), table, written);
+        // Cache contents rest for as long as they do not change.
+        let old = Duration::from_secs(1);
+        index.insert(Kind::Shard, "a/1/0", drawn(4), OfTable::default(), old);
+        for (kind, name) in [(Kind::Table, "a"), (Kind::Shard, "a/1/0")] {
+            let taken = |lock, second| {
+                let now = Duration::from_secs(second);
+                let update = check(&offered(kind, name, drawn(lock)), kind, &index, now);
+                if let Some((_, refusal)) = update.refusals.first() {
+                    let said = refusal.to_string();
+                    assert!(said.contains("is of an older leader than"), "{said}");
+                }
+                update.accepted.len() == 1
+            };
+            assert!(!taken(3, 100) && !taken(3, 105), "{name}");
+            assert!(taken(3, 106), "{name}: better than what is stale");
+            // The same one, a later one, and one that has no lock.
+            assert!(taken(4, 100) && taken(5, 100) && taken(0, 100), "{name}");
+        }
     }
 
     #[test]

@@ -43,19 +43,44 @@ pub mod discovery {
     include!(concat!(env!("OUT_DIR"), "/envoy.service.discovery.v3.rs"));
 }
 
-/// Which build of a resource it is. Versions are comparable within one epoch only.
+/// Which build of a resource it is. Versions are comparable within one epoch only; of epochs, those that two
+/// leaders of one group of weir-control drew.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Meta {
-    /// Drawn by each weir-control process.
+    /// Drawn by each weir-control process, and anew each time that it becomes the leader of several.
     pub epoch: u64,
     /// Grows with every build of the resource in that process.
     pub version: u64,
 }
 
+/// Set in an epoch that says nothing of any other.
+const UNFENCED: u64 = 1 << 63;
+
 impl Meta {
+    /// The epoch of a process without a lock, or of the leader that took the lock of its group as the `index`-th.
+    /// An index that does not fit counts as none.
+    pub fn draw_epoch(index: u64, random: u64) -> u64 {
+        let fits = (1..UNFENCED >> 32).contains(&index);
+        match fits {
+            true => index << 32 | random & u64::from(u32::MAX),
+            false => random | UNFENCED,
+        }
+    }
+
+    /// The index of the leader that built it; none where it had no lock.
+    pub fn fence(self) -> Option<u64> {
+        let index = self.epoch >> 32;
+        (self.epoch & UNFENCED == 0 && index > 0).then_some(index)
+    }
+
     /// Whether it was built before `other` by the same process.
     pub fn is_older_than(self, other: Self) -> bool {
         self.epoch == other.epoch && self.version < other.version
+    }
+
+    /// Whether it is by a leader that had lost its lock when the one of `other` took it.
+    pub fn is_of_older_leader_than(self, other: Self) -> bool {
+        matches!((self.fence(), other.fence()), (Some(old), Some(new)) if old < new)
     }
 }
 
@@ -105,4 +130,6 @@ pub enum Refusal {
     BadName { name: String },
     #[error("version: {offered} is older than {current}, which is in use")]
     Older { offered: Meta, current: Meta },
+    #[error("epoch: {offered} is of an older leader than {current}, which is in use and fresh")]
+    OlderLeader { offered: Meta, current: Meta },
 }

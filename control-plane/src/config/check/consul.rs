@@ -7,12 +7,35 @@ use weir_settings::{Scope, Value};
 
 use super::server::{Fields, server};
 use super::{Reader, beside};
-use crate::config::{Consul, Error, Question, Token, written};
+use crate::config::{Consul, Error, Question, Server, Token, written};
 
 /// Consul's own limit.
 const LONGEST_WAIT: Duration = Duration::from_secs(600);
 /// Services, tags and data centres have names of one label each.
 const LONGEST_NAME: usize = 128;
+
+/// An agent on this machine.
+pub(super) const DEFAULT: &str = "http://127.0.0.1:8500";
+
+/// Whether a token may be sent to this server: whoever listens on the way could read it, and be who it names.
+pub(super) fn in_the_clear(
+    server: &Server,
+    token_file: &Value,
+    plaintext: &Value,
+    scope: &Scope<'_>,
+) -> Result<(), Error> {
+    let plaintext = scope.boolean(plaintext, "plaintext", false)?;
+    let is_private = server.is_secure() || server.is_loopback();
+    if token_file.is_none() || plaintext || is_private {
+        return Ok(());
+    }
+    let reason = format!(
+        "{} is neither https:// nor loopback, so the token would be sent in the clear; \
+         write plaintext: true if that is meant",
+        server.url
+    );
+    Err(scope.refuse(token_file, "token_file", reason))
+}
 
 pub(super) fn consul(
     cluster: &str,
@@ -26,18 +49,8 @@ pub(super) fn consul(
         certificate: &written.certificate,
         key: &written.key,
     };
-    let server = server(fields, "http://127.0.0.1:8500", scope, reader)?;
-    let plaintext = scope.boolean(&written.plaintext, "plaintext", false)?;
-    let is_private = server.is_secure() || server.is_loopback();
-    if written.token_file.is_some() && !plaintext && !is_private {
-        // Whoever listens on the way could read it, and be who it names.
-        let reason = format!(
-            "{} is neither https:// nor loopback, so the token would be sent in the clear; \
-             write plaintext: true if that is meant",
-            server.url
-        );
-        return Err(scope.refuse(&written.token_file, "token_file", reason));
-    }
+    let server = server(fields, DEFAULT, scope, reader)?;
+    in_the_clear(&server, &written.token_file, &written.plaintext, scope)?;
     let name = |value: &Value, field: &str, default: &str| {
         let shape = "a name of 1 to 128 bytes without spaces";
         scope.text(value, field, default, is_name, shape)
@@ -106,7 +119,11 @@ fn tags(written: &[written::Text], scope: &Scope<'_>) -> Result<Vec<String>, Err
     written.iter().enumerate().map(tag).collect()
 }
 
-fn token(value: &Value, scope: &Scope<'_>, reader: &mut Reader) -> Result<Option<Token>, Error> {
+pub(super) fn token(
+    value: &Value,
+    scope: &Scope<'_>,
+    reader: &mut Reader,
+) -> Result<Option<Token>, Error> {
     let Some(name) = value else { return Ok(None) };
     let refuse = |why: String| scope.refuse(value, "token_file", why);
     let contents = reader

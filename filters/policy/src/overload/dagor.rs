@@ -73,6 +73,18 @@ impl LevelController {
         }
     }
 
+    /// Goes on from a level that another controller came to, with none of its demand.
+    pub fn starting_at(level: Level, params: Params) -> Self {
+        if level == Level::ALL {
+            return Self::new(params);
+        }
+        Self {
+            level,
+            demand: Demand::unseen(),
+            ..Self::new(params)
+        }
+    }
+
     /// Changes how the level moves from the next step on.
     pub fn set_params(&mut self, params: Params) {
         self.params = params;

@@ -18,7 +18,19 @@ pub(super) struct Demand {
     weights: BTreeMap<Rank, f64>,
 }
 
+/// Of each rank where nothing was seen: less than a real request, and not nothing.
+const UNSEEN: f64 = 1e-3;
+
 impl Demand {
+    /// As much for every rank, because nothing was seen yet: a level that is begun with neither opens nor shuts at
+    /// the first step, as it would where nobody is known to be refused.
+    pub(super) fn unseen() -> Self {
+        let ranks = (0..u32::from(Level::ALL.ranks())).filter_map(Rank::from_number);
+        Self {
+            weights: ranks.map(|rank| (rank, UNSEEN)).collect(),
+        }
+    }
+
     /// Takes in a window's requests by rank; older ones count half as much after each `half_life`.
     pub(super) fn remember(
         &mut self,

@@ -39,3 +39,25 @@ fn a_version_is_written_as_epoch_in_hex_and_version() {
         "ffffffffffffffff.0"
     );
 }
+
+#[test]
+fn of_two_leaders_the_one_with_the_lower_index_is_older_and_nobody_else_is() {
+    let drawn = |index, random| Meta {
+        epoch: Meta::draw_epoch(index, random),
+        version: 7,
+    };
+    for random in [0, 1, u64::MAX, 0x8000_0000_8000_0000] {
+        for index in [1, 2, 1000, (1 << 31) - 2] {
+            let (old, new) = (drawn(index, random), drawn(index + 1, !random));
+            assert_eq!((old.fence(), new.fence()), (Some(index), Some(index + 1)));
+            assert!(old.is_of_older_leader_than(new) && !new.is_of_older_leader_than(old));
+            let again = drawn(index, !random);
+            assert!(!old.is_of_older_leader_than(again) && !again.is_of_older_leader_than(old));
+            for nobodys in [drawn(0, random), drawn(1 << 31, random)] {
+                assert_eq!(nobodys.fence(), None);
+                assert!(!nobodys.is_of_older_leader_than(old));
+                assert!(!old.is_of_older_leader_than(nobodys));
+            }
+        }
+    }
+}

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Reports and nodes at a replica that does not lead: their streams go on to the leader, as they are.
+//!
+//! ```text
+//!  sidecar, governor ── stream ──> Forward ── Leading ────> the service here
+//!                                     ├────── Following ──> the same service of the leader
+//!                                     └────── Waiting ────> UNAVAILABLE
+//! ```
+//! What was forwarded to one leader ends when there is another one: callers come back and are forwarded anew.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use hyper::body::Frame;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tonic::Status;
+use tonic::body::Body;
+use tonic::codegen::Service;
+use tonic::server::NamedService;
+use tonic::transport::Channel;
+
+use crate::config::replicas::PeerTls;
+use crate::config::with_sources;
+use crate::follow::peer;
+use crate::leader::Role;
+
+/// A stream that comes from a replica goes no further: two that follow each other would send it in a circle.
+const FORWARDED: HeaderName = HeaderName::from_static("x-weir-forwarded");
+/// Of one connection to the leader: a server takes 256 (`xds::STREAMS_PER_CONNECTION`), and a place is free a
+/// moment later there than here.
+const STREAMS_PER_CONNECTION: usize = 200;
+
+/// Who is asked what. Clones are the same.
+#[derive(Clone, Debug)]
+pub struct Routes {
+    roles: watch::Receiver<Role>,
+    pool: Arc<Mutex<Pool>>,
+    shutdown: CancellationToken,
+}
+
+/// Connections to the leader.
+#[derive(Debug)]
+struct Pool {
+    tls: Option<PeerTls>,
+    address: String,
+    /// Each with what its streams hold.
+    channels: Vec<(Channel, Arc<()>)>,
+}
+
+/// A service that only the leader has.
+#[derive(Clone, Debug)]
+pub struct Forward<S> {
+    local: S,
+    routes: Routes,
+}
+
+impl Routes {
+    /// By the newest role, until `shutdown`. `tls` is how the leader is trusted.
+    pub fn new(
+        roles: watch::Receiver<Role>,
+        tls: Option<PeerTls>,
+        shutdown: CancellationToken,
+    ) -> Self {
+        let pool = Pool {
+            tls,
+            address: String::new(),
+            channels: Vec::new(),
+        };
+        Self {
+            roles,
+            pool: Arc::new(Mutex::new(pool)),
+            shutdown,
+        }
+    }
+
+    /// The service, wherever it is.
+    pub fn to<S>(&self, local: S) -> Forward<S> {
+        let routes = self.clone();
+        Forward { local, routes }
+    }
+
+    /// Waits until streams of this role must end.
+    async fn over(mut self, role: Role) -> &'static str {
+        let changed = self.roles.wait_for(|now| !is_same_way(now, &role));
+        let ended = tokio::select! {
+            ended = changed => ended.is_ok(),
+            () = self.shutdown.cancelled() => return "shutting down",
+        };
+        match ended {
+            true => "another replica leads now",
+            // Nobody chooses any more.
+            false => std::future::pending().await,
+        }
+    }
+}
+
+fn is_same_way(one: &Role, other: &Role) -> bool {
+    match (one, other) {
+        (Role::Following(one), Role::Following(other)) => one.address == other.address,
+        (one, other) => std::mem::discriminant(one) == std::mem::discriminant(other),
+    }
+}
+
+impl Pool {
+    /// A connection with room, and what is to be held while a stream uses it.
+    fn channel(&mut self, address: &str) -> Result<(Channel, Arc<()>), String> {
+        if self.address != address {
+            self.channels.clear();
+            self.address = address.to_owned();
+        }
+        let free = |held: &Arc<()>| Arc::strong_count(held) <= STREAMS_PER_CONNECTION;
+        if let Some((channel, held)) = self.channels.iter().find(|(_, held)| free(held)) {
+            return Ok((channel.clone(), held.clone()));
+        }
+        let channel = peer::endpoint(address, self.tls.as_ref())?.connect_lazy();
+        let held = Arc::new(());
+        self.channels.push((channel.clone(), held.clone()));
+        Ok((channel, held))
+    }
+}
+
+impl<S: NamedService> NamedService for Forward<S> {
+    const NAME: &'static str = S::NAME;
+}
+
+type Request = http::Request<Body>;
+type Response = http::Response<Body>;
+type Answer = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
+
+impl<S> Service<Request> for Forward<S>
+where
+    S: Service<Request, Response = Response, Error = Infallible>,
+    S::Future: Send + 'static,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Answer;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.local.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request) -> Answer {
+        let role = self.routes.roles.borrow().clone();
+        let over = self.routes.clone().over(role.clone());
+        match role {
+            Role::Leading { .. } => {
+                let answer = self.local.call(request);
+                Box::pin(async move { Ok(answer.await?.map(|body| until(over, body, None))) })
+            }
+            Role::Following(leader) if !request.headers().contains_key(FORWARDED) => {
+                let pool = self.routes.pool.lock();
+                let channel = pool
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .channel(&leader.address);
+                match channel {
+                    Ok((channel, held)) => Box::pin(forward(request, channel, held, over)),
+                    Err(why) => refuse(why),
+                }
+            }
+            Role::Following(_) => refuse("this replica does not lead".to_owned()),
+            Role::Waiting => refuse("no leader is known yet".to_owned()),
+        }
+    }
+}
+
+fn refuse(why: String) -> Answer {
+    Box::pin(std::future::ready(Ok(Status::unavailable(why).into_http())))
+}
+
+async fn forward(
+    mut request: Request,
+    mut channel: Channel,
+    held: Arc<()>,
+    over: impl Future<Output = &'static str> + Send + 'static,
+) -> Result<Response, Infallible> {
+    request
+        .headers_mut()
+        .insert(FORWARDED, HeaderValue::from_static("1"));
+    let answer = async {
+        std::future::poll_fn(|context| channel.poll_ready(context)).await?;
+        channel.call(request).await
+    };
+    let mut over = Box::pin(over);
+    let answer = tokio::select! {
+        answer = answer => answer,
+        why = &mut over => return Ok(Status::unavailable(why).into_http()),
+    };
+    Ok(match answer {
+        Ok(response) => response.map(|body| until(over, body, Some(held))),
+        Err(error) => {
+            let why = with_sources(&error);
+            Status::unavailable(format!("the leader cannot be reached: {why}")).into_http()
+        }
+    })
+}
+
+/// A body that ends with UNAVAILABLE when its stream must.
+fn until(
+    over: impl Future<Output = &'static str> + Send + 'static,
+    body: Body,
+    held: Option<Arc<()>>,
+) -> Body {
+    Body::new(Until {
+        body: Some(body),
+        over: Box::pin(over),
+        _held: held,
+    })
+}
+
+struct Until {
+    body: Option<Body>,
+    over: Pin<Box<dyn Future<Output = &'static str> + Send>>,
+    _held: Option<Arc<()>>,
+}
+
+impl hyper::body::Body for Until {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        let Some(body) = &mut self.body else {
+            return Poll::Ready(None);
+        };
+        if let Poll::Ready(frame) = Pin::new(body).poll_frame(context) {
+            return Poll::Ready(frame);
+        }
+        let Poll::Ready(why) = self.over.as_mut().poll(context) else {
+            return Poll::Pending;
+        };
+        self.body = None;
+        let mut trailers = HeaderMap::new();
+        let status = Status::unavailable(why);
+        let said = status.add_header(&mut trailers);
+        Poll::Ready(Some(said.map(|()| Frame::trailers(trailers))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body
+            .as_ref()
+            .is_none_or(hyper::body::Body::is_end_stream)
+    }
+}

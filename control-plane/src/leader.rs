@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Who of several weir-control builds the tables.
+//!
+//! ```text
+//!  Consul ── lock (sessions, one key) ── Event ──> machine (pure) ──> Role (watch) ──> state, sources, follow, forward
+//!     ^                                               └─ Wish ─┐
+//!     └────────────────────────────────────────────────────────┘
+//! ```
+//! The lock is a key of Consul's that a session holds (developer.hashicorp.com/consul/tutorials/developer-configuration/application-leader-elections).
+//! Each time that it is taken its `LockIndex` grows, and each table carries it (`weir_tables::Meta`): of two who
+//! take themselves for the leader the older one's tables are refused, so that the lock needs no delay.
+//! A leader goes on until it learns of another one: to be without tables is worse than two who build them.
+
+mod lock;
+mod machine;
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rand::RngExt;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use crate::config::Replicas;
+use crate::sources::{Fault, PollError};
+use crate::state::Update;
+use lock::{Lock, Reading};
+use machine::{Event, Machine, Wish};
+
+pub use machine::{Leader, Role};
+
+/// Without any answer of Consul since the start, a replica does not wait longer than this: nobody may be there
+/// to lead.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// At the end the others are told, unless that takes longer.
+const FAREWELL: Duration = Duration::from_secs(1);
+/// Between two attempts at what Consul did not do.
+const RETRY: Duration = Duration::from_millis(200);
+/// Between two questions for the key, however fast there is news.
+const BETWEEN: Duration = Duration::from_millis(20);
+/// A leader is not put down when it is younger: behind a firewall that refuses connections no two replicas put
+/// each other down by turns.
+const YOUNG: Duration = Duration::from_secs(5);
+/// Parts of the session's time after which it is renewed.
+const RENEWALS: u32 = 3;
+
+/// The leader's session, as a follower names the leader that refuses its connections.
+pub type Depose = Arc<str>;
+
+type Pending<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// Takes part in the choice of the leader until `shutdown`, and says then that it is over.
+///
+/// `roles` has what this replica is; `deposed` names leaders that are gone.
+pub async fn run(
+    replicas: Arc<Replicas>,
+    address: String,
+    roles: watch::Sender<Role>,
+    deposed: mpsc::Receiver<Depose>,
+    updates: mpsc::Sender<Update>,
+    shutdown: CancellationToken,
+) {
+    // It was built once when the configuration was checked.
+    let lock = match Lock::new(&replicas, &address) {
+        Ok(lock) => Arc::new(lock),
+        Err(error) => return tracing::error!(error, "no client for Consul"),
+    };
+    let now = Instant::now();
+    let candidate = Candidate {
+        machine: Machine::new(address),
+        lock: lock.clone(),
+        ttl: replicas.session_ttl,
+        roles,
+        updates,
+        read: Box::pin(read(lock, 0, Duration::ZERO)),
+        doing: None,
+        renew_at: now,
+        retry_at: now,
+        since: now,
+        told: None,
+    };
+    candidate.run(deposed, shutdown).await;
+}
+
+/// What was tried, and what came of it.
+type Done = (Wish, Result<Event, PollError>);
+
+struct Candidate {
+    machine: Machine,
+    lock: Arc<Lock>,
+    ttl: Duration,
+    roles: watch::Sender<Role>,
+    updates: mpsc::Sender<Update>,
+    read: Pending<Result<Reading, PollError>>,
+    doing: Option<Pending<Done>>,
+    renew_at: Instant,
+    retry_at: Instant,
+    /// When the role was taken.
+    since: Instant,
+    /// What was last complained of.
+    told: Option<String>,
+}
+
+impl Candidate {
+    async fn run(mut self, mut deposed: mpsc::Receiver<Depose>, shutdown: CancellationToken) {
+        let alone = sleep(PATIENCE);
+        tokio::pin!(alone);
+        loop {
+            self.start();
+            let due = match self.doing {
+                Some(_) => None,
+                None => self.machine.session().map(|_| self.renew_at),
+            };
+            tokio::select! {
+                biased;
+                () = shutdown.cancelled() => break,
+                done = pending(&mut self.doing) => self.done(done).await,
+                reading = &mut self.read => self.reads(reading).await,
+                session = deposed.recv() => if let Some(session) = session {
+                    self.depose(&session).await;
+                },
+                () = &mut alone, if !self.machine.has_heard() => self.take(Event::Silence).await,
+                () = until(due) => self.begin(Wish::Renew),
+                () = sleep_until(self.retry_at), if self.is_resting() => {}
+            }
+        }
+        drop((self.read, self.doing));
+        if let Some(session) = self.machine.session() {
+            let said = timeout(FAREWELL, self.lock.destroy(session)).await;
+            info!(told = matches!(said, Ok(Ok(()))), "gives up what it leads");
+        }
+    }
+
+    fn is_resting(&self) -> bool {
+        self.doing.is_none() && Instant::now() < self.retry_at && self.machine.wish().is_some()
+    }
+
+    /// Begins what the machine wants.
+    fn start(&mut self) {
+        if self.doing.is_none()
+            && Instant::now() >= self.retry_at
+            && let Some(wish) = self.machine.wish()
+        {
+            self.begin(wish);
+        }
+    }
+
+    fn begin(&mut self, wish: Wish) {
+        let (lock, ttl) = (self.lock.clone(), self.ttl);
+        let session = self.machine.session().map(str::to_owned);
+        self.doing = Some(Box::pin(async move {
+            let session = session.as_deref().unwrap_or_default();
+            let event = match &wish {
+                Wish::Open => lock.open(ttl).await.map(Event::Opened),
+                Wish::Acquire => lock.acquire(session).await.map(Event::Answered),
+                Wish::Bury(session) => lock.destroy(session).await.map(|()| Event::Buried),
+                Wish::Renew => lock.renew(session).await.map(|alive| match alive {
+                    true => Event::Renewed,
+                    false => Event::Expired,
+                }),
+            };
+            (wish, event)
+        }));
+    }
+
+    async fn done(&mut self, (wish, result): Done) {
+        self.doing = None;
+        let now = Instant::now();
+        let event = match result {
+            Ok(event) => event,
+            Err(error) => {
+                let pause = rand::rng().random_range(0.5..1.5);
+                self.retry_at = now + RETRY.mul_f64(pause);
+                self.renew_at = self.retry_at;
+                let denied = error.fault == Fault::Denied;
+                tracing::debug!(?wish, %error, "Consul does not do it");
+                let what = error.to_string();
+                let failed = Event::Failed {
+                    reading: false,
+                    denied,
+                    what,
+                };
+                return self.take(failed).await;
+            }
+        };
+        if let Event::Opened(_) | Event::Renewed = event {
+            let early = rand::rng().random_range(0.8..1.0);
+            self.renew_at = now + (self.ttl / RENEWALS).mul_f64(early);
+        }
+        if let Event::Answered(false) = event {
+            self.retry_at = now + RETRY;
+        }
+        // What the key says now decides, and not what it said when the question for it began.
+        if let Event::Answered(_) | Event::Expired | Event::Buried = event {
+            self.read = Box::pin(read(self.lock.clone(), 0, Duration::ZERO));
+        }
+        self.take(event).await;
+    }
+
+    async fn reads(&mut self, reading: Result<Reading, PollError>) {
+        let lock = self.lock.clone();
+        match reading {
+            Ok(Reading { index, key }) => {
+                self.read = Box::pin(read(lock, index, BETWEEN));
+                self.take(Event::Read(key)).await;
+            }
+            Err(error) => {
+                let pause = rand::rng().random_range(0.5..1.5);
+                self.read = Box::pin(read(lock, 0, RETRY.mul_f64(pause)));
+                let denied = error.fault == Fault::Denied;
+                let what = error.to_string();
+                let failed = Event::Failed {
+                    reading: true,
+                    denied,
+                    what,
+                };
+                self.take(failed).await;
+            }
+        }
+    }
+
+    /// The leader's process has gone: nobody listens where it was.
+    async fn depose(&mut self, session: &str) {
+        if self.machine.follows(session) && self.since.elapsed() >= YOUNG {
+            warn!(
+                session,
+                "the leader refuses connections; its lock is released"
+            );
+            let ended = timeout(FAREWELL, self.lock.destroy(session)).await;
+            if let Ok(Err(error)) = ended {
+                warn!(%error, "the leader's lock was not released");
+            }
+        }
+    }
+
+    async fn take(&mut self, event: Event) {
+        let role = self.machine.on(event);
+        let complaint = self.machine.complaint();
+        if self.told.as_deref() != complaint {
+            match complaint {
+                Some(complaint) => warn!(complaint, "the lock of the leader"),
+                None => info!("the lock of the leader is as it should be"),
+            }
+            self.told = complaint.map(str::to_owned);
+            let update = Update::Complained(self.told.clone());
+            // Nobody listens at the end.
+            let _ = self.updates.send(update).await;
+        }
+        if *self.roles.borrow() != role {
+            info!(%role, "role");
+            self.since = Instant::now();
+            self.roles.send_replace(role);
+        }
+    }
+}
+
+async fn read(lock: Arc<Lock>, index: u64, pause: Duration) -> Result<Reading, PollError> {
+    sleep(pause).await;
+    lock.read(index).await
+}
+
+async fn pending(doing: &mut Option<Pending<Done>>) -> Done {
+    match doing {
+        Some(doing) => doing.await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn until(due: Option<Instant>) {
+    match due {
+        Some(due) => sleep_until(due).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a replica is, by what Consul says. Pure: no clock, no I/O.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::lock::{Holder, Key};
+
+/// What a replica is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Role {
+    /// Nobody is known to lead yet.
+    #[default]
+    Waiting,
+    /// This one builds the tables.
+    Leading {
+        /// `LockIndex` of the key; 0 where there is no lock.
+        index: u64,
+    },
+    /// Another one does.
+    Following(Arc<Leader>),
+}
+
+/// The one that builds the tables.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leader {
+    /// What it is called.
+    pub name: String,
+    /// Where its discovery listener is.
+    pub address: String,
+    /// `LockIndex` of the key.
+    pub index: u64,
+    /// Consul's session that holds the key.
+    pub session: Arc<str>,
+}
+
+impl Role {
+    /// Whether this one builds the tables.
+    pub fn leads(&self) -> bool {
+        matches!(self, Self::Leading { .. })
+    }
+
+    /// Its name in `/tables`.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Leading { .. } => "leading",
+            Self::Following(_) => "following",
+        }
+    }
+
+    /// `LockIndex` of the key, where it is known.
+    pub fn index(&self) -> u64 {
+        match self {
+            Self::Waiting => 0,
+            Self::Leading { index } => *index,
+            Self::Following(leader) => leader.index,
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Waiting => f.write_str("waiting"),
+            Self::Leading { index } => write!(f, "leading, lock index {index}"),
+            Self::Following(leader) => {
+                let Leader {
+                    name,
+                    address,
+                    index,
+                    ..
+                } = &**leader;
+                write!(f, "following {name} at {address}, lock index {index}")
+            }
+        }
+    }
+}
+
+/// What has happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Event {
+    /// The key was read.
+    Read(Key),
+    /// There is a session of this replica's.
+    Opened(String),
+    /// It goes on.
+    Renewed,
+    /// It is over.
+    Expired,
+    /// Whether the key is this session's now.
+    Answered(bool),
+    /// The session of this replica's former life is over.
+    Buried,
+    /// Consul did not do something.
+    Failed {
+        /// It was to tell the key, and not to change anything.
+        reading: bool,
+        /// Because this replica may not.
+        denied: bool,
+        /// What it said.
+        what: String,
+    },
+    /// Consul has never answered, for longer than one waits.
+    Silence,
+}
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Wish {
+    /// Open a session.
+    Open,
+    /// Take the key.
+    Acquire,
+    /// End this session: it was that of this replica's former life, which cannot.
+    Bury(Arc<str>),
+    /// Keep the session alive.
+    Renew,
+}
+
+/// A replica's view of the lock.
+#[derive(Clone, Debug)]
+pub(super) struct Machine {
+    address: String,
+    role: Role,
+    session: Option<String>,
+    /// As last read; none where that is no longer so.
+    key: Option<Key>,
+    /// Consul has said something.
+    heard: bool,
+    /// Nobody of a former life is looked for any more.
+    grown: bool,
+    /// What is wrong with the key.
+    unread: Option<String>,
+    /// What could not be done.
+    undone: Option<String>,
+}
+
+impl Machine {
+    pub(super) fn new(address: String) -> Self {
+        Self {
+            address,
+            role: Role::Waiting,
+            session: None,
+            key: None,
+            heard: false,
+            grown: false,
+            unread: None,
+            undone: None,
+        }
+    }
+
+    /// This replica's session, as far as it knows.
+    pub(super) fn session(&self) -> Option<&str> {
+        self.session.as_deref()
+    }
+
+    /// Whether Consul has ever answered.
+    pub(super) fn has_heard(&self) -> bool {
+        self.heard
+    }
+
+    /// What is wrong with the lock.
+    pub(super) fn complaint(&self) -> Option<&str> {
+        self.unread.as_deref().or(self.undone.as_deref())
+    }
+
+    /// Whether this session is the leader's that it follows.
+    pub(super) fn follows(&self, session: &str) -> bool {
+        matches!(&self.role, Role::Following(leader) if *leader.session == *session)
+    }
+
+    /// What is to be done next.
+    pub(super) fn wish(&self) -> Option<Wish> {
+        if !self.heard {
+            return None;
+        }
+        match (&self.key, &self.session) {
+            (_, None) => Some(Wish::Open),
+            (Some(Key::Free), Some(_)) => Some(Wish::Acquire),
+            (Some(Key::Held(holder)), Some(session))
+                if !self.grown && holder.session != *session && self.was_us(holder) =>
+            {
+                Some(Wish::Bury(holder.session.as_str().into()))
+            }
+            _ => None,
+        }
+    }
+
+    fn was_us(&self, holder: &Holder) -> bool {
+        holder.address == self.address
+    }
+
+    /// Takes in what has happened; what this replica is now.
+    pub(super) fn on(&mut self, event: Event) -> Role {
+        if let Event::Opened(_) | Event::Renewed | Event::Answered(_) | Event::Buried = event {
+            self.undone = None;
+        }
+        match event {
+            Event::Read(key) => {
+                self.heard = true;
+                self.read(&key);
+                self.key = Some(key);
+            }
+            Event::Opened(session) => self.session = Some(session),
+            Event::Renewed => {}
+            Event::Expired => (self.session, self.key) = (None, None),
+            Event::Answered(taken) => {
+                self.grown |= taken;
+                self.key = None;
+            }
+            Event::Buried => (self.grown, self.key) = (true, None),
+            Event::Failed {
+                reading,
+                denied,
+                what,
+            } => {
+                self.heard |= denied;
+                match reading {
+                    true => self.unread = Some(what),
+                    false => self.undone = Some(what),
+                }
+            }
+            Event::Silence if !self.heard && self.role == Role::Waiting => {
+                self.role = Role::Leading { index: 0 };
+            }
+            Event::Silence => {}
+        }
+        self.role.clone()
+    }
+
+    fn read(&mut self, key: &Key) {
+        self.unread = None;
+        match key {
+            Key::Free => {}
+            Key::Strange(why) => self.unread = Some(why.clone()),
+            Key::Held(holder) if self.session.as_ref() == Some(&holder.session) => {
+                self.grown = true;
+                self.role = Role::Leading {
+                    index: holder.index,
+                };
+            }
+            Key::Held(holder) if self.was_us(holder) => {
+                if self.grown {
+                    let (name, address) = (&holder.name, &holder.address);
+                    let why = format!(
+                        "{name} holds the lock with this replica's own address {address}: replicas.address must differ"
+                    );
+                    self.unread = Some(why);
+                }
+            }
+            Key::Held(holder) => {
+                self.grown = true;
+                let Holder {
+                    name,
+                    address,
+                    index,
+                    session,
+                } = holder.clone();
+                self.role = Role::Following(Arc::new(Leader {
+                    name,
+                    address,
+                    index,
+                    session: session.into(),
+                }));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

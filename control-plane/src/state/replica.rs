@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What changes when this replica leads, and when it does not.
+//!
+//! ```text
+//!  Waiting ────> nothing is pushed: a type that is not there is silence
+//!  Following ──> what the leader pushes, as it came
+//!  Leading ────> own tables; those of the leader before stay until there are own ones, and so do its levels
+//! ```
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use prost::Message;
+use rand::Rng;
+use tokio::time::Instant;
+use weir_tables::{CACHE_SHARD_TYPE, HOST_TABLE_TYPE, Meta, v1};
+
+use super::cluster::Cluster;
+use super::{State, shard_names};
+use crate::leader::Role;
+use crate::reports::ledger::Ledger;
+use crate::snapshot::{Resource, Snapshot};
+use crate::xds::types::ENDPOINTS;
+
+/// What this process is among those of its group.
+#[derive(Debug)]
+pub(super) struct Replica {
+    pub(super) role: Role,
+    /// It is one of several.
+    pub(super) of_several: bool,
+    pub(super) since: Duration,
+    /// What is wrong with the lock.
+    pub(super) complaint: Option<String>,
+    /// What the leader pushes; none before it has said anything.
+    mirrored: Option<Arc<Snapshot>>,
+    /// It is to be pushed.
+    news: bool,
+}
+
+/// The only one.
+impl Default for Replica {
+    fn default() -> Self {
+        Self {
+            role: Role::Leading { index: 0 },
+            of_several: false,
+            since: Duration::ZERO,
+            complaint: None,
+            mirrored: None,
+            news: false,
+        }
+    }
+}
+
+impl Replica {
+    /// Why sidecars do not get tables from here, if they do not.
+    pub(super) fn unready(&self) -> Option<&'static str> {
+        match self.role {
+            Role::Waiting => Some("no leader is known yet"),
+            Role::Following(_) if self.mirrored.is_none() => {
+                Some("the leader's tables have not come yet")
+            }
+            _ => None,
+        }
+    }
+}
+
+impl State {
+    /// One of several, which says nothing before it knows who leads.
+    pub fn of_several(mut self) -> Self {
+        self.replica = Replica {
+            role: Role::Waiting,
+            of_several: true,
+            ..Replica::default()
+        };
+        self
+    }
+
+    /// Takes what this replica is now. A replica that leads anew draws a new epoch.
+    pub fn take_role(&mut self, role: Role, now: Instant) {
+        let clock = self.clock(now);
+        let before = std::mem::replace(&mut self.replica.role, role.clone());
+        if before == role || !self.replica.of_several {
+            return;
+        }
+        self.replica.since = clock;
+        self.metrics.role(&role);
+        match (before.leads(), &role) {
+            (true, Role::Leading { index }) => {
+                self.draw_epoch(*index);
+                for cluster in self.clusters.values_mut() {
+                    cluster.changed = true;
+                }
+            }
+            (false, Role::Leading { index }) => {
+                self.draw_epoch(*index);
+                self.begin(clock);
+            }
+            (was_leading, _) => {
+                self.replica.mirrored = None;
+                if was_leading {
+                    self.metrics.forget_clusters([]);
+                }
+            }
+        }
+    }
+
+    /// Why sidecars do not get tables from here, if they do not.
+    pub(super) fn unready(&self) -> Option<String> {
+        let why = self.replica.unready()?;
+        let complaint = self.replica.complaint.as_ref();
+        Some(complaint.map_or(why.to_owned(), |complaint| format!("{why}: {complaint}")))
+    }
+
+    fn draw_epoch(&mut self, index: u64) {
+        self.epoch = Meta::draw_epoch(index, rand::rng().next_u64());
+    }
+
+    /// Nothing that was heard when this replica last led counts, and what it mirrored since is where it begins.
+    fn begin(&mut self, now: Duration) {
+        self.ledger = Ledger::default();
+        (self.configured, self.caches_asked) = (true, false);
+        self.endpoints = Vec::new();
+        let table = |snapshot: &Snapshot, name: &str| {
+            let table = snapshot.get(HOST_TABLE_TYPE, name)?;
+            v1::HostTable::decode(table.body.clone()).ok()
+        };
+        for (name, cluster) in &mut self.clusters {
+            *cluster = Cluster::new(cluster.config.clone());
+            cluster.begin(now, table(&self.snapshot, name).as_ref());
+        }
+    }
+
+    /// Takes what the leader pushes, unless it is of one that this replica does not follow any more.
+    pub(super) fn mirrored(&mut self, index: u64, snapshot: Arc<Snapshot>) {
+        if matches!(&self.replica.role, Role::Following(leader) if leader.index == index) {
+            self.replica.mirrored = Some(snapshot);
+            self.replica.news = true;
+        }
+    }
+
+    /// What the leader pushes. Of what only this replica's configuration names, nothing is said: that it does not
+    /// exist would be more than is known.
+    pub(super) fn publish_mirrored(&mut self) -> Option<Arc<Snapshot>> {
+        let news = std::mem::take(&mut self.replica.news);
+        let configured = std::mem::take(&mut self.configured);
+        let mirrored = self.replica.mirrored.clone();
+        let mut snapshot = Snapshot::clone(&*mirrored.filter(|_| news || configured)?);
+        for (kind, resources) in &mut snapshot.resources {
+            let clusters = self.clusters.iter();
+            let names: Vec<String> = match *kind {
+                HOST_TABLE_TYPE | ENDPOINTS => clusters.map(|(name, _)| name.clone()).collect(),
+                CACHE_SHARD_TYPE => clusters
+                    .flat_map(|(name, cluster)| shard_names(name, cluster))
+                    .collect(),
+                _ => continue,
+            };
+            let missing = |name: &String| !resources.contains_key(name);
+            let missing: Vec<String> = names.into_iter().filter(missing).collect();
+            if !missing.is_empty() {
+                let unknown = missing.into_iter().map(|name| (name, Resource::unknown()));
+                Arc::make_mut(resources).extend(unknown);
+            }
+        }
+        for (name, table) in snapshot
+            .of_type(HOST_TABLE_TYPE)
+            .into_iter()
+            .flat_map(|tables| tables.iter())
+        {
+            let old = self.snapshot.get(HOST_TABLE_TYPE, name);
+            let is_new = old.is_none_or(|old| old.version != table.version);
+            self.metrics.missing(name, table.is_unknown());
+            if is_new && let Ok(table) = v1::HostTable::decode(table.body.clone()) {
+                self.metrics.built(name, table.built_unix_ms);
+            }
+        }
+        self.snapshot = snapshot;
+        Some(Arc::new(self.snapshot.clone()))
+    }
+}
