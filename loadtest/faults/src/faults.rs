@@ -10,6 +10,10 @@ mod controls_gone;
 mod disk_full;
 mod host_killed;
 mod largest_table;
+mod leader_frozen;
+mod leader_killed;
+mod leader_partitioned;
+mod leader_stopped;
 mod prometheus_killed;
 mod stream_blackholed;
 
@@ -25,6 +29,10 @@ pub const FAULTS: &[Fault] = &[
     control_hung::FAULT,
     prometheus_killed::FAULT,
     controls_gone::FAULT,
+    leader_stopped::FAULT,
+    leader_killed::FAULT,
+    leader_frozen::FAULT,
+    leader_partitioned::FAULT,
     clock_stepped::FAULT,
     disk_full::FAULT,
     largest_table::FAULT,

@@ -3,6 +3,7 @@
 
 use anyhow::Result;
 
+use super::leader_killed::two;
 use super::stream_blackholed::back;
 use crate::fault::{Expectation, Fault, Length};
 use crate::stage::Stage;
@@ -14,7 +15,7 @@ pub(crate) const FAULT: Fault = Fault {
         important: 100.0,
         low: 100.0,
     },
-    own: None,
+    own: Some(two),
     full: Length {
         rate: 320,
         ..Length::full(10, 300, 20)
