@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use crate::executions::Executions;
 use crate::load::Sent;
+use crate::outcome::Outcome;
 use crate::record::{End, Record};
-use crate::stage::Outcome;
 
 /// An answer that took longer is late, milliseconds.
 const LATE_MS: u64 = 1_000;
@@ -49,12 +49,12 @@ pub struct Count {
     pub refused: u64,
     /// In another way.
     pub failed: u64,
-    /// Of them, those that a killed process had begun.
+    /// Of them, those that were at a process when it was killed.
     pub died: u64,
 }
 
 impl Count {
-    /// Per cent answered of those that no killed process had begun.
+    /// Per cent answered of those that were at no process when it was killed.
     #[must_use]
     pub fn ok(&self) -> f64 {
         match self.sent - self.died {
@@ -95,7 +95,7 @@ impl Figures {
         };
         let (mut reasons, mut by_table) = (0_u64, 0_u64);
         for record in &steady.records {
-            let died = executions.died(&record.id, &outcome.killed);
+            let died = outcome.died(record, executions);
             match record.important {
                 true => figures.important.add(record, died),
                 false => figures.low.add(record, died),
@@ -114,7 +114,7 @@ impl Figures {
             let ids: BTreeSet<_> = sent.records.iter().map(|record| &*record.id).collect();
             figures.lost += sent.sent.saturating_sub(ids.len() as u64);
             figures.ended_twice += (sent.records.len() - ids.len()) as u64;
-            let doubled = executions.doubled(ids, &outcome.killed);
+            let doubled = executions.doubled(ids, &outcome.killed());
             figures.doubled.extend(doubled.doubled);
             figures.executed_again.extend(doubled.died);
         }
@@ -136,7 +136,7 @@ fn why(record: &Record, died: bool) -> String {
         End::Abandoned => "abandoned",
     };
     match died {
-        true => format!("{told} (a killed process had begun it)"),
+        true => format!("{told} (it was at a process that was killed)"),
         false => told.to_owned(),
     }
 }
@@ -157,6 +157,7 @@ pub fn share(records: &[Record], application: &str, sidecar: &str, from: u64, to
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::outcome::Killed;
 
     pub(crate) fn record(number: u64, end: End) -> Record {
         Record {
@@ -219,21 +220,34 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn only_failures_that_a_killed_process_had_begun_are_set_apart() {
+    fn only_failures_of_what_was_at_a_killed_process_are_set_apart() {
         let mut steady = all_answered(100);
-        for number in [5, 10] {
-            steady.records[number].end = End::Failed("503".to_owned());
+        // The host is killed at 200 ms. The fourth is sent later, the fifth is not cut off, the last goes elsewhere.
+        for (number, why) in [
+            (5, "503"),
+            (10, "503"),
+            (20, "503: connection termination"),
+            (25, "503: connection termination"),
+            (19, "503: no healthy upstream"),
+            (18, "503: connection termination"),
+        ] {
+            steady.records[number].end = End::Failed(why.to_owned());
         }
+        steady.records[18].chosen = Some("sidecar-2".to_owned());
         let mut executions = Executions::default();
         executions.add("a", "began t-5\nbegan t-15\n");
         let outcome = Outcome {
-            killed: BTreeSet::from(["a".to_owned()]),
+            killed: vec![Killed {
+                application: "a".to_owned(),
+                sidecar: "sidecar-1".to_owned(),
+                at_ms: 200,
+            }],
             ..Outcome::default()
         };
         let figures = count(&steady, &executions, &outcome);
-        assert_eq!((figures.important.failed, figures.important.died), (2, 1));
-        assert!((figures.important.ok() - 100.0 * 18.0 / 19.0).abs() < 1e-9);
-        assert_eq!(figures.why.len(), 2);
+        assert_eq!((figures.important.failed, figures.important.died), (4, 2));
+        assert_eq!((figures.low.failed, figures.low.died), (2, 0));
+        assert!((figures.important.ok() - 100.0 * 16.0 / 18.0).abs() < 1e-9);
     }
 
     #[test]

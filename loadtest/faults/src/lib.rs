@@ -10,12 +10,14 @@
 //! A fault is one small file in `faults/`: what is harmed, how long, and what is expected then. The rest is the
 //! same for all: a calm phase, the harm and its end under the same load, a calm phase, the checks.
 
+mod crashing_filter;
 pub mod executions;
 pub mod fault;
 mod faults;
 pub mod figures;
 pub mod in_flight;
 pub mod load;
+pub mod outcome;
 pub mod record;
 pub mod run;
 pub mod signs;

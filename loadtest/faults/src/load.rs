@@ -158,7 +158,8 @@ async fn requests(pattern: &Pattern, client: &Arc<Client>, state: &Arc<State>) {
             id: format!("{}-{number}", pattern.name),
             // A fifth, of every caller alike and whatever the key.
             important: random.unit() < 0.2,
-            key: keys.draw(random.unit()),
+            // No fault begins with what an earlier one has left in the caches.
+            key: format!("{}-{}", pattern.name, keys.draw(random.unit())),
             run: pattern.run,
         };
         state.sent.fetch_add(1, Ordering::Relaxed);

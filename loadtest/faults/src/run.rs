@@ -17,7 +17,8 @@ use crate::fault::{Fault, Length};
 use crate::figures::Figures;
 use crate::in_flight;
 use crate::load::{Manner, Pattern, Sent};
-use crate::stage::{Outcome, Stage};
+use crate::outcome::Outcome;
+use crate::stage::Stage;
 use crate::verdict::Verdict;
 
 /// Of the hosts' cores, in use while all is well: two hosts of three carry it without a queue.
@@ -68,7 +69,6 @@ impl<'a> Suite<'a> {
     /// # Errors
     /// A signal has come, or the result cannot be kept.
     pub fn play(&mut self, fault: &Fault, length: Length) -> Result<Played> {
-        (self.tell)(fault.name);
         let folder = self.folder.join(fault.name);
         fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
         let played = self.attempt(fault, length, &folder);
@@ -100,9 +100,10 @@ impl<'a> Suite<'a> {
     fn attempt(&mut self, fault: &Fault, length: Length, folder: &Path) -> Result<Played> {
         let mut mesh = self.mesh(fault)?;
         let pattern = pattern(fault.name, length.rate);
-        let mut stage = Stage::begin(&mut mesh, fault.name, length, &pattern)?;
+        let mut stage = Stage::begin(&mut mesh, fault.name, length, &pattern, &mut self.tell)?;
         (fault.run)(&mut stage)?;
-        let (steady, own, outcome) = stage.end()?;
+        let (steady, own, mut outcome) = stage.end()?;
+        outcome.measure(&steady, &own);
         keep(folder, &steady, &own)?;
         let left = in_flight::settled(&mut mesh)?;
         let executions = Executions::read(&executions(mesh.folder()))?;

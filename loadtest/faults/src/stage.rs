@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a fault acts on: the mesh under load, and where it tells what it measured.
 
-use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use nix::sys::signal::Signal;
-use serde::Serialize;
 use weir_mesh::{Host, Mesh};
 
 use crate::fault::Length;
-use crate::load::{Load, Manner, Pattern, Sent};
+use crate::load::{Load, Manner, Pattern, Sent, millis};
+use crate::outcome::{Killed, Measured, Outcome, Share};
 use crate::record::Record;
+use crate::run;
 
 const LOOK: Duration = Duration::from_millis(50);
 /// Generous: what takes seconds here may take ten times as long on a busy machine.
@@ -22,34 +23,13 @@ pub struct Stage<'a> {
     mesh: &'a mut Mesh,
     length: Length,
     fault: &'static str,
+    tell: &'a mut dyn FnMut(&str),
     load: Load,
     /// Loads that the fault itself has begun.
     own: Vec<Load>,
+    /// And ended.
+    ended: Vec<Sent>,
     outcome: Outcome,
-}
-
-/// What a fault did and measured.
-#[derive(Debug, Default, Clone, Serialize)]
-pub struct Outcome {
-    /// Figures of the fault itself.
-    pub measured: Vec<Measured>,
-    /// Addresses of hosts' applications that were killed, or whose sidecars were.
-    pub killed: BTreeSet<String>,
-    /// When the harm began and ended, milliseconds since the load began.
-    pub harm_ms: Option<(u64, u64)>,
-}
-
-/// A figure that a fault measured.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Measured {
-    /// What it is.
-    pub name: String,
-    /// How much.
-    pub value: f64,
-    /// Of what: `s`, `%`.
-    pub unit: &'static str,
-    /// More than this falls short.
-    pub at_most: Option<f64>,
 }
 
 impl<'a> Stage<'a> {
@@ -58,14 +38,25 @@ impl<'a> Stage<'a> {
         fault: &'static str,
         length: Length,
         pattern: &Pattern,
+        tell: &'a mut dyn FnMut(&str),
     ) -> Result<Self> {
+        let (before, harm, after) = (length.before, length.harm, length.after);
+        tell(&format!(
+            "{fault}: {} requests a second; calm for {} s, harm for {} s, calm for {} s",
+            length.rate,
+            before.as_secs(),
+            harm.as_secs(),
+            after.as_secs()
+        ));
         let load = Load::start(pattern, mesh.callers())?;
         let mut stage = Self {
             mesh,
             length,
             fault,
+            tell,
             load,
             own: Vec::new(),
+            ended: Vec::new(),
             outcome: Outcome::default(),
         };
         stage.pass(length.before)?;
@@ -74,10 +65,9 @@ impl<'a> Stage<'a> {
 
     /// Lets the calm phase pass and ends all loads: the steady one, and those of the fault.
     pub(crate) fn end(mut self) -> Result<(Sent, Vec<Sent>, Outcome)> {
+        self.end_own()?;
         self.pass(self.length.after)?;
-        let own = self.own.into_iter().map(Load::finish);
-        let own = own.collect::<Result<_>>()?;
-        Ok((self.load.finish()?, own, self.outcome))
+        Ok((self.load.finish()?, self.ended, self.outcome))
     }
 
     /// The mesh, to be harmed and made whole again.
@@ -97,6 +87,23 @@ impl<'a> Stage<'a> {
         self.mesh.hosts()[number].clone()
     }
 
+    /// The host that has answered most so far: what happens to it matters.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn busiest(&self) -> Result<Host> {
+        let records = self.records();
+        let answered = |host: &&Host| {
+            let by = Some(host.application.to_string());
+            records
+                .iter()
+                .filter(|record| record.answered_by == by)
+                .count()
+        };
+        let busiest = self.mesh.hosts().iter().max_by_key(answered);
+        busiest.cloned().context("there are no hosts")
+    }
+
     /// Kills a host's application and its sidecar.
     ///
     /// # Errors
@@ -106,13 +113,26 @@ impl<'a> Stage<'a> {
         self.kill_process(host, &sidecar(&host.name))
     }
 
-    /// Kills one of a host's processes. What it had begun is set apart from then on.
+    /// Kills one of a host's processes. What is at the host is set apart.
     ///
     /// # Errors
     /// As [`Self::kill`].
     pub fn kill_process(&mut self, host: &Host, process: &str) -> Result<()> {
-        self.outcome.killed.insert(host.application.to_string());
-        self.mesh.processes().kill(process)
+        let application = host.application.to_string();
+        self.mesh.processes().kill(process)?;
+        let killed = &mut self.outcome.killed;
+        // Of its two processes the first is the one that counts.
+        if !killed
+            .iter()
+            .any(|killed| killed.application == application)
+        {
+            killed.push(Killed {
+                application,
+                sidecar: host.address.to_string(),
+                at_ms: millis(self.load.elapsed()),
+            });
+        }
+        Ok(())
     }
 
     /// Starts a host's processes again.
@@ -137,6 +157,14 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
+    /// Ends the loads that the fault has begun.
+    fn end_own(&mut self) -> Result<()> {
+        for load in self.own.drain(..) {
+            self.ended.push(load.finish()?);
+        }
+        Ok(())
+    }
+
     /// Lets the time of the harm pass, while processes live that were not killed on purpose.
     ///
     /// # Errors
@@ -150,6 +178,7 @@ impl<'a> Stage<'a> {
     /// # Errors
     /// As [`Self::harm`], and what `each` finds.
     pub fn harm_with(&mut self, mut each: impl FnMut(&mut Self) -> Result<()>) -> Result<()> {
+        (self.tell)(&format!("{}: harmed", self.fault));
         let began = self.now_ms();
         let until = Instant::now() + self.length.harm;
         while Instant::now() < until {
@@ -157,6 +186,7 @@ impl<'a> Stage<'a> {
             self.pass(LOOK)?;
         }
         self.outcome.harm_ms = Some((began, self.now_ms()));
+        (self.tell)(&format!("{}: the harm is over", self.fault));
         Ok(())
     }
 
@@ -205,18 +235,36 @@ impl<'a> Stage<'a> {
         });
     }
 
-    /// Begins another load, of some of the callers, that ends with the steady one. What became of its requests
+    /// Measures, when all requests have ended, which share of those due from so long after the beginning of the
+    /// harm to its end went to a host. More than `at_most` per cent falls short.
+    pub fn share(&mut self, host: &Host, after: Duration, at_most: Option<f64>) {
+        self.outcome.shares.push(Share {
+            host: host.clone(),
+            after,
+            at_most,
+        });
+    }
+
+    /// What one of the files is called by which a host is told to misbehave, and finds it while it is there:
+    /// `failing`, `slowness`.
+    #[must_use]
+    pub fn told(&self, host: &Host, what: &str) -> PathBuf {
+        let folder = run::executions(self.mesh.folder());
+        folder.join(format!("{}.{what}", host.application))
+    }
+
+    /// Begins another load of one of the callers, that ends before the calm phase. What became of its requests
     /// is no part of the percentages, but each must have one end and be executed at most once.
     ///
     /// # Errors
     /// There is no such caller, or the system gives no threads.
-    pub fn also(&mut self, rate: u32, manner: Manner, caller: usize) -> Result<()> {
+    pub fn also(&mut self, rate: u32, run: Duration, manner: Manner, caller: usize) -> Result<()> {
         let callers = self.mesh.callers();
         let caller = callers.get(caller).context("there is no such caller")?;
         let pattern = Pattern {
-            name: format!("{}/own{}", self.fault, self.own.len()),
+            name: format!("{}/own-{}", self.fault, self.own.len()),
             rate,
-            run: Duration::from_millis(5),
+            run,
             manner,
         };
         self.own
@@ -227,7 +275,7 @@ impl<'a> Stage<'a> {
     /// Milliseconds since the load began, as in [`Record::due_ms`].
     #[must_use]
     pub fn now_ms(&self) -> u64 {
-        crate::load::millis(self.load.elapsed())
+        millis(self.load.elapsed())
     }
 
     /// What became of the steady requests that have ended so far.

@@ -9,7 +9,7 @@ const HEAD: [&str; 11] = [
     "low ok %",
     "sent",
     "failed",
-    "begun by the killed",
+    "at the killed",
     "refused",
     "late",
     "doubled",

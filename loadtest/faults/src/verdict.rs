@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::fault::Expectation;
 use crate::figures::Figures;
-use crate::stage::Measured;
+use crate::outcome::Measured;
 
 /// Whether what was expected came.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -125,8 +125,8 @@ mod tests {
     use super::*;
     use crate::executions::Executions;
     use crate::figures::tests::all_answered;
+    use crate::outcome::Outcome;
     use crate::record::End;
-    use crate::stage::Outcome;
 
     const EXPECTED: Expectation = Expectation::capacity_remains("all are answered");
 

@@ -125,8 +125,8 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 1_000, help_heading = "Emulation")]
     default_run_us: u64,
     /// For tests of faults: note in FOLDER/ADDRESS.executions each job with a header x-emulate-id as it
-    /// begins and ends, and answer every job 500 while FOLDER/ADDRESS.failing is there. ADDRESS is that of
-    /// --listen.
+    /// begins and ends, answer every job 500 while FOLDER/ADDRESS.failing is there, and run jobs N times as
+    /// long while FOLDER/ADDRESS.slowness has the number N. ADDRESS is that of --listen.
     #[arg(
         long,
         value_name = "FOLDER",

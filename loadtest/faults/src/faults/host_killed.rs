@@ -9,7 +9,7 @@ use crate::stage::Stage;
 pub(crate) const FAULT: Fault = Fault {
     name: "host-killed",
     expectation: Expectation::capacity_remains(
-        "only what the killed host had begun fails; the next try of others goes to another host",
+        "only what was at the killed host fails; what comes later goes to another host at the next try",
     ),
     own: None,
     full: Length::full(10, 30, 20),
@@ -19,7 +19,7 @@ pub(crate) const FAULT: Fault = Fault {
 };
 
 fn run(stage: &mut Stage<'_>) -> Result<()> {
-    let host = stage.host(0);
+    let host = stage.busiest()?;
     stage.kill(&host)?;
     stage.harm()?;
     stage.again(&host)

@@ -31,7 +31,7 @@ pub(super) struct Message {
     pub(super) number: u64,
     pub(super) id: String,
     pub(super) important: bool,
-    pub(super) key: usize,
+    pub(super) key: String,
     pub(super) run: Duration,
 }
 
@@ -94,7 +94,7 @@ impl Client {
         let priority = if message.important { "high" } else { "low" };
         let request = http::Request::builder()
             .uri(format!("http://{target}/"))
-            .header("x-weir-key", format!("shop-{}", message.key))
+            .header("x-weir-key", &message.key)
             .header("x-weir-priority", priority)
             .header("x-emulate-run-us", message.run.as_micros().to_string())
             .header("x-emulate-bytes", BYTES)

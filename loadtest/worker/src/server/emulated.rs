@@ -48,7 +48,8 @@ async fn serve_job(State((app, model)): State<Service>, headers: HeaderMap) -> R
         return app.sign_now(told.into_response()).await;
     }
     let id = headers.get(faults::ID).and_then(|id| id.to_str().ok());
-    let request = match parse(&headers, &app.priorities, &model) {
+    let slowness = faults.map_or(1, Faults::slowness);
+    let request = match parse(&headers, &app.priorities, &model, slowness) {
         Ok(request) => request,
         Err(bad) => {
             let answer = Failure::new(StatusCode::BAD_REQUEST, bad.to_string());
@@ -113,6 +114,7 @@ fn parse(
     headers: &HeaderMap,
     priorities: &Priorities,
     model: &Model,
+    slowness: u32,
 ) -> Result<Request<Modelled>, BadHeader> {
     let key = text(headers, "x-weir-key")?;
     if let Some(key) = key {
@@ -127,6 +129,7 @@ fn parse(
             reason: format!("more than {} s", MAX_RUN.as_secs()),
         });
     }
+    let run = run.saturating_mul(slowness);
     Ok(model.timing.job(key.map(Arc::from), bytes, class, run))
 }
 
@@ -187,14 +190,20 @@ mod tests {
     fn parse_one(name: &'static str, value: &[u8]) -> Result<Request<Modelled>, BadHeader> {
         let mut headers = HeaderMap::new();
         headers.insert(name, HeaderValue::from_bytes(value).unwrap());
-        parse(&headers, &priorities(), &MODEL)
+        parse(&headers, &priorities(), &MODEL, 1)
     }
 
     #[test]
     fn a_request_without_headers_is_a_low_job_without_data() {
-        let job = parse(&HeaderMap::new(), &priorities(), &MODEL).unwrap();
+        let job = parse(&HeaderMap::new(), &priorities(), &MODEL, 1).unwrap();
         assert_eq!((job.class, job.steps.len()), (16, 1));
         assert_eq!(job.steps[0].work.core_time, MODEL.default_run);
+    }
+
+    #[test]
+    fn a_slowed_host_runs_every_job_longer() {
+        let job = parse(&HeaderMap::new(), &priorities(), &MODEL, 3).unwrap();
+        assert_eq!(job.steps[0].work.core_time, 3 * MODEL.default_run);
     }
 
     #[test]

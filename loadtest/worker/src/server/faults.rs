@@ -12,11 +12,12 @@ use tracing::warn;
 /// The header by which a job is noted; one without it is not.
 pub const ID: &str = "x-emulate-id";
 
-/// `<address>.executions` and `<address>.failing` of a folder.
+/// `<address>.executions`, `<address>.failing` and `<address>.slowness` of a folder.
 #[derive(Debug)]
 pub struct Faults {
     executions: Mutex<Option<File>>,
     failing: PathBuf,
+    slowness: PathBuf,
 }
 
 impl Faults {
@@ -30,12 +31,19 @@ impl Faults {
         Ok(Self {
             executions: Mutex::new(Some(executions)),
             failing: folder.join(format!("{address}.failing")),
+            slowness: folder.join(format!("{address}.slowness")),
         })
     }
 
     /// Whether every job is to be answered 500 at once: while the file is there.
     pub(super) fn fails(&self) -> bool {
         self.failing.exists()
+    }
+
+    /// How many times as long a job is to run: what the file says, while it is there.
+    pub(super) fn slowness(&self) -> u32 {
+        let text = fs::read_to_string(&self.slowness).ok();
+        text.and_then(|text| text.trim().parse().ok()).unwrap_or(1)
     }
 
     /// The job has a core.
