@@ -39,7 +39,7 @@ pub(crate) struct Ports {
 }
 
 impl Ports {
-    fn free() -> Self {
+    pub(crate) fn free() -> Self {
         Self {
             http: free_port(),
             https: free_port(),
@@ -93,6 +93,11 @@ impl Agent {
     pub(crate) async fn replace(self, program: &PathBuf, settings: Value) -> Self {
         let ports = self.ports;
         drop(self);
+        Self::start_at(program, ports, settings).await
+    }
+
+    /// Starts it where another one was.
+    pub(crate) async fn start_at(program: &PathBuf, ports: Ports, settings: Value) -> Self {
         for _ in 0..STARTS {
             let agent = Self::spawn(program, ports, &settings, &[]);
             if let Some(agent) = agent.elected().await {
@@ -166,7 +171,7 @@ impl Agent {
     }
 
     /// The body of a 200 answer.
-    async fn ask(
+    pub(crate) async fn ask(
         &self,
         method: &str,
         path: &str,

@@ -23,7 +23,8 @@ pub struct Fault {
     pub short: Option<Length>,
     /// Does the harm for [`Stage::harm`] and undoes it.
     pub run: fn(&mut Stage<'_>) -> Result<()>,
-    /// Why it is known to fall short, where it is.
+    /// Why it is known to fall short, where it is: of percentages and figures. Nothing excuses a request that is
+    /// lost or doubled, or a counter that does not come back to zero.
     pub known_gap: Option<&'static str>,
 }
 
@@ -32,8 +33,8 @@ pub struct Fault {
 pub struct Expectation {
     /// In one sentence.
     pub sentence: &'static str,
-    /// Per cent of the important requests that are answered, at least. Those that a killed process had begun are
-    /// set apart and counted: nobody else may run them again.
+    /// Per cent of the important requests that are answered, at least. Those that were at a process when it was
+    /// killed are set apart and counted: nobody else may run them again.
     pub important: f64,
     /// The same of the others.
     pub low: f64,

@@ -26,10 +26,11 @@ mod stream_blackholed;
 
 use crate::fault::Fault;
 
-/// In the order in which they are played: those that share a mesh first.
+/// In the order in which they are played: those that share a mesh first. Before all others the frozen host: who has
+/// had a burst has many idle connections.
 pub const FAULTS: &[Fault] = &[
-    host_killed::FAULT,
     host_frozen::FAULT,
+    host_killed::FAULT,
     host_slowed::FAULT,
     host_failing::FAULT,
     sidecar_killed::FAULT,

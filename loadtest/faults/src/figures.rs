@@ -94,7 +94,8 @@ impl Figures {
             ..Self::default()
         };
         let (mut reasons, mut by_table) = (0_u64, 0_u64);
-        for record in &steady.records {
+        let judged = |record: &&Record| outcome.apart != Some(record.caller);
+        for record in steady.records.iter().filter(judged) {
             let died = outcome.died(record, executions);
             match record.important {
                 true => figures.important.add(record, died),
@@ -248,6 +249,23 @@ pub(crate) mod tests {
         assert_eq!((figures.important.failed, figures.important.died), (4, 2));
         assert_eq!((figures.low.failed, figures.low.died), (2, 0));
         assert!((figures.important.ok() - 100.0 * 16.0 / 18.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_caller_that_is_harmed_itself_is_set_apart_but_loses_nothing_either() {
+        let mut steady = all_answered(100);
+        for number in [5, 7] {
+            steady.records[number].caller = 1;
+            steady.records[number].end = End::Failed("503".to_owned());
+        }
+        steady.records.pop();
+        let outcome = Outcome {
+            apart: Some(1),
+            ..Outcome::default()
+        };
+        let figures = count(&steady, &Executions::default(), &outcome);
+        assert_eq!((figures.important.ok(), figures.low.ok()), (100.0, 100.0));
+        assert_eq!((figures.important.sent, figures.lost), (19, 1));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether every counter of requests under way is back at zero, by all that tell one.
+//! Whether every counter of requests under way is back at zero, by all that tell one: the hosts, the sidecars of
+//! hosts and callers, and the filter for those that it holds back.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};

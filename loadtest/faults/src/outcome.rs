@@ -24,6 +24,8 @@ pub struct Outcome {
     pub killed: Vec<Killed>,
     /// When the harm began and ended, milliseconds since the load began.
     pub harm_ms: Option<(u64, u64)>,
+    /// A caller whose requests are no part of the percentages: it is the one that is harmed.
+    pub apart: Option<usize>,
     /// Shares to be measured when all requests have ended.
     #[serde(skip)]
     pub(crate) shares: Vec<Share>,
@@ -108,6 +110,17 @@ impl Outcome {
                     at_most,
                 });
             }
+        }
+        if let Some(apart) = self.apart {
+            let there = steady.records.iter();
+            let there = there.filter(|record| record.caller == apart);
+            let answered = there.clone().filter(|record| record.end == End::Answered);
+            self.measured.push(Measured {
+                name: "answered at the harmed caller".to_owned(),
+                value: 100.0 * answered.count() as f64 / there.count().max(1) as f64,
+                unit: "%",
+                at_most: None,
+            });
         }
         for sent in own {
             for (name, ended) in [

@@ -245,6 +245,12 @@ impl<'a> Stage<'a> {
         });
     }
 
+    /// Takes the requests to a caller out of the percentages, as it is the one that is harmed. Each must have one end
+    /// nevertheless.
+    pub fn set_apart(&mut self, caller: usize) {
+        self.outcome.apart = Some(caller);
+    }
+
     /// What one of the files is called by which a host is told to misbehave, and finds it while it is there:
     /// `failing`, `slowness`.
     #[must_use]

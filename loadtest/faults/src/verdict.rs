@@ -41,14 +41,18 @@ impl Verdict {
         measured: &[Measured],
         known_gap: Option<&str>,
     ) -> Self {
-        let ways = ways(expectation, figures, measured);
-        match (ways.is_empty(), known_gap) {
-            (true, _) => Self::Held,
-            (false, None) => Self::FellShort { ways },
-            (false, Some(why)) => Self::KnownGap {
+        let never = never(figures);
+        let mut ways = ways(expectation, figures, measured);
+        match known_gap {
+            _ if never.is_empty() && ways.is_empty() => Self::Held,
+            Some(why) if never.is_empty() => Self::KnownGap {
                 ways,
                 why: why.to_owned(),
             },
+            _ => {
+                ways.extend(never);
+                Self::FellShort { ways }
+            }
         }
     }
 
@@ -81,6 +85,23 @@ impl Verdict {
     }
 }
 
+/// What no gap excuses.
+fn never(figures: &Figures) -> Vec<String> {
+    [
+        (figures.lost, "requests have no end"),
+        (figures.ended_twice, "requests have two ends"),
+        (figures.doubled.len() as u64, "requests were executed twice"),
+        (
+            figures.in_flight.len() as u64,
+            "counters are not back at zero",
+        ),
+    ]
+    .into_iter()
+    .filter(|(count, _)| *count > 0)
+    .map(|(count, what)| format!("{count} {what}"))
+    .collect()
+}
+
 fn ways(expectation: &Expectation, figures: &Figures, measured: &[Measured]) -> Vec<String> {
     let mut ways = Vec::new();
     for (name, count, least) in [
@@ -94,19 +115,6 @@ fn ways(expectation: &Expectation, figures: &Figures, measured: &[Measured]) -> 
                 "{:.2} % of the {name} requests were answered, not {least} %",
                 count.ok()
             ));
-        }
-    }
-    for (count, what) in [
-        (figures.lost, "requests have no end"),
-        (figures.ended_twice, "requests have two ends"),
-        (figures.doubled.len() as u64, "requests were executed twice"),
-        (
-            figures.in_flight.len() as u64,
-            "counters are not back at zero",
-        ),
-    ] {
-        if count > 0 {
-            ways.push(format!("{count} {what}"));
         }
     }
     for figure in measured {
@@ -137,18 +145,8 @@ mod tests {
 
     fn short(figures: &Figures) -> String {
         match Verdict::of(&EXPECTED, figures, &[], None) {
-            Verdict::FellShort { ways } => ways.join(),
+            Verdict::FellShort { ways } => ways.join("; "),
             other => panic!("{other:?}"),
-        }
-    }
-
-    trait Join {
-        fn join(&self) -> String;
-    }
-
-    impl Join for Vec<String> {
-        fn join(&self) -> String {
-            self[..].join("; ")
         }
     }
 
@@ -205,6 +203,9 @@ mod tests {
         assert!(!verdict(2.1, None).is_good());
         let known = verdict(2.1, Some("it looks idle"));
         assert!(known.is_good());
+        let lost = Figures { lost: 1, ..good() };
+        let verdict = Verdict::of(&EXPECTED, &lost, &[], Some("it looks idle"));
+        assert!(!verdict.is_good());
         assert_eq!(
             known.details().as_deref(),
             Some("share: 2.1 %, not at most 2: it looks idle")

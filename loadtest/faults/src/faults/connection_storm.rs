@@ -15,7 +15,7 @@ const TIMES: u32 = 5;
 pub(crate) const FAULT: Fault = Fault {
     name: "connection-storm",
     expectation: Expectation::capacity_remains(
-        "1,000 new connections a second at one caller (300 in the short form) fail nothing of the steady requests",
+        "1,000 new connections a second at one caller (300 in the short form) fail nothing of the other caller",
     ),
     own: None,
     full: Length::full(5, 30, 5),
@@ -26,6 +26,7 @@ pub(crate) const FAULT: Fault = Fault {
 
 fn run(stage: &mut Stage<'_>) -> Result<()> {
     let rate = TIMES * stage.length().rate;
+    stage.set_apart(1);
     stage.also(rate, Duration::from_millis(1), Manner::Fresh, 1)?;
     stage.harm()
 }

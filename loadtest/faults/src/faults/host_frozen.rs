@@ -22,7 +22,11 @@ pub(crate) const FAULT: Fault = Fault {
     full: Length::full(10, 30, 20),
     short: Some(Length::short(2, 5, 3)),
     run,
-    known_gap: None,
+    known_gap: Some(
+        "each idle connection that a caller's sidecar has to the frozen host takes one request; only when they are used \
+         up a new connection is tried, which times out after 1 s, and the host is left alone. After a burst there are \
+         hundreds",
+    ),
 };
 
 fn run(stage: &mut Stage<'_>) -> Result<()> {
