@@ -7,6 +7,8 @@ use weir_tables::{decode_cache_shard, decode_host_table};
 use super::*;
 use crate::sources::scrape::Figures;
 
+mod replica;
+
 struct Script {
     state: State,
     start: Instant,

@@ -32,7 +32,7 @@ pub struct Figures {
     pub executed_again: Vec<String>,
     /// Counters of requests under way that did not come back to zero.
     pub in_flight: Vec<String>,
-    /// Of those with a reason, per cent that were chosen by a table that is not stale.
+    /// Of those answered, per cent whose host was chosen by a table that was not stale.
     pub by_table: f64,
 }
 
@@ -93,7 +93,7 @@ impl Figures {
             in_flight,
             ..Self::default()
         };
-        let (mut reasons, mut by_table) = (0_u64, 0_u64);
+        let (mut answered, mut by_table) = (0_u64, 0_u64);
         let judged = |record: &&Record| outcome.apart != Some(record.caller);
         for record in steady.records.iter().filter(judged) {
             let died = outcome.died(record, executions);
@@ -105,12 +105,14 @@ impl Figures {
                 let why = figures.why.entry(why(record, died)).or_default();
                 *why += 1;
             }
-            if let Some(reason) = &record.reason {
-                reasons += 1;
+            if record.end == End::Answered {
+                answered += 1;
+                // None: the filter was not there, or had no table.
+                let reason = record.reason.as_deref().unwrap_or("no_table");
                 by_table += u64::from(!reason.ends_with("_table"));
             }
         }
-        figures.by_table = 100.0 * by_table as f64 / reasons.max(1) as f64;
+        figures.by_table = 100.0 * by_table as f64 / answered.max(1) as f64;
         for sent in own.iter().chain([steady]) {
             let ids: BTreeSet<_> = sent.records.iter().map(|record| &*record.id).collect();
             figures.lost += sent.sent.saturating_sub(ids.len() as u64);
@@ -194,6 +196,11 @@ pub(crate) mod tests {
         assert_eq!((figures.important.late, figures.low.late), (0, 1));
         assert_eq!((figures.important.ok(), figures.by_table), (100.0, 100.0));
         assert_eq!((figures.lost, figures.ended_twice), (0, 0));
+        for (record, reason) in steady.records.iter_mut().zip([None, Some("stale_table")]) {
+            record.reason = reason.map(str::to_owned);
+        }
+        let figures = count(&steady, &Executions::default(), &Outcome::default());
+        assert_eq!(figures.by_table, 98.0);
     }
 
     #[test]
