@@ -12,6 +12,7 @@
 //!                             shared-node  a host that shares its node with a batch job
 //!                             mesh    a whole Consul mesh, up until it is ended
 //!                             load    k6 against a fleet, by scenario
+//!                             faults  what happens when parts of a mesh die, lie or hang
 //!                             image   the filter and the programs as OCI images
 //!                             packaging    what users install, held against its readers
 //!                             keep    the figures that tests hold
@@ -24,6 +25,7 @@ mod build_filter;
 mod colocation;
 mod demo;
 mod experiments;
+mod faults;
 mod feeds;
 mod image;
 mod keep;
@@ -80,6 +82,8 @@ enum Command {
     Mesh(mesh::Args),
     /// Send a scenario by k6 to a fleet, and hold what came of it against its objectives
     Load(load::Args),
+    /// Harm parts of a mesh under steady load, and hold what came of it against what is expected
+    Faults(faults::Args),
     /// Make OCI images of the filter and the programs in target/image, without a daemon
     Image(image::Args),
     /// Hold what users install against its real readers: images, manifests, units, snippets
@@ -119,6 +123,7 @@ fn run(command: Command) -> Result<()> {
         Command::SharedNode(args) => shared_node::run(&workspace, &args),
         Command::Mesh(args) => mesh::run(&workspace, &args),
         Command::Load(args) => load::run(&workspace, &args),
+        Command::Faults(args) => faults::run(&workspace, &args),
         Command::Image(args) => image::run(&workspace, &args),
         Command::Packaging(args) => packaging::run(&workspace, &args),
         Command::Keep => keep::run(&workspace),

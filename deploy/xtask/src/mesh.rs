@@ -37,7 +37,10 @@ struct Up {
     /// Sidecars that take requests for them
     #[arg(long, default_value_t = Plan::default().callers)]
     callers: usize,
-    /// Give each host a network namespace and an address of its own; needs root and iproute2
+    /// weir-controls; several are replicas, of which one leads
+    #[arg(long, default_value_t = Plan::default().controls)]
+    controls: usize,
+    /// Give each host and weir-control a network namespace and an address of its own; needs root and iproute2
     #[arg(long)]
     netns: bool,
     /// Without Prometheus
@@ -65,6 +68,7 @@ fn up(workspace: &Workspace, wanted: &Up) -> Result<()> {
     let plan = Plan {
         hosts: wanted.hosts,
         callers: wanted.callers,
+        controls: wanted.controls,
         netns: wanted.netns,
         prometheus: !wanted.no_prometheus,
         ..Plan::default()
@@ -104,11 +108,12 @@ fn print(mesh: &Description) {
     if let Some(prometheus) = mesh.prometheus {
         println!("Prometheus    http://{prometheus}");
     }
-    let control = &mesh.control;
-    println!(
-        "weir-control  http://{} (admin), {} (xDS), http://{} (its sidecar's admin)",
-        control.admin, control.xds, control.sidecar
-    );
+    for control in &mesh.controls {
+        println!(
+            "{:<14} http://{} (admin), {} (xDS), http://{} (its sidecar's admin)",
+            control.name, control.admin, control.xds, control.sidecar
+        );
+    }
     for caller in &mesh.callers {
         println!(
             "{:<13} http://{} (requests), http://{} (admin)",

@@ -54,13 +54,27 @@ impl Workspace {
         &self,
         packages: [&str; N],
     ) -> Result<[PathBuf; N]> {
+        self.build(packages, &["--release"], "release")
+    }
+
+    /// The same, built for development: sooner there, slower.
+    pub(crate) fn build_debug<const N: usize>(&self, packages: [&str; N]) -> Result<[PathBuf; N]> {
+        self.build(packages, &[], "debug")
+    }
+
+    fn build<const N: usize>(
+        &self,
+        packages: [&str; N],
+        profile: &[&str],
+        folder: &str,
+    ) -> Result<[PathBuf; N]> {
         let mut command = self.cargo();
-        command.args(["build", "--release", "--bins"]);
+        command.args(["build", "--bins"]).args(profile);
         for package in packages {
             command.args(["--package", package]);
         }
         command.shown()?;
-        Ok(packages.map(|name| self.target.join("release").join(name)))
+        Ok(packages.map(|name| self.target.join(folder).join(name)))
     }
 
     /// The git-ignored folder of everything the commands keep.

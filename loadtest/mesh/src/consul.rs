@@ -221,6 +221,16 @@ impl Consul {
         self.write(name, &text)
     }
 
+    /// Every sidecar writes each request that it takes to this file.
+    pub(crate) fn write_access_log(&self, file: &Path) -> Result<()> {
+        let entry = json!({
+            "Kind": "proxy-defaults",
+            "Name": "global",
+            "AccessLogs": {"Enabled": true, "DisableListenerLogs": true, "Type": "file", "Path": file},
+        });
+        self.write("access-log.json", &entry.to_string())
+    }
+
     /// Lets a service reach another, or not; what is said of others stays.
     ///
     /// # Errors

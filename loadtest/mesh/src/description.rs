@@ -23,8 +23,8 @@ pub struct Description {
     pub trust_domain: String,
     /// Prometheus, where there is one.
     pub prometheus: Option<SocketAddr>,
-    /// weir-control.
-    pub control: Control,
+    /// weir-controls; several are replicas.
+    pub controls: Vec<Control>,
     /// Where requests are sent.
     pub callers: Vec<Caller>,
     /// Where they go.

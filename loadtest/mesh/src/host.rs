@@ -6,7 +6,6 @@ use std::process::Command;
 
 use serde::{Deserialize, Serialize};
 
-use crate::network::Place;
 use crate::plan::Plan;
 use crate::programs::Programs;
 
@@ -27,13 +26,6 @@ pub struct Host {
 }
 
 impl Host {
-    pub(crate) fn place(&self) -> Place {
-        Place {
-            address: self.address.ip(),
-            namespace: self.namespace.clone(),
-        }
-    }
-
     /// What runs the application.
     pub(crate) fn command(&self, programs: &Programs, plan: &Plan) -> Command {
         let mut command = Command::new(&programs.worker);
@@ -42,6 +34,6 @@ impl Host {
             .args(["--listen", &self.application.to_string()])
             .args(["--cores", &plan.cores.to_string()])
             .args(&plan.host_flags);
-        self.place().command(command)
+        command
     }
 }

@@ -26,6 +26,7 @@ mod programs;
 mod prometheus;
 mod sidecar;
 mod supervisor;
+mod surroundings;
 
 pub use crate::caller::Caller;
 pub use crate::consul::Consul;
@@ -37,6 +38,7 @@ pub use crate::network::possible as namespaces_possible;
 pub use crate::plan::Plan;
 pub use crate::programs::Programs;
 pub use crate::supervisor::supervise;
+pub use crate::surroundings::small_disks_possible;
 
 /// Consul's name of the hosts' service, and weir-control's of their cluster.
 pub const HOSTS: &str = "rules";

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The mesh as a value: what is up, and what can be done to it.
 
+mod controls;
 mod links;
 mod members;
 mod static_control;
+mod upsets;
 
 use std::fs;
 use std::net::SocketAddr;
@@ -18,7 +20,7 @@ use weir_stage::record;
 
 use crate::caller::Caller;
 use crate::consul::Consul;
-use crate::control::{self, Control};
+use crate::control::Control;
 use crate::description::Description;
 use crate::entries::{self, fill};
 use crate::host::Host;
@@ -27,6 +29,7 @@ use crate::plan::Plan;
 use crate::ports::Ports;
 use crate::programs::Programs;
 use crate::sidecar::{self, Sidecars};
+use crate::surroundings::Surroundings;
 use crate::{CALLERS, CONTROL, DATACENTER, HOSTS, network, prometheus};
 
 pub use self::static_control::Certificates;
@@ -46,8 +49,9 @@ pub struct Mesh {
     programs: Programs,
     ports: Ports,
     sidecars: Sidecars,
+    surroundings: Surroundings,
     consul: Consul,
-    control: Control,
+    controls: Vec<Control>,
     hosts: Vec<Host>,
     callers: Vec<Caller>,
     prometheus: Option<SocketAddr>,
@@ -97,12 +101,7 @@ impl Mesh {
             &mut ports,
             network.as_ref().map(Network::gateway),
         )?;
-        let loopback = Place::loopback();
-        let control = Control {
-            xds: loopback.at(ports.next()?),
-            admin: loopback.at(ports.next()?),
-            sidecar: loopback.at(ports.next()?),
-        };
+        let surroundings = Surroundings::of(plan, &folder)?;
         let mut mesh = Self {
             processes,
             network,
@@ -114,8 +113,9 @@ impl Mesh {
                 folder: folder.clone(),
             },
             folder,
+            surroundings,
             consul,
-            control,
+            controls: Vec::new(),
             hosts: Vec::new(),
             callers: Vec::new(),
             prometheus: None,
@@ -127,7 +127,9 @@ impl Mesh {
         for _ in 0..plan.hosts {
             mesh.start_host()?;
         }
-        mesh.start_control()?;
+        for _ in 0..plan.controls {
+            mesh.start_control()?;
+        }
         tell("callers");
         for _ in 0..plan.callers {
             mesh.start_caller(CALLERS, |_| ())?;
@@ -137,12 +139,13 @@ impl Mesh {
             .hosts
             .iter()
             .map(|host| (host.name.clone(), host.admin));
-        let control = (CONTROL.to_owned(), mesh.control.sidecar);
+        let controls = mesh.controls.iter();
+        let controls = controls.map(|control| (control.name.clone(), control.sidecar));
         let callers = mesh
             .callers
             .iter()
             .map(|caller| (caller.name.clone(), caller.admin));
-        for (id, admin) in admins.chain([control]).chain(callers).collect::<Vec<_>>() {
+        for (id, admin) in admins.chain(controls).chain(callers).collect::<Vec<_>>() {
             sidecar::wait(&mut mesh.processes, &id, admin)?;
         }
         if let (true, Some(program)) = (plan.prometheus, &programs.prometheus) {
@@ -166,6 +169,9 @@ impl Mesh {
         ] {
             let values = [("CALLER", CALLERS), ("SERVICE", HOSTS)];
             self.consul.write_filled(name, entry, &values)?;
+        }
+        if let Some(file) = self.surroundings.access_log() {
+            self.consul.write_access_log(&file)?;
         }
         self.write_caller(CALLERS, &self.consul.cluster(CONTROL))
     }
@@ -202,13 +208,18 @@ impl Mesh {
             namespace: place.namespace.clone(),
         };
         let command = host.command(&self.programs, &self.plan);
+        let command = place.command(self.surroundings.on_disk(command));
         self.processes.start(&host.name, command)?;
         self.register_host(&host)?;
         let Self {
             processes, consul, ..
         } = self;
-        self.sidecars
-            .start(processes, consul, &host.name, &place, host.admin.port(), 1)?;
+        let file = self
+            .sidecars
+            .bootstrap(consul, &host.name, &place, host.admin.port())?;
+        let command = self.surroundings.on_disk(self.sidecars.command(&file, 1));
+        let command = place.command(command);
+        processes.start(&sidecar::name(&host.name), command)?;
         self.hosts.push(host.clone());
         Ok(host)
     }
@@ -226,38 +237,6 @@ impl Mesh {
             ],
         )?;
         self.consul.register(&service)
-    }
-
-    fn start_control(&mut self) -> Result<()> {
-        let file = self.write_control()?;
-        let command = control::command(&self.programs.control, &file);
-        self.processes.start(CONTROL, command)?;
-        let place = Place::loopback();
-        let service = fill(
-            entries::SERVICE_CONTROL,
-            &[
-                ("ID", CONTROL),
-                ("ADDRESS", &place.address.to_string()),
-                ("PORT", &self.control.xds.port().to_string()),
-                ("SIDECAR_PORT", &self.ports.next()?.to_string()),
-            ],
-        )?;
-        self.consul.register(&service)?;
-        let admin = self.control.sidecar.port();
-        let Self {
-            processes, consul, ..
-        } = self;
-        self.sidecars
-            .start(processes, consul, CONTROL, &place, admin, 1)?;
-        Ok(())
-    }
-
-    /// Writes what weir-control is told.
-    fn write_control(&self) -> Result<PathBuf> {
-        let config = control::config(&self.control, self.consul.http(), &self.plan);
-        let file = self.folder.join("weir-control.yaml");
-        control::write(&file, &config)?;
-        Ok(file)
     }
 
     /// Registers a caller of a service, after `change` to what is registered, and starts its sidecar.
@@ -286,11 +265,14 @@ impl Mesh {
         change(&mut registration);
         self.consul.register(&registration.to_string())?;
         let (admin, threads) = (caller.admin.port(), self.plan.caller_threads);
-        let Self {
-            processes, consul, ..
-        } = self;
-        self.sidecars
-            .start(processes, consul, &caller.name, &place, admin, threads)?;
+        let file = self
+            .sidecars
+            .bootstrap(&self.consul, &caller.name, &place, admin)?;
+        let command = self.sidecars.command(&file, threads);
+        let command = self.surroundings.with_clock(&caller.name, command)?;
+        let command = place.command(self.surroundings.on_disk(command));
+        self.processes
+            .start(&sidecar::name(&caller.name), command)?;
         self.callers.push(caller.clone());
         Ok(caller)
     }
@@ -304,10 +286,10 @@ impl Mesh {
         let Self {
             processes,
             consul,
-            control,
+            controls,
             ..
         } = self;
-        prometheus::start(processes, program, &folder, listen, consul, control)
+        prometheus::start(processes, program, &folder, listen, consul, controls)
     }
 
     /// Waits until the caller's filter has a table and chooses by it.
@@ -335,7 +317,7 @@ impl Mesh {
             consul_server: self.consul.server(),
             trust_domain: self.consul.trust_domain().to_owned(),
             prometheus: self.prometheus,
-            control: self.control,
+            controls: self.controls.clone(),
             callers: self.callers.clone(),
             hosts: self.hosts.clone(),
             logs: self.folder.join("logs"),
@@ -358,10 +340,16 @@ impl Mesh {
         &self.consul
     }
 
-    /// weir-control.
+    /// weir-control; the first, where there are several.
     #[must_use]
     pub fn control(&self) -> &Control {
-        &self.control
+        &self.controls[0]
+    }
+
+    /// All weir-controls.
+    #[must_use]
+    pub fn controls(&self) -> &[Control] {
+        &self.controls
     }
 
     /// The hosts that are there.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where processes run: all on loopback, or each host in its own network namespace.
+//! Where processes run: all on loopback, or each host and weir-control in its own network namespace.
 //!
 //! ```text
 //!  this machine ── bridge wm<pid>, 198.18.N.1 ──┬── wm<pid>h1 ══ eth0 198.18.N.11 in weir-mesh-<pid>-rules-1
-//!  (callers, Consul, weir-control, Prometheus)  └── wm<pid>h2 ══ eth0 198.18.N.12 in weir-mesh-<pid>-rules-2
+//!  (callers, Consul, Prometheus)                └── wm<pid>h2 ══ eth0 198.18.N.12 in weir-mesh-<pid>-rules-2
 //! ```
 //!
 //! The addresses are those for measurements of networks (RFC 2544): nobody has them in earnest.

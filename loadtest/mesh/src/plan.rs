@@ -16,8 +16,16 @@ pub struct Plan {
     pub hosts: usize,
     /// Sidecars that take requests for them.
     pub callers: usize,
-    /// Each host has its own network namespace and address, so that its link can be cut. Needs root.
+    /// weir-controls, all of one service. Several are replicas, of which one leads.
+    pub controls: usize,
+    /// Each host and each weir-control has its own network namespace and address, so that its link can be cut.
+    /// Needs root.
     pub netns: bool,
+    /// Hosts, weir-controls and callers' sidecars log to a disk of 1 MiB each, which can be filled; there the
+    /// sidecars also write each request that they take. Needs mount namespaces.
+    pub small_disks: bool,
+    /// weir-controls and callers' sidecars have clocks of their own, which can be stepped. Needs `cc`.
+    pub own_clocks: bool,
     /// Prometheus reads the pages of all.
     pub prometheus: bool,
     /// Cores of each host, told to its program and to Consul.
@@ -36,7 +44,10 @@ impl Default for Plan {
         Self {
             hosts: 3,
             callers: 2,
+            controls: 1,
             netns: false,
+            small_disks: false,
+            own_clocks: false,
             prometheus: true,
             cores: 4,
             host_flags: Vec::new(),
@@ -55,6 +66,7 @@ impl Plan {
         let numbers = [
             ("hosts", self.hosts),
             ("callers", self.callers),
+            ("controls", self.controls),
             ("cores", self.cores as usize),
             ("caller_threads", self.caller_threads as usize),
         ];

@@ -27,19 +27,20 @@ pub(crate) fn start(
     folder: &Path,
     listen: SocketAddr,
     consul: &Consul,
-    control: &Control,
+    controls: &[Control],
 ) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
-    let job = |name: &str, path: &str, target: SocketAddr| json!({"job_name": name, "metrics_path": path, "static_configs": [{"targets": [target]}]});
+    let job = |name: &str, path: &str, targets: Vec<SocketAddr>| json!({"job_name": name, "metrics_path": path, "static_configs": [{"targets": targets}]});
     let found = |name: &str, path: &str| json!({"job_name": name, "metrics_path": path, "file_sd_configs": [{"files": [format!("{name}.json")]}]});
-    let mut agent = job("consul", "/v1/agent/metrics", consul.http());
+    let admins = controls.iter().map(|control| control.admin).collect();
+    let mut agent = job("consul", "/v1/agent/metrics", vec![consul.http()]);
     agent["params"] = json!({"format": ["prometheus"]});
     let config = json!({
         "global": {"scrape_interval": "1s", "scrape_timeout": "1s"},
         "scrape_configs": [
             found("hosts", "/metrics"),
             found("sidecars", "/stats/prometheus"),
-            job("weir-control", "/metrics", control.admin),
+            job("weir-control", "/metrics", admins),
             agent,
         ],
     });
@@ -72,10 +73,11 @@ pub(crate) fn targets(folder: &Path, mesh: &Description) -> Result<()> {
         .callers
         .iter()
         .map(|caller| (&*caller.name, caller.admin));
-    let control = [(crate::CONTROL, mesh.control.sidecar)];
+    let controls = mesh.controls.iter();
+    let controls = controls.map(|control| (&*control.name, control.sidecar));
     let sidecars = sidecars
         .chain(callers)
-        .chain(control)
+        .chain(controls)
         .map(|(name, admin)| json!({"targets": [admin], "labels": {"of": name}}));
     write(folder, "hosts", hosts.collect())?;
     write(folder, "sidecars", sidecars.collect())

@@ -30,27 +30,24 @@ pub(crate) fn name(id: &str) -> String {
 }
 
 impl Sidecars {
-    /// Starts the sidecar of a registered service.
-    pub(crate) fn start(
+    /// Writes what the sidecar of a registered service is started with.
+    pub(crate) fn bootstrap(
         &self,
-        processes: &mut Processes,
         consul: &Consul,
         id: &str,
         place: &Place,
         admin: u16,
-        threads: u32,
-    ) -> Result<SocketAddr> {
+    ) -> Result<PathBuf> {
         let bootstrap = consul
             .bootstrap(id, place, admin)
             .with_context(|| format!("the bootstrap of {id}'s sidecar"))?;
         let file = self.folder.join(format!("{id}-bootstrap.json"));
         fs::write(&file, bootstrap).with_context(|| format!("writing {}", file.display()))?;
-        let command = place.command(self.command(&file, threads));
-        processes.start(&name(id), command)?;
-        Ok(place.at(admin))
+        Ok(file)
     }
 
-    fn command(&self, bootstrap: &Path, threads: u32) -> Command {
+    /// What runs it.
+    pub(crate) fn command(&self, bootstrap: &Path, threads: u32) -> Command {
         let mut command = Command::new(&self.envoy);
         command
             .arg("-c")

@@ -244,6 +244,16 @@ impl Processes {
         Ok(())
     }
 
+    /// Asks a process to end, and does not wait for it. From now on nobody misses it.
+    ///
+    /// # Errors
+    /// There is none of this name, or it has ended.
+    pub fn dismiss(&mut self, name: &str) -> Result<()> {
+        self.signal(name, Signal::SIGTERM)?;
+        self.find(name)?.down = true;
+        Ok(())
+    }
+
     /// Starts a process that was killed or has died again, the same command with the same log.
     ///
     /// # Errors
@@ -435,6 +445,9 @@ mod tests {
         processes
             .wait_until("another start", limit, || began(2))
             .unwrap();
+        processes.dismiss("sleeper").unwrap();
+        while processes.list().unwrap()[0].ended.is_none() {}
+        processes.check().unwrap();
         processes.stop("sleeper").unwrap();
         assert!(processes.list().unwrap().is_empty());
         assert!(processes.kill("sleeper").is_err());

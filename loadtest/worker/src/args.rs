@@ -4,6 +4,7 @@
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use weir_worker::engine::cores::UNWANTED;
 use weir_worker::priorities::Priority;
 use weir_worker::server::Leaving;
 use weir_worker::server::emulated::Model;
+use weir_worker::server::faults::Faults;
 
 /// Cores of an emulated host.
 const EMULATED_CORES: usize = 4;
@@ -122,6 +124,16 @@ pub(crate) struct Args {
     /// Emulated run time of a request without x-emulate-run-us, in microseconds.
     #[arg(long, default_value_t = 1_000, help_heading = "Emulation")]
     default_run_us: u64,
+    /// For tests of faults: note in FOLDER/ADDRESS.executions each job with a header x-emulate-id as it
+    /// begins and ends, answer every job 500 while FOLDER/ADDRESS.failing is there, and run jobs N times as
+    /// long while FOLDER/ADDRESS.slowness has the number N. ADDRESS is that of --listen.
+    #[arg(
+        long,
+        value_name = "FOLDER",
+        requires = "emulate",
+        help_heading = "Emulation"
+    )]
+    pub(crate) faults: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -158,13 +170,14 @@ impl Args {
         }
     }
 
-    pub(crate) fn model(&self) -> Model {
+    pub(crate) fn model(&self, faults: Option<Arc<Faults>>) -> Model {
         Model {
             timing: Timing {
                 fetch_base: Duration::from_micros(self.fetch_base_us),
                 fetch_bytes_per_second: self.fetch_bytes_per_second,
             },
             default_run: Duration::from_micros(self.default_run_us),
+            faults,
         }
     }
 

@@ -27,6 +27,7 @@ use weir_worker::metrics::Families;
 use weir_worker::objects::Objects;
 use weir_worker::priorities::Priorities;
 use weir_worker::server::app::App;
+use weir_worker::server::faults::Faults;
 use weir_worker::server::{self, emulated, rules};
 use weir_worker::task::Tools;
 
@@ -92,7 +93,16 @@ async fn serve_rules(args: Args, url: &str) -> anyhow::Result<()> {
 
 async fn serve_emulated(args: Args) -> anyhow::Result<()> {
     let engine = Emulator::new(&args.settings(), new_epoch());
-    let model = args.model();
+    let faults = match &args.faults {
+        Some(folder) => {
+            let faults = Faults::open(folder, args.listen);
+            Some(Arc::new(
+                faults.with_context(|| format!("--faults {}", folder.display()))?,
+            ))
+        }
+        None => None,
+    };
+    let model = args.model(faults);
     let jobs = |app| emulated::router(app, model);
     listen(args, engine, Families::default(), jobs).await
 }

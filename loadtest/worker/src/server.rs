@@ -5,6 +5,7 @@ pub mod app;
 mod delivery;
 pub mod emulated;
 mod failure;
+pub mod faults;
 pub mod rules;
 mod spent;
 

@@ -16,6 +16,7 @@ use weir_worker::priorities::Priorities;
 use weir_worker::server;
 use weir_worker::server::app::App;
 use weir_worker::server::emulated::{self, Model};
+use weir_worker::server::faults::Faults;
 
 struct Running {
     addr: SocketAddr,
@@ -24,6 +25,15 @@ struct Running {
 }
 
 async fn start(cores: usize, max_queued: usize, drain: Duration) -> Running {
+    start_with(cores, max_queued, drain, None).await
+}
+
+async fn start_with(
+    cores: usize,
+    max_queued: usize,
+    drain: Duration,
+    faults: Option<Arc<Faults>>,
+) -> Running {
     let settings = Settings {
         cores,
         cache_bytes: 1000,
@@ -42,6 +52,7 @@ async fn start(cores: usize, max_queued: usize, drain: Duration) -> Running {
     let model = Model {
         timing,
         default_run: Duration::from_millis(1),
+        faults,
     };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let addr = listener.local_addr().unwrap();
@@ -221,4 +232,22 @@ async fn a_job_that_outlives_the_drain_is_answered_503_with_the_reason() {
         "{answer}"
     );
     host.served.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_host_notes_what_ran_and_fails_while_it_is_told_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let address = "127.0.0.1:7".parse().unwrap();
+    let faults = Faults::open(folder.path(), address).unwrap();
+    let host = start_with(2, 10, Duration::from_secs(30), Some(Arc::new(faults))).await;
+    let failing = folder.path().join("127.0.0.1:7.failing");
+    assert!(host.get("/", "x-emulate-id: a\r\n").await.contains(" 200 "));
+    std::fs::write(&failing, "").unwrap();
+    assert!(host.get("/", "x-emulate-id: b\r\n").await.contains(" 500 "));
+    std::fs::remove_file(&failing).unwrap();
+    // Nobody knows its id, so nobody can look for it.
+    assert!(host.get("/", "").await.contains(" 200 "));
+    assert!(host.get("/", "x-emulate-id: c\r\n").await.contains(" 200 "));
+    let notes = std::fs::read_to_string(folder.path().join("127.0.0.1:7.executions")).unwrap();
+    assert_eq!(notes, "began a\nended a\nbegan c\nended c\n");
 }

@@ -49,7 +49,7 @@ pub(super) fn start(
         sights: Sights {
             hosts: found.hosts.iter().map(|host| host.application).collect(),
             named: found.hosts.iter().map(|host| host.address).collect(),
-            control: Some(found.control.admin),
+            control: Some(mesh.control().admin),
         },
         _mesh: Some(mesh),
     })

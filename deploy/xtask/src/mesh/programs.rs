@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use weir_mesh::Programs;
-use weir_stage::command::Run;
 
 use crate::build_filter;
 use crate::tools::{self, CONSUL, PROMETHEUS};
@@ -28,7 +27,7 @@ pub(super) fn build(
     let filter = build_filter::run(workspace)?;
     println!("mesh: building {}", PACKAGES.join(", "));
     let [supervisor, control, worker] = match debug {
-        true => build_debug(workspace)?,
+        true => workspace.build_debug(PACKAGES)?,
         false => workspace.build_release(PACKAGES)?,
     };
     let programs = Programs {
@@ -40,14 +39,4 @@ pub(super) fn build(
         worker,
     };
     Ok((supervisor, programs))
-}
-
-fn build_debug(workspace: &Workspace) -> Result<[PathBuf; 3]> {
-    let mut command = workspace.cargo();
-    command.args(["build", "--bins"]);
-    for package in PACKAGES {
-        command.args(["--package", package]);
-    }
-    command.shown()?;
-    Ok(PACKAGES.map(|name| workspace.target.join("debug").join(name)))
 }

@@ -37,6 +37,7 @@ fn line(row: &Row) -> String {
         resident,
         health,
         ports,
+        role,
     } = row;
     let cpu = cpu.map_or("-".to_owned(), |cpu| format!("{:.1}", cpu.as_secs_f64()));
     let resident = resident.map_or("-".to_owned(), |bytes| (bytes >> 20).to_string());
@@ -46,7 +47,10 @@ fn line(row: &Row) -> String {
         Health::Gone => "GONE",
         Health::Unknown => "-",
     };
-    format!("{name:<22} {id:>8} {cpu:>8} {resident:>8}  {health:<8} {ports}")
+    let role = role
+        .as_ref()
+        .map_or(String::new(), |role| format!(" ({role})"));
+    format!("{name:<22} {id:>8} {cpu:>8} {resident:>8}  {health:<8} {ports}{role}")
 }
 
 #[cfg(test)]
@@ -64,9 +68,15 @@ mod tests {
             resident: Some(3 << 20),
             health: Health::Good,
             ports: "127.0.0.1:1".into(),
+            role: None,
         };
         let expected = "rules-1                      12      1.5        3  good     127.0.0.1:1";
         assert_eq!(line(&row), expected);
+        let leading = Row {
+            role: Some("leading".into()),
+            ..row.clone()
+        };
+        assert_eq!(line(&leading), format!("{expected} (leading)"));
         let gone = Row {
             cpu: None,
             resident: None,

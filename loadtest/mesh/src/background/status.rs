@@ -13,7 +13,7 @@ use weir_stage::{http, usage};
 use crate::description::Description;
 use crate::mesh::RECORD;
 use crate::supervisor::{self, DIED};
-use crate::{CONTROL, consul, prometheus, sidecar};
+use crate::{consul, prometheus, sidecar};
 
 /// A mesh in the background, now.
 #[derive(Debug, Clone)]
@@ -43,6 +43,8 @@ pub struct Row {
     pub health: Health,
     /// Where it listens.
     pub ports: String,
+    /// What it is among several: `leading`, `following`.
+    pub role: Option<String>,
 }
 
 /// What a process says of itself.
@@ -97,20 +99,33 @@ fn row(entry: &Entry, mesh: Option<&Description>) -> Row {
         resident: process.and_then(|process| Some(process.memory().ok()?.resident)),
         health,
         ports: addresses.join(" "),
+        role: mesh.and_then(|mesh| role(mesh, &entry.name)),
     }
+}
+
+/// What a weir-control says that it is, of several.
+fn role(mesh: &Description, name: &str) -> Option<String> {
+    mesh.controls
+        .iter()
+        .find(|control| control.name == name)?
+        .role()
 }
 
 /// Where a process listens; the first has a page that tells its health.
 fn ports(mesh: &Description, name: &str) -> Vec<(SocketAddr, &'static str)> {
-    let control = &mesh.control;
     let mut ports = Vec::new();
     match name {
         consul::AGENT => ports.push((mesh.consul, "/v1/status/leader")),
         consul::SERVER => ports.push((mesh.consul_server, "/v1/status/leader")),
         prometheus::NAME => ports.extend(mesh.prometheus.map(|address| (address, "/-/ready"))),
-        CONTROL => ports.extend([(control.admin, "/ready"), (control.xds, "")]),
-        name if name == sidecar::name(CONTROL) => ports.push((control.sidecar, "/ready")),
         _ => {}
+    }
+    for control in &mesh.controls {
+        if name == control.name {
+            ports.extend([(control.admin, "/ready"), (control.xds, "")]);
+        } else if name == sidecar::name(&control.name) {
+            ports.push((control.sidecar, "/ready"));
+        }
     }
     for host in &mesh.hosts {
         if name == host.name {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Links of hosts that have their own network namespaces (`Plan::netns`).
+//! Links of hosts and weir-controls that have their own network namespaces (`Plan::netns`).
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use crate::mesh::Mesh;
 use crate::network::Network;
 
 impl Mesh {
-    /// Cuts a host's link: what is sent to it and by it is lost, without a word.
+    /// Cuts the link of a host or a weir-control: what is sent to it and by it is lost, without a word.
     ///
     /// # Errors
     /// There is no such host, or it has no namespace.
-    pub fn cut(&self, host: &str) -> Result<()> {
-        let (network, namespace) = self.link(host)?;
+    pub fn cut(&self, name: &str) -> Result<()> {
+        let (network, namespace) = self.link(name)?;
         network.connect(namespace, false)
     }
 
@@ -22,8 +22,8 @@ impl Mesh {
     ///
     /// # Errors
     /// As [`Self::cut`].
-    pub fn mend(&self, host: &str) -> Result<()> {
-        let (network, namespace) = self.link(host)?;
+    pub fn mend(&self, name: &str) -> Result<()> {
+        let (network, namespace) = self.link(name)?;
         network.connect(namespace, true)
     }
 
@@ -54,11 +54,15 @@ impl Mesh {
         network.widen(namespace)
     }
 
-    fn link(&self, host: &str) -> Result<(&Network, &str)> {
-        let host = self.host(host)?;
+    fn link(&self, name: &str) -> Result<(&Network, &str)> {
+        let control = self.controls.iter().find(|control| control.name == name);
+        let namespace = match control {
+            Some(control) => &control.namespace,
+            None => &self.host(name)?.namespace,
+        };
         let network = self.network.as_ref();
         network
-            .zip(host.namespace.as_deref())
-            .with_context(|| format!("{} has no network namespace of its own", host.name))
+            .zip(namespace.as_deref())
+            .with_context(|| format!("{name} has no network namespace of its own"))
     }
 }

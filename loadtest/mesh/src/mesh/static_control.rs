@@ -11,6 +11,7 @@ use crate::control::{self, Control};
 use crate::entries::{self, fill};
 use crate::mesh::Mesh;
 use crate::network::Place;
+use crate::plan::Plan;
 use crate::{HOSTS, sidecar};
 
 /// Its process, and Consul's name of the callers that use it.
@@ -64,12 +65,18 @@ impl Mesh {
     fn start_static_control(&mut self, certificates: &Certificates) -> Result<Control> {
         let place = Place::loopback();
         let control = Control {
+            name: CONTROL.to_owned(),
             xds: place.at(self.ports.next()?),
             admin: place.at(self.ports.next()?),
             // It has none.
             sidecar: place.at(0),
+            namespace: None,
         };
-        let mut config = control::config(&control, self.consul.http(), &self.plan);
+        let alone = Plan {
+            controls: 1,
+            ..self.plan.clone()
+        };
+        let mut config = control::config(&control, self.consul.http().port(), &alone);
         let (certificate, key) = &certificates.control;
         config["xds"]["tls"] =
             json!({"certificate": certificate, "key": key, "client_ca": certificates.authority});

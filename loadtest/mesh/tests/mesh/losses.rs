@@ -20,7 +20,11 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     ),
     (
         "a_way_to_weir_control_that_is_frozen_is_noticed_and_no_request_fails",
-        Act::Shared(control_is_frozen),
+        Act::Shared(|mesh| control_is_frozen(mesh, "weir-control-sidecar")),
+    ),
+    (
+        "a_weir_control_that_is_frozen_behind_its_sidecar_is_noticed_and_no_request_fails",
+        Act::Shared(|mesh| control_is_frozen(mesh, CONTROL)),
     ),
     (
         "no_request_fails_while_consuls_agent_is_gone_for_seconds",
@@ -53,13 +57,12 @@ fn control_is_lost(mesh: &mut Mesh) -> Result<()> {
     Ok(())
 }
 
-fn control_is_frozen(mesh: &mut Mesh) -> Result<()> {
+fn control_is_frozen(mesh: &mut Mesh, process: &str) -> Result<()> {
     let load = Load::start(mesh);
-    let sidecar = format!("{CONTROL}-sidecar");
-    mesh.processes().signal(&sidecar, Signal::SIGSTOP)?;
+    mesh.processes().signal(process, Signal::SIGSTOP)?;
     let noticed = until_connected(mesh, false);
     // It is thawed whatever came of it: a frozen process does not end.
-    mesh.processes().signal(&sidecar, Signal::SIGCONT)?;
+    mesh.processes().signal(process, Signal::SIGCONT)?;
     noticed?;
     until_connected(mesh, true)?;
     load.end_without_failure()

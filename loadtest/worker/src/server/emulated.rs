@@ -12,6 +12,7 @@ use weir_executor::{Load, Modelled, Request, Spent, Timing};
 
 use super::app::App;
 use super::failure::Failure;
+use super::faults::{self, Faults};
 use super::spent;
 use crate::host::{Gone, News};
 use crate::priorities::Priorities;
@@ -28,6 +29,8 @@ pub struct Model {
     pub timing: Timing,
     /// Run time of a request that says none.
     pub default_run: Duration,
+    /// For tests of faults.
+    pub faults: Option<Arc<Faults>>,
 }
 
 type Service = (Arc<App<Modelled>>, Arc<Model>);
@@ -39,14 +42,21 @@ pub fn router(app: Arc<App<Modelled>>, model: Model) -> Router {
 }
 
 async fn serve_job(State((app, model)): State<Service>, headers: HeaderMap) -> Response {
-    let request = match parse(&headers, &app.priorities, &model) {
+    let faults = model.faults.as_deref();
+    if faults.is_some_and(Faults::fails) {
+        let told = Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "told to fail");
+        return app.sign_now(told.into_response()).await;
+    }
+    let id = headers.get(faults::ID).and_then(|id| id.to_str().ok());
+    let slowness = faults.map_or(1, Faults::slowness);
+    let request = match parse(&headers, &app.priorities, &model, slowness) {
         Ok(request) => request,
         Err(bad) => {
             let answer = Failure::new(StatusCode::BAD_REQUEST, bad.to_string());
             return app.sign_now(answer.into_response()).await;
         }
     };
-    match run(&app, request).await {
+    match run(&app, request, faults.zip(id)).await {
         Ok((answer, load, spent)) => app.sign(answer, Some(&load), spent.as_ref()),
         Err(Gone) => app.sign(Failure::gone().into_response(), None, None),
     }
@@ -55,13 +65,28 @@ async fn serve_job(State((app, model)): State<Service>, headers: HeaderMap) -> R
 /// With the load after it, and what it has cost if it ended well.
 type Answer = (Response, Load, Option<Spent>);
 
-/// Runs a job to its end. Dropping the future cancels it.
-async fn run(app: &App<Modelled>, request: Request<Modelled>) -> Result<Answer, Gone> {
+/// Runs a job to its end, noting it where that is wanted. Dropping the future cancels it.
+async fn run(
+    app: &App<Modelled>,
+    request: Request<Modelled>,
+    noted: Option<(&Faults, &str)>,
+) -> Result<Answer, Gone> {
     let mut running = app.host.submit(request)?;
     loop {
         return Ok(match running.next().await? {
-            News::Started | News::Began(..) => continue,
-            News::Ended(Ok(spent), load) => (done(&spent), load, Some(spent)),
+            News::Started => continue,
+            News::Began(..) => {
+                if let Some((faults, id)) = noted {
+                    faults.began(id);
+                }
+                continue;
+            }
+            News::Ended(Ok(spent), load) => {
+                if let Some((faults, id)) = noted {
+                    faults.ended(id);
+                }
+                (done(&spent), load, Some(spent))
+            }
             News::Refused(full, load) => {
                 let failure = Failure::unavailable(full.to_string());
                 (failure.into_response(), load, None)
@@ -89,6 +114,7 @@ fn parse(
     headers: &HeaderMap,
     priorities: &Priorities,
     model: &Model,
+    slowness: u32,
 ) -> Result<Request<Modelled>, BadHeader> {
     let key = text(headers, "x-weir-key")?;
     if let Some(key) = key {
@@ -103,6 +129,7 @@ fn parse(
             reason: format!("more than {} s", MAX_RUN.as_secs()),
         });
     }
+    let run = run.saturating_mul(slowness);
     Ok(model.timing.job(key.map(Arc::from), bytes, class, run))
 }
 
@@ -152,6 +179,7 @@ mod tests {
             fetch_bytes_per_second: 1,
         },
         default_run: Duration::from_millis(1),
+        faults: None,
     };
 
     fn priorities() -> Priorities {
@@ -162,14 +190,20 @@ mod tests {
     fn parse_one(name: &'static str, value: &[u8]) -> Result<Request<Modelled>, BadHeader> {
         let mut headers = HeaderMap::new();
         headers.insert(name, HeaderValue::from_bytes(value).unwrap());
-        parse(&headers, &priorities(), &MODEL)
+        parse(&headers, &priorities(), &MODEL, 1)
     }
 
     #[test]
     fn a_request_without_headers_is_a_low_job_without_data() {
-        let job = parse(&HeaderMap::new(), &priorities(), &MODEL).unwrap();
+        let job = parse(&HeaderMap::new(), &priorities(), &MODEL, 1).unwrap();
         assert_eq!((job.class, job.steps.len()), (16, 1));
         assert_eq!(job.steps[0].work.core_time, MODEL.default_run);
+    }
+
+    #[test]
+    fn a_slowed_host_runs_every_job_longer() {
+        let job = parse(&HeaderMap::new(), &priorities(), &MODEL, 3).unwrap();
+        assert_eq!(job.steps[0].work.core_time, 3 * MODEL.default_run);
     }
 
     #[test]

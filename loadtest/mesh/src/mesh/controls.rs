@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//! weir-controls: instances of one service, each with a sidecar.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use crate::control::{self, Control};
+use crate::entries::{self, fill};
+use crate::mesh::Mesh;
+use crate::network::Place;
+use crate::{CONTROL, sidecar};
+
+impl Mesh {
+    pub(super) fn start_control(&mut self) -> Result<()> {
+        let name = match self.controls.len() {
+            0 => CONTROL.to_owned(),
+            before => format!("{CONTROL}-{}", before + 1),
+        };
+        let place = match &mut self.network {
+            Some(network) => network.place(&name)?,
+            None => Place::loopback(),
+        };
+        let control = Control {
+            name,
+            xds: place.at(self.ports.next()?),
+            admin: place.at(self.ports.next()?),
+            sidecar: place.at(self.ports.next()?),
+            namespace: place.namespace.clone(),
+        };
+        let file = self.write_control(&control)?;
+        let command = control::command(&self.programs.control, &file);
+        let command = self.surroundings.with_clock(&control.name, command)?;
+        let command = place.command(self.surroundings.on_disk(command));
+        self.processes.start(&control.name, command)?;
+        self.register_control(&control)?;
+        let admin = control.sidecar.port();
+        let file = self
+            .sidecars
+            .bootstrap(&self.consul, &control.name, &place, admin)?;
+        let command = self.surroundings.on_disk(self.sidecars.command(&file, 1));
+        let command = place.command(command);
+        let process = sidecar::name(&control.name);
+        self.processes.start(&process, command)?;
+        self.controls.push(control);
+        Ok(())
+    }
+
+    fn register_control(&mut self, control: &Control) -> Result<()> {
+        let (address, port) = (control.xds.ip(), control.xds.port());
+        let service = fill(
+            entries::SERVICE_CONTROL,
+            &[
+                ("ID", &control.name),
+                ("ADDRESS", &address.to_string()),
+                ("PORT", &port.to_string()),
+                ("ADMIN_PORT", &control.admin.port().to_string()),
+                ("SIDECAR_PORT", &self.ports.next()?.to_string()),
+            ],
+        )?;
+        // Consul's agent, which checks it, may be in another namespace.
+        let service = service.replace("127.0.0.1", &address.to_string());
+        self.consul.register(&service)
+    }
+
+    /// Writes what a weir-control is told.
+    fn write_control(&self, control: &Control) -> Result<PathBuf> {
+        let config = control::config(control, self.consul.http().port(), &self.plan);
+        let file = self.folder.join(format!("{}.yaml", control.name));
+        control::write(&file, &config)?;
+        Ok(file)
+    }
+
+    /// Tells every weir-control something else of the cluster `rules`, as `Plan::cluster` does at first.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn tell_controls(&mut self, cluster: Value) -> Result<()> {
+        self.plan.cluster = cluster;
+        for control in &self.controls {
+            self.write_control(control)
+                .with_context(|| format!("the configuration of {}", control.name))?;
+        }
+        Ok(())
+    }
+}
