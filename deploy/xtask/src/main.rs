@@ -10,6 +10,7 @@
 //!                             search  what hot-function events cost Elasticsearch
 //!                             colocation   memcached beside batch jobs, four ways
 //!                             shared-node  a host that shares its node with a batch job
+//!                             soak    whether anything grows
 //!                             mesh    a whole Consul mesh, up until it is ended
 //!                             load    k6 against a fleet, by scenario
 //!                             image   the filter and the programs as OCI images
@@ -35,6 +36,7 @@ mod probe;
 mod search;
 mod shared_node;
 mod sizes;
+mod soak;
 mod test;
 mod tools;
 mod workspace;
@@ -76,6 +78,8 @@ enum Command {
     Colocation(colocation::Args),
     /// Load a host that shares its node with a batch job, with the governor and without; needs root
     SharedNode(shared_node::Args),
+    /// Whether anything grows while hosts, keys, tables, VMs and callers come and go
+    Soak(soak::Args),
     /// A whole Consul mesh on this machine, in the background
     Mesh(mesh::Args),
     /// Send a scenario by k6 to a fleet, and hold what came of it against its objectives
@@ -117,6 +121,7 @@ fn run(command: Command) -> Result<()> {
         Command::Search(args) => search::run(&workspace, &args),
         Command::Colocation(args) => colocation::run(&workspace, &args),
         Command::SharedNode(args) => shared_node::run(&workspace, &args),
+        Command::Soak(args) => soak::run(&workspace, &args),
         Command::Mesh(args) => mesh::run(&workspace, &args),
         Command::Load(args) => load::run(&workspace, &args),
         Command::Image(args) => image::run(&workspace, &args),
