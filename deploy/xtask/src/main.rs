@@ -10,6 +10,7 @@
 //!                             search  what hot-function events cost Elasticsearch
 //!                             colocation   memcached beside batch jobs, four ways
 //!                             shared-node  a host that shares its node with a batch job
+//!                             fleet   weir-control before a thousand sidecars
 //!                             soak    whether anything grows
 //!                             mesh    a whole Consul mesh, up until it is ended
 //!                             load    k6 against a fleet, by scenario
@@ -26,6 +27,7 @@ mod colocation;
 mod demo;
 mod experiments;
 mod feeds;
+mod fleet;
 mod image;
 mod keep;
 mod lab;
@@ -78,6 +80,8 @@ enum Command {
     Colocation(colocation::Args),
     /// Load a host that shares its node with a batch job, with the governor and without; needs root
     SharedNode(shared_node::Args),
+    /// Measure a weir-control before a thousand emulated sidecars, which all come back at once
+    Fleet(fleet::Args),
     /// Whether anything grows while hosts, keys, tables, VMs and callers come and go
     Soak(soak::Args),
     /// A whole Consul mesh on this machine, in the background
@@ -121,6 +125,7 @@ fn run(command: Command) -> Result<()> {
         Command::Search(args) => search::run(&workspace, &args),
         Command::Colocation(args) => colocation::run(&workspace, &args),
         Command::SharedNode(args) => shared_node::run(&workspace, &args),
+        Command::Fleet(args) => fleet::run(&workspace, &args),
         Command::Soak(args) => soak::run(&workspace, &args),
         Command::Mesh(args) => mesh::run(&workspace, &args),
         Command::Load(args) => load::run(&workspace, &args),

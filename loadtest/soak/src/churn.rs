@@ -125,10 +125,17 @@ fn policy(number: u64) -> (Value, u32) {
     let policy = json!({
         "selection": of(&selections),
         "overload": of(&overloads),
-        "holding": {"for_eligible": if number % 5 == 0 { "100ms" } else { "0s" }},
-        "hedging": {"after": if number % 7 == 0 { "20ms" } else { "0s" }},
+        "holding": {"for_eligible": if number.is_multiple_of(5) { "100ms" } else { "0s" }},
+        "hedging": {"after": if number.is_multiple_of(7) { "20ms" } else { "0s" }},
     });
-    (policy, if number / 8 % 2 == 0 { 16 } else { 8 })
+    (
+        policy,
+        if (number / 8).is_multiple_of(2) {
+            16
+        } else {
+            8
+        },
+    )
 }
 
 #[cfg(test)]

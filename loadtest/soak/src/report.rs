@@ -13,7 +13,7 @@ pub(crate) fn of(outcome: &Outcome) -> Report {
     let minutes = outcome.plan.length.as_secs_f64() / 60.0;
     let mut report = Report::new(
         "Soak",
-        &format!(
+        format!(
             "{minutes:.0} minutes under a steady load while hosts (EMULATED), keys, tables, VMs and callers come and go"
         ),
     );

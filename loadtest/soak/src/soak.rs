@@ -93,12 +93,16 @@ pub fn run(plan: &Plan, programs: &Programs, folder: &Path) -> Result<Outcome> {
     let busy = weir_stage::busy::Busy::start();
     let mut load = Load::start(&stage.places);
     let (mut churn, mut samples) = (Churn::default(), Vec::new());
+    let mut kept = File::create(folder.join("samples.jsonl")).context("samples.jsonl")?;
     let started = Instant::now();
     let mut next = Duration::ZERO;
     while started.elapsed() < plan.length {
         let since = started.elapsed();
         if since >= next {
-            samples.push((since.as_secs_f64(), samples::take(&mut stage)?));
+            let sample = (since.as_secs_f64(), samples::take(&mut stage)?);
+            // At once: a run that ends early was not for nothing.
+            writeln!(kept, "{}", json!({"at": sample.0, "of": sample.1}))?;
+            samples.push(sample);
             next = since + plan.every;
             told(since, plan, &churn, &load);
         }
@@ -166,10 +170,6 @@ fn settle(stage: &mut Stage) -> Result<Sample> {
 
 fn keep(outcome: &Outcome, folder: &Path) -> Result<()> {
     let write = || -> Result<()> {
-        let mut file = File::create(folder.join("samples.jsonl"))?;
-        for (at, sample) in &outcome.samples {
-            writeln!(file, "{}", json!({"at": at, "of": sample}))?;
-        }
         fs::write(folder.join("verdicts.txt"), format!("{outcome}\n"))?;
         report::of(outcome).write(folder.join("report.html"))?;
         Ok(())
