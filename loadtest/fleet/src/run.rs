@@ -174,7 +174,14 @@ impl Fleet {
     }
 
     fn state(&self) -> Result<State> {
-        let page = http::get(self.pages, "/state").context("the sidecars")?;
+        // Not `get`, which gives up after two seconds: the sidecars may keep all cores busy.
+        let request = Request {
+            method: "GET",
+            path: "/state",
+            headers: &[],
+            body: "",
+        };
+        let page = http::send(self.pages, &request).context("the sidecars")?;
         Ok(serde_json::from_str(&page.body)?)
     }
 

@@ -27,7 +27,7 @@ const ACTS: [(u64, u64, Act); 7] = [
     (8, 15, Act::Host),
     (5, 30, Act::GuestComes),
     (25, 30, Act::GuestLeaves),
-    // Whatever was sent to it has ended by then.
+    // Most of what was sent to it has ended by then; else it ends the next time.
     (29, 30, Act::GuestEnds),
     (10, 12, Act::CrashRequest),
     (17, 30, Act::CrashOwner),

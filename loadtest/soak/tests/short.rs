@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use weir_soak::{Plan, Programs};
 
 /// What tests are given, and what is built for them.
@@ -18,11 +18,15 @@ fn programs() -> Result<Programs> {
     };
     let envoy = named("WEIR_ENVOY")?;
     let bin = named("WEIR_BIN_DIR")?;
+    let (control, worker) = (bin.join("weir-control"), bin.join("weir-worker"));
+    for program in [&envoy, &control, &worker] {
+        ensure!(program.is_file(), "{} is no file", program.display());
+    }
     Ok(Programs {
         envoy,
         filter: crashing_filter()?,
-        control: bin.join("weir-control"),
-        worker: bin.join("weir-worker"),
+        control,
+        worker,
     })
 }
 
@@ -44,7 +48,7 @@ fn crashing_filter() -> Result<PathBuf> {
         .arg(&folder)
         .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))
         .status()?;
-    anyhow::ensure!(status.success(), "building the filter that traps failed");
+    ensure!(status.success(), "building the filter that traps failed");
     Ok(folder.join(kind).join("wasm/weir_filter.wasm"))
 }
 
