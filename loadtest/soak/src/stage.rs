@@ -93,8 +93,8 @@ impl Stage {
         let mut command = Command::new(&self.programs.worker);
         command
             .args(["--emulate", "--listen", "127.0.0.1:0", "--cores", "4"])
-            // 200 keys: full within minutes.
-            .args(["--cache-bytes", "20M", "--change-log", "1000"])
+            // 40 keys: full within minutes.
+            .args(["--cache-bytes", "4M", "--change-log", "1000"])
             .args(["--notice-seconds", "3", "--drain-seconds", "5"])
             .arg("--ports-file")
             .arg(&file);
