@@ -27,9 +27,8 @@ pub const MAX_NAMES: usize = 100_000;
 
 /// Bytes of resources after which a response is cut. The rest follows after its ACK. Large enough
 /// that most tables travel in one message, small enough that a message does not keep a stream's
-/// other types waiting, and that a whole fleet which reads slowly, as after a reconnect, can be
-/// waited for: each stream may hold so much of a copy.
-pub const MAX_RESPONSE_BYTES: usize = 256 << 10;
+/// other types waiting.
+pub const MAX_RESPONSE_BYTES: usize = 2 << 20;
 
 /// Bytes of a NACK's reason that are kept.
 const MAX_REASON_BYTES: usize = 1024;
