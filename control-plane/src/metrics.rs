@@ -13,7 +13,7 @@ use prometheus_client::registry::Registry;
 use weir_policy::{HostState, Overload};
 
 use crate::leader::Role;
-use crate::reports::ledger::{Dropped, News, OUTCOMES};
+use crate::reports::ledger::{Dropped, Ledger, News, OUTCOMES};
 use crate::state::cluster::Cluster;
 
 macro_rules! labels {
@@ -57,6 +57,7 @@ pub struct Metrics {
     reports: Counter,
     dropped: Family<Reason, Counter>,
     proxies: Gauge,
+    in_flight: Gauge,
     nodes: Gauge,
     capacity: Family<OfHost, Gauge<f64, AtomicU64>>,
     leader: Gauge,
@@ -162,6 +163,11 @@ impl Metrics {
             self.proxies.clone(),
         );
         r.register(
+            "in_flight",
+            "Requests on their way to hosts, as proxies reported last",
+            self.in_flight.clone(),
+        );
+        r.register(
             "node_streams",
             "Streams of nodes' governors that are open",
             self.nodes.clone(),
@@ -256,8 +262,10 @@ impl Metrics {
             .set(is_missing.into());
     }
 
-    pub(crate) fn proxies(&self, proxies: usize) {
-        self.proxies.set(proxies as i64);
+    pub(crate) fn proxies(&self, ledger: &Ledger) {
+        self.proxies.set(ledger.proxies() as i64);
+        self.in_flight
+            .set(i64::try_from(ledger.in_flight()).unwrap_or(i64::MAX));
     }
 
     /// Streams of governors, for whoever counts them.

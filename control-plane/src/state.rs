@@ -522,7 +522,7 @@ impl State {
                 .insert(CACHE_SHARD_TYPE, Arc::new(shards));
         }
         self.publish_standalone(now);
-        self.metrics.proxies(self.ledger.proxies());
+        self.metrics.proxies(&self.ledger);
         self.configured = false;
         Some(Arc::new(self.snapshot.clone()))
     }

@@ -24,6 +24,8 @@ struct Vm {
     heard: Duration,
     /// On the proxy's clock: when the last record that was taken in was written.
     published_ns: Option<u64>,
+    /// Requests on their way to hosts when that record was written; none once the VM is dead.
+    in_flight: u64,
     clusters: BTreeMap<String, Counters>,
 }
 
@@ -110,11 +112,15 @@ impl Ledger {
             .unwrap_or(0);
         let vms = self.proxies.entry(report.proxy.clone()).or_default();
         for record in &report.records {
+            let key = (record.slot, record.epoch);
             if record.deadline_ns < clock {
                 dropped.push(Dropped::Expired);
+                // Its requests have ended with it.
+                if let Some(dead) = vms.get_mut(&key) {
+                    dead.in_flight = 0;
+                }
                 continue;
             }
-            let key = (record.slot, record.epoch);
             if !vms.contains_key(&key) && vms.len() >= limits.max_vms {
                 dropped.push(Dropped::TooManyVms);
                 continue;
@@ -122,6 +128,10 @@ impl Ledger {
             let vm = vms.entry(key).or_default();
             vm.heard = now;
             let since = vm.published_ns;
+            if since.is_none_or(|since| record.published_ns >= since) {
+                let hosts = record.clusters.iter().flat_map(|cluster| &cluster.hosts);
+                vm.in_flight = hosts.map(|host| u64::from(host.in_flight)).sum();
+            }
             // An older record may come after a newer one.
             vm.published_ns = since.max(Some(record.published_ns));
             let written = now.saturating_sub(Duration::from_nanos(clock - record.published_ns));
@@ -161,6 +171,12 @@ impl Ledger {
     /// How many proxies report.
     pub fn proxies(&self) -> usize {
         self.proxies.len()
+    }
+
+    /// Requests on their way to hosts, by the newest record of every VM that is alive.
+    pub fn in_flight(&self) -> u64 {
+        let vms = self.proxies.values().flat_map(BTreeMap::values);
+        vms.map(|vm| vm.in_flight).sum()
     }
 }
 

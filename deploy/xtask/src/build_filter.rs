@@ -2,7 +2,7 @@
 //! `cargo xtask build-filter`: the filter as the module that Envoy loads, and what it is measured beside.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
@@ -17,7 +17,7 @@ const MAX_BYTES: u64 = 1_000_000;
 
 /// Builds `weir_filter.wasm` in the target directory and returns its absolute path.
 pub(crate) fn run(workspace: &Workspace) -> Result<PathBuf> {
-    let built = build(workspace, "weir-filter")?;
+    let built = build(workspace, "weir-filter", &workspace.target, &[])?;
     let module = workspace.target.join("weir_filter.wasm");
     let bytes = fs::copy(&built, &module)
         .with_context(|| format!("copying {} to {}", built.display(), module.display()))?;
@@ -37,16 +37,27 @@ pub(crate) fn run(workspace: &Workspace) -> Result<PathBuf> {
 
 /// Builds a filter that does nothing, in the same way, and returns its absolute path.
 pub(crate) fn no_op(workspace: &Workspace) -> Result<PathBuf> {
-    build(workspace, "weir-bench-no-op")
+    build(workspace, "weir-bench-no-op", &workspace.target, &[])
 }
 
-fn build(workspace: &Workspace, package: &str) -> Result<PathBuf> {
+/// Builds the filter that traps when a request tells it to, where nobody takes it for the other one, and returns
+/// its absolute path.
+pub(crate) fn crashing(workspace: &Workspace) -> Result<PathBuf> {
+    let features = ["--features", "crash-test"];
+    let target = workspace.target.join("crash-test");
+    build(workspace, "weir-filter", &target, &features)
+}
+
+fn build(workspace: &Workspace, package: &str, target: &Path, options: &[&str]) -> Result<PathBuf> {
     tools::install_rust_target(workspace, TARGET)?;
     workspace
         .cargo()
         .args(["build", "--package", package, "--lib"])
         .args(["--profile", "wasm", "--target", TARGET])
+        .arg("--target-dir")
+        .arg(target)
+        .args(options)
         .shown()?;
     let module = format!("{}.wasm", package.replace('-', "_"));
-    Ok(workspace.target.join(TARGET).join("wasm").join(module))
+    Ok(target.join(TARGET).join("wasm").join(module))
 }

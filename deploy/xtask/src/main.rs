@@ -10,6 +10,8 @@
 //!                             search  what hot-function events cost Elasticsearch
 //!                             colocation   memcached beside batch jobs, four ways
 //!                             shared-node  a host that shares its node with a batch job
+//!                             fleet   weir-control before a thousand sidecars
+//!                             soak    whether anything grows
 //!                             mesh    a whole Consul mesh, up until it is ended
 //!                             load    k6 against a fleet, by scenario
 //!                             faults  what happens when parts of a mesh die, lie or hang
@@ -27,6 +29,7 @@ mod demo;
 mod experiments;
 mod faults;
 mod feeds;
+mod fleet;
 mod image;
 mod keep;
 mod lab;
@@ -37,6 +40,7 @@ mod probe;
 mod search;
 mod shared_node;
 mod sizes;
+mod soak;
 mod test;
 mod tools;
 mod workspace;
@@ -78,6 +82,10 @@ enum Command {
     Colocation(colocation::Args),
     /// Load a host that shares its node with a batch job, with the governor and without; needs root
     SharedNode(shared_node::Args),
+    /// Measure a weir-control before a thousand emulated sidecars, which all come back at once
+    Fleet(fleet::Args),
+    /// Whether anything grows while hosts, keys, tables, VMs and callers come and go
+    Soak(soak::Args),
     /// A whole Consul mesh on this machine, in the background
     Mesh(mesh::Args),
     /// Send a scenario by k6 to a fleet, and hold what came of it against its objectives
@@ -121,6 +129,8 @@ fn run(command: Command) -> Result<()> {
         Command::Search(args) => search::run(&workspace, &args),
         Command::Colocation(args) => colocation::run(&workspace, &args),
         Command::SharedNode(args) => shared_node::run(&workspace, &args),
+        Command::Fleet(args) => fleet::run(&workspace, &args),
+        Command::Soak(args) => soak::run(&workspace, &args),
         Command::Mesh(args) => mesh::run(&workspace, &args),
         Command::Load(args) => load::run(&workspace, &args),
         Command::Faults(args) => faults::run(&workspace, &args),

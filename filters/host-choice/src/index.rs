@@ -95,6 +95,14 @@ impl Entry {
             version: self.version,
         }
     }
+
+    /// What the table said of itself.
+    pub fn table(&self) -> OfTable {
+        OfTable {
+            cache_shards: self.cache_shards,
+            stale_after: Duration::from_nanos(self.stale_after_ns),
+        }
+    }
 }
 
 impl Index {

@@ -11,8 +11,8 @@ use weir_control::reports::ledger::News;
 use weir_control::state::costs::Spent;
 use weir_executor::Source;
 use weir_policy::{
-    Answer, Cluster, Decision, Held, HostId, KeyHash, Keys, Load, Outcome, Patience, Rank, Reason, Request,
-    Round, Ticket, USERS,
+    Answer, Cluster, Decision, Held, HostId, KeyHash, Keys, Load, Outcome, Patience, Rank, Reason,
+    Request, Round, Ticket, USERS,
 };
 use weir_tables::encode_load;
 

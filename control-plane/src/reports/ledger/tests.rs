@@ -212,3 +212,21 @@ fn a_report_of_an_older_filter_counts_by_what_it_tells() {
     assert_eq!((news.shed, news.held, news.outcomes), (2, 0, [5, 0, 0, 0]));
     assert!(news.spent.is_empty() && news.unconnected.is_empty());
 }
+
+#[test]
+fn requests_in_flight_are_those_of_the_newest_records_of_vms_that_live() {
+    let mut ledger = Ledger::default();
+    let mut told = |slot, published_ns, deadline_ns, in_flight| {
+        let mut report = report("p", slot, 1, 0);
+        let record = &mut report.records[0];
+        (record.published_ns, record.deadline_ns) = (published_ns, deadline_ns);
+        record.clusters[0].hosts[0].in_flight = in_flight;
+        ledger.fold(&report, NOW, &LIMITS);
+        ledger.in_flight()
+    };
+    assert_eq!(told(0, 1, u64::MAX, 3), 3);
+    assert_eq!(told(1, 2, u64::MAX, 4), 7);
+    assert_eq!(told(0, 3, u64::MAX, 1), 5);
+    assert_eq!(told(0, 2, u64::MAX, 9), 5, "an older record");
+    assert_eq!(told(1, 4, 3, 4), 1, "a dead VM's requests have ended");
+}
