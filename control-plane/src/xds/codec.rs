@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Responses as bytes. The body of a resource was encoded once, when it was published; here it is
-//! copied into each stream's buffer and nowhere else.
+//! copied into each stream's message and nowhere else.
 
-use bytes::BufMut;
-use envoy_types::pb::envoy::service::discovery::v3::DeltaDiscoveryRequest;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::{BufMut, Bytes, BytesMut};
+use http::HeaderMap;
+use hyper::body::{Body, Frame};
 use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint, key_len};
+use tokio::sync::mpsc;
 use tonic::Status;
-use tonic::codec::{Codec, EncodeBuf, Encoder};
-use tonic_prost::ProstDecoder;
 
 use super::subscription::Delta;
 use crate::snapshot::Resource;
@@ -77,6 +80,18 @@ impl Response {
         }
     }
 
+    /// The message of gRPC that it is: not compressed, its length, itself.
+    fn framed(&self) -> Result<Bytes, Status> {
+        let bytes = self.encoded_len();
+        let length = u32::try_from(bytes)
+            .map_err(|_| Status::resource_exhausted("a response is over 4 GiB"))?;
+        let mut message = BytesMut::with_capacity(1 + size_of::<u32>() + bytes);
+        message.put_u8(0);
+        message.put_u32(length);
+        self.encode(&mut message);
+        Ok(message.freeze())
+    }
+
     fn resource_len(&self, (name, Resource { version, body }): &(String, Resource)) -> usize {
         len(resource::VERSION, version.len())
             + len(resource::RESOURCE, self.any_len(body))
@@ -103,33 +118,50 @@ fn field(tag: u32, content: &[u8], to: &mut impl BufMut) {
     to.put_slice(content);
 }
 
-/// The codec of a stream.
-#[derive(Debug, Default)]
-pub(super) struct DeltaCodec;
+/// The responses of a stream as the body of its answer. Each is encoded when it is about to be written, into bytes
+/// that go when they are written: the encoder of tonic keeps a buffer for each stream, of up to twice its largest
+/// response, for as long as the stream lives.
+#[derive(Debug)]
+pub(super) struct Responses {
+    waiting: mpsc::Receiver<Result<Response, Status>>,
+    ended: bool,
+}
 
-impl Codec for DeltaCodec {
-    type Encode = Response;
-    type Decode = DeltaDiscoveryRequest;
-    type Encoder = Self;
-    type Decoder = ProstDecoder<DeltaDiscoveryRequest>;
-
-    fn encoder(&mut self) -> Self {
-        Self
-    }
-
-    fn decoder(&mut self) -> Self::Decoder {
-        ProstDecoder::default()
+impl Responses {
+    pub(super) fn new(waiting: mpsc::Receiver<Result<Response, Status>>) -> Self {
+        Self {
+            waiting,
+            ended: false,
+        }
     }
 }
 
-impl Encoder for DeltaCodec {
-    type Item = Response;
+impl Body for Responses {
+    type Data = Bytes;
     type Error = Status;
 
-    fn encode(&mut self, response: Response, to: &mut EncodeBuf<'_>) -> Result<(), Status> {
-        to.reserve(response.encoded_len());
-        response.encode(to);
-        Ok(())
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        if self.ended {
+            return Poll::Ready(None);
+        }
+        let response = ready!(self.waiting.poll_recv(context));
+        let framed = response.map(|response| response.and_then(|response| response.framed()));
+        let status = match framed {
+            Some(Ok(bytes)) => return Poll::Ready(Some(Ok(Frame::data(bytes)))),
+            Some(Err(status)) => status,
+            None => Status::ok(""),
+        };
+        self.ended = true;
+        let mut trailers = HeaderMap::new();
+        let said = status.add_header(&mut trailers);
+        Poll::Ready(Some(said.map(|()| Frame::trailers(trailers))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.ended
     }
 }
 
@@ -181,5 +213,11 @@ mod tests {
         assert_eq!(bytes.len(), response.encoded_len());
         let read = discovery::DeltaDiscoveryResponse::decode(bytes.as_slice()).unwrap();
         assert_eq!(read, expected);
+        let framed = response.framed().unwrap();
+        assert_eq!(
+            framed[..5],
+            [&[0][..], &(bytes.len() as u32).to_be_bytes()].concat()
+        );
+        assert_eq!(framed[5..], bytes);
     }
 }

@@ -3,22 +3,23 @@
 //! What `envoy-types` generates for it would copy every resource once more on its way out.
 
 use std::convert::Infallible;
-use std::future::{Future, Ready, ready};
-use std::pin::Pin;
+use std::future::{Ready, ready};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use envoy_types::pb::envoy::service::discovery::v3::DeltaDiscoveryRequest;
+use http::header::CONTENT_TYPE;
 use tokio::sync::mpsc;
-use tokio_stream::wrappers::ReceiverStream;
 use tonic::body::Body;
 use tonic::codegen::Service;
-use tonic::server::{Grpc, NamedService, StreamingService};
+use tonic::metadata::GRPC_CONTENT_TYPE;
+use tonic::server::NamedService;
 use tonic::{Request, Status, Streaming};
+use tonic_prost::ProstDecoder;
 
 use super::MAX_REQUEST_BYTES;
-use super::codec::{DeltaCodec, Response};
+use super::codec::Responses;
 use super::stream::{RESPONSES_WAITING, Shared, serve};
 use crate::newest;
 use crate::snapshot::StreamId;
@@ -51,42 +52,44 @@ impl NamedService for Discovery {
 impl Service<http::Request<Body>> for Discovery {
     type Response = http::Response<Body>;
     type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+    type Future = Ready<Result<Self::Response, Infallible>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: http::Request<Body>) -> Self::Future {
-        let streams = self.clone();
-        Box::pin(async move {
-            let refused = match request.uri().path() {
-                DELTA => {
-                    let mut grpc = Grpc::new(DeltaCodec)
-                        .apply_max_message_size_config(Some(MAX_REQUEST_BYTES), None);
-                    return Ok(grpc.streaming(streams, request).await);
-                }
-                STATE_OF_THE_WORLD => {
-                    "weir-control speaks the delta protocol only: set ads_config.api_type to DELTA_GRPC"
-                }
-                _ => "no such method",
-            };
-            Ok(Status::unimplemented(refused).into_http())
-        })
+        let answer = match request.uri().path() {
+            DELTA => self.open(request),
+            STATE_OF_THE_WORLD => Status::unimplemented(
+                "weir-control speaks the delta protocol only: set ads_config.api_type to DELTA_GRPC",
+            )
+            .into_http(),
+            _ => Status::unimplemented("no such method").into_http(),
+        };
+        ready(Ok(answer))
     }
 }
 
-impl StreamingService<DeltaDiscoveryRequest> for Discovery {
-    type Response = Response;
-    type ResponseStream = ReceiverStream<Result<Response, Status>>;
-    type Future = Ready<Result<tonic::Response<Self::ResponseStream>, Status>>;
-
-    fn call(&mut self, request: Request<Streaming<DeltaDiscoveryRequest>>) -> Self::Future {
+impl Discovery {
+    fn open(&self, request: http::Request<Body>) -> http::Response<Body> {
+        let encoding = request.headers().get("grpc-encoding");
+        if encoding.is_some_and(|encoding| encoding != "identity") {
+            return Status::unimplemented("grpc-encoding: requests are not taken compressed")
+                .into_http();
+        }
+        let decode = |body| {
+            let decoder = ProstDecoder::<DeltaDiscoveryRequest>::default();
+            Streaming::new_request(decoder, body, None, Some(MAX_REQUEST_BYTES))
+        };
+        let request = Request::from_http(request.map(decode));
         let peer = (request.remote_addr(), newest::process(request.metadata()));
         let stream = StreamId(self.streams.fetch_add(1, Ordering::Relaxed));
-        let (responses, outbound) = mpsc::channel(RESPONSES_WAITING);
+        let (responses, waiting) = mpsc::channel(RESPONSES_WAITING);
         let shared = self.shared.clone();
         tokio::spawn(serve(shared, stream, peer, request.into_inner(), responses));
-        ready(Ok(tonic::Response::new(ReceiverStream::new(outbound))))
+        let mut answer = http::Response::new(Body::new(Responses::new(waiting)));
+        answer.headers_mut().insert(CONTENT_TYPE, GRPC_CONTENT_TYPE);
+        answer
     }
 }
