@@ -51,8 +51,11 @@ use leader::Role;
 use snapshot::{Feed, Snapshot};
 
 /// News that may wait for the state's owner. A source that finds the queue full waits, and its next poll
-/// with it.
-const UPDATES_WAITING: usize = 4096;
+/// with it. Few: a report on two hundred hosts takes 140 kB, and a thousand sidecars send one a second.
+const UPDATES_WAITING: usize = 64;
+
+/// What clients of the discovery server say, before it is lost.
+const EVENTS_WAITING: usize = 4096;
 
 /// Connections that wait to be taken. When the process or its network was away, the whole fleet comes back
 /// within a moment, and whoever finds no place here tries again a second later or is reset. The system
@@ -107,7 +110,7 @@ pub async fn run(
     let _streams = streams.clone().drop_guard();
     let config = loaded.config.clone();
     let (updates, news) = mpsc::channel(UPDATES_WAITING);
-    let (events, client_events) = mpsc::channel(UPDATES_WAITING);
+    let (events, client_events) = mpsc::channel(EVENTS_WAITING);
     let (written, newest_written) = watch::channel(config.clone());
     let (configs, newest_config) = watch::channel(config.clone());
     let (metrics, xds_metrics) = (metrics::Metrics::default(), xds::XdsMetrics::default());

@@ -1,24 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 //! weir.v1.Reports: what proxies say they did.
 
+mod encoded;
 pub mod ledger;
 
+use std::convert::Infallible;
+use std::future::{Future, Ready, ready};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use prost::Message;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
+use tonic::body::Body;
+use tonic::server::{Grpc, NamedService, StreamingService};
 use tonic::{Request, Response, Status, Streaming};
-use weir_tables::v1::reports_server::{Reports, ReportsServer};
+use weir_tables::v1::reports_server::SERVICE_NAME;
 use weir_tables::v1::{Report, ReportAnswer};
 
 use crate::newest::{self, Claim, Newest, checked};
 use crate::state::Update;
+use encoded::Encoded;
 
-/// The service.
+const STREAM: &str = "/weir.v1.Reports/Stream";
+
+/// The service. What `weir_tables` generates for it would decode each report as it comes, and a decoded one takes
+/// several times the memory: those that wait for the state's owner wait encoded, one a stream. Clones are the same.
 #[derive(Clone, Debug)]
 pub struct Service {
     updates: mpsc::Sender<Update>,
     /// By proxy and process.
-    newest: Newest<(String, String)>,
+    proxies: Newest<(String, String)>,
     max_proxies: usize,
     shutdown: CancellationToken,
 }
@@ -33,31 +47,34 @@ impl Service {
         updates: mpsc::Sender<Update>,
         max_proxies: usize,
         shutdown: CancellationToken,
-    ) -> ReportsServer<Self> {
-        ReportsServer::new(Self {
+    ) -> Self {
+        Self {
             updates,
-            newest: Newest::default(),
+            proxies: Newest::default(),
             max_proxies,
             shutdown,
-        })
-        .max_decoding_message_size(MAX_REPORT_BYTES)
+        }
     }
 
-    async fn listen(self, process: String, mut reports: Streaming<Report>) -> Result<(), Status> {
+    async fn listen(self, process: String, mut reports: Streaming<Bytes>) -> Result<(), Status> {
         let over = CancellationToken::new();
         let mut claim: Option<(String, Claim<(String, String)>)> = None;
         loop {
-            let report = tokio::select! {
+            let next = tokio::select! {
                 () = self.shutdown.cancelled() => return Err(Status::unavailable("shutting down")),
                 () = over.cancelled() => return Err(Status::aborted("a newer stream of this proxy has come")),
-                report = reports.message() => report?,
+                next = self.next(&mut reports) => next?,
             };
-            let Some(report) = report else { return Ok(()) };
+            let Some((report, place)) = next else {
+                return Ok(());
+            };
+            let report = Report::decode(report);
+            let report = report.map_err(|error| Status::internal(error.to_string()))?;
             match &claim {
                 None => {
                     let proxy = checked("report.proxy", &report.proxy)?.to_owned();
                     let peer = (proxy.clone(), process.clone());
-                    let place = self.newest.claim(peer, over.clone(), self.max_proxies);
+                    let place = self.proxies.claim(peer, over.clone(), self.max_proxies);
                     let full = || Status::resource_exhausted("reports.max_proxies is reached");
                     claim = Some((proxy, place.ok_or_else(full)?));
                 }
@@ -68,21 +85,71 @@ impl Service {
                 }
                 Some(_) => {}
             }
-            if self.updates.send(Update::Reported(report)).await.is_err() {
-                return Err(Status::unavailable("shutting down"));
+            place.send(Update::Reported(report));
+        }
+    }
+
+    /// Waits for a report, then for room at the state's owner, and has the newest that has come by then: it says
+    /// all that those before it do. They are read, or they would fill the connection, and its discovery stream
+    /// would wait with them.
+    async fn next(
+        &self,
+        reports: &mut Streaming<Bytes>,
+    ) -> Result<Option<(Bytes, mpsc::Permit<'_, Update>)>, Status> {
+        let Some(mut newest) = reports.message().await? else {
+            return Ok(None);
+        };
+        let place = self.updates.reserve();
+        tokio::pin!(place);
+        let mut open = true;
+        loop {
+            tokio::select! {
+                biased;
+                place = &mut place => {
+                    let place = place.map_err(|_| Status::unavailable("shutting down"))?;
+                    return Ok(Some((newest, place)));
+                }
+                report = reports.message(), if open => match report? {
+                    Some(report) => newest = report,
+                    None => open = false,
+                },
             }
         }
     }
 }
 
-#[tonic::async_trait]
-impl Reports for Service {
-    type StreamStream = ReceiverStream<Result<ReportAnswer, Status>>;
+impl NamedService for Service {
+    const NAME: &'static str = SERVICE_NAME;
+}
 
-    async fn stream(
-        &self,
-        request: Request<Streaming<Report>>,
-    ) -> Result<Response<Self::StreamStream>, Status> {
+impl tonic::codegen::Service<http::Request<Body>> for Service {
+    type Response = http::Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
+        let service = self.clone();
+        Box::pin(async move {
+            if request.uri().path() != STREAM {
+                return Ok(Status::unimplemented("no such method").into_http());
+            }
+            let mut grpc =
+                Grpc::new(Encoded).apply_max_message_size_config(Some(MAX_REPORT_BYTES), None);
+            Ok(grpc.streaming(service, request).await)
+        })
+    }
+}
+
+impl StreamingService<Bytes> for Service {
+    type Response = ReportAnswer;
+    type ResponseStream = ReceiverStream<Result<ReportAnswer, Status>>;
+    type Future = Ready<Result<Response<Self::ResponseStream>, Status>>;
+
+    fn call(&mut self, request: Request<Streaming<Bytes>>) -> Self::Future {
         let (answers, stream) = mpsc::channel(1);
         let service = self.clone();
         let process = newest::process(request.metadata());
@@ -97,6 +164,40 @@ impl Reports for Service {
                 let _ = answers.send(Err(status)).await;
             }
         });
-        Ok(Response::new(ReceiverStream::new(stream)))
+        ready(Ok(Response::new(ReceiverStream::new(stream))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::BufMut;
+    use http_body_util::Full;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn of_reports_that_wait_for_the_owner_the_newest_is_taken_and_all_are_read() {
+        let mut sent = Vec::new();
+        for proxy in ["a", "b", "c"] {
+            let report = Report {
+                proxy: proxy.to_owned(),
+                records: Vec::new(),
+            };
+            // As gRPC frames a message: not compressed, its length, itself.
+            sent.put_u8(0);
+            sent.put_u32(report.encoded_len() as u32);
+            report.encode(&mut sent).unwrap();
+        }
+        let body = Full::new(Bytes::from(sent));
+        let mut reports = Streaming::new_request(Encoded, body, None, None);
+        let (updates, mut owner) = mpsc::channel(1);
+        let service = Service::server(updates.clone(), 1, CancellationToken::new());
+        let busy = Update::Complained(None);
+        updates.send(busy).await.unwrap();
+        let (next, _) = tokio::join!(service.next(&mut reports), owner.recv());
+        let (newest, place) = next.unwrap().unwrap();
+        assert_eq!(Report::decode(newest).unwrap().proxy, "c");
+        drop(place);
+        assert!(service.next(&mut reports).await.unwrap().is_none());
     }
 }

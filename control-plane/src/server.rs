@@ -23,7 +23,7 @@ pub struct Services {
     /// Tables and standalone resources.
     pub discovery: xds::Discovery,
     /// What proxies say.
-    pub reports: Forward<weir_tables::v1::reports_server::ReportsServer<reports::Service>>,
+    pub reports: Forward<reports::Service>,
     /// What governors say and are told.
     pub nodes: Forward<weir_tables::v1::nodes_server::NodesServer<nodes::Service>>,
 }
