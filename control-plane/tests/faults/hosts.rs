@@ -9,13 +9,14 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// Answers with the request's head in lower case. A request for `/held` waits for [`Host::release`].
+/// Answers with the request's head in lower case, by 500 while it fails. A request for `/held` waits for [`Host::release`].
 pub(crate) struct Host {
     pub(crate) address: SocketAddr,
     held: watch::Sender<u32>,
     released: watch::Sender<bool>,
     /// Jobs in progress, and those of them that are queued.
     jobs: watch::Sender<(u32, u32)>,
+    fails: watch::Sender<bool>,
 }
 
 impl Host {
@@ -25,10 +26,17 @@ impl Host {
         let (held, released) = (watch::Sender::new(0), watch::Sender::new(false));
         let jobs = watch::Sender::new((0, 0));
         let (counter, gate, told) = (held.clone(), released.clone(), jobs.clone());
+        let fails = watch::Sender::new(false);
+        let failing = fails.clone();
         tokio::spawn(async move {
             while let Ok((connection, _)) = listener.accept().await {
                 let told = *told.borrow();
-                tokio::spawn(answer(connection, counter.clone(), gate.subscribe(), told));
+                let status = match *failing.borrow() {
+                    true => "500 Internal Server Error",
+                    false => "200 OK",
+                };
+                let answer = answer(connection, counter.clone(), gate.subscribe(), told, status);
+                tokio::spawn(answer);
             }
         });
         Self {
@@ -36,6 +44,7 @@ impl Host {
             held,
             released,
             jobs,
+            fails,
         }
     }
 
@@ -54,6 +63,11 @@ impl Host {
         self.jobs.send_replace((in_progress, queued));
     }
 
+    /// Whether it answers 500 to what comes from now on.
+    pub(crate) fn fails(&self, fails: bool) {
+        self.fails.send_replace(fails);
+    }
+
     pub(crate) fn release(&self) {
         self.released.send_replace(true);
     }
@@ -64,6 +78,7 @@ async fn answer(
     held: watch::Sender<u32>,
     mut released: watch::Receiver<bool>,
     (in_progress, queued): (u32, u32),
+    status: &'static str,
 ) -> std::io::Result<()> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -81,6 +96,6 @@ async fn answer(
     }
     let length = head.len();
     let answer =
-        format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{head}");
+        format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{head}");
     connection.write_all(answer.as_bytes()).await
 }

@@ -8,6 +8,7 @@ mod config;
 mod control_loss;
 mod crash;
 mod envoy_restart;
+mod failing_host;
 mod headers;
 mod hedging;
 mod holding;

@@ -234,6 +234,8 @@ pub(crate) struct Outlook<'a> {
     held: f64,
     /// The part of what was sent since the host told that probably waits.
     waiting: f64,
+    /// Requests in flight from here that the host should have told of and did not, as far as they have no core.
+    untold: f64,
     /// Core time done since then for those that waited.
     done: Duration,
     mean: Duration,
@@ -256,6 +258,7 @@ impl<'a> Outlook<'a> {
                 cores,
                 held: held.into(),
                 waiting: 1.0,
+                untold: 0.0,
                 done: Duration::ZERO,
                 mean: mean.run,
             };
@@ -279,8 +282,10 @@ impl<'a> Outlook<'a> {
             .in_progress
             .saturating_add(sent)
             .saturating_sub(row.gone());
-        let held = f64::from(jobs) * per_job;
-        let over = (held - cores).max(0.0);
+        let over = (f64::from(jobs) * per_job - cores).max(0.0);
+        // What is in flight from here is there, whatever the host says: to claim to be idle gains little.
+        let held = f64::from(jobs.max(row.in_flight)) * per_job;
+        let untold = f64::from(row.in_flight.saturating_sub(jobs));
         let age = Duration::from_nanos(clock.age(told.observed));
         Self {
             row,
@@ -288,6 +293,7 @@ impl<'a> Outlook<'a> {
             cores,
             held,
             waiting: (over / (f64::from(sent) * per_job).max(1.0)).min(1.0),
+            untold: untold.min((held - cores).max(0.0) / per_job),
             done: if is_full {
                 age.mul_f64(cores)
             } else {
@@ -313,7 +319,9 @@ impl<'a> Outlook<'a> {
         let sent = sent.ahead_of(class).mul_f64(self.waiting);
         let told = told.saturating_sub(self.done);
         // One more for the core that has to be freed first.
-        let ahead = told.saturating_add(sent).saturating_add(self.mean);
+        let untold = self.mean.mul_f64(self.untold);
+        let ahead = told.saturating_add(sent).saturating_add(untold);
+        let ahead = ahead.saturating_add(self.mean);
         ahead.min(LONGEST).div_f64(self.cores)
     }
 
