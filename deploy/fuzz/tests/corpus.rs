@@ -11,7 +11,7 @@ use weir_fuzz::mutate::{below, mutate};
 use weir_fuzz::{DECODERS, Decoder};
 
 /// Damaged copies of the corpus of one decoder.
-const DAMAGED: usize = 1000;
+const DAMAGED: usize = 600;
 /// Beginnings of one seed; of a longer one, so many evenly spread.
 const BEGINNINGS: usize = 60;
 /// Bytes of the whole corpus.
