@@ -27,8 +27,9 @@ use crate::config::{Config, Replicas, with_sources};
 use crate::leader::{Depose, Leader, Role};
 use crate::state::Update;
 use crate::xds::types;
-use mirror::Mirror;
 use weir_tables::{CACHE_SHARD_TYPE, HOST_TABLE_TYPE};
+
+pub use mirror::Mirror;
 
 /// Of one response: a resource goes whole, however large the table is that it carries.
 const MAX_RESPONSE_BYTES: usize = 256 << 20;

@@ -11,7 +11,7 @@
 //! take themselves for the leader the older one's tables are refused, so that the lock needs no delay.
 //! A leader goes on until it learns of another one: to be without tables is worse than two who build them.
 
-mod lock;
+pub mod lock;
 mod machine;
 
 use std::pin::Pin;

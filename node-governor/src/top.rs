@@ -45,7 +45,7 @@ pub async fn show(address: SocketAddr, once: bool) -> anyhow::Result<()> {
 }
 
 /// No more lines than that, and no line longer than 80.
-fn table(view: &View, lines: usize) -> String {
+pub fn table(view: &View, lines: usize) -> String {
     let mut text = String::new();
     let tail = view
         .tail_ms

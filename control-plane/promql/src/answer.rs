@@ -9,6 +9,9 @@ use serde::de::IgnoredAny;
 /// The longest reason of a server that is repeated, in characters.
 const LONGEST_REASON: usize = 300;
 
+/// Warnings that are repeated.
+const MOST_WARNINGS: usize = 20;
+
 /// The answer to a query.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
@@ -91,7 +94,7 @@ type Sample = (f64, String);
 pub fn read(body: &[u8]) -> Result<Answer, Refused> {
     let written: Written = serde_json::from_slice(body).map_err(|_| Refused::Foreign)?;
     if let Some(error) = written.error {
-        return Err(Refused::Error(error.chars().take(LONGEST_REASON).collect()));
+        return Err(Refused::Error(line(&error)));
     }
     if written.status != "success" {
         return Err(Refused::Foreign);
@@ -107,8 +110,21 @@ pub fn read(body: &[u8]) -> Result<Answer, Refused> {
     };
     Ok(Answer {
         series,
-        warnings: written.warnings,
+        warnings: written
+            .warnings
+            .iter()
+            .take(MOST_WARNINGS)
+            .map(|warning| line(warning))
+            .collect(),
     })
+}
+
+/// A server's words as one line, not for ever.
+fn line(text: &str) -> String {
+    let shown = text.chars().take(LONGEST_REASON);
+    shown
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect()
 }
 
 fn series_of(written: WrittenSeries) -> Series {

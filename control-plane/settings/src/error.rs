@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How a setting is refused.
 
-use std::fmt;
+use std::fmt::{self, Write};
 use std::path::PathBuf;
+
+/// Characters of a field and of a reason that are shown.
+const LONGEST_FIELD: usize = 200;
+const LONGEST_REASON: usize = 600;
 
 /// Why a configuration was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,9 +28,26 @@ impl fmt::Display for Error {
             write!(f, ":{}", self.line)?;
         }
         if !self.field.is_empty() {
-            write!(f, ": {}", self.field)?;
+            f.write_str(": ")?;
+            line(&self.field, LONGEST_FIELD, f)?;
         }
-        write!(f, ": {}", self.reason)
+        f.write_str(": ")?;
+        line(&self.reason, LONGEST_REASON, f)
+    }
+}
+
+/// Writes a text as part of one line, not for ever: names and values in it are what somebody has written.
+fn line(text: &str, longest: usize, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let mut rest = text.chars();
+    for c in rest.by_ref().take(longest) {
+        match c.is_control() {
+            true => write!(f, "{}", c.escape_default())?,
+            false => f.write_char(c)?,
+        }
+    }
+    match rest.next() {
+        Some(_) => f.write_str("…"),
+        None => Ok(()),
     }
 }
 

@@ -11,19 +11,23 @@ use weir_tables::{CACHE_SHARD_TYPE, HOST_TABLE_TYPE, Meta};
 use crate::snapshot::{Resource, Snapshot};
 use crate::xds::types;
 
+/// Characters of a resource's name in a refusal.
+const MAX_NAME_SHOWN: usize = 64;
+
 /// Resources as they came. A type that has not come yet is not there, which is not the same as empty.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Mirror {
+pub struct Mirror {
     snapshot: Snapshot,
 }
 
 impl Mirror {
-    pub(super) fn snapshot(&self) -> Arc<Snapshot> {
+    /// All that was mirrored.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
         Arc::new(self.snapshot.clone())
     }
 
     /// What it has of a type, by name.
-    pub(super) fn versions(&self, kind: &str) -> HashMap<String, String> {
+    pub fn versions(&self, kind: &str) -> HashMap<String, String> {
         let resources = self.snapshot.of_type(kind).into_iter();
         let resources = resources.flat_map(|resources| resources.iter());
         resources
@@ -35,7 +39,7 @@ impl Mirror {
     ///
     /// A leader that has just begun still pushes what it mirrored itself: that is taken by those who have
     /// nothing, and nobody else goes back to it.
-    pub(super) fn take(
+    pub fn take(
         &mut self,
         response: &discovery::DeltaDiscoveryResponse,
         index: u64,
@@ -49,9 +53,12 @@ impl Mirror {
         for resource in &response.resources {
             let old = parse(&resource.version).and_then(Meta::fence);
             if old.is_some_and(|old| old < index) && resources.contains_key(&resource.name) {
-                let (name, version) = (&resource.name, &resource.version);
+                // A version that was parsed is short and a number.
+                let name = resource.name.chars().take(MAX_NAME_SHOWN);
+                let name: String = name.flat_map(char::escape_debug).collect();
                 refused = Some(format!(
-                    "{name}: {version} is of an older leader than the one of lock index {index}"
+                    "{name}: {} is of an older leader than the one of lock index {index}",
+                    resource.version
                 ));
                 continue;
             }

@@ -20,12 +20,14 @@ const MAX_BYTES: usize = 64 << 10;
 const ANSWER: Duration = Duration::from_secs(2);
 /// How long a question waits for news. Short: one that a network has swallowed is asked again then.
 const WAIT: Duration = Duration::from_secs(10);
+/// Characters of a session's id in a complaint; Consul's have 36.
+const MAX_SESSION_SHOWN: usize = 64;
 /// The index goes into 31 bits of a table's epoch.
 const MOST_INDEX: u64 = (1 << 31) - 1;
 
 /// What the key says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Key {
+pub enum Key {
     /// Nobody holds it.
     Free,
     /// A replica does.
@@ -36,11 +38,15 @@ pub(super) enum Key {
 
 /// The replica that holds the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Holder {
-    pub(super) name: String,
-    pub(super) address: String,
-    pub(super) index: u64,
-    pub(super) session: String,
+pub struct Holder {
+    /// Of the replica.
+    pub name: String,
+    /// Where it is reached.
+    pub address: String,
+    /// How often the key was taken.
+    pub index: u64,
+    /// What holds it.
+    pub session: String,
 }
 
 /// What the key says, and what the next question waits to be exceeded.
@@ -164,40 +170,11 @@ impl Lock {
         let newest: u64 = told.unwrap_or(0);
         let key = match answer.status {
             StatusCode::NOT_FOUND => Key::Free,
-            _ => self.key(&answer.good()?)?,
+            _ => read(&answer.good()?, &self.key)?,
         };
         // An index that goes back means that Consul has begun anew.
         let index = if newest < index { 0 } else { newest };
         Ok(Reading { index, key })
-    }
-
-    fn key(&self, body: &[u8]) -> Result<Key, PollError> {
-        let entries: Vec<Entry> = parsed(body)?;
-        let Some(entry) = entries.into_iter().next() else {
-            return Ok(Key::Free);
-        };
-        let name = &self.key;
-        let value = entry.value.unwrap_or_default();
-        let value = BASE64_STANDARD.decode(value).unwrap_or_default();
-        let written = serde_json::from_slice::<Value>(&value).ok();
-        let key = match (entry.session.filter(|held| !held.is_empty()), written) {
-            (None, Some(_)) => Key::Free,
-            (None, None) if value.is_empty() => Key::Free,
-            (None, None) => Key::Strange(format!(
-                "the key {name:?} has a value that no replica wrote; it is not overwritten: name another one in replicas.key"
-            )),
-            (Some(session), Some(Value { name, address })) => Key::Held(Holder {
-                name,
-                address,
-                // Were it ever so large, the epoch could not tell it.
-                index: entry.lock_index.min(MOST_INDEX),
-                session,
-            }),
-            (Some(session), None) => Key::Strange(format!(
-                "the key {name:?} is held by session {session}, which is no replica's: name another one in replicas.key"
-            )),
-        };
-        Ok(key)
     }
 
     async fn put(&self, path: &str, body: impl Into<Bytes>) -> Result<Answer, PollError> {
@@ -227,6 +204,36 @@ impl Lock {
         );
         Err(PollError::new(Fault::Denied, detail))
     }
+}
+
+/// What Consul's answer for the key `name` says.
+pub fn read(body: &[u8], name: &str) -> Result<Key, PollError> {
+    let entries: Vec<Entry> = parsed(body)?;
+    let Some(entry) = entries.into_iter().next() else {
+        return Ok(Key::Free);
+    };
+    let value = entry.value.unwrap_or_default();
+    let value = BASE64_STANDARD.decode(value).unwrap_or_default();
+    let written = serde_json::from_slice::<Value>(&value).ok();
+    let key = match (entry.session.filter(|held| !held.is_empty()), written) {
+        (None, Some(_)) => Key::Free,
+        (None, None) if value.is_empty() => Key::Free,
+        (None, None) => Key::Strange(format!(
+            "the key {name:?} has a value that no replica wrote; it is not overwritten: name another one in replicas.key"
+        )),
+        (Some(session), Some(Value { name, address })) => Key::Held(Holder {
+            name,
+            address,
+            // Were it ever so large, the epoch could not tell it.
+            index: entry.lock_index.min(MOST_INDEX),
+            session,
+        }),
+        (Some(session), None) => Key::Strange(format!(
+            "the key {name:?} is held by session {:?}, which is no replica's: name another one in replicas.key",
+            session.chars().take(MAX_SESSION_SHOWN).collect::<String>()
+        )),
+    };
+    Ok(key)
 }
 
 fn parsed<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, PollError> {

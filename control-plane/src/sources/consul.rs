@@ -30,6 +30,7 @@ use questions::{hosts, trust_domain};
 
 pub(crate) use client::encoded;
 pub use client::{Answer, Client};
+pub use questions::read_roots;
 pub use read::{Found, read};
 
 /// Text of others is cut to so many bytes where it is shown.

@@ -195,13 +195,17 @@ impl Pace {
 }
 
 /// Which host a stream is about.
-struct Named {
-    cluster: Arc<str>,
-    address: Arc<str>,
+#[derive(Clone, Debug)]
+pub struct Named {
+    /// Name of its cluster.
+    pub cluster: Arc<str>,
+    /// Its own.
+    pub address: Arc<str>,
 }
 
 impl Named {
-    fn of(report: &NodeReport) -> Result<Self, Status> {
+    /// Whom a report names.
+    pub fn of(report: &NodeReport) -> Result<Self, Status> {
         Ok(Self {
             cluster: checked("report.cluster", &report.cluster)?.into(),
             address: checked("report.host", &report.host)?.into(),
@@ -209,7 +213,8 @@ impl Named {
     }
 }
 
-fn capacity(report: &NodeReport) -> Result<u32, Status> {
+/// What a report says that the service has on its node.
+pub fn capacity(report: &NodeReport) -> Result<u32, Status> {
     match report.capacity_millicores {
         millicores @ 1..=MOST_MILLICORES => Ok(millicores),
         other => Err(Status::invalid_argument(format!(

@@ -77,7 +77,8 @@ pub async fn run(target: Target, at: String, scrape: Scrape) {
     }
 }
 
-fn scraped(page: Page, window: &mut Window, now: Instant) -> Scraped {
+/// What a page and those before it say.
+pub fn scraped(page: Page, window: &mut Window, now: Instant) -> Scraped {
     let idle = match (&page.queued, page.in_progress) {
         (Some(queued), _) => Some(queued.iter().all(|jobs| *jobs == 0)),
         (None, Some(0)) => Some(true),

@@ -147,7 +147,7 @@ const NOT_PUSHED: &str = "no host of this cluster was found yet; proxies keep wh
 
 impl SourceView {
     /// What is wrong with it, in one sentence each.
-    pub(crate) fn trouble(&self) -> impl Iterator<Item = &String> {
+    pub fn trouble(&self) -> impl Iterator<Item = &String> {
         self.error.iter().chain(&self.complaints)
     }
 }

@@ -63,13 +63,7 @@ impl Program {
 
     /// The body of a page.
     pub(crate) fn page(&self, path: &str) -> String {
-        let mut stream = TcpStream::connect(self.admin).unwrap();
-        let limit = Some(Duration::from_secs(60));
-        stream.set_read_timeout(limit).unwrap();
-        let question = format!("GET {path} HTTP/1.0\r\nhost: weir\r\n\r\n");
-        stream.write_all(question.as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
+        let answer = page(self.admin, path).unwrap();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
         assert!(head.contains(" 200 "), "{head}");
         body.to_owned()
@@ -108,3 +102,15 @@ pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 
 pub(crate) const FREE: &str =
     "xds: { listen: \"127.0.0.1:0\" }\nadmin: { listen: \"127.0.0.1:0\" }\n";
+
+/// What is answered at this address, if anything is.
+pub(crate) fn page(address: SocketAddr, path: &str) -> Option<String> {
+    let mut stream = TcpStream::connect(address).ok()?;
+    let limit = Some(Duration::from_secs(60));
+    stream.set_read_timeout(limit).ok()?;
+    let question = format!("GET {path} HTTP/1.0\r\nhost: weir\r\n\r\n");
+    stream.write_all(question.as_bytes()).ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    Some(answer)
+}

@@ -3,11 +3,11 @@
 
 use std::net::SocketAddr;
 
-use weir_policy::{KeyHash, Keys, Rank, Request, USERS, user_priority};
+use weir_policy::{Rank, Request, USERS, user_priority};
 
 use crate::config::{
     ClusterConfig, Config, KEY_HEADER, KeySource, PRIORITY_HEADER, Trust, USER_HEADER, UserSource,
-    key_in_path,
+    key_in_path, keys,
 };
 use crate::headers::Headers;
 use crate::hostcalls::{self, Map};
@@ -46,21 +46,9 @@ pub(crate) fn read(
     // Nobody in particular: every request takes its chance.
     let user = user.unwrap_or((random % u64::from(USERS)) as u8);
     Request {
-        keys: match (key, cluster.key_separator) {
-            (Some(list), Some(separator)) => split(list, separator),
-            (key, _) => key.map(KeyHash::of).into(),
-        },
+        keys: keys(key, cluster.key_separator),
         rank: Rank::new(config.class(told.priority), user),
     }
-}
-
-/// Several keys; spaces around them and places without one do not count.
-fn split(list: &[u8], separator: u8) -> Keys {
-    let names = list.split(|byte| *byte == separator);
-    let names = names
-        .map(<[u8]>::trim_ascii)
-        .filter(|name| !name.is_empty());
-    Keys::new(names.map(KeyHash::of))
 }
 
 /// What the headers say.

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use serde::Deserialize;
-use weir_policy::CLASSES;
+use weir_policy::{CLASSES, KeyHash, Keys};
 
 /// Where a request says what it is, unless the configuration says otherwise.
 pub const KEY_HEADER: &str = "x-weir-key";
@@ -166,9 +166,9 @@ pub struct ClusterConfig {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum ConfigError {
-    #[error("plugin configuration: {0}")]
+    #[error("plugin configuration: {}", line(.0))]
     Json(String),
-    #[error("plugin configuration: {field}: {reason}")]
+    #[error("plugin configuration: {}: {}", line(field), line(reason))]
     Field { field: String, reason: String },
 }
 
@@ -207,6 +207,17 @@ impl Config {
             .copied()
             .unwrap_or(self.default_class)
     }
+}
+
+/// Characters of a text in a refusal.
+const MAX_SHOWN: usize = 600;
+
+/// A part of one line, not for ever: names and values in it are what somebody has written.
+fn line(text: &str) -> String {
+    let shown = text.chars().take(MAX_SHOWN);
+    shown
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect()
 }
 
 fn error(field: impl Into<String>, reason: impl Into<String>) -> ConfigError {
@@ -380,6 +391,19 @@ pub fn key_in_path<'a>(template: &str, path: &'a [u8]) -> Option<&'a [u8]> {
     }
     // A longer path is under the template's: the key is the same.
     key.filter(|key| !key.is_empty())
+}
+
+/// The keys that a value names: itself, or where there is a separator those between; spaces around them and places
+/// without one do not count.
+pub fn keys(value: Option<&[u8]>, separator: Option<u8>) -> Keys {
+    let (Some(list), Some(separator)) = (value, separator) else {
+        return value.map(KeyHash::of).into();
+    };
+    let names = list.split(|byte| *byte == separator);
+    let names = names
+        .map(<[u8]>::trim_ascii)
+        .filter(|name| !name.is_empty());
+    Keys::new(names.map(KeyHash::of))
 }
 
 #[cfg(test)]

@@ -155,7 +155,10 @@ impl Control {
         for (name, refusal) in &update.refusals {
             hostcalls::log(
                 LogLevel::Warn,
-                &format!("refused {name}: {refusal}; the last good one stays"),
+                &format!(
+                    "refused {}; the last good one stays",
+                    stream::reason(name, refusal)
+                ),
             );
         }
         // What is not asked for, or no longer, is good but not kept.

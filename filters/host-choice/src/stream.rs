@@ -12,6 +12,11 @@ use crate::index::{Index, Kind, OfTable};
 /// google.rpc.Code.INVALID_ARGUMENT, as other xDS clients send it with a NACK.
 const INVALID_ARGUMENT: i32 = 3;
 
+/// Bytes of reasons in a NACK, more or less: weir-control keeps as many.
+const MAX_REASON_BYTES: usize = 1024;
+/// Characters of a resource's name in them.
+const MAX_NAME_SHOWN: usize = 64;
+
 /// What this stream has asked for so far.
 #[derive(Debug, Default)]
 pub struct Subscriptions {
@@ -161,19 +166,33 @@ fn is_fresh(name: &str, kind: Kind, index: &Index, now: Duration) -> bool {
     cluster.is_ok_and(|cluster| index.is_fresh(cluster, now))
 }
 
-/// The ACK of a response, or its NACK with every reason.
+/// Why a resource is not taken, in one line: the name is whatever the server said.
+pub fn reason(name: &str, refusal: &Refusal) -> String {
+    let shown = name.chars().take(MAX_NAME_SHOWN);
+    let shown: String = shown.flat_map(char::escape_debug).collect();
+    format!("{shown}: {refusal}")
+}
+
+/// The ACK of a response, or its NACK with the reasons: all of them, unless there are many.
 pub fn answer(response: &DeltaDiscoveryResponse, update: &Update) -> DeltaDiscoveryRequest {
-    let reasons: Vec<_> = update
-        .refusals
-        .iter()
-        .map(|(name, refusal)| format!("{name}: {refusal}"))
-        .collect();
+    let mut reasons = String::new();
+    for (told, (name, refusal)) in update.refusals.iter().enumerate() {
+        if reasons.len() > MAX_REASON_BYTES {
+            let more = update.refusals.len() - told;
+            reasons.push_str(&format!("; and {more} more"));
+            break;
+        }
+        if told > 0 {
+            reasons.push_str("; ");
+        }
+        reasons.push_str(&reason(name, refusal));
+    }
     DeltaDiscoveryRequest {
         type_url: response.type_url.clone(),
         response_nonce: response.nonce.clone(),
-        error_detail: (!reasons.is_empty()).then(|| Status {
+        error_detail: (!reasons.is_empty()).then_some(Status {
             code: INVALID_ARGUMENT,
-            message: reasons.join("; "),
+            message: reasons,
         }),
         ..Default::default()
     }

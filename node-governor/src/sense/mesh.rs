@@ -168,7 +168,7 @@ fn report(mesh: &config::Mesh, capacity_millicores: u32) -> NodeReport {
 }
 
 /// What it says; none where weir-control has no figures of the host.
-fn row(message: &HostRow, now: Nanos) -> Option<Row> {
+pub fn row(message: &HostRow, now: Nanos) -> Option<Row> {
     let age = Duration::from_millis(message.age_ms?.into());
     Some(Row {
         at: Nanos(now.0.saturating_sub(age.as_nanos() as u64)),

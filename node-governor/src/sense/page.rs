@@ -15,14 +15,15 @@ const MOST_BOUNDS: usize = 512;
 
 /// A histogram as it was shown of late.
 #[derive(Debug)]
-pub(super) struct Histogram {
+pub struct Histogram {
     page: Page,
     quantile: f64,
     history: History,
 }
 
 impl Histogram {
-    pub(super) fn new(page: Page, settings: &Tail) -> Self {
+    /// Nothing was shown yet.
+    pub fn new(page: Page, settings: &Tail) -> Self {
         Self {
             page,
             quantile: settings.quantile,
@@ -35,11 +36,7 @@ impl Histogram {
 
     /// From the page as it is now; none where no request has ended in the window. Whatever is not known, because the
     /// page is silent or says nonsense, is an error, and a fresh start.
-    pub(super) fn tail(
-        &mut self,
-        now: Nanos,
-        page: Result<String>,
-    ) -> Result<Option<sensed::Tail>> {
+    pub fn tail(&mut self, now: Nanos, page: Result<String>) -> Result<Option<sensed::Tail>> {
         let buckets = page.and_then(|text| {
             buckets(&text, &self.page.metric).context("no such histogram, or no numbers in it")
         });

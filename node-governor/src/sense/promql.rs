@@ -8,7 +8,7 @@ use weir_promql::read;
 
 /// The answer's one number, as seconds. The error is the reason why there is none; the same reason has the same
 /// words.
-pub(super) fn latency(answer: &str) -> Result<Duration> {
+pub fn latency(answer: &str) -> Result<Duration> {
     let series = read(answer.as_bytes())?.series;
     ensure!(series.len() <= 1, "more than one series");
     let seconds = series.into_iter().next().context("no series")?.value?;

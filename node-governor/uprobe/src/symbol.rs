@@ -43,7 +43,7 @@ const LISTED: usize = 5;
 
 /// Looks `symbol` up: a name as the file has it, else as its language writes it, or an offset in the file.
 /// `no_unwinding`: nothing unwinds the stack through this function, whatever the file can do.
-pub(crate) fn find(path: &Path, symbol: &str, no_unwinding: bool) -> Result<Site, Error> {
+pub fn find(path: &Path, symbol: &str, no_unwinding: bool) -> Result<Site, Error> {
     let data = binary::open(path)?;
     let binary = Binary::parse(path, &data)?;
     let refuse = |reason: String| Error::Symbol {

@@ -98,8 +98,13 @@ pub(super) async fn trust_domain(client: &Client, index: u64) -> Result<(String,
         .ask(&["v1", "connect", "ca", "roots"], &[], index)
         .await?;
     let newest = index_of(&answer)?;
-    let roots: Roots = serde_json::from_slice(&answer.body).map_err(|error| {
+    Ok((read_roots(&answer.body)?, newest))
+}
+
+/// The trust domain that an answer names.
+pub fn read_roots(body: &[u8]) -> Result<String, PollError> {
+    let roots: Roots = serde_json::from_slice(body).map_err(|error| {
         PollError::new(Fault::BadBody, format!("not the roots of a mesh: {error}"))
     })?;
-    Ok((cut(&roots.trust_domain), newest))
+    Ok(cut(&roots.trust_domain))
 }

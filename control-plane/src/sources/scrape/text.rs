@@ -109,7 +109,11 @@ fn by_class(name: &str, samples: Samples) -> Result<Vec<f64>, String> {
                 .ok()
                 .filter(|class| *class < CLASSES)
                 .ok_or_else(|| {
-                    format!("{name}: priority {label:?} is not in 0 to {}", CLASSES - 1)
+                    format!(
+                        "{name}: priority {:?} is not in 0 to {}",
+                        cut(label),
+                        CLASSES - 1
+                    )
                 })?,
         };
         if sums.len() <= class {

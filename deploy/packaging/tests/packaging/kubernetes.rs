@@ -167,6 +167,7 @@ fn weir_control_runs_as_nobody() {
             "RuntimeDefault"
         );
         assert_eq!(security["readOnlyRootFilesystem"], true);
+        assert_eq!(security["allowPrivilegeEscalation"], false);
         assert_eq!(security["capabilities"]["drop"][0], "ALL");
         assert_eq!(security["capabilities"]["add"], Value::Null);
         assert_eq!(pod["automountServiceAccountToken"], false);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What README.md promises to other languages.
 
-mod any_bytes;
 mod golden;
 mod hashes;
 mod neighbours;

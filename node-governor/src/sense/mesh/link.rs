@@ -61,7 +61,7 @@ impl Link {
     }
 
     /// weir-control says this.
-    pub(super) fn said(&self, row: Option<Row>) {
+    pub fn said(&self, row: Option<Row>) {
         let Some(row) = row else {
             self.0.at.store(0, Ordering::Release);
             return;
