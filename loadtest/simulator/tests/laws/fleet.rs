@@ -121,7 +121,10 @@ fn who_waits_too_long_for_a_connection_goes_to_the_next_host() {
     hasty.timeouts.connect = Some(SECOND / 2);
     let hasty = play(&hasty, &keys(1), hot());
     assert!(silent(&hasty) > 0);
-    assert_eq!(hosts(&hasty), 3, "as many as the decision names");
+    assert!(
+        hosts(&hasty) >= 3,
+        "those that a decision names, and whoever follows where one of them fails much"
+    );
     let worst = |all: &[Ended]| all.iter().map(|e| e.duration).max();
     assert!(worst(&hasty) < worst(&patient));
 }
