@@ -32,7 +32,7 @@ use machine::{Event, Machine, Wish};
 
 pub use machine::{Leader, Role};
 
-/// Without any answer of Consul since the start, a replica does not wait longer than this: nobody may be there
+/// Without an answer of Consul, a replica that has no leader does not wait longer than this: nobody may be there
 /// to lead.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// At the end the others are told, unless that takes longer.
@@ -41,9 +41,12 @@ const FAREWELL: Duration = Duration::from_secs(1);
 const RETRY: Duration = Duration::from_millis(200);
 /// Between two questions for the key, however fast there is news.
 const BETWEEN: Duration = Duration::from_millis(20);
-/// A leader is not put down when it is younger: behind a firewall that refuses connections no two replicas put
-/// each other down by turns.
+/// A leader is not put down when it is younger. Each time that this replica puts one down the age doubles, up to
+/// [`DOUBLINGS`] times: two behind a firewall that refuses connections put each other down by turns, but not for
+/// long. A leader's session ends by itself anyway, within twice its time.
 const YOUNG: Duration = Duration::from_secs(5);
+/// To 320 s.
+const DOUBLINGS: u32 = 6;
 /// Parts of the session's time after which it is renewed.
 const RENEWALS: u32 = 3;
 
@@ -80,6 +83,8 @@ pub async fn run(
         renew_at: now,
         retry_at: now,
         since: now,
+        answered_at: now,
+        put_down: 0,
         told: None,
     };
     candidate.run(deposed, shutdown).await;
@@ -100,20 +105,23 @@ struct Candidate {
     retry_at: Instant,
     /// When the role was taken.
     since: Instant,
+    /// When Consul last said something, or this replica began to wait for it.
+    answered_at: Instant,
+    /// How many leaders it has put down.
+    put_down: u32,
     /// What was last complained of.
     told: Option<String>,
 }
 
 impl Candidate {
     async fn run(mut self, mut deposed: mpsc::Receiver<Depose>, shutdown: CancellationToken) {
-        let alone = sleep(PATIENCE);
-        tokio::pin!(alone);
         loop {
             self.start();
             let due = match self.doing {
                 Some(_) => None,
                 None => self.machine.session().map(|_| self.renew_at),
             };
+            let alone = (self.machine.waits_in_vain()).then_some(self.answered_at + PATIENCE);
             tokio::select! {
                 biased;
                 () = shutdown.cancelled() => break,
@@ -122,7 +130,7 @@ impl Candidate {
                 session = deposed.recv() => if let Some(session) = session {
                     self.depose(&session).await;
                 },
-                () = &mut alone, if !self.machine.has_heard() => self.take(Event::Silence).await,
+                () = until(alone) => self.take(Event::Silence).await,
                 () = until(due) => self.begin(Wish::Renew),
                 () = sleep_until(self.retry_at), if self.is_resting() => {}
             }
@@ -224,7 +232,9 @@ impl Candidate {
 
     /// The leader's process has gone: nobody listens where it was.
     async fn depose(&mut self, session: &str) {
-        if self.machine.follows(session) && self.since.elapsed() >= YOUNG {
+        let young = YOUNG * 2_u32.pow(self.put_down.min(DOUBLINGS));
+        if self.machine.follows(session) && self.since.elapsed() >= young {
+            self.put_down += 1;
             warn!(
                 session,
                 "the leader refuses connections; its lock is released"
@@ -237,6 +247,9 @@ impl Candidate {
     }
 
     async fn take(&mut self, event: Event) {
+        if event.is_answer() {
+            self.answered_at = Instant::now();
+        }
         let role = self.machine.on(event);
         let complaint = self.machine.complaint();
         if self.told.as_deref() != complaint {

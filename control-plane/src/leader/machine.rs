@@ -101,8 +101,15 @@ pub(super) enum Event {
         /// What it said.
         what: String,
     },
-    /// Consul has never answered, for longer than one waits.
+    /// Consul has answered nothing, for longer than one waits.
     Silence,
+}
+
+impl Event {
+    /// Whether Consul has said something, if only no.
+    pub(super) fn is_answer(&self) -> bool {
+        !matches!(self, Self::Silence | Self::Failed { denied: false, .. })
+    }
 }
 
 /// What is to be done.
@@ -128,6 +135,8 @@ pub(super) struct Machine {
     key: Option<Key>,
     /// Consul has said something.
     heard: bool,
+    /// What was asked of Consul last was answered.
+    answered: bool,
     /// Nobody of a former life is looked for any more.
     grown: bool,
     /// What is wrong with the key.
@@ -144,6 +153,7 @@ impl Machine {
             session: None,
             key: None,
             heard: false,
+            answered: false,
             grown: false,
             unread: None,
             undone: None,
@@ -155,9 +165,9 @@ impl Machine {
         self.session.as_deref()
     }
 
-    /// Whether Consul has ever answered.
-    pub(super) fn has_heard(&self) -> bool {
-        self.heard
+    /// Whether it waits for a Consul that does not answer: when that lasts, [`Event::Silence`] is due.
+    pub(super) fn waits_in_vain(&self) -> bool {
+        self.role == Role::Waiting && !self.answered
     }
 
     /// What is wrong with the lock.
@@ -196,6 +206,9 @@ impl Machine {
         if let Event::Opened(_) | Event::Renewed | Event::Answered(_) | Event::Buried = event {
             self.undone = None;
         }
+        if event != Event::Silence {
+            self.answered = event.is_answer();
+        }
         match event {
             Event::Read(key) => {
                 self.heard = true;
@@ -221,7 +234,7 @@ impl Machine {
                     false => self.undone = Some(what),
                 }
             }
-            Event::Silence if !self.heard && self.role == Role::Waiting => {
+            Event::Silence if self.waits_in_vain() => {
                 self.role = Role::Leading { index: 0 };
             }
             Event::Silence => {}
@@ -247,6 +260,10 @@ impl Machine {
                         "{name} holds the lock with this replica's own address {address}: replicas.address must differ"
                     );
                     self.unread = Some(why);
+                }
+                // Whoever it is leads, and has told so later.
+                if matches!(self.role, Role::Leading { index } if index < holder.index) {
+                    self.role = Role::Waiting;
                 }
             }
             Key::Held(holder) => {

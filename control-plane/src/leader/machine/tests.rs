@@ -80,6 +80,28 @@ fn without_any_answer_it_acts_alone_and_a_denial_is_an_answer() {
 }
 
 #[test]
+fn who_waits_for_a_consul_that_stopped_answering_acts_alone_and_who_is_answered_does_not() {
+    let mut machine = after(&[Event::Read(Key::Free), Event::Opened("s".to_owned())]);
+    assert!(!machine.waits_in_vain());
+    assert_eq!(machine.on(Event::Silence), Role::Waiting);
+    machine.on(failed(false, false));
+    assert!(machine.waits_in_vain());
+    assert_eq!(machine.on(Event::Silence), Role::Leading { index: 0 });
+    assert!(!machine.waits_in_vain(), "it leads");
+}
+
+#[test]
+fn of_two_with_one_address_the_one_that_has_lost_the_lock_stops_leading() {
+    let mut machine = after(&[
+        Event::Read(Key::Free),
+        Event::Opened("s".to_owned()),
+        Event::Read(held("s", US, 7)),
+    ]);
+    assert_eq!(machine.on(Event::Read(held("t", US, 8))), Role::Waiting);
+    assert!(machine.complaint().unwrap().contains("own address"));
+}
+
+#[test]
 fn its_former_lifes_lock_is_ended_once_and_somebody_elses_with_its_address_never() {
     let mut machine = after(&[
         Event::Read(held("old", US, 3)),
