@@ -262,10 +262,10 @@ impl Metrics {
             .set(is_missing.into());
     }
 
-    pub(crate) fn proxies(&self, ledger: &Ledger) {
+    pub(crate) fn proxies(&self, ledger: &Ledger, now: Duration) {
         self.proxies.set(ledger.proxies() as i64);
         self.in_flight
-            .set(i64::try_from(ledger.in_flight()).unwrap_or(i64::MAX));
+            .set(i64::try_from(ledger.in_flight(now)).unwrap_or(i64::MAX));
     }
 
     /// Streams of governors, for whoever counts them.

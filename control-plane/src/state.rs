@@ -307,7 +307,7 @@ impl State {
                 }
             }
             Update::Client(event) => self.clients.fold(event, clock),
-            Update::Mirrored { index, snapshot } => self.mirrored(index, snapshot),
+            Update::Mirrored { index, snapshot } => self.mirrored(index, snapshot, clock),
             Update::Complained(complaint) => self.replica.complaint = complaint,
             Update::View(answer) => {
                 // Whoever asked may have gone.
@@ -440,7 +440,7 @@ impl State {
     pub fn publish(&mut self, now: Instant) -> Option<Arc<Snapshot>> {
         let now = self.clock(now);
         if !self.replica.role.leads() {
-            return self.publish_mirrored();
+            return self.publish_mirrored(now);
         }
         self.caches_asked |= self
             .clusters
@@ -522,7 +522,7 @@ impl State {
                 .insert(CACHE_SHARD_TYPE, Arc::new(shards));
         }
         self.publish_standalone(now);
-        self.metrics.proxies(&self.ledger);
+        self.metrics.proxies(&self.ledger, now);
         self.configured = false;
         Some(Arc::new(self.snapshot.clone()))
     }

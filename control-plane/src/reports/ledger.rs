@@ -13,6 +13,9 @@ use crate::state::costs::Spent;
 /// Clusters of a VM: the filter takes no more in its configuration.
 const MOST_CLUSTERS: usize = 64;
 
+/// A VM is in its proxy's report each second; of one that is not for so long nothing is under way.
+const ALIVE: Duration = Duration::from_secs(5);
+
 /// The newest counters of every VM of every proxy.
 #[derive(Debug, Default)]
 pub struct Ledger {
@@ -24,7 +27,7 @@ struct Vm {
     heard: Duration,
     /// On the proxy's clock: when the last record that was taken in was written.
     published_ns: Option<u64>,
-    /// Requests on their way to hosts when that record was written; none once the VM is dead.
+    /// Requests on their way to hosts when that record was written.
     in_flight: u64,
     clusters: BTreeMap<String, Counters>,
 }
@@ -115,10 +118,6 @@ impl Ledger {
             let key = (record.slot, record.epoch);
             if record.deadline_ns < clock {
                 dropped.push(Dropped::Expired);
-                // Its requests have ended with it.
-                if let Some(dead) = vms.get_mut(&key) {
-                    dead.in_flight = 0;
-                }
                 continue;
             }
             if !vms.contains_key(&key) && vms.len() >= limits.max_vms {
@@ -173,10 +172,12 @@ impl Ledger {
         self.proxies.len()
     }
 
-    /// Requests on their way to hosts, by the newest record of every VM that is alive.
-    pub fn in_flight(&self) -> u64 {
+    /// Requests on their way to hosts, by the newest record of every VM that is alive: of one that was killed
+    /// nothing is reported any more, and its requests have ended with it.
+    pub fn in_flight(&self, now: Duration) -> u64 {
         let vms = self.proxies.values().flat_map(BTreeMap::values);
-        vms.map(|vm| vm.in_flight).sum()
+        let alive = vms.filter(|vm| now.saturating_sub(vm.heard) <= ALIVE);
+        alive.map(|vm| vm.in_flight).sum()
     }
 }
 

@@ -33,6 +33,8 @@ pub(super) struct Replica {
     pub(super) complaint: Option<String>,
     /// What the leader pushes; none before it has said anything.
     mirrored: Option<Arc<Snapshot>>,
+    /// When it said so last.
+    mirrored_at: Duration,
     /// It is to be pushed.
     news: bool,
 }
@@ -46,6 +48,7 @@ impl Default for Replica {
             since: Duration::ZERO,
             complaint: None,
             mirrored: None,
+            mirrored_at: Duration::ZERO,
             news: false,
         }
     }
@@ -99,6 +102,9 @@ impl State {
                 self.replica.mirrored = None;
                 if was_leading {
                     self.metrics.forget_clusters([]);
+                    // Proxies report to another one.
+                    self.ledger = Ledger::default();
+                    self.metrics.proxies(&self.ledger, clock);
                 }
             }
         }
@@ -124,27 +130,43 @@ impl State {
             let table = snapshot.get(HOST_TABLE_TYPE, name)?;
             v1::HostTable::decode(table.body.clone()).ok()
         };
+        let mirrored = self.replica.mirrored.take();
+        let before = mirrored.as_deref().unwrap_or(&self.snapshot);
         for (name, cluster) in &mut self.clusters {
             *cluster = Cluster::new(cluster.config.clone());
-            cluster.begin(now, table(&self.snapshot, name).as_ref());
+            cluster.begin(now, table(before, name).as_ref());
         }
     }
 
     /// Takes what the leader pushes, unless it is of one that this replica does not follow any more.
-    pub(super) fn mirrored(&mut self, index: u64, snapshot: Arc<Snapshot>) {
+    pub(super) fn mirrored(&mut self, index: u64, snapshot: Arc<Snapshot>, now: Duration) {
         if matches!(&self.replica.role, Role::Following(leader) if leader.index == index) {
             self.replica.mirrored = Some(snapshot);
+            self.replica.mirrored_at = now;
             self.replica.news = true;
         }
     }
 
     /// What the leader pushes. Of what only this replica's configuration names, nothing is said: that it does not
-    /// exist would be more than is known.
-    pub(super) fn publish_mirrored(&mut self) -> Option<Arc<Snapshot>> {
+    /// exist would be more than is known. Nor of clusters whose tables are older than `stale_after`, as the leader
+    /// is silent: proxies keep those that they have, and know their age; one that comes now would take it for new.
+    pub(super) fn publish_mirrored(&mut self, now: Duration) -> Option<Arc<Snapshot>> {
         let news = std::mem::take(&mut self.replica.news);
         let configured = std::mem::take(&mut self.configured);
+        let silence = now.saturating_sub(self.replica.mirrored_at);
+        let clusters = self.clusters.iter();
+        let stale: Vec<String> = clusters
+            .filter(|(_, cluster)| silence > cluster.config.policy.stale_after)
+            .map(|(name, _)| name.clone())
+            .collect();
+        let is_told = |name: &String| self.snapshot.get(HOST_TABLE_TYPE, name).is_some();
+        let ages = stale.iter().any(is_told);
         let mirrored = self.replica.mirrored.clone();
-        let mut snapshot = Snapshot::clone(&*mirrored.filter(|_| news || configured)?);
+        let mut snapshot = Snapshot::clone(&*mirrored.filter(|_| news || configured || ages)?);
+        if let Some(tables) = snapshot.resources.get_mut(HOST_TABLE_TYPE) {
+            let stale = stale.into_iter().map(|name| (name, Resource::unknown()));
+            Arc::make_mut(tables).extend(stale);
+        }
         for (kind, resources) in &mut snapshot.resources {
             let clusters = self.clusters.iter();
             let names: Vec<String> = match *kind {
@@ -165,6 +187,8 @@ impl State {
             .of_type(HOST_TABLE_TYPE)
             .into_iter()
             .flat_map(|tables| tables.iter())
+            // Nobody would take back what is told of others.
+            .filter(|(name, _)| self.clusters.contains_key(*name))
         {
             let old = self.snapshot.get(HOST_TABLE_TYPE, name);
             let is_new = old.is_none_or(|old| old.version != table.version);

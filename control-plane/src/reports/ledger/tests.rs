@@ -216,17 +216,18 @@ fn a_report_of_an_older_filter_counts_by_what_it_tells() {
 #[test]
 fn requests_in_flight_are_those_of_the_newest_records_of_vms_that_live() {
     let mut ledger = Ledger::default();
-    let mut told = |slot, published_ns, deadline_ns, in_flight| {
+    let mut told = |slot, published_ns, in_flight, seconds| {
         let mut report = report("p", slot, 1, 0);
         let record = &mut report.records[0];
-        (record.published_ns, record.deadline_ns) = (published_ns, deadline_ns);
+        record.published_ns = published_ns;
         record.clusters[0].hosts[0].in_flight = in_flight;
-        ledger.fold(&report, NOW, &LIMITS);
-        ledger.in_flight()
+        let now = NOW + Duration::from_secs(seconds);
+        ledger.fold(&report, now, &LIMITS);
+        ledger.in_flight(now)
     };
-    assert_eq!(told(0, 1, u64::MAX, 3), 3);
-    assert_eq!(told(1, 2, u64::MAX, 4), 7);
-    assert_eq!(told(0, 3, u64::MAX, 1), 5);
-    assert_eq!(told(0, 2, u64::MAX, 9), 5, "an older record");
-    assert_eq!(told(1, 4, 3, 4), 1, "a dead VM's requests have ended");
+    assert_eq!(told(0, 1, 3, 0), 3);
+    assert_eq!(told(1, 2, 4, 1), 7);
+    assert_eq!(told(0, 3, 1, 2), 5);
+    assert_eq!(told(0, 2, 9, 3), 5, "an older record");
+    assert_eq!(told(0, 4, 1, 7), 1, "a VM that was killed is in no report");
 }

@@ -101,6 +101,28 @@ fn a_new_leader_goes_on_from_the_mirrored_levels_when_it_knows_its_hosts() {
 }
 
 #[test]
+fn of_a_leader_that_is_silent_for_stale_after_nobody_new_gets_a_table() {
+    let mut script = Script::of_several("policy: { overload: dagor, stale_after: 5s }");
+    let is_told = |snapshot: Option<Arc<Snapshot>>| {
+        let snapshot = snapshot.unwrap();
+        snapshot.get(HOST_TABLE_TYPE, "c").is_some()
+    };
+    script.is(following(3)).fold(mirrored(3, "c", &[1000, 500]));
+    assert!(is_told(script.publish()));
+    assert!(script.pass(5000).publish().is_none());
+    assert!(!is_told(script.pass(100).publish()));
+    assert!(script.pass(9000).publish().is_none(), "once");
+    script.fold(mirrored(3, "c", &[1000, 500]));
+    assert!(is_told(script.publish()), "it speaks again");
+    assert!(!is_told(script.pass(6000).publish()));
+    // What it said is where this one begins all the same.
+    script.is(Role::Leading { index: 4 }).pass(300);
+    script.scraped(1, Ok(figures(1, 1, 3000)));
+    script.scraped(2, Ok(figures(1, 1, 3000)));
+    assert_eq!(script.pushed(), (Some(4), vec![1000, 500]));
+}
+
+#[test]
 fn a_new_leader_waits_a_second_for_hosts_that_say_nothing() {
     let mut script = Script::of_several("policy: { overload: dagor }");
     script.is(following(3)).fold(mirrored(3, "c", &[1000, 500]));
