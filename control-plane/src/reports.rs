@@ -109,9 +109,10 @@ impl Service {
                     let place = place.map_err(|_| Status::unavailable("shutting down"))?;
                     return Ok(Some((newest, place)));
                 }
-                report = reports.message(), if open => match report? {
-                    Some(report) => newest = report,
-                    None => open = false,
+                report = reports.message(), if open => match report {
+                    Ok(Some(report)) => newest = report,
+                    // An error is there again when the next one is asked for.
+                    Ok(None) | Err(_) => open = false,
                 },
             }
         }
