@@ -76,8 +76,14 @@ impl Open {
     fn take(&mut self, stream: TcpStream, pages: Router, limits: Limits) {
         self.places.retain(|place| !place.task.is_finished());
         if self.places.len() >= limits.most {
-            let idle = self.places.iter().position(|place| !place.has_asked());
-            self.places.remove(idle.unwrap_or(0)).task.abort();
+            // The oldest of those that are more: who asks and does not read is no better than who does not ask.
+            let asked = self.places.iter().filter(|place| place.has_asked());
+            let mostly = 2 * asked.count() > self.places.len();
+            let oldest = self
+                .places
+                .iter()
+                .position(|place| place.has_asked() == mostly);
+            self.places.remove(oldest.unwrap_or(0)).task.abort();
         }
         let asked = Asked::default();
         let pages = pages.layer(from_fn_with_state(asked.clone(), note));

@@ -61,6 +61,25 @@ async fn a_thousand_connections_that_say_nothing_keep_nobody_out() {
 }
 
 #[tokio::test]
+async fn who_asks_and_does_not_read_keeps_nobody_out() {
+    let huge = Router::new()
+        .route("/", get(async || "here"))
+        .route("/huge", get(async || "x".repeat(64 << 20)));
+    let (address, _guard) = pages(HOURS, huge).await;
+    let mut silent = Vec::new();
+    for _ in 0..2 * MOST {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let question = b"GET /huge HTTP/1.1\r\nhost: x\r\n\r\n";
+        stream.write_all(question).await.unwrap();
+        // It is asked: there is an answer.
+        stream.read_u8().await.unwrap();
+        silent.push(stream);
+        let answer = ask(address).await;
+        assert!(answer.ends_with("here"), "{answer}");
+    }
+}
+
+#[tokio::test]
 async fn a_question_of_one_byte_now_and_then_keeps_nobody_out() {
     let (address, _guard) = pages(HOURS, quick()).await;
     let mut slow = Vec::new();
