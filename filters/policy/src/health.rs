@@ -111,7 +111,9 @@ impl Health {
     pub(crate) fn avoided_until(&self) -> Duration {
         match self.state {
             State::Well => Duration::ZERO,
-            State::Failing { trial: Some(_), .. } => Duration::MAX,
+            State::Failing {
+                trial: Some(sent), ..
+            } => sent.saturating_add(MOST),
             State::Failing { until, .. } => until,
         }
     }
@@ -123,8 +125,8 @@ impl Health {
     /// A request is sent there; after a time without requests it is a trial.
     pub(crate) fn assigned(&mut self, now: Duration) {
         if let State::Failing { until, trial, .. } = &mut self.state
-            && trial.is_none()
             && *until <= now
+            && trial.is_none_or(|sent| now.saturating_sub(sent) >= MOST)
         {
             *trial = Some(now);
         }
