@@ -20,11 +20,13 @@ use rand::RngExt;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep};
 use tokio_stream::wrappers::ReceiverStream;
+use tonic::Request;
 use tonic::transport::Channel;
 use tracing::{Instrument, debug, info};
 
 use crate::config::{Config, Replicas, with_sources};
 use crate::leader::{Depose, Leader, Role};
+use crate::newest::PROCESS;
 use crate::state::Update;
 use crate::xds::types;
 use weir_tables::{CACHE_SHARD_TYPE, HOST_TABLE_TYPE};
@@ -54,6 +56,8 @@ pub async fn run(
     updates: mpsc::Sender<Update>,
 ) {
     let mut mirror = Mirror::default();
+    // Two of one name, as two on one machine are, do not end each other's streams.
+    let process = format!("{:x}", rand::random::<u64>());
     loop {
         let role = roles.borrow_and_update().clone();
         match role {
@@ -62,6 +66,7 @@ pub async fn run(
                     tracing::info_span!("follow", leader = %leader.name, address = %leader.address);
                 let follower = Follower {
                     replicas: &replicas,
+                    process: &process,
                     leader: &leader,
                     configs: &configs,
                     deposed: &deposed,
@@ -84,6 +89,7 @@ pub async fn run(
 
 struct Follower<'a> {
     replicas: &'a Replicas,
+    process: &'a str,
     leader: &'a Arc<Leader>,
     configs: &'a watch::Receiver<Arc<Config>>,
     deposed: &'a mpsc::Sender<Depose>,
@@ -139,8 +145,8 @@ impl Follower<'_> {
         let standalone = self.configs.borrow().standalone.is_some();
         let envoys: &[&'static str] = if standalone { &types::ORDER } else { &[] };
         let (mut tables, mut envoys) = (
-            Stream::open(&client, &self.replicas.name, tables, mirror).await,
-            Stream::open(&client, &self.replicas.name, envoys, mirror).await,
+            self.open(&client, tables, mirror).await,
+            self.open(&client, envoys, mirror).await,
         );
         info!("follows");
         loop {
@@ -166,6 +172,41 @@ impl Follower<'_> {
                 return End::Over;
             }
         }
+    }
+
+    /// Asks for all that there is of these types, and tells what is known of it. Without types it says nothing.
+    async fn open(&self, client: &Client, types: &[&'static str], known: &Mirror) -> Stream {
+        let (requests, outbound) = mpsc::channel(types.len().max(1) + 1);
+        let mut stream = Stream {
+            requests,
+            responses: None,
+            error: None,
+        };
+        if types.is_empty() {
+            return stream;
+        }
+        for kind in types {
+            let first = discovery::DeltaDiscoveryRequest {
+                node: Some(Node {
+                    id: format!("replica/{}", self.replicas.name),
+                    ..Default::default()
+                }),
+                type_url: (*kind).to_owned(),
+                initial_resource_versions: known.versions(kind),
+                ..Default::default()
+            };
+            // There is room for them.
+            let _ = stream.requests.try_send(first);
+        }
+        let mut outbound = Request::new(ReceiverStream::new(outbound));
+        if let Ok(process) = self.process.parse() {
+            outbound.metadata_mut().insert(PROCESS, process);
+        }
+        match client.clone().delta_aggregated_resources(outbound).await {
+            Ok(answer) => stream.responses = Some(answer.into_inner()),
+            Err(status) => stream.error = Some(status.message().to_owned()),
+        }
+        stream
     }
 }
 
@@ -206,38 +247,6 @@ struct Stream {
 }
 
 impl Stream {
-    /// Asks for all that there is of these types, and tells what is known of it. Without types it says nothing.
-    async fn open(client: &Client, name: &str, types: &[&'static str], known: &Mirror) -> Self {
-        let (requests, outbound) = mpsc::channel(types.len().max(1) + 1);
-        let mut stream = Self {
-            requests,
-            responses: None,
-            error: None,
-        };
-        if types.is_empty() {
-            return stream;
-        }
-        for kind in types {
-            let first = discovery::DeltaDiscoveryRequest {
-                node: Some(Node {
-                    id: format!("replica/{name}"),
-                    ..Default::default()
-                }),
-                type_url: (*kind).to_owned(),
-                initial_resource_versions: known.versions(kind),
-                ..Default::default()
-            };
-            // There is room for them.
-            let _ = stream.requests.try_send(first);
-        }
-        let outbound = ReceiverStream::new(outbound);
-        match client.clone().delta_aggregated_resources(outbound).await {
-            Ok(answer) => stream.responses = Some(answer.into_inner()),
-            Err(status) => stream.error = Some(status.message().to_owned()),
-        }
-        stream
-    }
-
     async fn next(&mut self) -> Result<discovery::DeltaDiscoveryResponse, String> {
         if let Some(error) = self.error.take() {
             return Err(error);

@@ -17,11 +17,14 @@ pub(crate) const MAX_NAME_BYTES: usize = 1024;
 /// A number in hex and to spare.
 const MAX_PROCESS_BYTES: usize = 64;
 
+/// Which process of its proxy a stream is of, in the stream's metadata.
+pub(crate) const PROCESS: &str = "x-weir-process";
+
 /// Which process of its proxy has opened a stream, as the filter says in the stream's metadata. While an Envoy
 /// takes over from another, two of one name live side by side, and each needs its streams. Empty for a filter
 /// that does not say it.
 pub(crate) fn process(metadata: &MetadataMap) -> String {
-    let told = metadata.get("x-weir-process");
+    let told = metadata.get(PROCESS);
     let told = told.and_then(|told| told.to_str().ok());
     let told = told.filter(|told| told.len() <= MAX_PROCESS_BYTES);
     told.unwrap_or_default().to_owned()
