@@ -278,6 +278,29 @@ impl World {
         write(self.folder.path(), &format!("{SECOND}.yaml"), &config);
     }
 
+    /// Another sidecar, which has both weir-controls as endpoints.
+    pub(crate) async fn start_sidecar_of_both(&self, second: SocketAddr) -> Sidecar {
+        let endpoint = |address: SocketAddr| {
+            let port = address.port();
+            format!(
+                "endpoint:\n                  address:\n                    \
+                 socket_address: {{ address: 127.0.0.1, port_value: {port} }}"
+            )
+        };
+        let both = format!(
+            "{}\n              - {}",
+            endpoint(self.xds),
+            endpoint(second)
+        );
+        let replace = [
+            ("id: sidecar-1", "id: sidecar-2"),
+            ("port_value: 9901", "port_value: 0"),
+            (&*endpoint("127.0.0.1:18000".parse().unwrap()), &*both),
+        ];
+        let config = tools::envoy_config("standalone/bootstrap.yaml", &replace);
+        Sidecar::start_with(&config, 2).await
+    }
+
     /// Another sidecar in place of the one that there was, which is killed.
     pub(crate) async fn restart_sidecar(&mut self) {
         self.sidecar.kill();

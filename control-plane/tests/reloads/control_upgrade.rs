@@ -3,10 +3,9 @@
 
 use crate::client::Answer;
 use crate::config::select;
-use crate::sidecar::Sidecar;
+use crate::process;
 use crate::steady::Steady;
 use crate::world::{Plan, World};
-use crate::{process, tools};
 
 /// Resources of Envoy's own types that weir-control has sent.
 const OF_ENVOY: [&str; 5] = [
@@ -70,25 +69,7 @@ async fn weir_control_is_replaced_on_its_port() {
 async fn weir_control_is_replaced_by_one_beside_it() {
     let mut world = Plan::workers(3, &[]).start().await;
     let second = process::free_address();
-    let endpoint = |address: std::net::SocketAddr| {
-        let port = address.port();
-        format!(
-            "endpoint:\n                  address:\n                    \
-             socket_address: {{ address: 127.0.0.1, port_value: {port} }}"
-        )
-    };
-    let both = format!(
-        "{}\n              - {}",
-        endpoint(world.xds),
-        endpoint(second)
-    );
-    let replace = [
-        ("id: sidecar-1", "id: sidecar-2"),
-        ("port_value: 9901", "port_value: 0"),
-        (&*endpoint("127.0.0.1:18000".parse().unwrap()), &*both),
-    ];
-    let config = tools::envoy_config("standalone/bootstrap.yaml", &replace);
-    let sidecar = Sidecar::start_with(&config, 2).await;
+    let sidecar = world.start_sidecar_of_both(second).await;
     let egress = sidecar.listener("egress").await;
     let load = Steady::start(egress).await;
 

@@ -7,10 +7,9 @@ use crate::agent::{Agent, program};
 use crate::client::Answer;
 use crate::config::select;
 use crate::group::GROWN_MS;
-use crate::sidecar::Sidecar;
+use crate::process;
 use crate::steady::Steady;
 use crate::world::Plan;
-use crate::{process, tools};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn when_the_leader_is_killed_no_request_fails_and_tables_go_on_deciding() {
@@ -22,26 +21,8 @@ async fn when_the_leader_is_killed_no_request_fails_and_tables_go_on_deciding() 
     });
     let mut world = Plan::workers(3, &[]).with(replicas).start().await;
     let second = process::free_address();
-    let endpoint = |address: std::net::SocketAddr| {
-        let port = address.port();
-        format!(
-            "endpoint:\n                  address:\n                    \
-             socket_address: {{ address: 127.0.0.1, port_value: {port} }}"
-        )
-    };
-    let both = format!(
-        "{}\n              - {}",
-        endpoint(world.xds),
-        endpoint(second)
-    );
-    let replace = [
-        ("id: sidecar-1", "id: sidecar-2"),
-        ("port_value: 9901", "port_value: 0"),
-        (&*endpoint("127.0.0.1:18000".parse().unwrap()), &*both),
-    ];
     let _next = world.start_second_control(second);
-    let config = tools::envoy_config("standalone/bootstrap.yaml", &replace);
-    let sidecar = Sidecar::start_with(&config, 2).await;
+    let sidecar = world.start_sidecar_of_both(second).await;
     let egress = sidecar.listener("egress").await;
     let load = Steady::start(egress).await;
     let grown = async || {
