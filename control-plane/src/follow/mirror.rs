@@ -51,7 +51,8 @@ impl Mirror {
         let resources = Arc::make_mut(resources);
         let mut refused = None;
         for resource in &response.resources {
-            let old = parse(&resource.version).and_then(Meta::fence);
+            // Envoy's types have versions of another kind.
+            let old = resource.version.parse().ok().and_then(Meta::fence);
             if old.is_some_and(|old| old < index) && resources.contains_key(&resource.name) {
                 // A version that was parsed is short and a number.
                 let name = resource.name.chars().take(MAX_NAME_SHOWN);
@@ -81,13 +82,4 @@ fn known(type_url: &str) -> Option<&'static str> {
     let ours = [HOST_TABLE_TYPE, CACHE_SHARD_TYPE];
     let mut all = ours.into_iter().chain(types::ORDER);
     all.find(|kind| *kind == type_url)
-}
-
-/// Which build a version names; none of Envoy's types.
-fn parse(version: &str) -> Option<Meta> {
-    let (epoch, version) = version.split_once('.')?;
-    Some(Meta {
-        epoch: u64::from_str_radix(epoch, 16).ok()?,
-        version: version.parse().ok()?,
-    })
 }

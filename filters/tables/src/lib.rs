@@ -91,6 +91,23 @@ impl std::fmt::Display for Meta {
     }
 }
 
+/// A version that no [`Meta`] was written as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no `<epoch in hex>.<version>`")]
+pub struct NoVersion;
+
+impl std::str::FromStr for Meta {
+    type Err = NoVersion;
+
+    fn from_str(text: &str) -> Result<Self, NoVersion> {
+        let (epoch, version) = text.split_once('.').ok_or(NoVersion)?;
+        Ok(Self {
+            epoch: u64::from_str_radix(epoch, 16).map_err(|_| NoVersion)?,
+            version: version.parse().map_err(|_| NoVersion)?,
+        })
+    }
+}
+
 /// The most of a text that a refusal repeats, so that it fits into a NACK.
 const MAX_SHOWN: usize = 64;
 

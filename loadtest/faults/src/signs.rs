@@ -8,10 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use weir_mesh::{CALLERS, Control, HOSTS, Mesh};
 use weir_stage::http;
-
-/// Where a table comes from: the epoch that its builder drew, and the build. A leader's epoch begins with the
-/// index of its lock.
-pub type Version = (u64, u64);
+use weir_tables::Meta;
 
 const TABLES: &str = "type.googleapis.com/weir.v1.HostTable";
 
@@ -62,7 +59,7 @@ pub fn leader(mesh: &Mesh) -> Option<Control> {
 
 /// Which table each caller has accepted of this weir-control.
 #[must_use]
-pub fn accepted(control: &Control) -> BTreeMap<String, Version> {
+pub fn accepted(control: &Control) -> BTreeMap<String, Meta> {
     let tables = || {
         let page = http::get(control.admin, "/tables").ok()?;
         let tables: Value = serde_json::from_str(&page.body).ok()?;
@@ -72,23 +69,16 @@ pub fn accepted(control: &Control) -> BTreeMap<String, Version> {
     let caller = |proxy: &Value| {
         let name = proxy["proxy"].as_str()?;
         let version = proxy["accepted"][TABLES][HOSTS].as_str()?;
-        let (epoch, build) = version.split_once('.')?;
-        let version = (u64::from_str_radix(epoch, 16).ok()?, build.parse().ok()?);
+        let version = version.parse().ok()?;
         name.starts_with(CALLERS)
             .then(|| (name.to_owned(), version))
     };
     proxies.iter().filter_map(caller).collect()
 }
 
-/// Whether the one was built after the other, as far as that is known: by a later leader, or later by the same.
-fn goes_back(before: Version, now: Version) -> bool {
-    // As `weir_tables::Meta` draws epochs: the highest bit is set where there was no lock.
-    let lock = |(epoch, _): Version| (epoch >> 63 == 0).then_some(epoch >> 32);
-    match (lock(before), lock(now)) {
-        _ if before.0 == now.0 => now.1 < before.1,
-        (Some(before), Some(now)) => now < before,
-        _ => false,
-    }
+/// To an earlier build, or to the one of an earlier leader.
+fn goes_back(before: Meta, now: Meta) -> bool {
+    now.is_older_than(before) || now.is_of_older_leader_than(before)
 }
 
 /// What becomes of the callers' tables while somebody is away.
@@ -97,7 +87,7 @@ pub struct Watch {
     began: Instant,
     /// The epoch of the one that is lost.
     lost: Option<u64>,
-    last: BTreeMap<String, Version>,
+    last: BTreeMap<String, Meta>,
     stale_since: Option<Instant>,
     /// From the loss until every caller had accepted a table of another weir-control.
     pub fresh: Option<Duration>,
@@ -124,7 +114,7 @@ impl Watch {
         watch.note(mesh.controls());
         let leader = lost.map(|control| accepted(&control)).unwrap_or_default();
         let epochs = watch.last.values().chain(leader.values());
-        watch.lost = epochs.map(|version| version.0).max();
+        watch.lost = epochs.map(|version| version.epoch).max();
         watch.began = Instant::now();
         watch
     }
@@ -140,13 +130,15 @@ impl Watch {
             }
         }
         let seen = self.note(living);
-        let of_another = seen.values().filter(|version| Some(version.0) != self.lost);
+        let of_another = seen
+            .values()
+            .filter(|version| Some(version.epoch) != self.lost);
         if self.fresh.is_none() && of_another.count() >= mesh.callers().len() {
             self.fresh = Some(self.began.elapsed());
         }
     }
 
-    fn note(&mut self, controls: &[Control]) -> BTreeMap<String, Version> {
+    fn note(&mut self, controls: &[Control]) -> BTreeMap<String, Meta> {
         let mut seen = BTreeMap::new();
         for (caller, version) in controls.iter().flat_map(accepted) {
             // A replica that was left may still list it.
@@ -161,28 +153,5 @@ impl Watch {
             self.back += u32::from(before.is_some_and(|before| goes_back(before, *version)));
         }
         seen
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const LOCK_3: u64 = 3 << 32;
-    const LOCK_4: u64 = 4 << 32;
-    const NO_LOCK: u64 = 1 << 63;
-
-    #[test]
-    fn a_later_build_or_leader_never_goes_back() {
-        assert!(!goes_back((LOCK_3 + 7, 5), (LOCK_3 + 7, 6)));
-        assert!(!goes_back((LOCK_3 + 7, 5), (LOCK_4 + 1, 1)));
-        assert!(goes_back((LOCK_3 + 7, 5), (LOCK_3 + 7, 4)));
-        assert!(goes_back((LOCK_4 + 1, 1), (LOCK_3 + 7, 5)));
-    }
-
-    #[test]
-    fn nothing_is_known_of_two_that_had_no_lock() {
-        assert!(!goes_back((NO_LOCK + 2, 9), (NO_LOCK + 1, 1)));
-        assert!(goes_back((NO_LOCK + 2, 9), (NO_LOCK + 2, 8)));
     }
 }

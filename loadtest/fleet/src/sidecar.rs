@@ -20,9 +20,9 @@ use tonic_prost::ProstCodec;
 use weir_filter::index::{Entry, Index, Kind};
 use weir_filter::stream::{self, Backoff, Subscriptions};
 use weir_tables::discovery::{DeltaDiscoveryRequest, DeltaDiscoveryResponse};
+use weir_tables::v1;
 use weir_tables::v1::HostTable;
 use weir_tables::v1::reports_client::ReportsClient;
-use weir_tables::{Meta, v1};
 
 use crate::connection::Connector;
 use crate::crowd::Shared;
@@ -132,7 +132,7 @@ impl Sidecar {
                     for resource in &response.resources {
                         let known = index.get(kind, &resource.name);
                         let table = known.map(Entry::table).unwrap_or_default();
-                        let meta = meta(&resource.version)?;
+                        let meta = resource.version.parse()?;
                         index.insert(kind, &resource.name, meta, table, started.elapsed());
                     }
                     stream::answer(&response, &Default::default())
@@ -202,31 +202,5 @@ impl Sidecar {
                 tokio::time::sleep(REPORT_EVERY).await;
             }
         }
-    }
-}
-
-/// A resource's version as the build that it is.
-fn meta(version: &str) -> Result<Meta> {
-    let parsed = version.split_once('.').and_then(|(epoch, version)| {
-        Some(Meta {
-            epoch: u64::from_str_radix(epoch, 16).ok()?,
-            version: version.parse().ok()?,
-        })
-    });
-    parsed.with_context(|| format!("`{version}` is no version"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn versions_are_read_as_they_are_written() {
-        let written = Meta {
-            epoch: 0xdead_beef,
-            version: 12,
-        };
-        assert_eq!(meta(&written.to_string()).unwrap(), written);
-        assert!(meta("12").is_err());
     }
 }

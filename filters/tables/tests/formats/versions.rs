@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-use weir_tables::Meta;
+use weir_tables::{Meta, NoVersion};
 
 const OLD: Meta = Meta {
     epoch: 0xabc,
@@ -30,6 +30,10 @@ fn between_epochs_nothing_is_older() {
 #[test]
 fn a_version_is_written_as_epoch_in_hex_and_version() {
     assert_eq!(NEW.to_string(), "abc.10");
+    assert_eq!("abc.10".parse(), Ok(NEW));
+    for other in ["", "10", "abc.", ".10", "xyz.1", "abc.-1"] {
+        assert_eq!(other.parse::<Meta>(), Err(NoVersion), "{other}");
+    }
     assert_eq!(
         Meta {
             epoch: u64::MAX,
