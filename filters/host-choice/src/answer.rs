@@ -13,7 +13,8 @@ const REFUSED: &[u8] = b"8";
 
 /// By the status, and by headers where that says too little: a host that says when to come back, or whose
 /// Envoy says that it is overloaded, refuses because it is full (RFC 9110, section 15.6.4). `is_grpc` says whether
-/// there is a `grpc-status`, which nearly never there is.
+/// there is a `grpc-status`, which nearly never there is: a host that fails at once sends it so (Trailers-Only, of
+/// gRPC over HTTP/2); after messages it comes in trailers, which are not looked at.
 pub fn of(status: u32, is_grpc: bool, headers: &Headers) -> Answer {
     if is_grpc && let Some(status) = headers.get("grpc-status") {
         return match status {
