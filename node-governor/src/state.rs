@@ -50,7 +50,7 @@ pub struct Held {
     /// Of the kernel: after another boot nothing is true of what was found before.
     boot: String,
     /// Whose lock is gone when it closes, also when the process is killed.
-    _lock: Arc<File>,
+    _lock: Arc<Lock>,
 }
 
 /// For what the directory is held.
@@ -231,8 +231,19 @@ pub(crate) fn only_ours(folder: &Path) -> std::io::Result<()> {
 /// Says in the lock that it is held for a moment only.
 const RESTORES: &str = "restores";
 
+/// The locked file.
+#[derive(Debug)]
+struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // To close it is not enough: a child that was forked and has not yet become another program has it open, too.
+        let _ = flock(&self.0, FlockOperation::Unlock);
+    }
+}
+
 /// Waits while somebody restores.
-fn lock(folder: &Path, purpose: Purpose) -> Result<File, Error> {
+fn lock(folder: &Path, purpose: Purpose) -> Result<Lock, Error> {
     let path = folder.join("lock");
     let failed = failed(&path);
     let mut file = File::options()
@@ -273,7 +284,7 @@ fn lock(folder: &Path, purpose: Purpose) -> Result<File, Error> {
     };
     file.set_len(0).map_err(&failed)?;
     writeln!(file, "{} {doing}", std::process::id()).map_err(&failed)?;
-    Ok(file)
+    Ok(Lock(file))
 }
 
 /// Whoever was killed stands in the lock until the next holder has written itself there.

@@ -245,6 +245,7 @@ fn a_program_that_runs_already_is_watched_from_then_on_until_the_probes_are_drop
     drop(uprobes);
     // The kernel takes a probe away when nobody can be in it any more: on a busy machine some time after it was told.
     let mut is_silent = || {
+        std::thread::sleep(Duration::from_millis(10));
         program.tell("calls 2 10");
         lanes.look().is_empty()
     };

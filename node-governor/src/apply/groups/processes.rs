@@ -19,6 +19,9 @@ use crate::stat::Stat;
 
 /// Passes after which processes are held to come faster than they can be gone through.
 const PASSES: usize = 32;
+/// Passes without a new one after which there is none: a fork that was under way copied what its parent had then,
+/// and its child is seen a moment later.
+const CLEAN_PASSES: usize = 3;
 /// Of a thread of the kernel's (`include/linux/sched.h`), which may be bound to its core.
 const PF_KTHREAD: u32 = 0x0020_0000;
 
@@ -214,15 +217,16 @@ impl Processes {
     ) -> io::Result<()> {
         let mut done = HashSet::new();
         let mut failed = Ok(());
+        let mut clean = 0;
         for _ in 0..PASSES {
-            let mut is_clean = true;
+            clean += 1;
             for pid in list()? {
                 if done.insert(pid) {
-                    is_clean = false;
+                    clean = 0;
                     failed = failed.and(act(pid));
                 }
             }
-            if is_clean {
+            if clean == CLEAN_PASSES {
                 return failed;
             }
         }
