@@ -19,9 +19,6 @@ use crate::stat::Stat;
 
 /// Passes after which processes are held to come faster than they can be gone through.
 const PASSES: usize = 32;
-/// Passes without a new one after which there is none: a fork that was under way copied what its parent had then,
-/// and its child is seen a moment later.
-const CLEAN_PASSES: usize = 3;
 /// Of a thread of the kernel's (`include/linux/sched.h`), which may be bound to its core.
 const PF_KTHREAD: u32 = 0x0020_0000;
 
@@ -165,18 +162,17 @@ impl Processes {
             Ok(threads)
         };
         self.each(threads, |thread| {
-            let has = sched_getaffinity(Some(thread));
-            let written = match has {
-                Ok(has) if has == set => Ok(()),
-                _ => sched_setaffinity(Some(thread), &set),
-            };
-            let error = match written {
-                Ok(()) | Err(Errno::SRCH) => return Ok(()),
+            if sched_getaffinity(Some(thread)).is_ok_and(|has| has == set) {
+                return Ok(false);
+            }
+            let error = match sched_setaffinity(Some(thread), &set) {
+                Ok(()) => return Ok(true),
+                Err(Errno::SRCH) => return Ok(false),
                 Err(error) => error,
             };
             let stat = self.stat(thread)?;
             if stat.is_none_or(|stat| stat.flags & PF_KTHREAD != 0) {
-                return Ok(());
+                return Ok(false);
             }
             let reason = format!("affinity: {error}; {cores} was written");
             let error = io::Error::new(io::Error::from(error).kind(), reason);
@@ -192,13 +188,16 @@ impl Processes {
         signal: Signal,
     ) -> io::Result<()> {
         let told = RefCell::new(Vec::new());
-        let sent = self.each(list, |pid| match kill_process(pid, signal) {
-            Ok(()) => {
-                told.borrow_mut().push(pid);
-                Ok(())
+        let sent = self.each(list, |pid| {
+            let was_stopped = self.are_stopped(&[pid])?;
+            match kill_process(pid, signal) {
+                Ok(()) => {
+                    told.borrow_mut().push(pid);
+                    Ok(was_stopped == (signal == Signal::CONT))
+                }
+                Err(Errno::SRCH) => Ok(false),
+                Err(error) => Err(named(&self.path(pid), error)),
             }
-            Err(Errno::SRCH) => Ok(()),
-            Err(error) => Err(named(&self.path(pid), error)),
         });
         if sent.is_err() && signal == Signal::STOP {
             for pid in told.into_inner() {
@@ -209,24 +208,28 @@ impl Processes {
         sent
     }
 
-    /// Until a pass finds no other; what fails for one is done to the others all the same.
+    /// Until a pass finds no other to which it makes a difference, as `act` says; what fails for one is done to the
+    /// others all the same. A fork that is under way meanwhile has copied what its parent had, and is seen later.
     fn each(
         &self,
         list: impl Fn() -> io::Result<Vec<Pid>>,
-        act: impl Fn(Pid) -> io::Result<()>,
+        act: impl Fn(Pid) -> io::Result<bool>,
     ) -> io::Result<()> {
         let mut done = HashSet::new();
         let mut failed = Ok(());
-        let mut clean = 0;
         for _ in 0..PASSES {
-            clean += 1;
+            let mut is_clean = true;
             for pid in list()? {
-                if done.insert(pid) {
-                    clean = 0;
-                    failed = failed.and(act(pid));
+                if !done.insert(pid) {
+                    continue;
+                }
+                match act(pid) {
+                    Ok(false) => {}
+                    Ok(true) => is_clean = false,
+                    Err(error) => failed = failed.and(Err(error)),
                 }
             }
-            if clean == CLEAN_PASSES {
+            if is_clean {
                 return failed;
             }
         }
@@ -325,10 +328,13 @@ mod tests {
     #[test]
     fn threads_are_gone_through_until_a_pass_finds_no_other() {
         let processes = Processes::new(&Root::new("/nowhere"));
-        let (round, done) = (std::cell::Cell::new(0), std::cell::RefCell::new(Vec::new()));
+        let (round, done) = (
+            std::cell::Cell::new(0_usize),
+            std::cell::RefCell::new(Vec::new()),
+        );
         let list = |last: i32| {
-            move |round: i32| {
-                (1..=round.min(last))
+            move |round: usize| {
+                (1..=(round as i32).min(last))
                     .filter_map(Pid::from_raw)
                     .collect::<Vec<_>>()
             }
@@ -342,11 +348,12 @@ mod tests {
             };
             processes.each(next, |pid| {
                 done.borrow_mut().push(pid.as_raw_nonzero().get());
-                Ok(())
+                Ok(true)
             })
         };
         run(3).unwrap();
-        assert_eq!((round.get(), done.borrow().as_slice()), (4, &[1, 2, 3][..]));
+        assert_eq!(round.get(), 4);
+        assert_eq!(*done.borrow(), [1, 2, 3]);
         let error = run(i32::MAX).unwrap_err().to_string();
         assert_eq!(error, "/nowhere/proc: new ones in each of 32 passes");
         assert_eq!(round.get(), 32);
