@@ -248,6 +248,7 @@ pub(crate) mod tests {
             killed: vec![Killed {
                 application: "a".to_owned(),
                 sidecar: "sidecar-1".to_owned(),
+                from_ms: 200,
                 at_ms: 200,
             }],
             ..Outcome::default()

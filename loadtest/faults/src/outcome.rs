@@ -51,7 +51,9 @@ pub struct Killed {
     pub application: String,
     /// That of its sidecar.
     pub sidecar: String,
-    /// When, milliseconds since the load began.
+    /// When it was about to be killed, milliseconds since the load began.
+    pub from_ms: u64,
+    /// When it was dead.
     pub at_ms: u64,
 }
 
@@ -81,7 +83,8 @@ impl Outcome {
         };
         let there = |host: &Killed| {
             record.chosen.as_deref() == Some(&*host.sidecar)
-                && (record.due_ms..=record.due_ms + record.took_ms).contains(&host.at_ms)
+                && record.due_ms <= host.at_ms
+                && host.from_ms <= record.due_ms + record.took_ms
                 && why.contains(CUT)
         };
         self.killed.iter().any(there) || executions.died(&record.id, &self.killed())

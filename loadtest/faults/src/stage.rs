@@ -119,6 +119,7 @@ impl<'a> Stage<'a> {
     /// As [`Self::kill`].
     pub fn kill_process(&mut self, host: &Host, process: &str) -> Result<()> {
         let application = host.application.to_string();
+        let from_ms = millis(self.load.elapsed());
         self.mesh.processes().kill(process)?;
         let killed = &mut self.outcome.killed;
         // Of its two processes the first is the one that counts.
@@ -129,6 +130,7 @@ impl<'a> Stage<'a> {
             killed.push(Killed {
                 application,
                 sidecar: host.address.to_string(),
+                from_ms,
                 at_ms: millis(self.load.elapsed()),
             });
         }

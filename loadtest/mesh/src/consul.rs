@@ -161,6 +161,12 @@ impl Consul {
         serde_json::from_str(&answer.body).with_context(|| format!("Consul's answer to {path}"))
     }
 
+    /// Whether the server leads, by its own word.
+    #[must_use]
+    pub fn leads(&self) -> bool {
+        http::get(self.server, "/v1/status/leader").is_ok_and(|answer| answer.body.contains(':'))
+    }
+
     /// Tells it something.
     ///
     /// # Errors
