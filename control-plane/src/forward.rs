@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderName, HeaderValue};
 use hyper::body::Frame;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -28,6 +28,7 @@ use crate::config::replicas::PeerTls;
 use crate::config::with_sources;
 use crate::follow::peer;
 use crate::leader::Role;
+use crate::xds::codec::end;
 
 /// A stream that comes from a replica goes no further: two that follow each other would send it in a circle.
 const FORWARDED: HeaderName = HeaderName::from_static("x-weir-forwarded");
@@ -237,10 +238,7 @@ impl hyper::body::Body for Until {
             return Poll::Pending;
         };
         self.body = None;
-        let mut trailers = HeaderMap::new();
-        let status = Status::unavailable(why);
-        let said = status.add_header(&mut trailers);
-        Poll::Ready(Some(said.map(|()| Frame::trailers(trailers))))
+        Poll::Ready(Some(end(&Status::unavailable(why))))
     }
 
     fn is_end_stream(&self) -> bool {

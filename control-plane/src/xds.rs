@@ -18,7 +18,7 @@ use tonic::transport::Server;
 use crate::newest::Newest;
 use crate::snapshot::Feed;
 
-mod codec;
+pub(crate) mod codec;
 mod metrics;
 mod service;
 pub mod session;

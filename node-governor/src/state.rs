@@ -269,9 +269,7 @@ fn lock(folder: &Path, purpose: Purpose) -> Result<Lock, Error> {
         let mut words = holder.split_whitespace();
         let pid = words.next().unwrap_or_default().to_owned();
         // Before that is written, whoever has just taken it may be either.
-        // This process itself is about to give it up: a child of it that is being born may have it for a moment longer.
-        let is_us = pid.parse() == Ok(std::process::id());
-        let restores = pid.is_empty() || is_us || words.next() == Some(RESTORES) || is_gone(&pid);
+        let restores = pid.is_empty() || words.next() == Some(RESTORES) || is_gone(&pid);
         if !restores || since.elapsed() > RESTORING {
             return Err(Error::Held {
                 folder: folder.to_owned(),

@@ -153,6 +153,7 @@ impl State {
     pub(super) fn publish_mirrored(&mut self, now: Duration) -> Option<Arc<Snapshot>> {
         let news = std::mem::take(&mut self.replica.news);
         let configured = std::mem::take(&mut self.configured);
+        let mirrored = self.replica.mirrored.clone()?;
         let silence = now.saturating_sub(self.replica.mirrored_at);
         let clusters = self.clusters.iter();
         let stale: Vec<String> = clusters
@@ -161,8 +162,10 @@ impl State {
             .collect();
         let is_told = |name: &String| self.snapshot.get(HOST_TABLE_TYPE, name).is_some();
         let ages = stale.iter().any(is_told);
-        let mirrored = self.replica.mirrored.clone();
-        let mut snapshot = Snapshot::clone(&*mirrored.filter(|_| news || configured || ages)?);
+        if !(news || configured || ages) {
+            return None;
+        }
+        let mut snapshot = Snapshot::clone(&mirrored);
         if let Some(tables) = snapshot.resources.get_mut(HOST_TABLE_TYPE) {
             let stale = stale.into_iter().map(|name| (name, Resource::unknown()));
             Arc::make_mut(tables).extend(stale);

@@ -118,6 +118,13 @@ fn field(tag: u32, content: &[u8], to: &mut impl BufMut) {
     to.put_slice(content);
 }
 
+/// The trailers with which a stream ends.
+pub(crate) fn end(status: &Status) -> Result<Frame<Bytes>, Status> {
+    let mut trailers = HeaderMap::new();
+    status.add_header(&mut trailers)?;
+    Ok(Frame::trailers(trailers))
+}
+
 /// The responses of a stream as the body of its answer. Each is encoded when it is about to be written, into bytes
 /// that go when they are written: the encoder of tonic keeps a buffer for each stream, of up to twice its largest
 /// response, for as long as the stream lives.
@@ -155,9 +162,7 @@ impl Body for Responses {
             None => Status::ok(""),
         };
         self.ended = true;
-        let mut trailers = HeaderMap::new();
-        let said = status.add_header(&mut trailers);
-        Poll::Ready(Some(said.map(|()| Frame::trailers(trailers))))
+        Poll::Ready(Some(end(&status)))
     }
 
     fn is_end_stream(&self) -> bool {

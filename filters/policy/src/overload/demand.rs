@@ -22,9 +22,13 @@ pub(super) struct Demand {
 const UNSEEN: f64 = 1e-3;
 
 impl Demand {
-    /// As much for every rank, because nothing was seen yet: a level that is begun with neither opens nor shuts at
-    /// the first step, as it would where nobody is known to be refused.
-    pub(super) fn unseen() -> Self {
+    /// What a level is begun with: as much for every rank, because nothing was seen yet, so that it neither opens nor
+    /// shuts at the first step, as it would where nobody is known to be refused. Of the level that refuses nobody,
+    /// nothing.
+    pub(super) fn unseen(level: Level) -> Self {
+        if level == Level::ALL {
+            return Self::default();
+        }
         let ranks = (0..u32::from(Level::ALL.ranks())).filter_map(Rank::from_number);
         Self {
             weights: ranks.map(|rank| (rank, UNSEEN)).collect(),

@@ -149,12 +149,9 @@ impl Controller {
 
     /// Goes on from a level that another controller came to, with none of its demand.
     pub fn starting_at(level: Level, params: Params) -> Self {
-        if level == Level::ALL {
-            return Self::new(params);
-        }
         Self {
             level,
-            demand: Demand::unseen(),
+            demand: Demand::unseen(level),
             ..Self::new(params)
         }
     }
