@@ -227,7 +227,7 @@ pub fn state_directory(path: &Path) -> Result<PathBuf, Error> {
 }
 
 fn read(path: &Path) -> Result<written::File, Error> {
-    let contents = std::fs::read(path).map_err(|error| Error {
+    let contents = weir_settings::read(path).map_err(|error| Error {
         file: path.to_owned(),
         line: 0,
         field: String::new(),

@@ -2,7 +2,7 @@
 //! Configuration files, for every program of Weir that has one.
 //!
 //! ```text
-//!  file ── yaml (shapes, text, lines) ── Scope (names, defaults, ranges) ──> values, Error { file, line, field, reason }
+//!  file ── read, yaml (shapes, text, lines) ── Scope (names, defaults, ranges) ──> values, Error { file, line, field, reason }
 //! ```
 
 mod error;
@@ -13,4 +13,4 @@ mod written;
 pub use error::Error;
 pub use field::{Scope, Value};
 pub use scalar::{duration, quantity, show_duration, show_size, size};
-pub use written::{Text, yaml};
+pub use written::{Text, read, yaml};

@@ -2,6 +2,7 @@
 //! Files as written: shape only. Values stay text with a line number, so that they can be refused with the
 //! whole name of the field.
 
+use std::io;
 use std::path::Path;
 
 use serde_saphyr::Spanned;
@@ -20,6 +21,20 @@ macro_rules! section {
         #[serde(deny_unknown_fields, default)]
         pub struct $name { $(#[doc = concat!("`", stringify!($field), "`")] pub $field: $type),* }
     };
+}
+
+/// A whole file, and only a regular one: a device or a pipe may have no end, and what it said is gone when it is
+/// looked at again.
+///
+/// # Errors
+/// As of [`std::fs::read`], and [`io::ErrorKind::InvalidInput`] where it is no regular file.
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let kind = std::fs::metadata(path)?.file_type();
+    if !kind.is_file() && !kind.is_dir() {
+        let reason = "not a regular file, which can be read again when it changes";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+    }
+    std::fs::read(path)
 }
 
 /// Parses a YAML file's contents; `path` is for the error.

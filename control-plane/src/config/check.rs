@@ -24,7 +24,7 @@ pub(super) struct Reader {
 
 impl Reader {
     fn bytes(&mut self, path: &Path) -> Result<Vec<u8>, String> {
-        let read = std::fs::read(path);
+        let read = weir_settings::read(path);
         self.files
             .insert(path.to_owned(), read.as_ref().ok().cloned());
         read.map_err(|error| format!("cannot read {}: {error}", path.display()))

@@ -213,6 +213,10 @@ fn every_refusal_names_file_line_field_and_reason() {
             "c.yaml:2: clusters.r.caching_plan: cannot read plan.csv: No such file or directory (os error 2)",
         ),
         (
+            "clusters:\n  r: { hosts_file: /dev/zero }\n",
+            "/dev/zero: cannot read: not a regular file, which can be read again when it changes",
+        ),
+        (
             "clusters:\n  r: { hosts_file: none.yaml }\n",
             "none.yaml: cannot read: No such file or directory (os error 2)",
         ),

@@ -55,7 +55,7 @@ pub async fn watch(
 pub fn look(path: &std::path::Path, known: Files) -> (Files, Option<Result<Arc<Config>, Error>>) {
     if known
         .iter()
-        .all(|(path, contents)| std::fs::read(path).ok() == *contents)
+        .all(|(path, contents)| weir_settings::read(path).ok() == *contents)
     {
         return (known, None);
     }

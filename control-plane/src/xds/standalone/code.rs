@@ -42,7 +42,7 @@ impl Code {
             Delivery::Path => Ok(Self::Path(config.wasm.clone())),
             Delivery::Inline => {
                 let path = base.join(&config.wasm);
-                match std::fs::read(&path) {
+                match weir_settings::read(&path) {
                     Ok(bytes) if is_module(&bytes) => Ok(Self::Inline(bytes)),
                     Ok(_) => Err(CodeError::NotWasm(path)),
                     Err(reason) => Err(CodeError::Unreadable { path, reason }),

@@ -118,7 +118,8 @@ fn pem(
     let folder = scope.file().parent();
     scope.parse(value, field, None, |text| {
         let path = folder.map_or_else(|| text.into(), |folder| folder.join(text));
-        let bytes = std::fs::read(path).map_err(|error| format!("cannot read {text}: {error}"))?;
+        let bytes =
+            weir_settings::read(&path).map_err(|error| format!("cannot read {text}: {error}"))?;
         let contents = String::from_utf8_lossy(&bytes);
         let is = |line: &str| line.starts_with("-----BEGIN") && line.contains(label);
         match contents.lines().any(is) {
