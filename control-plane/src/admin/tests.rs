@@ -108,7 +108,7 @@ async fn it_names_the_host_that_has_the_key_first_and_says_why() {
 
 #[tokio::test]
 async fn of_several_keys_it_says_how_many_each_host_has_from_the_first_on() {
-    let view = view().await;
+    let view = view_with("{ selection: dynamic }").await;
     let list = parameters("cluster=rules&key=a; b1;;x&key_separator=;");
     let question = Question::parse(&list, &view, 0).unwrap();
     assert_eq!(question.keys, ["a", "b1", "x"]);

@@ -21,7 +21,7 @@ async fn start(first_jobs: u32, second_jobs: u32) -> (World, [Host; 2]) {
     hosts[1].says(second_jobs, 0);
     hosts[1].release();
     let rules = json!({
-        "policy": {"hedging": {"after": "50ms"}, "stale_after": "30s"},
+        "policy": {"selection": "dynamic", "hedging": {"after": "50ms"}, "stale_after": "30s"},
         "scrape": {"interval": "50ms"},
     });
     let row = |host: &Host| {

@@ -238,10 +238,11 @@ impl Cluster {
             .map_or(0, |feedback| feedback.in_flight)
     }
 
-    /// What a request for the keys is expected to cost; where nobody has seen the last of them, what all do.
+    /// What a request for the keys is expected to cost; where nobody has seen the last of them, what all do
+    /// ([`Cost::UNTOLD`] where no host tells that).
     pub fn cost(&self, keys: &Keys) -> Cost {
         let known = keys.last().and_then(|key| self.cache.cost(key));
-        let mean = || self.table().map(Table::mean_cost);
+        let mean = || self.table().map(Table::expected_cost);
         known.or_else(mean).unwrap_or_default()
     }
 

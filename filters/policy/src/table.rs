@@ -41,7 +41,8 @@ impl Default for Policy {
     fn default() -> Self {
         Self {
             overload: Overload::None,
-            selection: Selection::Dynamic,
+            // The one that leaves a host with the data when to wait there costs more than to fetch them.
+            selection: Selection::Estimate,
             // Two polls of a host's cache at the longest interval that document 001 uses (5 s, section 7.3).
             assumed_cached: Duration::from_secs(10),
             // One such interval.
@@ -192,6 +193,14 @@ impl Table {
 
     /// What requests cost on average; nothing where that is not known.
     pub fn mean_cost(&self) -> Cost {
+        self.mean_cost
+    }
+
+    /// What a request is expected to cost of whose keys nothing is known.
+    pub fn expected_cost(&self) -> Cost {
+        if self.mean_cost == Cost::default() {
+            return Cost::UNTOLD;
+        }
         self.mean_cost
     }
 

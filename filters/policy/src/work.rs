@@ -12,6 +12,17 @@ pub struct Cost {
     pub run: Duration,
 }
 
+impl Cost {
+    /// What requests are taken to cost where no host has told what one did: to fetch as much as to run, so that a
+    /// host with the data is left when about one job for each of its cores waits there. How long matters little, as
+    /// it stands on both sides; a second is long beside the time between two figures of a host, in which its cores
+    /// are taken to have worked off what waited.
+    pub const UNTOLD: Self = Self {
+        fetch: Duration::from_secs(1),
+        run: Duration::from_secs(1),
+    };
+}
+
 /// Core time by class.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Work(Vec<(u8, Duration)>);

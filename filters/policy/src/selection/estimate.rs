@@ -7,7 +7,8 @@
 //! wait   = 0 while a core is idle, else what waits of no less important classes, and one job, ÷ cores
 //! ```
 //! What waits is what the host said last, what was sent since, less what its cores have done meanwhile. What a
-//! key costs is learned by weir-control; a key that nobody has seen costs what all do on average. Of a list of
+//! key costs is learned by weir-control; a key that nobody has seen costs what all do on average, and where hosts
+//! tell no costs at all each is taken for the same ([`Cost::UNTOLD`]). Of a list of
 //! keys the last one's cost counts, and of its fetch the part that a host lacks. Hosts that will be taken away
 //! before the finish come last.
 
@@ -185,7 +186,7 @@ impl<'a> Best<'a> {
         ) else {
             return NOBODY;
         };
-        let outlook = Outlook::of(host, row, table.mean_cost(), clock);
+        let outlook = Outlook::of(host, row, table.expected_cost(), clock);
         let fetch = match status {
             Status::Lacks(keys) => self
                 .cost

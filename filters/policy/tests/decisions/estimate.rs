@@ -76,6 +76,36 @@ fn a_host_with_the_data_is_taken_unless_waiting_there_costs_more_than_the_fetch(
 }
 
 #[test]
+fn where_no_host_tells_costs_a_host_with_the_data_is_left_once_each_of_its_cores_has_a_job_waiting()
+{
+    let with = |queued| Host {
+        capacity_millicores: 4000,
+        load: Some(Load {
+            observed: NOW,
+            in_progress: 4 + queued,
+            queued,
+            ..Load::default()
+        }),
+        ..host(0)
+    };
+    let first = |queued| {
+        let cluster = cluster(vec![with(queued), told(1, 0, [0, 0])]);
+        let table = cluster.table().unwrap().clone();
+        let mut untold = Cluster::default();
+        untold.set_table(table.with_mean_cost(Cost::default()), NOW, NOW);
+        let shard = CacheShard::new(0, 1, vec![id(0)], vec![key(1).0], vec![1], vec![0]);
+        untold.set_cache_shard(0, shard.unwrap());
+        first(&untold, &of_class(16))
+    };
+    for queued in 0..=2 {
+        assert_eq!(first(queued), (id(0), Reason::KnownCached), "{queued}");
+    }
+    for queued in [4, 5, 100] {
+        assert_eq!(first(queued), (id(1), Reason::NotCached), "{queued}");
+    }
+}
+
+#[test]
 fn what_is_less_important_does_not_count_as_a_wait() {
     let cluster = cluster(vec![told(0, 4, [0, 60_000]), told(1, 4, [4_000, 0])]);
     assert_eq!(first(&cluster, &of_class(0)).0, id(0));

@@ -282,7 +282,7 @@ fn what_a_table_leaves_out_takes_the_default_of_the_readme() {
     assert_eq!(meta, Meta::default());
     let expected = Policy {
         overload: Overload::None,
-        selection: Selection::Dynamic,
+        selection: Selection::Estimate,
         assumed_cached: Duration::from_secs(10),
         stale_after: Duration::from_secs(5),
         ranked_hosts: 3,

@@ -248,6 +248,9 @@ fn control_config(hosts: &[SocketAddr]) -> Value {
     json!({
         "xds": {"listen": "127.0.0.1:0"},
         "admin": {"listen": "127.0.0.1:0"},
-        "clusters": {HOSTS: {"hosts": hosts, "scrape": {}, "cache": {}}},
+        "clusters": {HOSTS: {
+            // Whoever has it, then whoever has least: what the pickers beside it do.
+            "policy": {"selection": "dynamic"}, "hosts": hosts, "scrape": {}, "cache": {},
+        }},
     })
 }

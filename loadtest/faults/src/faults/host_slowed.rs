@@ -12,7 +12,7 @@ use crate::stage::Stage;
 pub(crate) const FAULT: Fault = Fault {
     name: "host-slowed",
     expectation: Expectation::capacity_remains(
-        "nothing fails; new keys go elsewhere, while those that the slowed host has cached stay (selection `dynamic`)",
+        "nothing fails; keys that the slowed host has cached go elsewhere where waiting there costs more than fetching",
     ),
     own: None,
     full: Length::full(10, 30, 10),

@@ -69,6 +69,8 @@ fn a_slowed_host_takes_longer() {
 #[test]
 fn preempted_hosts_say_so_before_and_come_back_with_an_empty_cache() {
     let all = played(&Scenario {
+        // Who fetches only what is nowhere.
+        policy: policy(Selection::Dynamic, Overload::None),
         preemption: Some(Preemption {
             hosts: 2,
             life: 20 * SECOND,
