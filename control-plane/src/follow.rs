@@ -20,8 +20,8 @@ use rand::RngExt;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep};
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::Request;
 use tonic::transport::Channel;
+use tonic::{Request, Status};
 use tracing::{Instrument, debug, info};
 
 use crate::config::{Config, Replicas, with_sources};
@@ -148,7 +148,7 @@ impl Follower<'_> {
             self.open(&client, tables, mirror).await,
             self.open(&client, envoys, mirror).await,
         );
-        info!("follows");
+        let mut follows = false;
         loop {
             let (stream, response) = tokio::select! {
                 response = tables.next() => (&mut tables, response),
@@ -159,6 +159,11 @@ impl Follower<'_> {
                 Err(why) => return End::Broken(why),
             };
             *pause = FIRST_PAUSE;
+            // Who is not let in learns it only now: in TLS 1.3 a client's certificate is looked at after the handshake.
+            if !follows {
+                follows = true;
+                info!("follows");
+            }
             let refusal = mirror.take(&response, self.leader.index);
             debug!(kind = response.type_url, ?refusal, "mirrored");
             if !stream.answer(&response, refusal).await {
@@ -204,7 +209,7 @@ impl Follower<'_> {
         }
         match client.clone().delta_aggregated_resources(outbound).await {
             Ok(answer) => stream.responses = Some(answer.into_inner()),
-            Err(status) => stream.error = Some(status.message().to_owned()),
+            Err(status) => stream.error = Some(reason(&status)),
         }
         stream
     }
@@ -239,6 +244,17 @@ fn is_refused(error: &(dyn std::error::Error + 'static)) -> bool {
     false
 }
 
+/// What a stream ended with, with what the library says of the connection.
+fn reason(status: &Status) -> String {
+    let message = status.message();
+    let source = std::error::Error::source(status).map(with_sources);
+    match source {
+        Some(told) if told.starts_with(message) => told,
+        Some(told) => format!("{message}: {told}"),
+        None => message.to_owned(),
+    }
+}
+
 /// A stream of some types.
 struct Stream {
     requests: mpsc::Sender<discovery::DeltaDiscoveryRequest>,
@@ -257,7 +273,7 @@ impl Stream {
         match responses.message().await {
             Ok(Some(response)) => Ok(response),
             Ok(None) => Err("closed".to_owned()),
-            Err(status) => Err(status.message().to_owned()),
+            Err(status) => Err(reason(&status)),
         }
     }
 

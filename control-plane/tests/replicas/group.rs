@@ -83,23 +83,34 @@ impl Replica {
         http::get(self.admin, path).await
     }
 
-    /// `/tables`, once it looks like this.
-    pub(crate) async fn until(&self, what: &str, is: impl Fn(&Value) -> bool) -> Value {
-        let mut last = Value::Null;
+    /// What a look finds, in the end; until then it says what it waits for and what is there instead.
+    async fn found<T>(&self, look: impl AsyncFn() -> Result<T, String>) -> T {
+        let mut missing = String::new();
         for _ in 0..LOOKS {
-            if let Some((_, page)) = self.page("/tables").await {
-                last = serde_json::from_str(&page).unwrap();
-                if is(&last) {
-                    return last;
-                }
+            match look().await {
+                Ok(found) => return found,
+                Err(what) => missing = what,
             }
             tokio::time::sleep(PAUSE).await;
         }
         panic!(
-            "{}: waited in vain for {what}: {last:#}\n{}",
+            "{}: waited in vain for {missing}\n{}",
             self.name,
             self.log()
         );
+    }
+
+    /// `/tables`, once it looks like this.
+    pub(crate) async fn until(&self, what: &str, is: impl Fn(&Value) -> bool) -> Value {
+        self.found(async || {
+            let (_, page) = self.page("/tables").await.ok_or(what)?;
+            let page = serde_json::from_str(&page).unwrap();
+            if is(&page) {
+                return Ok(page);
+            }
+            Err(format!("{what}: {page:#}"))
+        })
+        .await
     }
 
     /// Waits until it leads by the lock; its index.
@@ -117,17 +128,20 @@ impl Replica {
 
     /// Waits until `/ready` says so.
     pub(crate) async fn ready(&self) {
-        for _ in 0..LOOKS {
-            if self
-                .page("/ready")
-                .await
-                .is_some_and(|(status, _)| status == 200)
-            {
-                return;
-            }
-            tokio::time::sleep(PAUSE).await;
-        }
-        panic!("{}: not ready\n{}", self.name, self.log());
+        self.found(async || match self.page("/ready").await {
+            Some((200, _)) => Ok(()),
+            other => Err(format!("/ready: {other:?}")),
+        })
+        .await;
+    }
+
+    /// Waits until its log holds this.
+    pub(crate) async fn says(&self, what: &str) {
+        self.found(async || match self.log().contains(what) {
+            true => Ok(()),
+            false => Err(format!("{what:?} in its log")),
+        })
+        .await;
     }
 
     /// Waits until it has led for so long that followers put it down.
@@ -144,19 +158,11 @@ impl Replica {
 
     /// Waits until a metric has this value.
     pub(crate) async fn counts(&self, name: &str, value: f64) {
-        let mut last = None;
-        for _ in 0..LOOKS {
-            last = self.metric(name).await;
-            if last == Some(value) {
-                return;
-            }
-            tokio::time::sleep(PAUSE).await;
-        }
-        panic!(
-            "{}: {name} is {last:?}, not {value}\n{}",
-            self.name,
-            self.log()
-        );
+        self.found(async || match self.metric(name).await {
+            Some(now) if now == value => Ok(()),
+            other => Err(format!("{name} at {value}, it is {other:?}")),
+        })
+        .await;
     }
 }
 

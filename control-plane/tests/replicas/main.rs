@@ -10,10 +10,14 @@ mod measure;
 mod metered;
 mod reports;
 mod sidecar_kept;
+mod tls;
 
 #[allow(dead_code)] // The tests of discovery use more of it.
 #[path = "../consul/agent.rs"]
 mod agent;
+#[allow(dead_code)]
+#[path = "../certificates/mod.rs"]
+mod certificates;
 #[allow(dead_code)]
 #[path = "../faults/client.rs"]
 mod client;
