@@ -346,3 +346,19 @@ fn metrics_are_registered_under_the_callers_prefix() {
         "{text}"
     );
 }
+
+#[tokio::test]
+async fn a_compressed_request_is_refused_before_a_byte_of_it_is_unpacked() {
+    let server = Server::start().await;
+    let mut request = Request::new(tokio_stream::iter([DeltaDiscoveryRequest::default()]));
+    let gzip = MetadataValue::from_static("gzip");
+    request.metadata_mut().insert("grpc-encoding", gzip);
+    let answer = server
+        .client()
+        .await
+        .delta_aggregated_resources(request)
+        .await;
+    let status = answer.unwrap_err();
+    assert_eq!(status.code(), Code::Unimplemented);
+    assert!(status.message().contains("compressed"), "{status:?}");
+}
