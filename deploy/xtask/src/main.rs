@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!  tools ──> build-filter ──> test    fmt, clippy, tests, licences
-//!    │             └────────> demo    five ways over one workload, on real Envoys
+//!    │             └────────> demo    six ways over one workload, on real Envoys
 //!  deploy/tools/pins.toml       ^
 //!                             feeds   projects, items and rules for real hosts
 //!                             bench   what Weir costs beside its peers
@@ -68,7 +68,7 @@ enum Command {
     Bench(bench::Args),
     /// Install the pinned external programs into .weir/tools (WEIR_TOOLS_DIR for elsewhere)
     Tools(tools::Args),
-    /// Replay a workload five ways through real Envoys and print a table
+    /// Replay a workload six ways through real Envoys and print a table
     Demo(demo::Args),
     /// Simulate every policy on every workload, and print tables and a report
     Experiments(experiments::Args),

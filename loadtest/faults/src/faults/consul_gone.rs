@@ -21,7 +21,8 @@ pub(crate) const FAULT: Fault = Fault {
     run: |stage| lose(stage, &["consul", "consul-server"]),
     known_gap: Some(
         "all hosts of this mesh are registered at one agent, which takes them for critical until it has checked them \
-         once after its start: for less than a second it may tell sidecars that there is no host",
+         once after its start, whatever status they were registered with: for less than a second it may tell sidecars \
+         that there is no host",
     ),
 };
 
