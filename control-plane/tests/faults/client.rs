@@ -18,6 +18,8 @@ pub(crate) type Headers = Vec<(&'static str, String)>;
 pub(crate) struct Answer {
     /// Which request it belongs to, counted from 0.
     pub(crate) number: usize,
+    /// Requests of its load that were sent when it was answered.
+    pub(crate) sent: usize,
     /// None: the connection failed.
     pub(crate) status: Option<u16>,
     pub(crate) host: Option<SocketAddr>,
@@ -50,6 +52,7 @@ impl Caller {
         let header = |name: &str| answer.headers().get(name)?.to_str().ok();
         let mut received = Answer {
             number: 0,
+            sent: 0,
             status: Some(answer.status().as_u16()),
             host: header("x-weir-host").and_then(|host| host.parse().ok()),
             reason: header("x-weir-reason").unwrap_or_default().to_owned(),

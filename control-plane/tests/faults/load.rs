@@ -41,9 +41,16 @@ impl Load {
                 counter.store(number + 1, Ordering::SeqCst);
                 let (caller, received, headers) =
                     (caller.clone(), received.clone(), headers(number));
+                let counted = counter.clone();
                 tokio::spawn(async move {
                     let answer = caller.send("/", &headers).await;
-                    received.lock().unwrap().push(Answer { number, ..answer });
+                    let sent = counted.load(Ordering::SeqCst);
+                    let answer = Answer {
+                        number,
+                        sent,
+                        ..answer
+                    };
+                    received.lock().unwrap().push(answer);
                 });
             }
         });

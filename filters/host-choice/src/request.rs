@@ -119,7 +119,9 @@ impl Context for Exchange {}
 impl HttpContext for Exchange {
     fn on_http_request_headers(&mut self, _count: usize, _end: bool) -> Action {
         #[cfg(feature = "crash-test")]
-        crate::crash::request();
+        if let Some(action) = crate::crash::request() {
+            return action;
+        }
         match self.config.clone() {
             Some(config) => self.choose(&config),
             None => pass(),

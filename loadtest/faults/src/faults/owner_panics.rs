@@ -49,7 +49,6 @@ fn run(stage: &mut Stage<'_>) -> Result<()> {
                 headers: &[("x-weir-key", "panic"), ("x-weir-crash", "owner")],
                 body: "",
             };
-            // The VM dies at its next tick, not with this request in it.
             let answer = http::send(caller.outbound, &request)?;
             ensure!(answer.status == "200", "told to panic: {}", answer.status);
             panics += 1;
