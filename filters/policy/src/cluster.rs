@@ -345,6 +345,12 @@ impl Cluster {
         standing.is_some_and(|standing| standing.is_suspect(clock))
     }
 
+    /// Whether others come before the host with this table index for the most important requests.
+    pub(crate) fn is_doubted(&self, host: u32, now: Duration) -> bool {
+        let row = self.feedback.row(host);
+        row.is_some_and(|row| row.health.doubted_until() > now)
+    }
+
     fn index_of(&self, host: HostId) -> Option<u32> {
         self.table()?.index_of(host)
     }

@@ -9,14 +9,33 @@
 //!   │ └── 3 good answers in a row ── on trial, a request at a time ── fails                         on trial
 //!   └──── or: the others fail as much                                   └───────────────────────────────┘
 //! ```
+//! The most important requests take no part in finding that out: they leave a host after two failures without a
+//! good answer between, and trials to the others.
+//!
 //! A host is compared with what ended at the others since its first failure. So a dependency that breaks for
 //! all, or a request that fails wherever it goes, takes nobody out. What is compared are counts: no clock is
 //! read and nothing is decayed while all is well.
 
 use std::time::Duration;
 
-/// As many as Envoy's outlier detection waits for (`consecutive_5xx`).
-const FAILURES: u32 = 5;
+/// How much speaks against a host.
+struct Evidence {
+    failures: u32,
+    /// By chance it would have failed so much less than once in e^this times, were it as the others are.
+    doubt: f64,
+}
+
+/// For all to leave it: as many as Envoy's outlier detection waits for (`consecutive_5xx`), and once in a million
+/// times.
+const FAILS: Evidence = Evidence {
+    failures: 5,
+    doubt: 13.8,
+};
+/// For the most important requests to leave it for a moment: what is not one request's own fault, once in 250 times.
+const DOUBTED: Evidence = Evidence {
+    failures: 2,
+    doubt: 5.5,
+};
 /// Fewer are looked at together, so that what was long ago does not hide what is.
 const WINDOW: u32 = 32;
 /// So long together, for the same reason. Longer than five requests of a host that gets one a second.
@@ -28,9 +47,6 @@ const BASE: Duration = Duration::from_secs(1);
 const MOST: Duration = Duration::from_secs(30);
 /// Good answers in a row, one request at a time, that end it.
 const TRIALS: u32 = 3;
-/// A host is out if by chance it would have failed so much less than once in a million times (natural
-/// logarithm), were it as the others are.
-const DOUBT: f64 = 13.8;
 /// What is held of the others before anything is known of them: as if ten more requests had ended there, half
 /// a one of them badly. Five failures in a row are then just enough where nobody else was asked.
 const PRIOR: (f64, f64) = (0.5, 10.0);
@@ -58,18 +74,18 @@ impl Endings {
 
     /// Whether half of these or more are bad, twice as many as of the others, and by no chance (Chernoff's
     /// bound: so many of n at the others' share are less likely than e^(-n D), D the relative entropy).
-    fn are_worse_than(self, others: Self) -> bool {
+    fn are_worse_than(self, others: Self, wanted: &Evidence) -> bool {
         let all = f64::from(self.all);
         let share = f64::from(self.failed) / all;
         let usual = (f64::from(others.failed) + PRIOR.0) / (f64::from(others.all) + PRIOR.1);
-        if self.failed < FAILURES || share < 0.5 || share <= 2.0 * usual {
+        if self.failed < wanted.failures || share < 0.5 || share <= 2.0 * usual {
             return false;
         }
         let good = match self.all.saturating_sub(self.failed) {
             0 => 0.0,
             _ => (1.0 - share) * ((1.0 - share) / (1.0 - usual)).ln(),
         };
-        all * (share * (share / usual).ln() + good) >= DOUBT
+        all * (share * (share / usual).ln() + good) >= wanted.doubt
     }
 }
 
@@ -91,6 +107,8 @@ struct Window {
     since: Duration,
     own: Endings,
     others: Endings,
+    /// Until when the most important requests go elsewhere; a good answer ends it.
+    doubted_until: Duration,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -115,6 +133,17 @@ impl Health {
                 trial: Some(sent), ..
             } => sent.saturating_add(MOST),
             State::Failing { until, .. } => until,
+        }
+    }
+
+    /// Until when other hosts come first for the most important requests. Longer than for the others, who do the
+    /// trials; but where there are no others these do them in the end.
+    pub(crate) fn doubted_until(&self) -> Duration {
+        match self.state {
+            State::Well => self
+                .window
+                .map_or(Duration::ZERO, |seen| seen.doubted_until),
+            State::Failing { .. } => self.avoided_until().saturating_add(BASE),
         }
     }
 
@@ -147,7 +176,8 @@ impl Health {
         match &mut self.state {
             State::Well => {
                 // Nearly always there is none.
-                if let Some(window) = self.window {
+                if let Some(window) = &mut self.window {
+                    window.doubted_until = Duration::ZERO;
                     let own = self.own.without(window.own);
                     if 2 * own.failed < own.all {
                         self.window = None;
@@ -176,14 +206,19 @@ impl Health {
             self.window = None;
         }
         self.own.count(true);
-        let window = *self.window.get_or_insert(Window {
+        let window = self.window.get_or_insert(Window {
             since: now,
             own: before,
             // Without this one failure, which `all` has.
             others: others(self.own),
+            doubted_until: Duration::ZERO,
         });
         let own = self.own.without(window.own);
-        let is_worse = own.are_worse_than(others(self.own).without(window.others));
+        let usual = others(self.own).without(window.others);
+        if own.are_worse_than(usual, &DOUBTED) {
+            window.doubted_until = now.saturating_add(BASE);
+        }
+        let is_worse = own.are_worse_than(usual, &FAILS);
         match self.state {
             State::Well if is_worse => {
                 if now.saturating_sub(self.recovered) > MOST {

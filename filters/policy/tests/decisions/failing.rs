@@ -7,7 +7,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use rand::RngExt;
 use rand::rngs::SmallRng;
-use weir_policy::{Answer, Cluster, HostId, HostState, Policy, Selection};
+use weir_policy::{Answer, Cluster, HostId, HostState, Policy, Rank, Request, Selection};
 
 use crate::fleet::{NOW, cache, cluster, host, id, key, millis, named, request, rng, seconds};
 
@@ -32,6 +32,10 @@ struct Stage {
     /// By when they end: host, when it was sent, answer (none: time-out).
     on_their_way: BTreeMap<(Duration, u64), (HostId, Duration, Option<Answer>)>,
     sent: u64,
+    /// Of how many requests one is of the most important class.
+    important_one_in: u64,
+    /// Requests of that class that failed, and others.
+    lost: [u32; 2],
     rng: SmallRng,
 }
 
@@ -52,6 +56,8 @@ impl Stage {
             now: NOW,
             on_their_way: BTreeMap::new(),
             sent: 0,
+            important_one_in: u64::MAX,
+            lost: [0; 2],
             rng: rng(seed),
         }
     }
@@ -75,7 +81,15 @@ impl Stage {
     /// Sends one request, for any key or none, and says to which host.
     fn send(&mut self) -> usize {
         let name = self.rng.random_range(0..KEYS + 2);
-        let request = request((name < KEYS).then(|| key(name)));
+        let is_important = (self.sent + 1).is_multiple_of(self.important_one_in);
+        let usual = request((name < KEYS).then(|| key(name)));
+        let request = match is_important {
+            true => Request {
+                rank: Rank::new(0, 64),
+                ..usual
+            },
+            false => usual,
+        };
         let decision = self.cluster.decide(&request, self.now, &mut self.rng);
         let chosen = named(&self.cluster, &decision)[0];
         let number = (0..self.does.len())
@@ -91,6 +105,9 @@ impl Stage {
             Does::Refuses => (millis(1), Some(Answer::Refused)),
             Does::Hangs(takes) => (takes, None),
         };
+        if answer == Some(Answer::Failed) {
+            self.lost[usize::from(!is_important)] += 1;
+        }
         self.sent += 1;
         let ends = (self.now + takes, self.sent);
         self.on_their_way.insert(ends, (chosen, self.now, answer));
@@ -150,6 +167,37 @@ fn a_host_that_fails_alone_gets_less_than_a_fiftieth_after_two_seconds_whatever_
                 "{selection:?}, {ranked_hosts} of {others}: {then}"
             );
         }
+    }
+}
+
+#[test]
+fn the_most_important_requests_do_not_find_out_which_host_fails() {
+    for selection in selections() {
+        for others in [1, 2, 13] {
+            let does = hosts(others, Does::Fails(1000));
+            let mut stage = Stage::new(selection, does, 3, 1);
+            stage.important_one_in = 5;
+            stage.shares(seconds(60), 200);
+            println!("{selection:?}, 1 of {}: {:?}", others + 1, stage.lost);
+            let [important, low] = stage.lost;
+            assert!(important <= 2, "{selection:?}: {important}");
+            assert!(low >= 5, "{selection:?}: {low}: nobody has found out");
+        }
+    }
+}
+
+#[test]
+fn where_all_requests_are_the_most_important_ones_they_do_find_out_and_come_back() {
+    for selection in selections() {
+        let mut stage = Stage::new(selection, hosts(2, Does::Fails(1000)), 3, 1);
+        stage.important_one_in = 1;
+        stage.shares(seconds(20), 200);
+        // Five until it is out, and one for each trial.
+        assert!((5..=16).contains(&stage.lost[0]), "{:?}", stage.lost);
+        stage.does[0] = WELL;
+        stage.shares(seconds(40), 200);
+        let share = stage.shares(seconds(10), 200)[0];
+        assert!(share > 0.2, "{selection:?}: {share}");
     }
 }
 
