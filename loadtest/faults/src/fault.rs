@@ -23,9 +23,18 @@ pub struct Fault {
     pub short: Option<Length>,
     /// Does the harm for [`Stage::harm`] and undoes it.
     pub run: fn(&mut Stage<'_>) -> Result<()>,
-    /// Why it is known to fall short, where it is: of percentages and figures. Nothing excuses a request that is
-    /// lost or doubled, or a counter that does not come back to zero.
-    pub known_gap: Option<&'static str>,
+    /// Where it is known to fall short of that: of percentages and figures. Nothing excuses a request that is lost or
+    /// doubled, or a counter that does not come back to zero.
+    pub known_gap: Option<Gap>,
+}
+
+/// A known reason to fall short.
+#[derive(Debug, Clone, Copy)]
+pub struct Gap {
+    /// Why.
+    pub why: &'static str,
+    /// Per cent of the important requests that are answered all the same, at least, and of the others.
+    pub least: f64,
 }
 
 /// What is expected while a fault lasts, and before and after it.

@@ -12,6 +12,7 @@ mod controls_gone;
 mod disk_full;
 mod host_failing;
 mod host_frozen;
+mod host_frozen_hedged;
 mod host_killed;
 mod host_slowed;
 mod largest_table;
@@ -41,6 +42,7 @@ pub const FAULTS: &[Fault] = &[
     consul_gone::FAULT,
     stream_blackholed::FAULT,
     control_hung::FAULT,
+    host_frozen_hedged::FAULT,
     owner_panics::FAULT,
     prometheus_killed::FAULT,
     controls_gone::FAULT,

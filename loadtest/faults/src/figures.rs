@@ -28,6 +28,8 @@ pub struct Figures {
     pub ended_twice: u64,
     /// Requests that were executed more than once.
     pub doubled: Vec<String>,
+    /// That was meant: callers try at a second host what takes long.
+    pub hedged: bool,
     /// Those whose other executions ended with a killed host.
     pub executed_again: Vec<String>,
     /// Counters of requests under way that did not come back to zero.
@@ -91,6 +93,7 @@ impl Figures {
     ) -> Self {
         let mut figures = Self {
             in_flight,
+            hedged: outcome.hedged,
             ..Self::default()
         };
         let (mut answered, mut by_table) = (0_u64, 0_u64);

@@ -26,6 +26,8 @@ pub struct Outcome {
     pub harm_ms: Option<(u64, u64)>,
     /// A caller whose requests are no part of the percentages: it is the one that is harmed.
     pub apart: Option<usize>,
+    /// Callers try at a second host what takes long, so that a request may be executed twice.
+    pub hedged: bool,
     /// Shares to be measured when all requests have ended.
     #[serde(skip)]
     pub(crate) shares: Vec<Share>,

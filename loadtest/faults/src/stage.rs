@@ -104,6 +104,11 @@ impl<'a> Stage<'a> {
         busiest.cloned().context("there are no hosts")
     }
 
+    /// Callers of this mesh try at a second host what takes long: a request may be executed twice.
+    pub fn hedges(&mut self) {
+        self.outcome.hedged = true;
+    }
+
     /// Kills a host's application and its sidecar.
     ///
     /// # Errors

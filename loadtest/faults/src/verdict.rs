@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use crate::fault::Expectation;
+use crate::fault::{Expectation, Gap};
 use crate::figures::Figures;
 use crate::outcome::Measured;
 
@@ -39,16 +39,19 @@ impl Verdict {
         expectation: &Expectation,
         figures: &Figures,
         measured: &[Measured],
-        known_gap: Option<&str>,
+        known_gap: Option<Gap>,
     ) -> Self {
         let never = never(figures);
-        let mut ways = ways(expectation, figures, measured);
+        let mut ways = shares(figures, expectation.important, expectation.low);
+        ways.extend(over(measured));
         match known_gap {
             _ if never.is_empty() && ways.is_empty() => Self::Held,
-            Some(why) if never.is_empty() => Self::KnownGap {
-                ways,
-                why: why.to_owned(),
-            },
+            Some(Gap { why, least })
+                if never.is_empty() && shares(figures, least, least).is_empty() =>
+            {
+                let why = why.to_owned();
+                Self::KnownGap { ways, why }
+            }
             _ => {
                 ways.extend(never);
                 Self::FellShort { ways }
@@ -87,10 +90,14 @@ impl Verdict {
 
 /// What no gap excuses.
 fn never(figures: &Figures) -> Vec<String> {
+    let doubled = match figures.hedged {
+        true => 0,
+        false => figures.doubled.len() as u64,
+    };
     [
         (figures.lost, "requests have no end"),
         (figures.ended_twice, "requests have two ends"),
-        (figures.doubled.len() as u64, "requests were executed twice"),
+        (doubled, "requests were executed twice"),
         (
             figures.in_flight.len() as u64,
             "counters are not back at zero",
@@ -102,11 +109,12 @@ fn never(figures: &Figures) -> Vec<String> {
     .collect()
 }
 
-fn ways(expectation: &Expectation, figures: &Figures, measured: &[Measured]) -> Vec<String> {
+/// Which requests are not answered as often as they are to be.
+fn shares(figures: &Figures, important: f64, low: f64) -> Vec<String> {
     let mut ways = Vec::new();
     for (name, count, least) in [
-        ("important", &figures.important, expectation.important),
-        ("low", &figures.low, expectation.low),
+        ("important", &figures.important, important),
+        ("low", &figures.low, low),
     ] {
         if count.sent == 0 {
             ways.push(format!("no {name} request was sent"));
@@ -117,15 +125,18 @@ fn ways(expectation: &Expectation, figures: &Figures, measured: &[Measured]) -> 
             ));
         }
     }
-    for figure in measured {
-        if let Some(most) = figure.at_most.filter(|most| figure.value > *most) {
-            ways.push(format!(
-                "{}: {:.1} {}, not at most {most}",
-                figure.name, figure.value, figure.unit
-            ));
-        }
-    }
     ways
+}
+
+/// Which figures are over their bound.
+fn over(measured: &[Measured]) -> impl Iterator<Item = String> {
+    measured.iter().filter_map(|figure| {
+        let most = figure.at_most.filter(|most| figure.value > *most)?;
+        let Measured {
+            name, value, unit, ..
+        } = figure;
+        Some(format!("{name}: {value:.1} {unit}, not at most {most}"))
+    })
 }
 
 #[cfg(test)]
@@ -169,6 +180,11 @@ mod tests {
             ..good()
         };
         assert_eq!(short(&doubled), "1 requests were executed twice");
+        let hedged = Figures {
+            hedged: true,
+            ..doubled
+        };
+        assert_eq!(Verdict::of(&EXPECTED, &hedged, &[], None), Verdict::Held);
         let in_flight = Figures {
             in_flight: vec!["rules-1: weir_host_in_progress 1".to_owned()],
             ..good()
@@ -198,17 +214,40 @@ mod tests {
             unit: "%",
             at_most: Some(2.0),
         };
+        let gap = Gap {
+            why: "it looks idle",
+            least: 99.0,
+        };
         let verdict = |value, gap| Verdict::of(&EXPECTED, &good(), &[share(value)], gap);
         assert_eq!(verdict(2.0, None), Verdict::Held);
         assert!(!verdict(2.1, None).is_good());
-        let known = verdict(2.1, Some("it looks idle"));
+        let known = verdict(2.1, Some(gap));
         assert!(known.is_good());
         let lost = Figures { lost: 1, ..good() };
-        let verdict = Verdict::of(&EXPECTED, &lost, &[], Some("it looks idle"));
+        let verdict = Verdict::of(&EXPECTED, &lost, &[], Some(gap));
         assert!(!verdict.is_good());
         assert_eq!(
             known.details().as_deref(),
             Some("share: 2.1 %, not at most 2: it looks idle")
         );
+    }
+
+    #[test]
+    fn a_known_gap_excuses_as_much_as_it_says() {
+        for (failed, good) in [(2, true), (3, false)] {
+            let mut sent = all_answered(1_000);
+            for record in sent.records.iter_mut().step_by(5).take(failed) {
+                record.end = End::Failed("503".to_owned());
+            }
+            let (none, outcome) = (Executions::default(), Outcome::default());
+            let figures = Figures::of(&sent, &[], &none, &outcome, Vec::new());
+            let gap = Gap {
+                why: "who finds out fails",
+                least: 99.0,
+            };
+            let verdict = Verdict::of(&EXPECTED, &figures, &[], Some(gap));
+            assert_ne!(verdict, Verdict::Held);
+            assert_eq!(verdict.is_good(), good, "{verdict:?}");
+        }
     }
 }

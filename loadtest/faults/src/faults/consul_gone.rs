@@ -4,7 +4,7 @@
 use anyhow::Result;
 use weir_mesh::HOSTS;
 
-use crate::fault::{Expectation, Fault, Length};
+use crate::fault::{Expectation, Fault, Gap, Length};
 use crate::signs;
 use crate::stage::Stage;
 
@@ -19,11 +19,12 @@ pub(crate) const FAULT: Fault = Fault {
     full: Length::full(10, 60, 20),
     short: Some(Length::short(2, 5, 3)),
     run: |stage| lose(stage, &["consul", "consul-server"]),
-    known_gap: Some(
-        "all hosts of this mesh are registered at one agent, which takes them for critical until it has checked them \
+    known_gap: Some(Gap {
+        why: "all hosts of this mesh are registered at one agent, which takes them for critical until it has checked them \
          once after its start, whatever status they were registered with: for less than a second it may tell sidecars \
          that there is no host",
-    ),
+        least: 90.0,
+    }),
 };
 
 /// Kills processes of Consul, and starts them again.
