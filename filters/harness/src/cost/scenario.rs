@@ -84,6 +84,13 @@ fn selected(selection: Selection, name: &'static str) -> Scenario {
     })
 }
 
+/// By the default of configurations, where hosts tell no costs.
+fn estimated(scenario: Scenario) -> Scenario {
+    with(scenario, |_, policy| {
+        policy.selection = Selection::Estimate.into();
+    })
+}
+
 /// Every reason once, and what else a request can bring along.
 pub(super) fn all() -> Vec<Scenario> {
     let cached = |name| Scenario {
@@ -140,6 +147,15 @@ pub(super) fn all() -> Vec<Scenario> {
         },
         of_fleet(1000, cached("known_cached, 1000 hosts")),
         of_fleet(1000, scenario("not_cached, 1000 hosts", "not_cached")),
+        estimated(cached("known_cached, by estimate")),
+        estimated(scenario("not_cached, by estimate", "not_cached")),
+        of_fleet(
+            1000,
+            estimated(scenario(
+                "not_cached, by estimate, 1000 hosts",
+                "not_cached",
+            )),
+        ),
     ]
 }
 
