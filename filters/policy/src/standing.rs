@@ -58,6 +58,8 @@ impl Standing {
 
 /// Enough for five centuries; what is later is then.
 pub(crate) fn nanos(time: Duration) -> u64 {
-    let seconds = time.as_secs().saturating_mul(1_000_000_000);
+    const SECOND: u64 = 1_000_000_000;
+    // No saturating_mul: WebAssembly has no wide product, and a decision asks this often.
+    let seconds = time.as_secs().min(u64::MAX / SECOND) * SECOND;
     seconds.saturating_add(time.subsec_nanos().into())
 }

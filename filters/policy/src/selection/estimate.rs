@@ -11,6 +11,9 @@
 //! tell no costs at all each is taken for the same ([`Cost::UNTOLD`]). Of a list of
 //! keys the last one's cost counts, and of its fetch the part that a host lacks. Hosts that will be taken away
 //! before the finish come last.
+//!
+//! Times are nanoseconds in floating point here: a decision takes some for each host, and `Duration`'s way from and
+//! to floats costs more than all the rest.
 
 use std::time::Duration;
 
@@ -22,7 +25,7 @@ use crate::key::{scale, split_mix};
 use crate::ranked::MAX_RANKED;
 use crate::standing::{Clock, nanos};
 use crate::table::MAX_HOSTS;
-use crate::{Cost, Host, Load, Ranked, Reason, Request};
+use crate::{Host, Load, Ranked, Reason, Request};
 
 /// Hosts looked at among a key's holders, and among the others, at most; as for `dynamic`.
 const SAMPLE: usize = 16;
@@ -39,14 +42,14 @@ const AVOID: Score = 1 << 63;
 const FINISH_AT: u32 = 32;
 const MAX_FINISH: Score = (1 << 31) - 1;
 /// The unit of the finish: 2^31 of them are six days.
-const UNIT: u64 = 256_000;
+const UNIT: f64 = 256_000.0;
 const STATUS_AT: u32 = 30;
 const FULLNESS_AT: u32 = 26;
 const MAX_FULLNESS: Score = (1 << 4) - 1;
 const CHANCE_AT: u32 = 16;
 const HOST: Score = (1 << 16) - 1;
-/// Whatever hosts say waits: more is as good as that.
-const LONGEST: Duration = Duration::from_secs(7 * 86_400);
+/// Whatever hosts say waits: more is as good as that, a week.
+const LONGEST: f64 = 7.0 * 86_400.0 * 1e9;
 /// Worse than every host.
 const NOBODY: Score = Score::MAX;
 
@@ -87,36 +90,50 @@ pub(super) fn select(candidates: &Candidates<'_>, rng: &mut impl Rng) -> (Ranked
     let eligible = candidates.eligible;
     let sample = sample(candidates.table.callers());
     if eligible.len() <= sample {
-        eligible.iter().for_each(|host| best.offer(*host, absent));
+        eligible
+            .iter()
+            .for_each(|host| best.consider(*host, absent));
     } else {
         for _ in 0..sample {
             if let Some(host) = eligible.get(scale(rng.next_u32(), eligible.len())) {
-                best.offer(*host, absent);
+                best.consider(*host, absent);
             }
         }
     }
     best.ranked()
 }
+
 /// The best hosts offered so far, in order.
 struct Best<'a> {
     candidates: &'a Candidates<'a>,
     /// How many the request has.
     keys: u32,
-    cost: Cost,
+    /// To fetch one of them, and to run.
+    fetch_each: f64,
+    run: f64,
+    /// What all requests take on average.
+    mean: f64,
     class: u8,
     salt: u64,
+    /// How many are to be named.
+    limit: usize,
     scores: [Score; MAX_RANKED],
 }
 
 impl<'a> Best<'a> {
     fn new(candidates: &'a Candidates<'a>, salt: u64) -> Self {
         let Request { keys, rank } = candidates.request;
+        let cost = candidates.cluster.cost(keys);
+        let keys = keys.as_slice().len() as u32;
         Self {
             candidates,
-            keys: keys.as_slice().len() as u32,
-            cost: candidates.cluster.cost(keys),
+            keys,
+            fetch_each: time(cost.fetch) / f64::from(keys.max(1)),
+            run: time(cost.run),
+            mean: time(candidates.table.expected_cost().run),
             class: rank.class(),
             salt,
+            limit: candidates.limit(),
             scores: [NOBODY; MAX_RANKED],
         }
     }
@@ -160,14 +177,22 @@ impl<'a> Best<'a> {
         }
     }
 
-    /// Considers a host that was not considered before; one that is not eligible is ignored.
+    /// Considers a host if it is eligible.
     fn offer(&mut self, host: u32, status: Status) {
+        if self.candidates.is_eligible(host) {
+            self.consider(host, status);
+        }
+    }
+
+    /// Considers a host that is not among the best already.
+    fn consider(&mut self, host: u32, status: Status) {
         let known = |score: &Score| *score != NOBODY && (score & HOST) as u32 == host;
-        if !self.candidates.is_eligible(host) || self.scores.iter().any(known) {
+        let best = self.scores.iter().take(self.limit);
+        if best.into_iter().any(known) {
             return;
         }
         let mut moved = self.score(host, status);
-        for place in self.scores.iter_mut().take(self.candidates.limit()) {
+        for place in self.scores.iter_mut().take(self.limit) {
             (*place, moved) = (moved.min(*place), moved.max(*place));
         }
     }
@@ -186,25 +211,22 @@ impl<'a> Best<'a> {
         ) else {
             return NOBODY;
         };
-        let outlook = Outlook::of(host, row, table.expected_cost(), clock);
+        let outlook = Outlook::of(host, row, clock);
         let fetch = match status {
-            Status::Lacks(keys) => self
-                .cost
-                .fetch
-                .mul_f64(f64::from(keys) / f64::from(self.keys.max(1))),
-            Status::Known | Status::Assumed => Duration::ZERO,
+            Status::Lacks(keys) => self.fetch_each * f64::from(keys),
+            Status::Known | Status::Assumed => 0.0,
         };
-        let busy = (fetch + self.cost.run).div_f64(host.speed());
-        let finish = outlook.wait(self.class).saturating_add(busy);
-        let taken = host
-            .preempt_at
-            .is_some_and(|at| self.candidates.now.saturating_add(finish) >= at);
+        let finish = outlook.wait(self.class, self.mean, clock) + (fetch + self.run) / host.speed();
+        let taken = host.preempt_at.is_some_and(|at| {
+            let finish = Duration::from_nanos(finish as u64);
+            self.candidates.now.saturating_add(finish) >= at
+        });
         let avoid = if taken || standing.is_suspect(clock) {
             AVOID
         } else {
             0
         };
-        let finish = (nanos(finish) / UNIT).min(MAX_FINISH) << FINISH_AT;
+        let finish = ((finish / UNIT) as Score).min(MAX_FINISH) << FINISH_AT;
         let fullness = outlook.fullness() << FULLNESS_AT;
         let chance = (split_mix(&mut (self.salt ^ u64::from(index))) & 0x3ff) << CHANCE_AT;
         avoid | finish | status.number() << STATUS_AT | fullness | chance | Score::from(index)
@@ -226,104 +248,105 @@ impl<'a> Best<'a> {
     }
 }
 
+fn time(time: Duration) -> f64 {
+    nanos(time) as f64
+}
+
 /// What is ahead of a request at a host.
-pub(crate) struct Outlook<'a> {
+struct Outlook<'a> {
     row: &'a HostFeedback,
-    load: Option<&'a Load>,
+    /// What the host said last, unless that is too old.
+    told: Option<&'a Load>,
     cores: f64,
+    /// Jobs that are probably there.
+    jobs: u32,
+    /// Cores that one of them holds.
+    per_job: f64,
     /// Cores that are probably held; more than there are where jobs wait.
     held: f64,
-    /// The part of what was sent since the host told that probably waits.
-    waiting: f64,
-    /// Requests in flight from here that the host should have told of and did not, as far as they have no core.
-    untold: f64,
-    /// Core time done since then for those that waited.
-    done: Duration,
-    mean: Duration,
 }
 
 impl<'a> Outlook<'a> {
-    pub(crate) fn of(host: &Host, row: &'a HostFeedback, mean: Cost, clock: Clock) -> Self {
-        let load = row
+    fn of(host: &Host, row: &'a HostFeedback, clock: Clock) -> Self {
+        let told = row
             .load
             .as_ref()
             .filter(|load| clock.believes(load.observed));
-        let (sent, _) = row.outstanding();
-        let Some(told) = load else {
+        let Some(load) = told else {
             // Only what is in flight from here is known.
-            let held = row.in_flight.saturating_add(row.peers_in_flight);
-            let cores = host.cores().unwrap_or(1.0);
+            let jobs = row.in_flight.saturating_add(row.peers_in_flight);
             return Self {
                 row,
-                load,
-                cores,
-                held: held.into(),
-                waiting: 1.0,
-                untold: 0.0,
-                done: Duration::ZERO,
-                mean: mean.run,
+                told,
+                cores: host.cores().unwrap_or(1.0),
+                jobs,
+                per_job: 1.0,
+                held: jobs.into(),
             };
         };
-        let running = told.in_progress.saturating_sub(told.queued);
-        let is_full = told.queued > 0;
-        let busy = told.busy_cores.unwrap_or(running);
+        let running = load.in_progress.saturating_sub(load.queued);
+        let busy = load.busy_cores.unwrap_or(running);
         // A host with a queue has all its cores in use; of one without it is not known how many more there are.
         let unknown = || {
-            let cores = if is_full {
-                busy.max(1)
-            } else {
-                busy.saturating_add(1)
+            let cores = match load.queued {
+                0 => busy.saturating_add(1),
+                _ => busy.max(1),
             };
             f64::from(cores)
         };
         let cores = host.cores().unwrap_or_else(unknown);
         // A job takes a whole core, however slow.
         let per_job = (f64::from(busy) / f64::from(running.max(1))).clamp(1.0, cores.max(1.0));
-        let jobs = told
+        let (sent, _) = row.outstanding();
+        let jobs = load
             .in_progress
             .saturating_add(sent)
             .saturating_sub(row.gone());
-        let over = (f64::from(jobs) * per_job - cores).max(0.0);
-        // What is in flight from here is there, whatever the host says: to claim to be idle gains little.
-        let held = f64::from(jobs.max(row.in_flight)) * per_job;
-        let untold = f64::from(row.in_flight.saturating_sub(jobs));
-        let age = Duration::from_nanos(clock.age(told.observed));
         Self {
             row,
-            load,
+            told,
             cores,
-            held,
-            waiting: (over / (f64::from(sent) * per_job).max(1.0)).min(1.0),
-            untold: untold.min((held - cores).max(0.0) / per_job),
-            done: if is_full {
-                age.mul_f64(cores)
-            } else {
-                Duration::ZERO
-            },
-            mean: mean.run,
+            jobs,
+            per_job,
+            // What is in flight from here is there, whatever the host says: to claim to be idle gains little.
+            held: f64::from(jobs.max(row.in_flight)) * per_job,
         }
     }
 
-    /// Until a request of this class would have a core.
-    pub(crate) fn wait(&self, class: u8) -> Duration {
+    /// Until a request of this class would have a core, where a job takes `mean`.
+    fn wait(&self, class: u8, mean: f64, clock: Clock) -> f64 {
         if self.held < self.cores {
-            return Duration::ZERO;
+            return 0.0;
         }
-        let told = match self.load {
-            Some(Load {
-                work: Some(work), ..
-            }) => work.ahead_of(class),
-            Some(load) => self.mean.saturating_mul(load.queued),
-            None => Duration::ZERO,
-        };
         let (_, sent) = self.row.outstanding();
-        let sent = sent.ahead_of(class).mul_f64(self.waiting);
-        let told = told.saturating_sub(self.done);
+        let sent = time(sent.ahead_of(class));
+        let before = match self.told {
+            Some(load) => self.told_and_sent(load, sent, class, mean, clock),
+            None => sent,
+        };
         // One more for the core that has to be freed first.
-        let untold = self.mean.mul_f64(self.untold);
-        let ahead = told.saturating_add(sent).saturating_add(untold);
-        let ahead = ahead.saturating_add(self.mean);
-        ahead.min(LONGEST).div_f64(self.cores)
+        (before + mean).min(LONGEST) / self.cores
+    }
+
+    /// Of what the host told and what was sent since, the core time that waits.
+    fn told_and_sent(&self, load: &Load, sent: f64, class: u8, mean: f64, clock: Clock) -> f64 {
+        let told = match &load.work {
+            Some(work) => time(work.ahead_of(class)),
+            None => mean * f64::from(load.queued),
+        };
+        // Core time done since then for those that waited.
+        let done = match load.queued {
+            0 => 0.0,
+            _ => clock.age(load.observed) as f64 * self.cores,
+        };
+        // The part of what was sent since that waits.
+        let (since, _) = self.row.outstanding();
+        let over = (f64::from(self.jobs) * self.per_job - self.cores).max(0.0);
+        let waiting = (over / (f64::from(since) * self.per_job).max(1.0)).min(1.0);
+        // What is in flight from here that the host should have told of and did not, as far as it has no core.
+        let untold = f64::from(self.row.in_flight.saturating_sub(self.jobs));
+        let untold = untold.min((self.held - self.cores).max(0.0) / self.per_job);
+        (told - done).max(0.0) + sent * waiting + mean * untold
     }
 
     /// Of 15, how full the host is.
