@@ -82,9 +82,12 @@ fn missing() -> Option<String> {
     }
 }
 
-fn free_port() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap()
+/// Free ports below those that the system gives to callers, so that nobody gets one before the cage is made: nothing
+/// can be written in it, so it cannot say which it took itself.
+fn free_ports() -> impl Iterator<Item = SocketAddr> {
+    let first = 20_000 + (std::process::id() % 6_000) as u16;
+    let ports = (first..32_768).map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
+    ports.filter(|address| TcpListener::bind(address).is_ok())
 }
 
 fn written(folder: &Path, xds: SocketAddr, admin: SocketAddr) {
@@ -131,7 +134,8 @@ fn weir_control_serves_as_nobody_without_capabilities_on_a_read_only_root() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let (xds, admin) = (free_port(), free_port());
+    let mut free = free_ports();
+    let (xds, admin) = (free.next().unwrap(), free.next().unwrap());
     written(folder.path(), xds, admin);
     let child = Command::new("unshare")
         .args(["--mount", "--propagation", "private", "sh", "-c", CAGE])
