@@ -184,6 +184,12 @@ fn rows() -> Result<Vec<Row>> {
             Asked::NotCached,
         ),
         ("dynamic, no key", Selection::Dynamic, Asked::NoKey),
+        ("estimate, key cached", Selection::Estimate, Asked::Cached),
+        (
+            "estimate, key not cached",
+            Selection::Estimate,
+            Asked::NotCached,
+        ),
     ];
     let decisions = decisions.map(|(name, selection, asked)| {
         Row::new(name, true, move |hosts| {
