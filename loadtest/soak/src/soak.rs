@@ -8,14 +8,14 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use serde_json::json;
+use serde_json::{Value, json};
 use weir_stage::http;
 
 use crate::churn::{Churn, Done};
 use crate::load::{Load, Sent};
 use crate::report;
 use crate::samples::{self, Sample, What};
-use crate::stage::{CONTROL, Stage};
+use crate::stage::{CLUSTER, CONTROL, Stage};
 use crate::verdict::{self, Verdict};
 
 /// What a soak runs, by path.
@@ -87,6 +87,7 @@ pub fn run(plan: &Plan, programs: &Programs, folder: &Path) -> Result<Outcome> {
     let mut stage = Stage::start(programs, folder.to_owned())?;
     stage.add_host(true)?;
     stage.add_host(true)?;
+    hosts_are_up(&mut stage)?;
     stage.add_caller(true, false)?;
     stage.add_caller(true, true)?;
     informed(&mut stage)?;
@@ -141,6 +142,22 @@ fn told(since: Duration, plan: &Plan, churn: &Churn, load: &Load) {
             churn.done
         );
     }
+}
+
+/// Waits until weir-control tells callers of all hosts. It looks at its file once a second, and a caller that came
+/// before would choose by a table without any, and refuse what it is sent.
+fn hosts_are_up(stage: &mut Stage) -> Result<()> {
+    let (admin, hosts) = (stage.control.admin, stage.hosts.len());
+    stage
+        .processes
+        .wait_until("a table of all hosts", LIMIT, || {
+            let page = http::get(admin, "/tables").ok()?;
+            let tables: Value = serde_json::from_str(&page.body).ok()?;
+            let known = tables.pointer(&format!("/clusters/{CLUSTER}/hosts"))?;
+            let up = known.as_array()?.iter();
+            let up = up.filter(|host| host["state"] == "up").count();
+            (up == hosts).then_some(())
+        })
 }
 
 /// Waits until every caller chooses by a table.

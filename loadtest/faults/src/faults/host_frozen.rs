@@ -23,7 +23,7 @@ pub(crate) const FAULT: Fault = Fault {
     known_gap: Some(Gap {
         why: "each idle connection that a caller's sidecar has to the frozen host takes one request; only when they are used \
          up a new connection is tried, which times out after 1 s, and the host is left alone. After a burst there are \
-         hundreds. With hedging nobody waits for it",
+         hundreds. See host-frozen-hedged",
         least: 90.0,
     }),
 };

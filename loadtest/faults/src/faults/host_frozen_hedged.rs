@@ -9,8 +9,8 @@ use crate::fault::{Expectation, Fault, Length};
 pub(crate) const FAULT: Fault = Fault {
     name: "host-frozen-hedged",
     expectation: Expectation::capacity_remains(
-        "with hedging nothing fails: what the frozen host does not answer in 0.5 s another one does, and the frozen one \
-         may execute it too when it goes on",
+        "what the frozen host does not answer in 0.5 s another one does, where it has a core to spare; the frozen one may \
+         execute it too when it goes on",
     ),
     own: Some(|plan, _| {
         plan.cluster = json!({"policy": {"hedging": {"after": "500ms"}}});
