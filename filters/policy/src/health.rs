@@ -25,6 +25,12 @@ struct Evidence {
     doubt: f64,
 }
 
+impl Evidence {
+    fn is_enough(&self, wanted: &Self) -> bool {
+        self.failures >= wanted.failures && self.doubt >= wanted.doubt
+    }
+}
+
 /// For all to leave it: as many as Envoy's outlier detection waits for (`consecutive_5xx`), and once in a million
 /// times.
 const FAILS: Evidence = Evidence {
@@ -72,20 +78,24 @@ impl Endings {
         }
     }
 
-    /// Whether half of these or more are bad, twice as many as of the others, and by no chance (Chernoff's
-    /// bound: so many of n at the others' share are less likely than e^(-n D), D the relative entropy).
-    fn are_worse_than(self, others: Self, wanted: &Evidence) -> bool {
+    /// How much speaks against who has these, where half of them or more are bad and twice as many as of the
+    /// others (Chernoff's bound: so many of n at the others' share are less likely than e^(-n D), D the relative
+    /// entropy).
+    fn against(self, others: Self) -> Evidence {
         let all = f64::from(self.all);
         let share = f64::from(self.failed) / all;
         let usual = (f64::from(others.failed) + PRIOR.0) / (f64::from(others.all) + PRIOR.1);
-        if self.failed < wanted.failures || share < 0.5 || share <= 2.0 * usual {
-            return false;
+        let failures = self.failed;
+        if share < 0.5 || share <= 2.0 * usual {
+            let doubt = 0.0;
+            return Evidence { failures, doubt };
         }
         let good = match self.all.saturating_sub(self.failed) {
             0 => 0.0,
             _ => (1.0 - share) * ((1.0 - share) / (1.0 - usual)).ln(),
         };
-        all * (share * (share / usual).ln() + good) >= wanted.doubt
+        let doubt = all * (share * (share / usual).ln() + good);
+        Evidence { failures, doubt }
     }
 }
 
@@ -215,10 +225,11 @@ impl Health {
         });
         let own = self.own.without(window.own);
         let usual = others(self.own).without(window.others);
-        if own.are_worse_than(usual, &DOUBTED) {
+        let evidence = own.against(usual);
+        if evidence.is_enough(&DOUBTED) {
             window.doubted_until = now.saturating_add(BASE);
         }
-        let is_worse = own.are_worse_than(usual, &FAILS);
+        let is_worse = evidence.is_enough(&FAILS);
         match self.state {
             State::Well if is_worse => {
                 if now.saturating_sub(self.recovered) > MOST {
