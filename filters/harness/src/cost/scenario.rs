@@ -78,17 +78,8 @@ fn with(
     scenario
 }
 
-fn selected(selection: Selection, name: &'static str) -> Scenario {
-    with(scenario(name, name), |_, policy| {
-        policy.selection = selection.into();
-    })
-}
-
-/// By the default of configurations, where hosts tell no costs.
-fn estimated(scenario: Scenario) -> Scenario {
-    with(scenario, |_, policy| {
-        policy.selection = Selection::Estimate.into();
-    })
+fn selected(selection: Selection, scenario: Scenario) -> Scenario {
+    with(scenario, |_, policy| policy.selection = selection.into())
 }
 
 /// Every reason once, and what else a request can bring along.
@@ -97,6 +88,8 @@ pub(super) fn all() -> Vec<Scenario> {
         key: Key::Cached,
         ..scenario(name, "known_cached")
     };
+    // The default of configurations, where hosts tell no costs.
+    let estimated = |scenario| selected(Selection::Estimate, scenario);
     let all_headers = &[("x-weir-priority", "high"), ("x-weir-user", "somebody")];
     let down = |table: &mut v1::HostTable, _: &mut v1::Policy| {
         for host in &mut table.hosts {
@@ -114,9 +107,9 @@ pub(super) fn all() -> Vec<Scenario> {
             key: Key::None,
             ..scenario("no_key", "no_key")
         },
-        selected(Selection::Baseline, "baseline"),
-        selected(Selection::Random, "random"),
-        selected(Selection::Rendezvous, "rendezvous"),
+        selected(Selection::Baseline, scenario("baseline", "baseline")),
+        selected(Selection::Random, scenario("random", "random")),
+        selected(Selection::Rendezvous, scenario("rendezvous", "rendezvous")),
         with(scenario("overloaded", "overloaded"), |table, policy| {
             policy.overload = Overload::Breaker.into();
             for host in &mut table.hosts {
