@@ -8,9 +8,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde::Serialize;
-use serde_json::Value;
 use weir_mesh::{HOSTS, Mesh, Plan, Programs};
-use weir_stage::{http, interrupt};
+use weir_stage::{control, http, interrupt};
 
 use crate::executions::Executions;
 use crate::fault::{Fault, Length};
@@ -189,15 +188,10 @@ fn until_whole(mesh: &mut Mesh) -> Result<()> {
         .iter()
         .map(|caller| caller.admin)
         .collect();
-    let (control, hosts) = (description.controls[0].admin, description.hosts.len());
+    let (admin, hosts) = (description.controls[0].admin, description.hosts.len());
     mesh.processes()
         .wait_until("the mesh as it was", WHOLE, || {
-            let page = http::get(control, "/tables").ok()?;
-            let tables: Value = serde_json::from_str(&page.body).ok()?;
-            let known = tables
-                .pointer(&format!("/clusters/{HOSTS}/hosts"))?
-                .as_array()?;
-            let up = known.iter().filter(|host| host["state"] == "up").count();
+            let up = control::hosts_up(admin, HOSTS).ok()?.len();
             let connected = |admin: &std::net::SocketAddr| {
                 http::get(*admin, "/stats?filter=weir_control_connected")
                     .is_ok_and(|page| page.body.contains("weir_control_connected: 1"))

@@ -8,8 +8,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use serde_json::{Value, json};
-use weir_stage::http;
+use serde_json::json;
+use weir_stage::{control, http};
 
 use crate::churn::{Churn, Done};
 use crate::load::{Load, Sent};
@@ -151,11 +151,7 @@ fn hosts_are_up(stage: &mut Stage) -> Result<()> {
     stage
         .processes
         .wait_until("a table of all hosts", LIMIT, || {
-            let page = http::get(admin, "/tables").ok()?;
-            let tables: Value = serde_json::from_str(&page.body).ok()?;
-            let known = tables.pointer(&format!("/clusters/{CLUSTER}/hosts"))?;
-            let up = known.as_array()?.iter();
-            let up = up.filter(|host| host["state"] == "up").count();
+            let up = control::hosts_up(admin, CLUSTER).ok()?.len();
             (up == hosts).then_some(())
         })
 }

@@ -10,6 +10,7 @@ use anyhow::{Context, Result};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::http;
 use crate::ports;
 use crate::processes::Processes;
 use crate::usage::Process;
@@ -59,4 +60,20 @@ pub fn start(
         xds,
         admin,
     })
+}
+
+/// The addresses of a cluster's hosts that weir-control takes for up, as it tells on `/tables` of its admin pages.
+///
+/// # Errors
+/// It does not answer, or knows no such cluster.
+pub fn hosts_up(admin: SocketAddr, cluster: &str) -> Result<Vec<SocketAddr>> {
+    let page = http::get(admin, "/tables")?;
+    let tables: Value = serde_json::from_str(&page.body)?;
+    let hosts = tables
+        .pointer(&format!("/clusters/{cluster}/hosts"))
+        .and_then(Value::as_array)
+        .with_context(|| format!("no hosts in {}", page.body))?;
+    let up = hosts.iter().filter(|host| host["state"] == "up");
+    up.map(|host| Ok(host["address"].as_str().context("an address")?.parse()?))
+        .collect()
 }

@@ -7,22 +7,14 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use serde_json::Value;
 use weir_mesh::{HOSTS, Mesh};
-use weir_stage::http;
+use weir_stage::{control, http};
 
 /// Generous: what takes seconds here may take ten times as long on a busy machine.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
 /// The sidecars' addresses of the hosts that weir-control takes for up, as it tells on `/tables`.
 pub(crate) fn up(mesh: &Mesh) -> Result<Vec<SocketAddr>> {
-    let page = http::get(mesh.control().admin, "/tables")?;
-    let tables: Value = serde_json::from_str(&page.body)?;
-    let hosts = tables
-        .pointer(&format!("/clusters/{HOSTS}/hosts"))
-        .and_then(Value::as_array)
-        .with_context(|| format!("no hosts in {}", page.body))?;
-    let up = hosts.iter().filter(|host| host["state"] == "up");
-    up.map(|host| Ok(host["address"].as_str().context("an address")?.parse()?))
-        .collect()
+    control::hosts_up(mesh.control().admin, HOSTS)
 }
 
 /// The host that `/explain` ranks first for a key.
