@@ -15,6 +15,10 @@ use crate::HOSTS;
 use crate::network::Place;
 use crate::plan::Plan;
 
+/// What its sidecar is told beyond other sidecars. A connection keeps the intentions of its first moment, and by
+/// default Envoy asks callers to leave it by and by, over ten minutes.
+pub(crate) const SIDECAR_ARGUMENTS: [&str; 2] = ["--drain-strategy", "immediate"];
+
 /// A weir-control of the mesh. Its processes are `<name>` and `<name>-sidecar`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Control {

@@ -39,8 +39,9 @@ impl Mesh {
         let file = self
             .sidecars
             .bootstrap(&self.consul, &control.name, &place, admin)?;
-        let command = self.surroundings.on_disk(self.sidecars.command(&file, 1));
-        let command = place.command(command);
+        let mut command = self.sidecars.command(&file, 1);
+        command.args(control::SIDECAR_ARGUMENTS);
+        let command = place.command(self.surroundings.on_disk(command));
         let process = sidecar::name(&control.name);
         self.processes.start(&process, command)?;
         self.controls.push(control);

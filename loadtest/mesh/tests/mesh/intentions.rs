@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Who may ask weir-control.
 
-use anyhow::{Result, ensure};
+use std::net::SocketAddr;
+
+use anyhow::{Context, Result, ensure};
 use weir_mesh::{CALLERS, CONTROL, Mesh};
 
 use crate::load::{choice, send};
@@ -13,19 +15,23 @@ pub(crate) const SCENARIOS: &[Scenario] = &[(
     Act::Shared(denied_then_allowed),
 )];
 
+/// How often a sidecar was told other listeners: an intention is part of one.
+const TOLD: &str = "listener_manager.lds.update_success";
+/// How often an intention has refused a request.
+const REFUSED: &str = "http.public_listener.rbac.denied";
+
 fn denied_then_allowed(mesh: &mut Mesh) -> Result<()> {
+    let sidecar = mesh.control().sidecar;
+    let told = count(sidecar, TOLD)?;
     mesh.consul().intend(CALLERS, CONTROL, false)?;
+    // Else the caller might ask before the sidecar of weir-control knows.
+    until(mesh, "an intention that is known", |_| {
+        (count(sidecar, TOLD).ok()? > told).then_some(())
+    })?;
+    let refused = count(sidecar, REFUSED)?;
     let caller = mesh.add_caller()?;
-    // It has asked and was refused: its own statistics count answers that are not 2xx.
-    let cluster = mesh.consul().cluster(CONTROL);
-    let refused = format!("/stats?filter=cluster.{cluster}.upstream_rq_");
     until(mesh, "a refusal", |_| {
-        let page = weir_stage::http::get(caller.admin, &refused).ok()?;
-        let answers = page
-            .body
-            .lines()
-            .find(|line| line.contains("upstream_rq_total:"))?;
-        (!answers.ends_with(": 0")).then_some(())
+        (count(sidecar, REFUSED).ok()? > refused).then_some(())
     })?;
     for number in 0..20 {
         let answer = send(caller.outbound, &format!("denied-{number}"))?;
@@ -42,4 +48,15 @@ fn denied_then_allowed(mesh: &mut Mesh) -> Result<()> {
         (reason != "no_table").then_some(())
     })?;
     mesh.remove_caller(&caller.name)
+}
+
+/// One counter of a sidecar.
+fn count(sidecar: SocketAddr, name: &str) -> Result<u64> {
+    let page = weir_stage::http::get(sidecar, &format!("/stats?filter=^{name}$"))?;
+    let (_, value) = page
+        .body
+        .trim()
+        .split_once(": ")
+        .with_context(|| format!("no {name} of the sidecar at {sidecar}"))?;
+    value.parse().with_context(|| format!("{name}: {value}"))
 }
