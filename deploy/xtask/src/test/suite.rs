@@ -96,17 +96,33 @@ pub(super) fn run(
             .env("WEIR_EVENTS_AGENT", &java.events_agent)
             .env("WEIR_SEARCH_NODE", &java.search_node);
     }
-    if stream(&mut command, &mut io::stdout(), counts)? {
+    let mut failed = Vec::new();
+    if stream(&mut command, &mut io::stdout(), counts, &mut failed)? {
         return Ok(());
     }
-    match counts.failed {
-        0 => bail!("cargo test failed before or outside the tests: see its output above"),
-        failed => bail!("{failed} failed: `cargo xtask test --only test --filter NAME` runs one"),
+    if failed.is_empty() {
+        bail!("cargo test failed before or outside the tests: see its output above");
     }
+    bail!(
+        "{} failed, and `cargo xtask test --only test --filter NAME` runs one: {}",
+        failed.len(),
+        failed.join(", ")
+    );
 }
 
-/// Copies the command's output line by line. Returns whether it succeeded.
-fn stream(command: &mut Command, shown: &mut impl Write, counts: &mut Counts) -> Result<bool> {
+/// The test that failed, as `test NAME ... FAILED` says.
+fn failed_test(line: &str) -> Option<&str> {
+    line.strip_prefix("test ")?.strip_suffix(" ... FAILED")
+}
+
+/// Copies the command's output line by line, and adds the names of tests that failed. Returns whether it
+/// succeeded.
+fn stream(
+    command: &mut Command,
+    shown: &mut impl Write,
+    counts: &mut Counts,
+    failed: &mut Vec<String>,
+) -> Result<bool> {
     let mut child = command
         .stdout(Stdio::piped())
         .spawn()
@@ -116,9 +132,11 @@ fn stream(command: &mut Command, shown: &mut impl Write, counts: &mut Counts) ->
     let mut line = Vec::new();
     while lines.read_until(b'\n', &mut line)? > 0 {
         shown.write_all(&line)?;
-        if let Some(more) = Counts::parse(String::from_utf8_lossy(&line).trim_end()) {
+        let text = String::from_utf8_lossy(&line);
+        if let Some(more) = Counts::parse(text.trim_end()) {
             *counts += more;
         }
+        failed.extend(failed_test(text.trim_end()).map(str::to_owned));
         line.clear();
     }
     Ok(child.wait()?.success())
@@ -153,14 +171,17 @@ mod tests {
     }
 
     #[test]
-    fn output_is_counted_although_the_command_fails() {
-        let mut counts = Counts::default();
+    fn output_is_counted_and_failures_are_named_although_the_command_fails() {
+        let (mut counts, mut failed) = (Counts::default(), Vec::new());
         let mut command = Command::new("sh");
         command.args([
             "-c",
-            "echo 'test result: FAILED. 1 passed; 2 failed; 0 ignored'; exit 101",
+            "echo 'test a::b ... ok
+test a::c ... FAILED
+test result: FAILED. 1 passed; 1 failed; 0 ignored'; exit 101",
         ]);
-        assert!(!stream(&mut command, &mut io::sink(), &mut counts).unwrap());
-        assert_eq!(counts.to_string(), "1 passed, 2 failed");
+        assert!(!stream(&mut command, &mut io::sink(), &mut counts, &mut failed).unwrap());
+        assert_eq!(counts.to_string(), "1 passed, 1 failed");
+        assert_eq!(failed, ["a::c"]);
     }
 }
