@@ -177,7 +177,12 @@ impl State {
                 CACHE_SHARD_TYPE => clusters
                     .flat_map(|(name, cluster)| shard_names(name, cluster))
                     .collect(),
-                _ => continue,
+                // The leader cuts a long response: the rest is still to come.
+                envoys => {
+                    let standalone = self.config.standalone.iter();
+                    let names = standalone.flat_map(|standalone| standalone.names(envoys));
+                    names.cloned().collect()
+                }
             };
             let missing = |name: &String| !resources.contains_key(name);
             let missing: Vec<String> = names.into_iter().filter(missing).collect();

@@ -110,6 +110,14 @@ impl Standalone {
         }
     }
 
+    /// Names of a type's resources. Those of endpoints are the clusters'.
+    pub fn names(&self, type_url: &str) -> impl Iterator<Item = &String> {
+        self.fixed
+            .get(type_url)
+            .into_iter()
+            .flat_map(|all| all.keys())
+    }
+
     /// All resources. Only the endpoints depend on `clusters`.
     pub fn resources(&self, clusters: &[ClusterHosts]) -> ResourcesByType {
         let endpoints = clusters

@@ -87,6 +87,41 @@ fn nothing_is_pushed_before_a_leader_is_known_and_then_only_what_that_one_pushes
 }
 
 #[test]
+fn what_the_leader_has_not_said_yet_of_envoys_own_types_is_not_removed() {
+    use crate::xds::types::{CLUSTER, LISTENER};
+
+    let mut script = Script::of_several("");
+    let standalone = "standalone:\n  filter: { wasm: /f.wasm, delivery: path }\n  \
+         listeners: [ { name: outbound, address: \"127.0.0.1:1\", cluster: c } ]\n";
+    let text = Script::text(2, "") + standalone;
+    let folder = tempfile::tempdir().unwrap();
+    script.fold(Update::Configured(configured(&folder, &text)));
+    let part = |names: &[&str]| {
+        let one = |name: &&str| {
+            let (version, body) = ("1".into(), Default::default());
+            ((*name).to_owned(), Resource { version, body })
+        };
+        Arc::new(names.iter().map(one).collect::<BTreeMap<_, _>>())
+    };
+    let mirrored = |resources| Update::Mirrored {
+        index: 3,
+        snapshot: Arc::new(Snapshot { resources }),
+    };
+    script.is(following(3));
+    script.fold(mirrored([(CLUSTER, part(&["a"]))].into()));
+    let snapshot = script.publish().unwrap();
+    let clusters = snapshot.of_type(CLUSTER).unwrap();
+    assert!(!clusters["a"].is_unknown() && clusters["c"].is_unknown());
+    assert!(snapshot.of_type(LISTENER).is_none(), "silence");
+    script.fold(mirrored(
+        [(CLUSTER, part(&["a", "c"])), (LISTENER, part(&[]))].into(),
+    ));
+    let snapshot = script.publish().unwrap();
+    assert!(!snapshot.of_type(CLUSTER).unwrap()["c"].is_unknown());
+    assert!(snapshot.of_type(LISTENER).unwrap()["outbound"].is_unknown());
+}
+
+#[test]
 fn a_new_leader_goes_on_from_the_mirrored_levels_when_it_knows_its_hosts() {
     let mut script = Script::of_several("policy: { overload: dagor, stale_after: 5s }");
     script.is(following(3)).fold(mirrored(3, "c", &[1000, 500]));
