@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use crate::hashed::Salted;
-use crate::health::{Endings, Health};
+use crate::health::{AllEndings, Health};
 use crate::standing::{Standing, nanos};
 use crate::{HostId, KeyHash, Load, Work};
 
@@ -163,7 +163,7 @@ pub(crate) struct Feedback {
     standings: Vec<Standing>,
     departed: HashMap<HostId, HostFeedback>,
     /// How requests have ended at all hosts.
-    endings: Endings,
+    endings: AllEndings,
     pub(crate) assumed: AssumedKeys,
 }
 
@@ -230,7 +230,7 @@ impl Feedback {
     pub(crate) fn did_badly(&mut self, index: u32, sent: Duration, now: Duration) -> bool {
         self.endings.count(true);
         let all = self.endings;
-        let fails = self.change(index, |row| row.health.did_badly(sent, all, now));
+        let fails = self.change(index, |row| row.health.did_badly(sent, &all, now));
         if fails != Some(true) {
             return false;
         }

@@ -53,9 +53,13 @@ const BASE: Duration = Duration::from_secs(1);
 const MOST: Duration = Duration::from_secs(30);
 /// Good answers in a row, one request at a time, that end it.
 const TRIALS: u32 = 3;
-/// What is held of the others before anything is known of them: as if ten more requests had ended there, half
-/// a one of them badly. Five failures in a row are then just enough where nobody else was asked.
-const PRIOR: (f64, f64) = (0.5, 10.0);
+/// What is held of the others before anything ended there: as if so many more requests had.
+const PRIOR_ENDINGS: f64 = 10.0;
+/// Of them so many failed, or as many as of late at all hosts if that is more: where a quarter of everything fails,
+/// five in a row are no wonder. Where all was well five are just enough although nobody else was asked.
+const PRIOR_SHARE: f64 = 0.05;
+/// The last ones, whose share that is: long beside what one host fails before it is left.
+const LATE: f64 = 256.0;
 
 /// How requests ended: how many, and how many of them badly. Counters that wrap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -80,11 +84,12 @@ impl Endings {
 
     /// How much speaks against who has these, where half of them or more are bad and twice as many as of the
     /// others (Chernoff's bound: so many of n at the others' share are less likely than e^(-n D), D the relative
-    /// entropy).
-    fn against(self, others: Self) -> Evidence {
+    /// entropy), of whom `before` is held before anything is known.
+    fn against(self, others: Self, before: f64) -> Evidence {
         let all = f64::from(self.all);
         let share = f64::from(self.failed) / all;
-        let usual = (f64::from(others.failed) + PRIOR.0) / (f64::from(others.all) + PRIOR.1);
+        let usual = (f64::from(others.failed) + PRIOR_ENDINGS * before)
+            / (f64::from(others.all) + PRIOR_ENDINGS);
         let failures = self.failed;
         if share < 0.5 || share <= 2.0 * usual {
             let doubt = 0.0;
@@ -96,6 +101,21 @@ impl Endings {
         };
         let doubt = all * (share * (share / usual).ln() + good);
         Evidence { failures, doubt }
+    }
+}
+
+/// How requests ended at all hosts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct AllEndings {
+    endings: Endings,
+    /// The share of the last ones that failed.
+    of_late: f64,
+}
+
+impl AllEndings {
+    pub(crate) fn count(&mut self, failed: bool) {
+        self.endings.count(failed);
+        self.of_late += (f64::from(u8::from(failed)) - self.of_late) / LATE;
     }
 }
 
@@ -117,6 +137,8 @@ struct Window {
     since: Duration,
     own: Endings,
     others: Endings,
+    /// The share that failed at all hosts of late.
+    before: f64,
     /// Until when the most important requests go elsewhere; a good answer ends it.
     doubted_until: Duration,
 }
@@ -207,8 +229,8 @@ impl Health {
 
     /// A request that was sent then has failed; `all` is how all hosts' have ended, this one's included. Says
     /// whether the host should come after the others: [`Health::avoid`] sees to it.
-    pub(crate) fn did_badly(&mut self, sent: Duration, all: Endings, now: Duration) -> bool {
-        let others = |own| all.without(own);
+    pub(crate) fn did_badly(&mut self, sent: Duration, all: &AllEndings, now: Duration) -> bool {
+        let others = |own| all.endings.without(own);
         let before = self.own;
         if let (State::Well, Some(window)) = (self.state, self.window)
             && now.saturating_sub(window.since) > WINDOW_TIME
@@ -221,11 +243,12 @@ impl Health {
             own: before,
             // Without this one failure, which `all` has.
             others: others(self.own),
+            before: all.of_late.max(PRIOR_SHARE),
             doubted_until: Duration::ZERO,
         });
         let own = self.own.without(window.own);
         let usual = others(self.own).without(window.others);
-        let evidence = own.against(usual);
+        let evidence = own.against(usual, window.before);
         if evidence.is_enough(&DOUBTED) {
             window.doubted_until = now.saturating_add(BASE);
         }
