@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where the request is expected to be done first: its wait at its priority, the fetch if the data are not
-//! there, and the run on a host of that speed (document 001, section 12, leaves it as future work).
+//! Where the request is expected to be done first, and to delay others least: its wait at its priority, the fetch
+//! if the data are not there, and the run on a host of that speed (document 001, section 12, leaves it as future
+//! work).
 //!
 //! ```text
-//! finish = wait(class) + (0 where the key is cached, else fetch(key)) ÷ speed + run(key) ÷ speed
+//! finish = wait(class) + (0 where the key is cached, else fetch(key) × (1 + others)) ÷ speed + run(key) ÷ speed
 //! wait   = 0 while a core is idle, else what waits of no less important classes, and one job, ÷ cores
+//! others = 2 × jobs that wait ÷ cores
 //! ```
+//! A fetch that a host with the data would not need takes its cores from others, so where jobs wait it counts for
+//! those that it delays too. Without that, each request of an overloaded fleet is done sooner elsewhere, all fetch,
+//! and the fleet does less the more it has to do.
 //! What waits is what the host said last, what was sent since, less what its cores have done meanwhile. What a
 //! key costs is learned by weir-control; a key that nobody has seen costs what all do on average, and where hosts
 //! tell no costs at all each is taken for the same ([`Cost::UNTOLD`]). Of a list of
@@ -213,7 +218,7 @@ impl<'a> Best<'a> {
         };
         let outlook = Outlook::of(host, row, clock);
         let fetch = match status {
-            Status::Lacks(keys) => self.fetch_each * f64::from(keys),
+            Status::Lacks(keys) => self.fetch_each * f64::from(keys) * (1.0 + outlook.delayed()),
             Status::Known | Status::Assumed => 0.0,
         };
         let finish = outlook.wait(self.class, self.mean, clock) + (fetch + self.run) / host.speed();
@@ -311,6 +316,13 @@ impl<'a> Outlook<'a> {
             // What is in flight from here is there, whatever the host says: to claim to be idle gains little.
             held: f64::from(jobs.max(row.in_flight)) * per_job,
         }
+    }
+
+    /// By how many times itself what a request does beyond the needful delays others: all that wait, and as many
+    /// that come while those do, as a queue that neither grows nor shrinks has it; each by its part of a core.
+    fn delayed(&self) -> f64 {
+        let waiting = (self.held - self.cores).max(0.0) / self.per_job;
+        2.0 * waiting / self.cores
     }
 
     /// Until a request of this class would have a core, where a job takes `mean`.

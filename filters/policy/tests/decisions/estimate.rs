@@ -76,6 +76,27 @@ fn a_host_with_the_data_is_taken_unless_waiting_there_costs_more_than_the_fetch(
 }
 
 #[test]
+fn where_jobs_wait_everywhere_a_fetch_counts_for_those_too_that_it_delays() {
+    // Jobs of 2 s wait at hosts of four cores.
+    let waiting = |number, jobs: u32| {
+        let mut host = told(number, 4, [0, 2000 * u64::from(jobs)]);
+        let load = host.load.as_mut().unwrap();
+        (load.queued, load.in_progress) = (jobs, 4 + jobs);
+        host
+    };
+    let beside = |jobs| {
+        first(
+            &cluster(vec![waiting(0, 20), waiting(1, jobs)]),
+            &of_class(16),
+        )
+    };
+    // One second less to wait, a fetch of 0.4 s: but 18 and as many more would wait a tenth of a second longer each.
+    assert_eq!(beside(18), (id(0), Reason::KnownCached));
+    // Five seconds less, and ten and as many more.
+    assert_eq!(beside(10), (id(1), Reason::NotCached));
+}
+
+#[test]
 fn where_no_host_tells_costs_a_host_with_the_data_is_left_once_each_of_its_cores_has_a_job_waiting()
 {
     let with = |queued| Host {

@@ -17,7 +17,7 @@ pub(crate) const FAULT: Fault = Fault {
     },
     own: None,
     full: Length::full(10, 60, 20),
-    short: Some(Length::short(2, 5, 3)),
+    short: Some(Length::short(5, 5, 10)),
     run: |stage| lose(stage, &["consul", "consul-server"]),
     known_gap: Some(Gap {
         why: "all hosts of this mesh are registered at one agent, which takes them for critical until it has checked them \

@@ -25,8 +25,12 @@ pub(super) struct Args {
     lasts: Duration,
     #[arg(long, value_delimiter = ',', default_value = "1,8,64")]
     callers: Vec<usize>,
-    /// dynamic, baseline, random, rendezvous
-    #[arg(long, value_delimiter = ',', default_value = "dynamic,baseline")]
+    /// estimate, dynamic, baseline, random, rendezvous
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "estimate,dynamic,baseline"
+    )]
     selection: Vec<String>,
     /// Names of policies; all where none is given
     #[arg(long, value_delimiter = ',')]
@@ -132,11 +136,14 @@ impl Args {
     ) -> Result<Figures> {
         let selection = match selection {
             "dynamic" => Selection::Dynamic,
+            "estimate" => Selection::Estimate,
             "baseline" => Selection::Baseline,
             "random" => Selection::Random,
             "rendezvous" => Selection::Rendezvous,
             other => {
-                bail!("--selection: {other:?} is none of dynamic, baseline, random, rendezvous")
+                bail!(
+                    "--selection: {other:?} is none of estimate, dynamic, baseline, random, rendezvous"
+                )
             }
         };
         let mut scenario = way.scenario(selection, callers, seed);
