@@ -28,6 +28,10 @@ const PLAN: Plan = Plan {
     calm: Duration::from_millis(500),
     rounds: 1,
 };
+/// With the governor no more than this part is shed. Of what is shed without it a tenth was seen on a quiet machine.
+const FEWER: f64 = 0.75;
+/// So often is it tried to see that.
+const ATTEMPTS: usize = 3;
 /// Where cgroups are, of both versions.
 const MOUNT: &str = "/sys/fs/cgroup";
 
@@ -86,19 +90,27 @@ fn fewer_are_shed_with_the_governor_and_nothing_is_left(programs: &Programs) -> 
         found,
         work: &work,
     };
-    let run = |way: Way| -> Result<Round> {
-        let round = rounds::run(&setting, way, (0, 1), &folder.path().join(way.name()))?;
+    let run = |way: Way, attempt: u32| -> Result<Round> {
+        let files = folder.path().join(format!("{}-{attempt}", way.name()));
+        let round = rounds::run(&setting, way, (0, 1), &files)?;
         nothing_is_left(folder.path())?;
         Ok(round)
     };
-    let without = run(Way::Static)?;
-    let with = run(Way::GovernorMesh)?;
-    ensure!(
-        with.requests.all().shed < without.requests.all().shed,
-        "{:?} with the governor, {:?} without; {found:?}",
-        with.requests.all(),
-        without.requests.all()
-    );
+    // The machine may be busy with something else, which then has the second core.
+    let mut attempts = Vec::new();
+    let (without, with) = loop {
+        let attempt = attempts.len() as u32;
+        let (without, with) = (run(Way::Static, attempt)?, run(Way::GovernorMesh, attempt)?);
+        let shed = [&without, &with].map(|round| round.requests.all().shed);
+        if (shed[1] as f64) < FEWER * shed[0] as f64 {
+            break (without, with);
+        }
+        attempts.push(shed);
+        ensure!(
+            attempts.len() < ATTEMPTS,
+            "shed without the governor and with it, in each attempt: {attempts:?}; {found:?}"
+        );
+    };
     ensure!(
         without.batch_cpu_s > 0.0 && without.moves == 0,
         "{without:?}"
