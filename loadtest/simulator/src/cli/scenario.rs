@@ -22,7 +22,7 @@ pub(super) struct Args {
     /// Who chooses hosts; without callers, selection and overload do not matter
     #[arg(long, value_enum, default_value = "callers")]
     placement: PlacementName,
-    #[arg(long, value_enum, default_value = "dynamic")]
+    #[arg(long, value_enum, default_value = "estimate")]
     selection: SelectionName,
     /// With hot-cold: a host with more jobs in progress than this quantile of all hosts' is hot
     #[arg(long, default_value_t = 0.841)]
