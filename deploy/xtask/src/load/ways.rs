@@ -28,7 +28,7 @@ pub(super) enum Place {
 }
 
 /// Of Weir; weir-control's default.
-pub(super) const SELECTION: &str = "dynamic";
+pub(super) const SELECTION: &str = "estimate";
 
 impl Way {
     pub(super) const ALL: [Self; 4] = [
