@@ -230,7 +230,7 @@ impl Feedback {
     pub(crate) fn did_badly(&mut self, index: u32, sent: Duration, now: Duration) -> bool {
         self.endings.count(true);
         let all = self.endings;
-        let fails = self.change(index, |row| row.health.did_badly(sent, &all, now));
+        let fails = self.change(index, |row| row.health.did_badly(sent, all, now));
         if fails != Some(true) {
             return false;
         }

@@ -84,11 +84,11 @@ impl Endings {
 
     /// How much speaks against who has these, where half of them or more are bad and twice as many as of the
     /// others (Chernoff's bound: so many of n at the others' share are less likely than e^(-n D), D the relative
-    /// entropy), of whom `before` is held before anything is known.
-    fn against(self, others: Self, before: f64) -> Evidence {
+    /// entropy), of whom `prior` is held before anything is known.
+    fn against(self, others: Self, prior: f64) -> Evidence {
         let all = f64::from(self.all);
         let share = f64::from(self.failed) / all;
-        let usual = (f64::from(others.failed) + PRIOR_ENDINGS * before)
+        let usual = (f64::from(others.failed) + PRIOR_ENDINGS * prior)
             / (f64::from(others.all) + PRIOR_ENDINGS);
         let failures = self.failed;
         if share < 0.5 || share <= 2.0 * usual {
@@ -137,8 +137,8 @@ struct Window {
     since: Duration,
     own: Endings,
     others: Endings,
-    /// The share that failed at all hosts of late.
-    before: f64,
+    /// The share of the others' that is taken to have failed before.
+    prior: f64,
     /// Until when the most important requests go elsewhere; a good answer ends it.
     doubted_until: Duration,
 }
@@ -229,7 +229,7 @@ impl Health {
 
     /// A request that was sent then has failed; `all` is how all hosts' have ended, this one's included. Says
     /// whether the host should come after the others: [`Health::avoid`] sees to it.
-    pub(crate) fn did_badly(&mut self, sent: Duration, all: &AllEndings, now: Duration) -> bool {
+    pub(crate) fn did_badly(&mut self, sent: Duration, all: AllEndings, now: Duration) -> bool {
         let others = |own| all.endings.without(own);
         let before = self.own;
         if let (State::Well, Some(window)) = (self.state, self.window)
@@ -243,12 +243,12 @@ impl Health {
             own: before,
             // Without this one failure, which `all` has.
             others: others(self.own),
-            before: all.of_late.max(PRIOR_SHARE),
+            prior: all.of_late.max(PRIOR_SHARE),
             doubted_until: Duration::ZERO,
         });
         let own = self.own.without(window.own);
         let usual = others(self.own).without(window.others);
-        let evidence = own.against(usual, window.before);
+        let evidence = own.against(usual, window.prior);
         if evidence.is_enough(&DOUBTED) {
             window.doubted_until = now.saturating_add(BASE);
         }

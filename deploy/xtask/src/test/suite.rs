@@ -100,19 +100,20 @@ pub(super) fn run(
     if stream(&mut command, &mut io::stdout(), counts, &mut failed)? {
         return Ok(());
     }
-    if failed.is_empty() {
-        bail!("cargo test failed before or outside the tests: see its output above");
+    match counts.failed {
+        0 => bail!("cargo test failed before or outside the tests: see its output above"),
+        number => bail!(
+            "{number} failed, and `cargo xtask test --only test --filter NAME` runs one: {}",
+            failed.join(", ")
+        ),
     }
-    bail!(
-        "{} failed, and `cargo xtask test --only test --filter NAME` runs one: {}",
-        failed.len(),
-        failed.join(", ")
-    );
 }
 
 /// The test that failed, as `test NAME ... FAILED` says.
 fn failed_test(line: &str) -> Option<&str> {
-    line.strip_prefix("test ")?.strip_suffix(" ... FAILED")
+    let name = line.strip_prefix("test ")?.strip_suffix(" ... FAILED")?;
+    // Names may be padded to one width.
+    Some(name.trim_end())
 }
 
 /// Copies the command's output line by line, and adds the names of tests that failed. Returns whether it
@@ -177,7 +178,7 @@ mod tests {
         command.args([
             "-c",
             "echo 'test a::b ... ok
-test a::c ... FAILED
+test a::c    ... FAILED
 test result: FAILED. 1 passed; 1 failed; 0 ignored'; exit 101",
         ]);
         assert!(!stream(&mut command, &mut io::sink(), &mut counts, &mut failed).unwrap());

@@ -321,8 +321,12 @@ impl<'a> Outlook<'a> {
     /// By how many times itself what a request does beyond the needful delays others: all that wait, and as many
     /// that come while those do, as a queue that neither grows nor shrinks has it; each by its part of a core.
     fn delayed(&self) -> f64 {
-        let waiting = (self.held - self.cores).max(0.0) / self.per_job;
-        2.0 * waiting / self.cores
+        2.0 * self.waiting() / self.cores
+    }
+
+    /// Jobs that probably have no core.
+    fn waiting(&self) -> f64 {
+        (self.held - self.cores).max(0.0) / self.per_job
     }
 
     /// Until a request of this class would have a core, where a job takes `mean`.
@@ -357,7 +361,7 @@ impl<'a> Outlook<'a> {
         let waiting = (over / (f64::from(since) * self.per_job).max(1.0)).min(1.0);
         // What is in flight from here that the host should have told of and did not, as far as it has no core.
         let untold = f64::from(self.row.in_flight.saturating_sub(self.jobs));
-        let untold = untold.min((self.held - self.cores).max(0.0) / self.per_job);
+        let untold = untold.min(self.waiting());
         (told - done).max(0.0) + sent * waiting + mean * untold
     }
 

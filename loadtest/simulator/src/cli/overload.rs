@@ -4,12 +4,21 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use weir_policy::Selection;
 use weir_replay::units;
 use weir_sim::overload::{Case, Figures, Requests, Way, play};
 
 use super::jobs;
+
+/// Those that need no more than their name.
+const SELECTIONS: [Selection; 5] = [
+    Selection::Estimate,
+    Selection::Dynamic,
+    Selection::Baseline,
+    Selection::Random,
+    Selection::Rendezvous,
+];
 
 fn load(text: &str) -> Result<f64, String> {
     units::within(text, 0.01, 100.0)
@@ -134,18 +143,13 @@ impl Args {
         callers: usize,
         seed: u64,
     ) -> Result<Figures> {
-        let selection = match selection {
-            "dynamic" => Selection::Dynamic,
-            "estimate" => Selection::Estimate,
-            "baseline" => Selection::Baseline,
-            "random" => Selection::Random,
-            "rendezvous" => Selection::Rendezvous,
-            other => {
-                bail!(
-                    "--selection: {other:?} is none of estimate, dynamic, baseline, random, rendezvous"
-                )
-            }
-        };
+        let known = SELECTIONS
+            .into_iter()
+            .find(|known| known.as_str() == selection);
+        let selection = known.with_context(|| {
+            let names = SELECTIONS.map(Selection::as_str).join(", ");
+            format!("--selection: {selection:?} is none of {names}")
+        })?;
         let mut scenario = way.scenario(selection, callers, seed);
         scenario.poll = self.poll;
         // What is polled less often is believed for longer.
