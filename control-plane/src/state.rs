@@ -260,6 +260,9 @@ impl State {
                         from: host::From::Scrape,
                     };
                     let keep = cluster.config.policy.stale_after;
+                    if let Some((jobs, within)) = news.left_queue {
+                        host.level.counted(jobs, within, at);
+                    }
                     cluster.changed |= host.observe(observed, keep);
                     cluster.changed |= host.draining != news.draining;
                     host.draining = news.draining;
@@ -406,7 +409,7 @@ impl State {
         self.metrics.report(&news, &dropped);
         for (name, news) in news {
             if let Some(cluster) = self.clusters.get_mut(&name) {
-                cluster.report(news, now);
+                cluster.report(&report.proxy, news, now);
             }
         }
     }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::state::host::Observed;
+use crate::state::host::{From, Observed};
 
 /// What was done longer ago than this counts less than half: long enough to average over some dozens of
 /// jobs, short enough to follow a host that slows down.
@@ -15,8 +15,10 @@ const SHORTEST_S: f64 = 1.5;
 /// Jobs that a host got, and what became of them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Flow {
-    /// Requests since the last figures; those that it did not take are taken off again.
+    /// Requests since the last figures, as proxies say; those that it did not take are taken off again.
     got: f64,
+    /// Jobs since the last figures, as the host counts them itself: no proxy's word is better.
+    counted: Option<f64>,
     /// Jobs that were done, older ones less.
     done: f64,
     /// Seconds that this took, older ones less.
@@ -31,19 +33,25 @@ impl Flow {
         self.got += requests;
     }
 
+    pub(super) fn counted(&mut self, jobs: f64) {
+        *self.counted.get_or_insert(0.0) += jobs;
+    }
+
     /// Whether the figures are newer than those that were taken in last.
     pub(super) fn is_news(&self, observed: &Observed) -> bool {
         self.measured.is_none_or(|measured| observed.at > measured)
     }
 
-    /// Takes in figures: what came and is not there any more has been done.
+    /// Takes in figures: what the host counted, or what came and is not there any more, has been done.
     pub(super) fn observe(&mut self, observed: &Observed) {
         let in_progress = observed.figures.in_progress.unwrap_or(0);
+        let counted = self.counted.take();
+        let counted = counted.filter(|_| observed.from == From::Scrape);
         if let Some(measured) = self.measured {
             let passed = observed.at.saturating_sub(measured).as_secs_f64();
             let kept = 0.5f64.powf(passed / HALF_LIFE.as_secs_f64());
             let gone = f64::from(self.in_progress) - f64::from(in_progress);
-            self.done = self.done * kept + self.got + gone;
+            self.done = self.done * kept + counted.unwrap_or(self.got + gone).max(0.0);
             self.seconds = self.seconds * kept + passed;
         }
         (self.got, self.in_progress) = (0.0, in_progress);
@@ -56,7 +64,8 @@ impl Flow {
     }
 
     /// How long the queue will take (Little's law). Where its length or the rate is not known: how long the
-    /// last jobs have waited.
+    /// last jobs have waited. No less than half of that in any case: proxies that claim to have sent a lot do not make
+    /// a queue short.
     pub(super) fn wait(&self, observed: &Observed) -> Option<Duration> {
         let figures = &observed.figures;
         let queued = figures.queued.as_ref().map(|classes| {
@@ -65,7 +74,10 @@ impl Flow {
         });
         match (queued, self.rate()) {
             (Some(0), _) => Some(Duration::ZERO),
-            (Some(queued), Some(rate)) => Duration::try_from_secs_f64(queued as f64 / rate).ok(),
+            (Some(queued), Some(rate)) => {
+                let takes = Duration::try_from_secs_f64(queued as f64 / rate).ok();
+                takes.max(figures.queuing_delay.map(|delay| delay / 2))
+            }
             _ => figures.queuing_delay,
         }
     }

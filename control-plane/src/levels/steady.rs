@@ -14,9 +14,8 @@ use std::time::Duration;
 use weir_policy::Level;
 use weir_policy::steady::{Controller, Params, Window};
 
-use super::{Counts, HostLevel, Step};
+use super::{Counts, HostLevel, Seen, Step};
 use crate::config::Dagor;
-use crate::state::host::Observed;
 
 /// The cluster's level.
 #[derive(Debug)]
@@ -24,9 +23,6 @@ pub struct ClusterLevel {
     controller: Controller,
     stepped: Duration,
 }
-
-/// A host and its newest figures.
-pub type Seen<'a> = (&'a mut HostLevel, Option<&'a Observed>);
 
 /// What others do for a host costs them a fetch, so it gets its keys back at an even pace.
 pub(super) fn passing(dagor: &Dagor) -> Params {
@@ -78,13 +74,16 @@ impl ClusterLevel {
 
     /// Whether every host whose figures are not stale has newer ones than at the last step: a level that
     /// moves faster than its effect is seen moves too far.
-    pub fn is_due(&self, hosts: &[Seen<'_>], now: Duration, with: &Step<'_>) -> bool {
-        let fresh =
-            |seen: &Option<&Observed>| seen.filter(|seen| with.is_fresh(seen, now)).is_some();
-        let late = |(host, seen): &&Seen<'_>| {
-            fresh(seen) && seen.is_some_and(|seen| !host.flow.is_news(seen))
+    pub fn is_due<'a, 'b: 'a>(
+        mut hosts: impl Iterator<Item = &'a Seen<'b>>,
+        now: Duration,
+        with: &Step<'_>,
+    ) -> bool {
+        let late = |host: &Seen<'_>| {
+            let figures = host.figures.as_ref();
+            figures.is_some_and(|seen| with.is_fresh(seen, now) && !host.level.flow.is_news(seen))
         };
-        !hosts.iter().any(|host| late(&host))
+        !hosts.any(late)
     }
 
     /// Ends a window of the hosts that are up. `offered` is what the cluster was asked for, `share` each
@@ -104,16 +103,16 @@ impl ClusterLevel {
         let length = now.saturating_sub(std::mem::replace(&mut self.stepped, now));
         let mut waits = Vec::with_capacity(hosts.len());
         let mut changed = false;
-        for (host, seen) in hosts.iter_mut() {
-            *seen = seen.filter(|seen| with.is_fresh(seen, now));
-            match seen {
+        for host in hosts.iter_mut() {
+            host.figures = host.figures.take().filter(|seen| with.is_fresh(seen, now));
+            match &host.figures {
                 Some(seen) => {
-                    host.flow.observe(seen);
-                    waits.extend(host.flow.wait(seen));
+                    host.level.flow.observe(seen);
+                    waits.extend(host.level.flow.wait(seen));
                 }
                 None => {
-                    changed |= host.passing.level() != Level::ALL;
-                    **host = HostLevel::new(with.dagor);
+                    changed |= host.level.passing.level() != Level::ALL;
+                    *host.level = host.level.opened(now, with.dagor);
                 }
             }
         }
@@ -124,11 +123,12 @@ impl ClusterLevel {
             };
             return changed || self.get() != before;
         };
-        let refusing = hosts
-            .iter()
-            .filter(|(host, _)| host.unconnected > 0)
-            .count();
-        let rates = hosts.iter().filter_map(|(host, _)| host.flow.rate());
+        let idle = hosts.iter().filter(|host| host.idle).count();
+        let all = |part: fn(&HostLevel) -> f64| -> f64 {
+            hosts.iter().map(|host| part(host.level)).sum()
+        };
+        let (sent, refused) = (all(|host| host.sent), all(|host| host.refused));
+        let rates = hosts.iter().filter_map(|host| host.level.flow.rate());
         self.controller.step(&Window {
             length,
             demand: offered
@@ -137,12 +137,16 @@ impl ClusterLevel {
                 .collect(),
             done: rates.sum::<f64>() * length.as_secs_f64(),
             wait: Some(usual),
-            refused: refusing * 2 > hosts.len(),
+            // As many as the usual wait is the mean of.
+            idle: idle >= hosts.len() - hosts.len() / 4,
+            refused: if sent > 0.0 { refused / sent } else { 0.0 },
         });
         changed |= self.get() != before;
-        for (host, seen) in hosts.iter_mut() {
-            if let Some(seen) = seen.filter(|_| with.passes_on) {
-                changed |= host.pass_on(share, length, host.flow.wait(seen), usual);
+        for host in hosts.iter_mut().filter(|_| with.passes_on) {
+            if let Some(seen) = &host.figures {
+                let wait = host.level.flow.wait(seen);
+                let beyond = wait.map(|wait| wait.saturating_sub(usual));
+                changed |= host.level.pass_on(share, length, beyond, host.idle);
             }
         }
         changed
@@ -150,13 +154,13 @@ impl ClusterLevel {
 }
 
 impl HostLevel {
-    /// Moves what the host passes on; whether it has changed.
+    /// Moves what the host passes on, whose wait is so far `beyond` the usual one; whether it has changed.
     fn pass_on(
         &mut self,
         share: &Counts,
         length: Duration,
-        wait: Option<Duration>,
-        usual: Duration,
+        beyond: Option<Duration>,
+        idle: bool,
     ) -> bool {
         let before = self.passing.level();
         self.wanted(share, before);
@@ -164,8 +168,9 @@ impl HostLevel {
             length,
             demand: std::mem::take(&mut self.demand).into_iter().collect(),
             done: self.flow.rate().unwrap_or(0.0) * length.as_secs_f64(),
-            wait: wait.map(|wait| wait.saturating_sub(usual)),
-            refused: self.unconnected > 0,
+            wait: beyond,
+            idle,
+            refused: self.refused(),
         });
         self.passing.level() != before
     }
@@ -174,7 +179,7 @@ impl HostLevel {
     /// on has changed. Where nobody passes anything on, it is nothing.
     pub fn begin_window(&mut self, with: &Step<'_>) -> bool {
         self.requests = 0.0;
-        self.unconnected = 0;
+        (self.sent, self.refused) = (0.0, 0.0);
         self.demand.clear();
         let opens = !with.passes_on && self.passing.level() != Level::ALL;
         if opens {

@@ -31,10 +31,12 @@ pub struct Figures {
 }
 
 /// A page that could be read.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Scraped {
     /// What it says.
     pub figures: Figures,
+    /// Jobs that left its queue since the page before, as it counts them, and the time between the pages.
+    pub left_queue: Option<(f64, Duration)>,
     /// The host wants no new requests.
     pub draining: bool,
     /// What it should say and does not.
@@ -102,6 +104,7 @@ pub fn scraped(page: Page, window: &mut Window, now: Instant) -> Scraped {
             busy_cores,
             work,
         },
+        left_queue: window.left(),
         draining,
         complaints,
     }

@@ -150,6 +150,7 @@ async fn a_page_with_nan_gives_the_other_figures_and_a_complaint() {
         result,
         Ok(Scraped {
             figures,
+            left_queue: None,
             draining: false,
             complaints: vec!["p: NaN is not a count".into()]
         })

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is known of one cluster.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
-use weir_policy::{HostId, HostState, Level, Overload, Selection};
+use weir_policy::{HostId, HostState, KeyHash, Level, Overload, Selection};
 use weir_tables::v1;
 
 use super::costs::Costs;
@@ -14,8 +14,9 @@ use super::holdings::Holdings;
 use super::host::{self, Host, Observed, Polls};
 use super::node::Row;
 use crate::config::{self, Control};
+use crate::levels::claims::Claims;
 use crate::levels::steady::ClusterLevel;
-use crate::levels::{Counts, HostLevel, Step};
+use crate::levels::{self, Counts, HostLevel, Seen, Step};
 use crate::reports::ledger::News;
 use crate::sources::Source;
 use crate::sources::cache::Changes;
@@ -44,8 +45,8 @@ pub struct Cluster {
     /// When it was built.
     pub built: Option<Duration>,
     ids: HashMap<HostId, String>,
-    /// What all hosts together were asked for since the levels last moved.
-    offered: Counts,
+    /// What proxies say that hosts were asked for since the levels last moved.
+    claims: Claims,
     stepped: Duration,
     level: ClusterLevel,
     /// When this process began to build its tables.
@@ -74,7 +75,7 @@ impl Cluster {
             changed: true,
             built: None,
             ids: HashMap::new(),
-            offered: Counts::new(),
+            claims: Claims::default(),
             stepped: Duration::ZERO,
             level: ClusterLevel::new(&config.dagor),
             began: Duration::ZERO,
@@ -197,7 +198,7 @@ impl Cluster {
             .map(|host| (host.id, host.config.address.clone()))
             .collect();
         if config.policy.overload != Overload::Dagor {
-            self.offered.clear();
+            self.claims = Claims::default();
         }
         self.level.configure(&config.dagor);
         self.config = config;
@@ -249,26 +250,18 @@ impl Cluster {
     }
 
     /// Takes in what a proxy reports.
-    pub fn report(&mut self, news: News, now: Duration) {
+    pub fn report(&mut self, proxy: &str, news: News, now: Duration) {
         // Nobody else has levels that move.
         if self.config.policy.overload == Overload::Dagor {
-            for (rank, count) in news.offered {
-                *self.offered.entry(rank).or_default() += count as f64;
-            }
-            for (address, counts) in news.admitted {
-                let Some(host) = self.hosts.get_mut(&address) else {
-                    continue;
-                };
-                for (rank, count) in counts {
-                    host.level.got(rank, count as f64);
-                }
-            }
-            for (address, count) in news.unconnected {
-                if let Some(host) = self.hosts.get_mut(&address) {
-                    host.level.not_taken(count);
+            let id = |address: &str| self.hosts.get(address).map(|host| host.id);
+            self.claims.claim(proxy, &news, id);
+            for (address, counts) in &news.admitted {
+                if let Some(host) = self.hosts.get_mut(address) {
+                    host.level.claimed(counts.values().sum::<u64>() as f64);
                 }
             }
         }
+        let proxy = KeyHash::of(proxy.as_bytes()).0;
         for (address, load, at) in news.loads {
             if let Some(host) = self.hosts.get_mut(&address) {
                 let figures = Figures {
@@ -284,7 +277,8 @@ impl Cluster {
                     delay_at: at,
                     from: host::From::Report,
                 };
-                self.changed |= host.observe(observed, self.config.policy.stale_after);
+                let keep = self.config.policy.stale_after;
+                self.changed |= host.reported(proxy, observed, keep);
             }
         }
         if self.config.policy.selection == Selection::Estimate {
@@ -307,7 +301,7 @@ impl Cluster {
 
     /// Moves the levels if their window is over.
     pub fn step_levels(&mut self, now: Duration) {
-        let config = &self.config;
+        let config = self.config.clone();
         // Without figures every level would open.
         if config.policy.overload != Overload::Dagor || self.waits(now) || self.is_unknown(now) {
             return;
@@ -320,44 +314,69 @@ impl Cluster {
         if !full && now.saturating_sub(self.stepped) < config.dagor.window {
             return;
         }
-        let suspects_itself = self.suspects_itself();
-        let up = |host: &Host| self.state_of(host, suspects_itself) == HostState::Up;
-        let up: Vec<bool> = self.hosts.values().map(up).collect();
-        let share = 1.0 / up.iter().filter(|up| **up).count().max(1) as f64;
-        let shared = |offered: &Counts| {
-            let shared = offered.iter().map(|(rank, count)| (*rank, count * share));
-            shared.collect::<Counts>()
-        };
         let step = Step {
             dagor: &config.dagor,
             stale_after: config.policy.stale_after,
             passes_on: config.policy.selection != Selection::Baseline,
         };
-        if config.dagor.control == Control::Steady {
-            let hosts = self.hosts.values_mut().zip(up).filter(|(_, up)| *up);
-            let mut hosts: Vec<_> = hosts
-                .map(|(host, _)| (&mut host.level, host.observed.as_ref()))
-                .collect();
-            if !self.level.is_due(&hosts, now, &step) {
-                return;
-            }
-            let offered = std::mem::take(&mut self.offered);
-            let share = shared(&offered);
-            self.changed |= self.level.step(&offered, &share, &mut hosts, now, &step);
+        let up = self.up();
+        let (highest, counted) = (self.highest_level(now), self.counted(&up, now));
+        let mut hosts: Vec<_> = self
+            .hosts
+            .values_mut()
+            .map(|host| seen(host, &config.dagor, now))
+            .collect();
+        let steady = config.dagor.control == Control::Steady;
+        let all_up = || hosts.iter().filter(|host| up.contains(&host.id));
+        if steady && !ClusterLevel::is_due(all_up(), now, &step) {
+            return;
+        }
+        let length = now.saturating_sub(std::mem::replace(&mut self.stepped, now));
+        let counted = counted.map(|rate| rate * length.as_secs_f64());
+        let mut confirmed = self.claims.confirm(highest, counted, length);
+        for host in &mut hosts {
+            let sent = confirmed.sent.remove(&host.id).unwrap_or_default();
+            let refused = confirmed.refused.remove(&host.id).unwrap_or(0.0);
+            host.level.confirm(sent, refused);
+        }
+        let part = 1.0 / up.len().max(1) as f64;
+        let share = confirmed.offered.iter();
+        let share: Counts = share.map(|(rank, count)| (*rank, count * part)).collect();
+        if steady {
+            hosts.retain(|host| up.contains(&host.id));
+            let offered = &confirmed.offered;
+            self.changed |= self.level.step(offered, &share, &mut hosts, now, &step);
             for host in self.hosts.values_mut() {
                 self.changed |= host.level.begin_window(&step);
             }
-            self.stepped = now;
-            return;
+        } else {
+            for host in hosts {
+                let before = host.level.get(config.dagor.control);
+                let figures = host.figures.as_ref();
+                host.level.step(&share, figures, host.idle, now, &step);
+                self.changed |= host.level.get(config.dagor.control) != before;
+            }
         }
-        self.stepped = now;
-        let offered = shared(&std::mem::take(&mut self.offered));
-        for host in self.hosts.values_mut() {
-            let before = host.level.get(config.dagor.control);
-            host.level
-                .step(&offered, host.observed.as_ref(), now, &step);
-            self.changed |= host.level.get(config.dagor.control) != before;
-        }
+    }
+
+    /// The hosts that get requests.
+    fn up(&self) -> HashSet<HostId> {
+        let suspects_itself = self.suspects_itself();
+        let up = |host: &&Host| self.state_of(host, suspects_itself) == HostState::Up;
+        self.hosts.values().filter(up).map(|host| host.id).collect()
+    }
+
+    fn highest_level(&self, now: Duration) -> Level {
+        let levels = self.hosts.values().map(|host| self.level_of(host, now));
+        levels.max().unwrap_or(Level::ALL)
+    }
+
+    /// Jobs a second that these hosts counted themselves, where all of them do.
+    fn counted(&self, up: &HashSet<HostId>, now: Duration) -> Option<f64> {
+        let hosts = self.hosts.values().filter(|host| up.contains(&host.id));
+        hosts
+            .map(|host| host.level.count(now, self.config.dagor.window))
+            .sum()
     }
 
     /// What governors said counts when its time has come, and no more when it is longer ago than `limit`.
@@ -420,6 +439,19 @@ impl Cluster {
             || self
                 .built
                 .is_none_or(|built| now.saturating_sub(built) >= republish)
+    }
+}
+
+/// A host as its level sees it at the end of a window.
+fn seen<'a>(host: &'a mut Host, dagor: &config::Dagor, now: Duration) -> Seen<'a> {
+    let figures = host.level.believed(now, dagor.window);
+    let millicores = host.capacity_millicores();
+    let idle = |figures| levels::is_idle(figures, millicores, dagor);
+    Seen {
+        id: host.id,
+        idle: figures.as_ref().is_some_and(idle),
+        level: &mut host.level,
+        figures,
     }
 }
 

@@ -144,9 +144,20 @@ impl Host {
         }
     }
 
-    /// Takes figures unless newer ones are known. A queuing delay that they lack is kept for so long: sources do
-    /// not all tell one, and by turns it would be known and unknown.
-    pub fn observe(&mut self, mut news: Observed, keep: Duration) -> bool {
+    /// Takes the host's own figures unless newer ones are known. A queuing delay that they lack is kept for so long:
+    /// sources do not all tell one, and by turns it would be known and unknown.
+    pub fn observe(&mut self, news: Observed, keep: Duration) -> bool {
+        self.level.hear(0, &news);
+        self.take(news, keep)
+    }
+
+    /// The same of figures that a proxy reports; `proxy` is a hash of its name.
+    pub fn reported(&mut self, proxy: u64, news: Observed, keep: Duration) -> bool {
+        self.level.hear(proxy, &news);
+        self.take(news, keep)
+    }
+
+    fn take(&mut self, mut news: Observed, keep: Duration) -> bool {
         if let Some(old) = &self.observed {
             if old.at > news.at {
                 return false;

@@ -7,6 +7,7 @@ use weir_tables::{decode_cache_shard, decode_host_table};
 use super::*;
 use crate::sources::scrape::Figures;
 
+mod admission;
 mod replica;
 
 struct Script {
@@ -76,11 +77,26 @@ impl Script {
         let result = result
             .map(|figures| Scraped {
                 figures,
-                draining: false,
-                complaints: vec![],
+                ..Scraped::default()
             })
             .map_err(|fault| PollError::new(fault, "x"));
         let (cluster, host, asked) = ("c".into(), format!("127.0.0.1:{host}").into(), self.now);
+        self.fold(Update::Scraped {
+            cluster,
+            host,
+            asked,
+            result,
+        })
+    }
+
+    /// A page of a host that counts so many jobs a second.
+    fn counted(&mut self, host: usize, figures: Figures, jobs: f64) -> &mut Self {
+        let (cluster, host, asked) = ("c".into(), format!("127.0.0.1:{host}").into(), self.now);
+        let result = Ok(Scraped {
+            figures,
+            left_queue: Some((jobs, Duration::from_secs(1))),
+            ..Scraped::default()
+        });
         self.fold(Update::Scraped {
             cluster,
             host,
@@ -367,6 +383,10 @@ fn report(times: u64, assignment: Option<&str>, load: Option<v1::Load>) -> Updat
 }
 
 fn reported(cluster: v1::ClusterRecord) -> Update {
+    reported_by("p", cluster)
+}
+
+fn reported_by(proxy: &str, cluster: v1::ClusterRecord) -> Update {
     let record = v1::VmRecord {
         slot: 0,
         epoch: 1,
@@ -375,7 +395,7 @@ fn reported(cluster: v1::ClusterRecord) -> Update {
         published_ns: 0,
     };
     Update::Reported(v1::Report {
-        proxy: "p".into(),
+        proxy: proxy.into(),
         records: vec![record],
     })
 }
@@ -465,83 +485,6 @@ fn when_all_hosts_are_behind_the_cluster_sheds_and_lost_figures_open_it() {
     );
     script.pass(6000);
     assert_eq!(script.table().hosts()[0].level.ranks(), 4096);
-}
-
-#[test]
-fn a_host_that_is_not_connected_to_is_passed_by_for_a_while() {
-    let mut script = Script::new(3, "policy: { overload: dagor }");
-    let level = |script: &mut Script| script.table().hosts()[1].level.ranks();
-    let round = |script: &mut Script, second: u64, unconnected| {
-        let host = v1::HostRecord {
-            address: "127.0.0.1:2".into(),
-            admitted: counts(second),
-            unconnected,
-            ..Default::default()
-        };
-        script.fold(reported(v1::ClusterRecord {
-            cluster: "c".into(),
-            hosts: vec![host],
-            offered: counts(second),
-            ..Default::default()
-        }));
-        for host in 1..=3 {
-            script.scraped(host, Ok(figures(0, 0, 0)));
-        }
-        script.pass(1000);
-    };
-    for second in 0..3 {
-        round(&mut script, second, 0);
-    }
-    assert_eq!(level(&mut script), 4096);
-    round(&mut script, 3, 2);
-    let passed_by = level(&mut script);
-    assert!((3000..4096).contains(&passed_by), "{passed_by}");
-    for second in 4..10 {
-        round(&mut script, second, 2);
-    }
-    assert_eq!(level(&mut script), 4096, "the counter has not risen since");
-}
-
-#[test]
-fn refused_connections_count_once_where_nobody_passes_anything_on() {
-    let mut script = Script::new(
-        3,
-        "policy: { overload: dagor, selection: baseline }, dagor: { window_requests: 1 }",
-    );
-    let mut round = |second: u64, unconnected| {
-        let host = |number: u64| v1::HostRecord {
-            address: format!("127.0.0.1:{number}"),
-            admitted: counts(second),
-            unconnected,
-            ..Default::default()
-        };
-        script.fold(reported(v1::ClusterRecord {
-            cluster: "c".into(),
-            hosts: (1..=3).map(host).collect(),
-            offered: counts(3 * second),
-            ..Default::default()
-        }));
-        for host in 1..=3 {
-            script.scraped(host, Ok(figures(0, 0, 0)));
-        }
-        script.pass(1000);
-        let level = script.table().hosts()[0].level.ranks();
-        let mut hosts = script.state.clusters["c"].hosts.values();
-        assert!(
-            hosts.all(|host| host.level.requests() == 0.0),
-            "a new window"
-        );
-        level
-    };
-    for second in 0..3 {
-        round(second, 0);
-    }
-    assert_eq!(round(3, 0), 4096);
-    assert!(round(4, 2) < 4096);
-    for second in 5..12 {
-        round(second, 2);
-    }
-    assert_eq!(round(12, 2), 4096, "the counter has not risen since");
 }
 
 #[test]
@@ -824,9 +767,8 @@ fn a_host_drains_no_longer_than_somebody_can_say_so() {
         let (cluster, host) = ("c".into(), "127.0.0.1:1".into());
         let (draining, asked) = (true, start);
         let result = Ok(Scraped {
-            figures: Figures::default(),
             draining,
-            complaints: vec![],
+            ..Scraped::default()
         });
         state.fold(
             Update::Scraped {

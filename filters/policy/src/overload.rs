@@ -5,6 +5,7 @@ pub mod breaker;
 pub mod dagor;
 mod demand;
 pub mod dynamic_breaker;
+mod evidence;
 pub mod steady;
 
 use std::time::Duration;

@@ -33,6 +33,8 @@ pub(crate) struct Control {
     version: u64,
     signal: Signal,
     pub(crate) levels: Levels,
+    /// Names of who reports.
+    callers: Vec<String>,
 }
 
 /// What goes to every caller.
@@ -73,8 +75,10 @@ impl Control {
             plan: scenario.plan.clone(),
         }));
         cluster.proxies = u32::try_from(scenario.callers).unwrap_or(u32::MAX);
+        let callers = (0..scenario.callers).map(|caller| caller.to_string());
         Self {
             cluster,
+            callers: callers.collect(),
             addresses,
             version: 0,
             signal: scenario.signal,
@@ -154,8 +158,8 @@ impl Control {
         })
     }
 
-    pub(crate) fn report(&mut self, news: News, now: Duration) {
-        self.cluster.report(news, now);
+    pub(crate) fn report(&mut self, caller: usize, news: News, now: Duration) {
+        self.cluster.report(&self.callers[caller], news, now);
     }
 
     /// What changed, as callers read it. Panics where they could not: that is a defect of the simulator.

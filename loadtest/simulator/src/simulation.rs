@@ -245,7 +245,7 @@ impl<'a, J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'a, J, F> {
             Event::Poll(host) => self.poll(host, now),
             Event::Report(caller) => {
                 let news = self.callers[caller].report(now);
-                self.control.report(news, now);
+                self.control.report(caller, news, now);
                 self.agenda
                     .note(now + self.scenario.report, Event::Report(caller));
             }

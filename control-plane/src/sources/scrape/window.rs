@@ -19,9 +19,15 @@ pub struct Totals {
 pub struct Window {
     previous: Option<(Totals, Instant)>,
     mean: Duration,
+    left: Option<(f64, Duration)>,
 }
 
 impl Window {
+    /// How many jobs left the queue between the last two pages, and the time between them.
+    pub fn left(&self) -> Option<(f64, Duration)> {
+        self.left
+    }
+
     /// The mean wait of the jobs that left the queue since the previous page.
     ///
     /// `idle` is whether nothing is queued, where that is known. If no job left the queue, an idle host
@@ -34,6 +40,7 @@ impl Window {
         idle: Option<bool>,
         now: Instant,
     ) -> Option<Duration> {
+        self.left = None;
         let Some(totals) = totals else {
             self.previous = None;
             return None;
@@ -50,6 +57,7 @@ impl Window {
             (before, self.mean)
         };
         let jobs = totals.jobs - before.jobs;
+        self.left = Some((jobs, now.saturating_duration_since(at)));
         self.mean = if jobs > 0.0 {
             Duration::try_from_secs_f64((totals.seconds - before.seconds) / jobs).ok()?
         } else if idle? {
@@ -78,6 +86,7 @@ mod tests {
             window.step(totals(101.0, 14.0), Some(true), next),
             Some(Duration::from_millis(250))
         );
+        assert_eq!(window.left(), Some((4.0, Duration::from_secs(1))));
         assert_eq!(
             window.step(totals(101.0, 14.0), Some(true), next),
             Some(Duration::ZERO)

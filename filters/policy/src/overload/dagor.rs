@@ -3,11 +3,13 @@
 //! Scaling WeChat Microservices*, SoCC 2018, section 4.2 and algorithm 1).
 //!
 //! What differs from the paper, and why: the histogram of ranks decays and keeps what was refused
-//! ([`Demand`] says why).
+//! ([`Demand`] says why), and a host that was idle for two windows admits everything, as each request that it
+//! refuses then is refused for nothing.
 
 use std::time::Duration;
 
 use super::demand::Demand;
+use super::evidence::{EARLY_SIGN, Idleness};
 use crate::{Level, Rank};
 
 /// How the level moves.
@@ -53,6 +55,14 @@ pub struct Window {
     pub demand: Vec<(Rank, f64)>,
     /// Whether the host counts as overloaded; none where nothing was measured.
     pub overloaded: Option<bool>,
+    /// Nothing waits, and cores are free.
+    pub idle: bool,
+}
+
+/// Whether refused connections are an early sign of overload (document 001, section 12.2): `refused` of all requests
+/// that were sent, more than closed connections and single resets take every day, and what is queued `agrees`.
+pub fn is_early_sign(refused: f64, agrees: bool) -> bool {
+    refused > EARLY_SIGN && agrees
 }
 
 /// The level of one host.
@@ -61,6 +71,7 @@ pub struct LevelController {
     params: Params,
     level: Level,
     demand: Demand,
+    idleness: Idleness,
 }
 
 impl LevelController {
@@ -70,6 +81,7 @@ impl LevelController {
             params,
             level: Level::ALL,
             demand: Demand::default(),
+            idleness: Idleness::default(),
         }
     }
 
@@ -95,12 +107,15 @@ impl LevelController {
     /// Takes in one window and returns the level for the next.
     ///
     /// One step sheds (or adds) at most `alpha` (`beta`) of the admitted weight and the rank that crosses
-    /// that share, and at least one rank for which there is demand. A window without demand or without a
-    /// measurement changes nothing.
+    /// that share, and at least one rank for which there is demand. The second idle window in a row admits
+    /// everything. Another one without demand, or one without a measurement, changes nothing.
     pub fn step(&mut self, window: &Window) -> Level {
         let Some(overloaded) = window.overloaded else {
             return self.level;
         };
+        if self.idleness.opens(window.idle && !overloaded) {
+            self.level = Level::ALL;
+        }
         if window.demand.iter().all(|(_, count)| *count <= 0.0) {
             return self.level;
         }
@@ -134,6 +149,7 @@ mod tests {
                 })
                 .collect(),
             overloaded,
+            idle: false,
         }
     }
 
@@ -215,6 +231,22 @@ mod tests {
             controller.step(&window(&demand, Some(false)));
         }
         assert_eq!(controller.level(), Level::ALL);
+    }
+
+    #[test]
+    fn two_idle_windows_in_a_row_admit_everything_also_without_demand() {
+        let idle = |demand| Window {
+            idle: true,
+            ..window(demand, Some(false))
+        };
+        for demand in [&[][..], &[(4000, 3)]] {
+            let mut controller = LevelController::new(Params::default());
+            for _ in 0..5 {
+                controller.step(&window(&[(2048, 3), (4000, 3)], Some(true)));
+            }
+            assert!(controller.step(&idle(&[])) < Level::ALL);
+            assert_eq!(controller.step(&idle(demand)), Level::ALL);
+        }
     }
 
     #[test]

@@ -15,10 +15,14 @@
 //!   it, bounded by `most`;
 //! - *no step on what is not known yet*: after a step down the next figures are only looked at, because they
 //!   were partly made before it.
+//!
+//! Evidence of overload is a wait. Refused connections only hasten a correction ([`Window::refused`]), and after
+//! two idle windows in a row everything is admitted.
 
 use std::time::Duration;
 
 use super::demand::Demand;
+use super::evidence::{EARLY_SIGN, Idleness};
 use crate::{Level, Rank};
 
 /// How the level moves.
@@ -82,7 +86,7 @@ const BEYOND_CHANCE: f64 = 5.0;
 const PROBE: f64 = 0.05;
 /// Figures further apart say little of the present.
 const LONGEST_S: f64 = 120.0;
-/// A host that does not take connections is shed this share for each window in which it happens.
+/// Most of what is admitted that refused connections shed in one window.
 const REFUSAL: f64 = 0.1;
 
 /// What happened since the last step.
@@ -96,8 +100,23 @@ pub struct Window {
     pub done: f64,
     /// How long what is queued now will wait; none where nothing was measured.
     pub wait: Option<Duration>,
-    /// Connections were not taken: an early sign of overload (document 001, section 12.2).
-    pub refused: bool,
+    /// Nothing waits, and cores are free.
+    pub idle: bool,
+    /// Share of the requests that were sent whose connection was not taken: an early sign of overload (document
+    /// 001, section 12.2) where it is more than closed connections and single resets take every day and what is
+    /// queued agrees, or nothing is answered and nothing measured.
+    pub refused: f64,
+}
+
+impl Window {
+    /// The share of refused connections, where it counts.
+    fn early_sign(&self, low: Duration) -> Option<f64> {
+        let agrees = match self.wait {
+            Some(wait) => wait >= low,
+            None => self.done <= 0.0,
+        };
+        (self.refused > EARLY_SIGN && agrees).then_some(self.refused)
+    }
 }
 
 /// The level of a host or of a cluster.
@@ -115,6 +134,7 @@ pub struct Controller {
     fresh: bool,
     /// Steps up in a row.
     calm: i32,
+    idleness: Idleness,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -144,6 +164,7 @@ impl Controller {
             since: None,
             fresh: false,
             calm: 0,
+            idleness: Idleness::default(),
         }
     }
 
@@ -170,7 +191,8 @@ impl Controller {
     ///
     /// One step sheds at most `most` of the admitted weight and the rank that crosses that share, adds at
     /// most as much as is admitted and the rank that crosses it, and moves at least one rank for which there
-    /// is demand. A window without a measurement changes nothing, unless connections were refused.
+    /// is demand. A window without a measurement changes nothing, unless it has an early sign. The second idle
+    /// window in a row admits everything.
     pub fn step(&mut self, window: &Window) -> Level {
         self.now += window.length.as_secs_f64();
         self.demand
@@ -179,17 +201,22 @@ impl Controller {
             at: self.now,
             wait: wait.as_secs_f64(),
         });
-        let factor = match reading {
-            // A host that takes no connections may well tell nothing either.
-            _ if window.refused => {
+        let idle = self.idleness.opens(window.idle);
+        let measured = reading.map(|reading| self.factor(reading, window));
+        let sign = window.early_sign(self.params.low);
+        // What was taken is served, so no more is shed than the share that was not.
+        let signalled = sign.map(|share| 1.0 - share.min(REFUSAL).min(self.params.most));
+        let factor = match (measured, signalled) {
+            (None, None) => return self.level,
+            (Some(measured), None) => measured,
+            (measured, Some(signalled)) => {
                 self.calm = 0;
-                (1.0 - REFUSAL).max(1.0 - self.params.most)
+                measured.unwrap_or(1.0).min(signalled)
             }
-            Some(reading) => self.factor(reading, window),
-            None => return self.level,
         };
         let before = self.level;
         self.level = match factor {
+            _ if idle => Level::ALL,
             ..1.0 => self.demand.lowered(before, 1.0 - factor, NEAREST),
             1.0 => before,
             _ => self.demand.raised(before, factor - 1.0, NEAREST),
@@ -256,7 +283,8 @@ mod tests {
             demand: ranks(10.0),
             done: 1000.0,
             wait: Some(Duration::from_millis(wait_ms)),
-            refused: false,
+            idle: false,
+            refused: 0.0,
         }
     }
 
@@ -268,15 +296,17 @@ mod tests {
             wait,
             1u64..5000,
             0.0..500.0,
-            prop::bool::weighted(0.1),
+            prop_oneof![9 => Just(0.0), 1 => 0.0..1.0],
+            prop::bool::weighted(0.2),
         )
-            .prop_map(|(demand, wait, length, done, refused)| Window {
+            .prop_map(|(demand, wait, length, done, refused, idle)| Window {
                 length: Duration::from_millis(length),
                 demand: demand
                     .into_iter()
                     .map(|(rank, count)| (Rank::from_number(rank).unwrap(), count.into()))
                     .collect(),
                 done,
+                idle: idle && wait.is_some(),
                 wait: wait.map(Duration::from_millis),
                 refused,
             });
@@ -301,7 +331,8 @@ mod tests {
                     demand: demand.clone(),
                     done,
                     wait: Some(Duration::from_secs_f64(queue / done)),
-                    refused: false,
+                    idle: queue == 0.0 && admitted < done,
+                    refused: 0.0,
                 });
                 (queue / done, level.ranks())
             })
@@ -327,6 +358,10 @@ mod tests {
                 let after = controller.step(&window);
                 let between = |low, high| controller.demand.between(low, high);
                 let admitted: f64 = between(Level::NONE, before).iter().sum();
+                if controller.idleness.is_long() {
+                    prop_assert_eq!(after, Level::ALL);
+                    continue;
+                }
                 let (moved, share): (Vec<f64>, f64) = if after < before {
                     (between(after, before), params.most)
                 } else {
@@ -334,7 +369,7 @@ mod tests {
                 };
                 let without_last: f64 = moved.iter().skip(1).sum();
                 prop_assert!(without_last <= share * admitted + 1e-6, "{without_last} of {admitted}");
-                if window.wait.is_none() && !window.refused {
+                if window.wait.is_none() && window.refused == 0.0 {
                     prop_assert_eq!(after, before);
                 }
             }
@@ -397,23 +432,65 @@ mod tests {
         assert_eq!(after[9].1, RANKS, "{after:?}");
     }
 
+    /// After a window with this wait and share of refused connections.
+    fn after(wait: Option<u64>, refused: f64, done: f64) -> Controller {
+        let mut controller = Controller::new(Params::default());
+        controller.step(&window(600));
+        controller.step(&Window {
+            refused,
+            done,
+            wait: wait.map(Duration::from_millis),
+            ..window(0)
+        });
+        controller
+    }
+
     #[test]
-    fn connections_that_are_not_taken_shed_a_little_and_it_comes_back() {
-        for wait in [Some(Duration::ZERO), None] {
-            let mut controller = Controller::new(Params::default());
-            controller.step(&window(0));
-            let refused = Window {
-                refused: true,
-                wait,
-                ..window(0)
-            };
-            let lowered = controller.step(&refused);
-            let share = f64::from(lowered.ranks()) / f64::from(RANKS);
+    fn connections_that_are_not_taken_shed_a_little_where_a_queue_agrees_and_it_comes_back() {
+        for (wait, done) in [(Some(700), 1000.0), (None, 0.0)] {
+            let mut controller = after(wait, 0.5, done);
+            let share = f64::from(controller.level().ranks()) / f64::from(RANKS);
             assert!((0.85..0.95).contains(&share), "{wait:?}: {share}");
             for _ in 0..5 {
                 controller.step(&window(0));
             }
             assert_eq!(controller.level(), Level::ALL, "{wait:?}");
         }
+    }
+
+    #[test]
+    fn connections_that_are_not_taken_shed_no_more_than_their_share() {
+        let share = f64::from(after(Some(700), 0.06, 940.0).level().ranks()) / f64::from(RANKS);
+        assert!((0.93..1.0).contains(&share), "{share}");
+    }
+
+    #[test]
+    fn connections_that_are_not_taken_say_nothing_where_nothing_waits_or_they_are_few() {
+        for (wait, refused, done) in [
+            (Some(0), 1.0, 0.0),
+            (Some(499), 1.0, 1000.0),
+            (Some(700), 0.05, 1000.0),
+            (None, 0.5, 1000.0),
+        ] {
+            assert_eq!(
+                after(wait, refused, done).level(),
+                Level::ALL,
+                "{wait:?} {refused}"
+            );
+        }
+    }
+
+    #[test]
+    fn two_idle_windows_in_a_row_admit_everything() {
+        let mut controller = Controller::new(Params::default());
+        closed_loop(1.0 / 3.0, 60, &mut controller);
+        let lowered = controller.level();
+        let idle = Window {
+            idle: true,
+            ..window(0)
+        };
+        controller.step(&idle);
+        assert!(controller.level() >= lowered && controller.level() < Level::ALL);
+        assert_eq!(controller.step(&idle), Level::ALL);
     }
 }
