@@ -15,6 +15,7 @@
 
 pub mod claims;
 mod flow;
+pub mod resumption;
 pub mod steady;
 pub mod witnesses;
 

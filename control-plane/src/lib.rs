@@ -131,9 +131,12 @@ pub async fn run(
         now,
     );
     // The only one leads from the start. Sidecars that are already waiting get the hosts at once, whatever is
-    // known of them.
+    // known of them, but for levels.
     let (role, first) = match config.replicas {
-        None => (Role::Leading { index: 0 }, state.publish(now)),
+        None => {
+            state = state.resuming();
+            (Role::Leading { index: 0 }, state.publish(now))
+        }
         Some(_) => {
             state = state.of_several();
             (Role::Waiting, None)

@@ -484,6 +484,8 @@ impl State {
             self.metrics.missing(name, is_unknown);
             if is_unknown {
                 cluster.wait_for_hosts(now);
+            }
+            if is_unknown || cluster.resumes() {
                 // Proxies keep the table and the shards that they have.
                 tables.entry(name.clone()).or_insert_with(Resource::unknown);
                 for name in shard_names(name, cluster) {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use weir_policy::{HostId, KeyHash, Rank};
+use weir_policy::{HostId, KeyHash, Level, Rank};
 use weir_tables::v1;
 
 use crate::config::ReportLimits;
@@ -60,6 +60,8 @@ pub struct News {
     pub held: u64,
     /// Answers, as [`OUTCOMES`] names them.
     pub outcomes: [u64; 4],
+    /// Admission levels in force at the proxy, by address.
+    pub levels: BTreeMap<String, Level>,
     /// What answers of hosts carried, and when they carried it.
     pub loads: Vec<(String, v1::Load, Duration)>,
     /// Keys sent to hosts, and when.
@@ -198,6 +200,9 @@ impl Counters {
         raise(&mut news.held, rise(&mut self.held, record.held));
         let mut outcomes = [0u64; 4];
         for host in &record.hosts {
+            let level = host.admission_level.and_then(|level| level.try_into().ok());
+            let level = level.map_or(Level::ALL, Level::admitting);
+            news.levels.insert(host.address.clone(), level);
             for (total, one) in outcomes.iter_mut().zip([
                 host.ok,
                 host.client_error,

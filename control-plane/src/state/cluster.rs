@@ -15,6 +15,7 @@ use super::host::{self, Host, Observed, Polls};
 use super::node::Row;
 use crate::config::{self, Control};
 use crate::levels::claims::Claims;
+use crate::levels::resumption::Resumption;
 use crate::levels::steady::ClusterLevel;
 use crate::levels::{self, Counts, HostLevel, Seen, Step};
 use crate::reports::ledger::News;
@@ -53,6 +54,8 @@ pub struct Cluster {
     began: Duration,
     /// It has another leader's table until its own first one; since then its hosts are known.
     inherited: Option<Duration>,
+    /// This process has begun, perhaps anew and in overload: tables wait for what sidecars say is in force.
+    resumption: Option<Resumption>,
     /// Of hosts that are still to be found, by address.
     inherited_levels: BTreeMap<String, Level>,
 }
@@ -80,6 +83,7 @@ impl Cluster {
             level: ClusterLevel::new(&config.dagor),
             began: Duration::ZERO,
             inherited: None,
+            resumption: None,
             inherited_levels: BTreeMap::new(),
         };
         cluster.configure(config);
@@ -89,20 +93,37 @@ impl Cluster {
     /// Begins now, where another leader's table says so, from that one's levels.
     pub fn begin(&mut self, now: Duration, table: Option<&v1::HostTable>) {
         self.began = now;
-        let Some(table) = table else { return };
-        (self.inherited, self.stepped) = (Some(now), now);
+        let Some(table) = table else {
+            self.resume(now);
+            return;
+        };
+        self.inherited = Some(now);
         let level = |host: &v1::Host| {
             let ranks = host.admission_level.and_then(|ranks| ranks.try_into().ok());
             ranks.map_or(Level::ALL, Level::admitting)
         };
+        let levels = table.hosts.iter();
+        let levels = levels.map(|host| (host.address.clone(), level(host)));
+        self.go_on_from(&levels.collect(), now);
+    }
+
+    /// Begins now, and goes on from the levels that sidecars say are in force.
+    pub fn resume(&mut self, now: Duration) {
+        if self.config.policy.overload == Overload::Dagor {
+            self.resumption = Some(Resumption::new(now));
+        }
+    }
+
+    fn go_on_from(&mut self, levels: &BTreeMap<String, Level>, now: Duration) {
+        self.stepped = now;
         // A host that was behind the others had less than the cluster.
-        let highest = table.hosts.iter().map(level).max().unwrap_or(Level::ALL);
+        let highest = levels.values().max().copied().unwrap_or(Level::ALL);
         self.level = ClusterLevel::starting_at(highest, &self.config.dagor);
-        self.inherited_levels = table
-            .hosts
-            .iter()
-            .map(|host| (host.address.clone(), level(host)))
-            .filter(|(_, level)| *level < highest || self.config.dagor.control != Control::Steady)
+        let steady = self.config.dagor.control == Control::Steady;
+        let levels = levels.iter();
+        self.inherited_levels = levels
+            .filter(|(_, level)| **level < highest || !steady)
+            .map(|(address, level)| (address.clone(), *level))
             .collect();
         for (address, host) in &mut self.hosts {
             if let Some(level) = self.inherited_levels.remove(address) {
@@ -111,8 +132,23 @@ impl Cluster {
         }
     }
 
-    /// Whether its own first table waits, for figures like those of the one that it has.
+    /// Goes on from what sidecars have said by now, unless it is still to be waited for.
+    fn settle_resumption(&mut self, now: Duration) {
+        if let Some(resumption) = self.resumption.take_if(|known| !known.waits(now)) {
+            self.go_on_from(&resumption.levels(), now);
+        }
+    }
+
+    /// Whether its own first table waits for what sidecars say is in force.
+    pub fn resumes(&self) -> bool {
+        self.resumption.is_some()
+    }
+
+    /// Whether its own first table waits, for that or for figures like those of the one that it has.
     fn waits(&self, now: Duration) -> bool {
+        if self.resumes() {
+            return true;
+        }
         let scraped = |host: &Host| host.polls.contains_key(&Source::Scrape);
         let known = (self.config.scrape.is_none() || self.hosts.values().all(scraped))
             && (self.config.prometheus.is_none() || self.polls.contains_key(&Source::Prometheus));
@@ -262,6 +298,9 @@ impl Cluster {
             }
         }
         let proxy = KeyHash::of(proxy.as_bytes()).0;
+        if let Some(resumption) = &mut self.resumption {
+            resumption.hear(proxy, &news.levels);
+        }
         for (address, load, at) in news.loads {
             if let Some(host) = self.hosts.get_mut(&address) {
                 let figures = Figures {
@@ -301,6 +340,7 @@ impl Cluster {
 
     /// Moves the levels if their window is over.
     pub fn step_levels(&mut self, now: Duration) {
+        self.settle_resumption(now);
         let config = self.config.clone();
         // Without figures every level would open.
         if config.policy.overload != Overload::Dagor || self.waits(now) || self.is_unknown(now) {

@@ -78,6 +78,14 @@ impl State {
         self
     }
 
+    /// One that may have been there before: its levels go on from those that sidecars say are in force.
+    pub fn resuming(mut self) -> Self {
+        for cluster in self.clusters.values_mut() {
+            cluster.resume(Duration::ZERO);
+        }
+        self
+    }
+
     /// Takes what this replica is now. A replica that leads anew draws a new epoch.
     pub fn take_role(&mut self, role: Role, now: Instant) {
         let clock = self.clock(now);

@@ -52,6 +52,14 @@ impl Script {
         }
     }
 
+    /// The same as a process that has just started.
+    fn restarted(mut self) -> Self {
+        let config = self.state.config.clone();
+        self.state = State::new(config, 8, Metrics::default(), self.start).resuming();
+        self.state.publish(self.start);
+        self
+    }
+
     fn text(hosts: usize, settings: &str) -> String {
         let hosts: Vec<String> = (1..=hosts)
             .map(|n| format!("{{ address: \"127.0.0.1:{n}\" }}"))

@@ -141,6 +141,7 @@ impl Counters {
             load: counters.load.as_ref().map(|load| encode_load(load, now)),
             admitted: ranks(&counters.admitted),
             unconnected: counters.unconnected,
+            admission_level: cluster.level_told(*id).map(|level| level.ranks().into()),
         });
         v1::ClusterRecord {
             cluster: name.into(),

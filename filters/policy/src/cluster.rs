@@ -97,6 +97,13 @@ impl Cluster {
         self.table.as_ref().map(|received| &received.table)
     }
 
+    /// The level that weir-control gave the host, where it is below all.
+    pub fn level_told(&self, host: HostId) -> Option<Level> {
+        let table = self.table()?;
+        let row = table.host(table.index_of(host)?)?;
+        (row.level < Level::ALL).then_some(row.level)
+    }
+
     /// What is known of the hosts' caches.
     pub fn cache(&self) -> &CacheIndex {
         &self.cache

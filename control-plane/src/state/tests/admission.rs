@@ -309,3 +309,57 @@ fn one_full_host_sheds_nobody_where_nobody_passes_anything_on() {
     let [lowered, after] = refusing(&settings("steady", "baseline"));
     assert_eq!((lowered, after), (vec![4096; 3], vec![4096; 3]));
 }
+
+#[test]
+fn a_restart_in_overload_goes_on_from_the_levels_that_sidecars_say_are_in_force() {
+    for control in ["steady", "paper"] {
+        let mut script = Script::unasked(3, &settings(control, "estimate")).restarted();
+        let say = |script: &mut Script, proxy: &str, level| {
+            let host = |number: u32| v1::HostRecord {
+                address: format!("127.0.0.1:{number}"),
+                admission_level: level,
+                ..Default::default()
+            };
+            let hosts = (1..=3).map(host).collect();
+            let cluster = "c".into();
+            script.fold(reported_by(
+                proxy,
+                v1::ClusterRecord {
+                    cluster,
+                    hosts,
+                    ..Default::default()
+                },
+            ));
+        };
+        for host in 1..=3 {
+            script.scraped(host, Ok(figures(90, 80, 3000)));
+        }
+        for (proxy, level) in [
+            ("a", Some(1000)),
+            ("b", Some(1000)),
+            ("liar", Some(0)),
+            ("c", None),
+        ] {
+            say(&mut script, proxy, level);
+        }
+        script.pass(900).publish();
+        assert!(
+            script.state.clusters["c"].built.is_none(),
+            "others may still come back"
+        );
+        script.pass(200);
+        assert_eq!(levels(&mut script), [1000; 3], "{control}");
+    }
+}
+
+#[test]
+fn a_start_without_sidecars_waits_for_nobody_for_long() {
+    let mut script = Script::unasked(2, &settings("steady", "estimate")).restarted();
+    script.pass(2900).publish();
+    assert!(script.state.clusters["c"].built.is_none());
+    script.pass(200);
+    assert_eq!(levels(&mut script), [4096; 2]);
+    // Where there are no levels nobody waits.
+    let mut script = Script::unasked(2, "").restarted();
+    assert_eq!(levels(&mut script), [4096; 2]);
+}
