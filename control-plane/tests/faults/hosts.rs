@@ -9,7 +9,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// Answers with the request's head in lower case, by 500 while it fails. A request for `/held` waits for [`Host::release`].
+/// Answers with the request's head in lower case, by 500 while it fails. A request for `/held` waits for [`Host::release`],
+/// one with `x-reset` loses its connection.
 pub(crate) struct Host {
     pub(crate) address: SocketAddr,
     held: watch::Sender<u32>,
@@ -89,6 +90,9 @@ async fn answer(
         head = format!(
             "weir_host_in_progress {in_progress}\nweir_host_queued{{priority=\"0\"}} {queued}\n"
         );
+    }
+    if head.contains("\r\nx-reset: ") {
+        return Ok(());
     }
     if head.starts_with("get /held ") {
         held.send_modify(|held| *held += 1);

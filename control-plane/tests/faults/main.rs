@@ -18,6 +18,7 @@ mod load;
 mod overload;
 mod plugin;
 mod process;
+mod resets;
 mod stats;
 mod tls;
 #[allow(dead_code)] // The tests of reloads use more of it.

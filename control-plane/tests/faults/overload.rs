@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::client::{Answer, Headers};
 use crate::load::Load;
-use crate::world::Plan;
+use crate::world::{Plan, World};
 
 /// One request in ten is important. Each needs 20 ms of a core: 150 a second of two cores' 100.
 fn mixed(number: usize) -> Headers {
@@ -21,8 +21,8 @@ fn is_important(number: usize) -> bool {
     number.is_multiple_of(10)
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn with_dagor_too_much_work_sheds_the_least_important_and_says_when_to_return() {
+/// Two hosts that are asked for half as much again as they can do, and 150 requests were shed.
+async fn overloaded() -> (World, Load) {
     let rules = json!({
         "policy": {"overload": "dagor"},
         "dagor": {"target": "100ms", "window": "300ms"},
@@ -34,9 +34,42 @@ async fn with_dagor_too_much_work_sheds_the_least_important_and_says_when_to_ret
         .start()
         .await;
     let load = Load::start(world.egress, 150, mixed);
-    let shed = |answer: &&Answer| answer.status == Some(429);
     let enough = |answers: &[Answer]| answers.iter().filter(shed).count() >= 150;
     load.until("shed requests", 0, enough).await;
+    (world, load)
+}
+
+fn shed(answer: &&Answer) -> bool {
+    answer.status == Some(429)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_weir_control_that_restarts_in_overload_begins_with_the_levels_in_force() {
+    let (mut world, load) = overloaded().await;
+    world.control = None;
+    load.next(30).await;
+    world.start_control();
+    // The levels of its first table, or of one soon after it.
+    let first = async || {
+        let tables = world.tables().await?;
+        let rules = tables.pointer("/clusters/rules")?;
+        rules
+            .pointer("/version")
+            .filter(|version| version.is_string())?;
+        let hosts = rules.pointer("/hosts")?.as_array()?;
+        hosts
+            .iter()
+            .map(|host| host["admission_level"].as_u64())
+            .collect::<Option<Vec<_>>>()
+    };
+    let levels: Vec<u64> = world.until("tables of the new one", first).await;
+    assert!(levels.iter().all(|level| *level < 4096), "{levels:?}");
+    drop(load);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_dagor_too_much_work_sheds_the_least_important_and_says_when_to_return() {
+    let (world, load) = overloaded().await;
     let answers = load.finish().await;
     for answer in answers.iter().filter(shed) {
         assert_eq!(answer.reason, "overloaded", "{answer:#?}");

@@ -22,6 +22,7 @@ mod leader_partitioned;
 mod leader_stopped;
 mod owner_panics;
 mod prometheus_killed;
+mod resets;
 mod sidecar_killed;
 mod stream_blackholed;
 
@@ -44,6 +45,7 @@ pub const FAULTS: &[Fault] = &[
     control_hung::FAULT,
     host_frozen_hedged::FAULT,
     owner_panics::FAULT,
+    resets::FAULT,
     prometheus_killed::FAULT,
     controls_gone::FAULT,
     leader_stopped::FAULT,
