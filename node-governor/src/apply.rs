@@ -12,6 +12,7 @@ pub mod cpufreq;
 mod domain;
 pub mod found;
 pub mod groups;
+mod heat;
 pub mod shares;
 
 use std::path::PathBuf;
@@ -28,7 +29,7 @@ use crate::state::{self, Held, Remembered};
 pub use cpufreq::Driver;
 use cpufreq::Files;
 use domain::Domain;
-use found::Found;
+use found::{Found, Seen};
 
 /// What is written is read back this often.
 pub const LOOK: Duration = Duration::from_secs(1);
@@ -113,17 +114,24 @@ impl Apply {
                 source,
             };
             let driver = driver.map_or_else(|| files.offers(), Ok).map_err(failed)?;
-            let settings = files.settings().map_err(failed)?;
+            let seen = Seen::now(root, &files).map_err(failed)?;
+            if let Some((limit, by)) = seen.held_down {
+                warn!(
+                    policy = name,
+                    limit, by, "limited by the kernel itself; put back without that limit"
+                );
+            }
             let found = remembered.found().get(&files.name).cloned();
-            let found = found.unwrap_or(Found { driver, settings });
+            let found = found.unwrap_or(Found {
+                driver,
+                settings: seen.settings,
+            });
             let range = files.range(&found.settings).map_err(failed)?;
             let (limit, highest) = (found.settings.max, files.highest().map_err(failed)?);
             if limit < highest {
                 warn!(
                     policy = name,
-                    limit,
-                    highest,
-                    "found limited, and not driven above that; if it was heat, start again when it is cool"
+                    limit, highest, "found limited, and not driven above that"
                 );
             }
             let own = files.online().map_err(failed)?;
@@ -204,6 +212,7 @@ impl Apply {
                 self.online[*core] = online.contains(&self.node.cores[*core].number);
             }
         }
+        self.renew();
         let is_back = |files: &Files| {
             let ours = self.domains.iter().any(|d| d.files().name == files.name);
             !ours && files.online().is_ok_and(|cores| !cores.is_empty())
@@ -212,12 +221,37 @@ impl Apply {
         put_back(&mut self.remembered, &self.root, is_back);
     }
 
+    /// Limits that somebody else has set while ours were there are what is to be put back from now on.
+    fn renew(&mut self) {
+        for domain in self.domains.iter_mut().filter(|d| d.is_changed()) {
+            let name = &domain.files().name;
+            let renewed = Seen::now(&self.root, domain.files()).map_err(|source| Error::Policy {
+                policy: name.clone(),
+                source,
+            });
+            let renewed = renewed.and_then(|seen| {
+                let found = Found {
+                    driver: domain.found().driver,
+                    settings: seen.settings,
+                };
+                self.remembered.renew(name, found.clone())?;
+                Ok(found)
+            });
+            match renewed {
+                Ok(found) => domain.renew(found),
+                // Nothing of ours is written there before it has succeeded.
+                Err(error) => warn!(%error, "another's limits are not remembered yet"),
+            }
+        }
+    }
+
     /// Puts back everything that is remembered, also of former runs; how much is left, which stays remembered.
     pub fn end(&mut self) -> usize {
         // Files that are open for writing are closed first.
         for domain in &mut self.domains {
             domain.let_go();
         }
+        self.renew();
         let left = put_back(&mut self.remembered, &self.root, |_| true);
         for error in &left {
             error!(%error, "not put back; try weir-governor restore");

@@ -178,6 +178,12 @@ impl<T: Serialize> Remembered<T> {
         self.save()
     }
 
+    /// Remembers this in place of what was, which somebody else has changed since. On disk when this returns.
+    pub fn renew(&mut self, name: &str, found: T) -> Result<(), Error> {
+        self.record.found.insert(name.to_owned(), found);
+        self.save()
+    }
+
     /// These have been put back. On disk when this returns.
     pub fn forget(&mut self, names: &[String]) -> Result<(), Error> {
         self.record.found.retain(|name, _| !names.contains(name));

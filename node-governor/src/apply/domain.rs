@@ -32,6 +32,8 @@ pub(super) struct Domain {
     troubled: Nanos,
     /// The last look failed.
     blind: bool,
+    /// Another has set limits that are not remembered yet: nothing of ours is written over them before.
+    changed: bool,
     status: Status,
 }
 
@@ -82,6 +84,7 @@ impl Domain {
             next_rest: SHORTEST_REST,
             troubled: Nanos::default(),
             blind: false,
+            changed: false,
             status: Status::default(),
         }
     }
@@ -110,6 +113,17 @@ impl Domain {
         }
     }
 
+    /// Others have set its limits since it was found.
+    pub(super) fn is_changed(&self) -> bool {
+        self.changed
+    }
+
+    /// As it is to be put back from now on.
+    pub(super) fn renew(&mut self, found: Found) {
+        self.found = found;
+        self.changed = false;
+    }
+
     /// Makes the files ours.
     pub(super) fn take(&mut self) -> io::Result<()> {
         let handles = match self.found.driver {
@@ -135,6 +149,9 @@ impl Domain {
 
     /// Writes the frequency if another was written before, and if the files are ours.
     pub(super) fn set(&mut self, wanted: Khz, now: Nanos) {
+        if self.changed {
+            return;
+        }
         if let Hold::Resting { until } = self.hold
             && now >= until
             && let Err(error) = self.take()
@@ -183,8 +200,12 @@ impl Domain {
         Ok(online)
     }
 
-    /// Closes the files without putting anything back.
+    /// Closes the files without putting anything back, but for what is ours beside another's limit.
     pub(super) fn let_go(&mut self) {
+        // Another may have come since the last look.
+        if let Ok(Some((wrote, theirs))) = self.others() {
+            self.yield_to(wrote, &theirs);
+        }
         self.hold = Hold::Free;
     }
 
@@ -237,17 +258,23 @@ impl Domain {
             "another program sets this core"
         );
         self.status.foreign_writes += 1;
-        // What is left of ours must not outlast us; what is theirs stays.
-        if self.found.driver == Driver::Clamp {
-            let found = &self.found.settings;
-            if there.max == wrote.0 {
-                self.tried(self.files.write("scaling_max_freq", found.max));
-            }
-            if there.min == wrote.0 || there.max < wrote.0 {
-                self.tried(self.files.write("scaling_min_freq", found.min));
-            }
-        }
+        self.yield_to(wrote, there);
         self.rest(now);
+    }
+
+    /// What is left of ours must not outlast us; what is theirs stays, also at the end.
+    fn yield_to(&mut self, wrote: Khz, there: &Settings) {
+        if self.found.driver != Driver::Clamp {
+            return;
+        }
+        let found = &self.found.settings;
+        if there.max == wrote.0 {
+            self.tried(self.files.write("scaling_max_freq", found.max));
+        }
+        if there.min == wrote.0 || there.max < wrote.0 {
+            self.tried(self.files.write("scaling_min_freq", found.min));
+        }
+        self.changed = true;
     }
 
     fn tried(&self, result: io::Result<()>) {

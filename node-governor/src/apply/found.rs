@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How one policy of cpufreq was found.
 
+use std::io;
+
 use serde::{Deserialize, Serialize};
 
 use super::cpufreq::{Driver, Files, Settings};
+use super::heat;
+use crate::root::Root;
 use crate::state::{self, Held, Remembered};
 
 /// What one policy was.
@@ -13,6 +17,32 @@ pub struct Found {
     pub driver: Driver,
     /// As it was.
     pub settings: Settings,
+}
+
+/// The settings of a policy, and the upper limit that is the kernel's own, with what holds it down.
+pub(super) struct Seen {
+    /// Without that limit: it goes by itself.
+    pub(super) settings: Settings,
+    pub(super) held_down: Option<(u32, String)>,
+}
+
+impl Seen {
+    /// As it is now.
+    pub(super) fn now(root: &Root, files: &Files) -> io::Result<Seen> {
+        let mut settings = files.settings()?;
+        let (limit, highest) = (settings.max, files.highest()?);
+        let by = match limit < highest {
+            true => heat::holds_down(root, files, limit),
+            false => None,
+        };
+        if by.is_some() {
+            settings.max = highest;
+        }
+        Ok(Seen {
+            settings,
+            held_down: by.map(|by| (limit, by)),
+        })
+    }
 }
 
 /// Those that a former run has left.
@@ -34,7 +64,6 @@ pub fn remembered(held: &Held) -> Result<Remembered<Found>, state::Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::root::Root;
 
     #[test]
     fn names_that_are_no_policies_are_refused() {

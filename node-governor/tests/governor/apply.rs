@@ -283,6 +283,82 @@ fn limits_of_the_kernel_are_no_other_program() {
 }
 
 #[test]
+fn a_limit_for_heat_is_not_put_back_as_if_it_had_been_found() {
+    // The cores' own device, that of all, and the firmware.
+    for by in [Some("cpufreq-cpu0"), Some("Processor"), None] {
+        let kernel = Kernel::new(1);
+        kernel.clamp_only();
+        kernel.write(0, "scaling_max_freq", "1400000");
+        match by {
+            Some(kind) => kernel.cooling(3, kind, 2),
+            None => kernel.write(0, "bios_limit", "1400000"),
+        }
+        let mut apply = taken(&kernel);
+        assert_eq!(apply.node().cores[0].range.max, Khz(2_600_000));
+        apply.apply(&plan(&[2_600_000]), seconds(0.0));
+        drop(apply);
+        assert_eq!(kernel.read(0, "scaling_max_freq"), "2600000", "{by:?}");
+    }
+}
+
+#[test]
+fn a_limit_is_an_administrators_where_nothing_cools_these_cores() {
+    let kernel = Kernel::new(1);
+    kernel.clamp_only();
+    kernel.write(0, "scaling_max_freq", "1400000");
+    kernel.write(0, "bios_limit", "2600000");
+    for (number, kind, state) in [(0, "Processor", 0), (1, "cpufreq-cpu4", 3), (2, "Fan", 1)] {
+        kernel.cooling(number, kind, state);
+    }
+    let mut apply = taken(&kernel);
+    assert_eq!(apply.node().cores[0].range.max, Khz(1_400_000));
+    apply.apply(&plan(&[1_200_000]), seconds(0.0));
+    drop(apply);
+    assert_eq!(kernel.read(0, "scaling_max_freq"), "1400000");
+}
+
+#[test]
+fn a_limit_that_another_program_set_meanwhile_is_what_is_put_back() {
+    for looked in [true, false] {
+        let kernel = Kernel::new(1);
+        kernel.clamp_only();
+        let mut apply = taken(&kernel);
+        apply.apply(&plan(&[2_400_000]), seconds(0.0));
+        kernel.write(0, "scaling_max_freq", "1600000");
+        if looked {
+            apply.look(seconds(1.0));
+            // On disk before ours is there again: a governor that is killed now leaves that.
+            apply.apply(&plan(&[2_400_000]), seconds(2.0));
+            assert_eq!(kernel.read(0, "scaling_max_freq"), "2400000");
+            let record = std::fs::read_to_string(kernel.state().join("found.json")).unwrap();
+            assert!(record.contains("1600000"), "{record}");
+        }
+        assert_eq!(apply.end(), 0);
+        let limits = ["scaling_min_freq", "scaling_max_freq"].map(|file| kernel.read(0, file));
+        assert_eq!(limits, ["1000000", "1600000"], "looked: {looked}");
+    }
+}
+
+#[test]
+fn nothing_is_written_over_anothers_limit_before_that_is_on_disk() {
+    let kernel = Kernel::new(1);
+    kernel.clamp_only();
+    let mut apply = taken(&kernel);
+    apply.apply(&plan(&[2_400_000]), seconds(0.0));
+    kernel.write(0, "scaling_max_freq", "1600000");
+    // Where the next record would be written.
+    let partial = kernel.state().join("found.json.partial");
+    std::fs::create_dir(&partial).unwrap();
+    apply.look(seconds(1.0));
+    apply.apply(&plan(&[2_400_000]), seconds(2.0));
+    assert_eq!(kernel.read(0, "scaling_max_freq"), "1600000");
+    std::fs::remove_dir(&partial).unwrap();
+    apply.look(seconds(3.0));
+    apply.apply(&plan(&[2_400_000]), seconds(3.0));
+    assert_eq!(kernel.read(0, "scaling_max_freq"), "2400000");
+}
+
+#[test]
 fn after_a_failed_write_the_core_is_as_found_for_a_while() {
     let kernel = Kernel::new(1);
     let speed = kernel.policy(0).join("scaling_setspeed");

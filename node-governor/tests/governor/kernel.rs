@@ -106,6 +106,14 @@ impl Kernel {
         }
     }
 
+    /// A device that cools, of this type and in this state.
+    pub(crate) fn cooling(&self, number: usize, kind: &str, state: u32) {
+        let device = self.path(&format!("sys/class/thermal/cooling_device{number}"));
+        std::fs::create_dir_all(&device).unwrap();
+        std::fs::write(device.join("type"), format!("{kind}\n")).unwrap();
+        std::fs::write(device.join("cur_state"), format!("{state}\n")).unwrap();
+    }
+
     /// Takes a policy away, with its files.
     pub(crate) fn vanish(&self, policy: usize) {
         std::fs::rename(self.policy(policy), self.path("gone")).unwrap();
