@@ -176,6 +176,8 @@ fn configuration(way: Way, place: &Place<'_>) -> Value {
         "jobs": jobs,
         "batch": {
             "cgroup": place.tree.batch(),
+            // Their files are in a folder of this user's.
+            "user": rustix::process::geteuid().as_raw(),
             "logs": place.folder.join("jobs"),
             "on_stop": "end",
         },

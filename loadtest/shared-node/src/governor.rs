@@ -118,6 +118,8 @@ fn configuration(programs: &Programs, place: &Place, row: Option<Row>, folder: &
         }],
         "batch": {
             "cgroup": place.batch(),
+            // Their files are in a folder of this user's.
+            "user": rustix::process::geteuid().as_raw(),
             "logs": folder.join("jobs"),
             "on_stop": "end",
             "grace": "2s",

@@ -17,7 +17,7 @@ use rustix::process::{
     Pid, Resource, Rlimit, WaitOptions, getpid, getpriority_process, getrlimit,
     set_child_subreaper, setpriority_process, setrlimit, setsid, wait,
 };
-use rustix::thread::{CpuSet, sched_setaffinity};
+use rustix::thread::{CpuSet, sched_setaffinity, set_no_new_privs};
 
 use super::record::{Ended, Folder, Held, Process, Started};
 use super::spec::{Command, Source, THREADS};
@@ -92,6 +92,8 @@ fn run(started: &Started) -> Result<i32, String> {
     };
     be_ordinary();
     enter(started)?;
+    // Nor does anything that is started from here become another user by a program's mode.
+    set_no_new_privs(true).map_err(|errno| format!("cannot give up privileges: {errno}"))?;
     set_child_subreaper(Some(getpid())).map_err(|errno| format!("cannot stay with it: {errno}"))?;
     let log = log(&started.log).map_err(|error| format!("{}: {error}", started.log.display()))?;
     let main = start(command, started.threads, log)?;

@@ -44,7 +44,7 @@ pub struct Command {
     pub directory: Option<PathBuf>,
     /// Besides `PATH`; nothing else is passed on.
     pub environment: BTreeMap<String, String>,
-    /// As whom: user and group. None: as the governor.
+    /// As whom: user and group, in no other group. None: as the governor, which is not root then.
     pub user: Option<(u32, u32)>,
 }
 

@@ -97,10 +97,15 @@ impl Node {
         let text = format!(
             "service: {{ cgroup: {name}/service }}\n\
              core_policy:\n  {policy}\n\
-             batch: {{ cgroup: {name}/batch, logs: {logs} }}\n\
+             batch: {{ cgroup: {name}/batch, logs: {logs}{user} }}\n\
              state_directory: {state}\n\
              events: {{ path: {events}, lanes: 16, events_per_lane: 16 }}\n\
              admin: {{ listen: '127.0.0.1:0' }}\n{more}jobs:\n{jobs}",
+            // They write into a folder of the test's.
+            user = match rustix::process::geteuid().is_root() {
+                true => ", user: root",
+                false => "",
+            },
             logs = self.path("logs").display(),
             state = self.path("state").display(),
             events = self.path("weir.events").display(),

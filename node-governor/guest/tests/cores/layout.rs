@@ -28,7 +28,7 @@ service: { cgroup: system.slice/memcached.service }
 policy: { powersave: {} }
 core_policy:
   blocks: { reserved: 0, small: 1, large: 2-3, large_above: 0.6, small_below: 1.3 }
-batch: { cgroup: weir, logs: /var/log/weir }
+batch: { cgroup: weir, logs: /var/log/weir, user: 0 }
 jobs:";
 
 /// Of four jobs two long ones, as the document has it.

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_saphyr::Spanned;
-use weir_settings::{Error, Scope, Text};
+use weir_settings::{Error, Scope, Text, Value};
 
-use super::names::user;
+use super::names;
 use super::shares::cgroup;
 use super::{line_of, ms, one, section_line, written};
 use crate::config::shares::Division;
@@ -30,12 +30,21 @@ pub(super) struct Listed {
 }
 
 pub(super) fn jobs(
-    written: &Option<Spanned<Vec<Spanned<written::Job>>>>,
+    written: &written::File,
     division: &Division,
     root: &Scope<'_>,
 ) -> Result<Vec<Listed>, Error> {
+    let batch = written.batch.as_ref();
+    let batch = |scope: &Scope<'_>| match batch {
+        Some(section) => {
+            let scope = scope.section("batch").at(section.referenced.line());
+            user(&section.value.user, names::unsaid(), &scope)
+        }
+        None => Ok(names::unsaid()),
+    };
     let mut jobs: Vec<Listed> = Vec::new();
-    for (index, job) in written.iter().flat_map(|jobs| &jobs.value).enumerate() {
+    let written = written.jobs.iter().flat_map(|jobs| &jobs.value);
+    for (index, job) in written.enumerate() {
         let line = job.referenced.line();
         let scope = root.section("jobs").item(index).at(line);
         let value = &job.value;
@@ -45,7 +54,13 @@ pub(super) fn jobs(
             return Err(scope.refuse(&value.name, "name", reason));
         }
         let here = division.is_here(&name);
-        let spec = spec(name, value, here, &scope)?;
+        let mut spec = spec(name, value, here, &scope)?;
+        // Known on the node where the job runs.
+        if let Source::Command(command) = &mut spec.source
+            && here
+        {
+            command.user = user(&value.user, batch(root)?, &scope)?;
+        }
         jobs.push(Listed { spec, here, line });
     }
     Ok(jobs)
@@ -62,6 +77,14 @@ fn name(written: &written::Job, scope: &Scope<'_>) -> Result<String, Error> {
     };
     let shape = "1 to 64 letters, digits, - _ and ., not beginning with a dot";
     scope.text(&written.name, "name", "", fits, shape)
+}
+
+fn user(
+    written: &Value,
+    default: Option<(u32, u32)>,
+    scope: &Scope<'_>,
+) -> Result<Option<(u32, u32)>, Error> {
+    scope.parse(written, "user", default, |text| names::user(text).map(Some))
 }
 
 fn spec(
@@ -117,11 +140,7 @@ fn source(written: &written::Job, here: bool, scope: &Scope<'_>) -> Result<Sourc
         line: command_line(line, scope)?,
         directory: directory(written, here, scope)?,
         environment: environment(written, scope)?,
-        // Known on the node where the job runs.
-        user: match here {
-            true => scope.parse(&written.user, "user", None, |text| user(text).map(Some))?,
-            false => None,
-        },
+        user: None,
     };
     if here {
         runnable(&command).map_err(|reason| {

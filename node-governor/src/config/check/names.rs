@@ -18,6 +18,15 @@ pub(super) fn group(text: &str) -> Result<u32, String> {
     number.ok_or_else(|| format!("/etc/group has no {text:?}; a number will do, too"))
 }
 
+/// Who owns nothing, on every Linux (`overflowuid` in the kernel's kernel/sys.c).
+const NOBODY: (u32, u32) = (65534, 65534);
+
+/// Whom jobs run as of which nothing is said: nobody, as far as this process may choose.
+pub(super) fn unsaid() -> Option<(u32, u32)> {
+    let may_choose = rustix::process::geteuid().is_root();
+    may_choose.then(|| user("nobody").unwrap_or(NOBODY))
+}
+
 /// A user's number and that of its group. A number that is not there has the group of the same number.
 pub(super) fn user(text: &str) -> Result<(u32, u32), String> {
     let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();

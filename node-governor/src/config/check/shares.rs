@@ -40,7 +40,7 @@ pub(super) fn shares(written: &written::File, root: &Scope<'_>) -> Result<Option
             reason: reason.to_owned(),
         }));
     }
-    let jobs = jobs::jobs(&written.jobs, &division, root)?;
+    let jobs = jobs::jobs(written, &division, root)?;
     let all: Vec<_> = jobs.iter().map(|job| job.spec.job.clone()).collect();
     let checked = division.policy(&division.named(), &all);
     checked.map_err(|refused| places.of(refused))?;

@@ -593,6 +593,41 @@ fn users_are_those_of_the_machine_and_numbers_stand_for_themselves() {
         }
     };
     assert_eq!(user("root"), Some((0, 0)));
+    let batch = |line: &str| {
+        let text = format!(
+            "{}{line}\n",
+            job("name: b, command: [/bin/true], user: 7654321")
+        );
+        let jobs = shares(&text).jobs;
+        [&jobs[0], &jobs[1]].map(|spec| match &spec.source {
+            Source::Command(command) => command.user,
+            source => panic!("{source:?}"),
+        })
+    };
+    let second = Some((7_654_321, 7_654_321));
+    assert_eq!(
+        batch("batch: { user: 4123456 }"),
+        [Some((4_123_456, 4_123_456)), second]
+    );
+    // Nobody is root by silence.
+    let silent = batch("batch: { grace: 1s }")[0];
+    match rustix::process::geteuid().is_root() {
+        true => assert!(
+            silent.is_some_and(|(user, group)| user > 0 && group > 0),
+            "{silent:?}"
+        ),
+        false => assert_eq!(silent, None),
+    }
+    assert_eq!(batch("")[0], silent);
+    let wrong = format!(
+        "{}batch:\n  user: no-such-user\n",
+        job("name: b, command: [/bin/true]")
+    );
+    let error = said(&wrong).unwrap_err();
+    assert!(
+        error.contains("batch.user: /etc/passwd has no \"no-such-user\""),
+        "{error}"
+    );
     assert_eq!(user("4123456"), Some((4_123_456, 4_123_456)));
 }
 

@@ -61,5 +61,6 @@ section! {
     /// What all jobs share.
     Batch {
         cgroup: Option<Text>, logs: Option<Text>, on_stop: Option<Text>, grace: Option<Text>,
+        user: Option<Text>,
     }
 }

@@ -158,14 +158,25 @@ fn another_user_runs_it_when_that_is_asked_for() {
     }
     let place = Place::new(By::Nothing).unwrap();
     let job = with(
-        spec("a", &["/bin/sh", "-c", "id -u; id -g; id -G"]),
+        spec(
+            "a",
+            &[
+                "/bin/sh",
+                "-c",
+                "id -u; id -g; id -G; grep -E 'NoNewPrivs|Cap(Prm|Eff|Inh|Amb)' /proc/self/status",
+            ],
+        ),
         |command| {
             command.user = Some((65534, 65533));
         },
     );
     let mut runner = place.open(&[job]).unwrap();
     until_ended(&mut runner);
-    assert_eq!(place.log("a"), "65534\n65533\n65533\n");
+    let nothing = "0000000000000000";
+    let wanted = format!(
+        "65534\n65533\n65533\nCapInh:\t{nothing}\nCapPrm:\t{nothing}\nCapEff:\t{nothing}\nCapAmb:\t{nothing}\nNoNewPrivs:\t1\n"
+    );
+    assert_eq!(place.log("a"), wanted);
 }
 
 #[test]
