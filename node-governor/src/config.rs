@@ -40,7 +40,7 @@ pub struct Config {
     /// Where producers tell of hot functions.
     pub events: Events,
     /// Hot functions of programs that cannot tell of them.
-    pub uprobes: Vec<weir_uprobe::Probe>,
+    pub uprobes: Vec<Uprobe>,
     /// Where the service's own latency is measured.
     pub tail: Tail,
     /// Where the admin page listens.
@@ -66,6 +66,15 @@ pub struct Mesh {
     pub host: String,
     /// When its figures are a reason to act.
     pub pressure: pressure::Params,
+}
+
+/// A hot function of a program that cannot tell of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Uprobe {
+    /// Where it is.
+    pub probe: weir_uprobe::Probe,
+    /// Only processes in this cgroup, or in one below it, by its path below the mount; none: every one.
+    pub cgroup: Option<String>,
 }
 
 /// The file that producers write to.

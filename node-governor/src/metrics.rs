@@ -209,10 +209,14 @@ fn events(family: &mut Family<'_, '_>, book: &Book) -> fmt::Result {
         "What producers said that cannot be: times to come, numbers of events never written",
         kinds.map(|(kind, count)| (label("kind", kind), count as f64)),
     )?;
-    let reasons = [("core", counts.outside), ("namespace", counts.namespace)];
+    let reasons = [
+        ("core", counts.outside),
+        ("namespace", counts.namespace),
+        ("cgroup", counts.cgroup),
+    ];
     family.counters(
         "threads_ignored",
-        "Threads with hot functions that are not governed for: on other cores, or in another pid namespace",
+        "Threads with hot functions that are not governed for: on other cores, in another pid namespace, or in another cgroup",
         reasons.map(|(reason, count)| (label("reason", reason), count as f64)),
     )?;
     family.counter(

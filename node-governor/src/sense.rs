@@ -18,6 +18,7 @@ mod tail;
 mod threads;
 pub mod uprobe;
 mod utilisation;
+mod whose;
 
 use std::time::Duration;
 
@@ -33,6 +34,7 @@ pub use tail::Measured;
 use tail::Tails;
 use uprobe::Watch;
 use utilisation::Utilisation;
+use whose::Whose;
 
 /// Everything that is read once a tick.
 #[derive(Debug)]
@@ -66,9 +68,10 @@ impl Sense {
             Geometry::new(sizes.lanes, sizes.events_per_lane).map_err(events::Error::from)?;
         let (watch, mapped) = match &config.uprobes[..] {
             [] => (None, None),
-            probes => {
-                let (watch, mapped) = Watch::start(probes, geometry)?;
-                (Some(watch), Some(mapped))
+            uprobes => {
+                let probes: Vec<_> = uprobes.iter().map(|uprobe| uprobe.probe.clone()).collect();
+                let (watch, mapped) = Watch::start(&probes, geometry)?;
+                (Some(watch), Some((mapped, Whose::new(uprobes, root))))
             }
         };
         Ok(Sense {

@@ -17,8 +17,8 @@ use weir_events::FunctionId;
 use weir_settings::{Error, Scope, Value};
 use weir_uprobe::Probe;
 
-use super::shares::Division;
-use super::{Config, Events, TailSource, frequency, written};
+use super::shares::{Division, Service};
+use super::{Config, Events, TailSource, Uprobe, frequency, written};
 use crate::apply::Driver;
 use crate::planner::STALE;
 use crate::sensed::FUNCTIONS;
@@ -60,6 +60,10 @@ pub(super) fn file(path: &Path, written: written::File) -> Result<Config, Error>
                 .refuse(&written.tail.every, "every", reason));
         }
     }
+    let service = shares.as_ref().and_then(|shares| match &shares.service {
+        Some(Service::Cgroup(path)) => Some(path.clone()),
+        _ => None,
+    });
     Ok(Config {
         cores: cores(&written.cores, &root)?,
         driver: root.choice(
@@ -80,7 +84,7 @@ pub(super) fn file(path: &Path, written: written::File) -> Result<Config, Error>
         mesh: mesh::mesh(&written.mesh, &root)?,
         functions: functions.into_iter().map(|f| (f.id, f.name)).collect(),
         events: events(&written.events, &root.section("events"))?,
-        uprobes: uprobes(&written, &root)?,
+        uprobes: uprobes(&written, service.as_deref(), &root)?,
         admin: admin(&written.admin, &root.section("admin"))?,
         state_directory: state_directory(path, &written)?,
         places,
@@ -194,7 +198,15 @@ fn events(written: &written::Events, scope: &Scope<'_>) -> Result<Events, Error>
     })
 }
 
-fn uprobes(written: &written::File, root: &Scope<'_>) -> Result<Vec<Probe>, Error> {
+/// As a cgroup: every process that runs the file.
+const EVERYBODY: &str = "all";
+
+/// `service`: its cgroup, if it has one.
+fn uprobes(
+    written: &written::File,
+    service: Option<&str>,
+    root: &Scope<'_>,
+) -> Result<Vec<Uprobe>, Error> {
     let mut probes = Vec::new();
     for (index, uprobe) in written.uprobes.iter().enumerate() {
         let scope = root.section("uprobes").item(index);
@@ -222,16 +234,24 @@ fn uprobes(written: &written::File, root: &Scope<'_>) -> Result<Vec<Probe>, Erro
         let function = scope.whole(&value.function, "function", 0, 0..=FUNCTIONS as u64 - 1)?;
         let function = FunctionId::new(function as u8)
             .ok_or_else(|| scope.refuse(&None, "function", "no such number"))?;
-        probes.push(Probe {
+        let process = scope.parse(&value.pid, "pid", None, |text| {
+            let pid = text.parse().map(Some);
+            pid.map_err(|_| format!("{text:?} is not a process id"))
+        })?;
+        let cgroup = match &value.cgroup {
+            Some(text) if text.value == EVERYBODY => None,
+            Some(_) => Some(shares::cgroup(&value.cgroup, "cgroup", "", &scope)?),
+            // Who names a process means that one.
+            None => service.filter(|_| process.is_none()).map(str::to_owned),
+        };
+        let probe = Probe {
             function,
             binary: binary.into(),
             symbol: scope.text(&value.symbol, "symbol", "", any, "a name")?,
-            process: scope.parse(&value.pid, "pid", None, |text| {
-                let pid = text.parse().map(Some);
-                pid.map_err(|_| format!("{text:?} is not a process id"))
-            })?,
+            process,
             no_unwinding: scope.boolean(&value.no_unwinding, "no_unwinding", false)?,
-        });
+        };
+        probes.push(Uprobe { probe, cgroup });
     }
     Ok(probes)
 }

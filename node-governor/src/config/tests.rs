@@ -141,6 +141,10 @@ fn every_refusal_names_file_line_field_and_reason() {
             "policy: { three_state: {} }\nuprobes:\n  - { function: 1, binary: /bin/true }\n",
             "g.yaml:3: uprobes[0].symbol: required",
         ),
+        (
+            "policy: { three_state: {} }\nuprobes:\n  - { function: 1, binary: /bin/true, symbol: main, cgroup: /a }\n",
+            "g.yaml:3: uprobes[0].cgroup: \"/a\" is not a path below the cgroup mount",
+        ),
     ];
     for (text, reason) in cases {
         let error = said(text).unwrap_err();
@@ -281,6 +285,23 @@ fn uncommented(policy: &str) -> String {
     }
     let here = text.replace("/usr/bin/canneal", "/bin/true");
     here.replace("/srv/batch", "/").replace("nobody", "0")
+}
+
+#[test]
+fn a_hot_function_is_watched_in_the_services_cgroup_unless_another_or_a_process_is_named() {
+    let divided = "service: { cgroup: a/b }\ncore_policy: { blocks: {} }\n";
+    let cgroup = |begin: &str, more: &str| {
+        let uprobe = format!("{{ function: 1, binary: /bin/true, symbol: main{more} }}");
+        let read = said(&format!("{begin}uprobes: [ {uprobe} ]\n"));
+        read.unwrap().uprobes.remove(0).cgroup
+    };
+    let alone = "policy: { three_state: {} }\n";
+    assert_eq!(cgroup(alone, ""), None);
+    assert_eq!(cgroup(alone, ", cgroup: c"), Some("c".to_owned()));
+    assert_eq!(cgroup(divided, ""), Some("a/b".to_owned()));
+    assert_eq!(cgroup(divided, ", cgroup: c"), Some("c".to_owned()));
+    assert_eq!(cgroup(divided, ", cgroup: all"), None);
+    assert_eq!(cgroup(divided, ", pid: 4711"), None);
 }
 
 #[test]

@@ -104,7 +104,7 @@ section! {
     /// A hot function of a program that cannot tell of it.
     Uprobe {
         function: Option<Text>, binary: Option<Text>, symbol: Option<Text>, pid: Option<Text>,
-        no_unwinding: Option<Text>,
+        cgroup: Option<Text>, no_unwinding: Option<Text>,
     }
 }
 section! {

@@ -10,6 +10,7 @@ use weir_events::layout::{HeaderError, RETIRED, STATE};
 use weir_events::{Geometry, Kind, Lane, Memory, Opened, Owner, ReadError, Reader};
 
 use super::threads::{Seen, Threads, Track};
+use super::whose::Whose;
 use crate::config;
 use crate::root::Root;
 use crate::sensed::{FUNCTIONS, Finished, Nanos, Sensed};
@@ -45,6 +46,8 @@ pub struct Counts {
     pub outside: u64,
     /// Lanes whose process is in another pid namespace, where its threads have other numbers.
     pub namespace: u64,
+    /// Threads that the kernel saw and whose process is in another cgroup than the function is watched in.
+    pub cgroup: u64,
     /// Events that the kernel saw of threads for which it had no lane.
     pub no_lane: u64,
     /// Lanes of threads that are dead, freed.
@@ -64,6 +67,8 @@ pub struct Events {
     place: Option<(File, u64)>,
     /// What the kernel writes for programs that cannot.
     kernel: Option<Lanes<weir_uprobe::Memory>>,
+    /// Of those; none where everybody's count.
+    whose: Option<Whose>,
     threads: Threads,
     positions: Positions,
     pub(super) counts: Counts,
@@ -99,14 +104,15 @@ impl Positions {
 
 impl Events {
     /// Makes the file, or takes it over from a former governor; reads the kernel's lanes, too, if there are any.
-    pub fn open(
+    pub(super) fn open(
         settings: &config::Events,
-        kernel: Option<weir_uprobe::Memory>,
+        kernel: Option<(weir_uprobe::Memory, Option<Whose>)>,
         root: &Root,
         cores: &[u32],
         tick: Duration,
     ) -> Result<Events, Error> {
-        let kernel = kernel.map(|mapped| {
+        let (kernel, whose) = kernel.unzip();
+        let kernel = kernel.map(|mapped: weir_uprobe::Memory| {
             let bytes = mapped.bytes();
             Reader::over(mapped, "uprobes", bytes).map(Lanes::new)
         });
@@ -115,6 +121,7 @@ impl Events {
             file: None,
             place: None,
             kernel: kernel.transpose()?,
+            whose: whose.flatten(),
             threads: Threads::new(root, tick),
             positions: Positions::new(cores),
             settings: settings.clone(),
@@ -175,6 +182,7 @@ impl Events {
         let mut look = Look {
             now,
             threads: &mut self.threads,
+            whose: self.whose.as_mut(),
             positions: &self.positions,
             counts: &mut self.counts,
             sensed,
@@ -183,6 +191,8 @@ impl Events {
         if let Some(lanes) = &mut self.kernel {
             readable &= lanes.read(&mut look, false);
         }
+        // Who writes there speaks for itself.
+        look.whose = None;
         let file = self.file.as_mut();
         if !file.is_some_and(|lanes| lanes.read(&mut look, true)) {
             self.file = None;
@@ -196,6 +206,7 @@ impl Events {
 struct Look<'a> {
     now: Nanos,
     threads: &'a mut Threads,
+    whose: Option<&'a mut Whose>,
     positions: &'a Positions,
     counts: &'a mut Counts,
     sensed: &'a mut Sensed,
@@ -260,17 +271,24 @@ impl Look<'_> {
         if !matches!(seen, Seen::Alive) {
             return seen;
         }
+        if let Some(whose) = &mut self.whose {
+            let foreign = self.threads.belongs(track, lane, whose, self.now);
+            self.counts.cgroup += u64::from(foreign);
+        }
         finished(track, lane, self.positions, self.sensed);
         let core = track.core(lane).and_then(|core| self.positions.of(core));
         match core.and_then(|core| self.sensed.cores.get_mut(core)) {
             Some(core) => {
                 track.outside = false;
-                for (function, since) in lane.running() {
+                for (function, since) in lane.running().filter(|(f, _)| track.counts(f.index())) {
                     core.hot.enter(function.index(), Nanos(since));
                 }
             }
             None => {
-                let new = lane.running().next().is_some() && !track.outside;
+                let running = lane
+                    .running()
+                    .any(|(function, _)| track.counts(function.index()));
+                let new = running && !track.outside;
                 self.counts.outside += u64::from(new);
                 track.outside |= new;
             }
@@ -293,6 +311,7 @@ fn finished(track: &mut Track, lane: &Lane<'_>, positions: &Positions, sensed: &
                 let core = event.core.map(u32::from).or(track.core(lane));
                 let core = core.and_then(|core| positions.of(core));
                 if let Some(core) = core
+                    && track.counts(function)
                     && entered > 0
                     && sensed.finished.len() < FINISHED
                 {

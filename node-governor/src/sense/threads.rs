@@ -17,6 +17,7 @@ use rustix::io::Errno;
 use rustix::thread::sched_getaffinity;
 use weir_events::{Lane, Owner};
 
+use super::whose::{Functions, Whose};
 use crate::root::Root;
 use crate::sensed::{FUNCTIONS, Nanos};
 
@@ -53,9 +54,17 @@ pub(super) struct Track {
     pub(super) entered: [u64; FUNCTIONS],
     /// It has been counted that it is on a core that is not governed.
     pub(super) outside: bool,
+    /// Functions of it that do not count, and when that was found out.
+    ignored: Functions,
+    belongs_read: Option<Nanos>,
 }
 
 impl Track {
+    /// Whether this function of its counts.
+    pub(super) fn counts(&self, function: usize) -> bool {
+        self.ignored & 1 << (function % FUNCTIONS) == 0
+    }
+
     /// The core on which the thread is, as far as is known.
     pub(super) fn core(&self, lane: &Lane<'_>) -> Option<u32> {
         let newest = match lane.core {
@@ -160,6 +169,31 @@ impl Threads {
             _ if lane.pid_namespace == 0 && now.since(track.claimed) < INTRODUCTION => Seen::Alive,
             _ => Seen::Dead(owner),
         }
+    }
+
+    /// Finds out, if it is time, which functions of the lane's thread count; true if it is new and none does.
+    pub(super) fn belongs(
+        &self,
+        track: &mut Track,
+        lane: &Lane<'_>,
+        whose: &mut Whose,
+        now: Nanos,
+    ) -> bool {
+        let Some(owner) = lane.owner else {
+            // It has ended, and cannot be asked for any more.
+            (track.ignored, track.belongs_read) = (Functions::MAX, None);
+            return false;
+        };
+        let every = LIVES.max(QUESTION * self.claimed[1]);
+        if track
+            .belongs_read
+            .is_some_and(|read| now.since(read) < every)
+        {
+            return false;
+        }
+        let is_new = track.belongs_read.replace(now).is_none();
+        track.ignored = !whose.functions(owner.pid);
+        is_new && track.ignored == Functions::MAX
     }
 
     /// Whether the kernel is to be asked about the thread now.

@@ -5,11 +5,13 @@ use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
+use weir_governor::apply::groups::{Group, Groups, Members};
+use weir_governor::root::Root;
 use weir_governor::run::Governor;
 use weir_governor::sense::now;
 use weir_governor::sensed::Nanos;
 
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, wait_for};
 
 const IDLE: &str = "1000000";
 const HOT: &str = "2000000";
@@ -82,17 +84,17 @@ fn build(kernel: &Kernel) -> std::path::PathBuf {
     binary
 }
 
-fn start(kernel: &Kernel, binary: &Path) -> Governor {
+fn start(kernel: &Kernel, binary: &Path, more: &str) -> Governor {
     let probe = format!(
-        "uprobes: [ {{ function: 0, binary: {}, symbol: search }} ]",
+        "uprobes: [ {{ function: 0, binary: {}, symbol: search{more} }} ]",
         binary.display()
     );
     let config = kernel.config(&format!("{{ three_state: {{}} }}\n{probe}"));
     Governor::start(config, &kernel.root()).unwrap()
 }
 
-#[test]
-fn a_program_that_tells_nothing_has_its_core_made_fast_while_its_function_runs() {
+/// None, and said so, where nothing can be watched.
+fn machine() -> Option<Kernel> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let allowed = weir_uprobe::doctor();
     if let (Err(_), _) | (_, 1) = (&allowed, cores) {
@@ -101,11 +103,110 @@ fn a_program_that_tells_nothing_has_its_core_made_fast_while_its_function_runs()
             std::io::stderr(),
             "\n*** SKIPPED, NOTHING WAS TESTED: {cores} cores; {allowed:?} ***\n"
         );
-        return;
+        return None;
     }
-    let kernel = Kernel::new(2);
+    Some(Kernel::new(2))
+}
+
+/// A cgroup of the test's own.
+struct Cgroup {
+    groups: Groups,
+    name: String,
+}
+
+impl Cgroup {
+    fn make(name: &str) -> Option<Self> {
+        let groups = Groups::find(&Root::new("/")).unwrap();
+        match groups.make(name) {
+            Ok(Some(_)) => Some(Self {
+                groups,
+                name: name.to_owned(),
+            }),
+            made => {
+                let _ = writeln!(
+                    std::io::stderr(),
+                    "\n*** SKIPPED: no cgroup: {made:?} ***\n"
+                );
+                None
+            }
+        }
+    }
+
+    fn group(&self) -> std::io::Result<Group> {
+        self.groups.existing(&Members::Cgroup(self.name.clone()))
+    }
+
+    fn add(&self, program: &Program) {
+        for door in self.group().unwrap().doors() {
+            std::fs::write(door, program.child.id().to_string()).unwrap();
+        }
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        // The kernel is done with a process a moment after it has been waited for.
+        wait_for("an empty cgroup", || {
+            self.group().and_then(Group::remove).is_ok()
+        });
+    }
+}
+
+#[test]
+fn of_two_that_run_the_same_file_the_one_in_another_cgroup_is_left_alone() {
+    let Some(kernel) = machine() else {
+        return;
+    };
+    let name = format!("weir-uprobe-{}", std::process::id());
+    let Some(cgroup) = Cgroup::make(&name) else {
+        return;
+    };
     let binary = build(&kernel);
-    let mut governor = start(&kernel, &binary);
+    // Asked for, it is everybody's.
+    let mut governor = start(&kernel, &binary, ", cgroup: all");
+    let mut stranger = Program::start(&binary);
+    stranger.go("in");
+    governor.tick(now(), false);
+    assert_eq!(kernel.speeds(), [IDLE, HOT]);
+    drop(governor);
+    stranger.go("out");
+    let mut governor = start(&kernel, &binary, &format!(", cgroup: {name}"));
+    let mut tick = |later: u64| {
+        governor.tick(Nanos(now().0 + later), false);
+        kernel.speeds()
+    };
+    let mut service = Program::start(&binary);
+    cgroup.add(&service);
+    stranger.go("in");
+    assert_eq!(tick(0), [IDLE, IDLE], "another service's function");
+    service.go("in");
+    assert_eq!(tick(0), [IDLE, HOT]);
+    service.go("out");
+    assert_eq!(tick(0), [IDLE, IDLE]);
+    // Within a second or so, one that comes into the cgroup counts.
+    cgroup.add(&stranger);
+    assert_eq!(tick(2_000_000_000), [IDLE, OVER]);
+    let ignored = page(&governor)
+        .lines()
+        .any(|line| line == "weir_governor_threads_ignored_total{reason=\"cgroup\"} 1.0");
+    assert!(ignored, "{}", page(&governor));
+    drop((stranger, service));
+}
+
+fn page(governor: &Governor) -> String {
+    let mut page = String::new();
+    let registry = weir_governor::metrics::registry(governor.book());
+    prometheus_client::encoding::text::encode(&mut page, &registry).unwrap();
+    page
+}
+
+#[test]
+fn a_program_that_tells_nothing_has_its_core_made_fast_while_its_function_runs() {
+    let Some(kernel) = machine() else {
+        return;
+    };
+    let binary = build(&kernel);
+    let mut governor = start(&kernel, &binary, "");
     let mut tick = |later: u64| {
         governor.tick(Nanos(now().0 + later), false);
         kernel.speeds()
