@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What can be asked over HTTP: `/metrics`, `/ready`, `/tables`, `/explain`. Read only.
+//! What can be asked over HTTP: `/metrics`, `/live`, `/ready`, `/tables`, `/explain`. Read only.
 
 mod explain;
 
@@ -18,6 +18,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use weir_pages::Limits;
 
+use crate::alive;
 use crate::state::Update;
 use crate::state::view::View;
 
@@ -25,6 +26,7 @@ pub use explain::{Explanation, Problem, Question, explain};
 
 const INDEX: &str = "weir-control\n\n\
     /metrics  Prometheus text\n\
+    /live     200 while news are taken in, whether or not there are tables\n\
     /ready    200 once tables can be pushed\n\
     /tables   what is pushed, from what, how old, and who refused what\n\
     /explain?cluster=&key=&priority=&user=  which hosts a request would go to, and why\n";
@@ -70,6 +72,7 @@ pub fn router(app: App) -> axum::Router {
     axum::Router::new()
         .route("/", get(async || INDEX))
         .route("/metrics", get(metrics))
+        .route("/live", get(live))
         .route("/ready", get(ready))
         .route("/tables", get(tables))
         .route("/explain", get(explained))
@@ -90,6 +93,16 @@ async fn metrics(State(app): State<App>) -> Response {
             ([(header::CONTENT_TYPE, kind)], page).into_response()
         }
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    }
+}
+
+async fn live(State(app): State<App>) -> Response {
+    match alive::is_alive(&app.updates).await {
+        true => "live\n".into_response(),
+        false => {
+            let reason = "the state's owner does not answer\n";
+            (StatusCode::SERVICE_UNAVAILABLE, reason).into_response()
+        }
     }
 }
 

@@ -9,13 +9,14 @@
 //!  reports ────────┤           owner)                             │                     │
 //!  sources/nodes ──┘             ├────────── ClientEvent ─────────┘                     │
 //!     ^  ^                       └─ Row (watch) ──> weir.v1.Nodes ──> governors         │
-//!     │  └── admin (View): /metrics /ready /tables /explain                             │
+//!     │  └── admin (View): /metrics /live /ready /tables …                              │
 //!     └───────────────────────────── weir.v1.Reports ───────────────────────────────────┘
 //! ```
 //!
 //! [`run`] takes listeners and a shutdown signal, so that tests run all of it in their own process.
 
 pub mod admin;
+mod alive;
 pub mod config;
 pub mod follow;
 pub mod forward;
@@ -44,6 +45,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
+use weir_notify::Manager;
 use weir_tables::Meta;
 
 use config::{Config, Loaded};
@@ -190,6 +192,7 @@ pub async fn run(
         "membership",
         members.instrument(tracing::info_span!("membership")),
     );
+    tasks.start("alive", alive::tell(Manager::find(), updates.clone()));
     let watcher = sources::file::watch(path, loaded, written, updates.clone());
     tasks.start("files", watcher.instrument(tracing::info_span!("files")));
 

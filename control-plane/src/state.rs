@@ -130,6 +130,8 @@ pub enum Update {
     },
     /// What is wrong with the lock of the replicas; none where nothing is.
     Complained(Option<String>),
+    /// Somebody wants to know whether news are taken in.
+    Alive(oneshot::Sender<()>),
     /// Somebody wants to see.
     View(oneshot::Sender<view::View>),
 }
@@ -312,6 +314,10 @@ impl State {
             Update::Client(event) => self.clients.fold(event, clock),
             Update::Mirrored { index, snapshot } => self.mirrored(index, snapshot, clock),
             Update::Complained(complaint) => self.replica.complaint = complaint,
+            Update::Alive(answer) => {
+                // Whoever asked may have gone.
+                let _ = answer.send(());
+            }
             Update::View(answer) => {
                 // Whoever asked may have gone.
                 let _ = answer.send(self.view(clock));

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The program as a whole.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_weir-control");
 
@@ -56,9 +60,14 @@ fn a_bad_configuration_ends_with_64_and_one_line() {
 
 /// It serves, and where.
 fn started(program: Command, folder: &Path) -> (Child, serde_json::Value) {
+    started_with(program, folder, "")
+}
+
+/// The same with more in its configuration.
+fn started_with(program: Command, folder: &Path, more: &str) -> (Child, serde_json::Value) {
     let (path, ports) = (folder.join("c.yaml"), folder.join("ports.json"));
     let free = "{ listen: \"127.0.0.1:0\" }";
-    let text = format!("xds: {free}\nadmin: {free}\nclusters: {{ r: {{}} }}\n");
+    let text = format!("xds: {free}\nadmin: {free}\nclusters: {{ r: {{}} }}\n{more}");
     std::fs::write(&path, text).unwrap();
     let mut child = with_config(program, &path)
         .arg("--ports-file")
@@ -88,6 +97,57 @@ fn it_says_where_it_listens_and_ends_when_told_to() {
         .unwrap();
     assert!(kill.success());
     assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+/// The first line and the body of a page.
+fn page(ports: &serde_json::Value, path: &str) -> String {
+    let mut stream = TcpStream::connect(ports["admin"].as_str().unwrap()).unwrap();
+    write!(
+        stream,
+        "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn one_that_waits_for_consul_is_live_and_not_ready_and_the_service_manager_hears_that_it_works() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("notify");
+    let manager = UnixDatagram::bind(&path).unwrap();
+    manager
+        .set_read_timeout(Some(Duration::from_secs(30)))
+        .unwrap();
+    let heard = || {
+        let mut buffer = [0; 64];
+        let read = manager.recv(&mut buffer).unwrap();
+        String::from_utf8_lossy(&buffer[..read]).into_owned()
+    };
+    // Nobody listens there.
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let consul = closed.local_addr().unwrap();
+    drop(closed);
+    let replicas = format!(
+        "replicas: {{ consul: {{ address: \"http://{consul}\" }}, address: \"127.0.0.1:0\" }}\n"
+    );
+    let mut program = Command::new(PROGRAM);
+    program
+        .env("NOTIFY_SOCKET", &path)
+        .env("WATCHDOG_USEC", "100000");
+    let (mut child, ports) = started_with(program, folder.path(), &replicas);
+    let ready = page(&ports, "/ready");
+    assert!(ready.starts_with("HTTP/1.1 503"), "{ready}");
+    let live = page(&ports, "/live");
+    assert!(
+        live.starts_with("HTTP/1.1 200") && live.ends_with("live\n"),
+        "{live}"
+    );
+    assert_eq!(heard(), "READY=1\nWATCHDOG=1");
+    assert_eq!([heard(), heard()], ["WATCHDOG=1", "WATCHDOG=1"]);
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
 #[test]

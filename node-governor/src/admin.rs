@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What can be asked over HTTP: `/metrics`, `/ready`, `/state`, `/timeline`. Read only.
+//! What can be asked over HTTP: `/metrics`, `/live`, `/ready`, `/state`, `/timeline`. Read only.
 
 mod shares;
 mod view;
@@ -23,12 +23,14 @@ use tokio_util::sync::CancellationToken;
 use weir_pages::Limits;
 
 use crate::book::{CoreBook, Shared};
+use crate::sense::now;
 use crate::timeline;
 pub use shares::{JobView, SharesView};
 pub use view::{CoreView, HotView, View};
 
 const INDEX: &str = "weir-governor\n\n\
     /metrics  Prometheus text\n\
+    /live     200 while decisions are made\n\
     /ready    200 while every core that is online is governed\n\
     /state    what each core does, and each job, as JSON\n\
     /timeline what happened to the service's cores and the jobs, as a page\n";
@@ -88,6 +90,7 @@ fn router(app: App) -> axum::Router {
     axum::Router::new()
         .route("/", get(async || INDEX))
         .route("/metrics", get(metrics))
+        .route("/live", get(live))
         .route("/ready", get(ready))
         .route("/state", get(state))
         .route("/timeline", get(timeline))
@@ -108,6 +111,21 @@ async fn metrics(State(app): State<App>) -> Response {
             ([(header::CONTENT_TYPE, kind)], page).into_response()
         }
         Err(error) => wrong(error),
+    }
+}
+
+/// Beyond the time at which a decision was due: longer than anything that a loop which works waits for.
+const STUCK: Duration = Duration::from_secs(15);
+
+async fn live(State(app): State<App>) -> Response {
+    let book = app.book.read();
+    let late = now().since(book.now).saturating_sub(book.sleep);
+    match late > STUCK && book.ticks > 0 {
+        false => "live\n".into_response(),
+        true => {
+            let reason = format!("no decision was made for {} s\n", late.as_secs());
+            (StatusCode::SERVICE_UNAVAILABLE, reason).into_response()
+        }
     }
 }
 

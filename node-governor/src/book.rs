@@ -4,7 +4,7 @@
 pub mod shares;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 use shares::SharesBook;
@@ -43,6 +43,8 @@ pub struct Book {
     pub sleep: Duration,
     /// Of the last tick.
     pub now: Nanos,
+    /// The same by the clock on the wall; none before the first.
+    pub ticked: Option<SystemTime>,
     /// Of the service's cores and the jobs; none where cores are not divided.
     pub shares: Option<SharesBook>,
 }

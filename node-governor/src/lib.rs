@@ -38,6 +38,7 @@ pub mod sense;
 pub mod sensed;
 mod stat;
 pub mod state;
+mod supervisor;
 pub mod timeline;
 pub mod top;
 pub mod watchdog;

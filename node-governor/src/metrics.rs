@@ -4,6 +4,7 @@
 mod shares;
 
 use std::fmt;
+use std::time::UNIX_EPOCH;
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder, NoLabelSet};
@@ -238,6 +239,14 @@ fn loops(family: &mut Family<'_, '_>, book: &Book) -> fmt::Result {
         "Decisions that began more than a tenth of the time between two too late",
         book.late,
     )?;
+    let ticked = book
+        .ticked
+        .and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+    family.gauge(
+        "last_tick_timestamp_seconds",
+        "When the last decision was made; none before the first",
+        ticked.map(|since| since.as_secs_f64()),
+    )?;
     family.gauge(
         "tail_seconds",
         "The service's latency as it is measured; none while nothing is",
@@ -247,7 +256,7 @@ fn loops(family: &mut Family<'_, '_>, book: &Book) -> fmt::Result {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::time::{Duration, SystemTime};
 
     use super::*;
     use crate::book::{Residency, ZoneBook};
@@ -272,6 +281,7 @@ mod tests {
         let book = Book {
             cores: vec![core],
             zones: vec![zone("package-1", 2.5), zone("core", 1.0)],
+            ticked: Some(SystemTime::UNIX_EPOCH + Duration::from_millis(1500)),
             ..Book::default()
         };
         let mut page = String::new();
@@ -284,6 +294,7 @@ mod tests {
             "weir_governor_core_online{core=\"3\"} 0.0",
             "weir_governor_lies_total{kind=\"future\"} 0.0",
             "weir_governor_ticks_total 0.0",
+            "weir_governor_last_tick_timestamp_seconds 1.5",
         ] {
             assert!(page.contains(line), "{line}\n{page}");
         }

@@ -25,6 +25,7 @@ use crate::sense::service::ServiceClock;
 use crate::sense::{Measured, Sense, now};
 use crate::sensed::{Core, Nanos, Sensed};
 use crate::state::Held;
+use crate::supervisor::Supervisor;
 use crate::timeline::Recorder;
 
 /// Everything of one node, taken. What was found is put back when it goes out of scope.
@@ -211,6 +212,7 @@ impl Governor {
             self.sense.counts(),
         );
         book.late += u64::from(late);
+        book.ticked = Some(SystemTime::now());
         book.used(&self.zones);
         let (Some(divided), Some(plan), Some(shown)) =
             (&mut self.shares, &self.plan.shares, &mut book.shares)
@@ -286,7 +288,7 @@ impl Running {
         let thread = std::thread::Builder::new().name("governor".into());
         let thread = thread.spawn(move || {
             let _ended = OnDrop(Some(ended));
-            govern(governor, &told)
+            govern(governor, &told, Supervisor::find())
         })?;
         Ok(Running {
             stop,
@@ -325,7 +327,7 @@ const SHORTEST: Duration = Duration::from_millis(1);
 
 /// Deadlines are absolute: a tick that takes long does not move the next ones, and those that were slept through
 /// are not made up for.
-fn govern(mut governor: Governor, stop: &AtomicBool) -> usize {
+fn govern(mut governor: Governor, stop: &AtomicBool, mut supervisor: Supervisor) -> usize {
     let mut deadline = now();
     let mut slept = Duration::ZERO;
     while !stop.load(Ordering::Acquire) {
@@ -336,9 +338,11 @@ fn govern(mut governor: Governor, stop: &AtomicBool) -> usize {
         }
         let late = woken.since(deadline) > slept / 10 && slept > Duration::ZERO;
         slept = governor.tick(woken, late).max(SHORTEST);
+        supervisor.ticked(woken);
         let next = Nanos(deadline.0 + slept.as_nanos() as u64);
         deadline = next.max(now());
     }
+    supervisor.ends();
     governor.end()
 }
 

@@ -106,6 +106,17 @@ async fn it_names_the_host_that_has_the_key_first_and_says_why() {
     assert_eq!((answer.reason, answer.class), ("not_cached", 16));
 }
 
+#[tokio::test(start_paused = true)]
+async fn where_the_owner_hangs_the_process_is_not_live() {
+    let (updates, news) = tokio::sync::mpsc::channel(1);
+    let app = App::new(updates, Registry::default());
+    let said = live(State(app.clone())).await;
+    assert_eq!(said.status(), StatusCode::SERVICE_UNAVAILABLE);
+    drop(news);
+    let said = live(State(app)).await;
+    assert_eq!(said.status(), StatusCode::SERVICE_UNAVAILABLE);
+}
+
 #[tokio::test]
 async fn of_several_keys_it_says_how_many_each_host_has_from_the_first_on() {
     let view = view_with("{ selection: dynamic }").await;

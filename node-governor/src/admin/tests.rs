@@ -5,6 +5,7 @@ use super::*;
 use crate::book::Book;
 use crate::book::shares::{JobBook, SharesBook};
 use crate::get::get;
+use crate::sensed::Nanos;
 use crate::timeline::FILE;
 
 /// What these pages say of this book.
@@ -52,6 +53,28 @@ async fn without_frequencies_the_governor_is_ready_and_shows_the_jobs() {
         "{metrics}"
     );
     assert!(!metrics.contains("core=\""), "{metrics}");
+}
+
+#[tokio::test]
+async fn a_loop_that_stands_still_is_not_live_and_one_that_waits_for_its_time_is() {
+    let sleep = Duration::from_secs(10);
+    let since = |seconds: u64| Nanos(now().0 - seconds * 1_000_000_000);
+    let book = |seconds, ticks| Book {
+        now: since(seconds),
+        ticks,
+        sleep,
+        ..Book::default()
+    };
+    for (book, live) in [
+        (book(9, 1), true),
+        (book(24, 1), true),
+        (book(60, 1), false),
+        (book(60, 0), true),
+    ] {
+        let said = pages(book, None, &["/live"]).await.remove(0);
+        assert_eq!(said.is_ok(), live, "{said:?}");
+        assert!(live || said.unwrap_err().contains("503"));
+    }
 }
 
 #[tokio::test]

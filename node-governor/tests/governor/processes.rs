@@ -3,6 +3,8 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
@@ -212,6 +214,66 @@ fn a_watchdog_that_was_killed_is_replaced() {
     governor.kill();
     let as_found = || kernel.is_as_found(0) && kernel.is_as_found(1);
     wait_for("what was found", as_found);
+}
+
+/// What a service manager hears next.
+fn heard(manager: &UnixDatagram) -> String {
+    let mut buffer = [0; 64];
+    let read = manager.recv(&mut buffer).unwrap();
+    String::from_utf8_lossy(&buffer[..read]).into_owned()
+}
+
+#[test]
+fn the_service_manager_hears_of_the_loop_as_long_as_that_moves() {
+    let kernel = Kernel::new(1);
+    let path = kernel.path("notify");
+    let manager = UnixDatagram::bind(&path).unwrap();
+    manager
+        .set_read_timeout(Some(Duration::from_secs(30)))
+        .unwrap();
+    let environment = format!(
+        "export WATCHDOG_USEC=40000 NOTIFY_SOCKET={};",
+        path.display()
+    );
+    let mut governor = governor_with(&kernel, Stdio::null(), &environment);
+    assert_eq!(heard(&manager), "READY=1\nWATCHDOG=1");
+    for _ in 0..3 {
+        assert_eq!(heard(&manager), "WATCHDOG=1");
+    }
+    // A file of the kernel's that does not answer, once the loop asks.
+    let file = kernel.policy(0).join("affected_cpus");
+    let full = std::fs::read(&file).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, &file, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    let nonblock = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+    let mut answer = None;
+    wait_for("the question", || {
+        let mut write = std::fs::File::options();
+        answer = write.write(true).custom_flags(nonblock).open(&file).ok();
+        answer.is_some()
+    });
+    manager.set_nonblocking(true).unwrap();
+    while manager.recv(&mut [0; 64]).is_ok() {}
+    manager.set_nonblocking(false).unwrap();
+    // Fifty times as long as between two heartbeats.
+    manager
+        .set_read_timeout(Some(Duration::from_secs(1)))
+        .unwrap();
+    assert!(
+        manager.recv(&mut [0; 64]).is_err(),
+        "a loop that hangs has told that it works"
+    );
+    manager
+        .set_read_timeout(Some(Duration::from_secs(30)))
+        .unwrap();
+    std::fs::remove_file(&file).unwrap();
+    std::fs::write(&file, &full).unwrap();
+    answer.take().unwrap().write_all(&full).unwrap();
+    assert_eq!(heard(&manager), "WATCHDOG=1");
+    governor.signal(Signal::TERM);
+    while heard(&manager) != "STOPPING=1" {}
+    assert_eq!(governor.code(), Some(0));
 }
 
 #[test]

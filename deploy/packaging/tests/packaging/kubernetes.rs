@@ -35,6 +35,11 @@ pub(crate) const TESTS: &[Test] = &[
         the_programs_take_the_configurations,
     ),
     (
+        "what_waits_is_not_started_again_and_what_hangs_is",
+        &[],
+        liveness_is_not_readiness,
+    ),
+    (
         "weir_control_runs_as_nobody_with_nothing_that_it_does_not_need",
         &[KUSTOMIZE],
         weir_control_runs_as_nobody,
@@ -152,6 +157,29 @@ fn the_programs_take_the_configurations() {
                 .arg("--config")
                 .arg(folder.path().join(format!("{program}.yaml"))),
         );
+    }
+}
+
+fn liveness_is_not_readiness() {
+    let folder = needs::root().join("deploy/kubernetes");
+    for (file, kind, name) in [
+        ("control/deployment.yaml", "Deployment", "weir-control"),
+        ("governor/daemonset.yaml", "DaemonSet", "weir-governor"),
+    ] {
+        let documents = yaml::documents(&yaml::read(&folder.join(file)));
+        let pod = &find(&documents, kind, name)["spec"]["template"]["spec"];
+        // Always is the default: the kubelet tries again, ever more seldom.
+        assert_eq!(pod["restartPolicy"], Value::Null);
+        let container = &pod["containers"][0];
+        for (probe, path) in [
+            ("startupProbe", "/live"),
+            ("livenessProbe", "/live"),
+            ("readinessProbe", "/ready"),
+        ] {
+            let asked = &container[probe]["httpGet"];
+            assert_eq!(asked["path"], path, "{probe} of {name}");
+            assert_eq!(asked["port"], "admin", "{probe} of {name}");
+        }
     }
 }
 

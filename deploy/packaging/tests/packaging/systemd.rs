@@ -32,6 +32,11 @@ pub(crate) const TESTS: &[Test] = &[
         the_governors_unit_is_exposed_to_what_it_needs,
     ),
     (
+        "the_units_keep_trying_and_end_what_hangs",
+        &[],
+        the_units_keep_trying,
+    ),
+    (
         "weir_control_takes_the_configuration_beside_its_unit",
         &[PROGRAMS],
         weir_control_takes_its_configuration,
@@ -90,6 +95,38 @@ fn an_unknown_word_is_noticed() {
         text.replace("ProtectSystem=", "ProtectSistem=")
     });
     assert!(said.contains("ProtectSistem"), "{said}");
+}
+
+/// Of a unit's key, what is written last.
+fn setting<'a>(unit: &'a str, key: &str) -> Option<&'a str> {
+    let mut values = unit.lines().filter_map(|line| line.split_once('='));
+    values
+        .rfind(|(name, _)| *name == key)
+        .map(|(_, value)| value)
+}
+
+fn the_units_keep_trying() {
+    for unit in ["weir-control.service", "weir-governor.service"] {
+        let text = yaml::read(&folder().join(unit));
+        for (key, value) in [
+            ("Type", "notify"),
+            ("WatchdogSec", "30s"),
+            ("Restart", "always"),
+            ("RestartSec", "1s"),
+            // By default five starts within 10 s are the last.
+            ("StartLimitIntervalSec", "0"),
+        ] {
+            assert_eq!(setting(&text, key), Some(value), "{key} of {unit}");
+        }
+        for key in ["RestartPreventExitStatus", "StartLimitBurst"] {
+            assert_eq!(setting(&text, key), None, "{key} of {unit}");
+        }
+        let families = setting(&text, "RestrictAddressFamilies").unwrap_or_default();
+        assert!(
+            families.contains("AF_UNIX"),
+            "{unit} cannot tell that it works"
+        );
+    }
 }
 
 /// Prints how exposed a unit is (0 to 10), which has to be at most `most` tenths.

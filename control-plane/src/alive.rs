@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Whether the process works, which is not whether it has tables: the state's owner takes in news. One that waits for
+//! Consul does, and to start it again would help nobody; one that hangs has to be started again.
+
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+use weir_notify::{Manager, News};
+
+use crate::state::Update;
+
+/// Longer than anything that the owner does at once, and less than a kubelet waits (`timeoutSeconds: 5`).
+const LIMIT: Duration = Duration::from_secs(3);
+
+/// The state's owner answers, in time.
+pub(crate) async fn is_alive(updates: &mpsc::Sender<Update>) -> bool {
+    tokio::time::timeout(LIMIT, answer(updates)).await == Ok(true)
+}
+
+/// Waits for the owner's answer; false where there is no owner any more.
+async fn answer(updates: &mpsc::Sender<Update>) -> bool {
+    let (answer, answered) = oneshot::channel();
+    updates.send(Update::Alive(answer)).await.is_ok() && answered.await.is_ok()
+}
+
+/// Tells the service manager, each time that the owner has answered. Lasts as long as the process.
+pub(crate) async fn tell(manager: Manager, updates: mpsc::Sender<Update>) {
+    let mut news = News::Ready;
+    while answer(&updates).await {
+        manager.tell(news);
+        news = News::Works;
+        match manager.limit() {
+            Some(limit) => tokio::time::sleep(limit / 2).await,
+            None => std::future::pending().await,
+        }
+    }
+    // The end of the owner is told elsewhere.
+    std::future::pending().await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_owner_that_answers_is_alive_and_one_that_hangs_or_is_gone_is_not() {
+        let (updates, mut news) = mpsc::channel(1);
+        let owner = async {
+            let Some(Update::Alive(answer)) = news.recv().await else {
+                panic!("another question");
+            };
+            answer.send(()).unwrap();
+        };
+        assert!(tokio::join!(is_alive(&updates), owner).0);
+        // The first waits to be answered, the second to be asked.
+        assert!(!is_alive(&updates).await);
+        assert!(!is_alive(&updates).await);
+        drop(news);
+        assert!(!is_alive(&updates).await);
+    }
+}
