@@ -40,6 +40,8 @@ pub(crate) async fn tell(manager: Manager, updates: mpsc::Sender<Update>) {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::net::UnixDatagram;
+
     use super::*;
 
     #[tokio::test(start_paused = true)]
@@ -57,5 +59,38 @@ mod tests {
         assert!(!is_alive(&updates).await);
         drop(news);
         assert!(!is_alive(&updates).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_service_manager_hears_of_an_owner_until_that_hangs() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("notify");
+        let socket = UnixDatagram::bind(&path).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let heard = || {
+            let mut buffer = [0; 64];
+            let read = socket.recv(&mut buffer).ok()?;
+            Some(String::from_utf8_lossy(&buffer[..read]).into_owned())
+        };
+        let manager = Manager::of(|name| match name {
+            "NOTIFY_SOCKET" => Some(path.clone().into()),
+            "WATCHDOG_USEC" => Some("30000000".into()),
+            _ => None,
+        });
+        let (updates, mut news) = mpsc::channel(1);
+        let telling = tokio::spawn(tell(manager, updates));
+        for _ in 0..3 {
+            let Some(Update::Alive(answer)) = news.recv().await else {
+                panic!("another question");
+            };
+            answer.send(()).unwrap();
+        }
+        // It is there, and takes in nothing more.
+        tokio::time::sleep(Duration::from_secs(3600)).await;
+        assert_eq!(heard().as_deref(), Some("READY=1\nWATCHDOG=1"));
+        assert_eq!(heard().as_deref(), Some("WATCHDOG=1"));
+        assert_eq!(heard().as_deref(), Some("WATCHDOG=1"));
+        assert_eq!(heard(), None);
+        telling.abort();
     }
 }

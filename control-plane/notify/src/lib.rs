@@ -43,7 +43,8 @@ impl Manager {
         Self::of(|name| std::env::var_os(name))
     }
 
-    fn of(variable: impl Fn(&str) -> Option<OsString>) -> Self {
+    /// The same of another environment.
+    pub fn of(variable: impl Fn(&str) -> Option<OsString>) -> Self {
         let number = |name| variable(name)?.to_str()?.parse::<u64>().ok();
         let is_ours = number("WATCHDOG_PID").is_none_or(|pid| pid == u64::from(std::process::id()));
         let limit = number("WATCHDOG_USEC").filter(|micros| is_ours && *micros > 0);
