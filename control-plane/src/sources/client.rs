@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One HTTP or HTTPS server that is asked again and again: a GET with a time-out and a limit on the body, both
-//! enforced while it is read.
+//! enforced while it is read. Of the answers of one server that may be large, one at a time is read and held.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, Method, StatusCode};
 use reqwest::{Certificate, Identity, redirect};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::{Fault, PollError, fetch};
 use crate::config::{Server, with_sources};
@@ -14,15 +16,20 @@ use crate::config::{Server, with_sources};
 /// Of an answer that is an error: the reason stands at its beginning, and nobody reads more.
 const MOST_SHOWN: usize = 200;
 
+/// Answers of at most so many bytes are read beside others.
+const SMALL: usize = 1 << 20;
+
 /// Connections to one server. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Client {
     http: reqwest::Client,
     url: String,
+    /// Whose large answer is read: seven figures of Prometheus side by side would be seven times the limit.
+    turn: Arc<Semaphore>,
 }
 
 /// An answer, whatever its status.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Answer {
     /// Of HTTP.
     pub status: StatusCode,
@@ -30,6 +37,8 @@ pub struct Answer {
     pub headers: HeaderMap,
     /// All of it.
     pub body: Bytes,
+    /// Of a large one: the next is read when this goes.
+    _turn: Option<OwnedSemaphorePermit>,
 }
 
 /// How much of an answer is waited for.
@@ -70,6 +79,7 @@ impl Client {
         Ok(Self {
             http: builder.build().map_err(says)?,
             url: server.url.clone(),
+            turn: Arc::new(Semaphore::new(1)),
         })
     }
 
@@ -95,33 +105,43 @@ impl Client {
     ) -> Result<Answer, PollError> {
         let url = format!("{}{path}", self.url);
         let request = self.http.request(method, url).headers(headers).body(body);
-        let answer = read(request, limits.max_bytes);
+        let answer = self.read(request, limits.max_bytes);
         tokio::time::timeout(limits.timeout, answer)
             .await
             .unwrap_or_else(|_| Err(super::too_slow(limits.timeout)))
     }
-}
 
-async fn read(request: reqwest::RequestBuilder, max_bytes: usize) -> Result<Answer, PollError> {
-    let failure = |error: reqwest::Error| fetch::failure(&error.without_url());
-    let mut answer = request.send().await.map_err(failure)?;
-    let announced = answer.content_length().unwrap_or(0);
-    if announced > max_bytes as u64 {
-        return Err(fetch::too_large(announced, max_bytes));
-    }
-    let mut body = BytesMut::new();
-    while let Some(data) = answer.chunk().await.map_err(failure)? {
-        let read = body.len() + data.len();
-        if read > max_bytes {
-            return Err(fetch::too_large(read as u64, max_bytes));
+    async fn read(
+        &self,
+        request: reqwest::RequestBuilder,
+        max_bytes: usize,
+    ) -> Result<Answer, PollError> {
+        let failure = |error: reqwest::Error| fetch::failure(&error.without_url());
+        let mut answer = request.send().await.map_err(failure)?;
+        let announced = answer.content_length().unwrap_or(0);
+        if announced > max_bytes as u64 {
+            return Err(fetch::too_large(announced, max_bytes));
         }
-        body.extend_from_slice(&data);
+        // Until its turn a body waits with the sender, but for what connections buffer.
+        let turn = match max_bytes > SMALL {
+            true => self.turn.clone().acquire_owned().await.ok(),
+            false => None,
+        };
+        let mut body = BytesMut::new();
+        while let Some(data) = answer.chunk().await.map_err(failure)? {
+            let read = body.len() + data.len();
+            if read > max_bytes {
+                return Err(fetch::too_large(read as u64, max_bytes));
+            }
+            body.extend_from_slice(&data);
+        }
+        Ok(Answer {
+            status: answer.status(),
+            headers: std::mem::take(answer.headers_mut()),
+            body: body.freeze(),
+            _turn: turn,
+        })
     }
-    Ok(Answer {
-        status: answer.status(),
-        headers: std::mem::take(answer.headers_mut()),
-        body: body.freeze(),
-    })
 }
 
 impl Answer {

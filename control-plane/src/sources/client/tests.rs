@@ -129,6 +129,56 @@ async fn each_way_to_fail_is_told_from_the_others() {
     assert_eq!(fault(endless, LONG).await.fault, Fault::TooLarge);
 }
 
+/// What a socket and its peer's buffer between them, several times over.
+const BUFFERS: usize = 32 << 20;
+
+const YES: &[u8] = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 3\r\n\r\nyes";
+
+#[tokio::test]
+async fn large_answers_of_one_server_are_read_and_held_one_at_a_time() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let server = plain(listener.local_addr().unwrap());
+    let client = Client::new(&server).unwrap();
+    let ask = |max_bytes, timeout| {
+        let (client, limits) = (client.clone(), Limits { timeout, max_bytes });
+        tokio::spawn(async move { client.get("/x", HeaderMap::new(), limits).await })
+    };
+    let asked = async |listener: &TcpListener| {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let _ = stream.read(&mut [0; 4096]).await;
+        stream
+    };
+    let large = 2 * BUFFERS;
+    let one = ask(large, LONG);
+    let mut first = asked(&listener).await;
+    let length = BUFFERS + 1;
+    let head = format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n");
+    first.write_all(head.as_bytes()).await.unwrap();
+    // More than connections buffer: it is being read.
+    first.write_all(&vec![b'x'; BUFFERS]).await.unwrap();
+
+    let short = Duration::from_secs(1);
+    let (other, small) = (ask(large, short), ask(SMALL, LONG));
+    tokio::spawn(async move {
+        loop {
+            let mut stream = asked(&listener).await;
+            let _ = stream.write_all(YES).await;
+        }
+    });
+    assert_eq!(small.await.unwrap().unwrap().body, "yes");
+    let error = other.await.unwrap().unwrap_err();
+    assert_eq!(error.fault, Fault::TimedOut, "while it is read");
+
+    first.write_all(b"x").await.unwrap();
+    let held = one.await.unwrap().unwrap();
+    assert_eq!(held.body.len(), length);
+    let error = ask(large, short).await.unwrap().unwrap_err();
+    assert_eq!(error.fault, Fault::TimedOut, "while it is held");
+    drop(held);
+    let next = ask(large, LONG).await.unwrap().unwrap();
+    assert_eq!(next.body, "yes");
+}
+
 /// A server with a certificate; with `clients`, whoever comes must show one of that authority.
 async fn secure(pair: &Pair, clients: Option<&Authority>) -> SocketAddr {
     use_ring();
