@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
+use crate::remap;
 use crate::tools;
 use crate::workspace::Workspace;
 use weir_stage::command::Run;
@@ -50,14 +51,16 @@ pub(crate) fn crashing(workspace: &Workspace) -> Result<PathBuf> {
 
 fn build(workspace: &Workspace, package: &str, target: &Path, options: &[&str]) -> Result<PathBuf> {
     tools::install_rust_target(workspace, TARGET)?;
-    workspace
-        .cargo()
+    let mut command = workspace.cargo();
+    command
         .args(["build", "--package", package, "--lib"])
         .args(["--profile", "wasm", "--target", TARGET])
         .arg("--target-dir")
         .arg(target)
-        .args(options)
-        .shown()?;
+        .args(options);
+    // Panics name their files: their length shows in the module's size, and in the fuel that a request takes.
+    remap::apply(workspace, target, &mut command)?;
+    command.shown()?;
     let module = format!("{}.wasm", package.replace('-', "_"));
     Ok(target.join(TARGET).join("wasm").join(module))
 }

@@ -8,6 +8,7 @@ use weir_packaging::program::{self, User};
 use weir_packaging::{Image, filter, layout};
 
 use crate::build_filter;
+use crate::twice::{self, Digests};
 use crate::workspace::Workspace;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -17,42 +18,53 @@ pub(crate) struct Args {
     /// Only the filter's images: the programs' need a release build
     #[arg(long)]
     filter: bool,
+    /// Make them again from a copy elsewhere, with another Cargo home, and compare digests
+    #[arg(long)]
+    twice: bool,
 }
 
 pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
-    let module = build_filter::run(workspace)?;
-    let bytes = fs::read(&module).with_context(|| format!("reading {}", module.display()))?;
-    write(
-        workspace,
-        "weir-filter",
-        &filter::container(&bytes, VERSION)?,
-    )?;
-    write(
-        workspace,
-        "weir-filter-oci",
-        &filter::artifact(&bytes, VERSION),
-    )?;
-    if args.filter {
-        return Ok(());
+    let made = make(workspace, args)?;
+    if args.twice {
+        twice::check(workspace, &made, |copy| make(copy, args))?;
     }
-    let [control, governor] = workspace.build_release(["weir-control", "weir-governor"])?;
-    let control = program::image(&control, User::Nobody, VERSION)?;
-    write(workspace, "weir-control", &control)?;
-    let governor = program::image(&governor, User::Root, VERSION)?;
-    write(workspace, "weir-governor", &governor)
+    Ok(())
 }
 
-fn write(workspace: &Workspace, name: &str, image: &Image) -> Result<()> {
+fn make(workspace: &Workspace, args: &Args) -> Result<Digests> {
+    let module = build_filter::run(workspace)?;
+    let bytes = fs::read(&module).with_context(|| format!("reading {}", module.display()))?;
+    let mut images = vec![
+        ("weir-filter", filter::container(&bytes, VERSION)?),
+        ("weir-filter-oci", filter::artifact(&bytes, VERSION)),
+    ];
+    if !args.filter {
+        let [control, governor] = workspace.build_release(["weir-control", "weir-governor"])?;
+        images.push((
+            "weir-control",
+            program::image(&control, User::Nobody, VERSION)?,
+        ));
+        images.push((
+            "weir-governor",
+            program::image(&governor, User::Root, VERSION)?,
+        ));
+    }
+    let written = images.iter().map(|(name, image)| {
+        let digest = write(workspace, name, image)?;
+        Ok(((*name).to_owned(), digest))
+    });
+    written.collect()
+}
+
+/// Returns its digest.
+fn write(workspace: &Workspace, name: &str, image: &Image) -> Result<String> {
     let folder = workspace.target.join("image");
     fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
     let tagged = format!("{name}:{VERSION}");
     let (place, archive) = (folder.join(name), folder.join(format!("{name}.tar")));
     layout::write(image, &tagged, &place)?;
     layout::archive(image, &tagged, &archive)?;
-    println!(
-        "image: {} and .tar: {}",
-        workspace.shown(&place),
-        image.manifest().digest()
-    );
-    Ok(())
+    let digest = image.manifest().digest();
+    println!("image: {} and .tar: {digest}", workspace.shown(&place));
+    Ok(digest)
 }

@@ -37,12 +37,14 @@ mod load;
 mod mesh;
 mod packaging;
 mod probe;
+mod remap;
 mod search;
 mod shared_node;
 mod sizes;
 mod soak;
 mod test;
 mod tools;
+mod twice;
 mod workspace;
 
 use std::process::ExitCode;

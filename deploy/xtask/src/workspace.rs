@@ -12,10 +12,14 @@ use serde::Deserialize;
 
 use weir_stage::command::{Run, describe};
 
+use crate::remap;
+
 /// The checkout that the commands work on. All paths are absolute.
 pub(crate) struct Workspace {
     pub(crate) root: PathBuf,
     pub(crate) target: PathBuf,
+    /// Where Cargo keeps the sources of crates.
+    pub(crate) cargo_home: PathBuf,
 }
 
 #[derive(Deserialize)]
@@ -39,13 +43,17 @@ impl Workspace {
         Ok(Self {
             root: metadata.workspace_root,
             target: metadata.target_directory,
+            cargo_home: cargo_home()?,
         })
     }
 
     /// `cargo` at the root of the workspace.
     pub(crate) fn cargo(&self) -> Command {
         let mut command = Command::new(cargo());
-        command.current_dir(&self.root);
+        command
+            .current_dir(&self.root)
+            .env("CARGO_HOME", &self.cargo_home)
+            .env("CARGO_TARGET_DIR", &self.target);
         command
     }
 
@@ -54,22 +62,25 @@ impl Workspace {
         &self,
         packages: [&str; N],
     ) -> Result<[PathBuf; N]> {
-        self.build(packages, &["--release"], "release")
+        self.build(packages, "release", |command| {
+            remap::apply(self, &self.target, command.arg("--release"))
+        })
     }
 
-    /// The same, built for development: sooner there, slower.
+    /// The same, built for development: sooner there, slower, and other bytes on each machine.
     pub(crate) fn build_debug<const N: usize>(&self, packages: [&str; N]) -> Result<[PathBuf; N]> {
-        self.build(packages, &[], "debug")
+        self.build(packages, "debug", |_| Ok(()))
     }
 
     fn build<const N: usize>(
         &self,
         packages: [&str; N],
-        profile: &[&str],
         folder: &str,
+        profile: impl Fn(&mut Command) -> Result<()>,
     ) -> Result<[PathBuf; N]> {
         let mut command = self.cargo();
-        command.args(["build", "--bins"]).args(profile);
+        command.args(["build", "--bins"]);
+        profile(&mut command)?;
         for package in packages {
             command.args(["--package", package]);
         }
@@ -107,6 +118,15 @@ impl Workspace {
     pub(crate) fn shown<'a>(&self, path: &'a Path) -> std::path::Display<'a> {
         path.strip_prefix(&self.root).unwrap_or(path).display()
     }
+}
+
+/// As Cargo finds it.
+fn cargo_home() -> Result<PathBuf> {
+    if let Some(folder) = env::var_os("CARGO_HOME").filter(|folder| !folder.is_empty()) {
+        return Ok(env::current_dir()?.join(folder));
+    }
+    let home = env::home_dir().context("neither CARGO_HOME nor HOME says where crates are")?;
+    Ok(home.join(".cargo"))
 }
 
 /// The `cargo` that runs this program, so that nested calls use the same toolchain.

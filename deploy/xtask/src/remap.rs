@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Compiler flags that keep a machine's own paths out of what is built.
+//!
+//! Panics, debug information and C's `__FILE__` name source files. By these flags a file has the same name wherever
+//! the checkout, the crates and the toolchain are, so the same sources and toolchain make the same bytes.
+//!
+//! The flags are given where something is built that is shipped, measured or compared, and nowhere else: Cargo
+//! builds anew what was built with other flags.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use weir_stage::command::Run;
+
+use crate::workspace::Workspace;
+
+/// Between flags, as Cargo wants them: paths may have spaces.
+const SEPARATOR: &str = "\u{1f}";
+
+/// Folders of this machine, and what they are called instead. Of several that fit a file the last counts, as for
+/// rustc, gcc and clang.
+#[derive(Debug, PartialEq, Eq)]
+struct Names(Vec<(PathBuf, String)>);
+
+/// Makes a `cargo build` forget where it ran.
+pub(crate) fn apply(workspace: &Workspace, target: &Path, command: &mut Command) -> Result<()> {
+    let names = Names::of(workspace, target)?;
+    command
+        .env("CARGO_ENCODED_RUSTFLAGS", names.rust_flags())
+        // What the crate `cc` compiles of ring, in C and in assembly.
+        .env("CFLAGS", names.c_flags())
+        .env("CC_SHELL_ESCAPED_FLAGS", "1");
+    Ok(())
+}
+
+impl Names {
+    fn of(workspace: &Workspace, target: &Path) -> Result<Self> {
+        let mut names = vec![
+            (workspace.root.clone(), "/weir".to_owned()),
+            // Generated sources.
+            (target.to_owned(), "/weir/target".to_owned()),
+        ];
+        // One folder a registry; a mirror's is called otherwise.
+        let registries = workspace.cargo_home.join("registry/src");
+        let context = || format!("reading {}", registries.display());
+        for registry in registries.read_dir().with_context(context)? {
+            names.push((registry.with_context(context)?.path(), "/crates".to_owned()));
+        }
+        names.push(toolchain(workspace)?);
+        Ok(Self(names))
+    }
+
+    fn rust_flags(&self) -> String {
+        let flags = self.flags("--remap-path-prefix=");
+        flags.collect::<Vec<_>>().join(SEPARATOR)
+    }
+
+    fn c_flags(&self) -> String {
+        let quoted = |flag: String| format!("'{}'", flag.replace('\'', r"'\''"));
+        let flags = self.flags("-ffile-prefix-map=").map(quoted);
+        flags.collect::<Vec<_>>().join(" ")
+    }
+
+    fn flags(&self, option: &'static str) -> impl Iterator<Item = String> {
+        let flag = move |(from, to): &(PathBuf, String)| format!("{option}{}={to}", from.display());
+        self.0.iter().map(flag)
+    }
+}
+
+/// The standard library's sources have their published name, unless the component `rust-src` is installed.
+fn toolchain(workspace: &Workspace) -> Result<(PathBuf, String)> {
+    let asked = |arguments: &[&str]| {
+        let mut command = Command::new("rustc");
+        command.current_dir(&workspace.root).args(arguments);
+        command.captured()
+    };
+    let sysroot = PathBuf::from(asked(&["--print", "sysroot"])?.trim());
+    let version = asked(&["--version", "--verbose"])?;
+    let commit = version
+        .lines()
+        .find_map(|line| line.strip_prefix("commit-hash: "))
+        .context("`rustc --version --verbose` tells no commit")?;
+    let sources = sysroot.join("lib/rustlib/src/rust");
+    Ok((sources, format!("/rustc/{commit}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_with_spaces_and_quotes_stay_one_flag_each() {
+        let names = Names(vec![
+            ("/home/a b/weir".into(), "/weir".into()),
+            ("/home/o'neil".into(), "/crates".into()),
+        ]);
+        assert_eq!(
+            names.rust_flags(),
+            "--remap-path-prefix=/home/a b/weir=/weir\u{1f}--remap-path-prefix=/home/o'neil=/crates"
+        );
+        assert_eq!(
+            names.c_flags(),
+            r"'-ffile-prefix-map=/home/a b/weir=/weir' '-ffile-prefix-map=/home/o'\''neil=/crates'"
+        );
+    }
+}
