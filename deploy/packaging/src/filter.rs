@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 use crate::blob::Blob;
 use crate::image::{Image, Platform};
 use crate::layer::Layer;
+use crate::papers::Papers;
+use crate::parts::Parts;
 
 /// `spec-compat.md`: the only name that is looked for.
 const FILE: &str = "plugin.wasm";
@@ -22,13 +24,20 @@ const PLATFORM: Platform = Platform {
     architecture: "wasm",
 };
 
-/// The variant `compat`: an ordinary image whose one layer has one file.
+/// What accompanies the module.
+#[must_use]
+pub fn papers(module: &[u8], parts: &Parts, version: &str) -> Papers {
+    Papers::of("weir_filter.wasm", version, module, parts, &[])
+}
+
+/// The variant `compat`: an ordinary image whose one layer has the module, and its papers beside it.
 ///
 /// # Errors
 /// It could not be packed.
-pub fn container(module: &[u8], version: &str) -> Result<Image> {
+pub fn container(module: &[u8], papers: &Papers, version: &str) -> Result<Image> {
     let mut layer = Layer::default();
     layer.add(FILE, 0o644, module.to_vec())?;
+    papers.add("", &mut layer)?;
     Image::container(PLATFORM, &json!({}), &layer, annotations(version))
 }
 
@@ -65,7 +74,7 @@ mod tests {
 
     #[test]
     fn the_container_has_one_compressed_layer_and_its_sum_without_compression() {
-        let image = container(b"\0asm", "1.2.3").unwrap();
+        let image = container(b"\0asm", &Papers::default(), "1.2.3").unwrap();
         let manifest = manifest(&image);
         let layers = manifest["layers"].as_array().unwrap();
         assert_eq!(layers.len(), 1);

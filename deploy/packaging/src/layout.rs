@@ -86,7 +86,7 @@ fn text(value: &Value) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{digest, filter};
+    use crate::{Papers, digest, filter};
 
     #[test]
     fn every_blob_is_in_the_place_that_its_sum_says() {
@@ -120,7 +120,7 @@ mod tests {
         let (one, other) = (folder.path().join("one"), folder.path().join("other"));
         for file in [&one, &other] {
             archive(
-                &filter::container(b"wasm", "1.2.3").unwrap(),
+                &filter::container(b"wasm", &Papers::default(), "1.2.3").unwrap(),
                 "x:1.2.3",
                 file,
             )

@@ -3,19 +3,27 @@
 //!
 //! ```text
 //! weir_filter.wasm ─> filter::{container, artifact} ─┐
-//! weir-control ─────> program::image ────────────────┴─> Image ─> layout::{write, archive} ─> registry
+//! weir-control ─────> program::image ────────────────┼─> Image ─> layout::{write, archive} ─> registry
+//! Cargo.lock ─> Parts ─> Papers ─────────────────────┘
 //! ```
 //!
 //! The tests of this package are about everything that users install: the images, `envoy-config/`,
 //! `deploy/kubernetes`, `deploy/systemd`.
 
+mod authorities;
 mod blob;
 pub mod filter;
 mod image;
 mod layer;
 pub mod layout;
+mod notices;
+mod papers;
+pub mod parts;
 pub mod program;
+mod sbom;
 
 pub use blob::{Blob, digest};
 pub use image::Image;
 pub use layer::Layer;
+pub use papers::Papers;
+pub use parts::Parts;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A program as an image: the file, and the libraries that the machine's loader gives it. Nothing else: no shell, no
-//! package manager.
+//! A program as an image: the file, the libraries that the machine's loader gives it, certificate authorities, and
+//! papers. Nothing else: no shell, no package manager.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,8 +9,12 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
+use crate::authorities;
 use crate::image::{Image, Platform};
 use crate::layer::Layer;
+use crate::papers::Papers;
+use crate::parts::Parts;
+use crate::sbom::Library;
 
 /// Nobody's number, as in other images without a base.
 const NOBODY: &str = "65532:65532";
@@ -24,15 +28,28 @@ pub enum User {
     Root,
 }
 
+/// What accompanies a program that was built for this machine.
+///
+/// # Errors
+/// A file cannot be read, or the loader does not find a library.
+pub fn papers(program: &Path, parts: &Parts, version: &str) -> Result<Papers> {
+    let libraries = libraries(program)?.into_iter().map(|path| {
+        Ok(Library {
+            name: name(&path)?.to_owned(),
+            bytes: read(&path)?,
+        })
+    });
+    let libraries = libraries.collect::<Result<Vec<_>>>()?;
+    let (name, bytes) = (name(program)?, read(program)?);
+    Ok(Papers::of(name, version, &bytes, parts, &libraries))
+}
+
 /// Packs a program that was built for this machine.
 ///
 /// # Errors
 /// A file cannot be read, or the loader does not find a library.
-pub fn image(program: &Path, user: User, version: &str) -> Result<Image> {
-    let name = program
-        .file_name()
-        .and_then(|name| name.to_str())
-        .with_context(|| format!("{} has no name", program.display()))?;
+pub fn image(program: &Path, user: User, papers: &Papers, version: &str) -> Result<Image> {
+    let name = name(program)?;
     let place = format!("usr/bin/{name}");
     let mut layer = Layer::default();
     layer.add(&place, 0o755, read(program)?)?;
@@ -40,12 +57,21 @@ pub fn image(program: &Path, user: User, version: &str) -> Result<Image> {
         // Where the loader looks for it, whatever links lead there.
         layer.add(library.strip_prefix("/")?, 0o755, read(&library)?)?;
     }
+    let authorities = authorities::pem().into_bytes();
+    layer.add(authorities::FILE, 0o644, authorities)?;
+    papers.add(Path::new("usr/share/doc").join(name), &mut layer)?;
     let user = match user {
         User::Nobody => NOBODY,
         User::Root => "0:0",
     };
     let run = json!({ "Entrypoint": [format!("/{place}")], "User": user });
     Image::container(platform()?, &run, &layer, annotations(name, version))
+}
+
+fn name(path: &Path) -> Result<&str> {
+    path.file_name()
+        .and_then(|name| name.to_str())
+        .with_context(|| format!("{} has no name", path.display()))
 }
 
 fn read(path: &Path) -> Result<Vec<u8>> {

@@ -5,9 +5,11 @@ use std::fs;
 
 use anyhow::{Context, Result};
 use weir_packaging::program::{self, User};
-use weir_packaging::{Image, filter, layout};
+use weir_packaging::{Image, Papers, filter, layout};
 
 use crate::build_filter;
+use crate::parts;
+use crate::rustc;
 use crate::twice::{self, Digests};
 use crate::workspace::Workspace;
 
@@ -32,34 +34,44 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
 }
 
 fn make(workspace: &Workspace, args: &Args) -> Result<Digests> {
+    let mut made = Digests::new();
     let module = build_filter::run(workspace)?;
     let bytes = fs::read(&module).with_context(|| format!("reading {}", module.display()))?;
-    let mut images = vec![
-        ("weir-filter", filter::container(&bytes, VERSION)?),
+    let parts = parts::of(workspace, "weir-filter", build_filter::TARGET)?;
+    let papers = filter::papers(&bytes, &parts, VERSION);
+    for (name, image) in [
+        ("weir-filter", filter::container(&bytes, &papers, VERSION)?),
         ("weir-filter-oci", filter::artifact(&bytes, VERSION)),
-    ];
-    if !args.filter {
-        let [control, governor] = workspace.build_release(["weir-control", "weir-governor"])?;
-        images.push((
-            "weir-control",
-            program::image(&control, User::Nobody, VERSION)?,
-        ));
-        images.push((
-            "weir-governor",
-            program::image(&governor, User::Root, VERSION)?,
-        ));
+    ] {
+        made.insert(name.to_owned(), write(workspace, name, &image, &papers)?);
     }
-    let written = images.iter().map(|(name, image)| {
-        let digest = write(workspace, name, image)?;
-        Ok(((*name).to_owned(), digest))
-    });
-    written.collect()
+    if args.filter {
+        return Ok(made);
+    }
+    let host = rustc::version(workspace, "host")?;
+    let programs = [
+        ("weir-control", User::Nobody),
+        ("weir-governor", User::Root),
+    ];
+    let built = workspace.build_release(programs.map(|(name, _)| name))?;
+    for ((name, user), program) in programs.into_iter().zip(built) {
+        let parts = parts::of(workspace, name, &host)?;
+        let papers = program::papers(&program, &parts, VERSION)?;
+        let image = program::image(&program, user, &papers, VERSION)?;
+        made.insert(name.to_owned(), write(workspace, name, &image, &papers)?);
+    }
+    Ok(made)
 }
 
-/// Returns its digest.
-fn write(workspace: &Workspace, name: &str, image: &Image) -> Result<String> {
+/// Returns its digest. The papers are beside it too: an artifact has no place for them.
+fn write(workspace: &Workspace, name: &str, image: &Image, papers: &Papers) -> Result<String> {
     let folder = workspace.target.join("image");
-    fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
+    let beside = folder.join(format!("{name}-papers"));
+    fs::create_dir_all(&beside).with_context(|| format!("creating {}", beside.display()))?;
+    for (paper, text) in papers.files() {
+        let file = beside.join(paper);
+        fs::write(&file, text).with_context(|| format!("writing {}", file.display()))?;
+    }
     let tagged = format!("{name}:{VERSION}");
     let (place, archive) = (folder.join(name), folder.join(format!("{name}.tar")));
     layout::write(image, &tagged, &place)?;

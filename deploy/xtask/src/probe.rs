@@ -21,12 +21,13 @@ const SOURCE: &str = "probe.bpf.c";
 const OBJECT: &str = "probe.bpf.o";
 /// Another version makes other instructions of the same source, and could not be compared.
 const COMPILER: &str = "clang version 14.";
+const NO_COMPILER: &str = "no clang 14: `apt-get install clang-14 llvm-14`, or name one in CLANG";
 /// Before the sum of the source, in the object.
 const MARK: &str = "source sha256 ";
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Write nothing: fail where the committed object is not what its source makes
+    /// Write nothing: fail where the committed object is not what its source makes, or where that cannot be told
     #[arg(long)]
     check: bool,
 }
@@ -41,7 +42,10 @@ pub(crate) enum Checked {
 
 pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     if args.check {
-        return check(workspace).map(drop);
+        return match check(workspace)? {
+            Checked::Object => Ok(()),
+            Checked::Source => bail!("only the sum of its source was compared: {NO_COMPILER}"),
+        };
     }
     let folder = workspace.root.join(FOLDER);
     let object = compile(&folder, &compiler()?)?;
@@ -85,7 +89,7 @@ fn compiler() -> Result<OsString> {
         let version = Command::new(name).arg("--version").captured();
         version.is_ok_and(|version| version.contains(COMPILER))
     });
-    found.context("no clang 14: `apt-get install clang-14 llvm-14`, or name one in CLANG")
+    found.context(NO_COMPILER)
 }
 
 fn sum(folder: &Path) -> Result<String> {

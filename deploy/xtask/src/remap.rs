@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
-use weir_stage::command::Run;
 
+use crate::rustc;
 use crate::workspace::Workspace;
 
 /// Between flags, as Cargo wants them: paths may have spaces.
@@ -70,18 +70,8 @@ impl Names {
 
 /// The standard library's sources have their published name, unless the component `rust-src` is installed.
 fn toolchain(workspace: &Workspace) -> Result<(PathBuf, String)> {
-    let asked = |arguments: &[&str]| {
-        let mut command = Command::new("rustc");
-        command.current_dir(&workspace.root).args(arguments);
-        command.captured()
-    };
-    let sysroot = PathBuf::from(asked(&["--print", "sysroot"])?.trim());
-    let version = asked(&["--version", "--verbose"])?;
-    let commit = version
-        .lines()
-        .find_map(|line| line.strip_prefix("commit-hash: "))
-        .context("`rustc --version --verbose` tells no commit")?;
-    let sources = sysroot.join("lib/rustlib/src/rust");
+    let commit = rustc::version(workspace, "commit-hash")?;
+    let sources = rustc::sysroot(workspace)?.join("lib/rustlib/src/rust");
     Ok((sources, format!("/rustc/{commit}")))
 }
 

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::build_filter;
 use crate::workspace::Workspace;
 
-/// Panics name files of the toolchain and of dependencies, so the length of a machine's paths shows a little.
+/// Of programs, another C compiler or linker shows a little.
 const TOLERANCE_PERCENT: u64 = 1;
 const HEAD: &str = "\
 # Bytes of what is installed: of programs what is loaded, without debug sections. Held to 1 % by

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 use weir_packaging::program::{self, User};
-use weir_packaging::{Image, digest, filter, layout};
+use weir_packaging::{Image, Papers, Parts, digest, filter, layout};
 
 use crate::Test;
 use crate::needs::{self, CRANE, FILTER, Need, PROGRAMS, WASM_FETCH};
@@ -88,7 +88,10 @@ impl Drop for Registry {
 
 fn variants(module: &[u8]) -> [(&'static str, Image); 2] {
     [
-        ("compat", filter::container(module, "0.1.0").unwrap()),
+        (
+            "compat",
+            filter::container(module, &Papers::default(), "0.1.0").unwrap(),
+        ),
         ("oci", filter::artifact(module, "0.1.0")),
     ]
 }
@@ -121,7 +124,7 @@ fn both_variants_come_back() {
 fn archives_are_valid() {
     let folder = TempDir::new().unwrap();
     let module = fs::read(FILTER.path()).unwrap();
-    let image = filter::container(&module, "0.1.0").unwrap();
+    let image = filter::container(&module, &Papers::default(), "0.1.0").unwrap();
     let file = folder.path().join("filter.tar");
     layout::archive(&image, "weir-filter:0.1.0", &file).unwrap();
     needs::succeed(CRANE.command().args(["validate", "--tarball"]).arg(&file));
@@ -155,21 +158,27 @@ fn the_fetcher_takes_both() {
 
 /// In a root that holds nothing but the image's files, each program starts and finds a configuration good.
 fn the_programs_run() {
+    let config = |file: &str| fs::read_to_string(needs::root().join(file)).unwrap();
+    // Without `ca`: the authorities are the image's.
+    let secure = "clusters: { feeds: { consul: { address: \"https://consul.example\", connect: false } } }\n";
     let cases = [
         (
             "weir-control",
-            "deploy/systemd/weir-control.yaml",
+            config("deploy/systemd/weir-control.yaml"),
             &["--check"][..],
         ),
+        ("weir-control", secure.to_owned(), &["--check"]),
         (
             "weir-governor",
-            "deploy/kubernetes/governor/weir-governor.yaml",
+            config("deploy/kubernetes/governor/weir-governor.yaml"),
             &["run", "--check"],
         ),
     ];
     for (name, config, flags) in cases {
         let folder = TempDir::new().unwrap();
-        let image = program::image(&PROGRAMS.path().join(name), User::Nobody, "0.1.0").unwrap();
+        let program = PROGRAMS.path().join(name);
+        let papers = program::papers(&program, &Parts::default(), "0.1.0").unwrap();
+        let image = program::image(&program, User::Nobody, &papers, "0.1.0").unwrap();
         let (layout_folder, root) = (folder.path().join("layout"), folder.path().join("root"));
         layout::write(&image, name, &layout_folder).unwrap();
         fs::create_dir(&root).unwrap();
@@ -180,7 +189,10 @@ fn the_programs_run() {
                 .arg("-C")
                 .arg(&root),
         );
-        fs::copy(needs::root().join(config), root.join("config.yaml")).unwrap();
+        for (paper, _) in papers.files() {
+            assert!(root.join("usr/share/doc").join(name).join(paper).is_file());
+        }
+        fs::write(root.join("config.yaml"), config).unwrap();
         needs::succeed(
             Command::new("unshare")
                 .args(["--user", "--map-root-user", "--root"])

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What `deny.toml` allows: licences, sources, crates and versions.
+//! What `deny.toml` allows: licences, sources, crates and versions; and that lock files are those of their manifests.
 
 use std::process::Command;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
 use crate::test::summary::Outcome;
 use crate::tools::{self, CARGO_DENY};
@@ -12,8 +12,15 @@ use weir_stage::command::Run;
 
 /// They need nothing but the crates.
 const CHECKS: [&str; 3] = ["licenses", "bans", "sources"];
+/// The workspace, and those that have a lock file of their own.
+const MANIFESTS: [&str; 3] = [
+    "./Cargo.toml",
+    "deploy/fuzz/targets/Cargo.toml",
+    "filters/testkit/fixtures/Cargo.toml",
+];
 
 pub(super) fn check(workspace: &Workspace) -> Result<Outcome> {
+    locks(workspace)?;
     let program = match tools::build(workspace, CARGO_DENY) {
         Ok(program) => program,
         Err(error) => {
@@ -21,26 +28,54 @@ pub(super) fn check(workspace: &Workspace) -> Result<Outcome> {
             return Ok(Outcome::Skipped("cargo-deny cannot be built here"));
         }
     };
-    let deny = |arguments: &[&str]| {
+    let deny = |manifest: &str, arguments: &[&str]| {
         let mut command = Command::new(&program);
         command.current_dir(&workspace.root);
-        command.args(["--log-level", "error"]).args(arguments);
+        command.args(["--log-level", "error", "--locked"]);
+        command.args(["--manifest-path", manifest]).args(arguments);
         command
     };
-    if deny(&["check"]).args(CHECKS).shown().is_err() {
-        bail!(
-            "a dependency is not allowed by deny.toml: replace it, or allow it there with the reason"
-        );
+    let check = |manifest| {
+        let mut command = deny(manifest, &["check", "--config"]);
+        command.arg(workspace.root.join("deny.toml"));
+        command
+    };
+    for manifest in MANIFESTS {
+        if check(manifest).args(CHECKS).shown().is_err() {
+            bail!(
+                "a dependency of {manifest} is not allowed by deny.toml: replace it, or allow it there with the reason"
+            );
+        }
     }
     // A database that changes by the day and comes from the network.
-    if let Err(error) = deny(&["fetch", "db"]).captured() {
+    if let Err(error) = deny(MANIFESTS[0], &["fetch", "db"]).captured() {
         println!("ADVISORIES ARE NOT CHECKED, their database cannot be fetched: {error:#}");
         return Ok(Outcome::Skipped(
             "licences, bans and sources are as allowed; advisories cannot be fetched here",
         ));
     }
-    if deny(&["check", "advisories"]).shown().is_err() {
-        bail!("something is known to be wrong with a version in Cargo.lock: see above");
+    for manifest in MANIFESTS {
+        if check(manifest).arg("advisories").shown().is_err() {
+            bail!("something is known to be wrong with a version that {manifest} locks: see above");
+        }
     }
     Ok(Outcome::Passed)
+}
+
+/// Whoever builds with `--locked` would be refused, and whoever builds without gets other versions.
+fn locks(workspace: &Workspace) -> Result<()> {
+    for manifest in MANIFESTS {
+        workspace
+            .cargo()
+            .args(["metadata", "--locked", "--format-version", "1"])
+            .args(["--manifest-path", manifest])
+            .captured()
+            .with_context(|| {
+                format!(
+                    "the lock file of {manifest} is not what it wants: \
+                     `cargo metadata --manifest-path {manifest}` renews it"
+                )
+            })?;
+    }
+    Ok(())
 }
