@@ -131,7 +131,7 @@ pub struct Explanation {
     pub class: u8,
     pub user_priority: u16,
     pub rank: u16,
-    /// `send`, `hold`, `shed`, `no_host` or `fallback`.
+    /// `send`, `hold`, `shed` or `fallback`.
     pub outcome: &'static str,
     pub reason: &'static str,
     /// With `hold`: for at most so long, less where the request has a deadline.
@@ -244,7 +244,6 @@ pub fn explain(
             ("hold", Vec::new())
         }
         Outcome::Shed { .. } => ("shed", Vec::new()),
-        Outcome::NoHost => ("no_host", Vec::new()),
         Outcome::Fallback => ("fallback", Vec::new()),
     };
     let row = |host: &u32| row(&cluster, &table, *host, &request, shown);

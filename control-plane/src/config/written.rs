@@ -70,7 +70,7 @@ section! {
         assumed_cached: Option<Text>, stale_after: Option<Text>, ranked_hosts: Option<Text>,
         retry_after: Option<Text>, holding: Holding, hedging: Hedging,
         hot_cold_quantile: Option<Text>, dynamic_breaker_wait: Option<Text>,
-        dynamic_breaker_least_queued_jobs: Option<Text>,
+        dynamic_breaker_least_queued_jobs: Option<Text>, panic_threshold: Option<Text>,
     }
 }
 section! {

@@ -23,6 +23,7 @@
 pub mod answer;
 pub mod config;
 pub mod headers;
+pub mod heed;
 pub mod index;
 pub mod lease;
 pub mod orca;

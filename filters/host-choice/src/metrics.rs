@@ -56,6 +56,8 @@ pub(crate) struct Metrics {
     pub(crate) connected: Gauge,
     /// How often a host was left alone for a while because it fails.
     pub(crate) failing_hosts: Counter,
+    /// Requests that Envoy sent to another host than the one named, although it had that one.
+    pub(crate) choices_ignored: Counter,
     /// Clusters whose table is older than its `stale_after`, or missing.
     pub(crate) stale_tables: Gauge,
     /// Requests that wait for a host now.
@@ -68,26 +70,18 @@ pub(crate) struct Metrics {
 pub(crate) enum HeldUntil {
     Sent,
     Shed,
-    NoHost,
     Fallback,
     /// The caller has gone.
     Gone,
 }
 
 impl HeldUntil {
-    const ALL: [Self; 5] = [
-        Self::Sent,
-        Self::Shed,
-        Self::NoHost,
-        Self::Fallback,
-        Self::Gone,
-    ];
+    const ALL: [Self; 4] = [Self::Sent, Self::Shed, Self::Fallback, Self::Gone];
 
     pub(crate) fn of(outcome: Outcome) -> Self {
         match outcome {
             Outcome::Send(_) => Self::Sent,
             Outcome::Shed { .. } => Self::Shed,
-            Outcome::NoHost => Self::NoHost,
             Outcome::Fallback | Outcome::Hold { .. } => Self::Fallback,
         }
     }
@@ -96,7 +90,6 @@ impl HeldUntil {
         match self {
             Self::Sent => "sent",
             Self::Shed => "shed",
-            Self::NoHost => "no_host",
             Self::Fallback => "fallback",
             Self::Gone => "gone",
         }
@@ -115,6 +108,7 @@ impl Metrics {
             resources_refused: Counter::define("weir_resources_refused_total"),
             connected: Gauge::define("weir_control_connected"),
             failing_hosts: Counter::define("weir_failing_hosts_total"),
+            choices_ignored: Counter::define("weir_choices_ignored_total"),
             stale_tables: Gauge::define("weir_stale_tables"),
             held: Gauge::define("weir_held_requests"),
             held_until: HeldUntil::ALL.map(|ending| {

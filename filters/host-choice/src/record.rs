@@ -151,6 +151,7 @@ impl Counters {
             assignments: assignments(cluster, now),
             spent: self.spent_lately(now),
             held: self.held,
+            choices_ignored: !cluster.is_heeded(),
         }
     }
 

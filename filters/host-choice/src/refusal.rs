@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Answers that are given here.
+//! The answer that is given here.
 //!
-//! They pass through `on_http_response_headers` like an answer from a host, where debug headers are added.
+//! It passes through `on_http_response_headers` like an answer from a host, where debug headers are added.
 
 use std::time::Duration;
 
@@ -10,9 +10,8 @@ use proxy_wasm::types::Action;
 use crate::hostcalls;
 use crate::sent::pass;
 
-/// gRPC's RESOURCE_EXHAUSTED and UNAVAILABLE.
+/// gRPC's.
 const RESOURCE_EXHAUSTED: i32 = 8;
-const UNAVAILABLE: i32 = 14;
 
 pub(crate) fn shed(retry_after: Duration, random: u64) -> Action {
     // The header counts in whole seconds: rounded up or down by chance, so that the mean stays.
@@ -20,22 +19,7 @@ pub(crate) fn shed(retry_after: Duration, random: u64) -> Action {
     let seconds = (millis / 1000).max(1).to_string();
     let body = format!("overloaded: try again in {seconds} s\n");
     let headers = [("retry-after", seconds.as_str())];
-    answer(429, "weir_overloaded", &headers, &body, RESOURCE_EXHAUSTED)
-}
-
-pub(crate) fn no_host() -> Action {
-    let body = "no host of this cluster is up\n";
-    answer(503, "weir_no_host", &[], body, UNAVAILABLE)
-}
-
-fn answer(
-    code: u32,
-    details: &str,
-    headers: &[(&str, &str)],
-    body: &str,
-    grpc_status: i32,
-) -> Action {
-    match hostcalls::respond(code, details, headers, body, grpc_status) {
+    match hostcalls::respond(429, "weir_overloaded", &headers, &body, RESOURCE_EXHAUSTED) {
         Ok(()) => Action::Pause,
         // An answer that cannot be given is better left to Envoy than never given.
         Err(_) => pass(),

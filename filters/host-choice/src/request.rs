@@ -11,7 +11,7 @@ use weir_policy::{Decision, Outcome, Reason};
 use crate::config::{ClusterConfig, Config};
 use crate::held::{self, Place};
 use crate::hostcalls::{self, Map};
-use crate::refusal::{no_host, shed};
+use crate::refusal::shed;
 use crate::sent::{Asked, Sent, pass};
 use crate::{caller, hedge, vm};
 
@@ -109,7 +109,6 @@ pub(crate) fn carry_out(asked: &Asked, decision: Decision, now: Duration) -> (Ac
             });
             shed(retry_after, random.unwrap_or(0))
         }
-        Outcome::NoHost => no_host(),
     };
     (action, Fate { reason, sent })
 }

@@ -102,6 +102,8 @@ impl Sent {
         };
         let said = said.and_then(|value| orca::parse(value, now));
         let Said { load, spent } = said.unwrap_or_default();
+        // Envoy has not tried the first one at all.
+        let is_missed = host != self.host && number("upstream\0request_attempt_count") == Some(1);
         let hedged = self.hedged.take();
         vm::with(|vm| {
             // Envoy takes back the other try.
@@ -109,8 +111,11 @@ impl Sent {
                 vm.hedge_ended(&self.table, second);
             }
             if host != self.host {
+                if is_missed {
+                    vm.missed(&self.table, self.host, host, now);
+                }
                 // Envoy tried the next one, because the first did not take it; or only took long.
-                if hedged.is_none_or(|(_, from)| now < from) {
+                else if hedged.is_none_or(|(_, from)| now < from) {
                     vm.failed(&self.table, self.host, self.at, now);
                 }
                 vm.ended(&self.table, self.host, self.at, Ending::NoAnswer);

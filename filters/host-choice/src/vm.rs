@@ -171,6 +171,9 @@ impl Vm {
                 "no slot in shared data: this VM's requests are not reported",
             );
         }
+        self.clusters
+            .values_mut()
+            .for_each(|state| state.judge_heed(now));
         let stale = self
             .named_clusters()
             .filter(|(_, state)| state.cluster.is_stale(now))
@@ -261,9 +264,28 @@ impl Vm {
         }
     }
 
-    /// A host did not take a request that was sent then.
+    /// At its first attempt a request went to another host than the one that was named.
+    pub(crate) fn missed(&mut self, table: &str, named: HostId, other: HostId, now: Duration) {
+        let Some(state) = self.clusters.get_mut(table) else {
+            return;
+        };
+        let (counts, was_heeded) = (state.missed(named, other), state.cluster.is_heeded());
+        if counts {
+            self.metrics.choices_ignored.increment();
+        }
+        state.judge_heed(now);
+        if was_heeded && !state.cluster.is_heeded() {
+            let words = "Envoy does not send requests where the filter says, so nothing is shed: see that the \
+                 cluster has the override_host policy, and the addresses of the table, of ";
+            hostcalls::log(LogLevel::Warn, &[words, table].concat());
+        }
+    }
+
+    /// A host did not take a request that was sent then. Where Envoy goes its own way nobody knows which.
     pub(crate) fn failed(&mut self, table: &str, host: HostId, sent: Duration, now: Duration) {
-        if let Some(state) = self.clusters.get_mut(table) {
+        if let Some(state) = self.clusters.get_mut(table)
+            && state.cluster.is_heeded()
+        {
             let is_out = state.cluster.failed(host, sent, now);
             state.counters.failed(host);
             self.avoids(is_out, table, host);
@@ -272,7 +294,9 @@ impl Vm {
 
     /// A host did not answer in time what was sent then.
     pub(crate) fn timed_out(&mut self, table: &str, host: HostId, sent: Duration, now: Duration) {
-        if let Some(state) = self.clusters.get_mut(table) {
+        if let Some(state) = self.clusters.get_mut(table)
+            && state.cluster.is_heeded()
+        {
             let is_out = state.cluster.timed_out(host, sent, now);
             self.avoids(is_out, table, host);
         }

@@ -9,7 +9,7 @@ use crate::key::scale;
 use crate::selection::{Candidates, Ring};
 use crate::standing::Clock;
 use crate::{
-    Assignment, CacheIndex, CacheShard, Cost, Decision, HostId, HostState, Keys, Level, Load,
+    Assignment, CacheIndex, CacheShard, Cost, Decision, Host, HostId, HostState, Keys, Level, Load,
     Outcome, Reason, Request, Selection, Table,
 };
 
@@ -36,6 +36,10 @@ pub struct Cluster {
     pub(crate) ring: Ring,
     pub(crate) cache: CacheIndex,
     pub(crate) feedback: Feedback,
+    /// Too few hosts were left when the table came: those that drain are chosen as well.
+    panics: bool,
+    /// The proxy sends requests elsewhere, so levels of hosts that it does not choose hold nobody back.
+    unheeded: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -53,19 +57,18 @@ impl Cluster {
         if old != ids {
             self.feedback.relay(old, ids);
         }
+        self.panics = self.is_panic(&table, now);
         for (index, host) in (0u32..).zip(table.hosts()) {
             if let Some(load) = &host.load {
                 self.feedback.observe(index, load);
             }
-            if host.state != HostState::Up {
+            if !self.is_chosen_from(host.state) {
                 // What comes back is judged anew.
                 self.feedback.recovered(index);
             }
         }
         self.cache.resize(table.cache_shards());
-        let levels: Vec<_> = (0..ids.len() as u32)
-            .map(|host| self.level_now(&table, host, now))
-            .collect();
+        let levels = self.levels_now(&table, now);
         if table.policy().selection == Selection::Rendezvous {
             let up = (0u32..).zip(ids).zip(&levels);
             let up = up.filter(|(_, level)| level.is_some());
@@ -83,6 +86,7 @@ impl Cluster {
             self.feedback.relay(received.table.ids(), &[]);
         }
         self.admission = AdmissionIndex::default();
+        self.panics = false;
         self.ring = Ring::default();
         self.cache.resize(0);
     }
@@ -90,6 +94,28 @@ impl Cluster {
     /// Takes a shard of the cache contents; ignored where the table has no such shard.
     pub fn set_cache_shard(&mut self, shard: u32, contents: CacheShard) {
         self.cache.set(shard, contents);
+    }
+
+    /// Whether the proxy sends requests where decisions say. Where it does not, levels hold nobody back.
+    pub fn set_heeded(&mut self, heeded: bool, now: Duration) {
+        if self.unheeded != heeded {
+            return;
+        }
+        self.unheeded = !heeded;
+        if let Some(received) = &self.table {
+            let levels = self.levels_now(&received.table, now);
+            self.admission.set_levels(levels);
+        }
+    }
+
+    /// Whether the proxy sends requests where decisions say, as far as is known.
+    pub fn is_heeded(&self) -> bool {
+        !self.unheeded
+    }
+
+    /// Whether so few hosts were left when the table came that those which drain are chosen as well.
+    pub fn panics(&self) -> bool {
+        self.panics
     }
 
     /// The present table.
@@ -253,6 +279,17 @@ impl Cluster {
         known.or_else(mean).unwrap_or_default()
     }
 
+    /// How many requests were answered, well or badly, or failed; a counter that wraps.
+    pub fn ended(&self) -> u32 {
+        self.feedback.ended()
+    }
+
+    /// The same at the host; none where it is not in the table.
+    pub fn ended_at(&self, host: HostId) -> Option<u32> {
+        let row = self.feedback.row(self.index_of(host)?)?;
+        Some(row.health.ended())
+    }
+
     /// The identity of the host with this table index.
     pub fn id(&self, host: u32) -> Option<HostId> {
         self.table()?.ids().get(host as usize).copied()
@@ -270,7 +307,7 @@ impl Cluster {
         Some(self.feedback.standing(host)?.in_progress(clock))
     }
 
-    /// The level in force for the host with this table index; none where it is not up.
+    /// The level in force for the host with this table index; none where it is not chosen from.
     pub fn level(&self, host: u32) -> Option<Level> {
         self.admission.level(host)
     }
@@ -297,14 +334,11 @@ impl Cluster {
         };
         let stale = self.is_stale(now);
         if self.admission.up().is_empty() {
-            return match stale {
-                true => Decision {
-                    outcome: Outcome::Fallback,
-                    reason: Reason::StaleTable,
-                },
-                false => Decision {
-                    outcome: Outcome::NoHost,
-                    reason: Reason::NoHost,
+            return Decision {
+                outcome: Outcome::Fallback,
+                reason: match stale {
+                    true => Reason::StaleTable,
+                    false => Reason::NoHost,
                 },
             };
         }
@@ -330,7 +364,7 @@ impl Cluster {
             now,
             clock,
         };
-        let (mut ranked, reason) = table.policy().selection.select(&candidates, rng);
+        let (mut ranked, mut reason) = table.policy().selection.select(&candidates, rng);
         let suspect = |host| candidates.is_suspect(host);
         if ranked.as_slice().iter().any(|host| suspect(*host)) {
             ranked = ranked.demote(suspect);
@@ -339,6 +373,9 @@ impl Cluster {
             {
                 ranked.put_first(other);
             }
+        }
+        if self.panics {
+            reason = Reason::Panic;
         }
         Decision {
             outcome: Outcome::Send(ranked),
@@ -362,11 +399,43 @@ impl Cluster {
         self.table()?.index_of(host)
     }
 
-    /// The level that the overload policy gives the host; none where it is not up.
+    /// Whether fewer hosts are left than the policy's threshold: up, and neither failing nor refusing. Where no
+    /// host is up it is so whatever the threshold: hosts that drain answer still.
+    fn is_panic(&self, table: &Table, now: Duration) -> bool {
+        let clock = Clock::new(now, table.policy().stale_after);
+        let hosts = (0u32..).zip(table.hosts());
+        let up = hosts.filter(|(_, host)| host.state == HostState::Up);
+        let is_left = |(index, _): &(u32, &Host)| {
+            !self.is_suspect(*index, clock) && !self.is_doubted(*index, now)
+        };
+        let (up, left) = up.fold((0, 0), |(up, left), host| {
+            (up + 1, left + usize::from(is_left(&host)))
+        });
+        let all = table.hosts().len();
+        all > 0 && (up == 0 || table.policy().panics(left, all))
+    }
+
+    fn is_chosen_from(&self, state: HostState) -> bool {
+        match state {
+            HostState::Up => true,
+            HostState::Draining => self.panics,
+            HostState::Down => false,
+        }
+    }
+
+    fn levels_now(&self, table: &Table, now: Duration) -> Vec<Option<Level>> {
+        let hosts = 0..table.hosts().len() as u32;
+        hosts.map(|host| self.level_now(table, host, now)).collect()
+    }
+
+    /// The level that the overload policy gives the host; none where it is not chosen from.
     fn level_now(&self, table: &Table, index: u32, now: Duration) -> Option<Level> {
         let host = table
             .host(index)
-            .filter(|host| host.state == HostState::Up)?;
+            .filter(|host| self.is_chosen_from(host.state))?;
+        if self.unheeded {
+            return Some(Level::ALL);
+        }
         let policy = table.policy();
         Some(
             policy

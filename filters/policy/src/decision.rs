@@ -29,9 +29,7 @@ pub enum Outcome {
         /// On the clock of the decisions.
         until: Duration,
     },
-    /// Answer that nobody is there.
-    NoHost,
-    /// Leave the choice to the proxy.
+    /// Leave the choice to the proxy: what it can do about it is more than to refuse.
     Fallback,
 }
 
@@ -74,7 +72,9 @@ pub enum Reason {
     HeldForEligible,
     /// Hosts that have the key refuse requests of this rank, but that may change in time.
     HeldForCached,
-    /// No host of the cluster is up.
+    /// So few hosts are up, and neither failing nor refusing, that those which drain are chosen as well.
+    Panic,
+    /// No host of the cluster is up or drains.
     NoHost,
     /// No table has come yet.
     NoTable,
@@ -84,7 +84,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::KnownCached,
         Self::AssumedCached,
         Self::NotCached,
@@ -98,6 +98,7 @@ impl Reason {
         Self::Overloaded,
         Self::HeldForEligible,
         Self::HeldForCached,
+        Self::Panic,
         Self::NoHost,
         Self::NoTable,
         Self::StaleTable,
@@ -119,6 +120,7 @@ impl Reason {
             Self::Overloaded => "overloaded",
             Self::HeldForEligible => "held_for_eligible",
             Self::HeldForCached => "held_for_cached",
+            Self::Panic => "panic",
             Self::NoHost => "no_host",
             Self::NoTable => "no_table",
             Self::StaleTable => "stale_table",

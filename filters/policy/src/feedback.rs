@@ -209,6 +209,11 @@ impl Feedback {
         Some(result)
     }
 
+    /// How many requests have ended at all hosts; a counter that wraps.
+    pub(crate) fn ended(&self) -> u32 {
+        self.endings.ended()
+    }
+
     /// The host is another one than before, or so it may be: nothing is held against it.
     pub(crate) fn recovered(&mut self, index: u32) {
         if self.row(index).is_some_and(|row| row.health.is_failing()) {

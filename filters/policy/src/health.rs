@@ -113,6 +113,11 @@ pub(crate) struct AllEndings {
 }
 
 impl AllEndings {
+    /// How many there were; a counter that wraps.
+    pub(crate) fn ended(&self) -> u32 {
+        self.endings.all
+    }
+
     pub(crate) fn count(&mut self, failed: bool) {
         self.endings.count(failed);
         self.of_late += (f64::from(u8::from(failed)) - self.of_late) / LATE;
@@ -177,6 +182,11 @@ impl Health {
                 .map_or(Duration::ZERO, |seen| seen.doubted_until),
             State::Failing { .. } => self.avoided_until().saturating_add(BASE),
         }
+    }
+
+    /// How many requests have ended; a counter that wraps.
+    pub(crate) fn ended(&self) -> u32 {
+        self.own.all
     }
 
     pub(crate) fn is_failing(&self) -> bool {

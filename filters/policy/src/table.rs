@@ -35,6 +35,17 @@ pub struct Policy {
     pub holding: Holding,
     /// When a request is tried at a second host.
     pub hedging: Hedging,
+    /// Fewer hosts than this share of all, in percent, are too few to take the whole load: 0 to 100.
+    pub panic_threshold: u32,
+}
+
+impl Policy {
+    /// Whether `left` of `all` hosts are too few to leave the others out. What says so of them is then as likely to
+    /// be wrong as they are, and those that are left would drown.
+    pub fn panics(&self, left: usize, all: usize) -> bool {
+        let (left, all) = (left as u64, all as u64);
+        100 * left < u64::from(self.panic_threshold) * all
+    }
 }
 
 impl Default for Policy {
@@ -52,6 +63,8 @@ impl Default for Policy {
             retry_after: Duration::from_secs(1),
             holding: Holding::default(),
             hedging: Hedging::default(),
+            // Envoy's healthy_panic_threshold.
+            panic_threshold: 50,
         }
     }
 }
@@ -86,6 +99,8 @@ pub enum TableError {
     },
     #[error("policy.hot_cold_permille: {permille} is not in 0..=1000")]
     BadQuantile { permille: u16 },
+    #[error("policy.panic_percent: {percent} is not in 0..=100")]
+    BadPanicThreshold { percent: u32 },
 }
 
 /// The most of a text that an error repeats: a refusal has to fit into a message.
@@ -138,6 +153,11 @@ impl Table {
             && permille > 1000
         {
             return Err(TableError::BadQuantile { permille });
+        }
+        if policy.panic_threshold > 100 {
+            return Err(TableError::BadPanicThreshold {
+                percent: policy.panic_threshold,
+            });
         }
         if cache_shards > MAX_CACHE_SHARDS || cache_shards != 0 && !cache_shards.is_power_of_two() {
             return Err(TableError::BadShardCount {

@@ -65,6 +65,7 @@ fn decode_policy(policy: &v1::Policy) -> Result<Policy, Refusal> {
         retry_after: milliseconds(policy.retry_after_ms, default.retry_after),
         holding: decode_holding(&policy.holding.unwrap_or_default()),
         hedging: decode_hedging(&policy.hedging.unwrap_or_default()),
+        panic_threshold: policy.panic_percent.unwrap_or(default.panic_threshold),
     })
 }
 
@@ -243,6 +244,8 @@ pub fn encode_policy(policy: &Policy) -> v1::Policy {
             classes: Some(policy.hedging.classes),
         }),
         hot_cold_permille,
+        panic_percent: (policy.panic_threshold != Policy::default().panic_threshold)
+            .then_some(policy.panic_threshold),
         dynamic_breaker_wait_ms: dynamic_breaker.and_then(|params| milliseconds(params.wait)),
         dynamic_breaker_least_queued_jobs: dynamic_breaker.map(|params| params.least_queued_jobs),
     }

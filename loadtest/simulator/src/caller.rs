@@ -44,7 +44,6 @@ pub(crate) enum Choice {
     Hold(Ticket),
     /// Come back after this time.
     Shed(Duration),
-    NoHost,
 }
 
 impl Caller {
@@ -126,7 +125,6 @@ impl Caller {
                 self.news.shed += 1;
                 Choice::Shed(retry_after)
             }
-            Outcome::NoHost => Choice::NoHost,
             // Envoy's own policy, whose choice no table guides.
             Outcome::Fallback | Outcome::Hold { .. } => {
                 let any = self.rng.random_range(0..self.names.len());

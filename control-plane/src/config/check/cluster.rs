@@ -187,6 +187,12 @@ fn holding(written: &written::Holding, scope: &Scope<'_>) -> Result<Holding, Err
             "for_eligible",
             default.for_eligible,
             range(),
+        panic_threshold: scope.whole(
+            &written.panic_threshold,
+            "panic_threshold",
+            default.panic_threshold.into(),
+            0..=100,
+        )? as u32,
         )?,
         for_cached: scope.duration(
             &written.for_cached,

@@ -5,10 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
-use weir_policy::{CacheShard, Cluster, Hedges, Held};
+use weir_policy::{CacheShard, Cluster, Hedges, Held, HostId};
 use weir_tables::{decode_cache_shard, decode_host_table, parse_cache_shard_name};
 
+use crate::heed::Heed;
 use crate::held::Waiting;
+use crate::hostcalls::{self, LogLevel};
 use crate::index::{Entry, Kind};
 use crate::record::Counters;
 use crate::shared;
@@ -22,6 +24,7 @@ pub(super) struct ClusterState {
     pub(super) counters: Counters,
     pub(super) held: Held<Rc<Waiting>>,
     pub(super) hedges: Hedges,
+    heed: Heed,
     /// By kind and name, when the resource that was taken was written.
     seen: BTreeMap<(Kind, String), u64>,
 }
@@ -48,7 +51,26 @@ impl ClusterState {
         if self.cluster.table().map(|table| table.cache_shards()) != Some(table.cache_shards()) {
             self.seen.retain(|(kind, _), _| *kind == Kind::Table);
         }
+        let panicked = self.cluster.panics();
         self.cluster.set_table(table, received, now);
+        if self.cluster.panics() && !panicked {
+            let words = "few hosts are left, so those that drain are chosen as well, of ";
+            hostcalls::log(LogLevel::Warn, &[words, &entry.name].concat());
+        }
+    }
+
+    /// Another host than the named one has a request from the first. Says whether that is a sign.
+    pub(super) fn missed(&mut self, named: HostId, other: HostId) -> bool {
+        let cluster = &self.cluster;
+        let answers = cluster.ended_at(named).unwrap_or(0);
+        let is_known = cluster.ended_at(other).is_some();
+        self.heed.missed(named, answers, is_known, cluster.ended())
+    }
+
+    /// Tells decisions whether Envoy heeds them.
+    pub(super) fn judge_heed(&mut self, now: Duration) {
+        let heeded = self.heed.is_heeded(self.cluster.ended());
+        self.cluster.set_heeded(heeded, now);
     }
 
     pub(super) fn remove_table(&mut self) {

@@ -4,7 +4,7 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use weir_tables::v1::{self, HostState};
-use weir_testkit::{Action, Vm};
+use weir_testkit::{Action, LogLevel, Vm};
 
 use weir_harness::{
     A, B, C, Chosen, Proxy, RULES, SHARING, TICKS, ask, busy, cached, host, milliseconds, request,
@@ -255,16 +255,54 @@ fn under_dagor_a_host_gets_the_ranks_below_its_level() {
 }
 
 #[test]
-fn without_a_host_that_is_up_the_answer_is_503() {
-    let down = vec![host(A, HostState::Down), host(B, HostState::Draining)];
+fn a_table_without_a_host_that_answers_leaves_the_choice_to_envoy() {
+    let down = vec![host(A, HostState::Down), host(B, HostState::Down)];
     for hosts in [down, vec![]] {
         let proxy = Proxy::with(RULES, &[table(1, hosts)]);
-        let request = ask(proxy.worker(), "key");
-        let reply = request.local_reply().expect("answered by the filter");
-        assert_eq!((reply.status, reply.grpc_status), (503, Some(14)));
+        let named_by_the_caller = ("x-gateway-destination-endpoint", B);
+        let request = request(proxy.worker(), &[named_by_the_caller]);
+        assert!(request.local_reply().is_none(), "answered by the filter");
+        assert!(request.destination().is_empty());
         assert_eq!(request.reason(), "no_host");
         request.finish().unwrap();
     }
+}
+
+#[test]
+fn hosts_that_drain_are_chosen_where_few_others_are_left_and_the_log_says_so_once() {
+    let draining = |addresses: &[&str]| {
+        let host = |address| match addresses.contains(&address) {
+            true => host(address, HostState::Draining),
+            false => host(address, HostState::Up),
+        };
+        [A, B, C].map(host).to_vec()
+    };
+    let words = "few hosts are left";
+    let proxy = Proxy::with(RULES, &[table(1, draining(&[A]))]);
+    let said = || {
+        let logs = proxy.worker().logs_at(LogLevel::Warn);
+        logs.iter().filter(|line| line.contains(words)).count()
+    };
+    assert_eq!(
+        (ask(proxy.worker(), "key").destination().len(), said()),
+        (2, 0)
+    );
+    for (version, drain) in [(2, &[A, B, C][..]), (3, &[A, B]), (4, &[A, B, C])] {
+        proxy
+            .ads()
+            .accepts(&[resource(&table(version, draining(drain)))]);
+        proxy.run(TICKS);
+        let request = ask(proxy.worker(), "key");
+        assert_eq!(request.destination().len(), 3, "{drain:?}");
+        assert_eq!(request.reason(), "panic");
+        assert_eq!(said(), 1);
+        request.finish().unwrap();
+    }
+    let mut strict = table(5, draining(&[A, B]));
+    strict.policy.as_mut().unwrap().panic_percent = Some(30);
+    proxy.ads().accepts(&[resource(&strict)]);
+    proxy.run(TICKS);
+    assert_eq!(ask(proxy.worker(), "key").destination(), [C]);
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod decisions;
 mod failing;
 mod headers;
 mod hedging;
+mod heed;
 mod holding;
 mod lease;
 mod refusals;

@@ -36,7 +36,11 @@ proptest! {
             let found: Vec<_> = hosts[..expected.len()].iter().map(|host| world.in_progress(*host)).collect();
             prop_assert_eq!(&found, &expected);
             prop_assert!(hosts.iter().map(|host| is_planned(*host)).is_sorted_by(|a, b| a >= b));
-            let reason = if expected.is_empty() { Reason::Random } else { Reason::Planned };
+            let reason = match expected.is_empty() {
+                _ if world.panics => Reason::Panic,
+                true => Reason::Random,
+                false => Reason::Planned,
+            };
             prop_assert_eq!(decision.reason, reason);
         }
     }

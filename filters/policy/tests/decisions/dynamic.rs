@@ -40,6 +40,7 @@ proptest! {
             let found: Vec<_> = named(&world.cluster, &decision).into_iter().map(|host| score(number(host))).collect();
             prop_assert_eq!(&found, &expected);
             let reason = match found[0] {
+                _ if world.panics => Reason::Panic,
                 _ if names.is_empty() => Reason::NoKey,
                 (_, lacking, ..) if lacking == names.len() => Reason::NotCached,
                 (_, _, true, _) => Reason::AssumedCached,

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
-use weir_policy::{Decision, KeyHash, Keys, Outcome, Policy, Rank, Reason, Request, Selection};
+use weir_policy::{
+    Decision, HostState, KeyHash, Keys, Outcome, Policy, Rank, Reason, Request, Selection,
+};
 
 use crate::fleet::{NOW, chosen, cluster, host, id, key, named, rng, select};
 use crate::history::{HOSTS, KEYS, World, histories, selections};
@@ -47,23 +49,31 @@ fn check_outcome(
             );
         }
         Outcome::Shed { retry_after } => {
-            prop_assert!(!world.is_stale() && world.up() > 0 && eligible.is_empty());
+            prop_assert!(!world.is_stale() && world.chosen_from() > 0 && eligible.is_empty());
             prop_assert_eq!(decision.reason, Reason::Overloaded);
             check_retry_after(retry_after, &table.policy)?;
         }
         Outcome::Hold { .. } => prop_assert!(false, "only who may wait is held"),
-        Outcome::NoHost => {
-            prop_assert!(!world.is_stale() && world.up() == 0);
-            prop_assert_eq!(decision.reason, Reason::NoHost);
-        }
         Outcome::Fallback => {
-            prop_assert!(world.is_stale() && world.up() == 0);
-            prop_assert_eq!(decision.reason, Reason::StaleTable);
+            prop_assert!(world.chosen_from() == 0);
+            let reason = match world.is_stale() {
+                true => Reason::StaleTable,
+                false => Reason::NoHost,
+            };
+            prop_assert_eq!(decision.reason, reason);
+            prop_assert!(
+                table
+                    .hosts
+                    .values()
+                    .all(|host| host.state == HostState::Down),
+                "a host that is up or drains answers"
+            );
         }
     }
     // The arms above leave one case: where some host is eligible, the request is sent.
     let sent = matches!(decision.outcome, Outcome::Send(_));
     prop_assert_eq!(sent, !eligible.is_empty());
+    prop_assert_eq!(decision.reason == Reason::Panic, sent && world.panics);
     Ok(())
 }
 
@@ -142,7 +152,7 @@ proptest! {
         for (pause, event) in history {
             world.after(pause, event);
             let (_, decision) = decisions(&world, &[], rank, seed);
-            if matches!(decision.outcome, Outcome::Send(_)) {
+            if matches!(decision.outcome, Outcome::Send(_)) && !world.panics {
                 prop_assert_eq!(decision.reason, Reason::NoKey);
             }
         }

@@ -65,10 +65,11 @@ fn policies(selection: impl Strategy<Value = Selection>) -> impl Strategy<Value 
         0u64..20_000,
         500u64..8000,
         1usize..=8,
-        0u64..5000,
+        (0u64..5000, prop_oneof![Just(0u32), Just(50), 0u32..=100]),
     )
         .prop_map(
-            |(overload, selection, assumed_cached, stale_after, ranked_hosts, retry_after)| {
+            |(overload, selection, assumed_cached, stale_after, ranked_hosts, rest)| {
+                let (retry_after, panic_threshold) = rest;
                 Policy {
                     overload,
                     selection,
@@ -76,6 +77,7 @@ fn policies(selection: impl Strategy<Value = Selection>) -> impl Strategy<Value 
                     stale_after: millis(stale_after),
                     ranked_hosts,
                     retry_after: millis(retry_after),
+                    panic_threshold,
                     ..Policy::default()
                 }
             },
@@ -170,6 +172,8 @@ pub(crate) struct World {
     known: BTreeMap<usize, Known>,
     failures: BTreeMap<usize, u32>,
     levels: BTreeMap<usize, Level>,
+    /// Hosts that drain are chosen as well.
+    pub(crate) panics: bool,
     cached: BTreeMap<u64, BTreeMap<usize, bool>>,
     assigned: BTreeMap<u64, BTreeMap<usize, Duration>>,
     assumed_cached: Option<Duration>,
@@ -184,6 +188,7 @@ impl World {
             known: BTreeMap::new(),
             failures: BTreeMap::new(),
             levels: BTreeMap::new(),
+            panics: false,
             cached: BTreeMap::new(),
             assigned: BTreeMap::new(),
             assumed_cached: None,
@@ -201,6 +206,7 @@ impl World {
                 self.table = None;
                 self.cached.clear();
                 self.levels.clear();
+                self.panics = false;
                 self.forget_departed();
             }
             Event::Cache(contents) => {
@@ -325,12 +331,26 @@ impl World {
         });
         self.forget_departed();
         self.levels.clear();
+        self.panics = self.is_panic();
         for (number, host) in hosts {
             if let Some(load) = host.load {
                 self.observe(number, load);
             }
             self.level_again(number);
         }
+    }
+
+    fn is_panic(&self) -> bool {
+        let Some(table) = &self.table else {
+            return false;
+        };
+        let up = || {
+            let hosts = table.hosts.iter();
+            hosts.filter(|(_, host)| host.state == HostState::Up)
+        };
+        let left = up().filter(|(number, _)| !self.is_suspect(**number));
+        let share = 100.0 * left.count() as f64 / table.hosts.len() as f64;
+        up().count() == 0 || share < f64::from(table.policy.panic_threshold)
     }
 
     /// A host that is not in the table is remembered for as long as it has requests of ours.
@@ -356,8 +376,10 @@ impl World {
     fn level_again(&mut self, number: usize) {
         let table = self.table.as_ref().unwrap();
         let host = &table.hosts[&number];
-        if host.state != HostState::Up {
-            return;
+        match host.state {
+            HostState::Up => {}
+            HostState::Draining if self.panics => {}
+            _ => return,
         }
         let level = match table.policy.overload {
             Overload::None => Level::ALL,
@@ -398,12 +420,12 @@ impl World {
         table.is_none_or(|table| self.now - table.at > table.policy.stale_after)
     }
 
-    /// The level in force of a host that is up.
+    /// The level in force of a host that is chosen from.
     pub(crate) fn level(&self, host: usize) -> Option<Level> {
         self.levels.get(&host).copied()
     }
 
-    pub(crate) fn up(&self) -> usize {
+    pub(crate) fn chosen_from(&self) -> usize {
         self.levels.len()
     }
 

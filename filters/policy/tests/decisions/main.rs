@@ -13,5 +13,6 @@ mod history;
 mod holding;
 mod hot_cold;
 mod key_movement;
+mod panic;
 mod shares;
 mod staleness;

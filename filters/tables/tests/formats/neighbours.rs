@@ -164,6 +164,7 @@ fn a_table_of_the_previous_release_keeps_its_meaning() {
         retry_after: Duration::from_millis(1500),
         holding: Holding::default(),
         hedging: Hedging::default(),
+        panic_threshold: 50,
     };
     assert_eq!(table.policy(), &policy);
     assert_eq!((table.cache_shards(), table.hosts().len()), (4, 3));

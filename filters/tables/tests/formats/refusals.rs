@@ -101,6 +101,10 @@ fn parameters_out_of_range_are_refused() {
         policy.hot_cold_permille = Some(1001);
     });
     assert_eq!(refusal, "policy.hot_cold_permille: 1001 is not in 0..=1000");
+    assert_eq!(
+        refused_table(|table| table.policy.as_mut().unwrap().panic_percent = Some(101)),
+        "policy.panic_percent: 101 is not in 0..=100"
+    );
     for count in [3, 2048] {
         assert_eq!(
             refused_table(|table| table.cache_shards = count),

@@ -47,7 +47,7 @@ fn policies() -> impl Strategy<Value = Policy> {
         duration(),
         1usize..=8,
         duration(),
-        (holdings(), hedgings()),
+        (holdings(), hedgings(), 0u32..=100),
     )
         .prop_map(
             |(
@@ -59,7 +59,7 @@ fn policies() -> impl Strategy<Value = Policy> {
                 retry_after,
                 late,
             )| {
-                let (holding, hedging) = late;
+                let (holding, hedging, panic_threshold) = late;
                 Policy {
                     overload,
                     selection,
@@ -69,6 +69,7 @@ fn policies() -> impl Strategy<Value = Policy> {
                     retry_after,
                     holding,
                     hedging,
+                    panic_threshold,
                 }
             },
         )
@@ -289,6 +290,7 @@ fn what_a_table_leaves_out_takes_the_default_of_the_readme() {
         retry_after: Duration::from_secs(1),
         holding: Holding::default(),
         hedging: Hedging::default(),
+        panic_threshold: 50,
     };
     assert_eq!(table.policy(), &expected);
     assert_eq!(table.cache_shards(), 0);

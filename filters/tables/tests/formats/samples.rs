@@ -140,6 +140,7 @@ pub(crate) fn report() -> v1::Report {
             run_us: 19_000,
         }],
         held: 3,
+        choices_ignored: false,
     };
     v1::Report {
         proxy: "caller-1".into(),

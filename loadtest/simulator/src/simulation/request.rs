@@ -80,10 +80,6 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
                 ended.outcome = Outcome::Shed;
                 self.back_off(request, Some(after), now);
             }
-            Choice::NoHost => {
-                ended.outcome = Outcome::Failed;
-                self.back_off(request, None, now);
-            }
         }
     }
 
