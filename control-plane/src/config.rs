@@ -23,6 +23,7 @@ use serde::Serialize;
 use weir_policy::overload::breaker;
 use weir_policy::{HostId, KeyHash, Policy, dagor, steady};
 
+use crate::sources::floor::Kept;
 use crate::sources::prometheus::Figure;
 
 pub(crate) use check::with_sources;
@@ -146,6 +147,11 @@ pub struct Cluster {
     pub cache_shards: u32,
     /// Sorted by address, no address twice. As written; those that Consul names are added by `sources::membership`.
     pub hosts: Vec<Host>,
+    /// For how long a list that lost more than half of its hosts has to be read before it counts; zero: any list does
+    /// at once.
+    pub shrink_after: Duration,
+    /// Why the hosts are not those that are written now.
+    pub kept: Option<Kept>,
     /// Absent: all hosts are written here.
     pub consul: Option<Arc<Consul>>,
     /// Absent: hosts' metrics are not read.

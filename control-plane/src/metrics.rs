@@ -46,6 +46,9 @@ pub struct Metrics {
     hosts: Family<ClusterState, Gauge>,
     stale: Family<OfCluster, Gauge>,
     suspects_itself: Family<OfCluster, Gauge>,
+    panic: Family<OfCluster, Gauge>,
+    kept: Family<OfCluster, Gauge>,
+    ignored: Family<OfCluster, Gauge>,
     assumed: Family<OfCluster, Gauge>,
     known_keys: Family<OfCluster, Gauge>,
     unknown_series: Family<OfCluster, Gauge>,
@@ -108,8 +111,23 @@ impl Metrics {
         );
         r.register(
             "suspects_itself",
-            "1 while more than half of the hosts refuse connections and are kept up for that reason",
+            "1 while fewer hosts than policy.panic_threshold take connections, and all are kept up for that reason",
             self.suspects_itself.clone(),
+        );
+        r.register(
+            "panic",
+            "1 while fewer hosts than policy.panic_threshold are up, so that those which drain are chosen as well",
+            self.panic.clone(),
+        );
+        r.register(
+            "hosts_kept",
+            "Hosts that are in force although the list as it was read names them no more",
+            self.kept.clone(),
+        );
+        r.register(
+            "choices_ignored",
+            "Proxies whose Envoy sends requests elsewhere than their filter says",
+            self.ignored.clone(),
         );
         r.register(
             "assumed_claims",
@@ -220,6 +238,9 @@ impl Metrics {
         for gauge in [
             &self.stale,
             &self.suspects_itself,
+            &self.panic,
+            &self.kept,
+            &self.ignored,
             &self.assumed,
             &self.known_keys,
             &self.unknown_series,
@@ -344,6 +365,14 @@ impl Metrics {
         self.suspects_itself
             .get_or_create(&of_cluster)
             .set(suspects_itself.into());
+        self.panic
+            .get_or_create(&of_cluster)
+            .set(cluster.panics().into());
+        let kept = cluster.config.kept.map_or(0, |kept| kept.gone);
+        self.kept.get_or_create(&of_cluster).set(kept as i64);
+        self.ignored
+            .get_or_create(&of_cluster)
+            .set(cluster.ignoring().len() as i64);
         self.assumed
             .get_or_create(&of_cluster)
             .set(cluster.holdings.assumed_claims() as i64);

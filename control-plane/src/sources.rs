@@ -19,6 +19,7 @@ pub mod client;
 pub mod consul;
 pub mod fetch;
 pub mod file;
+pub mod floor;
 pub mod membership;
 pub mod nodes;
 pub mod prometheus;

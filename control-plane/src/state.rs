@@ -415,6 +415,13 @@ impl State {
         self.metrics.report(&news, &dropped);
         for (name, news) in news {
             if let Some(cluster) = self.clusters.get_mut(&name) {
+                let (proxy, ignores) = (&report.proxy, ignores(report, &name));
+                if cluster.heeds(proxy, ignores, now) {
+                    match ignores {
+                        true => warn!(cluster = name, proxy, "Envoy ignores the filter's choices"),
+                        false => info!(cluster = name, proxy, "Envoy heeds the filter's choices"),
+                    }
+                }
                 cluster.report(&report.proxy, news, now);
             }
         }
@@ -442,6 +449,7 @@ impl State {
             cluster.step_levels(now);
             cluster.holdings.expire(now);
             cluster.settle_nodes(now, self.config.reports.forget_after);
+            cluster.forget_ignoring(now, self.config.reports.forget_after);
         }
     }
 
@@ -519,6 +527,7 @@ impl State {
                 let message = tables::host_table(name, cluster, meta, now, unix_ms);
                 tables.insert(name.clone(), tables::resource(meta, &message));
                 cluster.was_built(now, self.origin);
+                tell_panic(name, cluster);
                 self.metrics.published(name, "host_table");
                 self.metrics.built(name, unix_ms);
                 self.metrics.cluster(name, cluster, now);
@@ -564,6 +573,28 @@ impl State {
             }
             self.snapshot.resources.extend(resources);
             self.endpoints = clusters;
+        }
+    }
+}
+
+/// Whether a worker of the proxy says that Envoy sends requests elsewhere than the filter says.
+fn ignores(report: &v1::Report, cluster: &str) -> bool {
+    let records = report.records.iter().flat_map(|record| &record.clusters);
+    let mut of_cluster = records.filter(|record| record.cluster == cluster);
+    of_cluster.any(|record| record.choices_ignored)
+}
+
+/// Says once that few hosts are left, and once that enough are.
+fn tell_panic(name: &str, cluster: &mut Cluster) {
+    let panics = cluster.panics();
+    if cluster.panicked != panics {
+        cluster.panicked = panics;
+        match panics {
+            true => warn!(
+                cluster = name,
+                "few hosts are up, so those that drain are chosen as well"
+            ),
+            false => info!(cluster = name, "enough hosts are up again"),
         }
     }
 }

@@ -151,7 +151,11 @@ async fn a_change_of_a_file_is_applied_and_a_bad_one_is_not() {
         reason.contains("hosts.yaml:2: hosts[1].address: 127.0.0.1:1 is already"),
         "{reason}"
     );
-    std::fs::write(&control.path, "clusters: { other: {} }\n").unwrap();
+    std::fs::write(
+        &control.path,
+        "clusters: { other: { hosts: [ { address: 127.0.0.1:9 } ] } }\n",
+    )
+    .unwrap();
     let tables = control
         .until(|tables| {
             tables["configuration_refused"]
@@ -162,7 +166,7 @@ async fn a_change_of_a_file_is_applied_and_a_bad_one_is_not() {
     assert_eq!(hosts(&tables), 2);
     std::fs::write(
         &control.path,
-        format!("{FREE}clusters: {{ other: {{}} }}\n"),
+        format!("{FREE}clusters: {{ other: {{ hosts: [ {{ address: 127.0.0.1:9 }} ] }} }}\n"),
     )
     .unwrap();
     let tables = control
@@ -173,7 +177,7 @@ async fn a_change_of_a_file_is_applied_and_a_bad_one_is_not() {
 
 #[tokio::test]
 async fn a_newer_report_stream_of_a_proxy_ends_the_older_with_aborted() {
-    let control = control("clusters: { rules: {} }\n").await;
+    let control = control("clusters: { rules: { hosts: [ { address: 127.0.0.1:9 } ] } }\n").await;
     let open_of = async |process: &'static str, proxy: &str| {
         let mut client = ReportsClient::connect(format!("http://{}", control.xds))
             .await
@@ -226,7 +230,11 @@ async fn hundreds_of_connections_find_a_place_at_once() {
     let places = system.trim().parse::<usize>().unwrap().min(300);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("c.yaml");
-    std::fs::write(&path, format!("{FREE}clusters: {{ r: {{}} }}\n")).unwrap();
+    std::fs::write(
+        &path,
+        format!("{FREE}clusters: {{ r: {{ hosts: [ {{ address: 127.0.0.1:9 }} ] }} }}\n"),
+    )
+    .unwrap();
     let loaded = config::load(&path).map_err(|(error, _)| error).unwrap();
     let listeners = Listeners::bind(&loaded.config).await.unwrap();
     let address = listeners.xds.local_addr().unwrap();

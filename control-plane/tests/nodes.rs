@@ -380,7 +380,11 @@ async fn the_stream_of_a_host_that_is_taken_away_ends_and_says_why() {
     let control = Control::of_one_host().await;
     let mut node = control.node(says(HOST, 1)).await;
     node.row().await;
-    std::fs::write(&control.path, format!("{FREE}clusters: {{ c: {{}} }}\n")).unwrap();
+    std::fs::write(
+        &control.path,
+        format!("{FREE}clusters: {{ c: {{ hosts: [ {{ address: 127.0.0.1:9 }} ] }} }}\n"),
+    )
+    .unwrap();
     assert_eq!(node.end().await.code(), Code::NotFound);
 }
 

@@ -46,7 +46,11 @@ fn a_bad_configuration_ends_with_64_and_one_line() {
         output(weir_control(&path).arg("--check")),
         (Some(64), expected)
     );
-    std::fs::write(&path, "clusters: { r: {} }\n").unwrap();
+    std::fs::write(
+        &path,
+        "clusters: { r: { hosts: [ { address: 127.0.0.1:9 } ] } }\n",
+    )
+    .unwrap();
     assert_eq!(
         output(weir_control(&path).arg("--check")),
         (Some(0), String::new())
@@ -67,7 +71,8 @@ fn started(program: Command, folder: &Path) -> (Child, serde_json::Value) {
 fn started_with(program: Command, folder: &Path, more: &str) -> (Child, serde_json::Value) {
     let (path, ports) = (folder.join("c.yaml"), folder.join("ports.json"));
     let free = "{ listen: \"127.0.0.1:0\" }";
-    let text = format!("xds: {free}\nadmin: {free}\nclusters: {{ r: {{}} }}\n{more}");
+    let hosts = "[ { address: 127.0.0.1:9 } ]";
+    let text = format!("xds: {free}\nadmin: {free}\nclusters: {{ r: {{ hosts: {hosts} }} }}\n{more}");
     std::fs::write(&path, text).unwrap();
     let mut child = with_config(program, &path)
         .arg("--ports-file")

@@ -22,7 +22,7 @@ async fn control(authority: &Authority, pair: &Pair) -> (SocketAddr, tempfile::T
     write(
         "c.yaml",
         "xds: { listen: \"127.0.0.1:0\", tls: { certificate: control.pem, key: control.key, client_ca: ca.pem } }\n\
-         admin: { listen: \"127.0.0.1:0\" }\nclusters: { rules: {} }\n",
+         admin: { listen: \"127.0.0.1:0\" }\nclusters: { rules: { hosts: [ { address: 127.0.0.1:9 } ] } }\n",
     );
     let path = folder.path().join("c.yaml");
     let loaded = config::load(&path).map_err(|(error, _)| error).unwrap();

@@ -18,7 +18,7 @@ fn every_refusal_names_file_line_field_and_reason() {
     let cases = [
         (
             "clusters:\n  r:\n    bogus: 1\n",
-            "c.yaml:3: unknown field `bogus`, expected one of policy, dagor, cache_shards, hosts, hosts_file, caching_plan, scrape, cache, consul, prometheus",
+            "c.yaml:3: unknown field `bogus`, expected one of policy, dagor, cache_shards, hosts, hosts_file, shrink_after, caching_plan, scrape, cache, consul, prometheus",
         ),
         (
             "clusters:\n  r:\n    hosts: 12\n",
@@ -43,6 +43,22 @@ fn every_refusal_names_file_line_field_and_reason() {
         (
             "clusters:\n  r: { policy: { ranked_hosts: 9 } }\n",
             "c.yaml:2: clusters.r.policy.ranked_hosts: 9 is not in 1 to 8",
+        ),
+        (
+            "clusters:\n  r: {}\n",
+            "c.yaml:2: clusters.r.hosts: nothing names hosts of this cluster: write hosts, hosts_file or consul",
+        ),
+        (
+            "clusters:\n  r: { scrape: {}, hosts: [] }\n",
+            "c.yaml:2: clusters.r.hosts: nothing names hosts of this cluster: write hosts, hosts_file or consul",
+        ),
+        (
+            "clusters:\n  r: { shrink_after: 25h }\n",
+            "c.yaml:2: clusters.r.shrink_after: 25h is not in 0s to 86400s",
+        ),
+        (
+            "clusters:\n  r: { policy: { panic_threshold: 101 } }\n",
+            "c.yaml:2: clusters.r.policy.panic_threshold: 101 is not in 0 to 100",
         ),
         (
             "clusters:\n  r: { policy: { stale_after: 5 } }\n",
@@ -173,19 +189,19 @@ fn every_refusal_names_file_line_field_and_reason() {
             "c.yaml:4: clusters.r.prometheus.label: instance=\"127.0.0.1:3\" would name two hosts, 127.0.0.1:1 and 127.0.0.1:3, by address or metrics_address",
         ),
         (
-            "xds: { listen: \"0.0.0.0:1\" }\nclusters: { r: {} }\n",
+            "xds: { listen: \"0.0.0.0:1\" }\nclusters: { r: { hosts: [ { address: 127.0.0.1:9 } ] } }\n",
             "c.yaml:1: xds.listen: not loopback: xds.tls is required, or plaintext: true if the network is protected by other means",
         ),
         (
-            "xds: { tls: { certificate: none.pem } }\nclusters: { r: {} }\n",
+            "xds: { tls: { certificate: none.pem } }\nclusters: { r: { hosts: [ { address: 127.0.0.1:9 } ] } }\n",
             "c.yaml:1: xds.tls.certificate: cannot read none.pem: No such file or directory (os error 2)",
         ),
         (
-            "xds: { tls: { certificate: hosts.yaml } }\nclusters: { r: {} }\n",
+            "xds: { tls: { certificate: hosts.yaml } }\nclusters: { r: { hosts: [ { address: 127.0.0.1:9 } ] } }\n",
             "c.yaml:1: xds.tls.certificate: hosts.yaml has no CERTIFICATE in PEM",
         ),
         (
-            "admin: { listen: \"0.0.0.0:1\" }\nclusters: { r: {} }\n",
+            "admin: { listen: \"0.0.0.0:1\" }\nclusters: { r: { hosts: [ { address: 127.0.0.1:9 } ] } }\n",
             "c.yaml:1: admin.listen: not loopback, and admin has no TLS; write plaintext: true if anyone who reaches it may read it",
         ),
         (
@@ -281,13 +297,16 @@ fn a_caching_plan_is_keys_by_host_or_refused_with_line_field_and_reason() {
 
 #[test]
 fn what_is_left_out_has_the_documented_default() {
-    let config = said("clusters: { r: { scrape: {}, cache: {} } }\n", "").unwrap();
+    let text = "clusters: { r: { hosts_file: hosts.yaml, scrape: {}, cache: {} } }\n";
+    let config = said(text, "").unwrap();
     assert_eq!(
         (config.xds.listen.to_string(), config.admin.to_string()),
         ("127.0.0.1:18000".into(), "127.0.0.1:19000".into())
     );
     let cluster = &config.clusters["r"];
     assert_eq!(cluster.policy, Policy::default());
+    assert_eq!(cluster.policy.panic_threshold, 50);
+    assert_eq!(cluster.shrink_after, Duration::from_secs(30));
     assert_eq!(
         (cluster.cache_shards, cluster.dagor.window_requests),
         (16, 2000)
@@ -299,7 +318,9 @@ fn what_is_left_out_has_the_documented_default() {
     );
     assert_eq!(cluster.cache.as_ref().unwrap().max_keys, 1_000_000);
     assert!(
-        said("clusters: { r: { scrape: } }\n", "").unwrap().clusters["r"]
+        said("clusters: { r: { hosts_file: hosts.yaml, scrape: } }\n", "")
+            .unwrap()
+            .clusters["r"]
             .scrape
             .is_none()
     );
@@ -307,7 +328,7 @@ fn what_is_left_out_has_the_documented_default() {
 
 #[test]
 fn prometheus_is_asked_for_what_weirs_hosts_tell_unless_something_else_is_written() {
-    let text = "clusters: { r: { prometheus: { address: \"http://p:9090/x/\", label: pod, queries: { work: \"\", queued: \" q \" } } } }\n";
+    let text = "clusters: { r: { hosts_file: hosts.yaml, prometheus: { address: \"http://p:9090/x/\", label: pod, queries: { work: \"\", queued: \" q \" } } } }\n";
     let config = said(text, "").unwrap();
     let prometheus = config.clusters["r"].prometheus.as_ref().unwrap();
     assert_eq!(prometheus.server.url, "http://p:9090/x");
@@ -346,7 +367,9 @@ fn the_files_that_were_read_come_back_for_the_watcher_even_if_they_are_bad() {
 #[test]
 fn replicas_are_checked_before_a_port_is_bound() {
     let check = |fields: &str| {
-        let text = format!("replicas: {fields}\nclusters: {{ r: {{}} }}\n");
+        let text = format!(
+            "replicas: {fields}\nclusters: {{ r: {{ hosts: [ {{ address: 127.0.0.1:9 }} ] }} }}\n"
+        );
         let config = said(&text, "");
         config.map(|config| Replicas::clone(config.replicas.as_ref().unwrap()))
     };
@@ -403,16 +426,21 @@ fn replicas_are_checked_before_a_port_is_bound() {
 
 #[test]
 fn a_change_of_a_listener_needs_a_restart() {
-    let old = said("clusters: { r: {} }\n", "").unwrap();
+    let old = said(
+        "clusters: { r: { hosts: [ { address: 127.0.0.1:9 } ] } }\n",
+        "",
+    )
+    .unwrap();
     let file = Path::new("c.yaml");
     let new = said(
-        "xds: { listen: \"127.0.0.1:1\" }\nclusters: { r: {} }\n",
+        "xds: { listen: \"127.0.0.1:1\" }\nclusters: { r: { hosts: [ { address: 127.0.0.1:9 } ] } }\n",
         "",
     )
     .unwrap();
     let of_several = |name: &str| {
-        let text =
-            format!("replicas: {{ address: \"a:1\", name: {name} }}\nclusters: {{ r: {{}} }}\n");
+        let text = format!(
+            "replicas: {{ address: \"a:1\", name: {name} }}\nclusters: {{ r: {{ hosts: [ {{ address: 127.0.0.1:9 }} ] }} }}\n"
+        );
         said(&text, "").unwrap()
     };
     let (one, other) = (of_several("one"), of_several("other"));

@@ -57,7 +57,7 @@ section! {
     /// One cluster.
     Cluster {
         policy: Policy, dagor: Dagor, cache_shards: Option<Text>,
-        hosts: Vec<Spanned<Host>>, hosts_file: Option<Text>,
+        hosts: Vec<Spanned<Host>>, hosts_file: Option<Text>, shrink_after: Option<Text>,
         caching_plan: Option<Text>, scrape: Option<Scrape>, cache: Option<Cache>,
         consul: Option<Spanned<Consul>>,
         prometheus: Option<Spanned<Prometheus>>,

@@ -10,14 +10,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 
+use super::floor::Floor;
 use crate::config::{self, Config, Error, Files, Loaded};
 use crate::state::Update;
 
 /// People save files; a second is soon enough for them.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+pub(super) const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Publishes each good change, as written, and reports each bad one, until nobody listens.
+/// Publishes each good change, as written but for lists of hosts that shrink ([`Floor`]), and reports each bad one, until nobody listens.
 pub async fn watch(
     path: PathBuf,
     loaded: Loaded,
@@ -28,6 +30,7 @@ pub async fn watch(
         config: running,
         mut files,
     } = loaded;
+    let mut floor = Floor::new(running.clone());
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
         let (main, known) = (path.clone(), files);
@@ -35,16 +38,23 @@ pub async fn watch(
         let Ok((now, news)) = looked else { return };
         files = now;
         let error = match news {
-            None => continue,
+            None => None,
             Some(Ok(config)) => match restart_needed(&path, &running, &config) {
                 None => {
-                    written.send_replace(config);
-                    continue;
+                    floor.read(config, Instant::now());
+                    None
                 }
-                Some(error) => error,
+                error => error,
             },
-            Some(Err(error)) => error,
+            Some(Err(error)) => Some(error),
         };
+        let Some(error) = error else {
+            if let Some(config) = floor.settle(Instant::now()) {
+                written.send_replace(config);
+            }
+            continue;
+        };
+        floor.spoiled();
         if updates.send(Update::Misconfigured(error)).await.is_err() {
             return;
         }

@@ -41,10 +41,14 @@ pub struct Cluster {
     pub unknown_series: u64,
     /// Proxies that report.
     pub proxies: u32,
+    /// Those whose Envoy sends requests elsewhere than their filter says, with when they said so last.
+    ignoring: BTreeMap<String, Duration>,
     /// The host table is to be built again.
     pub changed: bool,
     /// When it was built.
     pub built: Option<Duration>,
+    /// What was last said of [`Cluster::panics`].
+    pub panicked: bool,
     ids: HashMap<HostId, String>,
     /// What proxies say that hosts were asked for since the levels last moved.
     claims: Claims,
@@ -73,10 +77,12 @@ impl Cluster {
             polls: BTreeMap::new(),
             unknown_series: 0,
             proxies: 0,
+            ignoring: BTreeMap::new(),
             config: config.clone(),
             hosts: BTreeMap::new(),
             changed: true,
             built: None,
+            panicked: false,
             ids: HashMap::new(),
             claims: Claims::default(),
             stepped: Duration::ZERO,
@@ -254,10 +260,38 @@ impl Cluster {
         self.hosts.values().filter(|host| host.is_dead()).count()
     }
 
-    /// More than half of the hosts seem dead at once: it is likelier that this process cannot reach them,
-    /// so none is taken out of the choice (as Envoy's panic threshold of 50 %).
+    /// Fewer hosts than `policy.panic_threshold` seem alive: it is likelier that this process cannot reach the others,
+    /// so none is taken out of the choice.
     pub fn suspects_itself(&self) -> bool {
-        self.dead() * 2 > self.hosts.len()
+        let all = self.hosts.len();
+        self.config.policy.panics(all - self.dead(), all)
+    }
+
+    /// Fewer hosts than `policy.panic_threshold` are up, or none: proxies choose those that drain as well.
+    pub fn panics(&self) -> bool {
+        let suspects_itself = self.suspects_itself();
+        let up = |host: &&Host| self.state_of(host, suspects_itself) == HostState::Up;
+        let (up, all) = (self.hosts.values().filter(up).count(), self.hosts.len());
+        all > 0 && (up == 0 || self.config.policy.panics(up, all))
+    }
+
+    /// A proxy says whether its Envoy sends requests elsewhere than its filter says. True if that is news.
+    pub fn heeds(&mut self, proxy: &str, ignores: bool, now: Duration) -> bool {
+        match ignores {
+            true => self.ignoring.insert(proxy.to_owned(), now).is_none(),
+            false => self.ignoring.remove(proxy).is_some(),
+        }
+    }
+
+    /// The proxies whose Envoy does.
+    pub fn ignoring(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.ignoring.keys().map(String::as_str)
+    }
+
+    /// Proxies that have not said for so long that choices are ignored are not counted any more.
+    pub fn forget_ignoring(&mut self, now: Duration, limit: Duration) {
+        self.ignoring
+            .retain(|_, said| now.saturating_sub(*said) <= limit);
     }
 
     /// What the table says of a host's state.
@@ -401,8 +435,12 @@ impl Cluster {
 
     /// The hosts that get requests.
     fn up(&self) -> HashSet<HostId> {
-        let suspects_itself = self.suspects_itself();
-        let up = |host: &&Host| self.state_of(host, suspects_itself) == HostState::Up;
+        let (suspects_itself, panics) = (self.suspects_itself(), self.panics());
+        let up = |host: &&Host| match self.state_of(host, suspects_itself) {
+            HostState::Up => true,
+            HostState::Draining => panics,
+            HostState::Down => false,
+        };
         self.hosts.values().filter(up).map(|host| host.id).collect()
     }
 
@@ -463,9 +501,13 @@ impl Cluster {
     /// process they would get what is everybody's.
     pub fn is_unknown(&self, now: Duration) -> bool {
         let found = |host: &Host| host.config.instance.is_some();
+        if self.hosts.is_empty() {
+            // Whoever wants to be without hosts has to say so.
+            return self.config.consul.is_some() || !self.config.shrink_after.is_zero();
+        }
         self.config.consul.is_some()
             && !self.hosts.values().any(found)
-            && (self.hosts.is_empty() || now < self.began + self.config.policy.stale_after)
+            && now < self.began + self.config.policy.stale_after
     }
 
     /// Whether the table is to be built: something changed, or its ages are about to mislead.

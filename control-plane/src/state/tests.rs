@@ -191,7 +191,79 @@ fn hosts_are_pushed_before_anything_is_known_of_them() {
             .iter()
             .all(|host| host.state == HostState::Up && host.load.is_none())
     );
-    assert_eq!(Script::new(0, "").table().hosts().len(), 0);
+}
+
+#[test]
+fn a_cluster_without_a_host_is_pushed_only_where_that_is_forced() {
+    for (forced, pushed) in [("30s", false), ("0s", true)] {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("h.yaml"), "").unwrap();
+        let text = format!("clusters: {{ c: {{ hosts_file: h.yaml, shrink_after: {forced} }} }}\n");
+        let config = configured(&folder, &text);
+        let start = Instant::now();
+        let mut state = State::new(config, 7, Metrics::default(), start);
+        let snapshot = state.publish(start).unwrap();
+        let table = snapshot.get(HOST_TABLE_TYPE, "c");
+        assert_eq!(table.is_some(), pushed, "{forced}");
+        let view = state.view(Duration::ZERO);
+        assert_eq!(view.clusters["c"].not_pushed.is_none(), pushed);
+    }
+}
+
+#[test]
+fn where_few_hosts_are_up_that_is_told_and_levels_go_on_moving() {
+    let settings = "policy: { overload: dagor }";
+    let mut script = Script::new(3, settings);
+    let drain = |script: &mut Script, draining: usize| {
+        let mut text = Script::text(3, settings);
+        for host in 1..=draining {
+            let row = format!("\"127.0.0.1:{host}\"");
+            text = text.replace(&row, &format!("{row}, draining: true"));
+        }
+        let config = configured(&script._folder, &text);
+        script.fold(Update::Configured(config)).publish();
+        let cluster = &script.state.clusters["c"];
+        (cluster.panics(), cluster.panicked)
+    };
+    assert_eq!(
+        drain(&mut script, 1),
+        (false, false),
+        "two of three are left"
+    );
+    assert_eq!(drain(&mut script, 3), (true, true));
+    assert_eq!(script.states(), [HostState::Draining; 3]);
+    assert!(script.state.view(Duration::ZERO).clusters["c"].panics);
+    steady(&mut script, 3, 0..=4, |_| 3);
+    let level = script.table().hosts()[0].level.ranks();
+    assert!(
+        level < 2048,
+        "they get requests, and do not keep up: {level}"
+    );
+    assert_eq!(drain(&mut script, 0), (false, false));
+}
+
+#[test]
+fn proxies_whose_envoy_ignores_choices_are_named_until_they_say_otherwise_or_nothing() {
+    let mut script = Script::new(1, "");
+    let says = |choices_ignored| {
+        reported(v1::ClusterRecord {
+            cluster: "c".into(),
+            choices_ignored,
+            ..Default::default()
+        })
+    };
+    let named = |script: &Script| {
+        let view = script.state.view(Duration::ZERO);
+        view.clusters["c"].choices_ignored_by.clone()
+    };
+    script.fold(says(true));
+    assert_eq!(named(&script), ["p"]);
+    script.fold(says(false));
+    assert!(named(&script).is_empty());
+    script.fold(says(true)).pass(59_000);
+    assert_eq!(named(&script), ["p"]);
+    script.pass(2_000);
+    assert!(named(&script).is_empty());
 }
 
 #[test]
@@ -643,7 +715,10 @@ fn a_caching_plan_is_pushed_as_cache_contents_and_what_was_sent_does_not_change_
     let one = configured(&script._folder, &text("{ address: \"127.0.0.1:1\" }"));
     script.fold(Update::Configured(one));
     assert_eq!(keys(&mut script), 2);
-    let config = configured(&script._folder, "clusters:\n  c: { cache_shards: 1 }\n");
+    let config = configured(
+        &script._folder,
+        "clusters:\n  c: { cache_shards: 1, hosts: [ { address: 127.0.0.1:1 } ] }\n",
+    );
     script.fold(Update::Configured(config));
     assert_eq!(keys(&mut script), 0, "a plan that is gone is not believed");
 }
@@ -730,7 +805,7 @@ fn with_found(config: &Config, ports: &[u16]) -> Arc<Config> {
 #[test]
 fn nothing_is_said_of_a_cluster_before_its_hosts_are_found() {
     let folder = tempfile::tempdir().unwrap();
-    let text = "clusters: { c: { consul: { connect: false }, cache: {} }, d: {} }\n";
+    let text = "clusters: { c: { consul: { connect: false }, cache: {} }, d: { hosts: [ { address: 127.0.0.1:9 } ] } }\n";
     let config = configured(&folder, text);
     let start = Instant::now();
     let mut state = State::new(config.clone(), 7, Metrics::default(), start);
@@ -800,7 +875,10 @@ fn a_host_drains_no_longer_than_somebody_can_say_so() {
 fn gauges_of_tables_outlive_a_change_and_go_with_their_cluster() {
     let folder = tempfile::tempdir().unwrap();
     let one = "c: { consul: { connect: false } }";
-    let config = configured(&folder, &format!("clusters: {{ {one}, d: {{}} }}\n"));
+    let config = configured(
+        &folder,
+        &format!("clusters: {{ {one}, d: {{ hosts: [ {{ address: 127.0.0.1:9 }} ] }} }}\n"),
+    );
     let start = Instant::now();
     let metrics = Metrics::default();
     let mut registry = prometheus_client::registry::Registry::default();
@@ -833,7 +911,7 @@ fn gauges_of_tables_outlive_a_change_and_go_with_their_cluster() {
 #[test]
 fn no_shard_is_pushed_of_a_cluster_before_its_hosts_are_found() {
     let folder = tempfile::tempdir().unwrap();
-    let text = "clusters: { c: { consul: { connect: false }, cache: {}, cache_shards: 1 }, d: { cache_shards: 1 } }\n";
+    let text = "clusters: { c: { consul: { connect: false }, cache: {}, cache_shards: 1 }, d: { cache_shards: 1, hosts: [ { address: 127.0.0.1:9 } ] } }\n";
     let config = configured(&folder, text);
     let start = Instant::now();
     let mut state = State::new(config.clone(), 7, Metrics::default(), start);

@@ -68,8 +68,14 @@ pub struct ClusterView {
     pub table_age_ms: Option<u64>,
     pub overload: String,
     pub selection: String,
-    /// More than half of the hosts refuse connections, so none is taken out.
+    /// So many hosts refuse connections that none is taken out.
     pub suspects_itself: bool,
+    /// So few hosts are up that those which drain are chosen as well.
+    pub panics: bool,
+    /// Why the hosts are not those that are written now.
+    pub hosts_kept: Option<String>,
+    /// Some of the proxies whose Envoy sends requests elsewhere than their filter says.
+    pub choices_ignored_by: Vec<String>,
     /// Those that are asked for the whole cluster.
     pub sources: BTreeMap<&'static str, SourceView>,
     /// Series that Prometheus has of hosts that are not in this cluster.
@@ -141,6 +147,9 @@ pub struct RefusalView {
     pub resources: BTreeMap<String, String>,
     pub ms_ago: u64,
 }
+
+/// Proxies of a fleet that are named.
+const MOST_SHOWN: usize = 20;
 
 /// Of a cluster whose hosts are still to be found.
 const NOT_PUSHED: &str = "no host of this cluster was found yet; proxies keep what they have";
@@ -229,6 +238,13 @@ fn cluster_view(cluster: &Cluster, now: Duration) -> ClusterView {
         overload: overload_name(policy.overload),
         selection: policy.selection.as_str().to_owned(),
         suspects_itself,
+        panics: cluster.panics(),
+        hosts_kept: cluster.config.kept.map(|kept| kept.to_string()),
+        choices_ignored_by: cluster
+            .ignoring()
+            .take(MOST_SHOWN)
+            .map(str::to_owned)
+            .collect(),
         sources: source_views(&cluster.polls, now),
         unknown_series: cluster.unknown_series,
         cache_shards: BTreeMap::new(),

@@ -18,6 +18,7 @@ pub(crate) struct Host {
     /// Jobs in progress, and those of them that are queued.
     jobs: watch::Sender<(u32, u32)>,
     fails: watch::Sender<bool>,
+    drains: watch::Sender<bool>,
 }
 
 impl Host {
@@ -28,15 +29,22 @@ impl Host {
         let jobs = watch::Sender::new((0, 0));
         let (counter, gate, told) = (held.clone(), released.clone(), jobs.clone());
         let fails = watch::Sender::new(false);
-        let failing = fails.clone();
+        let drains = watch::Sender::new(false);
+        let (failing, draining) = (fails.clone(), drains.clone());
         tokio::spawn(async move {
             while let Ok((connection, _)) = listener.accept().await {
-                let told = *told.borrow();
+                let (told, draining) = (*told.borrow(), *draining.borrow());
                 let status = match *failing.borrow() {
                     true => "500 Internal Server Error",
                     false => "200 OK",
                 };
-                let answer = answer(connection, counter.clone(), gate.subscribe(), told, status);
+                let answer = answer(
+                    connection,
+                    counter.clone(),
+                    gate.subscribe(),
+                    (told, draining),
+                    status,
+                );
                 tokio::spawn(answer);
             }
         });
@@ -46,6 +54,7 @@ impl Host {
             released,
             jobs,
             fails,
+            drains,
         }
     }
 
@@ -69,6 +78,11 @@ impl Host {
         self.fails.send_replace(fails);
     }
 
+    /// Whether its metrics say from now on that it wants no new requests.
+    pub(crate) fn drains(&self, drains: bool) {
+        self.drains.send_replace(drains);
+    }
+
     pub(crate) fn release(&self) {
         self.released.send_replace(true);
     }
@@ -78,7 +92,7 @@ async fn answer(
     mut connection: TcpStream,
     held: watch::Sender<u32>,
     mut released: watch::Receiver<bool>,
-    (in_progress, queued): (u32, u32),
+    ((in_progress, queued), draining): ((u32, u32), bool),
     status: &'static str,
 ) -> std::io::Result<()> {
     let mut head = Vec::new();
@@ -88,7 +102,9 @@ async fn answer(
     let mut head = String::from_utf8_lossy(&head).to_lowercase();
     if head.starts_with("get /metrics ") {
         head = format!(
-            "weir_host_in_progress {in_progress}\nweir_host_queued{{priority=\"0\"}} {queued}\n"
+            "weir_host_in_progress {in_progress}\nweir_host_queued{{priority=\"0\"}} {queued}\n\
+             weir_host_draining {}\n",
+            u8::from(draining)
         );
     }
     if head.contains("\r\nx-reset: ") {

@@ -9,6 +9,7 @@ mod control_loss;
 mod crash;
 mod envoy_restart;
 mod failing_host;
+mod floor;
 mod headers;
 mod hedging;
 mod holding;

@@ -64,6 +64,7 @@ pub(crate) struct World {
     bootstrap: &'static str,
     /// Of the sidecars, where one can take over from another.
     base_id: Option<BaseId>,
+    filter: PathBuf,
     folder: TempDir,
     _turn: MutexGuard<'static, ()>,
 }
@@ -212,6 +213,7 @@ impl Plan {
             xds,
             bootstrap,
             base_id,
+            filter: self.filter,
             folder,
             _turn: turn,
         };
@@ -249,6 +251,11 @@ impl World {
             .map(|address| json!({"address": address}))
             .collect();
         write(self.folder.path(), "hosts.yaml", &json!(hosts));
+    }
+
+    /// Leaves the hosts file there, with nothing in it.
+    pub(crate) fn empty_hosts_file(&self) {
+        std::fs::write(self.folder.path().join("hosts.yaml"), "").unwrap();
     }
 
     pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
@@ -298,6 +305,38 @@ impl World {
             (&*endpoint("127.0.0.1:18000".parse().unwrap()), &*both),
         ];
         let config = tools::envoy_config("standalone/bootstrap.yaml", &replace);
+        Sidecar::start_with(&config, 2).await
+    }
+
+    /// Another sidecar, whose cluster has all of the filter and not the policy that reads what it says.
+    pub(crate) async fn start_sidecar_that_ignores_choices(&self, hosts: &[SocketAddr]) -> Sidecar {
+        let port = format!("port_value: {}", self.xds.port());
+        let endpoint = |host: &SocketAddr| {
+            let port = host.port();
+            json!({"endpoint": {"address": {"socket_address": {
+                "address": "127.0.0.1", "port_value": port,
+            }}}})
+        };
+        let endpoints = json!(hosts.iter().map(endpoint).collect::<Vec<_>>());
+        let replace = [
+            ("id: sidecar-1", "id: sidecar-2"),
+            ("port_value: 9901", "port_value: 0"),
+            ("port_value: 15001", "port_value: 0"),
+            ("port_value: 18000", &*port),
+            ("/etc/weir/weir_filter.wasm", self.filter.to_str().unwrap()),
+            (
+                "\"control_cluster\":",
+                "\"debug\": true, \"control_cluster\":",
+            ),
+        ];
+        let config = tools::envoy_config("static/envoy.yaml", &replace);
+        let (before, rest) = config.split_once("      load_balancing_policy:").unwrap();
+        let (_, rest) = rest.split_once("      # WEIR 5").unwrap();
+        let (rules, _) = rest.split_once("          - lb_endpoints:").unwrap();
+        let (_, control) = rest.split_once("    # WEIR 7").unwrap();
+        let config = format!(
+            "{before}      # WEIR 5{rules}          - lb_endpoints: {endpoints}\n    # WEIR 7{control}"
+        );
         Sidecar::start_with(&config, 2).await
     }
 

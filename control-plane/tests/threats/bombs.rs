@@ -125,7 +125,10 @@ fn packed_answers_are_neither_asked_for_nor_unpacked() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn messages_over_their_limit_end_their_stream_and_nothing_else() {
-    let control = Program::start(&format!("{FREE}clusters: {{ rules: {{}} }}\n"), &[]);
+    let control = Program::start(
+        &format!("{FREE}clusters: {{ rules: {{ hosts: [ {{ address: 127.0.0.1:9 }} ] }} }}\n"),
+        &[],
+    );
     let channel = tonic::transport::Endpoint::from_shared(format!("http://{}", control.xds))
         .unwrap()
         .connect()
@@ -176,7 +179,7 @@ fn a_configuration_that_unfolds_or_nests_without_end_is_refused() {
     for inner in [laughs, deep] {
         let path = folder.path().join("c.yaml");
         let text = format!(
-            "clusters: {{ r: {{}} }}\nstandalone: {{ filter: {{ wasm: w, config: {{ {inner} }} }}, listeners: [] }}\n"
+            "clusters: {{ r: {{ hosts: [ {{ address: 127.0.0.1:9 }} ] }} }}\nstandalone: {{ filter: {{ wasm: w, config: {{ {inner} }} }}, listeners: [] }}\n"
         );
         std::fs::write(&path, text).unwrap();
         let (error, _) = config::load(&path).unwrap_err();

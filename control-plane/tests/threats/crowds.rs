@@ -95,7 +95,10 @@ async fn who_finds_all_places_taken_gets_the_next_that_is_free() {
 
 #[tokio::test]
 async fn thousands_of_idle_connections_on_both_ports_keep_nobody_out() {
-    let control = Program::start(&format!("{FREE}clusters: {{ rules: {{}} }}\n"), &[]);
+    let control = Program::start(
+        &format!("{FREE}clusters: {{ rules: {{ hosts: [ {{ address: 127.0.0.1:9 }} ] }} }}\n"),
+        &[],
+    );
     let mut idle = Vec::new();
     for _ in 0..2000 {
         for address in [control.xds, control.admin] {

@@ -19,7 +19,7 @@ use crate::program::{Program, until};
 
 const CONFIG: &str = "xds: { listen: \"127.0.0.1:0\", \
     tls: { certificate: control.pem, key: control.key, client_ca: ca.pem } }\n\
-    admin: { listen: \"127.0.0.1:0\" }\nclusters: { rules: {} }\n";
+    admin: { listen: \"127.0.0.1:0\" }\nclusters: { rules: { hosts: [ { address: 127.0.0.1:9 } ] } }\n";
 
 fn control(authority: &Authority) -> Program {
     let pair = authority.sign("weir-control");

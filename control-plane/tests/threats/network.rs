@@ -20,20 +20,27 @@ fn neither_port_is_reached_from_another_address_unless_that_is_written() {
         return;
     };
     let reached = |port: SocketAddr| TcpStream::connect((outer, port.port())).is_ok();
-    let control = Program::start(&format!("{FREE}clusters: {{ rules: {{}} }}\n"), &[]);
+    let control = Program::start(
+        &format!("{FREE}clusters: {{ rules: {{ hosts: [ {{ address: 127.0.0.1:9 }} ] }} }}\n"),
+        &[],
+    );
     assert!(TcpStream::connect(control.admin).is_ok());
     assert!(!reached(control.admin) && !reached(control.xds));
     // The defaults are loopback too.
     let default = weir_control::config::load(&control.path("c.yaml"));
     let default = default.map_err(|(error, _)| error).unwrap();
-    std::fs::write(control.path("d.yaml"), "clusters: { rules: {} }\n").unwrap();
+    std::fs::write(
+        control.path("d.yaml"),
+        "clusters: { rules: { hosts: [ { address: 127.0.0.1:9 } ] } }\n",
+    )
+    .unwrap();
     let plain = weir_control::config::load(&control.path("d.yaml"));
     let plain = plain.map_err(|(error, _)| error).unwrap();
     for config in [&default.config, &plain.config] {
         assert!(config.admin.ip().is_loopback() && config.xds.listen.ip().is_loopback());
     }
     let open = format!(
-        "xds: {{ listen: \"127.0.0.1:0\" }}\nadmin: {{ listen: \"{outer}:0\" }}\nclusters: {{ rules: {{}} }}\n"
+        "xds: {{ listen: \"127.0.0.1:0\" }}\nadmin: {{ listen: \"{outer}:0\" }}\nclusters: {{ rules: {{ hosts: [ {{ address: 127.0.0.1:9 }} ] }} }}\n"
     );
     std::fs::write(control.path("d.yaml"), &open).unwrap();
     let (refused, _) = weir_control::config::load(&control.path("d.yaml")).unwrap_err();

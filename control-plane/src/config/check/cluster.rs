@@ -77,6 +77,14 @@ pub(super) fn cluster(
         dagor: dagor(&written.dagor, &scope.section("dagor"))?,
         cache_shards: shards,
         hosts,
+        // Thirty looks at the file: whoever writes it has seen by then that half of the hosts are missing.
+        shrink_after: scope.duration(
+            &written.shrink_after,
+            "shrink_after",
+            ms(30_000),
+            ms(0)..=LONGEST,
+        )?,
+        kept: None,
         consul,
         scrape: written
             .scrape
@@ -92,6 +100,10 @@ pub(super) fn cluster(
         plan: None,
     };
     cluster.plan = plan(written, &cluster, scope, reader)?;
+    if written.hosts.is_empty() && written.hosts_file.is_none() && written.consul.is_none() {
+        let reason = "nothing names hosts of this cluster: write hosts, hosts_file or consul";
+        return Err(scope.refuse(&None, "hosts", reason));
+    }
     Ok(cluster)
 }
 
@@ -175,6 +187,12 @@ fn policy(written: &written::Policy, scope: &Scope<'_>) -> Result<Policy, Error>
         )?,
         holding: holding(&written.holding, &scope.section("holding"))?,
         hedging: hedging(&written.hedging, &scope.section("hedging"))?,
+        panic_threshold: scope.whole(
+            &written.panic_threshold,
+            "panic_threshold",
+            default.panic_threshold.into(),
+            0..=100,
+        )? as u32,
     })
 }
 
@@ -187,12 +205,6 @@ fn holding(written: &written::Holding, scope: &Scope<'_>) -> Result<Holding, Err
             "for_eligible",
             default.for_eligible,
             range(),
-        panic_threshold: scope.whole(
-            &written.panic_threshold,
-            "panic_threshold",
-            default.panic_threshold.into(),
-            0..=100,
-        )? as u32,
         )?,
         for_cached: scope.duration(
             &written.for_cached,

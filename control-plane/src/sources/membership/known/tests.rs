@@ -46,7 +46,9 @@ fn ports(membership: &Membership, cluster: &str) -> Vec<u16> {
 
 #[test]
 fn hosts_that_were_found_stand_beside_those_that_are_written() {
-    let written = config("{ r: { consul: {}, hosts: [ { address: \"127.0.0.1:2\" } ] }, s: {} }");
+    let written = config(
+        "{ r: { consul: {}, hosts: [ { address: \"127.0.0.1:2\" } ] }, s: { hosts: [ { address: 127.0.0.1:8 } ] } }",
+    );
     let mut membership = Membership::new(written);
     assert_eq!(ports(&membership, "r"), [2]);
     assert_eq!(membership.find("r", found([1, 3])), (true, vec![]));
@@ -63,7 +65,7 @@ fn hosts_that_were_found_stand_beside_those_that_are_written() {
         (false, vec![]),
         "asked by nobody"
     );
-    assert!(ports(&membership, "s").is_empty());
+    assert_eq!(ports(&membership, "s"), [8]);
 }
 
 #[test]
@@ -138,8 +140,9 @@ fn a_new_configuration_keeps_what_was_found_while_the_question_is_the_same() {
     membership.configure(config("{ r: { consul: { wait: 9s } } }"));
     assert_eq!(ports(&membership, "r"), [1]);
     assert!(!Arc::ptr_eq(&first, &asked(&membership)), "a new task asks");
-    membership.configure(config("{ r: {} }"));
-    assert!(ports(&membership, "r").is_empty());
+    let written = "hosts: [ { address: 127.0.0.1:9 } ]";
+    membership.configure(config(&format!("{{ r: {{ {written} }} }}")));
+    assert_eq!(ports(&membership, "r"), [9]);
 }
 
 #[test]
@@ -191,7 +194,7 @@ fn news_of_a_question_that_is_no_longer_asked_is_nobodys() {
     assert!(membership.is_asked("r", &settings));
     membership.configure(config("{ r: { consul: { service: other } } }"));
     assert!(!membership.is_asked("r", &settings));
-    membership.configure(config("{ s: {} }"));
+    membership.configure(config("{ s: { consul: {} } }"));
     assert!(!membership.is_asked("r", &settings));
 }
 
