@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! All faults: each file is one.
 
+mod all_drain;
 mod caller_disconnects;
 mod clock_stepped;
 mod connection_storm;
@@ -54,5 +55,6 @@ pub const FAULTS: &[Fault] = &[
     leader_partitioned::FAULT,
     clock_stepped::FAULT,
     disk_full::FAULT,
+    all_drain::FAULT,
     largest_table::FAULT,
 ];

@@ -49,7 +49,11 @@ fn run(stage: &mut Stage<'_>) -> Result<()> {
     };
     let file = stage.mesh().folder().join("hosts.yaml");
     write(&file, rows, 0)?;
-    let cluster = json!({"scrape": null, "cache": null, "hosts_file": file});
+    // Nobody is where these say that they drain, and at the end they go at once.
+    let cluster = json!({
+        "scrape": null, "cache": null, "hosts_file": file, "shrink_after": "0s",
+        "policy": {"panic_threshold": 0},
+    });
     stage.mesh().tell_controls(cluster)?;
     let what = format!("{rows} hosts more");
     stage.until(&what, |mesh| {
