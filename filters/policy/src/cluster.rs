@@ -67,6 +67,10 @@ impl Cluster {
                 self.feedback.recovered(index);
             }
         }
+        let is_unknown = |host: &Host| host.capacity_millicores == 0;
+        if table.policy().selection == Selection::Estimate && table.hosts().iter().any(is_unknown) {
+            self.feedback.learn_usual_cores();
+        }
         self.cache.resize(table.cache_shards());
         let levels = self.levels_now(&table, now);
         if table.policy().selection == Selection::Rendezvous {
@@ -150,6 +154,7 @@ impl Cluster {
                 true => self.cost(&request.keys).run,
                 false => Duration::ZERO,
             },
+            least: received.table.expected_cost().run,
             counts,
         };
         self.feedback.change(index, |row| row.assigned(sent));
@@ -171,8 +176,10 @@ impl Cluster {
         let finished = |row: &mut HostFeedback| {
             row.in_flight = row.in_flight.saturating_sub(1);
             row.health.finished(sent);
-            if estimates {
-                row.ended(sent, now);
+            match estimates {
+                true => row.ended(sent, now),
+                // Sent while it did.
+                false => row.settle(sent),
             }
         };
         match self.index_of(host) {

@@ -29,6 +29,12 @@ pub(crate) struct HostFeedback {
     assigned: VecDeque<Sent>,
     /// How many of them are in flight, and what these are expected to cost.
     outstanding: (u32, Work),
+    /// Requests in flight that `load` includes, or may include.
+    included: VecDeque<Sent>,
+    /// Of all that are in flight from this VM the [`Sent::least`], by class: no host can talk it away.
+    here: Work,
+    /// The most cores that the host ever said it uses.
+    most_busy: u32,
     /// Requests that have ended since the load was true, or may have: when they ended and were sent.
     ended: VecDeque<(Duration, Duration)>,
     /// How many of those the load includes.
@@ -49,6 +55,8 @@ pub(crate) struct Sent {
     pub(crate) class: u8,
     /// Core time that it is expected to need.
     pub(crate) work: Duration,
+    /// Core time that requests need on average: what this one costs by its key is what hosts say of it.
+    pub(crate) least: Duration,
     /// It is in flight, and what it is expected to cost counts.
     pub(crate) counts: bool,
 }
@@ -76,8 +84,13 @@ impl HostFeedback {
         self.gone
     }
 
-    /// The request that was sent then has ended: what was expected of it counts no longer.
-    pub(crate) fn ended(&mut self, sent: Duration, now: Duration) {
+    /// What is in flight from this VM, by class: each request as if it needed what requests do on average.
+    pub(crate) fn here(&self) -> &Work {
+        &self.here
+    }
+
+    /// What was expected of the request that was sent then counts no longer.
+    pub(crate) fn settle(&mut self, sent: Duration) {
         let first = self.assigned.partition_point(|other| other.at < sent);
         let same = self.assigned.range_mut(first..);
         let mut same = same.take_while(|other| other.at == sent);
@@ -85,7 +98,17 @@ impl HostFeedback {
             request.counts = false;
             self.outstanding.0 = self.outstanding.0.saturating_sub(1);
             self.outstanding.1.take(request.class, request.work);
+            self.here.take(request.class, request.least);
+        } else if let Some(place) = self.included.iter().position(|other| other.at == sent)
+            && let Some(request) = self.included.remove(place)
+        {
+            self.here.take(request.class, request.least);
         }
+    }
+
+    /// The request that was sent then has ended.
+    pub(crate) fn ended(&mut self, sent: Duration, now: Duration) {
+        self.settle(sent);
         let Some(observed) = self.load.as_ref().map(|load| load.observed) else {
             // A host that tells nothing is known by what is in flight alone.
             let over = self.assigned.iter().take_while(|sent| !sent.counts).count();
@@ -104,11 +127,15 @@ impl HostFeedback {
     pub(crate) fn assigned(&mut self, sent: Sent) {
         self.in_flight = self.in_flight.saturating_add(1);
         self.health.assigned(sent.at);
+        if sent.counts {
+            self.here.add(sent.class, sent.least);
+        }
         if self
             .load
             .as_ref()
             .is_some_and(|load| sent.at <= load.observed)
         {
+            self.include(sent);
             return;
         }
         if self.assigned.len() == MAX_ASSIGNED_SINCE {
@@ -121,14 +148,31 @@ impl HostFeedback {
         self.assigned.push_back(sent);
     }
 
-    /// Forgets the oldest of what was sent.
+    /// The oldest of what was sent are no longer news beside the load; what of them is in flight is still known.
     fn forget_sent(&mut self, count: usize) {
-        for sent in self.assigned.drain(..count.min(self.assigned.len())) {
+        for _ in 0..count {
+            let Some(sent) = self.assigned.pop_front() else {
+                return;
+            };
             if sent.counts {
                 self.outstanding.0 = self.outstanding.0.saturating_sub(1);
                 self.outstanding.1.take(sent.class, sent.work);
             }
+            self.include(sent);
         }
+    }
+
+    /// The load includes this request, as far as it is in flight.
+    fn include(&mut self, sent: Sent) {
+        if !sent.counts {
+            return;
+        }
+        if self.included.len() == MAX_ASSIGNED_SINCE
+            && let Some(oldest) = self.included.pop_front()
+        {
+            self.here.take(oldest.class, oldest.least);
+        }
+        self.included.push_back(sent);
     }
 
     /// Takes the load if it is newer; says whether it was.
@@ -150,6 +194,7 @@ impl HostFeedback {
         self.ended.drain(..over);
         let included = |(_, sent): &&(Duration, Duration)| *sent <= load.observed;
         self.gone = self.ended.iter().filter(included).count() as u32;
+        self.most_busy = self.most_busy.max(load.busy());
         self.load = Some(load);
         true
     }
@@ -162,6 +207,8 @@ pub(crate) struct Feedback {
     /// Of each row, what decisions compare; brought up to date with it.
     standings: Vec<Standing>,
     departed: HashMap<HostId, HostFeedback>,
+    /// Cores that half of the hosts have said they use, at some time.
+    usual_cores: u32,
     /// How requests have ended at all hosts.
     endings: AllEndings,
     pub(crate) assumed: AssumedKeys,
@@ -185,6 +232,21 @@ impl Feedback {
         known.retain(|_, feedback| feedback.in_flight > 0);
         let room = MAX_DEPARTED.saturating_sub(self.departed.len());
         self.departed.extend(known.into_iter().take(room));
+    }
+
+    /// Learns anew how many cores hosts use: so many as at least half of them said at some time. None of them
+    /// moves that far alone.
+    pub(crate) fn learn_usual_cores(&mut self) {
+        let mut busy: Vec<u32> = self.rows.iter().map(|row| row.most_busy).collect();
+        let middle = busy.len().saturating_sub(1) / 2;
+        self.usual_cores = match busy.is_empty() {
+            true => 0,
+            false => *busy.select_nth_unstable(middle).1,
+        };
+    }
+
+    pub(crate) fn usual_cores(&self) -> u32 {
+        self.usual_cores
     }
 
     pub(crate) fn row(&self, index: u32) -> Option<&HostFeedback> {
@@ -405,6 +467,7 @@ mod tests {
             at: seconds(second),
             class: 3,
             work: seconds(1),
+            least: seconds(1),
             counts: true,
         }
     }

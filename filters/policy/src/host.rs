@@ -36,6 +36,12 @@ impl Load {
     pub fn is_stale(&self, now: Duration, limit: Duration) -> bool {
         now.saturating_sub(self.observed) > limit
     }
+
+    /// Cores in use: as many as jobs run where the host does not say.
+    pub(crate) fn busy(&self) -> u32 {
+        let running = self.in_progress.saturating_sub(self.queued);
+        self.busy_cores.unwrap_or(running)
+    }
 }
 
 /// A row of the host table.

@@ -11,7 +11,9 @@
 //! A fetch that a host with the data would not need takes its cores from others, so where jobs wait it counts for
 //! those that it delays too. Without that, each request of an overloaded fleet is done sooner elsewhere, all fetch,
 //! and the fleet does less the more it has to do.
-//! What waits is what the host said last, what was sent since, less what its cores have done meanwhile. What a
+//! What waits is what the host said last, what was sent since, less what its cores have done meanwhile; and never less
+//! than what is in flight there from here, so that no host gains by what it says more than it would where the fewest
+//! jobs in progress count (`dynamic`). What a
 //! key costs is learned by weir-control; a key that nobody has seen costs what all do on average, and where hosts
 //! tell no costs at all each is taken for the same ([`Cost::UNTOLD`]). Of a list of
 //! keys the last one's cost counts, and of its fetch the part that a host lacks. Hosts that will be taken away
@@ -216,12 +218,19 @@ impl<'a> Best<'a> {
         ) else {
             return NOBODY;
         };
-        let outlook = Outlook::of(host, row, clock);
+        let outlook = Outlook::of(host, row, cluster.feedback.usual_cores(), clock);
         let fetch = match status {
             Status::Lacks(keys) => self.fetch_each * f64::from(keys) * (1.0 + outlook.delayed()),
             Status::Known | Status::Assumed => 0.0,
         };
-        let finish = outlook.wait(self.class, self.mean, clock) + (fetch + self.run) / host.speed();
+        let wait = outlook.wait(self.class, self.mean, clock);
+        // How fast a host is comes from what it says its requests take: to be fast helps it only while nobody waits
+        // there.
+        let speed = match wait > 0.0 {
+            true => host.speed().min(1.0),
+            false => host.speed(),
+        };
+        let finish = wait + (fetch + self.run) / speed;
         let taken = host.preempt_at.is_some_and(|at| {
             let finish = Duration::from_nanos(finish as u64);
             self.candidates.now.saturating_add(finish) >= at
@@ -272,34 +281,29 @@ struct Outlook<'a> {
 }
 
 impl<'a> Outlook<'a> {
-    fn of(host: &Host, row: &'a HostFeedback, clock: Clock) -> Self {
+    /// `usual_cores` is how many cores half of the hosts have been seen to use.
+    fn of(host: &Host, row: &'a HostFeedback, usual_cores: u32, clock: Clock) -> Self {
         let told = row
             .load
             .as_ref()
             .filter(|load| clock.believes(load.observed));
+        // What is in flight from here is there, whatever the host says: to claim to be idle gains little.
+        let here = row.in_flight.saturating_add(row.peers_in_flight);
         let Some(load) = told else {
-            // Only what is in flight from here is known.
-            let jobs = row.in_flight.saturating_add(row.peers_in_flight);
             return Self {
                 row,
                 told,
                 cores: host.cores().unwrap_or(1.0),
-                jobs,
+                jobs: here,
                 per_job: 1.0,
-                held: jobs.into(),
+                held: here.into(),
             };
         };
         let running = load.in_progress.saturating_sub(load.queued);
-        let busy = load.busy_cores.unwrap_or(running);
-        // A host with a queue has all its cores in use; of one without it is not known how many more there are.
-        let unknown = || {
-            let cores = match load.queued {
-                0 => busy.saturating_add(1),
-                _ => busy.max(1),
-            };
-            f64::from(cores)
-        };
-        let cores = host.cores().unwrap_or_else(unknown);
+        let busy = load.busy();
+        let cores = host
+            .cores()
+            .unwrap_or_else(|| believed(load, here, usual_cores).into());
         // A job takes a whole core, however slow.
         let per_job = (f64::from(busy) / f64::from(running.max(1))).clamp(1.0, cores.max(1.0));
         let (sent, _) = row.outstanding();
@@ -313,8 +317,7 @@ impl<'a> Outlook<'a> {
             cores,
             jobs,
             per_job,
-            // What is in flight from here is there, whatever the host says: to claim to be idle gains little.
-            held: f64::from(jobs.max(row.in_flight)) * per_job,
+            held: f64::from(jobs.max(here)) * per_job,
         }
     }
 
@@ -341,7 +344,17 @@ impl<'a> Outlook<'a> {
             None => sent,
         };
         // One more for the core that has to be freed first.
-        (before + mean).min(LONGEST) / self.cores
+        (before.max(self.least(class, mean)) + mean).min(LONGEST) / self.cores
+    }
+
+    /// What waits at least, whatever the host tells: what is in flight from here of no less important classes, each as
+    /// long as requests are on average, but for those that have a core. Of the proxy's other VMs no classes are
+    /// known; they are taken to send what this one does.
+    fn least(&self, class: u8, mean: f64) -> f64 {
+        let own = f64::from(self.row.in_flight.max(1));
+        let all = own + f64::from(self.row.peers_in_flight);
+        let ahead = time(self.row.here().ahead_of(class)) * (all / own);
+        (ahead - mean * self.cores / self.per_job).max(0.0)
     }
 
     /// Of what the host told and what was sent since, the core time that waits.
@@ -359,14 +372,23 @@ impl<'a> Outlook<'a> {
         let (since, _) = self.row.outstanding();
         let over = (f64::from(self.jobs) * self.per_job - self.cores).max(0.0);
         let waiting = (over / (f64::from(since) * self.per_job).max(1.0)).min(1.0);
-        // What is in flight from here that the host should have told of and did not, as far as it has no core.
-        let untold = f64::from(self.row.in_flight.saturating_sub(self.jobs));
-        let untold = untold.min(self.waiting());
-        (told - done).max(0.0) + sent * waiting + mean * untold
+        (told - done).max(0.0) + sent * waiting
     }
 
     /// Of 15, how full the host is.
     fn fullness(&self) -> Score {
         (self.held / self.cores * MAX_FULLNESS as f64).min(MAX_FULLNESS as f64) as Score
+    }
+}
+
+/// The cores of a host whose capacity nobody has configured or measured: those that it says it uses, and one more where
+/// nothing waits, as it is not known how many more there are. Of what it says no more is believed than half of the
+/// hosts have used at some time; and that nothing waits, only while no more is there from `here` than that.
+fn believed(load: &Load, here: u32, usual: u32) -> u32 {
+    let (busy, usual) = (load.busy(), usual.max(1));
+    match load.queued {
+        0 if here <= usual => busy.saturating_add(1).min(usual.saturating_add(1)),
+        0 => busy.saturating_add(1).min(usual),
+        _ => busy.clamp(1, usual),
     }
 }

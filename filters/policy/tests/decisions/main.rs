@@ -2,6 +2,7 @@
 //! What holds of every decision, through the crate's public face.
 
 mod caching_plan;
+mod claims;
 mod dynamic;
 mod eligibility;
 mod estimate;
