@@ -30,6 +30,14 @@ const ABSENT: &[(&str, &str)] = &[
         "counted by reason when a record is dropped",
     ),
     (
+        "weir_control_certificate_expiry_timestamp_seconds",
+        "of the certificates in weir-control's configuration: all is plain on loopback here",
+    ),
+    (
+        "weir_control_certificate_not_before_timestamp_seconds",
+        "of the certificates in weir-control's configuration: all is plain on loopback here",
+    ),
+    (
         "weir_control_node_capacity_cores",
         "a governor that divides cores tells it: needs cgroups of its own",
     ),
