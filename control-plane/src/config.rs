@@ -23,6 +23,7 @@ use serde::Serialize;
 use weir_policy::overload::breaker;
 use weir_policy::{HostId, KeyHash, Policy, dagor, steady};
 
+use crate::certificate::Validity;
 use crate::sources::floor::Kept;
 use crate::sources::prometheus::Figure;
 
@@ -54,6 +55,8 @@ pub struct Config {
     pub standalone: Option<Arc<crate::xds::standalone::Standalone>>,
     /// Absent: this one is the only one.
     pub replicas: Option<Arc<Replicas>>,
+    /// When the certificates are good that the files have, by the field that names the file.
+    pub certificates: BTreeMap<String, Validity>,
 }
 
 /// The discovery and report listener.
@@ -121,6 +124,27 @@ impl fmt::Debug for Server {
             .field("url", &self.url)
             .field("ca", &self.ca.is_some())
             .field("identity", &self.identity.is_some())
+            .finish()
+    }
+}
+
+/// How hosts are asked by HTTPS. Contents of PEM files.
+#[derive(Clone, PartialEq, Eq)]
+pub struct HostTls {
+    /// Only these authorities are trusted. Absent: the system's are.
+    pub ca: Option<Vec<u8>>,
+    /// What is shown to hosts: certificate and key.
+    pub identity: Option<(Vec<u8>, Vec<u8>)>,
+    /// The name that hosts' certificates have. Absent: each has the address that it is asked at.
+    pub server_name: Option<String>,
+}
+
+impl fmt::Debug for HostTls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HostTls")
+            .field("ca", &self.ca.is_some())
+            .field("identity", &self.identity.is_some())
+            .field("server_name", &self.server_name)
             .finish()
     }
 }
@@ -277,6 +301,8 @@ pub struct Poll {
     pub path: String,
     /// Of the answer's body.
     pub max_bytes: usize,
+    /// Absent: in the clear.
+    pub tls: Option<HostTls>,
 }
 
 /// How metrics are read.

@@ -88,7 +88,7 @@ pub async fn run(
 }
 
 struct Follower<'a> {
-    replicas: &'a Replicas,
+    replicas: &'a Arc<Replicas>,
     process: &'a str,
     leader: &'a Arc<Leader>,
     configs: &'a watch::Receiver<Arc<Config>>,
@@ -131,7 +131,10 @@ impl Follower<'_> {
     }
 
     async fn connect(&self, mirror: &mut Mirror, pause: &mut Duration) -> End {
-        let endpoint = match peer::endpoint(&self.leader.address, self.replicas.tls.as_ref()) {
+        let config = self.configs.borrow().clone();
+        // Its certificates are the newest; all else of it stays until a restart.
+        let replicas = config.replicas.as_ref().unwrap_or(self.replicas);
+        let endpoint = match peer::endpoint(&self.leader.address, replicas.tls.as_ref()) {
             Ok(endpoint) => endpoint,
             Err(why) => return End::Broken(why),
         };

@@ -25,7 +25,7 @@ use tonic::server::NamedService;
 use tonic::transport::Channel;
 
 use crate::config::replicas::PeerTls;
-use crate::config::with_sources;
+use crate::config::{Config, with_sources};
 use crate::follow::peer;
 use crate::leader::Role;
 use crate::xds::codec::end;
@@ -40,13 +40,15 @@ const STREAMS_PER_CONNECTION: usize = 200;
 #[derive(Clone, Debug)]
 pub struct Routes {
     roles: watch::Receiver<Role>,
+    configs: watch::Receiver<Arc<Config>>,
     pool: Arc<Mutex<Pool>>,
     shutdown: CancellationToken,
 }
 
 /// Connections to the leader.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Pool {
+    /// How the leader is trusted, and what is shown to it.
     tls: Option<PeerTls>,
     address: String,
     /// Each with what its streams hold.
@@ -61,20 +63,16 @@ pub struct Forward<S> {
 }
 
 impl Routes {
-    /// By the newest role, until `shutdown`. `tls` is how the leader is trusted.
+    /// By the newest role and certificates, until `shutdown`.
     pub fn new(
         roles: watch::Receiver<Role>,
-        tls: Option<PeerTls>,
+        configs: watch::Receiver<Arc<Config>>,
         shutdown: CancellationToken,
     ) -> Self {
-        let pool = Pool {
-            tls,
-            address: String::new(),
-            channels: Vec::new(),
-        };
         Self {
             roles,
-            pool: Arc::new(Mutex::new(pool)),
+            configs,
+            pool: Arc::default(),
             shutdown,
         }
     }
@@ -108,11 +106,17 @@ fn is_same_way(one: &Role, other: &Role) -> bool {
 }
 
 impl Pool {
-    /// A connection with room, and what is to be held while a stream uses it.
-    fn channel(&mut self, address: &str) -> Result<(Channel, Arc<()>), String> {
-        if self.address != address {
+    /// A connection with room, and what is to be held while a stream uses it. Streams on connections of older
+    /// certificates go on.
+    fn channel(
+        &mut self,
+        address: &str,
+        tls: Option<&PeerTls>,
+    ) -> Result<(Channel, Arc<()>), String> {
+        if self.address != address || self.tls.as_ref() != tls {
             self.channels.clear();
             self.address = address.to_owned();
+            self.tls = tls.cloned();
         }
         let free = |held: &Arc<()>| Arc::strong_count(held) <= STREAMS_PER_CONNECTION;
         if let Some((channel, held)) = self.channels.iter().find(|(_, held)| free(held)) {
@@ -155,10 +159,13 @@ where
                 Box::pin(async move { Ok(answer.await?.map(|body| until(over, body, None))) })
             }
             Role::Following(leader) if !request.headers().contains_key(FORWARDED) => {
+                let config = self.routes.configs.borrow().clone();
+                let tls = config.replicas.as_ref();
+                let tls = tls.and_then(|replicas| replicas.tls.as_ref());
                 let pool = self.routes.pool.lock();
                 let channel = pool
                     .unwrap_or_else(PoisonError::into_inner)
-                    .channel(&leader.address);
+                    .channel(&leader.address, tls);
                 match channel {
                     Ok((channel, held)) => Box::pin(forward(request, channel, held, over)),
                     Err(why) => refuse(why),
@@ -245,5 +252,35 @@ impl hyper::body::Body for Until {
         self.body
             .as_ref()
             .is_none_or(hyper::body::Body::is_end_stream)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn streams_after_a_change_of_address_or_certificates_have_a_connection_of_their_own() {
+        let mut pool = Pool::default();
+        let tls = |name: &str| PeerTls {
+            ca: Vec::new(),
+            identity: None,
+            server_name: name.to_owned(),
+        };
+        let mut held = |address: &str, tls: Option<&PeerTls>| {
+            let (_, held) = pool.channel(address, tls).unwrap();
+            held
+        };
+        let first = held("127.0.0.1:1", None);
+        assert!(Arc::ptr_eq(&first, &held("127.0.0.1:1", None)));
+        let moved = held("127.0.0.1:2", None);
+        assert!(!Arc::ptr_eq(&first, &moved));
+        let renewed = held("127.0.0.1:2", Some(&tls("a")));
+        assert!(!Arc::ptr_eq(&moved, &renewed));
+        assert!(Arc::ptr_eq(&renewed, &held("127.0.0.1:2", Some(&tls("a")))));
+        assert!(!Arc::ptr_eq(
+            &renewed,
+            &held("127.0.0.1:2", Some(&tls("b")))
+        ));
     }
 }

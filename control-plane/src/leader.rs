@@ -24,7 +24,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::config::Replicas;
+use crate::config::{Config, Replicas};
 use crate::sources::{Fault, PollError};
 use crate::state::Update;
 use lock::{Lock, Reading};
@@ -60,6 +60,7 @@ type Pending<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 /// `roles` has what this replica is; `deposed` names leaders that are gone.
 pub async fn run(
     replicas: Arc<Replicas>,
+    configs: watch::Receiver<Arc<Config>>,
     address: String,
     roles: watch::Sender<Role>,
     deposed: mpsc::Receiver<Depose>,
@@ -73,9 +74,11 @@ pub async fn run(
     };
     let now = Instant::now();
     let candidate = Candidate {
-        machine: Machine::new(address),
+        machine: Machine::new(address.clone()),
         lock: lock.clone(),
         ttl: replicas.session_ttl,
+        address,
+        replicas,
         roles,
         updates,
         read: Box::pin(read(lock, 0, Duration::ZERO)),
@@ -87,7 +90,7 @@ pub async fn run(
         put_down: 0,
         told: None,
     };
-    candidate.run(deposed, shutdown).await;
+    candidate.run(configs, deposed, shutdown).await;
 }
 
 /// What was tried, and what came of it.
@@ -97,6 +100,10 @@ struct Candidate {
     machine: Machine,
     lock: Arc<Lock>,
     ttl: Duration,
+    /// Where this replica is reached.
+    address: String,
+    /// With what the lock was made.
+    replicas: Arc<Replicas>,
     roles: watch::Sender<Role>,
     updates: mpsc::Sender<Update>,
     read: Pending<Result<Reading, PollError>>,
@@ -114,7 +121,12 @@ struct Candidate {
 }
 
 impl Candidate {
-    async fn run(mut self, mut deposed: mpsc::Receiver<Depose>, shutdown: CancellationToken) {
+    async fn run(
+        mut self,
+        mut configs: watch::Receiver<Arc<Config>>,
+        mut deposed: mpsc::Receiver<Depose>,
+        shutdown: CancellationToken,
+    ) {
         loop {
             self.start();
             let due = match self.doing {
@@ -127,6 +139,10 @@ impl Candidate {
                 () = shutdown.cancelled() => break,
                 done = pending(&mut self.doing) => self.done(done).await,
                 reading = &mut self.read => self.reads(reading).await,
+                Ok(()) = configs.changed() => {
+                    let config = configs.borrow_and_update().clone();
+                    self.renew(config.replicas.clone());
+                }
                 session = deposed.recv() => if let Some(session) = session {
                     self.depose(&session).await;
                 },
@@ -139,6 +155,25 @@ impl Candidate {
         if let Some(session) = self.machine.session() {
             let said = timeout(FAREWELL, self.lock.destroy(session)).await;
             info!(told = matches!(said, Ok(Ok(()))), "gives up what it leads");
+        }
+    }
+
+    /// Asks with newer certificates or a newer token from now on.
+    fn renew(&mut self, newest: Option<Arc<Replicas>>) {
+        let of_lock = |replicas: &Replicas| (replicas.consul.clone(), replicas.token.clone());
+        let Some(newest) = newest.filter(|newest| of_lock(newest) != of_lock(&self.replicas))
+        else {
+            return;
+        };
+        match Lock::new(&newest, &self.address) {
+            Ok(lock) => {
+                info!("Consul is asked with another token or other certificates");
+                self.lock = Arc::new(lock);
+                self.replicas = newest;
+                self.read = Box::pin(read(self.lock.clone(), 0, Duration::ZERO));
+            }
+            // It was tried when the configuration was checked.
+            Err(error) => tracing::error!(error, "the client for Consul stays as it is"),
         }
     }
 

@@ -17,6 +17,7 @@
 
 pub mod admin;
 mod alive;
+pub mod certificate;
 pub mod config;
 pub mod follow;
 pub mod forward;
@@ -164,6 +165,7 @@ pub async fn run(
             let span = tracing::info_span!("lock", replica = %replicas.name);
             let lock = leader::run(
                 replicas,
+                newest_written.clone(),
                 address,
                 role,
                 leaders_deposed,
@@ -187,6 +189,7 @@ pub async fn run(
         "sources",
         supervisor.instrument(tracing::info_span!("sources")),
     );
+    let served = newest_written.clone();
     let members = sources::membership::run(newest_written, roles.clone(), configs, updates.clone());
     tasks.start(
         "membership",
@@ -197,9 +200,7 @@ pub async fn run(
     tasks.start("files", watcher.instrument(tracing::info_span!("files")));
 
     let feed = Feed { snapshots, events };
-    let tls = config.replicas.as_ref();
-    let tls = tls.and_then(|replicas| replicas.tls.clone());
-    let routes = forward::Routes::new(roles, tls, streams.clone());
+    let routes = forward::Routes::new(roles, served.clone(), streams.clone());
     let services = server::Services {
         discovery: xds::service(feed, xds_metrics, streams.clone()),
         reports: routes.to(reports::Service::server(
@@ -215,7 +216,7 @@ pub async fn run(
     };
     let grpc = server::serve(
         listeners.xds,
-        config.xds.tls.as_ref(),
+        served,
         server::Limits::with_places(server::places(config.reports.max_proxies)),
         services,
         streams.clone(),

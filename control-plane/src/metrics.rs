@@ -12,6 +12,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use weir_policy::{HostState, Overload};
 
+use crate::certificate::Validity;
 use crate::leader::Role;
 use crate::reports::ledger::{Dropped, Ledger, News, OUTCOMES};
 use crate::state::cluster::Cluster;
@@ -33,6 +34,7 @@ labels! {
     Requests { cluster: String, class: u8, outcome: &'static str }
     Answers { cluster: String, class: &'static str }
     Reason { reason: &'static str }
+    Named { name: String }
 }
 
 /// Counters and gauges. Clones share them.
@@ -63,6 +65,8 @@ pub struct Metrics {
     in_flight: Gauge,
     nodes: Gauge,
     capacity: Family<OfHost, Gauge<f64, AtomicU64>>,
+    certificate_starts: Family<Named, Gauge>,
+    certificate_ends: Family<Named, Gauge>,
     leader: Gauge,
     leader_changes: Counter,
     lock_index: Gauge,
@@ -195,6 +199,16 @@ impl Metrics {
             "Cores that a host has as its node says, each times its speed",
             self.capacity.clone(),
         );
+        r.register(
+            "certificate_not_before_timestamp_seconds",
+            "From when a certificate is good, by the field that names its file",
+            self.certificate_starts.clone(),
+        );
+        r.register(
+            "certificate_expiry_timestamp_seconds",
+            "Until when a certificate is good, by the field that names its file",
+            self.certificate_ends.clone(),
+        );
     }
 
     /// Adds what there is of one of several replicas.
@@ -246,6 +260,18 @@ impl Metrics {
             &self.unknown_series,
         ] {
             gauge.clear();
+        }
+    }
+
+    /// Those that are in use now, and no others.
+    pub(crate) fn certificates(&self, certificates: &BTreeMap<String, Validity>) {
+        self.certificate_starts.clear();
+        self.certificate_ends.clear();
+        for (name, validity) in certificates {
+            let named = Named { name: name.clone() };
+            let (starts, ends) = (&self.certificate_starts, &self.certificate_ends);
+            starts.get_or_create(&named).set(validity.from);
+            ends.get_or_create(&named).set(validity.until);
         }
     }
 

@@ -4,11 +4,16 @@
 mod incoming;
 mod tls;
 
+use std::sync::Arc;
+
 use nix::sys::resource::{Resource, getrlimit};
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+use tracing::Instrument;
 
-use crate::config::Tls;
+use crate::config::Config;
 use crate::forward::Forward;
 use crate::reports;
 use crate::sources::nodes;
@@ -28,15 +33,27 @@ pub struct Services {
     pub nodes: Forward<weir_tables::v1::nodes_server::NodesServer<nodes::Service>>,
 }
 
-/// Serves until `shutdown`, then until the streams have ended.
+/// Serves until `shutdown`, then until the streams have ended. TLS is as the newest of `configs` has it, where the
+/// first one has any.
 pub async fn serve(
     listener: TcpListener,
-    tls: Option<&Tls>,
+    mut configs: watch::Receiver<Arc<Config>>,
     limits: Limits,
     services: Services,
     shutdown: CancellationToken,
 ) -> anyhow::Result<()> {
-    let tls = tls.map(acceptor).transpose().map_err(anyhow::Error::msg)?;
+    let tls = configs.borrow_and_update().xds.tls.clone();
+    let acceptors = match tls {
+        None => None,
+        Some(tls) => {
+            let acceptor = acceptor(&tls).map_err(anyhow::Error::msg)?;
+            let (sender, acceptors) = watch::channel(acceptor);
+            let renewal = tls::renew(sender, tls, configs).in_current_span();
+            let renewal = AbortOnDropHandle::new(tokio::spawn(renewal));
+            Some((acceptors, renewal))
+        }
+    };
+    let tls = acceptors.as_ref().map(|(acceptors, _)| acceptors.clone());
     let connections = incoming(listener, tls, limits, shutdown.clone());
     xds::server()
         .add_service(services.discovery)

@@ -31,6 +31,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::HeaderMap;
 use rand::RngExt;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -249,20 +250,44 @@ fn start(
 ) -> JoinHandle<()> {
     let (cluster, host, source) = key.clone();
     let span = tracing::info_span!("poll", source = source.as_str(), %cluster, %host);
-    let target = Target {
-        cluster: cluster.into(),
+    let target = |way| Target {
+        cluster: cluster.as_str().into(),
         host: host.into(),
-        client,
-        updates,
+        way,
+        updates: updates.clone(),
+    };
+    let way = |at: &str, poll: &Poll| match &poll.tls {
+        None => Ok(Way::Plain(client.into())),
+        Some(tls) => client::Client::of_host(at, tls).map(Way::Tls),
     };
     match job {
-        Job::Scrape { at, with } => tokio::spawn(scrape::run(target, at, with).instrument(span)),
-        Job::Cache { at, with } => tokio::spawn(cache::run(target, at, with).instrument(span)),
+        Job::Scrape { at, with } => match way(&at, &with.poll) {
+            Ok(way) => tokio::spawn(scrape::run(target(way), at, with).instrument(span)),
+            Err(reason) => tokio::spawn(unasked(reason).instrument(span)),
+        },
+        Job::Cache { at, with } => match way(&at, &with.poll) {
+            Ok(way) => tokio::spawn(cache::run(target(way), at, with).instrument(span)),
+            Err(reason) => tokio::spawn(unasked(reason).instrument(span)),
+        },
         Job::Prometheus(with) => {
-            let asks = prometheus::run(target.cluster, with, target.updates);
+            let asks = prometheus::run(cluster.as_str().into(), with, updates);
             tokio::spawn(asks.instrument(span))
         }
     }
+}
+
+/// It was tried when the configuration was checked.
+async fn unasked(reason: String) {
+    tracing::error!(reason, "a host is not asked");
+}
+
+/// How a host is asked.
+#[derive(Clone, Debug)]
+pub enum Way {
+    /// In the clear, by connections that all such polls share.
+    Plain(Box<fetch::Client>),
+    /// By HTTPS.
+    Tls(client::Client),
 }
 
 /// Whom a task asks about, and whom it tells.
@@ -272,8 +297,8 @@ pub struct Target {
     pub cluster: Arc<str>,
     /// Address of the host as the table has it.
     pub host: Arc<str>,
-    /// Shared connections.
-    pub client: fetch::Client,
+    /// How.
+    pub way: Way,
     /// To the state.
     pub updates: mpsc::Sender<Update>,
 }
@@ -286,10 +311,19 @@ impl Target {
         path: &str,
         poll: &Poll,
     ) -> Result<bytes::Bytes, PollError> {
-        let answer = self.client.get(at, path, poll.max_bytes);
-        tokio::time::timeout(poll.timeout, answer)
-            .await
-            .unwrap_or_else(|_| Err(too_slow(poll.timeout)))
+        let (timeout, max_bytes) = (poll.timeout, poll.max_bytes);
+        match &self.way {
+            Way::Plain(client) => {
+                let answer = client.get(at, path, max_bytes);
+                tokio::time::timeout(timeout, answer)
+                    .await
+                    .unwrap_or_else(|_| Err(too_slow(timeout)))
+            }
+            Way::Tls(client) => {
+                let limits = client::Limits { timeout, max_bytes };
+                client.get(path, HeaderMap::new(), limits).await?.good()
+            }
+        }
     }
 }
 

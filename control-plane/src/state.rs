@@ -202,6 +202,7 @@ impl State {
             }
         }
         self.config = config;
+        self.metrics.certificates(&self.config.certificates);
         for (name, cluster) in self
             .clusters
             .iter()

@@ -66,9 +66,14 @@ impl<'a> Scope<'a> {
         }
     }
 
+    /// The whole name of a field.
+    pub fn name(&self, field: &str) -> String {
+        format!("{}{field}", self.prefix)
+    }
+
     /// What is wrong with a field; an empty name stands for the group itself.
     pub fn refuse(&self, value: &Value, field: &str, reason: impl Display) -> Error {
-        let field = format!("{}{field}", self.prefix);
+        let field = self.name(field);
         Error {
             file: self.file.to_owned(),
             line: value

@@ -8,11 +8,13 @@ mod prometheus;
 mod replicas;
 mod server;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Config, Error, Files, ReportLimits, Tls, Xds, written};
+use crate::certificate::{Validity, validity};
 use crate::xds::standalone::{Code, Standalone};
 use weir_settings::Scope;
 
@@ -20,6 +22,7 @@ use weir_settings::Scope;
 #[derive(Default)]
 pub(super) struct Reader {
     pub(super) files: Files,
+    certificates: BTreeMap<String, Validity>,
 }
 
 impl Reader {
@@ -125,6 +128,7 @@ pub(super) fn file(path: &Path, reader: &mut Reader) -> Result<Config, Error> {
         clusters: checked,
         standalone: None,
         replicas,
+        certificates: std::mem::take(&mut reader.certificates),
     };
     standalone(&written, config, &root, reader)
 }
@@ -237,13 +241,16 @@ fn pem(
     let found = String::from_utf8_lossy(&bytes)
         .lines()
         .any(|line| line.starts_with("-----BEGIN") && line.contains(label));
-    match found {
-        true => Ok(Some(bytes)),
-        false => {
-            let reason = format!("{} has no {label} in PEM", text.value);
-            Err(scope.refuse(value, field, reason))
-        }
+    if !found {
+        let reason = format!("{} has no {label} in PEM", text.value);
+        return Err(scope.refuse(value, field, reason));
     }
+    if label == "CERTIFICATE"
+        && let Some(validity) = validity(&bytes)
+    {
+        reader.certificates.insert(scope.name(field), validity);
+    }
+    Ok(Some(bytes))
 }
 
 /// A path in a file is relative to that file's folder.

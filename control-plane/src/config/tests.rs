@@ -616,6 +616,52 @@ fn certificates_for_consul_have_to_fit() {
 }
 
 #[test]
+fn certificates_for_hosts_have_to_fit_and_their_ends_are_known_by_field() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("c.yaml");
+    let write = |name: &str, text: String| std::fs::write(folder.path().join(name), text).unwrap();
+    let generate = || rcgen::generate_simple_self_signed(["c".to_owned()]).unwrap();
+    let (pair, other) = (generate(), generate());
+    write("c.pem", pair.cert.pem());
+    write("k.pem", pair.signing_key.serialize_pem());
+    write("o.pem", other.signing_key.serialize_pem());
+    for section in ["scrape", "cache"] {
+        let load = |fields: &str| {
+            let tls = format!("clusters: {{ r: {{ {section}: {{ tls: {{ {fields} }} }} }} }}\n");
+            std::fs::write(&path, tls).unwrap();
+            let loaded = load(&path);
+            loaded.map_err(|(error, _)| format!("{}: {}", error.field, error.reason))
+        };
+        let field = |name: &str| format!("clusters.r.{section}.tls.{name}");
+        let good = load("ca: c.pem, certificate: c.pem, key: k.pem, server_name: host.r").unwrap();
+        assert!(!format!("{good:?}").contains("PRIVATE"));
+        let named: Vec<&String> = good.config.certificates.keys().collect();
+        assert_eq!(named, [&field("ca"), &field("certificate")]);
+        // rcgen's end with the year 4095.
+        let until = good.config.certificates[&field("ca")].until;
+        assert_eq!(until, 67_090_118_400);
+        for (fields, said) in [
+            (
+                "certificate: c.pem",
+                field("key: required with certificate"),
+            ),
+            ("key: k.pem", field("certificate: required with key")),
+            ("ca: k.pem", field("ca: k.pem has no CERTIFICATE in PEM")),
+            (
+                "server_name: \"127.0.0.1\"",
+                field(
+                    "server_name: \"127.0.0.1\" is not a DNS name, as in the hosts' certificates",
+                ),
+            ),
+        ] {
+            assert_eq!(load(fields).unwrap_err(), said);
+        }
+        let unfit = load("certificate: c.pem, key: o.pem").unwrap_err();
+        assert!(unfit.starts_with(&field("certificate: ")), "{unfit}");
+    }
+}
+
+#[test]
 fn what_is_left_out_of_consul_has_the_documented_default() {
     let consul = consul("", "").unwrap();
     let question = &consul.question;

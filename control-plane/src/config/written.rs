@@ -100,7 +100,7 @@ section! {
     /// Prometheus pages.
     Scrape {
         interval: Option<Text>, timeout: Option<Text>, path: Option<Text>, max_bytes: Option<Text>,
-        metrics: Metrics,
+        metrics: Metrics, tls: Option<Spanned<HostTls>>,
     }
 }
 section! {
@@ -114,8 +114,12 @@ section! {
     /// Cache contents.
     Cache {
         interval: Option<Text>, timeout: Option<Text>, path: Option<Text>, max_bytes: Option<Text>,
-        max_keys: Option<Text>, max_key_bytes: Option<Text>,
+        max_keys: Option<Text>, max_key_bytes: Option<Text>, tls: Option<Spanned<HostTls>>,
     }
+}
+section! {
+    /// How hosts are asked by HTTPS.
+    HostTls { ca: Option<Text>, certificate: Option<Text>, key: Option<Text>, server_name: Option<Text> }
 }
 section! {
     /// Hosts that Consul knows.

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::time::{Instant, timeout};
 use tokio_io_timeout::TimeoutStream;
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
@@ -68,10 +68,10 @@ enum Stream {
     Tls(Box<TlsStream<Plain>>),
 }
 
-/// Connections as they come, until `shutdown`.
+/// Connections as they come, until `shutdown`, each by the newest `tls`.
 pub fn incoming(
     listener: TcpListener,
-    tls: Option<TlsAcceptor>,
+    tls: Option<watch::Receiver<TlsAcceptor>>,
     limits: Limits,
     shutdown: CancellationToken,
 ) -> ReceiverStream<io::Result<Connection>> {
@@ -94,7 +94,7 @@ pub fn incoming(
 
 #[derive(Clone)]
 struct Door {
-    tls: Option<TlsAcceptor>,
+    tls: Option<watch::Receiver<TlsAcceptor>>,
     limits: Limits,
     connections: mpsc::Sender<io::Result<Connection>>,
 }
@@ -145,7 +145,8 @@ impl Door {
             None => Stream::Plain(plain),
             Some(tls) => {
                 let late = || io::Error::new(io::ErrorKind::TimedOut, "no TLS handshake in time");
-                let secure = timeout(self.limits.handshake, tls.accept(plain)).await;
+                let acceptor = tls.borrow().clone();
+                let secure = timeout(self.limits.handshake, acceptor.accept(plain)).await;
                 Stream::Tls(Box::new(secure.unwrap_or_else(|_| Err(late()))?))
             }
         };

@@ -7,9 +7,11 @@ use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
+use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
+use tracing::{error, info};
 
-use crate::config::{Tls, with_sources};
+use crate::config::{Config, Tls, with_sources};
 
 /// Speaks TLS with this certificate, and with whoever shows one of the authority, where there is one. The error
 /// is the library's reason.
@@ -36,6 +38,30 @@ pub fn acceptor(tls: &Tls) -> Result<TlsAcceptor, String> {
         .map_err(|error| with_sources(&error))?;
     config.alpn_protocols = vec![b"h2".to_vec()];
     Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+/// Has each new connection see the newest certificate and authority of `configs`. What is open goes on.
+pub(super) async fn renew(
+    acceptors: watch::Sender<TlsAcceptor>,
+    mut tls: Tls,
+    mut configs: watch::Receiver<Arc<Config>>,
+) {
+    while configs.changed().await.is_ok() {
+        let newest = configs.borrow_and_update().xds.tls.clone();
+        // Without any a restart is needed, so there is one.
+        let Some(newest) = newest.filter(|newest| *newest != tls) else {
+            continue;
+        };
+        match acceptor(&newest) {
+            Ok(acceptor) => {
+                info!("the listener's certificates are new");
+                acceptors.send_replace(acceptor);
+                tls = newest;
+            }
+            // It was tried when the configuration was checked.
+            Err(reason) => error!(reason, "the listener's certificates stay as they are"),
+        }
+    }
 }
 
 fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {

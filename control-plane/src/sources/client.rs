@@ -2,16 +2,17 @@
 //! One HTTP or HTTPS server that is asked again and again: a GET with a time-out and a limit on the body, both
 //! enforced while it is read. Of the answers of one server that may be large, one at a time is read and held.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, Method, StatusCode};
-use reqwest::{Certificate, Identity, redirect};
+use reqwest::{Certificate, ClientBuilder, Identity, redirect};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::{Fault, PollError, fetch};
-use crate::config::{Server, with_sources};
+use crate::config::{HostTls, Server, with_sources};
 
 /// Of an answer that is an error: the reason stands at its beginning, and nobody reads more.
 const MOST_SHOWN: usize = 200;
@@ -53,6 +54,33 @@ pub struct Limits {
 impl Client {
     /// No connection yet. The error is the library's reason, in one line: it is about the certificates.
     pub fn new(server: &Server) -> Result<Self, String> {
+        Self::build(server, |builder| builder)
+    }
+
+    /// The same for the host at `ip:port`, by HTTPS.
+    pub fn of_host(address: &str, tls: &HostTls) -> Result<Self, String> {
+        let socket: SocketAddr = address
+            .parse()
+            .map_err(|_| format!("{address:?} is not ip:port"))?;
+        let (name, port) = (tls.server_name.as_deref(), socket.port());
+        let server = Server {
+            url: name.map_or_else(
+                || format!("https://{address}"),
+                |name| format!("https://{name}:{port}"),
+            ),
+            ca: tls.ca.clone(),
+            identity: tls.identity.clone(),
+        };
+        Self::build(&server, |builder| match name {
+            Some(name) => builder.resolve(name, socket),
+            None => builder,
+        })
+    }
+
+    fn build(
+        server: &Server,
+        change: impl FnOnce(ClientBuilder) -> ClientBuilder,
+    ) -> Result<Self, String> {
         use_ring();
         let says = |error: reqwest::Error| with_sources(&error.without_url());
         let mut builder = reqwest::Client::builder()
@@ -77,7 +105,7 @@ impl Client {
             builder = builder.identity(Identity::from_pem(&both).map_err(says)?);
         }
         Ok(Self {
-            http: builder.build().map_err(says)?,
+            http: change(builder).build().map_err(says)?,
             url: server.url.clone(),
             turn: Arc::new(Semaphore::new(1)),
         })

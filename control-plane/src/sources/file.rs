@@ -77,7 +77,7 @@ pub fn look(path: &std::path::Path, known: Files) -> (Files, Option<Result<Arc<C
 
 /// What cannot be changed while ports are bound.
 pub fn restart_needed(file: &std::path::Path, running: &Config, new: &Config) -> Option<Error> {
-    // A renewed certificate takes effect with the next start, and holds nothing else up until then.
+    // Renewed certificates and tokens are taken up as they come; what is open goes on.
     let secured = |config: &Config| config.xds.tls.is_some();
     let same = |old: &Config, new: &Config| match (&old.replicas, &new.replicas) {
         (Some(old), Some(new)) => old.is_same(new),

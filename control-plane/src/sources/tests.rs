@@ -40,6 +40,7 @@ fn poll(timeout_ms: u64) -> Poll {
         timeout: Duration::from_millis(timeout_ms),
         path: "/x".into(),
         max_bytes: 1024,
+        tls: None,
     }
 }
 
@@ -47,7 +48,7 @@ fn target(updates: mpsc::Sender<Update>) -> Target {
     Target {
         cluster: "c".into(),
         host: "h".into(),
-        client: fetch::Client::new(),
+        way: Way::Plain(fetch::Client::new().into()),
         updates,
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -34,7 +35,7 @@ async fn door(limits: Limits, tls: bool) -> (SocketAddr, Connections, DropGuard)
             key: pair.key.into_bytes(),
             client_ca: None,
         };
-        acceptor(&tls).unwrap()
+        watch::channel(acceptor(&tls).unwrap()).1
     });
     let shutdown = CancellationToken::new();
     let connections = incoming(listener, tls, limits, shutdown.clone());

@@ -19,6 +19,7 @@ use weir_settings::Scope;
 use super::consul::consul;
 use super::plan::plan;
 use super::prometheus::prometheus;
+use super::server::host_tls;
 use super::{Reader, beside};
 use crate::config::{Cache, Cluster, Control, Dagor, Error, Host, Poll, Scrape, Written, written};
 
@@ -89,12 +90,12 @@ pub(super) fn cluster(
         scrape: written
             .scrape
             .as_ref()
-            .map(|scrape| self::scrape(scrape, &scope.section("scrape")))
+            .map(|scrape| self::scrape(scrape, &scope.section("scrape"), reader))
             .transpose()?,
         cache: written
             .cache
             .as_ref()
-            .map(|cache| self::cache(cache, &scope.section("cache")))
+            .map(|cache| self::cache(cache, &scope.section("cache"), reader))
             .transpose()?,
         prometheus,
         plan: None,
@@ -447,6 +448,7 @@ struct PollFields<'a> {
     timeout: &'a Option<written::Text>,
     path: &'a Option<written::Text>,
     max_bytes: &'a Option<written::Text>,
+    tls: &'a Option<Spanned<written::HostTls>>,
 }
 
 fn poll(
@@ -454,6 +456,7 @@ fn poll(
     scope: &Scope<'_>,
     path: &str,
     max_bytes: usize,
+    reader: &mut Reader,
 ) -> Result<Poll, Error> {
     let is_path = |text: &str| {
         text.starts_with('/') && !text.contains('#') && text.parse::<http::Uri>().is_ok()
@@ -474,10 +477,21 @@ fn poll(
             "the path of a URL, as in /metrics",
         )?,
         max_bytes: scope.size(written.max_bytes, "max_bytes", max_bytes, 1024..=1 << 30)?,
+        tls: match written.tls {
+            None => None,
+            Some(section) => {
+                let scope = scope.section("tls").at(section.referenced.line());
+                Some(host_tls(&section.value, &scope, reader)?)
+            }
+        },
     })
 }
 
-fn scrape(written: &written::Scrape, scope: &Scope<'_>) -> Result<Scrape, Error> {
+fn scrape(
+    written: &written::Scrape,
+    scope: &Scope<'_>,
+    reader: &mut Reader,
+) -> Result<Scrape, Error> {
     let names = scope.section("metrics");
     let is_name = |text: &str| {
         let letter = |c: char| c.is_ascii_alphabetic() || c == '_' || c == ':';
@@ -498,9 +512,10 @@ fn scrape(written: &written::Scrape, scope: &Scope<'_>) -> Result<Scrape, Error>
         timeout: &written.timeout,
         path: &written.path,
         max_bytes: &written.max_bytes,
+        tls: &written.tls,
     };
     Ok(Scrape {
-        poll: poll(fields, scope, "/metrics", 4 << 20)?,
+        poll: poll(fields, scope, "/metrics", 4 << 20, reader)?,
         in_progress: name(&metrics.in_progress, "in_progress", "weir_host_in_progress")?,
         queued: name(&metrics.queued, "queued", "weir_host_queued")?,
         queued_priority_label: name(
@@ -519,14 +534,15 @@ fn scrape(written: &written::Scrape, scope: &Scope<'_>) -> Result<Scrape, Error>
     })
 }
 
-fn cache(written: &written::Cache, scope: &Scope<'_>) -> Result<Cache, Error> {
+fn cache(written: &written::Cache, scope: &Scope<'_>, reader: &mut Reader) -> Result<Cache, Error> {
     let fields = PollFields {
         interval: &written.interval,
         timeout: &written.timeout,
         path: &written.path,
         max_bytes: &written.max_bytes,
+        tls: &written.tls,
     };
-    let poll = poll(fields, scope, "/cache", 16 << 20)?;
+    let poll = poll(fields, scope, "/cache", 16 << 20, reader)?;
     if poll.path.contains('?') {
         return Err(scope.refuse(
             &written.path,

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A server that a source asks by HTTP.
 
+use rustls::pki_types::ServerName;
 use weir_settings::{Scope, Value};
 
 use super::{Reader, pem};
-use crate::config::{Error, Server};
+use crate::config::{Error, HostTls, Server, written};
 use crate::sources::client::Client;
 
 /// As written.
@@ -41,21 +42,66 @@ pub(super) fn server(
     }
     // What the library says of the files, before any port is bound.
     Client::new(&server).map_err(|why| scope.refuse(ca, "ca", why))?;
+    server.identity = identity(certificate, key, scope, reader)?;
+    Client::new(&server).map_err(|why| scope.refuse(certificate, "certificate", why))?;
+    Ok(server)
+}
+
+/// Contents of two PEM files: certificate and key.
+type Pair = (Vec<u8>, Vec<u8>);
+
+/// Certificate and key that are shown to whoever is asked.
+fn identity(
+    certificate: &Value,
+    key: &Value,
+    scope: &Scope<'_>,
+    reader: &mut Reader,
+) -> Result<Option<Pair>, Error> {
     let shown = (
         pem(certificate, "certificate", "CERTIFICATE", scope, reader)?,
         pem(key, "key", "PRIVATE KEY", scope, reader)?,
     );
-    server.identity = match shown {
-        (Some(certificate), Some(key)) => Some((certificate, key)),
-        (None, None) => None,
-        (Some(_), None) => return Err(scope.refuse(key, "key", "required with certificate")),
-        (None, Some(_)) => {
-            return Err(scope.refuse(certificate, "certificate", "required with key"));
-        }
-    };
-    Client::new(&server).map_err(|why| scope.refuse(certificate, "certificate", why))?;
-    Ok(server)
+    match shown {
+        (Some(certificate), Some(key)) => Ok(Some((certificate, key))),
+        (None, None) => Ok(None),
+        (Some(_), None) => Err(scope.refuse(key, "key", "required with certificate")),
+        (None, Some(_)) => Err(scope.refuse(certificate, "certificate", "required with key")),
+    }
 }
+
+/// How hosts are asked by HTTPS.
+pub(super) fn host_tls(
+    written: &written::HostTls,
+    scope: &Scope<'_>,
+    reader: &mut Reader,
+) -> Result<HostTls, Error> {
+    let written::HostTls {
+        ca,
+        certificate,
+        key,
+        server_name,
+    } = written;
+    let is_name = |text: &str| {
+        let is_dns = |name: &ServerName<'_>| matches!(name, ServerName::DnsName(_));
+        ServerName::try_from(text).as_ref().is_ok_and(is_dns)
+    };
+    let shape = "a DNS name, as in the hosts' certificates";
+    let name = scope.text(server_name, "server_name", "", is_name, shape)?;
+    let mut tls = HostTls {
+        ca: pem(ca, "ca", "CERTIFICATE", scope, reader)?,
+        identity: None,
+        server_name: Some(name).filter(|name| !name.is_empty()),
+    };
+    // What the library says of the files, before any port is bound.
+    let says = |tls: &HostTls| Client::of_host(PLACE, tls);
+    says(&tls).map_err(|why| scope.refuse(ca, "ca", why))?;
+    tls.identity = identity(certificate, key, scope, reader)?;
+    says(&tls).map_err(|why| scope.refuse(certificate, "certificate", why))?;
+    Ok(tls)
+}
+
+/// Of no host.
+const PLACE: &str = "127.0.0.1:1";
 
 fn is_server(text: &str) -> bool {
     let Ok(uri) = text.parse::<http::Uri>() else {

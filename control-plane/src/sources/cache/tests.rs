@@ -13,6 +13,7 @@ fn limits() -> Cache {
         timeout: second,
         path: "/cache".into(),
         max_bytes: 1 << 24,
+        tls: None,
     };
     Cache {
         poll,

@@ -11,6 +11,7 @@ fn names() -> Scrape {
             timeout: std::time::Duration::from_secs(1),
             path: "/metrics".into(),
             max_bytes: 1 << 20,
+            tls: None,
         },
         in_progress: "p".into(),
         queued: "q".into(),
