@@ -7,6 +7,7 @@
 //!
 //! Nothing after this module checks a setting again.
 
+pub mod authorization;
 mod check;
 mod consul;
 pub mod replicas;
@@ -27,6 +28,7 @@ use crate::certificate::Validity;
 use crate::sources::floor::Kept;
 use crate::sources::prometheus::Figure;
 
+pub use authorization::Authorization;
 pub(crate) use check::with_sources;
 pub use consul::{Consul, Question, Token};
 pub use replicas::Replicas;
@@ -55,6 +57,8 @@ pub struct Config {
     pub standalone: Option<Arc<crate::xds::standalone::Standalone>>,
     /// Absent: this one is the only one.
     pub replicas: Option<Arc<Replicas>>,
+    /// Who may do what; absent: whoever passes the listener may do everything.
+    pub authorization: Option<Arc<Authorization>>,
     /// When the certificates are good that the files have, by the field that names the file.
     pub certificates: BTreeMap<String, Validity>,
 }

@@ -14,7 +14,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue};
 use hyper::body::Frame;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -27,11 +26,10 @@ use tonic::transport::Channel;
 use crate::config::replicas::PeerTls;
 use crate::config::{Config, with_sources};
 use crate::follow::peer;
+use crate::gate::{FORWARDED, pass_on};
 use crate::leader::Role;
 use crate::xds::codec::end;
 
-/// A stream that comes from a replica goes no further: two that follow each other would send it in a circle.
-const FORWARDED: HeaderName = HeaderName::from_static("x-weir-forwarded");
 /// Of one connection to the leader: a server takes 256 (`xds::STREAMS_PER_CONNECTION`), and a place is free a
 /// moment later there than here.
 const STREAMS_PER_CONNECTION: usize = 200;
@@ -187,9 +185,7 @@ async fn forward(
     held: Arc<()>,
     over: impl Future<Output = &'static str> + Send + 'static,
 ) -> Result<Response, Infallible> {
-    request
-        .headers_mut()
-        .insert(FORWARDED, HeaderValue::from_static("1"));
+    pass_on(&mut request);
     let answer = async {
         std::future::poll_fn(|context| channel.poll_ready(context)).await?;
         channel.call(request).await

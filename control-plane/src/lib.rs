@@ -21,6 +21,7 @@ pub mod certificate;
 pub mod config;
 pub mod follow;
 pub mod forward;
+pub mod gate;
 pub mod leader;
 pub mod levels;
 pub mod metrics;
@@ -45,7 +46,7 @@ use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tracing::Instrument;
+use tracing::{Instrument, warn};
 use weir_notify::Manager;
 use weir_tables::Meta;
 
@@ -112,6 +113,10 @@ pub async fn run(
     let streams = CancellationToken::new();
     let _streams = streams.clone().drop_guard();
     let config = loaded.config.clone();
+    let tls = config.xds.tls.as_ref();
+    if tls.is_some_and(|tls| tls.client_ca.is_some()) && config.authorization.is_none() {
+        warn!("no rules of authorization: every client certificate may read and report everything");
+    }
     let (updates, news) = mpsc::channel(UPDATES_WAITING);
     let (events, client_events) = mpsc::channel(EVENTS_WAITING);
     let (written, newest_written) = watch::channel(config.clone());
@@ -126,7 +131,7 @@ pub async fn run(
     xds_metrics.register(registry.sub_registry_with_prefix("weir_xds"));
 
     let now = Instant::now();
-    let node_streams = metrics.node_streams();
+    let (node_streams, denials) = (metrics.node_streams(), metrics.denials());
     let mut state = state::State::new(
         config.clone(),
         Meta::draw_epoch(0, rand::random()),
@@ -201,16 +206,19 @@ pub async fn run(
 
     let feed = Feed { snapshots, events };
     let routes = forward::Routes::new(roles, served.clone(), streams.clone());
+    let gate = gate::Gate::new(served.clone(), denials);
     let services = server::Services {
-        discovery: xds::service(feed, xds_metrics, streams.clone()),
+        discovery: xds::service(feed, xds_metrics, streams.clone()).guarded(gate.clone()),
         reports: routes.to(reports::Service::server(
             updates.clone(),
             config.reports.max_proxies,
             streams.clone(),
-        )),
+        )
+        .guarded(gate.clone())),
         nodes: routes.to(sources::nodes::Service::server(
             updates.clone(),
             node_streams,
+            gate,
             streams.clone(),
         )),
     };

@@ -13,6 +13,7 @@ use prometheus_client::registry::Registry;
 use weir_policy::{HostState, Overload};
 
 use crate::certificate::Validity;
+use crate::gate::Denials;
 use crate::leader::Role;
 use crate::reports::ledger::{Dropped, Ledger, News, OUTCOMES};
 use crate::state::cluster::Cluster;
@@ -65,6 +66,7 @@ pub struct Metrics {
     in_flight: Gauge,
     nodes: Gauge,
     capacity: Family<OfHost, Gauge<f64, AtomicU64>>,
+    denials: Denials,
     certificate_starts: Family<Named, Gauge>,
     certificate_ends: Family<Named, Gauge>,
     leader: Gauge,
@@ -200,6 +202,11 @@ impl Metrics {
             self.capacity.clone(),
         );
         r.register(
+            "denied",
+            "What callers were denied by the rules of authorization",
+            self.denials.clone(),
+        );
+        r.register(
             "certificate_not_before_timestamp_seconds",
             "From when a certificate is good, by the field that names its file",
             self.certificate_starts.clone(),
@@ -318,6 +325,10 @@ impl Metrics {
     /// Streams of governors, for whoever counts them.
     pub(crate) fn node_streams(&self) -> Gauge {
         self.nodes.clone()
+    }
+
+    pub(crate) fn denials(&self) -> Denials {
+        self.denials.clone()
     }
 
     pub(crate) fn report(&self, news: &BTreeMap<String, News>, dropped: &[Dropped]) {

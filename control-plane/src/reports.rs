@@ -20,6 +20,7 @@ use tonic::{Request, Response, Status, Streaming};
 use weir_tables::v1::reports_server::SERVICE_NAME;
 use weir_tables::v1::{Report, ReportAnswer};
 
+use crate::gate::{Caller, Gate};
 use crate::newest::{self, Claim, Newest, checked};
 use crate::state::Update;
 use encoded::Encoded;
@@ -34,6 +35,7 @@ pub struct Service {
     /// By proxy and process.
     proxies: Newest<(String, String)>,
     max_proxies: usize,
+    gate: Gate,
     shutdown: CancellationToken,
 }
 
@@ -52,13 +54,25 @@ impl Service {
             updates,
             proxies: Newest::default(),
             max_proxies,
+            gate: Gate::default(),
             shutdown,
         }
     }
 
-    async fn listen(self, process: String, mut reports: Streaming<Bytes>) -> Result<(), Status> {
+    /// The same where callers need leave.
+    pub fn guarded(self, gate: Gate) -> Self {
+        Self { gate, ..self }
+    }
+
+    async fn listen(
+        self,
+        caller: Caller,
+        process: String,
+        mut reports: Streaming<Bytes>,
+    ) -> Result<(), Status> {
         let over = CancellationToken::new();
         let mut claim: Option<(String, Claim<(String, String)>)> = None;
+        let mut _owned = None;
         loop {
             let next = tokio::select! {
                 () = self.shutdown.cancelled() => return Err(Status::unavailable("shutting down")),
@@ -69,10 +83,12 @@ impl Service {
                 return Ok(());
             };
             let report = Report::decode(report);
-            let report = report.map_err(|error| Status::internal(error.to_string()))?;
+            let mut report = report.map_err(|error| Status::internal(error.to_string()))?;
+            self.gate.sift(&caller, &mut report)?;
             match &claim {
                 None => {
                     let proxy = checked("report.proxy", &report.proxy)?.to_owned();
+                    _owned = self.gate.own(&caller, &proxy)?;
                     let peer = (proxy.clone(), process.clone());
                     let place = self.proxies.claim(peer, over.clone(), self.max_proxies);
                     let full = || Status::resource_exhausted("reports.max_proxies is reached");
@@ -151,13 +167,20 @@ impl StreamingService<Bytes> for Service {
     type Future = Ready<Result<Response<Self::ResponseStream>, Status>>;
 
     fn call(&mut self, request: Request<Streaming<Bytes>>) -> Self::Future {
+        let caller = self
+            .gate
+            .caller(request.extensions(), request.metadata().as_ref());
+        let caller = match caller {
+            Ok(caller) => caller,
+            Err(status) => return ready(Err(status)),
+        };
         let (answers, stream) = mpsc::channel(1);
         let service = self.clone();
         let process = newest::process(request.metadata());
         tokio::spawn(async move {
             // A caller that has gone is not read from any longer.
             let ended = tokio::select! {
-                ended = service.listen(process, request.into_inner()) => ended,
+                ended = service.listen(caller, process, request.into_inner()) => ended,
                 () = answers.closed() => return,
             };
             if let Err(status) = ended {

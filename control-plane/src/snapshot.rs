@@ -74,6 +74,8 @@ pub enum ClientEvent {
         proxy: Arc<str>,
         /// Where it comes from, if known.
         peer: Option<SocketAddr>,
+        /// What its certificate names.
+        identity: Option<Arc<str>>,
         /// The first request's type is of weir.v1: the filter speaks, not Envoy itself.
         weir: bool,
     },

@@ -15,8 +15,10 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tonic::transport::Server;
 
+use crate::gate::Gate;
 use crate::newest::Newest;
 use crate::snapshot::Feed;
+use views::Views;
 
 pub(crate) mod codec;
 mod metrics;
@@ -26,6 +28,7 @@ pub mod standalone;
 mod stream;
 pub mod subscription;
 pub mod types;
+mod views;
 
 pub use metrics::XdsMetrics;
 pub use service::Discovery;
@@ -50,6 +53,8 @@ pub fn service(feed: Feed, metrics: XdsMetrics, shutdown: CancellationToken) -> 
         feed,
         metrics,
         proxies,
+        gate: Gate::default(),
+        views: Views::default(),
         shutdown,
     };
     Discovery::new(shared)

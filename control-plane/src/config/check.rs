@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From what was written to what is checked.
 
+mod authorization;
 mod cluster;
 mod consul;
 mod plan;
@@ -128,7 +129,19 @@ pub(super) fn file(path: &Path, reader: &mut Reader) -> Result<Config, Error> {
         clusters: checked,
         standalone: None,
         replicas,
+        authorization: None,
         certificates: std::mem::take(&mut reader.certificates),
+    };
+    let config = Config {
+        authorization: match &written.authorization {
+            None => None,
+            Some(section) => {
+                let scope = root.section("authorization").at(section.referenced.line());
+                let rules = authorization::authorization(&section.value, &config, &scope)?;
+                Some(Arc::new(rules))
+            }
+        },
+        ..config
     };
     standalone(&written, config, &root, reader)
 }

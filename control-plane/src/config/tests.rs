@@ -661,6 +661,99 @@ fn certificates_for_hosts_have_to_fit_and_their_ends_are_known_by_field() {
     }
 }
 
+/// A configuration with this `authorization`, as loaded.
+fn authorized(tls: bool, rest: &str) -> Result<Arc<Config>, String> {
+    let folder = tempfile::tempdir().unwrap();
+    let pair = rcgen::generate_simple_self_signed(["c".to_owned()]).unwrap();
+    let write = |name: &str, text: String| std::fs::write(folder.path().join(name), text).unwrap();
+    write("c.pem", pair.cert.pem());
+    write("k.pem", pair.signing_key.serialize_pem());
+    let client_ca = if tls { ", client_ca: c.pem" } else { "" };
+    let xds = format!("xds: {{ tls: {{ certificate: c.pem, key: k.pem{client_ca} }} }}\n");
+    write("c.yaml", format!("clusters: {{ r: {{}} }}\n{xds}{rest}"));
+    let loaded = load(&folder.path().join("c.yaml"));
+    let said = loaded.map(|loaded| loaded.config);
+    said.map_err(|(error, _)| format!("{}: {}: {}", error.line, error.field, error.reason))
+}
+
+#[test]
+fn every_refusal_of_a_rule_names_line_field_and_reason() {
+    let rule = |fields: &str| format!("authorization:\n- {{ {fields} }}\n");
+    for (fields, said) in [
+        (
+            "clusters: [r], what: [keys]",
+            "identity: required; a SPIFFE id or DNS name",
+        ),
+        (
+            "identity: \"spiffe://*\", clusters: [r], what: [keys]",
+            "identity: \"spiffe://*\" is not *, a SPIFFE id or DNS name, or the beginning of an id with /* at its end",
+        ),
+        (
+            "identity: a, clusters: [r]",
+            "what: required; what is allowed",
+        ),
+        (
+            "identity: a, clusters: [r], what: [keys, all]",
+            "what[1]: \"all\" is unknown; one of tables, keys, report, capacity, replica",
+        ),
+        (
+            "identity: a, what: [keys]",
+            "clusters: required; a list of clusters, or [\"*\"] for all",
+        ),
+        (
+            "identity: a, clusters: [r, s], what: [keys]",
+            "clusters[1]: \"s\" is no cluster of this configuration",
+        ),
+        (
+            "identity: a, clusters: [r], what: [capacity], hosts: [a.example]",
+            "hosts[0]: \"a.example\" is neither ip nor ip:port",
+        ),
+        (
+            "identity: a, clusters: [r], what: [keys], hosts: [\"127.0.0.1\"]",
+            "hosts: only a rule with what: [capacity] reads it",
+        ),
+        (
+            "identity: a, clusters: [r], what: [keys], max_priority: 1",
+            "max_priority: only a rule with what: [report] reads it",
+        ),
+        (
+            "identity: a, clusters: [r], what: [report], max_priority: 32",
+            "max_priority: 32 is not in 0 to 31",
+        ),
+    ] {
+        let refused = authorized(true, &rule(fields)).unwrap_err();
+        assert_eq!(refused, format!("4: authorization[0].{said}"));
+    }
+    let unknown = authorized(true, &rule("identity: a, who: b")).unwrap_err();
+    assert!(unknown.contains("unknown field `who`"), "{unknown}");
+    let good = rule("identity: a, clusters: [\"*\"], what: [report, capacity], max_priority: 31");
+    for (tls, rest, said) in [
+        (
+            true,
+            "authorization: []\n".to_owned(),
+            ": authorization: names no rule, which would deny everything; leave it out",
+        ),
+        (
+            false,
+            good.clone(),
+            ": authorization: needs xds.tls.client_ca: without it nobody has an identity",
+        ),
+        (
+            true,
+            format!(
+                "{good}replicas: {{ address: \"a:1\", ca: c.pem, certificate: c.pem, private_key: k.pem }}\n"
+            ),
+            ": authorization: needs a rule with what: [replica] for the certificate of the other replicas",
+        ),
+    ] {
+        let refused = authorized(tls, &rest).unwrap_err();
+        assert!(refused.ends_with(said), "{refused}");
+    }
+    let config = authorized(true, &good).unwrap();
+    assert_eq!(config.authorization.as_ref().unwrap().0.len(), 1);
+    assert!(authorized(true, "").unwrap().authorization.is_none());
+}
+
 #[test]
 fn what_is_left_out_of_consul_has_the_documented_default() {
     let consul = consul("", "").unwrap();

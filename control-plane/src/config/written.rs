@@ -15,6 +15,14 @@ section! {
         clusters: BTreeMap<String, Spanned<Cluster>>,
         standalone: Option<Spanned<crate::xds::standalone::Written>>,
         replicas: Option<Spanned<Replicas>>,
+        authorization: Option<Spanned<Vec<Spanned<Rule>>>>,
+    }
+}
+section! {
+    /// What some identities may do.
+    Rule {
+        identity: Option<Text>, clusters: Vec<Text>, what: Vec<Text>, hosts: Vec<Text>,
+        max_priority: Option<Text>,
     }
 }
 section! {

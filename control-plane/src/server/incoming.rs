@@ -23,6 +23,9 @@ use tokio_util::sync::CancellationToken;
 use tonic::transport::server::{Connected, TcpConnectInfo};
 use tracing::{Instrument, warn};
 
+use crate::certificate;
+use crate::gate::Peer;
+
 /// What callers may take.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
@@ -58,7 +61,7 @@ type Plain = Pin<Box<TimeoutStream<TcpStream>>>;
 #[derive(Debug)]
 pub struct Connection {
     stream: Stream,
-    peer: TcpConnectInfo,
+    peer: Peer,
     _place: OwnedSemaphorePermit,
 }
 
@@ -136,23 +139,26 @@ impl Door {
     }
 
     async fn let_in(&self, stream: TcpStream, place: OwnedSemaphorePermit) -> io::Result<()> {
-        let peer = stream.connect_info();
+        let address = stream.connect_info();
         stream.set_nodelay(true)?;
         let mut stream = TimeoutStream::new(stream);
         stream.set_read_timeout(Some(self.limits.silence));
         let plain = Box::pin(stream);
-        let stream = match &self.tls {
-            None => Stream::Plain(plain),
+        let (stream, identity) = match &self.tls {
+            None => (Stream::Plain(plain), None),
             Some(tls) => {
                 let late = || io::Error::new(io::ErrorKind::TimedOut, "no TLS handshake in time");
                 let acceptor = tls.borrow().clone();
                 let secure = timeout(self.limits.handshake, acceptor.accept(plain)).await;
-                Stream::Tls(Box::new(secure.unwrap_or_else(|_| Err(late()))?))
+                let secure = secure.unwrap_or_else(|_| Err(late()))?;
+                let shown = secure.get_ref().1.peer_certificates();
+                let identity = shown.and_then(|chain| certificate::identity(chain.first()?));
+                (Stream::Tls(Box::new(secure)), identity)
             }
         };
         let connection = Connection {
             stream,
-            peer,
+            peer: Peer { address, identity },
             _place: place,
         };
         // Nobody takes it where the server is ending.
@@ -196,9 +202,9 @@ impl Seldom {
 }
 
 impl Connected for Connection {
-    type ConnectInfo = TcpConnectInfo;
+    type ConnectInfo = Peer;
 
-    fn connect_info(&self) -> TcpConnectInfo {
+    fn connect_info(&self) -> Peer {
         self.peer.clone()
     }
 }

@@ -17,6 +17,7 @@ use tonic::{Request, Response, Status, Streaming};
 use weir_tables::v1::nodes_server::{Nodes, NodesServer};
 use weir_tables::v1::{HostRow, NodeReport};
 
+use crate::gate::{Caller, Gate};
 use crate::newest::{MAX_NAME_BYTES, Newest, checked};
 use crate::state::Update;
 use crate::state::node::Row;
@@ -43,20 +44,23 @@ pub struct Service {
     /// By cluster and host: no more than there are hosts.
     newest: Newest<(Arc<str>, Arc<str>)>,
     streams: Gauge,
+    gate: Gate,
     shutdown: CancellationToken,
 }
 
 impl Service {
-    /// A server that tells `updates` until `shutdown`, and counts its `streams`.
+    /// A server that tells `updates` until `shutdown` what `gate` allows, and counts its `streams`.
     pub fn server(
         updates: mpsc::Sender<Update>,
         streams: Gauge,
+        gate: Gate,
         shutdown: CancellationToken,
     ) -> NodesServer<Self> {
         NodesServer::new(Self {
             updates,
             newest: Newest::default(),
             streams,
+            gate,
             shutdown,
         })
         .max_decoding_message_size(MAX_REPORT_BYTES)
@@ -64,6 +68,7 @@ impl Service {
 
     async fn talk(
         self,
+        caller: Caller,
         mut reports: Streaming<NodeReport>,
         answers: &Answers,
     ) -> Result<(), Status> {
@@ -76,6 +81,7 @@ impl Service {
             return Ok(());
         };
         let host = Named::of(&first)?;
+        self.gate.may_set(&caller, &host.cluster, &host.address)?;
         let millicores = capacity(&first)?;
         let rows = self.watch(&host).await?;
         let over = CancellationToken::new();
@@ -89,7 +95,7 @@ impl Service {
             biased;
             () = self.shutdown.cancelled() => Err(shutting_down()),
             () = over.cancelled() => Err(Status::aborted("a newer stream of this host's node has come")),
-            ended = self.listen(&host, reports) => ended,
+            ended = self.listen(&caller, &host, reports) => ended,
             ended = tell(rows, answers) => ended,
         }
     }
@@ -109,7 +115,12 @@ impl Service {
         })
     }
 
-    async fn listen(&self, host: &Named, mut reports: Streaming<NodeReport>) -> Result<(), Status> {
+    async fn listen(
+        &self,
+        caller: &Caller,
+        host: &Named,
+        mut reports: Streaming<NodeReport>,
+    ) -> Result<(), Status> {
         let mut pace = Pace::default();
         while let Some(report) = reports.message().await? {
             pace.check(Instant::now())?;
@@ -118,6 +129,8 @@ impl Service {
                     "report.cluster, report.host: changed within the stream",
                 ));
             }
+            // The rules may have changed.
+            self.gate.may_set(caller, &host.cluster, &host.address)?;
             self.say(host, capacity(&report)?).await?;
         }
         Ok(())
@@ -251,12 +264,15 @@ impl Nodes for Service {
         &self,
         request: Request<Streaming<NodeReport>>,
     ) -> Result<Response<Self::StreamStream>, Status> {
+        let caller = self
+            .gate
+            .caller(request.extensions(), request.metadata().as_ref())?;
         let (answers, stream) = mpsc::channel(1);
         let service = self.clone();
         tokio::spawn(async move {
             // A caller that has gone is not read from any longer.
             let ended = tokio::select! {
-                ended = service.talk(request.into_inner(), &answers) => ended,
+                ended = service.talk(caller, request.into_inner(), &answers) => ended,
                 () = answers.closed() => return,
             };
             if let Err(status) = ended {

@@ -18,6 +18,8 @@ pub struct Client {
     pub proxy: Arc<str>,
     /// Where it comes from.
     pub peer: Option<SocketAddr>,
+    /// What its certificate names.
+    pub identity: Option<Arc<str>>,
     /// The filter, not Envoy itself.
     pub weir: bool,
     /// When it came.
@@ -58,11 +60,13 @@ impl Board {
                 stream,
                 proxy,
                 peer,
+                identity,
                 weir,
             } => {
                 let client = Client {
                     proxy,
                     peer,
+                    identity,
                     weir,
                     since: now,
                     has: BTreeMap::new(),
@@ -145,6 +149,7 @@ mod tests {
                 stream,
                 proxy: proxy.clone(),
                 peer: None,
+                identity: None,
                 weir: true,
             },
         );

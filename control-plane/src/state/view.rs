@@ -15,6 +15,7 @@ use super::cluster::Cluster;
 use super::host::{self, Host, Polls};
 use super::replica::Replica;
 use crate::config::Instance;
+use crate::config::authorization::{Authorization, Clusters, Sight, What};
 use crate::leader::Role;
 use crate::snapshot::Snapshot;
 use crate::sources::Source;
@@ -132,10 +133,25 @@ pub struct SourceView {
 pub struct ProxyView {
     pub proxy: String,
     pub peer: Option<String>,
+    /// What its certificate names.
+    pub identity: Option<String>,
+    /// What the rules allow it; absent where there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub may: Option<MayView>,
     pub kind: &'static str,
     pub connected_for_ms: u64,
     pub accepted: BTreeMap<String, BTreeMap<String, String>>,
     pub refuses: Vec<RefusalView>,
+}
+
+/// Clusters by what an identity may do there; `*` stands for all.
+#[derive(Clone, Debug, Serialize)]
+#[allow(missing_docs)]
+pub struct MayView {
+    pub tables: Clusters,
+    pub keys: Clusters,
+    pub report: Clusters,
+    pub capacity: Clusters,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -196,7 +212,7 @@ impl State {
             proxies: self
                 .clients
                 .clients()
-                .map(|client| proxy_view(client, now))
+                .map(|client| proxy_view(client, self.config.authorization.as_deref(), now))
                 .collect(),
             refusals: self
                 .clients
@@ -326,7 +342,17 @@ fn overload_name(overload: Overload) -> String {
     }
 }
 
-fn proxy_view(client: &Client, now: Duration) -> ProxyView {
+fn may_view(rules: &Authorization, identity: &str) -> MayView {
+    let Sight { tables, keys } = rules.sight(identity);
+    MayView {
+        tables,
+        keys,
+        report: rules.clusters(identity, What::Report),
+        capacity: rules.clusters(identity, What::Capacity),
+    }
+}
+
+fn proxy_view(client: &Client, rules: Option<&Authorization>, now: Duration) -> ProxyView {
     let versions = |has: &BTreeMap<String, Arc<str>>| {
         has.iter()
             .map(|(name, version)| (name.clone(), version.to_string()))
@@ -335,6 +361,8 @@ fn proxy_view(client: &Client, now: Duration) -> ProxyView {
     ProxyView {
         proxy: client.proxy.to_string(),
         peer: client.peer.map(|peer| peer.to_string()),
+        identity: client.identity.as_deref().map(str::to_owned),
+        may: rules.map(|rules| may_view(rules, client.identity.as_deref().unwrap_or_default())),
         kind: if client.weir { "weir" } else { "envoy" },
         connected_for_ms: ms(client.since, now),
         accepted: client

@@ -21,6 +21,7 @@ use tonic_prost::ProstDecoder;
 use super::MAX_REQUEST_BYTES;
 use super::codec::Responses;
 use super::stream::{RESPONSES_WAITING, Shared, serve};
+use crate::gate::Gate;
 use crate::newest;
 use crate::snapshot::StreamId;
 
@@ -42,6 +43,12 @@ impl Discovery {
             shared,
             streams: Arc::default(),
         }
+    }
+
+    /// The same where callers need leave.
+    pub fn guarded(mut self, gate: Gate) -> Self {
+        self.shared.gate = gate;
+        self
     }
 }
 
@@ -82,8 +89,16 @@ impl Discovery {
             let decoder = ProstDecoder::<DeltaDiscoveryRequest>::default();
             Streaming::new_request(decoder, body, None, Some(MAX_REQUEST_BYTES))
         };
+        let caller = self
+            .shared
+            .gate
+            .caller(request.extensions(), request.headers());
+        let caller = match caller {
+            Ok(caller) => caller,
+            Err(status) => return status.into_http(),
+        };
         let request = Request::from_http(request.map(decode));
-        let peer = (request.remote_addr(), newest::process(request.metadata()));
+        let peer = (caller, newest::process(request.metadata()));
         let stream = StreamId(self.streams.fetch_add(1, Ordering::Relaxed));
         let (responses, waiting) = mpsc::channel(RESPONSES_WAITING);
         let shared = self.shared.clone();

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The task behind one stream: the only owner of its [`Session`].
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +14,10 @@ use tracing::{debug, info, warn};
 use super::codec::Response;
 use super::metrics::{OfType, XdsMetrics};
 use super::session::Session;
-use super::subscription::Verdict;
+use super::subscription::{Verdict, WILDCARD};
+use super::views::{Views, denies};
+use crate::config::authorization::Sight;
+use crate::gate::{Caller, Gate, Owned};
 use crate::newest::{Claim, Newest};
 use crate::snapshot::{ClientEvent, Feed, StreamId};
 
@@ -38,6 +40,8 @@ pub(super) struct Shared {
     pub(super) metrics: XdsMetrics,
     /// By proxy and process.
     pub(super) proxies: Newest<(Arc<str>, String)>,
+    pub(super) gate: Gate,
+    pub(super) views: Views,
     pub(super) shutdown: CancellationToken,
 }
 
@@ -77,15 +81,15 @@ impl End {
 pub(super) async fn serve(
     mut shared: Shared,
     stream: StreamId,
-    (peer, process): (Option<SocketAddr>, String),
+    peer: (Caller, String),
     mut requests: Streaming<DeltaDiscoveryRequest>,
     responses: Outbound,
 ) {
     let end = match first(&mut requests, &shared.shutdown).await {
-        Ok((first, session)) => {
-            let connection = Connection::open(&mut shared, stream, (peer, process), session);
-            connection.run(first, requests, &responses).await
-        }
+        Ok((first, session)) => match Connection::open(&mut shared, stream, peer, session) {
+            Ok(connection) => connection.run(first, requests, &responses).await,
+            Err(status) => End::Refused(status),
+        },
         Err(end) => end,
     };
     if let Some(status) = end.status() {
@@ -115,22 +119,28 @@ struct Connection<'a> {
     shared: &'a mut Shared,
     stream: StreamId,
     session: Session,
+    caller: Caller,
+    /// What the caller is told; none where that is everything.
+    sight: Option<Sight>,
     /// Of the types that were sent.
     counted: Vec<OfType>,
     /// Cancelled when a newer stream of the same proxy has come, or at shutdown.
     over: CancellationToken,
     /// The filter's: its place among the proxies.
     _claim: Option<Claim<(Arc<str>, String)>>,
+    _owned: Option<Owned>,
 }
 
 impl<'a> Connection<'a> {
     fn open(
         shared: &'a mut Shared,
         stream: StreamId,
-        (peer, process): (Option<SocketAddr>, String),
+        (caller, process): (Caller, String),
         session: Session,
-    ) -> Self {
+    ) -> Result<Self, Status> {
         let proxy = &session.proxy;
+        let sight = shared.gate.sight(&caller)?;
+        let owned = shared.gate.own(&caller, proxy)?;
         let over = shared.shutdown.child_token();
         let claim = session
             .weir
@@ -139,22 +149,27 @@ impl<'a> Connection<'a> {
                 shared.proxies.claim(peer, over.clone(), usize::MAX)
             })
             .flatten();
-        info!(%proxy, stream = stream.0, ?peer, weir = session.weir, "stream opened");
+        let (peer, identity) = (caller.address, caller.identity.clone());
+        info!(%proxy, stream = stream.0, ?peer, ?identity, weir = session.weir, "stream opened");
         let connection = Self {
             shared,
             stream,
             session,
+            caller,
+            sight,
             counted: Vec::new(),
             over,
             _claim: claim,
+            _owned: owned,
         };
         connection.tell(ClientEvent::Connected {
             stream,
             proxy: connection.session.proxy.clone(),
             peer,
+            identity,
             weir: connection.session.weir,
         });
-        connection
+        Ok(connection)
     }
 
     async fn run(
@@ -201,6 +216,7 @@ impl<'a> Connection<'a> {
                 return End::Refused(status);
             }
             let snapshot = self.shared.feed.snapshots.borrow_and_update().clone();
+            let snapshot = self.shared.views.of(&snapshot, self.sight.as_ref());
             while let Some(response) = self.session.on_snapshot(&snapshot) {
                 self.count(&response);
                 if responses.send(Ok(response)).await.is_err() {
@@ -216,11 +232,23 @@ impl<'a> Connection<'a> {
                 changed = self.shared.feed.snapshots.changed() => if changed.is_err() {
                     return End::Shutdown;
                 },
+                () = self.shared.gate.changed() => match self.shared.gate.sight(&self.caller) {
+                    Ok(sight) => self.sight = sight,
+                    Err(status) => return End::Refused(status),
+                },
             }
         }
     }
 
     fn take_in(&mut self, request: &DeltaDiscoveryRequest) -> Result<(), Status> {
+        if let Some(sight) = &self.sight {
+            let names = request.resource_names_subscribe.iter();
+            for name in names.filter(|name| *name != WILDCARD) {
+                if let Some(what) = denies(sight, &request.type_url, name) {
+                    self.shared.gate.unseen(&self.caller, what, name);
+                }
+            }
+        }
         if let Some(verdict) = self.session.on_request(request)? {
             self.note(&request.type_url, verdict);
         }

@@ -34,7 +34,7 @@ pub const MAX_RESPONSE_BYTES: usize = 2 << 20;
 const MAX_REASON_BYTES: usize = 1024;
 
 /// The name that stands for all resources of a type.
-const WILDCARD: &str = "*";
+pub(super) const WILDCARD: &str = "*";
 
 /// Resources of one type, by name.
 pub type Resources = BTreeMap<String, Resource>;

@@ -28,7 +28,7 @@ impl Authority {
         }
     }
 
-    /// A certificate for a name, as of a server or a client.
+    /// A certificate for a DNS name or a URI, as of a server or a client.
     pub(crate) fn sign(&self, name: &str) -> Pair {
         self.sign_with(name, |_| {})
     }
@@ -54,7 +54,10 @@ impl Authority {
     fn sign_with(&self, name: &str, change: impl FnOnce(&mut CertificateParams)) -> Pair {
         let mut params = named(name);
         change(&mut params);
-        params.subject_alt_names = vec![SanType::DnsName(name.try_into().unwrap())];
+        params.subject_alt_names = vec![match name.contains("://") {
+            true => SanType::URI(name.try_into().unwrap()),
+            false => SanType::DnsName(name.try_into().unwrap()),
+        }];
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
         Pair {

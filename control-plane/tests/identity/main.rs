@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Certificates: which are shown, until when, and what the names in them allow.
 
+mod authorization;
 mod hosts;
 mod renewal;
 mod sidecar;
