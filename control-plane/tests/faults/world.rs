@@ -258,6 +258,13 @@ impl World {
         std::fs::write(self.folder.path().join("hosts.yaml"), "").unwrap();
     }
 
+    /// Puts a file in the place of another one.
+    pub(crate) fn replace(&self, name: &str, contents: &str) {
+        let new = self.folder.path().join(format!("{name}.new"));
+        std::fs::write(&new, contents).unwrap();
+        std::fs::rename(new, self.folder.path().join(name)).unwrap();
+    }
+
     pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
         self.workers.iter().map(|worker| worker.address).collect()
     }

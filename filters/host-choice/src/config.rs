@@ -28,6 +28,7 @@ struct Written {
     clusters: BTreeMap<String, WrittenCluster>,
     priorities: BTreeMap<String, u8>,
     default_priority: String,
+    max_priority: u8,
     trust: Trust,
     debug: bool,
     tick: String,
@@ -44,6 +45,7 @@ impl Default for Written {
             // The two priorities of document 001 (section 2.3), with room between and around them.
             priorities: BTreeMap::from([("high".into(), 0), ("low".into(), 16)]),
             default_priority: "low".into(),
+            max_priority: 0,
             trust: Trust::Loopback,
             debug: false,
             // A twentieth of the default source interval: waiting for the tick adds little to a table's age.
@@ -131,7 +133,7 @@ pub struct Config {
     pub proxy: Option<String>,
     /// By Envoy's cluster name; `*` stands for every other.
     pub clusters: BTreeMap<String, ClusterConfig>,
-    /// Business class by priority name.
+    /// Business class by priority name; none is more important than `max_priority`.
     pub priorities: BTreeMap<String, u8>,
     /// Class of requests without a known priority.
     pub default_class: u8,
@@ -251,6 +253,10 @@ fn check(written: Written) -> Result<Config, ConfigError> {
             ));
         }
     }
+    if u16::from(written.max_priority) >= CLASSES {
+        let reason = format!("{} is not in 0..={}", written.max_priority, CLASSES - 1);
+        return Err(error("max_priority", reason));
+    }
     let Some(default_class) = written.priorities.get(&written.default_priority).copied() else {
         let known: Vec<_> = written.priorities.keys().map(String::as_str).collect();
         let reason = format!(
@@ -268,8 +274,13 @@ fn check(written: Written) -> Result<Config, ConfigError> {
         clusters: clusters.collect::<Result<_, _>>()?,
         control_cluster: written.control_cluster,
         proxy: written.proxy.filter(|proxy| !proxy.is_empty()),
-        priorities: written.priorities,
-        default_class,
+        // Here, so that no request pays for it.
+        priorities: written
+            .priorities
+            .into_iter()
+            .map(|(name, class)| (name, class.max(written.max_priority)))
+            .collect(),
+        default_class: default_class.max(written.max_priority),
         trust: written.trust,
         debug: written.debug,
         tick: duration("tick", &written.tick, 10, 1_000)?,
@@ -411,6 +422,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn no_class_is_more_important_than_the_cap() {
+        let json =
+            br#"{"max_priority":8,"default_priority":"a","priorities":{"a":0,"b":8,"c":20}}"#;
+        let config = Config::parse(json).unwrap();
+        let class = |name: &str| config.class(Some(name.as_bytes()));
+        assert_eq!(["a", "b", "c", "?"].map(class), [8, 8, 20, 8]);
+        assert_eq!(config.class(None), 8);
+    }
+
+    #[test]
     fn nothing_written_is_the_default() {
         let config = Config::parse(b"").unwrap();
         assert_eq!(config, Config::parse(b"{}").unwrap());
@@ -452,6 +473,10 @@ mod tests {
             (
                 r#"{"priorities":{"x":32},"default_priority":"x"}"#,
                 "priorities.x: 32 is not in 0..=31",
+            ),
+            (
+                r#"{"max_priority":32}"#,
+                "max_priority: 32 is not in 0..=31",
             ),
             (
                 r#"{"default_priority":"x"}"#,

@@ -170,6 +170,26 @@ fn priority_and_user_make_the_rank() {
 }
 
 #[test]
+fn no_name_of_a_priority_counts_as_more_important_than_the_cap() {
+    let configuration = r#"{"clusters":{"rules":{}},"max_priority":8,
+        "priorities":{"top":0,"high":8,"low":20},"default_priority":"top"}"#;
+    let proxy = Proxy::with(configuration, &[table(1, up(&[A]))]);
+    for priority in ["top", "high", "low", "none"] {
+        request(proxy.worker(), &[("x-weir-priority", priority)]);
+    }
+    proxy.run(SHARING);
+    let records = proxy.records();
+    let offered = records
+        .iter()
+        .flat_map(|record| &record.clusters[0].offered);
+    let mut classes: Vec<u32> = offered
+        .flat_map(|offered| vec![offered.rank / 128; offered.count as usize])
+        .collect();
+    classes.sort_unstable();
+    assert_eq!(classes, [8, 8, 8, 20]);
+}
+
+#[test]
 fn the_certificate_may_name_the_user() {
     let configuration = r#"{"clusters":{"rules":{"user":"peer_certificate"}}}"#;
     let proxy = Proxy::with(configuration, &[table(1, up(&[A]))]);
