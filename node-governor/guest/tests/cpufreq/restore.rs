@@ -29,6 +29,10 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         started_again,
     ),
     ("clamps_are_put_back_too", clamps),
+    (
+        "a_limit_that_another_program_has_set_meanwhile_stays",
+        others_limit,
+    ),
 ];
 
 /// Shares, for the cores are found with limits of their own.
@@ -153,5 +157,23 @@ fn clamps(guest: &mut Guest) -> Result<()> {
     assert_ne!(settings(guest)?, found);
     guest.sh("weir-governor restore")?;
     assert_eq!(settings(guest)?, found);
+    Ok(())
+}
+
+fn others_limit(guest: &mut Guest) -> Result<()> {
+    guest.sh("rmmod cpufreq_userspace")?;
+    governor::start(guest, CONFIGURATION)?;
+    hot::wait_for_khz(guest, 1, 1_000_000)?;
+    guest.sh("echo 1600000 > /sys/devices/system/cpu/cpu1/cpufreq/scaling_max_freq")?;
+    guest.wait_until("grep -q 'another program sets this core' /run/governor.log")?;
+    governor::stop(guest, "TERM")?;
+    for (number, core) in guest.cores()? {
+        let highest = if number == 1 { 1_600_000 } else { 2_600_000 };
+        assert_eq!(
+            (core.min_khz, core.max_khz),
+            (1_000_000, highest),
+            "core {number}"
+        );
+    }
     Ok(())
 }
