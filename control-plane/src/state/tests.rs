@@ -243,6 +243,19 @@ fn where_few_hosts_are_up_that_is_told_and_levels_go_on_moving() {
 }
 
 #[test]
+fn how_many_dead_hosts_are_too_many_to_be_true_is_configured() {
+    for (threshold, taken_out) in [(0, 3), (25, 3), (26, 0), (50, 0), (100, 0)] {
+        let mut script = Script::new(4, &format!("policy: {{ panic_threshold: {threshold} }}"));
+        for host in [1, 2, 3, 1, 2, 3] {
+            script.scraped(host, Err(Fault::Refused));
+        }
+        let states = script.states();
+        let down = states.iter().filter(|state| **state == HostState::Down);
+        assert_eq!(down.count(), taken_out, "{threshold}");
+    }
+}
+
+#[test]
 fn proxies_whose_envoy_ignores_choices_are_named_until_they_say_otherwise_or_nothing() {
     let mut script = Script::new(1, "");
     let says = |choices_ignored| {

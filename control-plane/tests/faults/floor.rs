@@ -48,7 +48,7 @@ async fn while_all_hosts_say_that_they_drain_they_answer_every_request() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hosts_file_that_is_emptied_leaves_the_hosts_that_there_were() {
-    let world = Plan::workers(2, &[]).start().await;
+    let mut world = Plan::workers(2, &[]).start().await;
     let loads = "weir_control_config_loads_total{result=\"ok\"}";
     let before = world.control_metric(loads).await.unwrap_or(0.0);
     let load = Load::start(world.egress, 50, keyed);
@@ -73,6 +73,18 @@ async fn a_hosts_file_that_is_emptied_leaves_the_hosts_that_there_were() {
             kept == 0.0
         })
         .await;
+    // A cluster that nothing names hosts for is none.
+    world.configure(json!({"clusters": {"rules": {"hosts_file": null}}}));
+    let refused = async || {
+        let tables = world.tables().await?;
+        Some(tables["configuration_refused"].as_str()?.to_owned())
+    };
+    let refusal = world.until("a refusal in /tables", refused).await;
+    assert!(
+        refusal.contains("clusters.rules.hosts: nothing names hosts"),
+        "{refusal}"
+    );
+    load.next(50).await;
     assert_all_ok(&load.finish().await);
 }
 

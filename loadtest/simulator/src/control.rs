@@ -68,6 +68,8 @@ impl Control {
             dagor: scenario.dagor,
             cache_shards: scenario.cache_shards,
             hosts: addresses.iter().map(host).collect(),
+            shrink_after: Duration::ZERO,
+            kept: None,
             scrape: None,
             cache: None,
             consul: None,
