@@ -5,6 +5,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -96,6 +97,9 @@ async fn who_finds_all_places_taken_gets_the_next_that_is_free() {
 
 #[tokio::test]
 async fn thousands_of_idle_connections_on_both_ports_keep_nobody_out() {
+    // Of the callers: a user's processes begin with 1,024.
+    let (_, most) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
+    setrlimit(Resource::RLIMIT_NOFILE, most, most).unwrap();
     let control = Program::start(
         &format!("{FREE}clusters: {{ rules: {{ hosts: [ {{ address: 127.0.0.1:9 }} ] }} }}\n"),
         &[],
