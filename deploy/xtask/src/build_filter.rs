@@ -20,8 +20,15 @@ const MAX_BYTES: u64 = 1_000_000;
 pub(crate) fn run(workspace: &Workspace) -> Result<PathBuf> {
     let built = build(workspace, "weir-filter", &workspace.target, &[])?;
     let module = workspace.target.join("weir_filter.wasm");
-    let bytes = fs::copy(&built, &module)
-        .with_context(|| format!("copying {} to {}", built.display(), module.display()))?;
+    let context = || format!("copying {} to {}", built.display(), module.display());
+    fs::copy(&built, &module).with_context(context)?;
+    let content = fs::read(&module).with_context(context)?;
+    let bytes = content.len() as u64;
+    ensure!(
+        !remap::names_crates(workspace, &content),
+        "{} names files of this machine: its size and fuel would be others elsewhere",
+        workspace.shown(&module)
+    );
     println!(
         "filter: {} ({:.0} kB)",
         workspace.shown(&module),

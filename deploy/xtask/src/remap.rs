@@ -34,6 +34,13 @@ pub(crate) fn apply(workspace: &Workspace, target: &Path, command: &mut Command)
     Ok(())
 }
 
+/// Whether something that was built names sources of crates by where this machine has them.
+pub(crate) fn names_crates(workspace: &Workspace, built: &[u8]) -> bool {
+    let folder = workspace.cargo_home.join("registry");
+    let name = folder.as_os_str().as_encoded_bytes();
+    built.windows(name.len()).any(|bytes| bytes == name)
+}
+
 impl Names {
     fn of(workspace: &Workspace, target: &Path) -> Result<Self> {
         let mut names = vec![
@@ -78,6 +85,20 @@ fn toolchain(workspace: &Workspace) -> Result<(PathBuf, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_names_crates_of_this_machine_is_noticed() {
+        let workspace = Workspace {
+            root: "/home/x/weir".into(),
+            target: "/home/x/weir/target".into(),
+            cargo_home: "/home/x/.cargo".into(),
+        };
+        let names = |built: &str| names_crates(&workspace, built.as_bytes());
+        assert!(names(
+            "at /home/x/.cargo/registry/src/i-1/prost-1/src/lib.rs"
+        ));
+        assert!(!names("at /crates/prost-1/src/lib.rs"));
+    }
 
     #[test]
     fn paths_with_spaces_and_quotes_stay_one_flag_each() {

@@ -79,3 +79,29 @@ fn locks(workspace: &Workspace) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    /// A tag can be moved to other code, a commit cannot.
+    #[test]
+    fn workflows_name_actions_by_commit() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let mut actions = 0;
+        for file in fs::read_dir(root.join(".github/workflows")).unwrap() {
+            let text = fs::read_to_string(file.unwrap().path()).unwrap();
+            let used = text.lines().filter_map(|line| line.split_once("uses: "));
+            for (_, action) in used {
+                let (_, commit) = action.split_once('@').unwrap();
+                let (commit, version) = commit.split_once(" # v").unwrap_or((commit, ""));
+                let is_commit =
+                    commit.len() == 40 && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
+                assert!(is_commit && !version.is_empty(), "{action}");
+                actions += 1;
+            }
+        }
+        assert!(actions > 0);
+    }
+}
