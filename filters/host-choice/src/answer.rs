@@ -8,6 +8,8 @@ use crate::headers::Headers;
 /// gRPC: the host cannot. What Envoy's outlier detection takes for a 5xx: UNKNOWN, DEADLINE_EXCEEDED, INTERNAL,
 /// UNAVAILABLE, DATA_LOSS. (Not UNIMPLEMENTED: the caller asked for what nobody does.)
 const FAILED: [&[u8]; 5] = [b"2", b"4", b"13", b"14", b"15"];
+/// gRPC: DEADLINE_EXCEEDED.
+const LATE: &[u8] = b"4";
 /// gRPC: RESOURCE_EXHAUSTED, as hosts refuse what is too much.
 const REFUSED: &[u8] = b"8";
 
@@ -29,6 +31,14 @@ pub fn of(status: u32, is_grpc: bool, headers: &Headers) -> Answer {
         503 if has("retry-after") || has("x-envoy-overloaded") => Answer::Refused,
         500.. => Answer::Failed,
         _ => Answer::Well,
+    }
+}
+
+/// Whether an answer that is a failure says that the time was over: 504, or gRPC's DEADLINE_EXCEEDED.
+pub fn is_late(status: Option<u32>, is_grpc: bool, headers: &Headers) -> bool {
+    match is_grpc {
+        true => headers.get("grpc-status") == Some(LATE),
+        false => status == Some(504),
     }
 }
 

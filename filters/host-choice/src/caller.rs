@@ -13,18 +13,27 @@ use crate::headers::Headers;
 use crate::hostcalls::{self, Map};
 
 const OWN_PREFIX: &[u8] = b"x-weir-";
+/// How long it may take, as Envoy reads it of its callers. It removes what it has read, so that the end of a request does
+/// not tell who chose.
+const TIME_OUTS: [&[u8]; 3] = [
+    b"x-envoy-upstream-rq-timeout-ms",
+    b"x-envoy-upstream-rq-per-try-timeout-ms",
+    b"grpc-timeout",
+];
 
-/// Reads the request; `random` is a uniform number. Headers of a caller who is not believed are removed, also
+/// Reads the request, and whether its caller chose how long it may take, believed or not; `random` is a uniform number.
+/// Headers of a caller who is not believed are removed, also
 /// where they cannot be read (`headers` is none).
 pub(crate) fn read(
     config: &Config,
     cluster: &ClusterConfig,
     headers: Option<&Headers>,
     random: u64,
-) -> Request {
+) -> (Request, bool) {
     let nothing = Headers::default();
     let (is_read, headers) = (headers.is_some(), headers.unwrap_or(&nothing));
     let mut told = Told::of(cluster, headers);
+    let has_time_out = told.has_time_out;
     // To ask is dear, so it is not asked of those who say nothing.
     if (told.anything || !is_read) && !is_trusted(config.trust) {
         let is_there = |name: &str| headers.iter().any(|(known, _)| known == name.as_bytes());
@@ -45,10 +54,11 @@ pub(crate) fn read(
     };
     // Nobody in particular: every request takes its chance.
     let user = user.unwrap_or((random % u64::from(USERS)) as u8);
-    Request {
+    let request = Request {
         keys: keys(key, cluster.key_separator),
         rank: Rank::new(config.class(told.priority), user),
-    }
+    };
+    (request, has_time_out)
 }
 
 /// What the headers say.
@@ -59,6 +69,8 @@ struct Told<'a> {
     user: Option<&'a [u8]>,
     /// Whether there is any header to believe or to remove.
     anything: bool,
+    /// Whether it says how long it may take.
+    has_time_out: bool,
 }
 
 impl<'a> Told<'a> {
@@ -79,6 +91,7 @@ impl<'a> Told<'a> {
                 told.user.get_or_insert(value);
             }
             told.anything |= is_key | is_priority | is_user | name.starts_with(OWN_PREFIX);
+            told.has_time_out |= TIME_OUTS.contains(&name);
         }
         for place in [&mut told.key, &mut told.priority, &mut told.user] {
             *place = place.filter(|value| !value.is_empty());

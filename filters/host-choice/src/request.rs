@@ -53,7 +53,7 @@ impl Exchange {
         // Who cannot be read is not believed either.
         let headers = hostcalls::headers(Map::Request).ok();
         let random = vm::with(|vm| vm.random()).unwrap_or(0);
-        let request = caller::read(config, cluster, headers.as_ref(), random);
+        let (request, has_time_out) = caller::read(config, cluster, headers.as_ref(), random);
         let now = hostcalls::monotonic();
         let table = &cluster.table;
         let deadline = || held::deadline(headers.as_ref(), now);
@@ -65,6 +65,7 @@ impl Exchange {
             table: Rc::clone(table),
             request,
             may_hedge: hedges && hedge::may(config.trust, headers.as_ref()),
+            has_time_out,
         };
         if let Outcome::Hold { .. } = decision.outcome {
             let _ = hostcalls::set_filter_state(FILTER_STATE_REASON, decision.reason.as_str());

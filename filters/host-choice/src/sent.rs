@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use proxy_wasm::types::Action;
-use weir_policy::{Answer, Cluster, HostId, Ranked, Request};
+use weir_policy::{Answer, Cluster, HostId, Keys, Ranked, Request};
 
 use crate::headers::Headers;
 use crate::hostcalls::{self, Map};
@@ -20,6 +20,8 @@ const USUAL_ADDRESS: usize = 22;
 /// Envoy's response flags for an upstream that reset, refused or broke the connection
 /// (StreamInfo::CoreResponseFlag UpstreamRemoteReset, UpstreamConnectionFailure, UpstreamConnectionTermination).
 const HOST_FAILED: u64 = 0x10 | 0x20 | 0x40;
+/// That of them for a connection that was not made: no request did it.
+const NOT_CONNECTED: u64 = 0x20;
 /// Those for an upstream that took the request and gave no answer that Envoy would pass on (UpstreamRequestTimeout,
 /// UpstreamMaxStreamDurationReached, UpstreamProtocolError).
 const NO_ANSWER: u64 = 0x4 | 0x8_0000 | 0x80_0000;
@@ -31,6 +33,8 @@ pub(crate) struct Asked {
     pub(crate) request: Request,
     /// It may be tried at two hosts at once.
     pub(crate) may_hedge: bool,
+    /// Its caller chose how long it may take.
+    pub(crate) has_time_out: bool,
 }
 
 pub(crate) struct Sent {
@@ -41,6 +45,8 @@ pub(crate) struct Sent {
     /// When it went there.
     at: Duration,
     status: Option<u32>,
+    /// Its caller chose how long it may take: that this was too short is no host's fault.
+    has_time_out: bool,
     /// The answer's headers have a gRPC status: Envoy's own answers too come with `:status` 200 then.
     is_grpc: bool,
     /// The second host, and when Envoy may try it although the first has not failed.
@@ -68,6 +74,7 @@ impl Sent {
             table: Rc::clone(table),
             host,
             request: request.clone(),
+            has_time_out: asked.has_time_out,
             at: now,
             status: None,
             is_grpc: false,
@@ -94,7 +101,13 @@ impl Sent {
             return;
         };
         let said = headers.get(orca::HEADER);
-        let answer = answer::of(self.status.unwrap_or(0), self.is_grpc, headers);
+        let mut answer = answer::of(self.status.unwrap_or(0), self.is_grpc, headers);
+        if answer == Answer::Failed
+            && self.has_time_out
+            && answer::is_late(self.status, self.is_grpc, headers)
+        {
+            answer = Answer::Excused;
+        }
         let is_news = said.is_some() || host != self.host || answer == Answer::Failed;
         let now = match is_news {
             true => hostcalls::monotonic(),
@@ -110,20 +123,25 @@ impl Sent {
             if let Some((second, _)) = hedged {
                 vm.hedge_ended(&self.table, second);
             }
+            let keys = &self.request.keys;
             if host != self.host {
                 if is_missed {
                     vm.missed(&self.table, self.host, host, now);
-                }
-                // Envoy tried the next one, because the first did not take it; or only took long.
-                else if hedged.is_none_or(|(_, from)| now < from) {
-                    vm.failed(&self.table, self.host, self.at, now);
+                } else if answer == Answer::Failed {
+                    // Envoy tried the next one, which could not either: it is the request.
+                    vm.failed_at_both(&self.table, keys, [self.host, host], now);
+                    answer = Answer::Excused;
+                } else if hedged.is_none_or(|(_, from)| now < from) {
+                    // The first one did not take it, or only took long. The other one could, so it is not the request.
+                    let first = (self.host, self.at);
+                    vm.failed(&self.table, &Keys::default(), first, now);
                 }
                 vm.ended(&self.table, self.host, self.at, Ending::NoAnswer);
                 vm.assigned(&self.table, host, &self.request, now);
                 (self.host, self.at) = (host, now);
             }
-            vm.answered(&self.table, (host, self.at), (answer, now), load);
-            if let (Some(key), Some(spent)) = (self.request.keys.last(), spent) {
+            vm.answered(&self.table, keys, (host, self.at), (answer, now), load);
+            if let (Some(key), Some(spent)) = (keys.last(), spent) {
                 vm.spent(&self.table, host, key, spent, now);
             }
         });
@@ -136,16 +154,35 @@ impl Sent {
             Some(status) if flags == 0 => Ending::Status(status),
             _ => Ending::NoAnswer,
         };
+        if flags & (HOST_FAILED | NO_ANSWER) != 0 {
+            self.got_no_answer(flags);
+        }
         vm::with(|vm| {
-            if flags & HOST_FAILED != 0 {
-                vm.failed(&self.table, self.host, self.at, hostcalls::monotonic());
-            } else if flags & NO_ANSWER != 0 {
-                vm.timed_out(&self.table, self.host, self.at, hostcalls::monotonic());
-            }
             vm.ended(&self.table, self.host, self.at, ending);
             vm.place_is_free(&self.table);
             if let Some((second, _)) = self.hedged {
                 vm.hedge_ended(&self.table, second);
+            }
+        });
+    }
+
+    /// Envoy gave up.
+    fn got_no_answer(&self, flags: u64) {
+        let now = hostcalls::monotonic();
+        let last = hostcalls::property("upstream\0address");
+        let last = last.as_deref().and_then(|a| std::str::from_utf8(a).ok());
+        let last = last.map_or(self.host, HostId::of);
+        let (table, first) = (&self.table, (self.host, self.at));
+        let keys = &self.request.keys;
+        vm::with(|vm| {
+            if flags & NOT_CONNECTED != 0 {
+                vm.failed(table, &Keys::default(), first, now);
+            } else if last != self.host && self.hedged.is_none() {
+                vm.failed_at_both(table, keys, [self.host, last], now);
+            } else if flags & HOST_FAILED != 0 {
+                vm.failed(table, keys, first, now);
+            } else if !self.has_time_out {
+                vm.timed_out(table, keys, first, now);
             }
         });
     }

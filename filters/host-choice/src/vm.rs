@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
-use weir_policy::{Answer, Cluster, Decision, HostId, KeyHash, Load, Patience, Request};
+use weir_policy::{Answer, Cluster, Decision, HostId, KeyHash, Keys, Load, Patience, Request};
 use weir_tables::{parse_cache_shard_name, v1};
 
 use cluster::ClusterState;
@@ -281,24 +281,49 @@ impl Vm {
         }
     }
 
-    /// A host did not take a request that was sent then. Where Envoy goes its own way nobody knows which.
-    pub(crate) fn failed(&mut self, table: &str, host: HostId, sent: Duration, now: Duration) {
+    /// A host did not take a request for the keys that was sent then. Where Envoy goes its own way nobody knows which.
+    pub(crate) fn failed(
+        &mut self,
+        table: &str,
+        keys: &Keys,
+        (host, sent): (HostId, Duration),
+        now: Duration,
+    ) {
         if let Some(state) = self.clusters.get_mut(table)
             && state.cluster.is_heeded()
         {
-            let is_out = state.cluster.failed(host, sent, now);
+            let is_out = state.cluster.failed(host, keys, sent, now);
             state.counters.failed(host);
             self.avoids(is_out, table, host);
         }
     }
 
-    /// A host did not answer in time what was sent then.
-    pub(crate) fn timed_out(&mut self, table: &str, host: HostId, sent: Duration, now: Duration) {
+    /// A host did not answer in time what was sent for the keys then.
+    pub(crate) fn timed_out(
+        &mut self,
+        table: &str,
+        keys: &Keys,
+        (host, sent): (HostId, Duration),
+        now: Duration,
+    ) {
         if let Some(state) = self.clusters.get_mut(table)
             && state.cluster.is_heeded()
         {
-            let is_out = state.cluster.timed_out(host, sent, now);
+            let is_out = state.cluster.timed_out(host, keys, sent, now);
             self.avoids(is_out, table, host);
+        }
+    }
+
+    /// One request failed at both hosts.
+    pub(crate) fn failed_at_both(
+        &mut self,
+        table: &str,
+        keys: &Keys,
+        hosts: [HostId; 2],
+        now: Duration,
+    ) {
+        if let Some(state) = self.clusters.get_mut(table) {
+            state.cluster.failed_at_both(hosts, keys, now);
         }
     }
 
@@ -323,10 +348,12 @@ impl Vm {
         );
     }
 
-    /// A host answers what was sent then, perhaps with its load. The time counts if it answers that it failed.
+    /// A host answers what was sent for the keys then, perhaps with its load. The time counts if it answers that it
+    /// failed.
     pub(crate) fn answered(
         &mut self,
         table: &str,
+        keys: &Keys,
         (host, sent): (HostId, Duration),
         (answer, now): (Answer, Duration),
         load: Option<Load>,
@@ -334,7 +361,7 @@ impl Vm {
         let Some(state) = self.clusters.get_mut(table) else {
             return;
         };
-        let is_out = state.cluster.answered(host, sent, answer, now);
+        let is_out = state.cluster.answered(host, keys, sent, answer, now);
         if let Some(load) = load {
             let now = load.observed;
             state.counters.observed(host, load.clone());

@@ -26,6 +26,9 @@ pub enum Answer {
     Failed,
     /// It answered that it has too much to do: for overload policies, and no fault.
     Refused,
+    /// It answered that it cannot, and that is not its fault: another host could not either, or the time was over
+    /// that the caller had given.
+    Excused,
 }
 
 /// One cluster as a proxy (or the simulator, or `explain`) knows it.
@@ -67,6 +70,7 @@ impl Cluster {
                 self.feedback.recovered(index);
             }
         }
+        self.feedback.failed_keys.forget(now);
         let is_unknown = |host: &Host| host.capacity_millicores == 0;
         if table.policy().selection == Selection::Estimate && table.hosts().iter().any(is_unknown) {
             self.feedback.learn_usual_cores();
@@ -158,6 +162,9 @@ impl Cluster {
             counts,
         };
         self.feedback.change(index, |row| row.assigned(sent));
+        if !self.feedback.failed_keys.is_empty() {
+            self.feedback.failed_keys.assigned(&request.keys, host, now);
+        }
         // The first keys last: without them the others are of no use, and the oldest are forgotten first.
         for key in request.keys.as_slice().iter().rev() {
             let assignment = Assignment {
@@ -209,29 +216,44 @@ impl Cluster {
         }
     }
 
-    /// The host did not take a request that was sent at `sent`: others come first for a moment. Says
-    /// whether they do so for longer from now on, because it fails and they do not.
-    pub fn failed(&mut self, host: HostId, sent: Duration, now: Duration) -> bool {
+    /// The host did not take a request for the keys that was sent at `sent`: others come first for a moment. Says
+    /// whether they do so for longer from now on, because it fails and they do not. Not so where the keys fail
+    /// elsewhere too; none are named where they cannot be at fault.
+    pub fn failed(&mut self, host: HostId, keys: &Keys, sent: Duration, now: Duration) -> bool {
         let Some(index) = self.index_of(host) else {
+            return false;
+        };
+        let Some(is_first) = self.feedback.blamed(host, keys, now) else {
             return false;
         };
         self.feedback
             .change(index, |row| row.suspect_until = now + SUSPECT_FOR);
-        self.feedback.did_badly(index, sent, now)
+        self.feedback.did_badly(index, sent, is_first, now)
     }
 
-    /// The host took a request that was sent at `sent` and did not answer it in time. Says the same as
+    /// The host took a request for the keys that was sent at `sent` and did not answer it in time. Says the same as
     /// [`Cluster::failed`].
-    pub fn timed_out(&mut self, host: HostId, sent: Duration, now: Duration) -> bool {
-        self.index_of(host)
-            .is_some_and(|index| self.feedback.did_badly(index, sent, now))
+    pub fn timed_out(&mut self, host: HostId, keys: &Keys, sent: Duration, now: Duration) -> bool {
+        let Some(index) = self.index_of(host) else {
+            return false;
+        };
+        let blamed = self.feedback.blamed(host, keys, now);
+        blamed.is_some_and(|is_first| self.feedback.did_badly(index, sent, is_first, now))
     }
 
-    /// The host answered what was sent at `sent`, so it takes requests. Only of [`Answer::Failed`] does it
-    /// matter what time it is. Says the same as [`Cluster::failed`].
+    /// One request for the keys has failed at both hosts: that is held against neither.
+    pub fn failed_at_both(&mut self, hosts: [HostId; 2], keys: &Keys, now: Duration) {
+        for host in hosts {
+            self.feedback.failed_keys.failed(keys, host, now);
+        }
+    }
+
+    /// The host answered what was sent for the keys at `sent`, so it takes requests. Only of [`Answer::Failed`] does
+    /// it matter what time it is. Says the same as [`Cluster::failed`].
     pub fn answered(
         &mut self,
         host: HostId,
+        keys: &Keys,
         sent: Duration,
         answer: Answer,
         now: Duration,
@@ -241,11 +263,18 @@ impl Cluster {
         };
         if answer == Answer::Well {
             self.feedback.did_well(index, sent);
+            if !self.feedback.failed_keys.is_empty() {
+                self.feedback.failed_keys.did_well(keys, host);
+            }
             return false;
         }
         self.feedback
             .change(index, |row| row.suspect_until = Duration::ZERO);
-        answer == Answer::Failed && self.feedback.did_badly(index, sent, now)
+        if answer != Answer::Failed {
+            return false;
+        }
+        let blamed = self.feedback.blamed(host, keys, now);
+        blamed.is_some_and(|is_first| self.feedback.did_badly(index, sent, is_first, now))
     }
 
     /// Requests in flight from the proxy's other VMs, all of them.
@@ -400,6 +429,17 @@ impl Cluster {
     pub(crate) fn is_doubted(&self, host: u32, now: Duration) -> bool {
         let row = self.feedback.row(host);
         row.is_some_and(|row| row.health.doubted_until() > now)
+    }
+
+    /// Whether the request is better sent to another host than the one with this table index, because its key failed
+    /// there.
+    pub(crate) fn turns_away(&self, host: u32, request: &Request, now: Duration) -> bool {
+        let failed = &self.feedback.failed_keys;
+        let is_important = request.rank.class() == 0;
+        !failed.is_empty()
+            && self
+                .id(host)
+                .is_some_and(|host| failed.turns_away(&request.keys, host, is_important, now))
     }
 
     fn index_of(&self, host: HostId) -> Option<u32> {

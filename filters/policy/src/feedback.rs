@@ -4,10 +4,11 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
+use crate::failed_keys::{Blame, FailedKeys};
 use crate::hashed::Salted;
 use crate::health::{AllEndings, Health};
 use crate::standing::{Standing, nanos};
-use crate::{HostId, KeyHash, Load, Work};
+use crate::{HostId, KeyHash, Keys, Load, Work};
 
 /// Assignments remembered per host between two observations of its load. Beyond them a host is so much
 /// more loaded than its peers that the exact number does not matter.
@@ -211,6 +212,7 @@ pub(crate) struct Feedback {
     usual_cores: u32,
     /// How requests have ended at all hosts.
     endings: AllEndings,
+    pub(crate) failed_keys: FailedKeys,
     pub(crate) assumed: AssumedKeys,
 }
 
@@ -292,12 +294,27 @@ impl Feedback {
         });
     }
 
-    /// A request that was sent to the host then has failed. The host comes after the others if it fails more
-    /// than they do, and is said to; half of all hosts at most, rounded up, and never all.
-    pub(crate) fn did_badly(&mut self, index: u32, sent: Duration, now: Duration) -> bool {
+    /// A request for the keys has failed at the host: whether that is held against the host, and whether it is the
+    /// first one of its key; none where it is not.
+    pub(crate) fn blamed(&mut self, host: HostId, keys: &Keys, now: Duration) -> Option<bool> {
+        match self.failed_keys.failed(keys, host, now) {
+            Blame::Host { is_first } => Some(is_first),
+            Blame::Nobody => None,
+        }
+    }
+
+    /// A request that was sent to the host then has failed, the first of its key or not. The host comes after the
+    /// others if it fails more than they do, and is said to; half of all hosts at most, rounded up, and never all.
+    pub(crate) fn did_badly(
+        &mut self,
+        index: u32,
+        sent: Duration,
+        is_first: bool,
+        now: Duration,
+    ) -> bool {
         self.endings.count(true);
         let all = self.endings;
-        let fails = self.change(index, |row| row.health.did_badly(sent, all, now));
+        let fails = self.change(index, |row| row.health.did_badly(sent, all, is_first, now));
         if fails != Some(true) {
             return false;
         }

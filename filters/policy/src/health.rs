@@ -13,7 +13,7 @@
 //! good answer between, and trials to the others.
 //!
 //! A host is compared with what ended at the others since its first failure. So a dependency that breaks for
-//! all, or a request that fails wherever it goes, takes nobody out. What is compared are counts: no clock is
+//! all takes nobody out; of a key that fails, few failures come here at all ([`crate::failed_keys`]). What is compared are counts: no clock is
 //! read and nothing is decayed while all is well.
 
 use std::time::Duration;
@@ -38,6 +38,7 @@ const FAILS: Evidence = Evidence {
     doubt: 13.8,
 };
 /// For the most important requests to leave it for a moment: what is not one request's own fault, once in 250 times.
+/// So many of them have different keys.
 const DOUBTED: Evidence = Evidence {
     failures: 2,
     doubt: 5.5,
@@ -48,9 +49,9 @@ const WINDOW: u32 = 32;
 const WINDOW_TIME: Duration = Duration::from_secs(10);
 /// Until the first trial. Envoy's base_ejection_time is 30 s; here a trial costs one request and no more, so
 /// it may come soon.
-const BASE: Duration = Duration::from_secs(1);
+pub(crate) const BASE: Duration = Duration::from_secs(1);
 /// The longest until a trial: Envoy's base_ejection_time.
-const MOST: Duration = Duration::from_secs(30);
+pub(crate) const MOST: Duration = Duration::from_secs(30);
 /// Good answers in a row, one request at a time, that end it.
 const TRIALS: u32 = 3;
 /// What is held of the others before anything ended there: as if so many more requests had.
@@ -144,6 +145,8 @@ struct Window {
     others: Endings,
     /// The share of the others' that is taken to have failed before.
     prior: f64,
+    /// Failures that were the first of their keys.
+    keys: u32,
     /// Until when the most important requests go elsewhere; a good answer ends it.
     doubted_until: Duration,
 }
@@ -237,9 +240,16 @@ impl Health {
         }
     }
 
-    /// A request that was sent then has failed; `all` is how all hosts' have ended, this one's included. Says
-    /// whether the host should come after the others: [`Health::avoid`] sees to it.
-    pub(crate) fn did_badly(&mut self, sent: Duration, all: AllEndings, now: Duration) -> bool {
+    /// A request that was sent then has failed; `all` is how all hosts' have ended, this one's included, and
+    /// `is_first` says that none for the same key did so before. Says whether the host should come after the
+    /// others: [`Health::avoid`] sees to it.
+    pub(crate) fn did_badly(
+        &mut self,
+        sent: Duration,
+        all: AllEndings,
+        is_first: bool,
+        now: Duration,
+    ) -> bool {
         let others = |own| all.endings.without(own);
         let before = self.own;
         if let (State::Well, Some(window)) = (self.state, self.window)
@@ -254,12 +264,14 @@ impl Health {
             // Without this one failure, which `all` has.
             others: others(self.own),
             prior: all.of_late.max(PRIOR_SHARE),
+            keys: 0,
             doubted_until: Duration::ZERO,
         });
+        window.keys += u32::from(is_first);
         let own = self.own.without(window.own);
         let usual = others(self.own).without(window.others);
         let evidence = own.against(usual, window.prior);
-        if evidence.is_enough(&DOUBTED) {
+        if evidence.is_enough(&DOUBTED) && window.keys >= DOUBTED.failures {
             window.doubted_until = now.saturating_add(BASE);
         }
         let is_worse = evidence.is_enough(&FAILS);

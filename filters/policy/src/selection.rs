@@ -73,11 +73,13 @@ impl Candidates<'_> {
         Prefixes::new(self.cluster, self.table, keys, self.now, random)
     }
 
-    /// Whether others come before the host with this table index; for the most important requests a little sooner.
+    /// Whether others come before the host with this table index, for all or for the request's key; for the most
+    /// important requests a little sooner.
     pub(crate) fn is_suspect(&self, host: u32) -> bool {
         let cluster = self.cluster;
         cluster.is_suspect(host, self.clock)
             || self.request.rank.class() == 0 && cluster.is_doubted(host, self.now)
+            || cluster.turns_away(host, self.request, self.now)
     }
 
     /// An eligible host that is not suspect, if one is soon found, where all that are named are: the same for

@@ -153,7 +153,8 @@ impl Caller {
         let (id, _) = self.names[host];
         self.held.answered();
         self.cluster.finished(id, sent, now);
-        self.cluster.answered(id, sent, Answer::Well, now);
+        let keys = Keys::default();
+        self.cluster.answered(id, &keys, sent, Answer::Well, now);
         if let Some((key, spent)) = spent {
             self.news.spent.push(Spent {
                 key,
@@ -178,7 +179,7 @@ impl Caller {
         let (id, address) = &self.names[host];
         self.held.answered();
         self.cluster.finished(*id, sent, now);
-        self.cluster.failed(*id, sent, now);
+        self.cluster.failed(*id, &Keys::default(), sent, now);
         *self.news.unconnected.entry(address.clone()).or_default() += 1;
     }
 

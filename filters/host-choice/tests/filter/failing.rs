@@ -3,6 +3,7 @@
 
 use weir_harness::{A, B, C, Chosen, Proxy, RULES, ask, busy, milliseconds, request, table, up};
 use weir_tables::v1;
+use weir_testkit::HttpStream;
 
 /// Envoy's flag for a host that took too long.
 const TIME_OUT: u64 = 0x4;
@@ -98,7 +99,8 @@ fn a_host_that_does_not_answer_in_time_comes_last_although_it_has_the_key() {
     let first = ask(proxy.worker(), "key");
     let silent = first.first();
     first.answered_by(&silent);
-    for _ in 0..5 {
+    // Of one key three are enough for its requests to go elsewhere.
+    for _ in 0..3 {
         let request = ask(proxy.worker(), "key");
         assert_eq!(request.first(), silent, "which has the key");
         request.set_property(&["response", "flags"], TIME_OUT.to_le_bytes());
@@ -123,4 +125,81 @@ fn where_every_host_fails_none_is_out_for_more_than_a_moment() {
         proxy.run(milliseconds(10));
     }
     assert!(counts.iter().all(|count| *count > 100), "{counts:?}");
+}
+
+/// How often a host came to be out.
+fn outs(proxy: &Proxy) -> u64 {
+    proxy.host.metrics().counter("weir_failing_hosts_total")
+}
+
+/// How a request ends that no host can serve.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    Answered(&'static str),
+    /// Envoy's own answer, with this flag.
+    Given(u64),
+}
+
+/// Ends a request at this host, the last one of those that Envoy tried.
+fn ends(request: &HttpStream, host: &str, end: End) {
+    match end {
+        End::Answered(status) => request.answer(host, &[(":status", status)]),
+        End::Given(flag) => {
+            request.set_property(&["response", "flags"], flag.to_le_bytes());
+            request.answer(host, &[(":status", "503")]);
+        }
+    }
+    request.finish().unwrap();
+}
+
+const ENDS: [End; 4] = [
+    End::Answered("500"),
+    End::Given(TIME_OUT),
+    // Reset by the host, and connection ended.
+    End::Given(0x10),
+    End::Given(0x40),
+];
+
+#[test]
+fn a_poison_key_takes_no_host_out_whether_it_is_tried_once_or_again() {
+    for end in ENDS {
+        for is_retried in [false, true] {
+            let proxy = Proxy::with(RULES, &[table(1, up(&[A, B, C]))]);
+            for number in 0..200 {
+                let poison = ask(proxy.worker(), "poison");
+                let named = poison.destination();
+                let last = if is_retried { &named[1] } else { &named[0] };
+                ends(&poison, last, end);
+                let good = ask(proxy.worker(), &format!("good-{}", number % 7));
+                let first = good.first();
+                good.answered_by(&first);
+                proxy.run(milliseconds(50));
+            }
+            assert_eq!(outs(&proxy), 0, "{end:?}, retried: {is_retried}");
+        }
+    }
+}
+
+#[test]
+fn a_time_out_that_the_caller_chose_takes_nobody_out_and_one_of_the_route_does() {
+    for (header, expected) in [
+        ("x-envoy-upstream-rq-timeout-ms", 0),
+        ("x-envoy-upstream-rq-per-try-timeout-ms", 0),
+        ("grpc-timeout", 0),
+        ("x-other", 1),
+    ] {
+        for end in [End::Given(TIME_OUT), End::Answered("504")] {
+            let proxy = Proxy::with(RULES, &[tempting()]);
+            for number in 0..20 {
+                let key = format!("key-{number}");
+                let late = request(proxy.worker(), &[("x-weir-key", &key), (header, "5")]);
+                let first = late.first();
+                match first == A {
+                    true => ends(&late, A, end),
+                    false => late.answered_by(&first),
+                }
+            }
+            assert_eq!(outs(&proxy), expected, "{header}, {end:?}");
+        }
+    }
 }

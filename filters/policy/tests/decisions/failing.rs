@@ -7,7 +7,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use rand::RngExt;
 use rand::rngs::SmallRng;
-use weir_policy::{Answer, Cluster, HostId, HostState, Policy, Rank, Request, Selection};
+use weir_policy::{Answer, Cluster, HostId, HostState, Keys, Policy, Rank, Request, Selection};
 
 use crate::fleet::{NOW, cache, cluster, host, id, key, millis, named, request, rng, seconds};
 
@@ -24,13 +24,25 @@ enum Does {
     Hangs(Duration),
 }
 
+/// How a request ends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum End {
+    Answered(Answer),
+    TimedOut,
+    Reset,
+}
+
 /// One caller and its hosts.
 struct Stage {
     cluster: Cluster,
     does: Vec<Does>,
     now: Duration,
-    /// By when they end: host, when it was sent, answer (none: time-out).
-    on_their_way: BTreeMap<(Duration, u64), (HostId, Duration, Option<Answer>)>,
+    /// By when they end.
+    on_their_way: BTreeMap<(Duration, u64), (HostId, Keys, Duration, End)>,
+    /// Of a thousand requests so many are for a key that no host can serve, and end like this.
+    poison: (u32, End),
+    /// How often a host came to be out.
+    outs: u32,
     sent: u64,
     /// Of how many requests one is of the most important class.
     important_one_in: u64,
@@ -55,6 +67,8 @@ impl Stage {
             does,
             now: NOW,
             on_their_way: BTreeMap::new(),
+            poison: (0, End::TimedOut),
+            outs: 0,
             sent: 0,
             important_one_in: u64::MAX,
             lost: [0; 2],
@@ -68,11 +82,13 @@ impl Stage {
             if at > end {
                 break;
             }
-            let (host, sent, answer) = first.remove();
-            let _ = match answer {
-                Some(answer) => self.cluster.answered(host, sent, answer, at),
-                None => self.cluster.timed_out(host, sent, at),
+            let (host, keys, sent, end) = first.remove();
+            let is_out = match end {
+                End::Answered(answer) => self.cluster.answered(host, &keys, sent, answer, at),
+                End::TimedOut => self.cluster.timed_out(host, &keys, sent, at),
+                End::Reset => self.cluster.failed(host, &keys, sent, at),
             };
+            self.outs += u32::from(is_out);
             self.cluster.finished(host, sent, at);
         }
         self.now = end;
@@ -80,9 +96,14 @@ impl Stage {
 
     /// Sends one request, for any key or none, and says to which host.
     fn send(&mut self) -> usize {
-        let name = self.rng.random_range(0..KEYS + 2);
+        let (permille, poisoned_end) = self.poison;
+        let is_poison = permille > 0 && self.rng.random_range(0..1000) < permille;
+        let name = match is_poison {
+            true => POISON,
+            false => self.rng.random_range(0..KEYS + 2),
+        };
         let is_important = (self.sent + 1).is_multiple_of(self.important_one_in);
-        let usual = request((name < KEYS).then(|| key(name)));
+        let usual = request((name < KEYS || is_poison).then(|| key(name)));
         let request = match is_important {
             true => Request {
                 rank: Rank::new(0, 64),
@@ -96,21 +117,24 @@ impl Stage {
             .find(|host| id(*host) == chosen)
             .unwrap();
         self.cluster.assigned(chosen, &request, self.now);
-        let (takes, answer) = match self.does[number] {
-            Does::Well(takes) => (takes, Some(Answer::Well)),
+        let (takes, end) = match self.does[number] {
+            _ if is_poison => (millis(1), poisoned_end),
+            Does::Well(takes) => (takes, End::Answered(Answer::Well)),
             Does::Fails(permille) if self.rng.random_range(0..1000) < permille => {
-                (millis(1), Some(Answer::Failed))
+                (millis(1), End::Answered(Answer::Failed))
             }
-            Does::Fails(_) => (millis(1), Some(Answer::Well)),
-            Does::Refuses => (millis(1), Some(Answer::Refused)),
-            Does::Hangs(takes) => (takes, None),
+            Does::Fails(_) => (millis(1), End::Answered(Answer::Well)),
+            Does::Refuses => (millis(1), End::Answered(Answer::Refused)),
+            Does::Hangs(takes) => (takes, End::TimedOut),
         };
-        if answer == Some(Answer::Failed) {
+        if end == End::Answered(Answer::Failed) {
             self.lost[usize::from(!is_important)] += 1;
         }
         self.sent += 1;
         let ends = (self.now + takes, self.sent);
-        self.on_their_way.insert(ends, (chosen, self.now, answer));
+        let keys = request.keys.clone();
+        self.on_their_way
+            .insert(ends, (chosen, keys, self.now, end));
         number
     }
 
@@ -131,6 +155,9 @@ impl Stage {
 }
 
 const KEYS: u64 = 60;
+/// A key that is none of those.
+const POISON: u64 = 1_000;
+const ENDS: [End; 3] = [End::Answered(Answer::Failed), End::TimedOut, End::Reset];
 const WELL: Does = Does::Well(Duration::from_millis(20));
 
 fn selections() -> [Selection; 7] {
@@ -287,8 +314,108 @@ fn a_host_that_was_down_meanwhile_is_judged_anew() {
     assert!(share > 0.2, "{share}");
 }
 
+#[test]
+fn a_poison_key_takes_no_host_out_whatever_the_selection() {
+    for selection in selections() {
+        for end in ENDS {
+            let mut stage = Stage::new(selection, vec![WELL; 4], 3, 1);
+            stage.poison = (800, end);
+            let shares = stage.shares(seconds(30), 200);
+            println!("{selection:?}, {end:?}: {} out, {shares:.3?}", stage.outs);
+            assert_eq!(stage.outs, 0, "{selection:?}, {end:?}");
+        }
+    }
+}
+
+#[test]
+fn a_host_that_fails_a_single_key_which_others_serve_gets_it_no_more() {
+    for end in [Does::Fails(1000), Does::Hangs(seconds(1))] {
+        let mut stage = Stage::new(Selection::Dynamic, hosts(3, end), 3, 1);
+        let only = |stage: &mut Stage| {
+            let request = request(Some(key(0)));
+            let decision = stage.cluster.decide(&request, stage.now, &mut stage.rng);
+            named(&stage.cluster, &decision)[0]
+        };
+        // The host has it, as is known.
+        let (mut lost, all) = (0, 4_000);
+        for number in 0..all {
+            let chosen = only(&mut stage);
+            let at = stage.now;
+            let (takes, end) = match (chosen == id(0), end) {
+                (true, Does::Hangs(time)) => (time, End::TimedOut),
+                (true, _) => (millis(1), End::Answered(Answer::Failed)),
+                _ => (millis(20), End::Answered(Answer::Well)),
+            };
+            let asked = request(Some(key(0)));
+            stage.cluster.assigned(chosen, &asked, at);
+            lost += u32::from(chosen == id(0));
+            let ends = (at + takes, number);
+            stage
+                .on_their_way
+                .insert(ends, (chosen, asked.keys, at, end));
+            stage.until(at + millis(5));
+        }
+        println!("{end:?}: {lost} of {all}");
+        // A host that hangs has what comes until somebody has waited in vain.
+        let most = if end == Does::Fails(1000) { 20 } else { 220 };
+        assert!(lost < most, "{end:?}: {lost}");
+    }
+}
+
+#[test]
+fn a_request_that_fails_at_two_hosts_is_held_against_neither() {
+    let mut stage = Stage::new(Selection::Dynamic, vec![WELL; 4], 3, 1);
+    for number in 0..100 {
+        let keys = Keys::from(key(number % 2));
+        stage.cluster.failed_at_both([id(0), id(1)], &keys, NOW);
+        let excused = stage
+            .cluster
+            .answered(id(1), &keys, NOW, Answer::Excused, NOW);
+        assert!(!excused);
+    }
+    let shares = stage.shares(seconds(10), 200);
+    assert!(shares.iter().all(|share| *share > 0.2), "{shares:?}");
+}
+
+#[test]
+fn a_time_out_that_the_caller_chose_takes_nobody_out() {
+    let mut stage = Stage::new(Selection::Dynamic, vec![WELL; 4], 3, 1);
+    for number in 0..100 {
+        let keys = Keys::from(key(number));
+        assert!(
+            !stage
+                .cluster
+                .answered(id(0), &keys, NOW, Answer::Excused, NOW)
+        );
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn a_poison_key_at_any_rate_takes_no_host_out(
+        permille in 1u32..=1000, count in 2usize..8, selection in prop::sample::select(selections().to_vec()),
+        end in prop::sample::select(ENDS.to_vec()), important_one_in in 1u64..10, seed in any::<u64>(),
+    ) {
+        let mut stage = Stage::new(selection, vec![WELL; count], 3, seed);
+        stage.poison = (permille, end);
+        stage.important_one_in = important_one_in;
+        stage.shares(seconds(20), 100);
+        prop_assert_eq!(stage.outs, 0);
+    }
+
+    #[test]
+    fn a_poison_key_does_not_hide_a_host_that_fails(
+        permille in 1u32..=500, end in prop::sample::select(ENDS.to_vec()), seed in any::<u64>(),
+    ) {
+        let mut stage = Stage::new(Selection::Random, hosts(3, Does::Fails(1000)), 3, seed);
+        stage.poison = (permille, end);
+        stage.shares(seconds(5), 200);
+        prop_assert!(stage.outs > 0);
+        let share = stage.shares(seconds(10), 200)[0];
+        prop_assert!(share < 0.02, "{}", share);
+    }
 
     #[test]
     fn where_all_fail_alike_nobody_is_out_for_long(

@@ -2,7 +2,7 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use weir_policy::{Answer, Assignment, Cluster, HostId, Selection};
+use weir_policy::{Answer, Assignment, Cluster, HostId, Keys, Selection};
 
 use crate::fleet::{
     NOW, chosen, cluster, host, id, key, millis, request, rng, seconds, select, table,
@@ -91,10 +91,10 @@ fn a_host_that_failed_comes_after_the_others_until_it_answers_or_a_second_is_ove
             crate::fleet::named(cluster, &decision)[0]
         };
         let usual = first(&cluster, NOW);
-        cluster.failed(usual, NOW, NOW);
+        cluster.failed(usual, &Keys::default(), NOW, NOW);
         assert_ne!(first(&cluster, NOW), usual, "{selection:?}");
         assert_eq!(first(&cluster, NOW + seconds(1)), usual, "{selection:?}");
-        cluster.answered(usual, NOW, Answer::Well, NOW);
+        cluster.answered(usual, &Keys::default(), NOW, Answer::Well, NOW);
         assert_eq!(first(&cluster, NOW), usual, "{selection:?}");
     }
 }

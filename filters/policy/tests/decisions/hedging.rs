@@ -81,7 +81,7 @@ fn a_load_that_is_stale_and_a_host_that_failed_are_no_idle_capacity() {
     let second = cluster.id(ranked.as_slice()[1]).unwrap();
     assert_eq!(cluster.hedge(&ranked, &request, NOW), Some(AFTER));
     assert_eq!(cluster.hedge(&ranked, &request, NOW + seconds(6)), None);
-    cluster.failed(second, NOW, NOW);
+    cluster.failed(second, &Keys::default(), NOW, NOW);
     assert_eq!(cluster.hedge(&ranked, &request, NOW + millis(1)), None);
 }
 

@@ -278,13 +278,14 @@ impl World {
                     return;
                 }
                 *failures += 1;
-                self.cluster.failed(id(host), now, now);
+                self.cluster.failed(id(host), &Keys::default(), now, now);
                 if self.has(host) {
                     self.known.entry(host).or_default().suspect_until = now + SUSPECT_FOR;
                 }
             }
             Event::Answered(host) => {
-                self.cluster.answered(id(host), now, Answer::Well, now);
+                self.cluster
+                    .answered(id(host), &Keys::default(), now, Answer::Well, now);
                 if self.has(host) {
                     self.known.entry(host).or_default().suspect_until = Duration::ZERO;
                 }

@@ -368,7 +368,7 @@ fn nobody_waits_for_a_host_that_has_the_key_and_fails() {
     };
     assert_eq!(reason(&cluster), Reason::HeldForCached);
     for _ in 0..5 {
-        cluster.answered(id(0), NOW, Answer::Failed, NOW);
+        cluster.answered(id(0), &Keys::default(), NOW, Answer::Failed, NOW);
     }
     assert_eq!(reason(&cluster), Reason::NotCached);
 }
