@@ -88,6 +88,8 @@ pub enum Fault {
     BadBody,
     /// Contradicts what the host said before or was asked.
     Lied,
+    /// The host would hold more keys than it may.
+    TooManyKeys,
     /// Anything else on the way.
     Failed,
 }
@@ -103,6 +105,7 @@ impl Fault {
             Self::BadStatus => "bad_status",
             Self::BadBody => "bad_body",
             Self::Lied => "lied",
+            Self::TooManyKeys => "too_many_keys",
             Self::Failed => "failed",
         }
     }

@@ -89,6 +89,9 @@ pub enum Update {
         asked: Instant,
         /// What it brought.
         result: Result<Changes, PollError>,
+        /// Told where it was more than the host may hold, and nothing that the host said was kept: the next question
+        /// starts from scratch.
+        refused: oneshot::Sender<()>,
     },
     /// A round of a cluster's queries to Prometheus.
     Queried {
@@ -275,16 +278,16 @@ impl State {
                 cluster,
                 host,
                 result,
+                refused,
                 ..
             } => {
-                let outcome = result.as_ref().map(|_| Vec::new()).map_err(Clone::clone);
-                let Some(cluster) = self.polled(&cluster, &host, Source::Cache, clock, outcome)
-                else {
-                    return;
-                };
-                if let (Ok(changes), Some(host)) = (result, cluster.hosts.get(&*host)) {
-                    cluster.holdings.apply(host.id, &changes);
+                let outcome = result.and_then(|changes| self.hold(&cluster, &host, &changes));
+                if matches!(&outcome, Err(error) if error.fault == Fault::TooManyKeys) {
+                    // Whoever asked may have gone.
+                    let _ = refused.send(());
                 }
+                let outcome = outcome.map(|()| Vec::new());
+                self.polled(&cluster, &host, Source::Cache, clock, outcome);
             }
             Update::Queried {
                 cluster,
@@ -324,6 +327,24 @@ impl State {
                 let _ = answer.send(self.view(clock));
             }
         }
+    }
+
+    /// Folds in what a host says of its cache; nothing where it is no longer configured.
+    fn hold(&mut self, cluster: &str, host: &str, changes: &Changes) -> Result<(), PollError> {
+        let Some(cluster) = self.clusters.get_mut(cluster) else {
+            return Ok(());
+        };
+        let (Some(id), Some(cache)) = (
+            cluster.hosts.get(host).map(|host| host.id),
+            &cluster.config.cache,
+        ) else {
+            return Ok(());
+        };
+        let limit = cache.max_keys;
+        cluster.holdings.apply(id, changes, limit).map_err(|keys| {
+            let detail = format!("{host} holds {keys} keys, the limit is {limit}: none is kept");
+            PollError::new(Fault::TooManyKeys, detail)
+        })
     }
 
     /// Notes how a poll went; none where the host is no longer configured.

@@ -66,6 +66,7 @@ async fn view_with(policy: &str) -> View {
             host,
             asked: now,
             result: Ok(changes),
+            refused: oneshot::channel().0,
         },
         now,
     );

@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 
 use serde::Deserialize;
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 use weir_policy::KeyHash;
 
@@ -45,8 +46,6 @@ pub struct Changes {
 struct Heard {
     epoch: u64,
     version: u64,
-    /// At most so many keys.
-    keys: usize,
 }
 
 /// The conversation with one host.
@@ -69,11 +68,10 @@ impl Conversation {
         let heard = self.heard.take();
         let answer: Answer =
             serde_json::from_slice(body).map_err(|error| PollError::new(Fault::BadBody, error))?;
-        let keys = check(&answer, heard, limits)?;
+        check(&answer, heard, limits)?;
         self.heard = Some(Heard {
             epoch: answer.epoch,
             version: answer.version,
-            keys,
         });
         let hash = |keys: &[String]| keys.iter().map(|key| KeyHash::of(key.as_bytes())).collect();
         Ok(Changes {
@@ -84,8 +82,10 @@ impl Conversation {
     }
 }
 
-/// How many keys the host has at most, or what is wrong with its answer.
-fn check(answer: &Answer, heard: Option<Heard>, limits: &Cache) -> Result<usize, PollError> {
+/// What is wrong with an answer. How many keys the host holds is counted where they are kept ([`Holdings`]).
+///
+/// [`Holdings`]: crate::state::holdings::Holdings
+fn check(answer: &Answer, heard: Option<Heard>, limits: &Cache) -> Result<(), PollError> {
     let lie = |detail: String| Err(PollError::new(Fault::Lied, detail));
     let (epoch, version) = (answer.epoch, answer.version);
     match heard {
@@ -140,15 +140,7 @@ fn check(answer: &Answer, heard: Option<Heard>, limits: &Cache) -> Result<usize,
             return lie("a key both added and removed".into());
         }
     }
-    let before = heard
-        .filter(|_| !answer.reset)
-        .map_or(0, |heard| heard.keys);
-    let keys = (before + answer.added.len()).saturating_sub(answer.removed.len());
-    if keys > limits.max_keys {
-        let detail = format!("{keys} keys, the limit is {}", limits.max_keys);
-        return Err(PollError::new(Fault::TooLarge, detail));
-    }
-    Ok(keys)
+    Ok(())
 }
 
 /// Polls until dropped.
@@ -162,18 +154,20 @@ pub async fn run(target: Target, at: String, cache: Cache) {
         let body = target.fetch(&at, &question, &cache.poll).await;
         let result = body.and_then(|body| conversation.answer(&body, &cache));
         let (cluster, host) = (target.cluster.clone(), target.host.clone());
-        if target
-            .updates
-            .send(Update::Cached {
-                cluster,
-                host,
-                asked,
-                result,
-            })
-            .await
-            .is_err()
-        {
+        let (refused, refusal) = oneshot::channel();
+        let update = Update::Cached {
+            cluster,
+            host,
+            asked,
+            result,
+            refused,
+        };
+        if target.updates.send(update).await.is_err() {
             return;
+        }
+        // Nothing of it was kept: changes since then would be changes of nothing.
+        if refusal.await.is_ok() {
+            conversation = Conversation::default();
         }
     }
 }

@@ -194,6 +194,37 @@ async fn a_cache_answer_that_lies_is_followed_by_a_question_from_scratch() {
     task.abort();
 }
 
+#[tokio::test]
+async fn a_host_whose_keys_are_refused_is_asked_for_everything() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let at = listener.local_addr().unwrap().to_string();
+    let (asked, mut questions) = mpsc::unbounded_channel();
+    let app = axum::Router::new().fallback(async move |uri: axum::http::Uri| {
+        let _ = asked.send(uri.to_string());
+        let reset = uri.query().is_none();
+        let version = if reset { 5 } else { 6 };
+        format!(r#"{{"version":{version},"epoch":1,"reset":{reset},"added":["a{version}"]}}"#)
+    });
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    let (updates, mut news) = mpsc::channel(8);
+    let cache = Cache {
+        poll: poll(LONG),
+        max_keys: 1,
+        max_key_bytes: 10,
+    };
+    let task = tokio::spawn(cache::run(target(updates), at, cache));
+    for expected in ["/x", "/x?since=5&epoch=1", "/x", "/x?since=5&epoch=1"] {
+        assert_eq!(questions.recv().await.unwrap(), expected);
+        let Some(Update::Cached { refused, .. }) = news.recv().await else {
+            panic!()
+        };
+        if expected != "/x" {
+            refused.send(()).unwrap();
+        }
+    }
+    task.abort();
+}
+
 #[tokio::test(start_paused = true)]
 async fn polls_come_at_jittered_intervals_and_missed_ones_are_not_made_up_for() {
     let mut ticker = Ticker::new(Duration::from_secs(1));

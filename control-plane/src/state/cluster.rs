@@ -547,7 +547,8 @@ fn planned(plan: &config::Plan, shards: u32) -> Holdings {
             added,
             removed: Vec::new(),
         };
-        holdings.apply(*host, &changes);
+        // A plan is whoever's who wrote it.
+        let _ = holdings.apply(*host, &changes, usize::MAX);
     }
     holdings
 }

@@ -84,8 +84,21 @@ impl Holdings {
         self.ends.len()
     }
 
-    /// Folds in what a host says.
-    pub fn apply(&mut self, host: HostId, changes: &Changes) {
+    /// Folds in what a host says. Where it would hold more than `limit` keys then, all that it said is forgotten, and
+    /// the error is how many. To keep as many as allowed would leave those that came first, whatever they are worth.
+    pub fn apply(&mut self, host: HostId, changes: &Changes, limit: usize) -> Result<(), usize> {
+        self.fold(host, changes);
+        let keys = self.known_keys(host);
+        if keys <= limit {
+            return Ok(());
+        }
+        for key in self.known.remove(&host).unwrap_or_default() {
+            self.lose(host, key, false);
+        }
+        Err(keys)
+    }
+
+    fn fold(&mut self, host: HostId, changes: &Changes) {
         let added = changes.added.iter().copied();
         if changes.reset {
             let new: HashSet<KeyHash> = added.collect();

@@ -64,8 +64,12 @@ impl Script {
         let hosts: Vec<String> = (1..=hosts)
             .map(|n| format!("{{ address: \"127.0.0.1:{n}\" }}"))
             .collect();
+        let cache = match settings.contains("cache: {") {
+            true => "",
+            false => "cache: {}, ",
+        };
         format!(
-            "clusters:\n  c: {{ hosts: [ {} ], scrape: {{}}, cache: {{}}, {settings} }}\n",
+            "clusters:\n  c: {{ hosts: [ {} ], scrape: {{}}, {cache}{settings} }}\n",
             hosts.join(", ")
         )
     }
@@ -115,18 +119,30 @@ impl Script {
 
     fn cached(&mut self, host: usize, reset: bool, keys: &[&str]) -> &mut Self {
         let added = keys.iter().map(|key| KeyHash::of(key.as_bytes())).collect();
-        let result = Ok(Changes {
-            reset,
-            added,
-            removed: vec![],
-        });
+        self.cache_says(
+            host,
+            Changes {
+                reset,
+                added,
+                removed: vec![],
+            },
+        );
+        self
+    }
+
+    /// Says whether it was refused.
+    fn cache_says(&mut self, host: usize, changes: Changes) -> bool {
+        let result = Ok(changes);
+        let (refused, mut refusal) = oneshot::channel();
         let (cluster, host, asked) = ("c".into(), format!("127.0.0.1:{host}").into(), self.now);
         self.fold(Update::Cached {
             cluster,
             host,
             asked,
             result,
-        })
+            refused,
+        });
+        refusal.try_recv().is_ok()
     }
 
     fn publish(&mut self) -> Option<Arc<Snapshot>> {
@@ -1101,4 +1117,38 @@ fn a_plan_outlives_hosts_that_come_and_go() {
         state.fold(Update::Discovered(with_found(&config, ports)), start);
         assert_eq!(known(&state), 1);
     }
+}
+
+#[test]
+fn a_host_that_removes_keys_it_never_had_holds_no_more_than_it_may() {
+    let mut script = Script::new(2, "cache: { max_keys: 1000 }");
+    let host = weir_policy::HostId::of("127.0.0.1:1");
+    let hashes = |names: std::ops::Range<u64>| names.map(KeyHash).collect::<Vec<_>>();
+    let mut refusals = 0;
+    for poll in 0..16 {
+        let changes = Changes {
+            reset: poll == 0,
+            added: hashes(poll * 500..(poll + 1) * 500),
+            removed: match poll {
+                0 => Vec::new(),
+                _ => hashes(1_000_000 + poll * 500..1_000_500 + poll * 500),
+            },
+        };
+        let is_refused = script.cache_says(1, changes);
+        let held = script.state.clusters["c"].holdings.known_keys(host);
+        assert!(held <= 1000, "{held} keys after {poll} polls");
+        let polls = &script.state.clusters["c"].hosts["127.0.0.1:1"].polls[&Source::Cache];
+        let shown = polls.failing.as_ref().map(|(error, _)| error.to_string());
+        let said = "too_many_keys: 127.0.0.1:1 holds 1500 keys, the limit is 1000: none is kept";
+        assert_eq!(shown.as_deref(), is_refused.then_some(said));
+        assert_eq!(is_refused, held == 0);
+        refusals += u32::from(is_refused);
+    }
+    assert!(refusals > 0);
+    // Others keep theirs, and all is well once it says what it may.
+    script.cached(2, true, &["a"]).cached(1, true, &["a", "b"]);
+    let holdings = &script.state.clusters["c"].holdings;
+    assert_eq!(holdings.known_keys(host), 2);
+    let keys = (0..holdings.shards()).map(|shard| holdings.contents(shard).count());
+    assert_eq!(keys.sum::<usize>(), 2);
 }

@@ -181,6 +181,7 @@ pub(crate) fn cache_page(bytes: &[u8]) -> bool {
                 host: HOST.into(),
                 asked,
                 result,
+                refused: tokio::sync::oneshot::channel().0,
             }
         });
         answers.collect()

@@ -66,6 +66,7 @@ pub(crate) fn told(updates: impl FnOnce(Instant) -> Vec<Update>) -> View {
         host: HOST.into(),
         asked: start,
         result: Ok(Default::default()),
+        refused: oneshot::channel().0,
     };
     for update in std::iter::once(first).chain(updates(news)) {
         state.fold(update, news);

@@ -141,7 +141,8 @@ impl Control {
         let keep = self.cluster.config.policy.stale_after;
         self.cluster.changed |= known.observe(observed, keep);
         if self.cluster.holdings.shards() > 0 && self.cluster.config.plan.is_none() {
-            self.cluster.holdings.apply(known.id, &host.cache_changes());
+            let changes = host.cache_changes();
+            let _ = self.cluster.holdings.apply(known.id, &changes, usize::MAX);
         }
     }
 

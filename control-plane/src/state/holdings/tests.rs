@@ -112,7 +112,7 @@ fn take(holdings: &mut Holdings, step: &Step, now: u64) {
                 added: hashes(added),
                 removed: hashes(removed),
             };
-            holdings.apply(HostId(*host), &changes);
+            holdings.apply(HostId(*host), &changes, usize::MAX).unwrap();
         }
         Step::Assume { host, key, for_ms } => {
             holdings.assume(
