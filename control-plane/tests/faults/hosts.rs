@@ -9,8 +9,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// Answers with the request's head in lower case, by 500 while it fails. A request for `/held` waits for [`Host::release`],
-/// one with `x-reset` loses its connection.
+/// A header of requests that no host can serve: `fails` is answered by 500, `resets` not at all.
+pub(crate) const POISON: &str = "x-poison";
+
+/// Answers with the request's head in lower case, by 500 while it fails. A request for `/held` waits for [`Host::release`].
 pub(crate) struct Host {
     pub(crate) address: SocketAddr,
     held: watch::Sender<u32>,
@@ -107,9 +109,14 @@ async fn answer(
             u8::from(draining)
         );
     }
-    if head.contains("\r\nx-reset: ") {
+    let is_poison = |how: &str| head.contains(&format!("{POISON}: {how}"));
+    if is_poison("resets") {
         return Ok(());
     }
+    let status = match is_poison("fails") {
+        true => "500 Internal Server Error",
+        false => status,
+    };
     if head.starts_with("get /held ") {
         held.send_modify(|held| *held += 1);
         let _ = released.wait_for(|released| *released).await;

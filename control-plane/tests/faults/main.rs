@@ -18,6 +18,7 @@ mod hosts_lost;
 mod load;
 mod overload;
 mod plugin;
+mod poison_key;
 mod process;
 mod resets;
 mod stats;

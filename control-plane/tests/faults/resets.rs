@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use crate::client::{Answer, Headers};
-use crate::hosts::Host;
+use crate::hosts::{Host, POISON};
 use crate::load::Load;
 use crate::world::Plan;
 
@@ -15,7 +15,7 @@ fn resetting(number: usize) -> Headers {
         ("x-weir-priority", "low".to_owned()),
     ];
     if is_reset(number) {
-        headers.push(("x-reset", "yes".to_owned()));
+        headers.push((POISON, "resets".to_owned()));
     }
     headers
 }

@@ -9,12 +9,19 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use weir_policy::{
     CacheShard, Cluster, Cost, Host, HostId, HostState, KeyHash, Keys, Level, Load, Outcome,
-    Policy, Rank, Request, Selection, Table,
+    Policy, Rank, Request, Selection, Table, Work,
 };
 
 const HOSTS: usize = 8;
 const LIAR: usize = 0;
 const REQUESTS: usize = 4_000;
+/// How hosts are chosen, and what is known of their capacity.
+#[derive(Clone, Copy)]
+struct Fleet {
+    selection: Selection,
+    millicores: u32,
+}
+
 /// Requests in flight all together: five a host.
 const IN_FLIGHT: usize = 5 * HOSTS;
 
@@ -22,21 +29,35 @@ fn address(host: usize) -> String {
     format!("127.0.0.1:{}", 1000 + host)
 }
 
-/// What hosts say: all the truth but the liar, who is always as it claims.
-fn table(selection: Selection, at: Duration, truth: &[u32], claims: u32) -> Table {
+/// What a host says that has so many jobs, all of them queued.
+fn jobs(in_progress: u32) -> Load {
+    Load {
+        in_progress,
+        queued: in_progress,
+        ..Load::default()
+    }
+}
+
+/// What hosts say: all the truth but the liar, who is always as it claims. Capacities are known or not.
+fn table(fleet: Fleet, at: Duration, truth: &[u32], claims: &Load) -> Table {
+    let Fleet {
+        selection,
+        millicores,
+    } = fleet;
     let host = |index: usize| {
-        let in_progress = if index == LIAR { claims } else { truth[index] };
+        let said = match index {
+            LIAR => claims.clone(),
+            _ => jobs(truth[index]),
+        };
         Host {
             address: address(index),
             state: HostState::Up,
             load: Some(Load {
                 observed: at,
-                in_progress,
-                queued: in_progress,
-                ..Load::default()
+                ..said
             }),
             level: Level::ALL,
-            capacity_millicores: 1000,
+            capacity_millicores: millicores,
             speed_permille: 0,
             preempt_at: None,
         }
@@ -75,6 +96,21 @@ fn shares(
     claimed: &[u64],
     keys: u64,
 ) -> Vec<usize> {
+    let fleet = Fleet {
+        selection,
+        millicores: 1000,
+    };
+    shares_of(fleet, callers, &jobs(claims), claimed, keys)
+}
+
+fn shares_of(
+    fleet: Fleet,
+    callers: usize,
+    claims: &Load,
+    claimed: &[u64],
+    keys: u64,
+) -> Vec<usize> {
+    let selection = fleet.selection;
     let mut rng = StdRng::seed_from_u64(7);
     let mut all = vec![Cluster::default(); callers];
     let mut truth = [0u32; HOSTS];
@@ -84,7 +120,7 @@ fn shares(
         let now = Duration::from_millis(1 + number as u64);
         if number % 10 == 0 {
             for caller in &mut all {
-                caller.set_table(table(selection, now, &truth, claims), now, now);
+                caller.set_table(table(fleet, now, &truth, claims), now, now);
                 caller.set_cache_shard(0, cache(claimed, LIAR));
             }
         }
@@ -134,6 +170,31 @@ fn a_host_that_claims_to_be_idle_gets_no_more_from_a_caller_than_honest_hosts_ha
             let bound = bound(callers);
             eprintln!("{selection:?}, {callers} callers: {got:?}, bound {bound}");
             assert!(got[LIAR] <= bound, "{selection:?}, {callers}: {got:?}");
+        }
+    }
+}
+
+#[test]
+fn a_host_that_claims_no_work_or_a_thousand_cores_gets_no_more_than_one_that_claims_to_be_idle() {
+    let no_work = Load {
+        work: Some(Work::default()),
+        ..jobs(5)
+    };
+    let cores = Load {
+        in_progress: 1_000,
+        busy_cores: Some(1_000),
+        ..Load::default()
+    };
+    for (millicores, claims) in [(1000, no_work), (0, cores)] {
+        for callers in [1, 2, 4] {
+            let fleet = Fleet {
+                selection: Selection::Estimate,
+                millicores,
+            };
+            let got = shares_of(fleet, callers, &claims, &[], 0);
+            let bound = bound(callers);
+            eprintln!("{claims:?}, {callers} callers: {got:?}, bound {bound}");
+            assert!(got[LIAR] <= bound, "{claims:?}, {callers}: {got:?}");
         }
     }
 }
