@@ -22,6 +22,7 @@ mod leader_killed;
 mod leader_partitioned;
 mod leader_stopped;
 mod owner_panics;
+mod poison_key;
 mod prometheus_killed;
 mod resets;
 mod sidecar_killed;
@@ -37,6 +38,7 @@ pub const FAULTS: &[Fault] = &[
     host_slowed::FAULT,
     host_failing::FAULT,
     sidecar_killed::FAULT,
+    poison_key::FAULT,
     caller_disconnects::FAULT,
     connection_storm::FAULT,
     consul_agent_killed::FAULT,

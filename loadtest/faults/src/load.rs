@@ -47,6 +47,8 @@ pub enum Manner {
     Fresh,
     /// Every second request is abandoned after this time, and its connection with it.
     Abandons(Duration),
+    /// Connections are kept; every request is for one key that no host can serve.
+    Poison,
 }
 
 /// A load that goes on.

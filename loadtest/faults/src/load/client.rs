@@ -16,6 +16,8 @@ use crate::record::{End, Record};
 
 /// Bytes that a key's data has, so that it is fetched and cached: 5 ms at the hosts' defaults.
 const BYTES: u32 = 1_000;
+/// A key that nobody else asks for.
+const POISON: &str = "poison";
 /// Of an answer that failed, for its record.
 const WHY: usize = 120;
 
@@ -92,15 +94,20 @@ impl Client {
     async fn answer(&self, message: &Message, record: &mut Record) -> End {
         let target = self.targets[self.caller(message.number)];
         let priority = if message.important { "high" } else { "low" };
+        let is_poison = self.manner == Manner::Poison;
+        let key = if is_poison { POISON } else { &message.key };
         let request = http::Request::builder()
             .uri(format!("http://{target}/"))
-            .header("x-weir-key", &message.key)
+            .header("x-weir-key", key)
             .header("x-weir-priority", priority)
             .header("x-emulate-run-us", message.run.as_micros().to_string())
             .header("x-emulate-bytes", BYTES)
-            .header("x-emulate-id", &message.id)
-            .body(Empty::new());
-        let request = match request {
+            .header("x-emulate-id", &message.id);
+        let request = match is_poison {
+            true => request.header("x-emulate-fail", "1"),
+            false => request,
+        };
+        let request = match request.body(Empty::new()) {
             Ok(request) => request,
             Err(error) => return End::Failed(error.to_string()),
         };

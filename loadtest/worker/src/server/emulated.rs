@@ -43,7 +43,7 @@ pub fn router(app: Arc<App<Modelled>>, model: Model) -> Router {
 
 async fn serve_job(State((app, model)): State<Service>, headers: HeaderMap) -> Response {
     let faults = model.faults.as_deref();
-    if faults.is_some_and(Faults::fails) {
+    if faults.is_some_and(|faults| faults.fails() || headers.contains_key(faults::FAIL)) {
         let told = Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "told to fail");
         return app.sign_now(told.into_response()).await;
     }

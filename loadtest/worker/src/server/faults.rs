@@ -11,6 +11,8 @@ use tracing::warn;
 
 /// The header by which a job is noted; one without it is not.
 pub const ID: &str = "x-emulate-id";
+/// The header of a request that is answered 500 wherever it goes.
+pub const FAIL: &str = "x-emulate-fail";
 
 /// `<address>.executions`, `<address>.failing` and `<address>.slowness` of a folder.
 #[derive(Debug)]
