@@ -3,6 +3,7 @@
 
 mod all_drain;
 mod caller_disconnects;
+mod certificate_expires;
 mod clock_stepped;
 mod connection_storm;
 mod consul_agent_killed;
@@ -50,6 +51,7 @@ pub const FAULTS: &[Fault] = &[
     owner_panics::FAULT,
     resets::FAULT,
     prometheus_killed::FAULT,
+    certificate_expires::FAULT,
     controls_gone::FAULT,
     leader_stopped::FAULT,
     leader_killed::FAULT,

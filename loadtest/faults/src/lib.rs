@@ -15,6 +15,7 @@ pub mod executions;
 pub mod fault;
 mod faults;
 pub mod figures;
+mod front;
 pub mod in_flight;
 pub mod load;
 pub mod outcome;

@@ -59,7 +59,7 @@ fn main() -> ExitCode {
 fn lacks(fault: &Fault, prometheus: bool) -> anyhow::Result<()> {
     match fault.name {
         "disk-full" => weir_mesh::small_disks_possible(),
-        "prometheus-killed" => {
+        "prometheus-killed" | "certificate-expires" => {
             anyhow::ensure!(prometheus, "WEIR_PROMETHEUS is not set");
             Ok(())
         }

@@ -56,7 +56,7 @@ fn run(stage: &mut Stage<'_>) -> Result<()> {
 }
 
 /// How often Prometheus has answered weir-control.
-fn answers(mesh: &Mesh) -> Option<u64> {
+pub(super) fn answers(mesh: &Mesh) -> Option<u64> {
     let name = "weir_control_polls_total{source=\"prometheus\",result=\"ok\"}";
     signs::of_control(mesh.control(), name)
 }
