@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use prost::Message;
 use weir_tables::discovery::DeltaDiscoveryResponse;
-use weir_tables::v1::Report;
+use weir_tables::v1::ReportAnswer;
 
 use crate::config::Config;
 use crate::hostcalls::{self, LogLevel};
 use crate::index::{Index, Kind};
+use crate::report::Told;
 use crate::shared;
-use crate::stream::{self, Backoff, Subscriptions};
+use crate::stream::{self, Backoff, ReportsEnd, Subscriptions};
 use crate::vm::{self, Vm};
 
 const DISCOVERY: (&str, &str) = (
@@ -33,7 +34,31 @@ pub(crate) struct Control {
     subscriptions: Subscriptions,
     /// The tables that were wanted, and the index, when the subscriptions were brought up to date.
     subscribed: Option<(BTreeSet<String>, Option<u32>)>,
-    reported: Duration,
+    reporting: Reporting,
+}
+
+/// What a stream of reports has come to.
+#[derive(Default)]
+struct Reporting {
+    told: Told,
+    at: Duration,
+    sent: u64,
+    /// Reports that weir-control says it has taken; none: it has not said anything, as an older one never does.
+    taken: Option<u64>,
+    /// The last report had no room for everything.
+    more: bool,
+}
+
+impl Reporting {
+    /// Whether it is time. Where weir-control answers, what it has not taken yet is not added to: it would have to
+    /// keep it.
+    fn is_due(&self, interval: Duration, now: Duration) -> bool {
+        match self.taken {
+            Some(taken) if taken < self.sent => false,
+            Some(_) if self.more => true,
+            _ => now.saturating_sub(self.at) >= interval,
+        }
+    }
 }
 
 /// A stream, or the pause before the next attempt at one.
@@ -97,17 +122,14 @@ impl Control {
         // would meet the dead one, and every one at reports the other.
         let works = self.tables.token.is_some() && self.tables.works;
         if works && self.reports.open(cluster, REPORTS, vm, now) {
-            self.reported = Duration::ZERO;
+            self.reporting = Reporting::default();
         }
-        if self.reports.token.is_some()
-            && now.saturating_sub(self.reported) >= config.report_interval
-        {
-            self.reported = now;
-            let report = Report {
-                proxy: proxy.into(),
-                records: vm.records(now),
-            };
-            self.reports.send(&report.encode_to_vec(), vm, now);
+        let reporting = &mut self.reporting;
+        if self.reports.token.is_some() && reporting.is_due(config.report_interval, now) {
+            let next = vm.report(&mut reporting.told, proxy, now);
+            (reporting.at, reporting.more) = (now, next.more);
+            reporting.sent += 1;
+            self.reports.send(&next.report.encode_to_vec(), vm, now);
         }
         // Every time: after a change of owner the gauge is still the old one's.
         vm.metrics.connected.set(works.into());
@@ -135,6 +157,12 @@ impl Control {
 
     /// Takes a message of the table stream into shared data and answers it.
     pub(crate) fn message(&mut self, token: u32, message: &[u8], now: Duration) {
+        if self.reports.token == Some(token) {
+            if let Ok(answer) = ReportAnswer::decode(message) {
+                self.reporting.taken = Some(answer.taken);
+            }
+            return;
+        }
         if self.tables.token != Some(token) {
             return;
         }
@@ -198,6 +226,18 @@ impl Control {
         } else {
             Duration::ZERO
         };
+        if self.reports.token == Some(token) {
+            let end = ReportsEnd::of(code);
+            vm::with(|vm| vm.metrics.reports_ended(end));
+            hostcalls::log(
+                LogLevel::Warn,
+                &format!(
+                    "the stream of reports to weir-control ended ({}) with gRPC status {code}: until it takes the \
+                     next one it does not know this proxy's requests",
+                    end.as_str()
+                ),
+            );
+        }
         for link in [&mut self.tables, &mut self.reports] {
             if link.token == Some(token) {
                 link.token = None;

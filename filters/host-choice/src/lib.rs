@@ -28,6 +28,7 @@ pub mod index;
 pub mod lease;
 pub mod orca;
 pub mod record;
+pub mod report;
 pub mod stream;
 
 #[cfg(target_arch = "wasm32")]

@@ -5,6 +5,7 @@
 use weir_policy::{Outcome, Reason};
 
 use crate::hostcalls::{self, MetricType};
+use crate::stream::ReportsEnd;
 
 /// A counter; nothing is counted where the host could not define it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -52,6 +53,7 @@ pub(crate) struct Metrics {
     pub(crate) streams_opened: Counter,
     /// Resources that were refused with a NACK.
     pub(crate) resources_refused: Counter,
+    reports_ended: [(ReportsEnd, Counter); ReportsEnd::ALL.len()],
     /// 1 while this proxy has a stream to weir-control.
     pub(crate) connected: Gauge,
     /// How often a host was left alone for a while because it fails.
@@ -106,6 +108,13 @@ impl Metrics {
             decisions: Reason::ALL.map(decision),
             streams_opened: Counter::define("weir_control_streams_opened_total"),
             resources_refused: Counter::define("weir_resources_refused_total"),
+            reports_ended: ReportsEnd::ALL.map(|end| {
+                let name = format!(
+                    "weir_report_streams_ended_total;.;reason=.={};.;",
+                    end.as_str()
+                );
+                (end, Counter::define(&name))
+            }),
             connected: Gauge::define("weir_control_connected"),
             failing_hosts: Counter::define("weir_failing_hosts_total"),
             choices_ignored: Counter::define("weir_choices_ignored_total"),
@@ -125,6 +134,12 @@ impl Metrics {
     pub(crate) fn held_until(&self, ending: HeldUntil) {
         self.held.add(-1);
         if let Some((_, counter)) = self.held_until.iter().find(|(known, _)| *known == ending) {
+            counter.increment();
+        }
+    }
+
+    pub(crate) fn reports_ended(&self, end: ReportsEnd) {
+        if let Some((_, counter)) = self.reports_ended.iter().find(|(known, _)| *known == end) {
             counter.increment();
         }
     }

@@ -9,7 +9,7 @@ use weir_tables::{encode_load, v1};
 
 use crate::orca::Spent;
 
-/// Hosts that are counted for; a cluster that replaced that many in the life of a VM is counted no further.
+/// Hosts that are counted for; of more at a time nobody is counted for.
 const MAX_HOSTS: usize = 50_000;
 /// See `ClusterRecord.assignments`.
 const MAX_ASSIGNMENTS: usize = 1024;
@@ -36,6 +36,8 @@ pub struct Counters {
     /// What the newest answers cost, oldest first, each with its time.
     spent: VecDeque<(Duration, HostId, KeyHash, Spent)>,
     held: u64,
+    /// See `HostRecord.since_ms`. Beside the counters, so that a request does not pass over it.
+    since_ms: BTreeMap<HostId, u64>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -119,8 +121,18 @@ impl Counters {
         }
     }
 
-    /// The message, with what the cluster knows of its hosts at `now`.
-    pub fn record(&self, name: &str, cluster: &Cluster, now: Duration) -> v1::ClusterRecord {
+    /// The message, with what the cluster knows of its hosts at `now`. Hosts that have left the table are forgotten
+    /// when nothing of theirs is in flight.
+    pub fn record(&mut self, name: &str, cluster: &Cluster, now: Duration) -> v1::ClusterRecord {
+        if let Some(table) = cluster.table() {
+            self.hosts
+                .retain(|id, _| table.index_of(*id).is_some() || cluster.in_flight(*id) > 0);
+        }
+        let now_ms = u64::try_from(now.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
+        self.since_ms.retain(|id, _| self.hosts.contains_key(id));
+        for id in self.hosts.keys() {
+            self.since_ms.entry(*id).or_insert(now_ms);
+        }
         let ranks = |counts: &BTreeMap<Rank, u64>| {
             counts
                 .iter()
@@ -142,6 +154,8 @@ impl Counters {
             admitted: ranks(&counters.admitted),
             unconnected: counters.unconnected,
             admission_level: cluster.level_told(*id).map(|level| level.ranks().into()),
+            since_ms: self.since_ms.get(id).copied().unwrap_or(now_ms),
+            whole: false,
         });
         v1::ClusterRecord {
             cluster: name.into(),
@@ -152,6 +166,7 @@ impl Counters {
             spent: self.spent_lately(now),
             held: self.held,
             choices_ignored: !cluster.is_heeded(),
+            whole: false,
         }
     }
 

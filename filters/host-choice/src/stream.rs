@@ -198,6 +198,40 @@ pub fn answer(response: &DeltaDiscoveryResponse, update: &Update) -> DeltaDiscov
     }
 }
 
+/// Why the server has ended a stream of reports, by its gRPC status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReportsEnd {
+    /// It does not take what was sent: INVALID_ARGUMENT, RESOURCE_EXHAUSTED, OUT_OF_RANGE (too large), UNIMPLEMENTED.
+    Refused,
+    /// ABORTED: it has a newer stream of this process.
+    Superseded,
+    /// It has gone, or the connection.
+    Lost,
+}
+
+impl ReportsEnd {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Refused, Self::Superseded, Self::Lost];
+
+    /// The end with this status.
+    pub fn of(code: u32) -> Self {
+        match code {
+            3 | 8 | 11 | 12 => Self::Refused,
+            10 => Self::Superseded,
+            _ => Self::Lost,
+        }
+    }
+
+    /// Its name in metrics.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Refused => "refused",
+            Self::Superseded => "superseded",
+            Self::Lost => "lost",
+        }
+    }
+}
+
 /// When to try again to open a stream.
 #[derive(Debug, Default)]
 pub struct Backoff {

@@ -180,20 +180,32 @@ impl Vm {
             .count();
         self.metrics.stale_tables.set(stale as u64);
         if let Some(slot) = self.slot {
-            shared::set_record(slot, &self.record(slot, now));
+            let record = self.record(slot, now);
+            shared::set_record(slot, &record);
         }
     }
 
-    fn record(&self, slot: u32, now: Duration) -> v1::VmRecord {
-        let clusters = self
-            .named_clusters()
-            .map(|(name, state)| state.counters.record(name, &state.cluster, now));
+    fn record(&mut self, slot: u32, now: Duration) -> v1::VmRecord {
+        let named = self
+            .clusters
+            .iter_mut()
+            .filter(|(_, state)| state.roots > 0);
+        let clusters = named.map(|(name, state)| state.counters.record(name, &state.cluster, now));
+        let clusters = clusters.collect();
+        v1::VmRecord {
+            clusters,
+            ..self.head(slot, now)
+        }
+    }
+
+    /// Its record of a time, but for what it counted.
+    fn head(&self, slot: u32, published: Duration) -> v1::VmRecord {
         v1::VmRecord {
             slot,
             epoch: self.id,
-            published_ns: now.as_nanos() as u64,
-            deadline_ns: (now + RECORD_LIFETIME).as_nanos() as u64,
-            clusters: clusters.collect(),
+            published_ns: published.as_nanos() as u64,
+            deadline_ns: (published + RECORD_LIFETIME).as_nanos() as u64,
+            clusters: Vec::new(),
         }
     }
 

@@ -64,6 +64,7 @@ impl Reporter {
         v1::Report {
             proxy: self.proxy.clone(),
             records: workers.map(record).collect(),
+            ..Default::default()
         }
     }
 }

@@ -9,10 +9,12 @@ use weir_tables::{decode_load, v1};
 
 use super::Vm;
 use super::cluster::ClusterState;
+use crate::report::{Next, Told};
 use crate::shared;
 
 #[derive(Default)]
 pub(super) struct Peer {
+    /// What is looked at again of its newest record: its clusters, and which hosts have how much in flight.
     record: v1::VmRecord,
     cas: u32,
     /// Assignments up to this time are known.
@@ -31,8 +33,9 @@ impl Vm {
                 peer.record = v1::VmRecord::default();
                 continue;
             };
-            if let Some(record) = news {
+            if let Some(mut record) = news {
                 let assigned_until = peer.learn(&record, &mut self.clusters, now);
+                strip(&mut record);
                 *peer = Peer {
                     record,
                     cas,
@@ -53,20 +56,19 @@ impl Vm {
         }
     }
 
-    /// Records of all live VMs of the proxy, this one's included.
-    pub(crate) fn records(&self, now: Duration) -> Vec<v1::VmRecord> {
+    /// What a stream of reports is told next, of all live VMs of the proxy, this one's included.
+    pub(crate) fn report(&self, told: &mut Told, proxy: &str, now: Duration) -> Next {
         let live = |peer: &&v1::VmRecord| peer.epoch != 0 && !shared::expired(peer, now);
-        let peers = self
-            .peers
-            .values()
-            .map(|peer| &peer.record)
-            .filter(live)
-            .cloned();
-        self.slot
-            .map(|slot| self.record(slot, now))
-            .into_iter()
-            .chain(peers)
-            .collect()
+        let head = |peer: &v1::VmRecord| v1::VmRecord {
+            clusters: Vec::new(),
+            ..*peer
+        };
+        let peers = self.peers.values().map(|peer| &peer.record);
+        let mut heads: Vec<_> = peers.filter(live).map(head).collect();
+        heads.extend(self.slot.map(|slot| self.head(slot, self.published)));
+        heads.sort_by_key(|head| head.slot);
+        // One at a time: all of them may be large.
+        told.next(proxy, &heads, |head| shared::record(head.slot, None)?.0)
     }
 
     /// Names of the tables that any live VM of the proxy wants.
@@ -80,6 +82,25 @@ impl Vm {
             .map(|record| record.cluster.clone());
         let own = self.named_clusters().map(|(name, _)| name.clone());
         peers.chain(own).collect()
+    }
+}
+
+/// Leaves what is looked at again.
+fn strip(record: &mut v1::VmRecord) {
+    for cluster in &mut record.clusters {
+        *cluster = v1::ClusterRecord {
+            cluster: std::mem::take(&mut cluster.cluster),
+            hosts: std::mem::take(&mut cluster.hosts),
+            ..Default::default()
+        };
+        cluster.hosts.retain(|host| host.in_flight > 0);
+        for host in &mut cluster.hosts {
+            *host = v1::HostRecord {
+                address: std::mem::take(&mut host.address),
+                in_flight: host.in_flight,
+                ..Default::default()
+            };
+        }
     }
 }
 

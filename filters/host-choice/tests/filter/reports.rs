@@ -3,17 +3,21 @@
 
 use std::collections::BTreeSet;
 
+use prost::Message;
+use weir_filter::report::MAX_BYTES;
 use weir_policy::{HostId, KeyHash};
 use weir_tables::HOST_TABLE_TYPE;
 use weir_tables::v1::{self, ClusterRecord};
 
 use weir_harness::{
-    A, B, C, Chosen, Proxy, RULES, SHARING, TICKS, ask, milliseconds, request, resource, table, up,
+    A, B, C, Chosen, Proxy, RULES, SHARING, TICKS, VM_ID, ask, milliseconds, request, resource,
+    table, up,
 };
+use weir_testkit::{GrpcStream, LogLevel};
 
 const INTERVAL: std::time::Duration = milliseconds(1_050);
 
-/// The record of the only VM that had requests.
+/// The whole record of the only VM that had requests, after a report.
 fn active(proxy: &Proxy) -> (u64, ClusterRecord) {
     proxy.run(INTERVAL);
     let report = proxy.report();
@@ -23,7 +27,7 @@ fn active(proxy: &Proxy) -> (u64, ClusterRecord) {
         proxy.vms.len(),
         "also of those without"
     );
-    let mut active = report.records.into_iter().filter(|record| {
+    let mut active = proxy.records().into_iter().filter(|record| {
         record
             .clusters
             .iter()
@@ -230,4 +234,125 @@ fn reports_come_at_their_interval_and_go_on_after_the_stream_was_lost() {
     streams[0].close(14, "gone").unwrap();
     proxy.run(milliseconds(600));
     assert_eq!(proxy.report().records.len(), 3);
+}
+
+/// What a stream was told since the last time, and how many reports it was in.
+fn told(stream: &GrpcStream) -> Vec<v1::Report> {
+    let sent = stream.take_sent();
+    let decode = |sent: &Vec<u8>| v1::Report::decode(sent.as_slice()).unwrap();
+    sent.iter().map(decode).collect()
+}
+
+fn answer(stream: &GrpcStream, taken: usize) {
+    let answer = v1::ReportAnswer {
+        taken: taken as u64,
+    };
+    stream.send(answer.encode_to_vec()).unwrap();
+}
+
+/// Counters by rank of hosts.
+fn rows(report: &v1::Report) -> usize {
+    let clusters = report.records.iter().flat_map(|vm| &vm.clusters);
+    let hosts = clusters.flat_map(|cluster| &cluster.hosts);
+    hosts.map(|host| host.admitted.len()).sum()
+}
+
+#[test]
+fn a_stream_is_told_everything_at_first_and_then_what_has_changed() {
+    let proxy = Proxy::with(RULES, &[dagor(4096)]);
+    let stream = proxy.streams("Reports").remove(0);
+    ask(proxy.worker(), "key").answered_by(A);
+    proxy.run(INTERVAL);
+    let reports = told(&stream);
+    assert_eq!(reports.iter().map(rows).sum::<usize>(), 1);
+    assert!(reports.iter().all(|report| report.changes));
+    proxy.run(INTERVAL);
+    let reports = told(&stream);
+    assert_eq!(reports.iter().map(rows).sum::<usize>(), 0, "nothing is new");
+    let vms = reports.iter().map(|report| report.records.len());
+    assert!(vms.eq([3]), "and all VMs live");
+    stream.close(14, "gone").unwrap();
+    proxy.run(milliseconds(600));
+    assert_eq!(rows(&proxy.report()), 1, "a new stream was told nothing");
+}
+
+#[test]
+fn a_large_report_comes_in_parts_that_each_wait_for_the_answer_to_the_last() {
+    const HOSTS: usize = 600;
+    const RANKS: usize = 512;
+    let mut proxy = Proxy::with(RULES, &[table(1, up(&[A]))]);
+    proxy.run(SHARING);
+    let stream = proxy.streams("Reports").remove(0);
+    let mut sent = told(&stream).len();
+    answer(&stream, sent);
+    // What a VM has written that is gone since.
+    proxy.vms.pop();
+    let mut record = proxy.records().pop().unwrap();
+    let ranks = 0..RANKS as u32;
+    let counts: Vec<_> = ranks
+        .map(|rank| v1::RankCount { rank, count: 300 })
+        .collect();
+    let host = |host| v1::HostRecord {
+        address: format!("10.0.{}.{}:80", host / 250, host % 250),
+        admitted: counts.clone(),
+        ..Default::default()
+    };
+    record.clusters[0].hosts = (0..HOSTS).map(host).collect();
+    record.deadline_ns = u64::MAX;
+    let key = format!("weir/1/vm/{}", record.slot);
+    proxy
+        .host
+        .set_shared_data(VM_ID, &key, record.encode_to_vec());
+    proxy.run(INTERVAL);
+    let (mut all, mut parts) = (0, 0);
+    loop {
+        let reports = told(&stream);
+        assert_eq!(reports.len(), 1, "one at a time, however long it takes");
+        assert!(reports[0].encoded_len() <= MAX_BYTES);
+        (sent, all, parts) = (sent + 1, all + rows(&reports[0]), parts + 1);
+        if all == HOSTS * RANKS {
+            break;
+        }
+        if parts == 1 {
+            proxy.run(milliseconds(3_000));
+            assert!(told(&stream).is_empty(), "weir-control is slow");
+        }
+        answer(&stream, sent);
+        proxy.run(TICKS);
+    }
+    assert!(parts >= 2, "{parts}");
+}
+
+#[test]
+fn a_stream_of_reports_that_is_refused_is_logged_and_counted_here_too() {
+    let proxy = Proxy::with(RULES, &[table(1, up(&[A]))]);
+    let stream = proxy.streams("Reports").remove(0);
+    let ended = |reason: &str| {
+        let name = format!("weir_report_streams_ended_total;.;reason=.={reason};.;");
+        proxy.host.metrics().counter(&name)
+    };
+    stream.close(11, "too large").unwrap();
+    assert_eq!((ended("refused"), ended("lost")), (1, 0));
+    let owner = &proxy.vms[proxy.owner().unwrap()];
+    let logged = owner.logs_at(LogLevel::Warn);
+    let logged = logged.last().unwrap();
+    assert!(logged.contains("(refused) with gRPC status 11"), "{logged}");
+    proxy.run(milliseconds(600));
+    proxy.streams("Reports")[0].close(14, "gone").unwrap();
+    assert_eq!((ended("refused"), ended("lost")), (1, 1));
+}
+
+#[test]
+fn a_host_that_left_is_forgotten_when_nothing_of_it_is_in_flight() {
+    let proxy = Proxy::with(RULES, &[table(1, up(&[A]))]);
+    let open = ask(proxy.worker(), "key");
+    proxy.run(SHARING);
+    proxy.ads().accepts(&[resource(&table(2, up(&[B])))]);
+    proxy.run(SHARING);
+    assert_eq!(proxy.in_flight(A), 1);
+    open.answered_by(A);
+    proxy.run(SHARING);
+    let records = proxy.records();
+    let clusters = records.iter().flat_map(|record| &record.clusters);
+    assert_eq!(clusters.flat_map(|cluster| &cluster.hosts).count(), 0);
 }

@@ -112,6 +112,8 @@ pub(crate) fn report() -> v1::Report {
             count: 100,
         }],
         unconnected: 1,
+        since_ms: 850,
+        whole: true,
     };
     let cluster = v1::ClusterRecord {
         cluster: CLUSTER.into(),
@@ -141,6 +143,7 @@ pub(crate) fn report() -> v1::Report {
         }],
         held: 3,
         choices_ignored: false,
+        whole: true,
     };
     v1::Report {
         proxy: "caller-1".into(),
@@ -151,6 +154,7 @@ pub(crate) fn report() -> v1::Report {
             clusters: vec![cluster],
             published_ns: 900_000_000,
         }],
+        changes: true,
     }
 }
 
