@@ -160,6 +160,8 @@ pub struct ReportLimits {
     pub max_proxies: usize,
     /// VM records of one proxy.
     pub max_vms: usize,
+    /// Counters by VM, cluster, host and rank of all proxies; one has at most a fifth of them.
+    pub max_rows: usize,
     /// A record that has not been renewed for this long is dropped.
     pub forget_after: Duration,
 }

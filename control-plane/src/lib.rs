@@ -132,6 +132,7 @@ pub async fn run(
 
     let now = Instant::now();
     let (node_streams, denials) = (metrics.node_streams(), metrics.denials());
+    let report_metrics = metrics.clone();
     let mut state = state::State::new(
         config.clone(),
         Meta::draw_epoch(0, rand::random()),
@@ -211,7 +212,8 @@ pub async fn run(
         discovery: xds::service(feed, xds_metrics, streams.clone()).guarded(gate.clone()),
         reports: routes.to(reports::Service::server(
             updates.clone(),
-            config.reports.max_proxies,
+            config.reports,
+            report_metrics,
             streams.clone(),
         )
         .guarded(gate.clone())),

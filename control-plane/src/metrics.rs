@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What weir-control counts.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
@@ -15,7 +14,8 @@ use weir_policy::{HostState, Overload};
 use crate::certificate::Validity;
 use crate::gate::Denials;
 use crate::leader::Role;
-use crate::reports::ledger::{Dropped, Ledger, News, OUTCOMES};
+use crate::reports::End;
+use crate::reports::ledger::{Folded, Ledger, OUTCOMES, Refused};
 use crate::state::cluster::Cluster;
 
 macro_rules! labels {
@@ -62,6 +62,9 @@ pub struct Metrics {
     answers: Family<Answers, Counter>,
     reports: Counter,
     dropped: Family<Reason, Counter>,
+    refused: Family<Reason, Counter>,
+    report_streams: Family<Reason, Counter>,
+    report_rows: Gauge,
     proxies: Gauge,
     in_flight: Gauge,
     nodes: Gauge,
@@ -180,6 +183,30 @@ impl Metrics {
             "records_dropped",
             "Records of reports that were not counted",
             self.dropped.clone(),
+        );
+        r.register(
+            "reported_refused",
+            "Parts of reports that were not counted: counters, assignments, costs; leap: all of a record",
+            self.refused.clone(),
+        );
+        let reasons = Refused::ALL.into_iter();
+        for refused in reasons.filter(|refused| !refused.is_record()) {
+            let reason = refused.as_str();
+            self.refused.get_or_create(&Reason { reason }).inc_by(0);
+        }
+        r.register(
+            "report_streams_ended",
+            "Streams of reports that ended, by reason",
+            self.report_streams.clone(),
+        );
+        for reason in End::REFUSALS {
+            let ended = &self.report_streams;
+            ended.get_or_create(&Reason { reason }).inc_by(0);
+        }
+        r.register(
+            "report_rows",
+            "Counters of proxies that are kept, of at most reports.max_rows",
+            self.report_rows.clone(),
         );
         r.register(
             "reporting_proxies",
@@ -318,6 +345,7 @@ impl Metrics {
 
     pub(crate) fn proxies(&self, ledger: &Ledger, now: Duration) {
         self.proxies.set(ledger.proxies() as i64);
+        self.report_rows.set(ledger.rows() as i64);
         self.in_flight
             .set(i64::try_from(ledger.in_flight(now)).unwrap_or(i64::MAX));
     }
@@ -331,16 +359,22 @@ impl Metrics {
         self.denials.clone()
     }
 
-    pub(crate) fn report(&self, news: &BTreeMap<String, News>, dropped: &[Dropped]) {
+    /// Counts the end of a stream of reports.
+    pub(crate) fn report_stream_ended(&self, reason: &'static str) {
+        self.report_streams.get_or_create(&Reason { reason }).inc();
+    }
+
+    pub(crate) fn report(&self, report: &Folded) {
         self.reports.inc();
-        for reason in dropped {
-            self.dropped
-                .get_or_create(&Reason {
-                    reason: reason.as_str(),
-                })
-                .inc();
+        for (refused, count) in report.refused.iter() {
+            let reason = refused.as_str();
+            let counters = match refused.is_record() {
+                true => &self.dropped,
+                false => &self.refused,
+            };
+            counters.get_or_create(&Reason { reason }).inc_by(count);
         }
-        for (cluster, news) in news {
+        for (cluster, news) in &report.news {
             let count = |class, outcome, count| {
                 let labels = Requests {
                     cluster: cluster.clone(),

@@ -2,58 +2,108 @@
 //! weir.v1.Reports: what proxies say they did.
 
 mod encoded;
+mod end;
 pub mod ledger;
+mod waiting;
 
 use std::convert::Infallible;
 use std::future::{Future, Ready, ready};
+use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use prost::Message;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 use tonic::body::Body;
 use tonic::server::{Grpc, NamedService, StreamingService};
 use tonic::{Request, Response, Status, Streaming};
+use tracing::{debug, warn};
 use weir_tables::v1::reports_server::SERVICE_NAME;
 use weir_tables::v1::{Report, ReportAnswer};
 
-use crate::gate::{Caller, Gate};
+use crate::config::ReportLimits;
+use crate::gate::{Caller, Gate, Owned};
+use crate::metrics::Metrics;
 use crate::newest::{self, Claim, Newest, checked};
 use crate::state::Update;
 use encoded::Encoded;
+pub use end::End;
+use waiting::Waiting;
+
+type Answer = Result<ReportAnswer, Status>;
 
 const STREAM: &str = "/weir.v1.Reports/Stream";
 
 /// The service. What `weir_tables` generates for it would decode each report as it comes, and a decoded one takes
-/// several times the memory: those that wait for the state's owner wait encoded, one a stream. Clones are the same.
+/// several times the memory: those that wait for the state's owner wait encoded, as one a stream. Clones are the same.
 #[derive(Clone, Debug)]
 pub struct Service {
     updates: mpsc::Sender<Update>,
     /// By proxy and process.
     proxies: Newest<(String, String)>,
-    max_proxies: usize,
+    limits: ReportLimits,
+    metrics: Metrics,
+    refusals: Arc<Mutex<Refusals>>,
     gate: Gate,
     shutdown: CancellationToken,
 }
 
-/// Counters by host and rank of every VM of a proxy: 16 worker threads, 200 hosts and 256 ranks in use take
-/// 7 MB. A larger report ends its stream.
+/// The proxy of a stream.
+#[derive(Debug)]
+struct Speaker {
+    proxy: String,
+    _claim: Option<Claim<(String, String)>>,
+    _owned: Option<Owned>,
+}
+
+/// A filter of today sends at most 1 MiB, whatever it counted. Of older ones a report has the counters by host and
+/// rank of every VM of a proxy: 16 worker threads, 200 hosts and 256 ranks in use take 7 MB. A larger report ends its
+/// stream.
 const MAX_REPORT_BYTES: usize = 16 << 20;
+
+/// Of streams that are refused the log tells one in this time, and how many more there were: whoever is refused
+/// comes back at once.
+const SAY_EVERY: Duration = Duration::from_secs(1);
+
+/// Streams that were refused.
+#[derive(Debug, Default)]
+struct Refusals {
+    said: Option<Instant>,
+    unsaid: u64,
+}
+
+impl Refusals {
+    /// One more, `now`. How many more were not said, if this one is to be.
+    fn say(&mut self, now: Instant) -> Option<u64> {
+        if self.said.is_some_and(|said| now < said + SAY_EVERY) {
+            self.unsaid += 1;
+            return None;
+        }
+        self.said = Some(now);
+        Some(std::mem::take(&mut self.unsaid))
+    }
+}
 
 impl Service {
     /// A server that tells `updates` until `shutdown`.
     pub fn server(
         updates: mpsc::Sender<Update>,
-        max_proxies: usize,
+        limits: ReportLimits,
+        metrics: Metrics,
         shutdown: CancellationToken,
     ) -> Self {
         Self {
             updates,
             proxies: Newest::default(),
-            max_proxies,
+            limits,
+            metrics,
+            refusals: Arc::default(),
             gate: Gate::default(),
             shutdown,
         }
@@ -64,57 +114,76 @@ impl Service {
         Self { gate, ..self }
     }
 
+    /// Takes reports and answers each; `speaker` is who it is found to be.
     async fn listen(
-        self,
-        caller: Caller,
+        &self,
+        caller: &Caller,
         process: String,
         mut reports: Streaming<Bytes>,
-    ) -> Result<(), Status> {
+        answers: &mpsc::Sender<Answer>,
+        speaker: &mut Option<Speaker>,
+    ) -> Result<(), End> {
         let over = CancellationToken::new();
-        let mut claim: Option<(String, Claim<(String, String)>)> = None;
-        let mut _owned = None;
+        let (mut taken, mut unsaid) = (0, true);
         loop {
-            let next = tokio::select! {
-                () = self.shutdown.cancelled() => return Err(Status::unavailable("shutting down")),
-                () = over.cancelled() => return Err(Status::aborted("a newer stream of this proxy has come")),
-                next = self.next(&mut reports) => next?,
+            let next = self.next(&mut reports);
+            tokio::pin!(next);
+            let next = loop {
+                tokio::select! {
+                    () = self.shutdown.cancelled() => return Err(End::Shutdown),
+                    () = over.cancelled() => return Err(End::Superseded),
+                    // Of answers only the newest waits: not everybody reads them.
+                    place = answers.reserve(), if unsaid => match place {
+                        Ok(place) => {
+                            place.send(Ok(ReportAnswer { taken }));
+                            unsaid = false;
+                        }
+                        Err(_) => return Ok(()),
+                    },
+                    next = &mut next => break next?,
+                }
             };
-            let Some((report, place)) = next else {
+            let Some((waiting, place)) = next else {
                 return Ok(());
             };
-            let report = Report::decode(report);
-            let mut report = report.map_err(|error| Status::internal(error.to_string()))?;
-            self.gate.sift(&caller, &mut report)?;
-            match &claim {
+            let mut report = Report::decode(waiting.report).map_err(End::malformed)?;
+            self.gate.sift(caller, &mut report).map_err(End::Denied)?;
+            match speaker {
                 None => {
-                    let proxy = checked("report.proxy", &report.proxy)?.to_owned();
-                    _owned = self.gate.own(&caller, &proxy)?;
-                    let peer = (proxy.clone(), process.clone());
-                    let place = self.proxies.claim(peer, over.clone(), self.max_proxies);
-                    let full = || Status::resource_exhausted("reports.max_proxies is reached");
-                    claim = Some((proxy, place.ok_or_else(full)?));
+                    let proxy = checked("report.proxy", &report.proxy).map_err(End::Name)?;
+                    let peer = (proxy.to_owned(), process.clone());
+                    let speaker = speaker.insert(Speaker {
+                        proxy: proxy.to_owned(),
+                        _claim: None,
+                        _owned: self.gate.own(caller, proxy).map_err(End::Denied)?,
+                    });
+                    let most = self.limits.max_proxies;
+                    let claim = self.proxies.claim(peer, over.clone(), most);
+                    speaker._claim = Some(claim.ok_or(End::TooManyProxies)?);
                 }
-                Some((proxy, _)) if *proxy != report.proxy => {
-                    return Err(Status::invalid_argument(
-                        "report.proxy: changed within the stream",
-                    ));
+                Some(speaker) if speaker.proxy != report.proxy => {
+                    let why = "report.proxy: changed within the stream";
+                    return Err(End::Name(Status::invalid_argument(why)));
                 }
                 Some(_) => {}
             }
             place.send(Update::Reported(report));
+            (taken, unsaid) = (taken + waiting.reports, true);
         }
     }
 
-    /// Waits for a report, then for room at the state's owner, and has the newest that has come by then: it says
-    /// all that those before it do. They are read, or they would fill the connection, and its discovery stream
-    /// would wait with them.
+    /// Waits for a report, then for room at the state's owner, and has all that have come by then. They are read, or
+    /// they would fill the connection, and its discovery stream would wait with them.
     async fn next(
         &self,
         reports: &mut Streaming<Bytes>,
-    ) -> Result<Option<(Bytes, mpsc::Permit<'_, Update>)>, Status> {
-        let Some(mut newest) = reports.message().await? else {
+    ) -> Result<Option<(Waiting, mpsc::Permit<'_, Update>)>, End> {
+        let first = tokio::time::timeout(self.limits.forget_after, reports.message());
+        let first = first.await.map_err(|_| End::Silent)?;
+        let Some(first) = first.map_err(End::unread)? else {
             return Ok(None);
         };
+        let mut waiting = Waiting::new(first);
         let place = self.updates.reserve();
         tokio::pin!(place);
         let mut open = true;
@@ -122,15 +191,40 @@ impl Service {
             tokio::select! {
                 biased;
                 place = &mut place => {
-                    let place = place.map_err(|_| Status::unavailable("shutting down"))?;
-                    return Ok(Some((newest, place)));
+                    let place = place.map_err(|_| End::Shutdown)?;
+                    return Ok(Some((waiting, place)));
                 }
                 report = reports.message(), if open => match report {
-                    Ok(Some(report)) => newest = report,
+                    Ok(Some(report)) => waiting.add(report)?,
                     // An error is there again when the next one is asked for.
                     Ok(None) | Err(_) => open = false,
                 },
             }
+        }
+    }
+
+    /// Counts the end of a stream, and says it where something is wrong.
+    fn ended(&self, end: &End, proxy: Option<&str>, peer: Option<SocketAddr>) {
+        self.metrics.report_stream_ended(end.as_str());
+        if !end.is_refusal() {
+            debug!(
+                proxy,
+                ?peer,
+                reason = end.as_str(),
+                "stream of reports ended"
+            );
+            return;
+        }
+        let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(unsaid) = refusals.say(Instant::now()) {
+            warn!(
+                proxy,
+                ?peer,
+                reason = end.as_str(),
+                ?end,
+                unsaid,
+                "stream of reports refused"
+            );
         }
     }
 }
@@ -163,7 +257,7 @@ impl tonic::codegen::Service<http::Request<Body>> for Service {
 
 impl StreamingService<Bytes> for Service {
     type Response = ReportAnswer;
-    type ResponseStream = ReceiverStream<Result<ReportAnswer, Status>>;
+    type ResponseStream = ReceiverStream<Answer>;
     type Future = Ready<Result<Response<Self::ResponseStream>, Status>>;
 
     fn call(&mut self, request: Request<Streaming<Bytes>>) -> Self::Future {
@@ -176,16 +270,20 @@ impl StreamingService<Bytes> for Service {
         };
         let (answers, stream) = mpsc::channel(1);
         let service = self.clone();
+        let peer = request.remote_addr();
         let process = newest::process(request.metadata());
         tokio::spawn(async move {
+            let mut speaker = None;
             // A caller that has gone is not read from any longer.
-            let ended = tokio::select! {
-                ended = service.listen(caller, process, request.into_inner()) => ended,
+            let listened = tokio::select! {
+                listened = service.listen(&caller, process, request.into_inner(), &answers, &mut speaker) => listened,
                 () = answers.closed() => return,
             };
-            if let Err(status) = ended {
+            if let Err(end) = listened {
+                let proxy = speaker.as_ref().map(|speaker| speaker.proxy.as_str());
+                service.ended(&end, proxy, peer);
                 // Nobody listens where the caller has gone.
-                let _ = answers.send(Err(status)).await;
+                let _ = answers.send(Err(end.into_status())).await;
             }
         });
         ready(Ok(Response::new(ReceiverStream::new(stream))))
@@ -196,32 +294,112 @@ impl StreamingService<Bytes> for Service {
 mod tests {
     use bytes::BufMut;
     use http_body_util::Full;
+    use weir_tables::v1::{ClusterRecord, VmRecord};
 
     use super::*;
 
-    #[tokio::test]
-    async fn of_reports_that_wait_for_the_owner_the_newest_is_taken_and_all_are_read() {
+    /// As gRPC frames messages: not compressed, their length, themselves.
+    fn stream(reports: &[Report]) -> Streaming<Bytes> {
         let mut sent = Vec::new();
-        for proxy in ["a", "b", "c"] {
-            let report = Report {
-                proxy: proxy.to_owned(),
-                records: Vec::new(),
-            };
-            // As gRPC frames a message: not compressed, its length, itself.
+        for report in reports {
             sent.put_u8(0);
             sent.put_u32(report.encoded_len() as u32);
             report.encode(&mut sent).unwrap();
         }
-        let body = Full::new(Bytes::from(sent));
-        let mut reports = Streaming::new_request(Encoded, body, None, None);
+        Streaming::new_request(
+            Encoded,
+            Full::new(Bytes::from(sent)),
+            None,
+            Some(MAX_REPORT_BYTES),
+        )
+    }
+
+    fn report(epoch: u64, changes: bool) -> Report {
+        Report {
+            proxy: "p".to_owned(),
+            records: vec![VmRecord {
+                epoch,
+                ..Default::default()
+            }],
+            changes,
+        }
+    }
+
+    fn service(updates: mpsc::Sender<Update>) -> Service {
+        let limits = ReportLimits {
+            max_proxies: 1,
+            max_vms: 1,
+            max_rows: 1,
+            forget_after: Duration::from_secs(60),
+        };
+        Service::server(
+            updates,
+            limits,
+            Metrics::default(),
+            CancellationToken::new(),
+        )
+    }
+
+    /// Epochs of what is taken of three reports that came while the owner was busy, and how many they were.
+    async fn taken(changes: bool) -> (Vec<u64>, u64) {
+        let mut reports = stream(&[1, 2, 3].map(|epoch| report(epoch, changes)));
         let (updates, mut owner) = mpsc::channel(1);
-        let service = Service::server(updates.clone(), 1, CancellationToken::new());
-        let busy = Update::Complained(None);
-        updates.send(busy).await.unwrap();
+        let service = service(updates.clone());
+        updates.send(Update::Complained(None)).await.unwrap();
         let (next, _) = tokio::join!(service.next(&mut reports), owner.recv());
-        let (newest, place) = next.unwrap().unwrap();
-        assert_eq!(Report::decode(newest).unwrap().proxy, "c");
+        let (waiting, place) = next.unwrap().unwrap();
         drop(place);
-        assert!(service.next(&mut reports).await.unwrap().is_none());
+        assert!(
+            service.next(&mut reports).await.unwrap().is_none(),
+            "all were read"
+        );
+        let report = Report::decode(waiting.report).unwrap();
+        let epochs = report.records.iter().map(|record| record.epoch);
+        (epochs.collect(), waiting.reports)
+    }
+
+    #[tokio::test]
+    async fn of_whole_reports_that_wait_for_the_owner_the_newest_is_taken() {
+        assert_eq!(taken(false).await, (vec![3], 3));
+    }
+
+    #[tokio::test]
+    async fn of_changes_that_wait_for_the_owner_nothing_is_lost() {
+        assert_eq!(taken(true).await, (vec![1, 2, 3], 3));
+    }
+
+    #[tokio::test]
+    async fn who_sends_changes_without_end_to_a_busy_owner_is_ended() {
+        let mut large = report(1, true);
+        large.records[0].clusters = vec![ClusterRecord {
+            cluster: "c".repeat(6 << 20),
+            ..Default::default()
+        }];
+        let mut reports = stream(&[large.clone(), large.clone(), large]);
+        let (updates, _owner) = mpsc::channel(1);
+        updates.send(Update::Complained(None)).await.unwrap();
+        let end = service(updates).next(&mut reports).await.unwrap_err();
+        assert_eq!(end.as_str(), "too_fast");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_without_reports_ends_before_what_is_kept_of_it_is_wrong() {
+        let body = Body::new(http_body_util::StreamBody::new(tokio_stream::pending::<
+            Result<hyper::body::Frame<Bytes>, Status>,
+        >()));
+        let mut reports = Streaming::new_request(Encoded, body, None, None);
+        let (updates, _owner) = mpsc::channel(1);
+        let end = service(updates).next(&mut reports).await.unwrap_err();
+        assert_eq!(end.as_str(), "silent");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn refused_streams_are_said_once_a_second_and_those_between_are_counted() {
+        let mut refusals = Refusals::default();
+        assert_eq!(refusals.say(Instant::now()), Some(0));
+        assert_eq!(refusals.say(Instant::now()), None);
+        assert_eq!(refusals.say(Instant::now()), None);
+        tokio::time::advance(SAY_EVERY).await;
+        assert_eq!(refusals.say(Instant::now()), Some(2));
     }
 }

@@ -26,13 +26,13 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
-use weir_policy::HostState;
+use weir_policy::{HostId, HostState};
 use weir_tables::{CACHE_SHARD_TYPE, HOST_TABLE_TYPE, Meta, cache_shard_name, v1};
 
 use crate::config::{self, Config};
 use crate::leader::Role;
 use crate::metrics::Metrics;
-use crate::reports::ledger::Ledger;
+use crate::reports::ledger::{Ledger, Names};
 use crate::snapshot::{ClientEvent, Resource, Snapshot};
 use crate::sources::cache::Changes;
 use crate::sources::prometheus::Answers;
@@ -189,20 +189,31 @@ impl State {
     }
 
     fn configure(&mut self, config: Arc<Config>, now: Duration) {
-        let names = self.clusters.keys().map(String::as_str);
-        let gone = names.filter(|name| !config.clusters.contains_key(*name));
-        self.metrics.forget_clusters(gone);
+        let names = self.clusters.keys().cloned();
+        let gone = names.filter(|name| !config.clusters.contains_key(name));
+        let gone: Vec<String> = gone.collect();
+        self.metrics
+            .forget_clusters(gone.iter().map(String::as_str));
+        let mut hosts_gone = Vec::new();
         self.clusters
             .retain(|name, _| config.clusters.contains_key(name));
         for (name, new) in &config.clusters {
             match self.clusters.get_mut(name) {
                 Some(cluster) if cluster.config == *new => {}
-                Some(cluster) => cluster.configure(new.clone()),
+                Some(cluster) => {
+                    let before: Vec<HostId> = cluster.hosts.values().map(|host| host.id).collect();
+                    cluster.configure(new.clone());
+                    let left = before.into_iter().filter(|id| !cluster.has(*id));
+                    hosts_gone.extend(left.map(|id| (name.clone(), id)));
+                }
                 None => {
                     self.clusters
                         .insert(name.clone(), Cluster::new(new.clone()));
                 }
             }
+        }
+        if !(gone.is_empty() && hosts_gone.is_empty()) {
+            self.ledger.prune(&gone, &hosts_gone, now);
         }
         self.config = config;
         self.metrics.certificates(&self.config.certificates);
@@ -431,11 +442,13 @@ impl State {
     }
 
     fn report(&mut self, report: &v1::Report, now: Duration) {
-        let (mut news, dropped) = self.ledger.fold(report, now, &self.config.reports);
-        // A label for every name that a proxy makes up would be without end.
-        news.retain(|name, _| self.clusters.contains_key(name));
-        self.metrics.report(&news, &dropped);
-        for (name, news) in news {
+        let limits = &self.config.reports;
+        let folded = self.ledger.fold(report, &self.clusters, now, limits);
+        self.metrics.report(&folded);
+        if let Some(refused) = folded.warning {
+            warn!(proxy = report.proxy, %refused, "what a proxy reports is not counted");
+        }
+        for (name, news) in folded.news {
             if let Some(cluster) = self.clusters.get_mut(&name) {
                 let (proxy, ignores) = (&report.proxy, ignores(report, &name));
                 if cluster.heeds(proxy, ignores, now) {
@@ -618,6 +631,22 @@ fn tell_panic(name: &str, cluster: &mut Cluster) {
             ),
             false => info!(cluster = name, "enough hosts are up again"),
         }
+    }
+}
+
+impl Names for BTreeMap<String, Cluster> {
+    fn has_cluster(&self, name: &str) -> bool {
+        self.contains_key(name)
+    }
+
+    fn has_hosts(&self, cluster: &str) -> bool {
+        self.get(cluster)
+            .is_some_and(|cluster| !cluster.hosts.is_empty())
+    }
+
+    fn has_host(&self, cluster: &str, address: &str) -> bool {
+        self.get(cluster)
+            .is_some_and(|cluster| cluster.hosts.contains_key(address))
     }
 }
 

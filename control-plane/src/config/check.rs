@@ -119,6 +119,14 @@ pub(super) fn file(path: &Path, reader: &mut Reader) -> Result<Config, Error> {
                 1..=100_000,
             )? as usize,
             max_vms: reports.whole(&written.reports.max_vms, "max_vms", 256, 1..=4096)? as usize,
+            // About 20 bytes each: a gigabyte, which a thousand sidecars of two workers take that send 250 ranks to
+            // each of a hundred hosts.
+            max_rows: reports.whole(
+                &written.reports.max_rows,
+                "max_rows",
+                50_000_000,
+                1_000..=1_000_000_000,
+            )? as usize,
             forget_after: reports.duration(
                 &written.reports.forget_after,
                 "forget_after",

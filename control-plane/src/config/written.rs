@@ -59,7 +59,10 @@ section! {
 }
 section! {
     /// What is kept of reports.
-    Reports { max_proxies: Option<Text>, max_vms: Option<Text>, forget_after: Option<Text> }
+    Reports {
+        max_proxies: Option<Text>, max_vms: Option<Text>, max_rows: Option<Text>,
+        forget_after: Option<Text>,
+    }
 }
 section! {
     /// One cluster.

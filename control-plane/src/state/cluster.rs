@@ -247,6 +247,11 @@ impl Cluster {
         self.changed = true;
     }
 
+    /// Whether a host of this identity is in it.
+    pub fn has(&self, host: HostId) -> bool {
+        self.ids.contains_key(&host)
+    }
+
     /// Whether every host was asked for its cache contents once, or has had the time to be.
     pub fn caches_asked(&self, now: Duration) -> bool {
         let asked = |host: &Host| host.polls.contains_key(&Source::Cache);

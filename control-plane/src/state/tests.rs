@@ -506,6 +506,7 @@ fn reported_by(proxy: &str, cluster: v1::ClusterRecord) -> Update {
     Update::Reported(v1::Report {
         proxy: proxy.into(),
         records: vec![record],
+        ..Default::default()
     })
 }
 

@@ -17,6 +17,7 @@ use super::replica::Replica;
 use crate::config::Instance;
 use crate::config::authorization::{Authorization, Clusters, Sight, What};
 use crate::leader::Role;
+use crate::reports::ledger::Tally;
 use crate::snapshot::Snapshot;
 use crate::sources::Source;
 
@@ -35,6 +36,8 @@ pub struct View {
     pub unready: Option<String>,
     pub clusters: BTreeMap<String, ClusterView>,
     pub proxies: Vec<ProxyView>,
+    /// The proxies of whose reports most is not counted.
+    pub reports_refused: Vec<ReporterView>,
     pub refusals: Vec<RefusalView>,
     /// What is pushed.
     #[serde(skip)]
@@ -156,6 +159,14 @@ pub struct MayView {
 
 #[derive(Clone, Debug, Serialize)]
 #[allow(missing_docs)]
+pub struct ReporterView {
+    pub proxy: String,
+    /// By reason, while the proxy is known.
+    pub refused: BTreeMap<&'static str, u64>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[allow(missing_docs)]
 pub struct RefusalView {
     pub proxy: String,
     pub type_url: String,
@@ -213,6 +224,12 @@ impl State {
                 .clients
                 .clients()
                 .map(|client| proxy_view(client, self.config.authorization.as_deref(), now))
+                .collect(),
+            reports_refused: self
+                .ledger
+                .most_refused(MOST_SHOWN)
+                .into_iter()
+                .map(|(proxy, refused)| reporter_view(proxy, refused))
                 .collect(),
             refusals: self
                 .clients
@@ -374,6 +391,16 @@ fn proxy_view(client: &Client, rules: Option<&Authorization>, now: Duration) -> 
             .refuses
             .values()
             .map(|refusal| refusal_view(refusal, now))
+            .collect(),
+    }
+}
+
+fn reporter_view(proxy: &str, refused: &Tally) -> ReporterView {
+    let refused = refused.iter();
+    ReporterView {
+        proxy: proxy.to_owned(),
+        refused: refused
+            .map(|(reason, count)| (reason.as_str(), count))
             .collect(),
     }
 }

@@ -48,7 +48,7 @@ async fn report(replica: &Replica, authority: &Authority) {
     let channel = endpoint.tls_config(tls).unwrap().connect().await.unwrap();
     let report = Report {
         proxy: "p".to_owned(),
-        records: Vec::new(),
+        ..Default::default()
     };
     let reports = tokio_stream::iter([report]);
     let mut client = ReportsClient::new(channel);

@@ -157,9 +157,19 @@ async fn messages_over_their_limit_end_their_stream_and_nothing_else() {
         .await;
     let status = match answer {
         Err(status) => status,
-        Ok(answer) => answer.into_inner().message().await.unwrap_err(),
+        Ok(answer) => {
+            let mut answers = answer.into_inner();
+            loop {
+                if let Err(status) = answers.message().await {
+                    break status;
+                }
+            }
+        }
     };
     assert!(too_large(&status), "{status:?}");
+    let ended = "weir_control_report_streams_ended_total{reason=\"too_large\"} 1";
+    assert!(control.page("/metrics").contains(ended));
+    assert!(control.log().contains("stream of reports refused"));
     assert_eq!(control.page("/ready"), "ready\n");
 }
 

@@ -37,7 +37,11 @@ impl Sidecar {
     }
 
     async fn end(mut self) -> Status {
-        self.answers.message().await.unwrap_err()
+        loop {
+            if let Err(status) = self.answers.message().await {
+                return status;
+            }
+        }
     }
 }
 
@@ -51,6 +55,7 @@ fn report(proxy: &str, epoch: u64, clusters: Vec<ClusterRecord>) -> Report {
             clusters,
             published_ns: 1,
         }],
+        ..Default::default()
     }
 }
 
@@ -215,4 +220,76 @@ async fn what_a_sidecar_says_of_a_host_counts_only_until_the_host_is_asked_again
         (counted(&control, "weir_control_reports_total")? == "3").then_some(())
     });
     until("the truth again", || (in_progress()? == 4).then_some(()));
+}
+
+/// Counters that are kept.
+fn rows(control: &Program) -> Option<u64> {
+    counted(control, "weir_control_report_rows")?.parse().ok()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn new_names_in_each_report_of_one_living_vm_leave_nothing_behind() {
+    const HOSTS: u32 = 90;
+    let control = control("");
+    let sidecar = Sidecar::new(control.xds).await;
+    let ranks = 0..4096;
+    let admitted: Vec<_> = ranks.map(|rank| RankCount { rank, count: 1 }).collect();
+    for round in 0..4 {
+        let host = |host: u32| HostRecord {
+            address: format!("10.{round}.0.{host}:80"),
+            admitted: admitted.clone(),
+            ..Default::default()
+        };
+        let hosts = (0..HOSTS).map(host).collect();
+        let attack = report("p", 1, vec![cluster("rules", hosts)]);
+        sidecar.says(attack).await;
+        sidecar.says(report("p", 1, vec![])).await;
+        // While the owner is busy only the newest of whole reports would be taken.
+        let all = (2 * (round + 1)).to_string();
+        until("the reports", || {
+            (counted(&control, "weir_control_reports_total")? == all).then_some(())
+        });
+    }
+    let refused = "weir_control_reported_refused_total{reason=\"unknown_host\"}";
+    assert_eq!(counted(&control, refused), Some((4 * HOSTS).to_string()));
+    // What was offered, by one rank.
+    until("the figures", || (rows(&control)? == 1).then_some(()));
+    let megabytes = control.most_memory() >> 20;
+    assert!(megabytes < 300, "{megabytes} MB for one sidecar's words");
+    let refused = &control.tables()["reports_refused"][0];
+    assert_eq!(refused["proxy"], "p");
+    assert_eq!(refused["refused"]["unknown_host"], 4 * HOSTS);
+    assert_eq!(
+        control.log().matches("is not counted").count(),
+        1,
+        "once a minute"
+    );
+}
+
+/// A report of 17.9 MiB ended its stream, and nobody was told.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_of_reports_that_is_refused_is_logged_and_counted() {
+    let control = control("");
+    let sidecar = Sidecar::new(control.xds).await;
+    sidecar.says(report("a-large-one", 1, vec![])).await;
+    until("the first", || {
+        (counted(&control, "weir_control_reports_total")? == "1").then_some(())
+    });
+    let name = "h".repeat(1 << 20);
+    let hosts = (0..17).map(|_| absurd(name.clone(), 1)).collect();
+    let large = report("a-large-one", 1, vec![cluster("rules", hosts)]);
+    sidecar.says(large).await;
+    let status = sidecar.end().await;
+    assert_eq!(status.code(), Code::OutOfRange, "{status:?}");
+    let ended = "weir_control_report_streams_ended_total{reason=\"too_large\"}";
+    assert_eq!(counted(&control, ended).as_deref(), Some("1"));
+    let log = control.log();
+    let line = log
+        .lines()
+        .find(|line| line.contains("stream of reports refused"));
+    let line = line.unwrap();
+    assert!(
+        line.contains("a-large-one") && line.contains("too_large"),
+        "{line}"
+    );
 }

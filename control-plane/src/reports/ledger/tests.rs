@@ -4,6 +4,7 @@ use super::*;
 const LIMITS: ReportLimits = ReportLimits {
     max_proxies: 2,
     max_vms: 2,
+    max_rows: 1_000_000,
     forget_after: Duration::from_secs(60),
 };
 const NOW: Duration = Duration::from_secs(100);
@@ -34,11 +35,36 @@ fn report(proxy: &str, slot: u32, epoch: u64, offered: u64) -> v1::Report {
     v1::Report {
         proxy: proxy.into(),
         records: vec![record],
+        ..Default::default()
     }
 }
 
+/// Names of clusters, and of their hosts.
+struct Table(&'static [&'static str], &'static [&'static str]);
+
+/// What the reports of these tests name.
+const THERE: Table = Table(&["c", "rules"], &["a:1", "b:2", "10.0.0.1:9000"]);
+
+impl Names for Table {
+    fn has_cluster(&self, name: &str) -> bool {
+        self.0.contains(&name)
+    }
+
+    fn has_hosts(&self, cluster: &str) -> bool {
+        self.has_cluster(cluster) && !self.1.is_empty()
+    }
+
+    fn has_host(&self, cluster: &str, address: &str) -> bool {
+        self.has_cluster(cluster) && self.1.contains(&address)
+    }
+}
+
+fn refused(tally: &Tally) -> Vec<(Refused, u64)> {
+    tally.iter().collect()
+}
+
 fn offered(ledger: &mut Ledger, report: &v1::Report) -> u64 {
-    let (news, _) = ledger.fold(report, NOW, &LIMITS);
+    let news = ledger.fold(report, &THERE, NOW, &LIMITS).news;
     news.values().flat_map(|news| news.offered.values()).sum()
 }
 
@@ -48,7 +74,7 @@ fn connections_that_were_not_taken_count_once_by_host() {
     let mut unconnected = |count| {
         let mut report = report("p", 0, 1, 0);
         report.records[0].clusters[0].hosts[0].unconnected = count;
-        let (mut news, _) = ledger.fold(&report, NOW, &LIMITS);
+        let mut news = ledger.fold(&report, &THERE, NOW, &LIMITS).news;
         news.remove("c").unwrap().unconnected
     };
     assert_eq!(unconnected(5), BTreeMap::new(), "counting begins");
@@ -78,9 +104,10 @@ fn only_what_is_new_counts_however_often_it_is_said() {
 fn a_new_life_of_a_vm_counts_from_zero() {
     let mut ledger = Ledger::default();
     offered(&mut ledger, &report("p", 0, 1, 1000));
-    let (news, dropped) = ledger.fold(&report("p", 0, 2, 8), NOW, &LIMITS);
+    let folded = ledger.fold(&report("p", 0, 2, 8), &THERE, NOW, &LIMITS);
     let rank = Rank::from_number(5).unwrap();
-    assert_eq!(dropped, []);
+    assert_eq!(refused(&folded.refused), []);
+    let news = folded.news;
     assert_eq!(news["c"].offered[&rank], 8);
     assert_eq!(news["c"].admitted["a:1"][&rank], 4);
     assert_eq!((news["c"].shed, news["c"].outcomes), (4, [4, 0, 0, 0]));
@@ -96,15 +123,19 @@ fn a_new_life_of_a_vm_counts_from_zero() {
 fn proxies_and_vms_are_bounded_and_forgotten() {
     let mut ledger = Ledger::default();
     let fold = |ledger: &mut Ledger, proxy, slot, now| {
-        ledger.fold(&report(proxy, slot, 1, 1), now, &LIMITS).1
+        let folded = ledger.fold(&report(proxy, slot, 1, 1), &THERE, now, &LIMITS);
+        refused(&folded.refused)
     };
     assert_eq!(fold(&mut ledger, "p", 0, NOW), []);
     assert_eq!(fold(&mut ledger, "p", 1, NOW), []);
-    assert_eq!(fold(&mut ledger, "p", 2, NOW), [Dropped::TooManyVms]);
+    let too_many = [(Refused::TooManyVms, 1)];
+    assert_eq!(fold(&mut ledger, "p", 2, NOW), too_many);
     assert_eq!(fold(&mut ledger, "q", 0, NOW), []);
-    assert_eq!(fold(&mut ledger, "r", 0, NOW), [Dropped::TooManyProxies]);
+    let too_many = [(Refused::TooManyProxies, 1)];
+    assert_eq!(fold(&mut ledger, "r", 0, NOW), too_many);
+    assert!(ledger.rows() > 0);
     ledger.forget(NOW + Duration::from_secs(61), &LIMITS);
-    assert_eq!(ledger.proxies(), 0);
+    assert_eq!((ledger.proxies(), ledger.rows()), (0, 0));
 }
 
 #[test]
@@ -114,10 +145,8 @@ fn a_record_that_a_dead_vm_left_behind_is_dropped() {
     (dead.slot, dead.deadline_ns) = (1, 9);
     report.records[0].published_ns = 10;
     report.records.push(dead);
-    assert_eq!(
-        Ledger::default().fold(&report, NOW, &LIMITS).1,
-        [Dropped::Expired]
-    );
+    let folded = Ledger::default().fold(&report, &THERE, NOW, &LIMITS);
+    assert_eq!(refused(&folded.refused), [(Refused::Expired, 1)]);
 }
 
 #[test]
@@ -137,7 +166,7 @@ fn ages_count_from_when_the_record_was_written() {
     });
     (old.published_ns, report.records[0].published_ns) = (1_000_000_000, 3_000_000_000);
     report.records.push(old);
-    let (news, _) = Ledger::default().fold(&report, NOW, &LIMITS);
+    let news = Ledger::default().fold(&report, &THERE, NOW, &LIMITS).news;
     assert_eq!(
         news["c"].assignments,
         [(KeyHash(7), HostId(8), Duration::from_millis(97_500))]
@@ -157,7 +186,7 @@ fn assignments_that_a_record_repeats_are_told_once() {
         };
         report.records[0].published_ns = published_ms * 1_000_000;
         report.records[0].clusters[0].assignments = assigned_ms.iter().map(assignment).collect();
-        let (news, _) = ledger.fold(&report, NOW, &LIMITS);
+        let news = ledger.fold(&report, &THERE, NOW, &LIMITS).news;
         let keys = news["c"].assignments.iter().map(|(key, ..)| key.0);
         keys.collect::<Vec<u64>>()
     };
@@ -178,16 +207,284 @@ fn counts_beyond_all_bounds_do_not_overflow() {
     let mut twice = report("p", 0, 1, u64::MAX);
     let mut other = twice.records[0].clone();
     other.slot = 1;
+    let again = twice.records[0].clusters[0].clone();
+    twice.records[0].clusters.push(again);
     twice.records.push(other);
-    assert_eq!(offered(&mut ledger, &twice), u64::MAX);
+    assert_eq!(offered(&mut ledger, &twice), 0);
+    assert_eq!(offered(&mut ledger, &twice), 0);
 }
 
 #[test]
 fn ranks_that_do_not_exist_are_ignored() {
-    let mut report = report("p", 0, 1, 1);
-    Ledger::default().fold(&report, NOW, &LIMITS);
+    let mut ledger = Ledger::default();
+    ledger.fold(&report("p", 0, 1, 1), &THERE, NOW, &LIMITS);
+    let mut report = report("p", 0, 1, 2);
     report.records[0].clusters[0].offered[0].rank = 4096;
-    assert_eq!(offered(&mut Ledger::default(), &report), 0);
+    let folded = ledger.fold(&report, &THERE, NOW, &LIMITS);
+    assert_eq!(refused(&folded.refused), [(Refused::UnknownRank, 1)]);
+    assert!(folded.news["c"].offered.is_empty());
+}
+
+/// The played lie: a million requests of the most important rank in a second.
+#[test]
+fn a_leap_is_refused_and_counting_goes_on_from_there() {
+    let mut ledger = Ledger::default();
+    let mut told = |count, seconds| {
+        let now = NOW + Duration::from_secs(seconds);
+        let folded = ledger.fold(&report("p", 0, 1, count), &THERE, now, &LIMITS);
+        let offered = folded.news["c"].offered.values().sum();
+        (offered, refused(&folded.refused))
+    };
+    let leap = vec![(Refused::Leap, 1)];
+    assert_eq!(told(0, 0), (0, vec![]));
+    for second in 1..10u64 {
+        assert_eq!(told(second * 1_000_000, second), (0, leap.clone()));
+    }
+    assert_eq!(told(9_010_000, 10), (10_000, vec![]));
+    assert_eq!(told(u64::MAX, 11), (0, leap));
+}
+
+#[test]
+fn hosts_and_clusters_that_nobody_has_named_are_refused_and_counted() {
+    let mut ledger = Ledger::default();
+    offered(&mut ledger, &report("p", 0, 1, 0));
+    let mut lie = report("p", 0, 1, 100);
+    let cluster = &mut lie.records[0].clusters[0];
+    cluster.hosts[0].address = "6.6.6.6:6".into();
+    cluster.hosts[0].unconnected = 9;
+    cluster.hosts[0].load = Some(v1::Load::default());
+    let mut other = cluster.clone();
+    other.cluster = "made up".into();
+    lie.records[0].clusters.push(other);
+    let folded = ledger.fold(&lie, &THERE, NOW, &LIMITS);
+    let expected = [(Refused::UnknownCluster, 1), (Refused::UnknownHost, 1)];
+    assert_eq!(refused(&folded.refused), expected);
+    assert_eq!(folded.news.len(), 1);
+    let news = &folded.news["c"];
+    assert!(news.admitted.is_empty() && news.unconnected.is_empty() && news.loads.is_empty());
+    assert_eq!(news.outcomes, [0; 4]);
+}
+
+#[test]
+fn hosts_that_have_left_or_are_still_to_be_found_are_nobodys_lie() {
+    let mut ledger = Ledger::default();
+    let mut told = |there: &Table, seconds| {
+        let now = NOW + Duration::from_secs(seconds);
+        let folded = ledger.fold(&report("p", 0, 1, 1), there, now, &LIMITS);
+        ledger.prune(&[], &[("c".to_owned(), HostId::of("a:1"))], NOW);
+        ledger.forget(now, &LIMITS);
+        refused(&folded.refused)
+    };
+    let away = [(Refused::HostAway, 1)];
+    assert_eq!(told(&Table(&["c"], &[]), 0), away, "still to be found");
+    assert_eq!(told(&Table(&["c"], &["b:2"]), 1), away, "it has left");
+    let mut late = Ledger::default();
+    late.prune(&[], &[("c".to_owned(), HostId::of("a:1"))], NOW);
+    late.forget(NOW + LEAVING * 2, &LIMITS);
+    let folded = late.fold(
+        &report("p", 0, 1, 1),
+        &Table(&["c"], &["b:2"]),
+        NOW,
+        &LIMITS,
+    );
+    assert_eq!(refused(&folded.refused), [(Refused::UnknownHost, 1)]);
+}
+
+#[test]
+fn assignments_and_costs_beyond_what_a_filter_keeps_are_refused() {
+    let mut report = report("p", 0, 1, 0);
+    let cluster = &mut report.records[0].clusters[0];
+    cluster.assignments = vec![v1::Assignment::default(); 1_030];
+    cluster.spent = vec![v1::Spent::default(); 1_025];
+    let folded = Ledger::default().fold(&report, &THERE, NOW, &LIMITS);
+    let expected = [(Refused::TooManyAssignments, 6), (Refused::TooManySpent, 1)];
+    assert_eq!(refused(&folded.refused), expected);
+    assert_eq!(folded.news["c"].assignments.len(), 1_024);
+    assert_eq!(folded.news["c"].spent.len(), 1_024);
+}
+
+/// The played attack: 10 MiB of hosts and ranks of one living VM each time, others each time, and empty reports after
+/// it for as long as one likes. It took 190 MB each time, and kept them.
+#[test]
+fn what_is_kept_of_one_living_vm_is_bounded_by_what_there_is() {
+    let mut ledger = Ledger::default();
+    let attack = |round: u32| {
+        let mut attack = report("p", 0, 1, 1);
+        let host = |host: u32| v1::HostRecord {
+            address: format!("10.{round}.{}.{}:80", host / 250, host % 250),
+            admitted: every_rank(),
+            ..Default::default()
+        };
+        attack.records[0].clusters[0].hosts = (0..20).map(host).collect();
+        attack.records[0].clusters[0].hosts.push(v1::HostRecord {
+            address: "a:1".into(),
+            ..host(0)
+        });
+        attack
+    };
+    for round in 0..12 {
+        ledger.fold(&attack(round), &THERE, NOW, &LIMITS);
+    }
+    // One rank was offered; one host is known, with all ranks that there are.
+    assert_eq!(ledger.rows(), 1 + 8 + 4096);
+    assert_eq!(ledger.most_refused(1)[0].0, "p");
+    ledger.prune(&[], &[("c".to_owned(), HostId::of("a:1"))], NOW);
+    assert_eq!(ledger.rows(), 1, "the host has left the table");
+}
+
+fn every_rank() -> Vec<v1::RankCount> {
+    let ranks = 0..4096;
+    ranks.map(|rank| v1::RankCount { rank, count: 1 }).collect()
+}
+
+#[test]
+fn counters_of_one_proxy_and_of_all_have_a_limit_and_what_is_counted_stays_right() {
+    let limits = ReportLimits {
+        max_rows: 6 * (1 + 8 + 1),
+        ..LIMITS
+    };
+    let mut ledger = Ledger::default();
+    let mut told = report("p", 0, 1, 1);
+    told.records[0].clusters[0].hosts[0].admitted = every_rank();
+    let folded = ledger.fold(&told, &THERE, NOW, &limits);
+    let expected = [(Refused::TooManyRows, 4096 - 3)];
+    assert_eq!(refused(&folded.refused), expected);
+    assert_eq!(ledger.rows(), limits.max_rows / 5);
+    // Ranks that are kept go on to count, and the others never.
+    for count in &mut told.records[0].clusters[0].hosts[0].admitted {
+        count.count += 5;
+    }
+    let folded = ledger.fold(&told, &THERE, NOW, &limits);
+    let admitted = &folded.news["c"].admitted["a:1"];
+    assert_eq!(admitted.values().copied().collect::<Vec<_>>(), [5, 5, 5]);
+}
+
+#[test]
+fn the_log_says_what_is_refused_of_a_proxy_once_a_minute() {
+    let mut ledger = Ledger::default();
+    let mut warned = |seconds, clusters: &[&str]| {
+        let mut report = report("p", 0, 1, 1);
+        let cluster = report.records[0].clusters.remove(0);
+        report.records[0].clusters = clusters
+            .iter()
+            .map(|name| v1::ClusterRecord {
+                cluster: (*name).to_owned(),
+                ..cluster.clone()
+            })
+            .collect();
+        let now = NOW + Duration::from_secs(seconds);
+        let warning = ledger.fold(&report, &THERE, now, &LIMITS).warning;
+        warning.map(|tally| tally.to_string())
+    };
+    assert_eq!(warned(0, &["c"]), None);
+    assert_eq!(
+        warned(1, &["x", "y"]).as_deref(),
+        Some("unknown_cluster: 2")
+    );
+    assert_eq!(warned(2, &["x"]), None);
+    assert_eq!(warned(60, &["x"]), None);
+    assert_eq!(warned(61, &["x"]).as_deref(), Some("unknown_cluster: 3"));
+    assert_eq!(warned(200, &["c"]), None);
+}
+
+/// Changes of one VM as a filter tells them.
+struct Teller(Ledger);
+
+impl Teller {
+    fn tells(&mut self, at_ms: u64, hosts: Vec<v1::HostRecord>, offered: u64) -> News {
+        let mut report = report("p", 0, 1, offered);
+        report.changes = true;
+        let record = &mut report.records[0];
+        record.published_ns = at_ms * 1_000_000;
+        record.clusters[0].hosts = hosts;
+        let mut folded = self.0.fold(&report, &THERE, NOW, &LIMITS);
+        assert_eq!(refused(&folded.refused), []);
+        folded.news.remove("c").unwrap()
+    }
+
+    /// It becomes known, with nothing.
+    fn known() -> Self {
+        let mut teller = Self(Ledger::default());
+        teller.tells(10, vec![], 0);
+        teller
+    }
+}
+
+fn host(address: &str, since_ms: u64, whole: bool, count: u64) -> v1::HostRecord {
+    v1::HostRecord {
+        address: address.into(),
+        admitted: vec![v1::RankCount { rank: 5, count }],
+        in_flight: 2,
+        ok: count,
+        since_ms: if whole { since_ms } else { 0 },
+        whole,
+        ..Default::default()
+    }
+}
+
+fn admitted(news: &News, address: &str) -> u64 {
+    let counts = news.admitted.get(address);
+    counts.map_or(0, |counts| counts.values().sum())
+}
+
+#[test]
+fn of_changes_what_is_left_out_stays_as_it_was() {
+    let mut teller = Teller::known();
+    let news = teller.tells(
+        20,
+        vec![host("a:1", 20, true, 7), host("b:2", 20, true, 3)],
+        10,
+    );
+    assert_eq!((admitted(&news, "a:1"), admitted(&news, "b:2")), (7, 3));
+    assert_eq!(news.outcomes, [10, 0, 0, 0]);
+    assert_eq!(teller.0.in_flight(NOW), 4);
+    let news = teller.tells(30, vec![host("b:2", 20, false, 4)], 11);
+    assert_eq!((admitted(&news, "a:1"), admitted(&news, "b:2")), (0, 1));
+    assert_eq!(news.outcomes, [1, 0, 0, 0]);
+    assert_eq!(
+        teller.0.in_flight(NOW),
+        4,
+        "also of the host that is left out"
+    );
+    let news = teller.tells(40, vec![], 11);
+    assert_eq!((news.offered.len(), news.outcomes), (0, [0; 4]));
+}
+
+#[test]
+fn the_first_report_of_an_unknown_proxy_may_come_in_parts_and_is_no_burst() {
+    let mut teller = Teller(Ledger::default());
+    let news = teller.tells(1_000, vec![host("a:1", 20, true, 70_000)], 1_000);
+    assert_eq!(admitted(&news, "a:1"), 0);
+    let news = teller.tells(1_050, vec![host("b:2", 20, true, 70_000)], 1_000);
+    assert_eq!(admitted(&news, "b:2"), 0, "old counters in the second part");
+    let news = teller.tells(2_000, vec![host("b:2", 20, false, 70_009)], 1_000);
+    assert_eq!(admitted(&news, "b:2"), 9);
+}
+
+#[test]
+fn a_host_that_left_and_came_back_counts_from_zero_only_where_its_counters_do() {
+    let mut teller = Teller::known();
+    teller.tells(20, vec![host("a:1", 20, true, 100)], 100);
+    // The filter dropped them, and the server did not notice.
+    let news = teller.tells(30, vec![host("a:1", 30, true, 4)], 100);
+    assert_eq!(admitted(&news, "a:1"), 4);
+    // The server dropped them, and the filter did not notice.
+    teller
+        .0
+        .prune(&[], &[("c".to_owned(), HostId::of("a:1"))], NOW);
+    let news = teller.tells(40, vec![host("a:1", 30, false, 90)], 100);
+    assert_eq!(admitted(&news, "a:1"), 0);
+    let mut more = host("a:1", 30, false, 91);
+    more.admitted.push(v1::RankCount { rank: 6, count: 80 });
+    let news = teller.tells(50, vec![more], 100);
+    assert_eq!(
+        admitted(&news, "a:1"),
+        1,
+        "of the other rank nothing was known"
+    );
+    // A record of before both.
+    let news = teller.tells(45, vec![host("a:1", 20, true, 120)], 100);
+    assert_eq!(admitted(&news, "a:1"), 0);
 }
 
 /// What is kept of the older release is said beside the file.
@@ -196,15 +493,15 @@ fn a_report_of_an_older_filter_counts_by_what_it_tells() {
     let bytes = include_bytes!("../../../../filters/tables/golden/previous/report.bin");
     let mut report = <v1::Report as prost::Message>::decode(&bytes[..]).unwrap();
     let mut ledger = Ledger::default();
-    ledger.fold(&report, NOW, &LIMITS);
+    ledger.fold(&report, &THERE, NOW, &LIMITS);
     let record = &mut report.records[0];
     record.published_ns += 1;
     let cluster = &mut record.clusters[0];
     (cluster.offered[0].count, cluster.shed) = (110, 9);
     (cluster.hosts[0].ok, cluster.hosts[0].admitted[0].count) = (95, 106);
-    let (mut news, dropped) = ledger.fold(&report, NOW, &LIMITS);
-    assert_eq!(dropped, []);
-    let news = news.remove("rules").unwrap();
+    let mut folded = ledger.fold(&report, &THERE, NOW, &LIMITS);
+    assert_eq!(refused(&folded.refused), []);
+    let news = folded.news.remove("rules").unwrap();
     let rank = Rank::from_number(64).unwrap();
     assert_eq!(news.offered, BTreeMap::from([(rank, 10)]));
     let admitted = BTreeMap::from([("10.0.0.1:9000".to_owned(), BTreeMap::from([(rank, 6)]))]);
@@ -222,7 +519,7 @@ fn requests_in_flight_are_those_of_the_newest_records_of_vms_that_live() {
         record.published_ns = published_ns;
         record.clusters[0].hosts[0].in_flight = in_flight;
         let now = NOW + Duration::from_secs(seconds);
-        ledger.fold(&report, now, &LIMITS);
+        ledger.fold(&report, &THERE, now, &LIMITS);
         ledger.in_flight(now)
     };
     assert_eq!(told(0, 1, 3, 0), 3);
