@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::Query;
 use envoy_types::pb::envoy::service::discovery::v3 as discovery;
@@ -12,6 +13,7 @@ use rand::SeedableRng;
 use weir_control::admin::{Question, explain as explained};
 use weir_control::follow::Mirror;
 use weir_control::leader::lock::{self, Key};
+use weir_control::reports::ledger::{Ledger, Names};
 use weir_control::snapshot::{Resource, Snapshot};
 use weir_control::sources::cache::Conversation;
 use weir_control::sources::consul;
@@ -26,7 +28,7 @@ use weir_policy::MAX_HOSTS;
 use weir_tables::{CACHE_SHARD_TYPE, HOST_TABLE_TYPE, v1};
 
 use crate::laws::{accepted, is_a_line, message};
-use crate::world::{CLUSTER, HOST, cluster, told};
+use crate::world::{CLUSTER, HOST, cluster, config, told};
 
 /// Parts of an input that is several answers, one after another.
 fn parts(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
@@ -190,19 +192,57 @@ pub(crate) fn cache_page(bytes: &[u8]) -> bool {
     good
 }
 
-/// What a sidecar says that it did; it says so twice.
+/// What a sidecar says that it did; it says so twice. What is kept of it is no more than there is: counters of two
+/// hosts and their cluster for each record, and of what is not counted each reason is known.
 pub(crate) fn report(bytes: &[u8]) -> bool {
     let Some(report) = message::<v1::Report>(bytes) else {
         return false;
     };
     let any = !report.records.is_empty();
-    told(|_| {
+    let view = told(|_| {
         vec![
             Update::Reported(report.clone()),
             Update::Reported(report.clone()),
         ]
     });
+    assert!(view.reports_refused.len() <= 1, "there is one proxy");
+    let config = config();
+    let mut ledger = Ledger::default();
+    let second = Duration::from_secs(1);
+    let mut last = u64::MAX;
+    for now in [second, 2 * second] {
+        let folded = ledger.fold(&report, &Two, now, &config.reports);
+        assert!(folded.news.keys().all(|name| name == CLUSTER));
+        let news = folded.news.values();
+        let offered = news.flat_map(|news| news.offered.values());
+        last = offered.fold(0u64, |sum, count| sum.saturating_add(*count));
+    }
+    assert_eq!(last, 0, "what is said again is no news");
+    let ranks = 4096;
+    let most = report.records.len() * (ranks + 2 * (8 + ranks));
+    assert!(ledger.rows() <= most, "{} rows", ledger.rows());
     any
+}
+
+/// The hosts that there are.
+struct Two;
+
+impl Names for Two {
+    fn has_cluster(&self, name: &str) -> bool {
+        name == CLUSTER
+    }
+
+    fn has_hosts(&self, cluster: &str) -> bool {
+        self.has_cluster(cluster)
+    }
+
+    fn has_host(&self, cluster: &str, address: &str) -> bool {
+        self.has_cluster(cluster) && cluster_hosts().contains(&address)
+    }
+}
+
+fn cluster_hosts() -> [&'static str; 2] {
+    [HOST, "127.0.0.1:9002"]
 }
 
 /// What a governor says of its node.
