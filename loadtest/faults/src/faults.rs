@@ -22,6 +22,7 @@ mod leader_frozen;
 mod leader_killed;
 mod leader_partitioned;
 mod leader_stopped;
+mod liar;
 mod owner_panics;
 mod poison_key;
 mod prometheus_killed;
@@ -61,4 +62,5 @@ pub const FAULTS: &[Fault] = &[
     disk_full::FAULT,
     all_drain::FAULT,
     largest_table::FAULT,
+    liar::FAULT,
 ];
