@@ -456,7 +456,7 @@ mod tests {
 
     #[test]
     fn each_fault_is_named_with_its_field() {
-        let faults: [(&str, &str); 14] = [
+        let faults: [(&str, &str); 15] = [
             (r#"{"tik":"1s"}"#, "unknown field `tik`"),
             (r#"{"clusters":{"a":{"keys":{}}}}"#, "unknown field `keys`"),
             (r#"{"trust":"some"}"#, "unknown variant `some`"),
