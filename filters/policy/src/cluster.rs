@@ -151,14 +151,18 @@ impl Cluster {
             return;
         };
         let counts = self.estimates();
+        let (work, least) = match counts {
+            true => (
+                self.cost(&request.keys).run,
+                received.table.expected_cost().run,
+            ),
+            false => (Duration::ZERO, Duration::ZERO),
+        };
         let sent = Sent {
             at: now,
             class: request.rank.class(),
-            work: match counts {
-                true => self.cost(&request.keys).run,
-                false => Duration::ZERO,
-            },
-            least: received.table.expected_cost().run,
+            work,
+            least,
             counts,
         };
         self.feedback.change(index, |row| row.assigned(sent));
@@ -185,8 +189,9 @@ impl Cluster {
             row.health.finished(sent);
             match estimates {
                 true => row.ended(sent, now),
-                // Sent while it did.
-                false => row.settle(sent),
+                // Some were sent while it did.
+                false if row.expects() => row.settle(sent),
+                false => {}
             }
         };
         match self.index_of(host) {

@@ -90,6 +90,11 @@ impl HostFeedback {
         &self.here
     }
 
+    /// Whether anything is expected of a request in flight.
+    pub(crate) fn expects(&self) -> bool {
+        self.outstanding.0 > 0 || !self.included.is_empty()
+    }
+
     /// What was expected of the request that was sent then counts no longer.
     pub(crate) fn settle(&mut self, sent: Duration) {
         let first = self.assigned.partition_point(|other| other.at < sent);
