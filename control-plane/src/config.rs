@@ -51,6 +51,8 @@ pub struct Config {
     pub cache_bytes_per_second: usize,
     /// What is kept of reports.
     pub reports: ReportLimits,
+    /// What discovery streams may take.
+    pub discovery: crate::xds::Limits,
     /// By name.
     pub clusters: BTreeMap<String, Arc<Cluster>>,
     /// What Envoys get that have no other control plane.

@@ -27,6 +27,7 @@ pub mod levels;
 pub mod metrics;
 mod newest;
 pub mod reports;
+mod seldom;
 pub mod server;
 pub mod snapshot;
 pub mod sources;
@@ -209,7 +210,8 @@ pub async fn run(
     let routes = forward::Routes::new(roles, served.clone(), streams.clone());
     let gate = gate::Gate::new(served.clone(), denials);
     let services = server::Services {
-        discovery: xds::service(feed, xds_metrics, streams.clone()).guarded(gate.clone()),
+        discovery: xds::service(feed, xds_metrics, config.discovery, streams.clone())
+            .guarded(gate.clone()),
         reports: routes.to(reports::Service::server(
             updates.clone(),
             config.reports,

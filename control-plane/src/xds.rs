@@ -10,6 +10,7 @@
 //! The filter and Envoy itself use the same service, each with a stream of its own. [`standalone`]
 //! turns clusters and hosts into resources for Envoys without another control plane.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
@@ -22,6 +23,7 @@ use views::Views;
 
 pub(crate) mod codec;
 mod metrics;
+mod room;
 mod service;
 pub mod session;
 pub mod standalone;
@@ -31,9 +33,10 @@ pub mod types;
 mod views;
 
 pub use metrics::XdsMetrics;
+pub use room::{Full, Limits};
 pub use service::Discovery;
 
-/// Largest request taken: room for [`subscription::MAX_NAMES`] names of 40 bytes.
+/// Largest request taken: room for 100,000 names of 40 bytes.
 const MAX_REQUEST_BYTES: usize = 4 << 20;
 
 /// A sidecar that vanished without a word is noticed in these two together. The sidecars'
@@ -47,14 +50,21 @@ const STREAMS_PER_CONNECTION: u32 = 256;
 
 /// The discovery service, for `Server::add_service`. Its streams end when `shutdown` is cancelled
 /// or the sender of snapshots is gone.
-pub fn service(feed: Feed, metrics: XdsMetrics, shutdown: CancellationToken) -> Discovery {
-    let proxies = Newest::default();
+pub fn service(
+    feed: Feed,
+    metrics: XdsMetrics,
+    limits: Limits,
+    shutdown: CancellationToken,
+) -> Discovery {
+    let room = room::Room::new(limits, metrics.names());
     let shared = stream::Shared {
         feed,
         metrics,
-        proxies,
+        proxies: Newest::default(),
         gate: Gate::default(),
         views: Views::default(),
+        room,
+        said: Arc::default(),
         shutdown,
     };
     Discovery::new(shared)

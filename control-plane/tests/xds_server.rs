@@ -21,6 +21,13 @@ use weir_control::xds::{self, XdsMetrics, types};
 
 const HOSTS: &str = "type.googleapis.com/weir.v1.HostTable";
 
+const LIMITS: xds::Limits = xds::Limits {
+    max_streams: 8,
+    max_streams_per_proxy: 4,
+    max_stream_bytes: 1 << 20,
+    max_bytes: 3 << 19,
+};
+
 /// A server and what it was given.
 struct Server {
     address: SocketAddr,
@@ -42,7 +49,7 @@ impl Server {
             events: sender,
         };
         let (metrics, shutdown) = (XdsMetrics::default(), CancellationToken::new());
-        let service = xds::service(feed, metrics.clone(), shutdown.clone());
+        let service = xds::service(feed, metrics.clone(), LIMITS, shutdown.clone());
         let router = xds::server().add_service(service);
         let stop = shutdown.clone();
         let task = tokio::spawn(async move {
@@ -282,12 +289,11 @@ async fn a_request_over_the_limits_ends_its_stream_only() {
     server.publish("rules", "1");
     let mut good = server.open(first("good", HOSTS, &["rules"])).await;
     good.next().await;
-    let many: Vec<String> = (0..=xds::subscription::MAX_NAMES)
-        .map(|i| i.to_string())
-        .collect();
+    let many = names(20_000);
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
     let status = server.open(first("many", HOSTS, &many)).await.end().await;
     assert_eq!(status.code(), Code::ResourceExhausted);
+    assert!(status.message().contains("discovery.max_stream_bytes"));
     let (requests, outbound) = mpsc::channel(1);
     let large = "x".repeat(5 << 20);
     requests
@@ -307,6 +313,73 @@ async fn a_request_over_the_limits_ends_its_stream_only() {
         .await
         .unwrap();
     drop(good);
+}
+
+fn names(count: usize) -> Vec<String> {
+    (0..count).map(|i| i.to_string()).collect()
+}
+
+#[tokio::test]
+async fn streams_beyond_the_limits_are_refused_by_name_and_those_that_end_make_room() {
+    let server = Server::start().await;
+    server.publish("rules", "1");
+    // Of different processes, so that none supersedes another.
+    let mut ones = Vec::new();
+    for process in ["1", "2", "3", "4"] {
+        let mut stream = server.open_of(process, first("a", HOSTS, &["rules"])).await;
+        stream.next().await;
+        ones.push(stream);
+    }
+    let mut five = server.open_of("5", first("a", HOSTS, &["rules"])).await;
+    let status = five.end().await;
+    assert_eq!(status.code(), Code::ResourceExhausted);
+    assert!(status.message().contains("discovery.max_streams_per_proxy"));
+    let mut others = Vec::new();
+    for proxy in ["b", "c", "d", "e"] {
+        let mut stream = server.open(first(proxy, HOSTS, &["rules"])).await;
+        stream.next().await;
+        others.push(stream);
+    }
+    let (requests, outbound) = mpsc::channel(8);
+    requests.send(first("h", HOSTS, &["rules"])).await.unwrap();
+    let mut client = server.client().await;
+    let answer = client.delta_aggregated_resources(ReceiverStream::new(outbound));
+    let status = answer.await.unwrap_err();
+    assert_eq!(status.code(), Code::ResourceExhausted);
+    assert!(
+        status.message().contains("discovery.max_streams "),
+        "{status}"
+    );
+    // When some have gone there is room again.
+    others.clear();
+    loop {
+        let (requests, outbound) = mpsc::channel(8);
+        requests.send(first("h", HOSTS, &["rules"])).await.unwrap();
+        let answer = client.delta_aggregated_resources(ReceiverStream::new(outbound));
+        if answer.await.is_ok() {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn names_that_all_streams_together_have_no_room_for_end_the_one_that_asks() {
+    let server = Server::start().await;
+    let many = names(4_000);
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    server.publish("rules", "1");
+    let mut early = server.open(first("early", HOSTS, &["rules"])).await;
+    let table = early.next().await;
+    early.answer(&table, None).await;
+    let mut one = server.open(first("one", HOSTS, &many)).await;
+    one.next().await;
+    let mut ended = server.open(first("two", HOSTS, &many)).await;
+    let status = ended.end().await;
+    assert_eq!(status.code(), Code::ResourceExhausted);
+    assert!(status.message().contains("discovery.max_bytes"), "{status}");
+    server.publish("rules", "2");
+    early.next().await;
 }
 
 #[tokio::test]

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use super::{Config, Error, Files, ReportLimits, Tls, Xds, written};
 use crate::certificate::{Validity, validity};
+use crate::xds::Limits;
 use crate::xds::standalone::{Code, Standalone};
 use weir_settings::Scope;
 
@@ -76,7 +77,12 @@ pub(super) fn file(path: &Path, reader: &mut Reader) -> Result<Config, Error> {
         }
         None => None,
     };
-    let reports = root.section("reports");
+    let reports = reports(&written.reports, &root.section("reports"))?;
+    let discovery = discovery(
+        &written.discovery,
+        reports.max_proxies,
+        &root.section("discovery"),
+    )?;
     let clusters = root.section("clusters");
     if written.clusters.is_empty() {
         return Err(root.refuse(
@@ -111,29 +117,8 @@ pub(super) fn file(path: &Path, reader: &mut Reader) -> Result<Config, Error> {
             crate::config::CACHE_BYTES_PER_SECOND,
             1 << 10..=1 << 30,
         )?,
-        reports: ReportLimits {
-            max_proxies: reports.whole(
-                &written.reports.max_proxies,
-                "max_proxies",
-                10_000,
-                1..=100_000,
-            )? as usize,
-            max_vms: reports.whole(&written.reports.max_vms, "max_vms", 256, 1..=4096)? as usize,
-            // About 20 bytes each: a gigabyte, which a thousand sidecars of two workers take that send 250 ranks to
-            // each of a hundred hosts.
-            max_rows: reports.whole(
-                &written.reports.max_rows,
-                "max_rows",
-                50_000_000,
-                1_000..=1_000_000_000,
-            )? as usize,
-            forget_after: reports.duration(
-                &written.reports.forget_after,
-                "forget_after",
-                ms(60_000),
-                ms(1000)..=ms(86_400_000),
-            )?,
-        },
+        reports,
+        discovery,
         clusters: checked,
         standalone: None,
         replicas,
@@ -152,6 +137,63 @@ pub(super) fn file(path: &Path, reader: &mut Reader) -> Result<Config, Error> {
         ..config
     };
     standalone(&written, config, &root, reader)
+}
+
+fn reports(written: &written::Reports, scope: &Scope<'_>) -> Result<ReportLimits, Error> {
+    let ms = Duration::from_millis;
+    Ok(ReportLimits {
+        max_proxies: scope.whole(&written.max_proxies, "max_proxies", 10_000, 1..=100_000)?
+            as usize,
+        max_vms: scope.whole(&written.max_vms, "max_vms", 256, 1..=4096)? as usize,
+        // About 20 bytes each: a gigabyte, which a thousand sidecars of two workers take that send 250 ranks to
+        // each of a hundred hosts.
+        max_rows: scope.whole(
+            &written.max_rows,
+            "max_rows",
+            50_000_000,
+            1_000..=1_000_000_000,
+        )? as usize,
+        forget_after: scope.duration(
+            &written.forget_after,
+            "forget_after",
+            ms(60_000),
+            ms(1000)..=ms(86_400_000),
+        )?,
+    })
+}
+
+fn discovery(
+    written: &written::Discovery,
+    proxies: usize,
+    scope: &Scope<'_>,
+) -> Result<Limits, Error> {
+    let default = Limits::for_proxies(proxies);
+    Ok(Limits {
+        max_streams: scope.whole(
+            &written.max_streams,
+            "max_streams",
+            default.max_streams as u64,
+            1..=1_000_000,
+        )? as usize,
+        max_streams_per_proxy: scope.whole(
+            &written.max_streams_per_proxy,
+            "max_streams_per_proxy",
+            default.max_streams_per_proxy as u64,
+            2..=1_000_000,
+        )? as usize,
+        max_stream_bytes: scope.size(
+            &written.max_stream_bytes,
+            "max_stream_bytes",
+            default.max_stream_bytes,
+            1 << 10..=1 << 30,
+        )?,
+        max_bytes: scope.size(
+            &written.max_bytes,
+            "max_bytes",
+            default.max_bytes,
+            1 << 20..=1 << 40,
+        )?,
+    })
 }
 
 fn standalone(

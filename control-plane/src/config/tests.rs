@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 use super::*;
+use crate::xds::Limits;
 
 /// What `load` says of a configuration, with hosts.yaml beside it.
 fn said(text: &str, hosts: &str) -> Result<Arc<Config>, String> {
@@ -324,6 +325,36 @@ fn what_is_left_out_has_the_documented_default() {
             .scrape
             .is_none()
     );
+}
+
+#[test]
+fn discovery_has_room_for_two_streams_of_each_proxy_unless_something_else_is_written() {
+    const CLUSTER: &str = "clusters: { r: {} }\n";
+    let limits = |text: &str| said(&format!("{text}{CLUSTER}"), "").map(|config| config.discovery);
+    assert_eq!(limits("").unwrap(), Limits::for_proxies(10_000));
+    let many = limits("reports: { max_proxies: 30000 }\n").unwrap();
+    assert_eq!(many.max_streams, 60_000);
+    let written = "discovery: { max_streams: 5, max_streams_per_proxy: 2, max_stream_bytes: 1KiB, max_bytes: 1MiB }\n";
+    let expected = Limits {
+        max_streams: 5,
+        max_streams_per_proxy: 2,
+        max_stream_bytes: 1 << 10,
+        max_bytes: 1 << 20,
+    };
+    assert_eq!(limits(written).unwrap(), expected);
+    for (wrong, field) in [
+        ("max_streams: 0", "discovery.max_streams"),
+        (
+            "max_streams_per_proxy: 1",
+            "discovery.max_streams_per_proxy",
+        ),
+        ("max_stream_bytes: 1B", "discovery.max_stream_bytes"),
+        ("max_bytes: 1KiB", "discovery.max_bytes"),
+        ("max_names: 1", "max_names"),
+    ] {
+        let error = limits(&format!("discovery: {{ {wrong} }}\n")).unwrap_err();
+        assert!(error.to_string().contains(field), "{error}");
+    }
 }
 
 #[test]

@@ -12,6 +12,7 @@ section! {
     /// weir-control.yaml.
     File {
         xds: Xds, admin: Admin, publish: Publish, reports: Reports,
+        discovery: Discovery,
         clusters: BTreeMap<String, Spanned<Cluster>>,
         standalone: Option<Spanned<crate::xds::standalone::Written>>,
         replicas: Option<Spanned<Replicas>>,
@@ -62,6 +63,13 @@ section! {
     Reports {
         max_proxies: Option<Text>, max_vms: Option<Text>, max_rows: Option<Text>,
         forget_after: Option<Text>,
+    }
+}
+section! {
+    /// What discovery streams may take.
+    Discovery {
+        max_streams: Option<Text>, max_streams_per_proxy: Option<Text>,
+        max_stream_bytes: Option<Text>, max_bytes: Option<Text>,
     }
 }
 section! {

@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 use tokio_io_timeout::TimeoutStream;
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 use tokio_stream::wrappers::ReceiverStream;
@@ -25,6 +25,7 @@ use tracing::{Instrument, warn};
 
 use crate::certificate;
 use crate::gate::Peer;
+use crate::seldom::Seldom;
 
 /// What callers may take.
 #[derive(Clone, Copy, Debug)]
@@ -52,8 +53,6 @@ impl Limits {
 
 /// After an error of the listener: out of file descriptors, most likely.
 const PAUSE: Duration = Duration::from_millis(100);
-/// The same is logged no more often, however often it happens.
-const LOG_EVERY: Duration = Duration::from_secs(1);
 
 type Plain = Pin<Box<TimeoutStream<TcpStream>>>;
 
@@ -110,7 +109,7 @@ impl Door {
         let _log = tokio_util::task::AbortOnDropHandle::new(log);
         let mut full = Seldom::default();
         loop {
-            if places.available_permits() == 0 && full.is_due() {
+            if places.available_permits() == 0 && full.is_due().is_some() {
                 let places = self.limits.places;
                 warn!(
                     places,
@@ -174,30 +173,14 @@ struct Refusal {
 
 /// Says who was refused and why, and how many were beside those that it says.
 async fn log(mut refused: mpsc::Receiver<Refusal>) {
-    let (mut seldom, mut unsaid) = (Seldom::default(), 0u64);
+    let mut seldom = Seldom::default();
     while let Some(Refusal { peer, reason }) = refused.recv().await {
-        if !seldom.is_due() {
-            unsaid += 1;
+        let Some(unsaid) = seldom.is_due() else {
             continue;
-        }
+        };
         let peer = peer.remote_addr().map(|address| address.to_string());
         let peer = peer.unwrap_or_default();
         warn!(peer, unsaid, "a connection was refused: {reason}");
-        unsaid = 0;
-    }
-}
-
-/// When something was said last.
-#[derive(Default)]
-struct Seldom(Option<Instant>);
-
-impl Seldom {
-    fn is_due(&mut self) -> bool {
-        let due = self.0.is_none_or(|said| said.elapsed() >= LOG_EVERY);
-        if due {
-            self.0 = Some(Instant::now());
-        }
-        due
     }
 }
 

@@ -11,6 +11,9 @@ use crate::snapshot::{ClientEvent, StreamId};
 /// Refusals kept after their stream has ended.
 const REFUSALS_KEPT: usize = 32;
 
+/// Resources named in a refusal: one response may have thousands, and each stream keeps one refusal a type.
+const RESOURCES_NAMED: usize = 32;
+
 /// One discovery stream.
 #[derive(Clone, Debug)]
 pub struct Client {
@@ -39,7 +42,7 @@ pub struct Refusal {
     pub type_url: Arc<str>,
     /// As the proxy gave it.
     pub reason: String,
-    /// What the response had.
+    /// What the response had, cut.
     pub versions: Vec<(String, Arc<str>)>,
     /// When.
     pub at: Duration,
@@ -96,9 +99,11 @@ impl Board {
                 proxy,
                 type_url,
                 reason,
-                versions,
+                mut versions,
                 ..
             } => {
+                versions.truncate(RESOURCES_NAMED);
+                versions.shrink_to_fit();
                 tracing::warn!(%proxy, %type_url, reason, "a proxy refused what it was pushed");
                 let refusal = Refusal {
                     proxy,

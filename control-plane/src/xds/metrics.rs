@@ -7,6 +7,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
+use super::room::Full;
+
 /// Counters and gauges of the discovery server. Clones share the numbers.
 #[derive(Clone, Debug, Default)]
 pub struct XdsMetrics {
@@ -18,6 +20,13 @@ pub struct XdsMetrics {
     acks: Family<TypeLabel, Counter>,
     nacks: Family<TypeLabel, Counter>,
     lost_events: Counter,
+    refused: Family<ReasonLabel, Counter>,
+    names: Gauge,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ReasonLabel {
+    reason: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -74,6 +83,21 @@ impl XdsMetrics {
             "Answers of clients that were not noted because their reader was busy",
             self.lost_events.clone(),
         );
+        // From the start, or the first one would be no increase.
+        for full in Full::ALL {
+            self.refused(full).inc_by(0);
+        }
+        registry.register(
+            "refused",
+            "Streams ended because a limit was reached",
+            self.refused.clone(),
+        );
+        registry.register_with_unit(
+            "names",
+            "What the names count that streams ask for, as discovery.max_bytes limits them",
+            Unit::Bytes,
+            self.names.clone(),
+        );
     }
 
     /// Resources sent so far, of one type.
@@ -90,6 +114,20 @@ impl XdsMetrics {
 
     pub(super) fn count_superseded(&self) {
         self.superseded.inc();
+    }
+
+    /// Bytes that names take, for whoever counts them.
+    pub(super) fn names(&self) -> Gauge {
+        self.names.clone()
+    }
+
+    pub(super) fn count_refused(&self, full: Full) {
+        self.refused(full).inc();
+    }
+
+    fn refused(&self, full: Full) -> Counter {
+        let reason = full.as_str();
+        self.refused.get_or_create_owned(&ReasonLabel { reason })
     }
 
     pub(super) fn count_lost_event(&self) {

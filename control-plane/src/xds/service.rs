@@ -20,6 +20,7 @@ use tonic_prost::ProstDecoder;
 
 use super::MAX_REQUEST_BYTES;
 use super::codec::Responses;
+use super::session::Refusal;
 use super::stream::{RESPONSES_WAITING, Shared, serve};
 use crate::gate::Gate;
 use crate::newest;
@@ -99,10 +100,19 @@ impl Discovery {
         };
         let request = Request::from_http(request.map(decode));
         let peer = (caller, newest::process(request.metadata()));
+        let place = match self.shared.room.enter() {
+            Ok(place) => place,
+            Err(full) => {
+                // Nobody knows yet whose it is.
+                self.shared.refuses(full, "", peer.0.address);
+                return Status::from(Refusal::from(full)).into_http();
+            }
+        };
         let stream = StreamId(self.streams.fetch_add(1, Ordering::Relaxed));
         let (responses, waiting) = mpsc::channel(RESPONSES_WAITING);
         let shared = self.shared.clone();
-        tokio::spawn(serve(shared, stream, peer, request.into_inner(), responses));
+        let requests = request.into_inner();
+        tokio::spawn(serve(shared, (stream, place), peer, requests, responses));
         let mut answer = http::Response::new(Body::new(Responses::new(waiting)));
         answer.headers_mut().insert(CONTENT_TYPE, GRPC_CONTENT_TYPE);
         answer

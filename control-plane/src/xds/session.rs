@@ -8,12 +8,16 @@ use envoy_types::pb::envoy::service::discovery::v3 as discovery;
 use tonic::Status;
 
 use super::codec::Response;
+use super::room::Full;
 use super::subscription::{Subscription, Verdict};
 use super::types;
 use crate::snapshot::Snapshot;
 
 /// Types that one stream may ask for. Envoy knows about a dozen.
-const MAX_TYPES: usize = 32;
+pub(super) const MAX_TYPES: usize = 32;
+
+/// Bytes that the URL of a type may be long.
+const MAX_TYPE_URL_BYTES: usize = 256;
 
 /// Bytes that a node's id may have: it becomes a key and a label.
 const MAX_NODE_ID_BYTES: usize = 512;
@@ -32,6 +36,31 @@ pub struct Session {
     subscriptions: BTreeMap<Rank, Subscription>,
 }
 
+/// Why a stream must end.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum Refusal {
+    #[error("{0}")]
+    Invalid(String),
+    #[error(transparent)]
+    Full(#[from] Full),
+}
+
+impl Refusal {
+    fn invalid(reason: impl Into<String>) -> Self {
+        Self::Invalid(reason.into())
+    }
+}
+
+impl From<Refusal> for Status {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Invalid(reason) => Self::invalid_argument(reason),
+            Refusal::Full(full) => Self::resource_exhausted(full.to_string()),
+        }
+    }
+}
+
 /// Types in the order of sending.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Rank(usize, Arc<str>);
@@ -45,15 +74,14 @@ impl Rank {
 
 impl Session {
     /// Starts with a stream's first request, which must say whose it is.
-    pub fn open(first: &discovery::DeltaDiscoveryRequest) -> Result<Self, Status> {
+    pub fn open(first: &discovery::DeltaDiscoveryRequest) -> Result<Self, Refusal> {
         let id = first.node.as_ref().map_or("", |node| node.id.as_str());
         if id.is_empty() {
-            return Err(Status::invalid_argument("the first request has no node.id"));
+            return Err(Refusal::invalid("the first request has no node.id"));
         }
         if id.len() > MAX_NODE_ID_BYTES {
-            return Err(Status::invalid_argument(format!(
-                "node.id is over {MAX_NODE_ID_BYTES} bytes"
-            )));
+            let reason = format!("node.id is over {MAX_NODE_ID_BYTES} bytes");
+            return Err(Refusal::Invalid(reason));
         }
         Ok(Self {
             proxy: id.into(),
@@ -62,30 +90,42 @@ impl Session {
         })
     }
 
-    /// Takes in a request. An error ends the stream.
+    /// Takes in a request, unless the names of all types would take more than `room` bytes then. An error
+    /// ends the stream.
     pub fn on_request(
         &mut self,
         request: &discovery::DeltaDiscoveryRequest,
-    ) -> Result<Option<Verdict>, Status> {
+        room: usize,
+    ) -> Result<Option<Verdict>, Refusal> {
         if request.type_url.is_empty() {
-            return Err(Status::invalid_argument("a request has no type_url"));
+            return Err(Refusal::invalid("a request has no type_url"));
+        }
+        if request.type_url.len() > MAX_TYPE_URL_BYTES {
+            let reason = format!("type_url is over {MAX_TYPE_URL_BYTES} bytes");
+            return Err(Refusal::Invalid(reason));
         }
         // Which stream of a proxy replaces which is decided once, by the first request.
         if types::is_weir(&request.type_url) != self.weir {
-            return Err(Status::invalid_argument(
+            return Err(Refusal::invalid(
                 "weir.v1 types and Envoy's types need a stream each",
             ));
         }
         let rank = Rank::of(&request.type_url);
         if !self.subscriptions.contains_key(&rank) && self.subscriptions.len() == MAX_TYPES {
-            return Err(Status::resource_exhausted(format!(
-                "more than {MAX_TYPES} resource types"
-            )));
+            return Err(Full::Types.into());
         }
+        let others = self
+            .subscriptions
+            .iter()
+            .filter(|(other, _)| **other != rank);
+        let others: usize = others.map(|(_, subscription)| subscription.bytes()).sum();
         let subscription = self.subscriptions.entry(rank).or_default();
-        subscription
-            .on_request(request)
-            .map_err(|error| Status::resource_exhausted(error.to_string()))
+        Ok(subscription.on_request(request, room.saturating_sub(others))?)
+    }
+
+    /// Bytes that the names of all types count.
+    pub fn bytes(&self) -> usize {
+        self.subscriptions.values().map(Subscription::bytes).sum()
     }
 
     /// The next response that is due. Call until there is none.

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The task behind one stream: the only owner of its [`Session`].
 
-use std::sync::Arc;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use envoy_types::pb::envoy::service::discovery::v3::DeltaDiscoveryRequest;
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tonic::{Status, Streaming};
@@ -13,16 +14,20 @@ use tracing::{debug, info, warn};
 
 use super::codec::Response;
 use super::metrics::{OfType, XdsMetrics};
-use super::session::Session;
+use super::room::{Full, Place, Room};
+use super::session::{Refusal, Session};
 use super::subscription::{Verdict, WILDCARD};
 use super::views::{Views, denies};
 use crate::config::authorization::Sight;
 use crate::gate::{Caller, Gate, Owned};
 use crate::newest::{Claim, Newest};
+use crate::seldom::Seldom;
 use crate::snapshot::{ClientEvent, Feed, StreamId};
 
 /// A stream that says nothing is not worth a task.
 const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+
+const NO_REQUEST: &str = "no request came";
 
 /// How long the last word to a client that does not read is kept.
 const FAREWELL_TIMEOUT: Duration = Duration::from_secs(5);
@@ -42,7 +47,26 @@ pub(super) struct Shared {
     pub(super) proxies: Newest<(Arc<str>, String)>,
     pub(super) gate: Gate,
     pub(super) views: Views,
+    pub(super) room: Room,
+    /// When somebody was last said to have reached a limit.
+    pub(super) said: Arc<Mutex<Seldom>>,
     pub(super) shutdown: CancellationToken,
+}
+
+impl Shared {
+    /// A stream has reached a limit.
+    pub(super) fn refuses(&self, full: Full, proxy: &str, peer: Option<SocketAddr>) {
+        self.metrics.count_refused(full);
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(unsaid) = said.is_due() {
+            warn!(
+                proxy,
+                ?peer,
+                unsaid,
+                "a discovery stream is refused: {full}"
+            );
+        }
+    }
 }
 
 /// Why a stream ends.
@@ -51,7 +75,22 @@ enum End {
     Transport(Status),
     Superseded,
     Shutdown,
-    Refused(Status),
+    Late,
+    /// What the caller's identity may not do.
+    Denied(Status),
+    Refused(Refusal),
+}
+
+impl From<Refusal> for End {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl From<Full> for End {
+    fn from(full: Full) -> Self {
+        Self::Refused(full.into())
+    }
 }
 
 impl End {
@@ -60,7 +99,9 @@ impl End {
             Self::ClientClosed => "client closed".to_owned(),
             Self::Superseded => "superseded".to_owned(),
             Self::Shutdown => "shutdown".to_owned(),
-            Self::Transport(status) | Self::Refused(status) => status.message().to_owned(),
+            Self::Late => NO_REQUEST.to_owned(),
+            Self::Transport(status) | Self::Denied(status) => status.message().to_owned(),
+            Self::Refused(refusal) => refusal.to_string(),
         }
     }
 
@@ -72,7 +113,9 @@ impl End {
                 "a newer stream of this proxy's process has replaced this one",
             )),
             Self::Shutdown => Some(Status::unavailable("weir-control is shutting down")),
-            Self::Refused(status) => Some(status),
+            Self::Late => Some(Status::deadline_exceeded(NO_REQUEST)),
+            Self::Denied(status) => Some(status),
+            Self::Refused(refusal) => Some(refusal.into()),
         }
     }
 }
@@ -80,18 +123,25 @@ impl End {
 /// Serves one stream to its end.
 pub(super) async fn serve(
     mut shared: Shared,
-    stream: StreamId,
+    (stream, mut place): (StreamId, Place),
     peer: (Caller, String),
     mut requests: Streaming<DeltaDiscoveryRequest>,
     responses: Outbound,
 ) {
-    let end = match first(&mut requests, &shared.shutdown).await {
-        Ok((first, session)) => match Connection::open(&mut shared, stream, peer, session) {
-            Ok(connection) => connection.run(first, requests, &responses).await,
-            Err(status) => End::Refused(status),
-        },
+    let (mut proxy, address) = (Arc::from(""), peer.0.address);
+    let end = match first(&mut requests, &mut place, &shared.shutdown).await {
+        Ok((first, session)) => {
+            proxy = session.proxy.clone();
+            match Connection::open(&mut shared, (stream, place), peer, session) {
+                Ok(connection) => connection.run(first, requests, &responses).await,
+                Err(status) => End::Denied(status),
+            }
+        }
         Err(end) => end,
     };
+    if let End::Refused(Refusal::Full(full)) = end {
+        shared.refuses(full, &proxy, address);
+    }
     if let Some(status) = end.status() {
         let _ = timeout(FAREWELL_TIMEOUT, responses.send(Err(status))).await;
     }
@@ -99,18 +149,19 @@ pub(super) async fn serve(
 
 async fn first(
     requests: &mut Streaming<DeltaDiscoveryRequest>,
+    place: &mut Place,
     shutdown: &CancellationToken,
 ) -> Result<(DeltaDiscoveryRequest, Session), End> {
     let first = tokio::select! {
         first = timeout(FIRST_REQUEST_TIMEOUT, requests.message()) => first,
         () = shutdown.cancelled() => return Err(End::Shutdown),
     };
-    let late = |_| End::Refused(Status::deadline_exceeded("no request came"));
     let first = first
-        .map_err(late)?
+        .map_err(|_| End::Late)?
         .map_err(End::Transport)?
         .ok_or(End::ClientClosed)?;
-    let session = Session::open(&first).map_err(End::Refused)?;
+    let session = Session::open(&first)?;
+    place.belongs_to(&session.proxy)?;
     Ok((first, session))
 }
 
@@ -119,6 +170,7 @@ struct Connection<'a> {
     shared: &'a mut Shared,
     stream: StreamId,
     session: Session,
+    place: Place,
     caller: Caller,
     /// What the caller is told; none where that is everything.
     sight: Option<Sight>,
@@ -134,7 +186,7 @@ struct Connection<'a> {
 impl<'a> Connection<'a> {
     fn open(
         shared: &'a mut Shared,
-        stream: StreamId,
+        (stream, place): (StreamId, Place),
         (caller, process): (Caller, String),
         session: Session,
     ) -> Result<Self, Status> {
@@ -155,6 +207,7 @@ impl<'a> Connection<'a> {
             shared,
             stream,
             session,
+            place,
             caller,
             sight,
             counted: Vec::new(),
@@ -194,11 +247,12 @@ impl<'a> Connection<'a> {
         }
         let (proxy, reason) = (self.session.proxy.clone(), end.reason());
         info!(%proxy, stream = self.stream.0, reason, "stream ended");
-        self.tell(ClientEvent::Disconnected {
+        let event = ClientEvent::Disconnected {
             stream: self.stream,
             proxy,
             reason,
-        });
+        };
+        self.tell_at_last(event);
         end
     }
 
@@ -211,9 +265,9 @@ impl<'a> Connection<'a> {
         let mut request = Some(first);
         loop {
             if let Some(request) = request.take()
-                && let Err(status) = self.take_in(&request)
+                && let Err(refusal) = self.take_in(&request)
             {
-                return End::Refused(status);
+                return End::Refused(refusal);
             }
             let snapshot = self.shared.feed.snapshots.borrow_and_update().clone();
             let snapshot = self.shared.views.of(&snapshot, self.sight.as_ref());
@@ -234,13 +288,13 @@ impl<'a> Connection<'a> {
                 },
                 () = self.shared.gate.changed() => match self.shared.gate.sight(&self.caller) {
                     Ok(sight) => self.sight = sight,
-                    Err(status) => return End::Refused(status),
+                    Err(status) => return End::Denied(status),
                 },
             }
         }
     }
 
-    fn take_in(&mut self, request: &DeltaDiscoveryRequest) -> Result<(), Status> {
+    fn take_in(&mut self, request: &DeltaDiscoveryRequest) -> Result<(), Refusal> {
         if let Some(sight) = &self.sight {
             let names = request.resource_names_subscribe.iter();
             for name in names.filter(|name| *name != WILDCARD) {
@@ -249,7 +303,9 @@ impl<'a> Connection<'a> {
                 }
             }
         }
-        if let Some(verdict) = self.session.on_request(request)? {
+        let verdict = self.session.on_request(request, self.place.stream_bytes())?;
+        self.place.hold(self.session.bytes())?;
+        if let Some(verdict) = verdict {
             self.note(&request.type_url, verdict);
         }
         Ok(())
@@ -303,6 +359,22 @@ impl<'a> Connection<'a> {
 
     fn counted(&self, type_url: &str) -> Option<&OfType> {
         self.counted.iter().find(|of| of.type_url == type_url)
+    }
+
+    /// No table waits for a stream that has ended, and a reader that is not told of its end would keep it: it is
+    /// waited for, and the place is not free before.
+    fn tell_at_last(self, event: ClientEvent) {
+        let (events, metrics) = (self.shared.feed.events.clone(), &self.shared.metrics);
+        let Err(TrySendError::Full(event)) = events.try_send(event) else {
+            return;
+        };
+        let (place, metrics) = (self.place, metrics.clone());
+        tokio::spawn(async move {
+            if timeout(FAREWELL_TIMEOUT, events.send(event)).await.is_err() {
+                metrics.count_lost_event();
+            }
+            drop(place);
+        });
     }
 
     /// Never waits: a reader that is behind must not delay a table.

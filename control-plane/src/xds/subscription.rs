@@ -9,21 +9,24 @@
 //!
 //! At most one response of a type is in flight on a stream. The protocol would allow a pipeline;
 //! waiting for the answer means that a slow client gets the newest state next instead of every
-//! state in between, and that what is remembered for it is bounded.
+//! state in between, and that what is remembered for it is bounded. Names that a client can make up
+//! take no more than the room that it is given; whoever asks for more is refused.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use envoy_types::pb::envoy::service::discovery::v3::DeltaDiscoveryRequest;
 
+use super::room::Full;
 use crate::snapshot::Resource;
+use names::Names;
 
+mod names;
 #[cfg(test)]
 mod tests;
 
-/// Names that one client may ask for, of one type: far over any fleet, far under the memory of a
-/// server.
-pub const MAX_NAMES: usize = 100_000;
+/// Bytes that a name, or a version that a client has, may be long.
+pub const MAX_NAME_BYTES: usize = 1024;
 
 /// Bytes of resources after which a response is cut. The rest follows after its ACK. Large enough
 /// that most tables travel in one message, small enough that a message does not keep a stream's
@@ -44,11 +47,11 @@ pub type Resources = BTreeMap<String, Resource>;
 pub struct Subscription {
     started: bool,
     wildcard: bool,
-    named: BTreeSet<String>,
+    named: Names<()>,
     /// What the client has, by its own words or because it accepted it.
-    held: BTreeMap<String, Held>,
+    held: Names<Held>,
     /// Names that are answered even if their resource has not changed.
-    owed: BTreeSet<String>,
+    owed: Names<()>,
     /// A new wildcard is answered even if there is nothing: Envoy waits for it to become ready.
     greeting: bool,
     in_flight: Option<InFlight>,
@@ -100,18 +103,15 @@ pub struct Verdict {
     pub refusal: Option<String>,
 }
 
-/// Why a stream must end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("more than {MAX_NAMES} resource names of one type")]
-pub struct TooManyNames;
-
 impl Subscription {
     /// Takes in a request: its answer to the response in flight and its changes of interest. An
-    /// answer with another nonce than the one in flight is stale and answers nothing.
+    /// answer with another nonce than the one in flight is stale and answers nothing. The stream ends
+    /// where it asks for more than `room` bytes of names, of which no more are kept.
     pub fn on_request(
         &mut self,
         request: &DeltaDiscoveryRequest,
-    ) -> Result<Option<Verdict>, TooManyNames> {
+        room: usize,
+    ) -> Result<Option<Verdict>, Full> {
         self.settled = None;
         let verdict = self.answer(request);
         let first = !std::mem::replace(&mut self.started, true);
@@ -122,19 +122,33 @@ impl Subscription {
             self.subscribe_all();
         }
         for name in subscribe {
+            if name.len() > MAX_NAME_BYTES {
+                return Err(Full::Name);
+            }
             self.subscribe(name);
+            self.fits(room)?;
         }
         for name in unsubscribe {
             self.unsubscribe(name);
+            self.fits(room)?;
         }
         // Allowed in the first request only; later ones know less than the server does.
         if first {
-            self.resume(request);
-        }
-        if self.named.len() > MAX_NAMES || self.held.len() > 2 * MAX_NAMES {
-            return Err(TooManyNames);
+            self.resume(request, room)?;
         }
         Ok(verdict)
+    }
+
+    /// Bytes that the names in it count.
+    pub fn bytes(&self) -> usize {
+        self.named.bytes() + self.held.bytes() + self.owed.bytes()
+    }
+
+    fn fits(&self, room: usize) -> Result<(), Full> {
+        match self.bytes() > room {
+            true => Err(Full::StreamBytes),
+            false => Ok(()),
+        }
     }
 
     /// The next response, if one is due and none is in flight. With `removals` false, resources
@@ -204,7 +218,7 @@ impl Subscription {
             self.held.remove(name);
             return;
         }
-        let held = self.held.entry(name.to_owned()).or_default();
+        let held = self.held.entry(name);
         if refused && version.is_some() {
             held.refused.clone_from(version);
         } else {
@@ -219,15 +233,17 @@ impl Subscription {
         if name == WILDCARD {
             self.subscribe_all();
         } else {
-            self.named.insert(name.to_owned());
-            self.owed.insert(name.to_owned());
+            self.named.insert(name, ());
+            self.owed.insert(name, ());
         }
     }
 
     /// A wildcard asked for again is answered in full again, as a name is.
     fn subscribe_all(&mut self) {
         if std::mem::replace(&mut self.wildcard, true) {
-            self.owed.extend(self.held.keys().cloned());
+            for name in self.held.keys() {
+                self.owed.insert(name, ());
+            }
         }
         self.greeting = true;
     }
@@ -238,11 +254,11 @@ impl Subscription {
         if name == WILDCARD {
             self.wildcard = false;
             self.greeting = false;
-            self.held.retain(|name, _| self.named.contains(name));
+            self.held.retain(|name| self.named.contains(name));
             self.owed.retain(|name| self.named.contains(name));
         } else if self.named.remove(name) {
             if self.wildcard {
-                self.owed.insert(name.to_owned());
+                self.owed.insert(name, ());
             } else {
                 self.held.remove(name);
                 self.owed.remove(name);
@@ -250,30 +266,39 @@ impl Subscription {
         }
     }
 
-    fn resume(&mut self, request: &DeltaDiscoveryRequest) {
+    fn resume(&mut self, request: &DeltaDiscoveryRequest, room: usize) -> Result<(), Full> {
+        let mut versions = 0;
         for (name, version) in &request.initial_resource_versions {
             if self.wildcard || self.named.contains(name) {
+                if name.len().max(version.len()) > MAX_NAME_BYTES {
+                    return Err(Full::Name);
+                }
+                // Of the server's own none is longer than this, so it goes with the next push.
+                versions += version.len();
                 let version = Some(version.as_str().into());
                 self.held.insert(
-                    name.clone(),
+                    name,
                     Held {
                         version,
                         refused: None,
                     },
                 );
                 self.owed.remove(name);
+                self.fits(room.saturating_sub(versions))?;
             }
         }
+        Ok(())
     }
 
     /// Names whose resources the client must be told of, in order.
     fn due(&self, resources: &Resources) -> Vec<String> {
         let is_due = |name: &&String| self.is_due(name, resources.get(*name));
         if !self.wildcard {
-            return self.named.iter().filter(is_due).cloned().collect();
+            return self.named.keys().filter(is_due).cloned().collect();
         }
-        let all = resources.keys().chain(self.held.keys()).chain(&self.owed);
-        let due: BTreeSet<&String> = all.chain(&self.named).filter(is_due).collect();
+        let all = resources.keys().chain(self.held.keys());
+        let all = all.chain(self.owed.keys()).chain(self.named.keys());
+        let due: BTreeSet<&String> = all.filter(is_due).collect();
         due.into_iter().cloned().collect()
     }
 

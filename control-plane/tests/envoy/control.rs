@@ -37,7 +37,8 @@ impl Control {
             events: sender,
         };
         let (metrics, shutdown) = (XdsMetrics::default(), CancellationToken::new());
-        let service = xds::service(feed, metrics.clone(), shutdown.clone());
+        let limits = xds::Limits::for_proxies(100);
+        let service = xds::service(feed, metrics.clone(), limits, shutdown.clone());
         let router = xds::server().add_service(service);
         let stop = shutdown.clone();
         let task = tokio::spawn(async move {

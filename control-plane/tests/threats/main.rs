@@ -11,6 +11,7 @@ mod model;
 mod network;
 mod program;
 mod sidecars;
+mod subscribers;
 
 #[allow(dead_code)] // Other tests use more of it.
 #[path = "../certificates/mod.rs"]

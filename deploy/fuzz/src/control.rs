@@ -30,6 +30,9 @@ use weir_tables::{CACHE_SHARD_TYPE, HOST_TABLE_TYPE, v1};
 use crate::laws::{accepted, is_a_line, message};
 use crate::world::{CLUSTER, HOST, cluster, config, told};
 
+/// Less than some inputs ask for.
+const ROOM: usize = 1 << 20;
+
 /// Parts of an input that is several answers, one after another.
 fn parts(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     bytes.split(|byte| *byte == 0)
@@ -297,19 +300,19 @@ pub(crate) fn discovery_requests(mut bytes: &[u8]) -> bool {
         };
         if session.is_none() {
             session = Session::open(&request)
-                .inspect_err(|status| is_a_line(&status.message()))
+                .inspect_err(|refusal| is_a_line(&refusal.to_string()))
                 .ok();
         }
         let Some(session) = &mut session else {
             return good;
         };
-        match session.on_request(&request) {
+        match session.on_request(&request, ROOM) {
             Ok(verdict) => {
                 let refusal = verdict.and_then(|verdict| verdict.refusal);
                 assert!(refusal.is_none_or(|reason| reason.len() <= 1100));
             }
-            Err(status) => {
-                is_a_line(&status.message());
+            Err(refusal) => {
+                is_a_line(&refusal.to_string());
                 return good;
             }
         }

@@ -6,6 +6,9 @@ use tonic::Code;
 use super::*;
 use crate::snapshot::Resource;
 
+/// More than a test asks for.
+const ROOM: usize = 1 << 30;
+
 const HOSTS: &str = "type.googleapis.com/weir.v1.HostTable";
 
 fn request(type_url: &str, names: &[&str]) -> DeltaDiscoveryRequest {
@@ -42,7 +45,7 @@ fn snapshot(types: &[(&'static str, &[(&str, &str)])]) -> Snapshot {
 fn open(requests: &[DeltaDiscoveryRequest]) -> Session {
     let mut session = Session::open(&requests[0]).unwrap();
     for request in requests {
-        session.on_request(request).unwrap();
+        session.on_request(request, ROOM).unwrap();
     }
     session
 }
@@ -79,7 +82,7 @@ fn drain(session: &mut Session, snapshot: &Snapshot) -> Vec<String> {
         }
         said.push("|".to_owned());
         for answer in waiting.drain(..) {
-            assert!(session.on_request(&answer).unwrap().is_some());
+            assert!(session.on_request(&answer, ROOM).unwrap().is_some());
         }
     }
 }
@@ -91,14 +94,14 @@ fn a_stream_must_say_whose_it_is_and_of_what_it_speaks() {
         ..Default::default()
     };
     assert_eq!(
-        Session::open(&nobody).unwrap_err().code(),
+        Status::from(Session::open(&nobody).unwrap_err()).code(),
         Code::InvalidArgument
     );
     let mut session = Session::open(&request(HOSTS, &[])).unwrap();
     assert!(session.weir);
     for wrong in ["", types::CLUSTER] {
-        let error = session.on_request(&request(wrong, &[])).unwrap_err();
-        assert_eq!(error.code(), Code::InvalidArgument);
+        let error = session.on_request(&request(wrong, &[]), ROOM).unwrap_err();
+        assert_eq!(Status::from(error).code(), Code::InvalidArgument);
     }
     assert!(!Session::open(&request(types::CLUSTER, &[])).unwrap().weir);
 }
@@ -107,10 +110,34 @@ fn a_stream_must_say_whose_it_is_and_of_what_it_speaks() {
 fn a_stream_has_a_limited_number_of_types() {
     let mut session = Session::open(&request(types::CLUSTER, &[])).unwrap();
     for i in 0..MAX_TYPES {
-        session.on_request(&request(&format!("t{i}"), &[])).unwrap();
+        session
+            .on_request(&request(&format!("t{i}"), &[]), ROOM)
+            .unwrap();
     }
-    let error = session.on_request(&request("one more", &[])).unwrap_err();
-    assert_eq!(error.code(), Code::ResourceExhausted);
+    let error = session
+        .on_request(&request("one more", &[]), ROOM)
+        .unwrap_err();
+    assert_eq!(Status::from(error).code(), Code::ResourceExhausted);
+}
+
+#[test]
+fn the_types_of_a_stream_share_its_room() {
+    let mut session = Session::open(&request(types::CLUSTER, &[])).unwrap();
+    let names: Vec<String> = (0..100).map(|i| i.to_string()).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    session.on_request(&request("t0", &names), ROOM).unwrap();
+    let room = 3 * session.bytes();
+    let mut taken = 1;
+    let refused = loop {
+        match session.on_request(&request(&format!("t{taken}"), &names), room) {
+            Ok(_) => taken += 1,
+            Err(refused) => break refused,
+        }
+    };
+    assert_eq!((taken, refused), (3, Refusal::Full(Full::StreamBytes)));
+    let long = "t".repeat(MAX_TYPE_URL_BYTES + 1);
+    let refused = session.on_request(&request(&long, &[]), room);
+    assert!(matches!(refused, Err(Refusal::Invalid(_))));
 }
 
 #[test]

@@ -6,6 +6,9 @@ use proptest::prelude::*;
 
 use super::*;
 
+/// More than a test asks for.
+const ROOM: usize = 1 << 30;
+
 fn resources(versions: &[(&str, u32)]) -> Arc<Resources> {
     let resource = |version: u32| Resource {
         version: version.to_string().into(),
@@ -74,7 +77,7 @@ impl Server {
     }
 
     fn hear(&mut self, request: &DeltaDiscoveryRequest) -> Option<Verdict> {
-        self.0.on_request(request).unwrap()
+        self.0.on_request(request, ROOM).unwrap()
     }
 
     /// Resources as `name=version`, removals as `-name`.
@@ -347,18 +350,75 @@ fn removals_can_be_put_off() {
 }
 
 #[test]
-fn too_many_names_end_the_stream() {
-    let names: Vec<String> = (0..=MAX_NAMES).map(|i| i.to_string()).collect();
+fn names_beyond_the_room_are_refused_and_none_of_them_is_kept() {
+    let names: Vec<String> = (0..1000).map(|i| i.to_string()).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    assert_eq!(
-        Subscription::default().on_request(&subscribe(&names)),
-        Err(TooManyNames)
-    );
+    let mut all = Subscription::default();
+    all.on_request(&subscribe(&names), ROOM).unwrap();
+    let takes = all.bytes();
     assert!(
         Subscription::default()
-            .on_request(&subscribe(&names[1..]))
+            .on_request(&subscribe(&names), takes)
             .is_ok()
     );
+    let mut less = Subscription::default();
+    let refused = less.on_request(&subscribe(&names), takes / 2);
+    assert_eq!(refused, Err(Full::StreamBytes));
+    assert!(less.bytes() < takes / 2 + 500, "{} bytes", less.bytes());
+}
+
+#[test]
+fn a_name_or_version_of_the_clients_that_is_too_long_is_refused() {
+    let long = "x".repeat(MAX_NAME_BYTES + 1);
+    let refused = Subscription::default().on_request(&subscribe(&[&long]), ROOM);
+    assert_eq!(refused, Err(Full::Name));
+    let mut versions = resume(&["a"], &[("a", 1)]);
+    versions
+        .initial_resource_versions
+        .insert("a".to_owned(), long);
+    let refused = Subscription::default().on_request(&versions, ROOM);
+    assert_eq!(refused, Err(Full::Name));
+}
+
+/// A client that asks for what it likes and answers when it likes.
+fn greedy() -> impl Strategy<Value = (Vec<u16>, Vec<u16>, bool, bool)> {
+    let names = || proptest::collection::vec(any::<u16>(), 0..40);
+    (names(), names(), any::<bool>(), any::<bool>())
+}
+
+proptest! {
+    #[test]
+    fn whatever_a_client_asks_for_what_it_made_up_fits_into_its_room(
+        requests in proptest::collection::vec(greedy(), 1..40),
+    ) {
+        const ROOM: usize = 20_000;
+        let there = resources(&[("1", 1), ("2", 1), ("3", 1)]);
+        let mut subscription = Subscription::default();
+        let (mut due, mut greatest) = (None, 0);
+        for (add, remove, wildcard, answers) in requests {
+            let name = |name: &u16| name.to_string();
+            let mut request = DeltaDiscoveryRequest {
+                resource_names_subscribe: add.iter().map(name).collect(),
+                resource_names_unsubscribe: remove.iter().chain(&add).map(name).collect(),
+                ..Default::default()
+            };
+            let star = match wildcard {
+                true => &mut request.resource_names_subscribe,
+                false => &mut request.resource_names_unsubscribe,
+            };
+            star.push("*".to_owned());
+            if answers && let Some(delta) = due.take() {
+                request.response_nonce = ack(&delta).response_nonce;
+            }
+            let ended = subscription.on_request(&request, ROOM).is_err();
+            greatest = greatest.max(subscription.bytes());
+            prop_assert!(greatest < ROOM + 500, "{greatest} bytes");
+            if ended {
+                break;
+            }
+            due = subscription.on_snapshot(&there, true).or(due);
+        }
+    }
 }
 
 /// What may happen between a server and its client. Names are numbers under `NAMES`.
