@@ -172,6 +172,22 @@ impl CacheShard {
     pub fn is_empty(&self) -> bool {
         self.0.keys.is_empty()
     }
+
+    /// Bytes that its columns take.
+    pub fn bytes(&self) -> usize {
+        let Columns {
+            hosts,
+            keys,
+            ends,
+            holders,
+            costs,
+        } = &*self.0;
+        size_of_val(&**hosts)
+            + size_of_val(&**keys)
+            + size_of_val(&**ends)
+            + size_of_val(&**holders)
+            + size_of_val(&**costs)
+    }
 }
 
 impl Columns {
@@ -312,6 +328,8 @@ mod tests {
             assumed: false,
         };
         assert_eq!(holders(5), [known(2)]);
+        let bytes = shard(&[5, 9], &[1, 3], &[2, 0, 3]).unwrap().bytes();
+        assert_eq!(bytes, 2 * 8 + 2 * 8 + 2 * 4 + 3 * 4);
         assert_eq!(
             holders(9),
             [
