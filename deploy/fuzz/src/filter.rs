@@ -6,7 +6,7 @@ use std::time::Duration;
 use prost::Message;
 use weir_filter::config::{Config, key_in_path, keys};
 use weir_filter::headers::Headers;
-use weir_filter::index::{Index, Kind, OfTable};
+use weir_filter::index::{Index, Kind, Says};
 use weir_filter::lease::{Generations, Lease};
 use weir_filter::{answer, orca, stream};
 use weir_policy::{KeyHash, MAX_HOSTS, MAX_KEYS};
@@ -49,16 +49,17 @@ pub(crate) fn tables_response(bytes: &[u8]) -> bool {
             epoch: 3 << 32,
             version: 3,
         },
-        OfTable {
+        Says {
             cache_shards: 4,
             stale_after: Duration::from_secs(5),
+            bytes: 0,
         },
     );
     let mut index = Index::default();
     index.insert(Kind::Table, "rules", meta, table, NOW);
     let mut taken = false;
     for kind in Kind::ALL {
-        let update = stream::check(&response, kind, &index, NOW);
+        let update = stream::check(&response, kind, &index, usize::MAX, NOW);
         let (good, bad) = (update.accepted.len(), update.refusals.len());
         assert_eq!(good + bad, response.resources.len(), "each is taken or not");
         let answer = stream::answer(&response, &update);
@@ -67,7 +68,7 @@ pub(crate) fn tables_response(bytes: &[u8]) -> bool {
             is_a_line(&why.message);
         }
         for new in &update.accepted {
-            index.insert(kind, &new.name, new.meta, new.table, NOW);
+            index.insert(kind, &new.name, new.meta, new.says, NOW);
         }
         // A removal alone is one.
         taken |= bad == 0;
@@ -115,7 +116,7 @@ pub(crate) fn index(bytes: &[u8]) -> bool {
         let at = index.get(entry.kind(), &entry.name);
         assert!(at.is_some());
         index.is_fresh(&entry.name, NOW);
-        index.insert(entry.kind(), &entry.name, entry.meta(), entry.table(), NOW);
+        index.insert(entry.kind(), &entry.name, entry.meta(), entry.says(), NOW);
         assert_eq!(
             index.get(entry.kind(), &entry.name).map(|new| new.meta()),
             Some(entry.meta())

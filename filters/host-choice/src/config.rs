@@ -34,6 +34,7 @@ struct Written {
     tick: String,
     lease: String,
     report_interval: String,
+    cache_limit: String,
 }
 
 impl Default for Written {
@@ -52,6 +53,8 @@ impl Default for Written {
             tick: "50ms".into(),
             lease: "1s".into(),
             report_interval: "1s".into(),
+            // Two million keys of three holders.
+            cache_limit: "64MiB".into(),
         }
     }
 }
@@ -147,6 +150,8 @@ pub struct Config {
     pub lease: Duration,
     /// How often weir-control hears of this proxy's requests.
     pub report_interval: Duration,
+    /// Bytes that decoded cache contents take in one VM.
+    pub cache_limit: usize,
 }
 
 /// How requests of one Envoy cluster are read.
@@ -286,6 +291,7 @@ fn check(written: Written) -> Result<Config, ConfigError> {
         tick: duration("tick", &written.tick, 10, 1_000)?,
         lease: duration("lease", &written.lease, 500, 60_000)?,
         report_interval: duration("report_interval", &written.report_interval, 100, 60_000)?,
+        cache_limit: size("cache_limit", &written.cache_limit)?,
     })
 }
 
@@ -387,6 +393,23 @@ fn duration(
     }
 }
 
+/// 64KiB to 1GiB: a VM has 4 GiB for everything.
+fn size(field: &str, written: &str) -> Result<usize, ConfigError> {
+    let units = [("KiB", 10), ("MiB", 20), ("GiB", 30)];
+    let mut sizes = units.iter().filter_map(|(unit, shift)| {
+        let number: usize = written.strip_suffix(unit)?.trim().parse().ok()?;
+        number.checked_mul(1 << shift)
+    });
+    match sizes.next() {
+        Some(bytes) if (1 << 16..=1 << 30).contains(&bytes) => Ok(bytes),
+        Some(_) => Err(error(field, format!("{written:?} is not in 64KiB..=1GiB"))),
+        None => Err(error(
+            field,
+            format!("{written:?} is not a whole number with KiB, MiB or GiB behind it"),
+        )),
+    }
+}
+
 /// The segment of `path` that stands where `template` has `{key}`; none where the path is another.
 pub fn key_in_path<'a>(template: &str, path: &'a [u8]) -> Option<&'a [u8]> {
     let path = path.split(|byte| *byte == b'?').next()?;
@@ -440,6 +463,7 @@ mod tests {
             (config.tick.as_millis(), config.lease.as_millis()),
             (50, 1000)
         );
+        assert_eq!(config.cache_limit, 64 << 20);
         assert_eq!(config.class(Some(b"high")), 0);
         assert_eq!(config.class(Some(b"urgent")), 16);
         assert_eq!(config.class(Some(b"\xff")), 16);
@@ -456,7 +480,15 @@ mod tests {
 
     #[test]
     fn each_fault_is_named_with_its_field() {
-        let faults: [(&str, &str); 15] = [
+        let faults: [(&str, &str); 17] = [
+            (
+                r#"{"cache_limit":"64"}"#,
+                r#"cache_limit: "64" is not a whole number with KiB, MiB or GiB"#,
+            ),
+            (
+                r#"{"cache_limit":"2GiB"}"#,
+                r#"cache_limit: "2GiB" is not in 64KiB..=1GiB"#,
+            ),
             (r#"{"tik":"1s"}"#, "unknown field `tik`"),
             (r#"{"clusters":{"a":{"keys":{}}}}"#, "unknown field `keys`"),
             (r#"{"trust":"some"}"#, "unknown variant `some`"),

@@ -27,6 +27,9 @@ const PROCESS: &str = "x-weir-process";
 /// gRPC's ABORTED: weir-control has a newer stream of this process.
 const ABORTED: u32 = 10;
 
+/// Shared data takes so many times what a VM decodes: VMs that serve different clusters keep different contents.
+const SHARED_LIMITS: usize = 4;
+
 #[derive(Default)]
 pub(crate) struct Control {
     tables: Link,
@@ -156,7 +159,7 @@ impl Control {
     }
 
     /// Takes a message of the table stream into shared data and answers it.
-    pub(crate) fn message(&mut self, token: u32, message: &[u8], now: Duration) {
+    pub(crate) fn message(&mut self, token: u32, message: &[u8], config: &Config, now: Duration) {
         if self.reports.token == Some(token) {
             if let Ok(answer) = ReportAnswer::decode(message) {
                 self.reporting.taken = Some(answer.taken);
@@ -179,7 +182,8 @@ impl Control {
             return;
         };
         let (index, _) = shared::index(None).unwrap_or_default();
-        let update = stream::check(&response, kind, &index, now);
+        let in_all = SHARED_LIMITS.saturating_mul(config.cache_limit);
+        let update = stream::check(&response, kind, &index, in_all, now);
         for (name, refusal) in &update.refusals {
             hostcalls::log(
                 LogLevel::Warn,
@@ -197,7 +201,7 @@ impl Control {
             .collect();
         shared::update_index(|index| {
             for new in &kept {
-                index.insert(kind, &new.name, new.meta, new.table, now);
+                index.insert(kind, &new.name, new.meta, new.says, now);
             }
             for name in &update.removed {
                 index.remove(kind, name);

@@ -67,15 +67,20 @@ pub struct Entry {
     /// Of a table: for how long it counts, after it was written.
     #[prost(fixed64, tag = "7")]
     pub stale_after_ns: u64,
+    /// Of a shard: bytes that it takes when it is decoded.
+    #[prost(uint64, tag = "8")]
+    pub bytes: u64,
 }
 
-/// What a table says of itself.
+/// What a resource says of itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct OfTable {
-    /// How many shards its cluster's cache contents have.
+pub struct Says {
+    /// Of a table: how many shards its cluster's cache contents have.
     pub cache_shards: u32,
-    /// For how long it counts.
+    /// Of a table: for how long it counts.
     pub stale_after: Duration,
+    /// Of a shard: bytes that it takes when it is decoded.
+    pub bytes: usize,
 }
 
 impl Entry {
@@ -96,11 +101,12 @@ impl Entry {
         }
     }
 
-    /// What the table said of itself.
-    pub fn table(&self) -> OfTable {
-        OfTable {
+    /// What the resource said of itself.
+    pub fn says(&self) -> Says {
+        Says {
             cache_shards: self.cache_shards,
             stale_after: Duration::from_nanos(self.stale_after_ns),
+            bytes: self.bytes as usize,
         }
     }
 }
@@ -121,8 +127,14 @@ impl Index {
         })
     }
 
-    /// Enters a resource that was written `now`; `table` is of tables.
-    pub fn insert(&mut self, kind: Kind, name: &str, meta: Meta, table: OfTable, now: Duration) {
+    /// Bytes that all cache contents take when they are decoded.
+    pub fn contents_bytes(&self) -> usize {
+        let bytes = self.entries.iter().map(|entry| entry.bytes);
+        usize::try_from(bytes.fold(0, u64::saturating_add)).unwrap_or(usize::MAX)
+    }
+
+    /// Enters a resource that was written `now`.
+    pub fn insert(&mut self, kind: Kind, name: &str, meta: Meta, says: Says, now: Duration) {
         self.remove(kind, name);
         self.entries.push(Entry {
             is_shard: kind == Kind::Shard,
@@ -130,8 +142,9 @@ impl Index {
             epoch: meta.epoch,
             version: meta.version,
             written_ns: now.as_nanos() as u64,
-            cache_shards: table.cache_shards,
-            stale_after_ns: table.stale_after.as_nanos() as u64,
+            cache_shards: says.cache_shards,
+            stale_after_ns: says.stale_after.as_nanos() as u64,
+            bytes: says.bytes as u64,
         });
     }
 

@@ -62,6 +62,8 @@ pub(crate) struct Metrics {
     pub(crate) choices_ignored: Counter,
     /// Clusters whose table is older than its `stale_after`, or missing.
     pub(crate) stale_tables: Gauge,
+    /// Clusters whose cache contents this VM has no room for.
+    pub(crate) contents_left_out: Gauge,
     /// Requests that wait for a host now.
     held: Gauge,
     held_until: [(HeldUntil, Counter); HeldUntil::ALL.len()],
@@ -119,6 +121,7 @@ impl Metrics {
             failing_hosts: Counter::define("weir_failing_hosts_total"),
             choices_ignored: Counter::define("weir_choices_ignored_total"),
             stale_tables: Gauge::define("weir_stale_tables"),
+            contents_left_out: Gauge::define("weir_cache_contents_left_out"),
             held: Gauge::define("weir_held_requests"),
             held_until: HeldUntil::ALL.map(|ending| {
                 let name = format!("weir_held_total;.;reason=.={};.;", ending.as_str());

@@ -61,6 +61,11 @@ impl Counters {
         *self.offered.entry(rank).or_default() += 1;
     }
 
+    /// Requests so far.
+    pub fn requests(&self) -> u64 {
+        self.offered.values().sum()
+    }
+
     /// It was answered 429.
     pub fn shed(&mut self) {
         self.shed += 1;

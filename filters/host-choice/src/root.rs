@@ -70,10 +70,11 @@ impl Root {
 
 impl Context for Root {
     fn on_grpc_stream_message(&mut self, token: u32, _size: usize) {
-        if let Some(control) = &mut self.control {
+        if let (Some(control), Some(config)) = (&mut self.control, &self.config) {
             control.message(
                 token,
                 &hostcalls::buffer(Buffer::GrpcMessage),
+                config,
                 hostcalls::monotonic(),
             );
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use weir_tables::discovery::{DeltaDiscoveryRequest, DeltaDiscoveryResponse, Node, Status};
 use weir_tables::{Meta, Refusal, decode_cache_shard, decode_host_table, parse_cache_shard_name};
 
-use crate::index::{Index, Kind, OfTable};
+use crate::index::{Index, Kind, Says};
 
 /// google.rpc.Code.INVALID_ARGUMENT, as other xDS clients send it with a NACK.
 const INVALID_ARGUMENT: i32 = 3;
@@ -78,8 +78,8 @@ pub struct Accepted {
     pub name: String,
     /// Which build it is.
     pub meta: Meta,
-    /// Of a table: what it says of itself.
-    pub table: OfTable,
+    /// What it says of itself.
+    pub says: Says,
     /// Its encoded message.
     pub body: Vec<u8>,
 }
@@ -99,12 +99,23 @@ pub struct Update {
 /// epoch) are taken whatever their version: the stream is the truth. Those of a leader of several weir-control
 /// are not taken in place of a later leader's, while that one's are fresh: it does not know yet that it has been
 /// followed. When they are not, its lock may have begun to count anew, and what comes is better than nothing.
+///
+/// Shards may take `limit` bytes when they are decoded, all of them together; tables are taken always.
 pub fn check(
     response: &DeltaDiscoveryResponse,
     kind: Kind,
     index: &Index,
+    limit: usize,
     now: Duration,
 ) -> Update {
+    let mut room = Room {
+        index,
+        taken: match kind {
+            Kind::Table => 0,
+            Kind::Shard => index.contents_bytes(),
+        },
+        limit,
+    };
     let mut update = Update {
         removed: response.removed_resources.clone(),
         ..Default::default()
@@ -118,12 +129,11 @@ pub fn check(
         let meta = match kind {
             Kind::Table => decode_host_table(&resource.name, body, now)
                 .map(|(meta, table)| (meta, of_table(&table))),
-            Kind::Shard => {
-                decode_cache_shard(&resource.name, body).map(|(meta, _)| (meta, OfTable::default()))
-            }
+            Kind::Shard => decode_cache_shard(&resource.name, body)
+                .and_then(|(meta, shard)| Ok((meta, room.take(&resource.name, shard.bytes())?))),
         };
         let in_use = index.get(kind, &resource.name).map(|entry| entry.meta());
-        let checked = meta.and_then(|(offered, table)| match in_use {
+        let checked = meta.and_then(|(offered, says)| match in_use {
             Some(current) if offered.is_older_than(current) => {
                 Err(Refusal::Older { offered, current })
             }
@@ -133,14 +143,14 @@ pub fn check(
             {
                 Err(Refusal::OlderLeader { offered, current })
             }
-            _ => Ok((offered, table)),
+            _ => Ok((offered, says)),
         });
         match checked {
-            Ok((meta, table)) => {
+            Ok((meta, says)) => {
                 update.accepted.push(Accepted {
                     name: resource.name.clone(),
                     meta,
-                    table,
+                    says,
                     body: body.into(),
                 });
             }
@@ -150,10 +160,36 @@ pub fn check(
     update
 }
 
-fn of_table(table: &weir_policy::Table) -> OfTable {
-    OfTable {
+fn of_table(table: &weir_policy::Table) -> Says {
+    Says {
         cache_shards: table.cache_shards(),
         stale_after: table.policy().stale_after,
+        bytes: 0,
+    }
+}
+
+/// What is left of the bytes that decoded shards may take in shared data. Each VM decodes what it has room for; what
+/// is refused here none of them could.
+struct Room<'a> {
+    index: &'a Index,
+    taken: usize,
+    limit: usize,
+}
+
+impl Room<'_> {
+    fn take(&mut self, name: &str, bytes: usize) -> Result<Says, Refusal> {
+        let before = self.index.get(Kind::Shard, name);
+        let before = before.map_or(0, |entry| entry.says().bytes);
+        let taken = self.taken.saturating_sub(before).saturating_add(bytes);
+        if bytes > before && taken > self.limit {
+            let limit = self.limit;
+            return Err(Refusal::NoRoom { bytes, limit });
+        }
+        self.taken = taken;
+        Ok(Says {
+            bytes,
+            ..Says::default()
+        })
     }
 }
 
@@ -301,7 +337,7 @@ mod tests {
                 epoch: 255,
                 version: 7,
             },
-            OfTable::default(),
+            Says::default(),
             Duration::ZERO,
         );
         let mut subscriptions = Subscriptions::default();
@@ -370,20 +406,26 @@ mod tests {
             epoch: Meta::draw_epoch(index, 7),
             version: 3,
         };
-        let table = OfTable {
+        let table = Says {
             stale_after: Duration::from_secs(5),
-            ..OfTable::default()
+            ..Says::default()
         };
         let written = Duration::from_secs(100);
         let mut index = Index::default();
         index.insert(Kind::Table, "a", drawn(4), table, written);
         // Cache contents rest for as long as they do not change.
         let old = Duration::from_secs(1);
-        index.insert(Kind::Shard, "a/1/0", drawn(4), OfTable::default(), old);
+        index.insert(Kind::Shard, "a/1/0", drawn(4), Says::default(), old);
         for (kind, name) in [(Kind::Table, "a"), (Kind::Shard, "a/1/0")] {
             let taken = |lock, second| {
                 let now = Duration::from_secs(second);
-                let update = check(&offered(kind, name, drawn(lock)), kind, &index, now);
+                let update = check(
+                    &offered(kind, name, drawn(lock)),
+                    kind,
+                    &index,
+                    usize::MAX,
+                    now,
+                );
                 if let Some((_, refusal)) = update.refusals.first() {
                     let said = refusal.to_string();
                     assert!(said.contains("is of an older leader than"), "{said}");

@@ -2,6 +2,7 @@
 //! What one VM knows: its clusters with their decoded tables, and its peers.
 
 mod cluster;
+mod contents;
 mod hedges;
 mod held;
 mod peers;
@@ -51,6 +52,8 @@ pub(crate) struct Vm {
     released: Option<(u32, Duration)>,
     /// Whether the want of a slot was logged.
     slotless: bool,
+    /// Bytes that decoded cache contents may take, by the newest configuration.
+    cache_limit: usize,
 }
 
 thread_local! {
@@ -81,6 +84,7 @@ impl Vm {
             published: Duration::ZERO,
             released: None,
             slotless: false,
+            cache_limit: usize::MAX,
         }
     }
 
@@ -90,6 +94,7 @@ impl Vm {
             let state = self.clusters.entry(cluster.table.to_string()).or_default();
             state.roots += 1;
         }
+        self.cache_limit = config.cache_limit;
         // All are read anew: those that are not wanted by anybody are not kept up to date.
         self.index_cas = None;
         self.read_resources(now);
@@ -143,6 +148,7 @@ impl Vm {
                 None => state.remove_table(),
             }
         }
+        self.fit_contents(&index, now);
         let mut shards: BTreeSet<&str> = BTreeSet::new();
         for entry in index.entries.iter().filter(|entry| entry.is_shard) {
             let Ok((cluster, shards_of_it, shard)) = parse_cache_shard_name(&entry.name) else {

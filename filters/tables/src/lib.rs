@@ -143,6 +143,8 @@ pub enum Refusal {
     Table(#[from] weir_policy::TableError),
     #[error(transparent)]
     Shard(#[from] weir_policy::ShardError),
+    #[error("{bytes} bytes when decoded are more than is left of {limit}")]
+    NoRoom { bytes: usize, limit: usize },
     #[error("name: {name:?} is not <cluster>/<shards>/<shard>")]
     BadName { name: String },
     #[error("version: {offered} is older than {current}, which is in use")]

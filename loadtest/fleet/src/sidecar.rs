@@ -115,7 +115,8 @@ impl Sidecar {
             let looks = self.number.is_multiple_of(LOOKING) || (kind == Kind::Table && !told);
             let answer = match looks {
                 true => {
-                    let update = stream::check(&response, kind, index, started.elapsed());
+                    let update =
+                        stream::check(&response, kind, index, usize::MAX, started.elapsed());
                     let answer = stream::answer(&response, &update);
                     let refused = update.refusals.len();
                     for new in update.accepted {
@@ -123,7 +124,7 @@ impl Sidecar {
                             told = true;
                             self.shared.fresh(self.number, era.number);
                         }
-                        index.insert(kind, &new.name, new.meta, new.table, started.elapsed());
+                        index.insert(kind, &new.name, new.meta, new.says, started.elapsed());
                     }
                     self.shared.refused(refused);
                     answer
@@ -131,7 +132,7 @@ impl Sidecar {
                 false => {
                     for resource in &response.resources {
                         let known = index.get(kind, &resource.name);
-                        let table = known.map(Entry::table).unwrap_or_default();
+                        let table = known.map(Entry::says).unwrap_or_default();
                         let meta = resource.version.parse()?;
                         index.insert(kind, &resource.name, meta, table, started.elapsed());
                     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
-use weir_policy::{CacheShard, Cluster, Hedges, Held, HostId};
+use weir_policy::{CacheShard, Cluster, Hedges, Held, HostId, Usage};
 use weir_tables::{decode_cache_shard, decode_host_table, parse_cache_shard_name};
 
 use crate::heed::Heed;
@@ -25,6 +25,11 @@ pub(super) struct ClusterState {
     pub(super) held: Held<Rc<Waiting>>,
     pub(super) hedges: Hedges,
     heed: Heed,
+    /// There is no room for its cache contents.
+    pub(super) left_out: bool,
+    /// How much it was used, as of `counted` requests.
+    usage: Usage,
+    counted: u64,
     /// By kind and name, when the resource that was taken was written.
     seen: BTreeMap<(Kind, String), u64>,
 }
@@ -89,11 +94,26 @@ impl ClusterState {
         });
     }
 
+    /// Requests lately.
+    pub(super) fn usage(&mut self, now: Duration) -> u64 {
+        let counted = self.counters.requests();
+        self.usage.add(counted.saturating_sub(self.counted), now);
+        self.counted = counted;
+        self.usage.lately(now)
+    }
+
+    /// Has no cache contents from now on, or reads all of them again.
+    pub(super) fn leave_out(&mut self, left_out: bool) {
+        self.left_out = left_out;
+        self.forget_shards_except(&BTreeSet::new());
+    }
+
     pub(super) fn read_shard(&mut self, entry: &Entry, shards: u32, shard: u32) {
-        if self
-            .cluster
-            .table()
-            .is_none_or(|table| table.cache_shards() != shards)
+        if self.left_out
+            || self
+                .cluster
+                .table()
+                .is_none_or(|table| table.cache_shards() != shards)
             || !self.is_news(entry)
         {
             return;

@@ -4,6 +4,7 @@
 mod answers;
 mod any_events;
 mod configuration;
+mod contents;
 mod cost;
 mod decisions;
 mod failing;
