@@ -23,6 +23,7 @@ mod leader_killed;
 mod leader_partitioned;
 mod leader_stopped;
 mod liar;
+mod memory_budget;
 mod owner_panics;
 mod poison_key;
 mod prometheus_killed;
@@ -63,4 +64,5 @@ pub const FAULTS: &[Fault] = &[
     all_drain::FAULT,
     largest_table::FAULT,
     liar::FAULT,
+    memory_budget::FAULT,
 ];

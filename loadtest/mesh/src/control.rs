@@ -76,6 +76,7 @@ pub(crate) fn config(control: &Control, consul: u16, plan: &Plan) -> Value {
             "name": control.name,
         });
     }
+    merge(&mut config, &plan.control);
     config
 }
 

@@ -35,6 +35,8 @@ pub struct Plan {
     /// What weir-control is told of the cluster `rules`, merged over what the mesh tells it (RFC 7396): its
     /// policy, for example.
     pub cluster: Value,
+    /// The same of all that weir-control is told.
+    pub control: Value,
     /// Worker threads of each caller's sidecar.
     pub caller_threads: u32,
 }
@@ -52,6 +54,7 @@ impl Default for Plan {
             cores: 4,
             host_flags: Vec::new(),
             cluster: json!({}),
+            control: json!({}),
             caller_threads: 1,
         }
     }

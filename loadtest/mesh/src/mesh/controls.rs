@@ -79,6 +79,19 @@ impl Mesh {
     /// A file cannot be written.
     pub fn tell_controls(&mut self, cluster: Value) -> Result<()> {
         self.plan.cluster = cluster;
+        self.write_controls()
+    }
+
+    /// Tells every weir-control this beside, merged over the whole of its configuration (RFC 7396).
+    ///
+    /// # Errors
+    /// As [`Self::tell_controls`].
+    pub fn tell_controls_beside(&mut self, control: Value) -> Result<()> {
+        self.plan.control = control;
+        self.write_controls()
+    }
+
+    fn write_controls(&self) -> Result<()> {
         for control in &self.controls {
             self.write_control(control)
                 .with_context(|| format!("the configuration of {}", control.name))?;
