@@ -51,6 +51,8 @@ pub struct Config {
     pub cache_bytes_per_second: usize,
     /// What is kept of reports.
     pub reports: ReportLimits,
+    /// Counted memory that may be taken; absent: half of what the cgroup has, if it has a limit.
+    pub memory_limit: Option<usize>,
     /// What discovery streams may take.
     pub discovery: crate::xds::Limits,
     /// By name.

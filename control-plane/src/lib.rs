@@ -18,6 +18,7 @@
 pub mod admin;
 mod alive;
 pub mod certificate;
+mod cgroup;
 pub mod config;
 pub mod follow;
 pub mod forward;
@@ -139,7 +140,13 @@ pub async fn run(
         Meta::draw_epoch(0, rand::random()),
         metrics,
         now,
+    )
+    // The other half is for what is not counted: connections, messages on their way, the allocator.
+    .within(
+        cgroup::own_memory_max().map(|max| max / 2),
+        xds_metrics.names(),
     );
+    let contents = state.contents();
     // The only one leads from the start. Sidecars that are already waiting get the hosts at once, whatever is
     // known of them, but for levels.
     let (role, first) = match config.replicas {
@@ -191,7 +198,7 @@ pub async fn run(
         streams.clone(),
     );
     tasks.start("state", owner.instrument(tracing::info_span!("state")));
-    let supervisor = sources::supervise(newest_config, roles.clone(), updates.clone());
+    let supervisor = sources::supervise(newest_config, roles.clone(), contents, updates.clone());
     tasks.start(
         "sources",
         supervisor.instrument(tracing::info_span!("sources")),

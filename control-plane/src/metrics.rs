@@ -8,7 +8,7 @@ use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::registry::Registry;
+use prometheus_client::registry::{Registry, Unit};
 use weir_policy::{HostState, Overload};
 
 use crate::certificate::Validity;
@@ -16,6 +16,7 @@ use crate::gate::Denials;
 use crate::leader::Role;
 use crate::reports::End;
 use crate::reports::ledger::{Folded, Ledger, OUTCOMES, Refused};
+use crate::state::budget::Contents;
 use crate::state::cluster::Cluster;
 
 macro_rules! labels {
@@ -75,6 +76,11 @@ pub struct Metrics {
     leader: Gauge,
     leader_changes: Counter,
     lock_index: Gauge,
+    memory_limit: Gauge,
+    memory_counted: Gauge,
+    contents: Family<OfCluster, Gauge>,
+    contents_dropped: Family<OfCluster, Gauge>,
+    contents_drops: Family<OfCluster, Counter>,
 }
 
 impl Metrics {
@@ -243,6 +249,57 @@ impl Metrics {
             "Until when a certificate is good, by the field that names its file",
             self.certificate_ends.clone(),
         );
+        self.register_memory(r);
+    }
+
+    fn register_memory(&self, registry: &mut Registry) {
+        let r = registry;
+        r.register_with_unit(
+            "memory_limit",
+            "What counted memory may take; 0: no limit",
+            Unit::Bytes,
+            self.memory_limit.clone(),
+        );
+        r.register_with_unit(
+            "memory_counted",
+            "Counted memory: cache contents, and the names that discovery streams ask for",
+            Unit::Bytes,
+            self.memory_counted.clone(),
+        );
+        r.register_with_unit(
+            "cache_contents",
+            "Counted memory of a cluster's cache contents",
+            Unit::Bytes,
+            self.contents.clone(),
+        );
+        r.register(
+            "cache_contents_dropped",
+            "1 while a cluster's cache contents are not kept, because memory.limit was reached",
+            self.contents_dropped.clone(),
+        );
+        r.register(
+            "cache_contents_drops",
+            "How often they were dropped",
+            self.contents_drops.clone(),
+        );
+    }
+
+    pub(crate) fn memory(&self, limit: Option<usize>, counted: usize) {
+        let bytes = |bytes| i64::try_from(bytes).unwrap_or(i64::MAX);
+        self.memory_limit.set(limit.map_or(0, bytes));
+        self.memory_counted.set(bytes(counted));
+    }
+
+    pub(crate) fn contents(&self, cluster: &str, contents: Contents) {
+        let of_cluster = OfCluster {
+            cluster: cluster.to_owned(),
+        };
+        self.contents_dropped
+            .get_or_create(&of_cluster)
+            .set(contents.dropped.into());
+        if contents.dropped {
+            self.contents_drops.get_or_create(&of_cluster).inc();
+        }
     }
 
     /// Adds what there is of one of several replicas.
@@ -279,6 +336,8 @@ impl Metrics {
             let of_cluster = OfCluster { cluster };
             self.built.remove(&of_cluster);
             self.missing.remove(&of_cluster);
+            self.contents_dropped.remove(&of_cluster);
+            self.contents_drops.remove(&of_cluster);
         }
         self.hosts.clear();
         self.level.clear();
@@ -292,6 +351,7 @@ impl Metrics {
             &self.assumed,
             &self.known_keys,
             &self.unknown_series,
+            &self.contents,
         ] {
             gauge.clear();
         }
@@ -453,6 +513,9 @@ impl Metrics {
             .map(|host| cluster.holdings.known_keys(host.id))
             .sum();
         self.known_keys.get_or_create(&of_cluster).set(keys as i64);
+        self.contents
+            .get_or_create(&of_cluster)
+            .set(cluster.contents_bytes() as i64);
         if cluster.config.prometheus.is_some() {
             self.unknown_series
                 .get_or_create(&of_cluster)

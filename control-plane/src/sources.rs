@@ -41,6 +41,7 @@ use tracing::Instrument;
 use crate::config::{Config, Poll, Prometheus, Scrape};
 use crate::leader::Role;
 use crate::state::Update;
+use crate::state::budget::{ByCluster, Contents};
 use running::{LOOK_EVERY, Running};
 
 /// What a poll was about.
@@ -182,6 +183,7 @@ type Key = (String, String, Source);
 pub async fn supervise(
     mut configs: watch::Receiver<Arc<Config>>,
     mut roles: watch::Receiver<Role>,
+    contents: watch::Receiver<ByCluster>,
     updates: mpsc::Sender<Update>,
 ) {
     let mut running: Running<Key, Job> = Running::new();
@@ -194,7 +196,8 @@ pub async fn supervise(
             false => BTreeMap::new(),
         };
         running.keep(wanted, Job::eq, |key, job| {
-            start(key, job.clone(), client.clone(), updates.clone())
+            let contents = contents.clone();
+            start(key, job.clone(), client.clone(), contents, updates.clone())
         });
         loop {
             tokio::select! {
@@ -249,6 +252,7 @@ fn start(
     key: &Key,
     job: Job,
     client: fetch::Client,
+    contents: watch::Receiver<ByCluster>,
     updates: mpsc::Sender<Update>,
 ) -> JoinHandle<()> {
     let (cluster, host, source) = key.clone();
@@ -257,6 +261,7 @@ fn start(
         cluster: cluster.as_str().into(),
         host: host.into(),
         way,
+        contents: contents.clone(),
         updates: updates.clone(),
     };
     let way = |at: &str, poll: &Poll| match &poll.tls {
@@ -302,11 +307,19 @@ pub struct Target {
     pub host: Arc<str>,
     /// How.
     pub way: Way,
+    /// Whose cache contents are kept.
+    pub contents: watch::Receiver<ByCluster>,
     /// To the state.
     pub updates: mpsc::Sender<Update>,
 }
 
 impl Target {
+    /// Whether the cluster's cache contents are kept.
+    fn contents(&self) -> Contents {
+        let contents = self.contents.borrow();
+        contents.get(&*self.cluster).copied().unwrap_or_default()
+    }
+
     /// One poll: time-out over everything, body limit.
     pub async fn fetch(
         &self,

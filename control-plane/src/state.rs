@@ -7,6 +7,7 @@
 //!
 //! [`own`] is the only task that has it; the others send [`Update`]s or hold a snapshot.
 
+pub mod budget;
 pub mod clients;
 pub mod cluster;
 pub mod costs;
@@ -22,6 +23,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use prometheus_client::metrics::gauge::Gauge;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -41,6 +43,7 @@ use crate::sources::{Fault, PollError, Source};
 use crate::tables;
 use crate::xds::standalone::{ClusterHosts, Health};
 use crate::xds::types::ENDPOINTS;
+use budget::Budget;
 use cluster::Cluster;
 
 /// News.
@@ -87,6 +90,8 @@ pub enum Update {
         host: Arc<str>,
         /// When the poll began.
         asked: Instant,
+        /// How often the cluster's cache contents had been dropped by then.
+        drops: u64,
         /// What it brought.
         result: Result<Changes, PollError>,
         /// Told where it was more than the host may hold, and nothing that the host said was kept: the next question
@@ -159,6 +164,13 @@ pub struct State {
     /// resumes after a restart keeps what it knows.
     caches_asked: bool,
     replica: replica::Replica,
+    budget: Budget,
+    /// The limit where the configuration has none.
+    allowance: Option<usize>,
+    /// What the names count that discovery streams ask for.
+    names: Gauge,
+    /// Whose cache contents are kept, for those who ask for them.
+    contents: watch::Sender<budget::ByCluster>,
 }
 
 impl State {
@@ -179,9 +191,26 @@ impl State {
             configured: true,
             caches_asked: false,
             replica: replica::Replica::default(),
+            budget: Budget::default(),
+            allowance: None,
+            names: Gauge::default(),
+            contents: watch::Sender::default(),
         };
         state.configure(config, Duration::ZERO);
         state
+    }
+
+    /// Counts what discovery streams ask for, as `names` shows it, and has so much memory where the configuration
+    /// has no limit.
+    #[must_use]
+    pub fn within(mut self, allowance: Option<usize>, names: Gauge) -> Self {
+        (self.allowance, self.names) = (allowance, names);
+        self
+    }
+
+    /// Whose cache contents are kept.
+    pub fn contents(&self) -> watch::Receiver<budget::ByCluster> {
+        self.contents.subscribe()
     }
 
     fn clock(&self, instant: Instant) -> Duration {
@@ -217,6 +246,14 @@ impl State {
         }
         self.config = config;
         self.metrics.certificates(&self.config.certificates);
+        self.budget.retain(|name| self.clusters.contains_key(name));
+        for (name, cluster) in &mut self.clusters {
+            // Its plan, if it has one, was just read.
+            if self.budget.contents(name).dropped {
+                cluster.drop_contents();
+            }
+        }
+        self.keep_within(now);
         for (name, cluster) in self
             .clusters
             .iter()
@@ -286,19 +323,27 @@ impl State {
                 }
             }
             Update::Cached {
-                cluster,
+                cluster: name,
                 host,
+                drops,
                 result,
                 refused,
                 ..
             } => {
-                let outcome = result.and_then(|changes| self.hold(&cluster, &host, &changes));
+                let contents = self.budget.contents(&name);
+                // Changes to what was dropped meanwhile are changes to nothing.
+                let is_kept = !contents.dropped && contents.drops == drops;
+                let outcome = result.and_then(|changes| match is_kept {
+                    true => self.hold(&name, &host, &changes),
+                    false => Ok(()),
+                });
                 if matches!(&outcome, Err(error) if error.fault == Fault::TooManyKeys) {
                     // Whoever asked may have gone.
                     let _ = refused.send(());
                 }
                 let outcome = outcome.map(|()| Vec::new());
-                self.polled(&cluster, &host, Source::Cache, clock, outcome);
+                self.polled(&name, &host, Source::Cache, clock, outcome);
+                self.grew(&name, clock);
             }
             Update::Queried {
                 cluster,
@@ -448,7 +493,14 @@ impl State {
         if let Some(refused) = folded.warning {
             warn!(proxy = report.proxy, %refused, "what a proxy reports is not counted");
         }
-        for (name, news) in folded.news {
+        for (name, mut news) in folded.news {
+            let offered = news.offered.values();
+            let offered = offered.fold(0, |sum: u64, count| sum.saturating_add(*count));
+            self.budget.used(&name, offered, now);
+            if self.budget.contents(&name).dropped {
+                news.assignments.clear();
+                news.spent.clear();
+            }
             if let Some(cluster) = self.clusters.get_mut(&name) {
                 let (proxy, ignores) = (&report.proxy, ignores(report, &name));
                 if cluster.heeds(proxy, ignores, now) {
@@ -459,7 +511,53 @@ impl State {
                 }
                 cluster.report(&report.proxy, news, now);
             }
+            self.grew(&name, now);
         }
+    }
+
+    /// A cluster's cache contents have grown: where that is too much, some are dropped at once.
+    fn grew(&mut self, name: &str, now: Duration) {
+        if let Some(cluster) = self.clusters.get(name) {
+            self.budget.holds(name, cluster.contents_bytes());
+        }
+        if self.budget.is_over() {
+            self.keep_within(now);
+        }
+    }
+
+    /// Drops cache contents as long as there are too many, and takes them back where there is room again.
+    fn keep_within(&mut self, now: Duration) {
+        let limit = self.config.memory_limit.or(self.allowance);
+        let names = usize::try_from(self.names.get()).unwrap_or(0);
+        self.budget.set(limit, names);
+        for (name, cluster) in &self.clusters {
+            self.budget.holds(name, cluster.contents_bytes());
+        }
+        let settled = self.budget.settle(now);
+        for (name, contents) in &settled {
+            let Some(cluster) = self.clusters.get_mut(name) else {
+                continue;
+            };
+            let bytes = cluster.contents_bytes();
+            if contents.dropped {
+                warn!(
+                    cluster = name,
+                    bytes, limit, "cache contents are dropped: memory.limit is reached"
+                );
+                cluster.drop_contents();
+            } else {
+                info!(cluster = name, "cache contents are kept again");
+                cluster.keep_contents();
+            }
+            self.metrics.contents(name, *contents);
+        }
+        let contents = self.budget.by_cluster();
+        self.contents.send_if_modified(|told| {
+            let is_news = *told != contents;
+            *told = contents;
+            is_news
+        });
+        self.metrics.memory(limit, self.budget.counted());
     }
 
     fn watch(
@@ -486,6 +584,7 @@ impl State {
             cluster.settle_nodes(now, self.config.reports.forget_after);
             cluster.forget_ignoring(now, self.config.reports.forget_after);
         }
+        self.keep_within(now);
     }
 
     /// Builds what is due; none where nothing is.

@@ -65,6 +65,7 @@ async fn view_with(policy: &str) -> View {
             cluster,
             host,
             asked: now,
+            drops: 0,
             result: Ok(changes),
             refused: oneshot::channel().0,
         },

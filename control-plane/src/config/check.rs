@@ -119,6 +119,13 @@ pub(super) fn file(path: &Path, reader: &mut Reader) -> Result<Config, Error> {
         )?,
         reports,
         discovery,
+        memory_limit: match &written.memory.limit {
+            None => None,
+            limit => Some(
+                root.section("memory")
+                    .size(limit, "limit", 0, 1 << 20..=1 << 40)?,
+            ),
+        },
         clusters: checked,
         standalone: None,
         replicas,

@@ -12,7 +12,7 @@ section! {
     /// weir-control.yaml.
     File {
         xds: Xds, admin: Admin, publish: Publish, reports: Reports,
-        discovery: Discovery,
+        discovery: Discovery, memory: Memory,
         clusters: BTreeMap<String, Spanned<Cluster>>,
         standalone: Option<Spanned<crate::xds::standalone::Written>>,
         replicas: Option<Spanned<Replicas>>,
@@ -71,6 +71,10 @@ section! {
         max_streams: Option<Text>, max_streams_per_proxy: Option<Text>,
         max_stream_bytes: Option<Text>, max_bytes: Option<Text>,
     }
+}
+section! {
+    /// What counted memory may be taken.
+    Memory { limit: Option<Text> }
 }
 section! {
     /// One cluster.

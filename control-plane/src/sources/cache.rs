@@ -146,9 +146,17 @@ fn check(answer: &Answer, heard: Option<Heard>, limits: &Cache) -> Result<(), Po
 /// Polls until dropped.
 pub async fn run(target: Target, at: String, cache: Cache) {
     let mut ticker = Ticker::new(cache.poll.interval);
-    let mut conversation = Conversation::default();
+    let (mut conversation, mut drops) = (Conversation::default(), 0);
     loop {
         ticker.tick().await;
+        let contents = target.contents();
+        if contents.drops != drops {
+            // Nobody has what was told so far.
+            (conversation, drops) = (Conversation::default(), contents.drops);
+        }
+        if contents.dropped {
+            continue;
+        }
         let asked = Instant::now();
         let question = conversation.question(&cache.poll.path);
         let body = target.fetch(&at, &question, &cache.poll).await;
@@ -159,6 +167,7 @@ pub async fn run(target: Target, at: String, cache: Cache) {
             cluster,
             host,
             asked,
+            drops,
             result,
             refused,
         };

@@ -49,6 +49,7 @@ fn target(updates: mpsc::Sender<Update>) -> Target {
         cluster: "c".into(),
         host: "h".into(),
         way: Way::Plain(fetch::Client::new().into()),
+        contents: watch::channel(ByCluster::new()).1,
         updates,
     }
 }
@@ -222,6 +223,51 @@ async fn a_host_whose_keys_are_refused_is_asked_for_everything() {
             refused.send(()).unwrap();
         }
     }
+    task.abort();
+}
+
+#[tokio::test]
+async fn a_cache_whose_contents_are_dropped_is_not_asked_and_then_for_everything() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let at = listener.local_addr().unwrap().to_string();
+    let (asked, mut questions) = mpsc::unbounded_channel();
+    let app = axum::Router::new().fallback(async move |uri: axum::http::Uri| {
+        let _ = asked.send(uri.to_string());
+        r#"{"version":5,"epoch":1,"reset":true,"added":["a"]}"#
+    });
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    let (updates, mut news) = mpsc::channel(1);
+    let cache = Cache {
+        poll: poll(LONG),
+        max_keys: 10,
+        max_key_bytes: 10,
+    };
+    let dropped = |dropped, drops| ByCluster::from([("c".to_owned(), Contents { dropped, drops })]);
+    let (keeps, contents) = watch::channel(ByCluster::new());
+    let asks = Target {
+        contents,
+        ..target(updates)
+    };
+    let task = tokio::spawn(cache::run(asks, at, cache));
+    assert_eq!(questions.recv().await.unwrap(), "/x");
+    let mut drops = async || match news.recv().await.unwrap() {
+        Update::Cached { drops, .. } => drops,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(drops().await, 0);
+    assert_eq!(questions.recv().await.unwrap(), "/x?since=5&epoch=1");
+    keeps.send_replace(dropped(true, 1));
+    // What was asked before may still be on its way; the first that says so was asked afterwards.
+    keeps.send_replace(dropped(false, 1));
+    while drops().await == 0 {}
+    let mut last = String::new();
+    while let Ok(question) = questions.try_recv() {
+        last = question;
+        if last == "/x" {
+            break;
+        }
+    }
+    assert_eq!(last, "/x", "everything is asked for again");
     task.abort();
 }
 

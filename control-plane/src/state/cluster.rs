@@ -260,6 +260,24 @@ impl Cluster {
             || now >= self.began + self.config.policy.stale_after
     }
 
+    /// Bytes that its cache contents count, with what is known of their keys' costs.
+    pub fn contents_bytes(&self) -> usize {
+        self.holdings.bytes() + self.costs.bytes()
+    }
+
+    /// Forgets the cache contents: sidecars are told that nobody has anything.
+    pub fn drop_contents(&mut self) {
+        self.holdings = Holdings::new(self.config.cache_shards);
+        self.costs.forget_keys();
+    }
+
+    /// Cache contents that were dropped are kept again; hosts will be asked for all of them.
+    pub fn keep_contents(&mut self) {
+        if let Some(plan) = &self.config.plan {
+            self.holdings = planned(plan, self.config.cache_shards);
+        }
+    }
+
     /// The hosts that refuse connections.
     pub fn dead(&self) -> usize {
         self.hosts.values().filter(|host| host.is_dead()).count()

@@ -9,6 +9,8 @@ use weir_policy::{Cost, HostId, KeyHash};
 
 /// Keys of one generation; two are kept. What nobody has asked for since then is forgotten.
 const GENERATION: usize = 262_144;
+/// What a key counts, with its share of the map's free places.
+const KEY_BYTES: usize = 128;
 /// A mean follows as the mean of so many of the newest: what one key costs differs from request to request,
 /// and its data change now and then.
 const NEWEST: f64 = 16.0;
@@ -106,6 +108,16 @@ impl Costs {
         let differs = !(1.0 / SPEED_DIFFERS..=SPEED_DIFFERS).contains(&speed);
         let known = surprise.count >= SPEED_NEWEST && now.saturating_sub(*at) <= SPEED_LIFETIME;
         (differs && known).then_some(speed)
+    }
+
+    /// Bytes that what is known of keys counts.
+    pub fn bytes(&self) -> usize {
+        KEY_BYTES * (self.young.len() + self.old.len())
+    }
+
+    /// Forgets all keys; what requests cost on average stays, and how fast hosts are.
+    pub fn forget_keys(&mut self) {
+        (self.young, self.old) = (HashMap::new(), HashMap::new());
     }
 
     /// Forgets a host.

@@ -15,6 +15,13 @@ use crate::sources::cache::Changes;
 /// Caches are asked once a second, so what they say waits no longer than that again.
 const LONGEST_REST: Duration = Duration::from_secs(1);
 
+/// What a key counts: its place in the map, its first claims, its columns in the pushed shard.
+const KEY_BYTES: usize = 224;
+/// What a host's word for a key counts: a place in the host's set and one among the key's claims.
+const KNOWN_BYTES: usize = 64;
+/// What an assumption counts: its end, and one among the key's claims.
+const ASSUMED_BYTES: usize = 96;
+
 /// One host's claim to a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim {
@@ -82,6 +89,13 @@ impl Holdings {
     /// How many claims are assumptions (also of hosts that have said so since).
     pub fn assumed_claims(&self) -> usize {
         self.ends.len()
+    }
+
+    /// Bytes that all of it counts, and the shards as they are pushed.
+    pub fn bytes(&self) -> usize {
+        let keys: usize = self.shards.iter().map(|shard| shard.keys.len()).sum();
+        let known: usize = self.known.values().map(HashSet::len).sum();
+        KEY_BYTES * keys + KNOWN_BYTES * known + ASSUMED_BYTES * self.ends.len()
     }
 
     /// Folds in what a host says. Where it would hold more than `limit` keys then, all that it said is forgotten, and

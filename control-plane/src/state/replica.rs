@@ -132,6 +132,8 @@ impl State {
     /// Nothing that was heard when this replica last led counts, and what it mirrored since is where it begins.
     fn begin(&mut self, now: Duration) {
         self.ledger = Ledger::default();
+        self.budget.begin();
+        self.contents.send_replace(self.budget.by_cluster());
         (self.configured, self.caches_asked) = (true, false);
         self.endpoints = Vec::new();
         let table = |snapshot: &Snapshot, name: &str| {

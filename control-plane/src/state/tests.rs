@@ -8,6 +8,7 @@ use super::*;
 use crate::sources::scrape::Figures;
 
 mod admission;
+mod memory;
 mod replica;
 
 struct Script {
@@ -139,6 +140,7 @@ impl Script {
             cluster,
             host,
             asked,
+            drops: 0,
             result,
             refused,
         });

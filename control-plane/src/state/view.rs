@@ -34,6 +34,7 @@ pub struct View {
     /// Why sidecars get no tables from here.
     #[serde(skip)]
     pub unready: Option<String>,
+    pub memory: MemoryView,
     pub clusters: BTreeMap<String, ClusterView>,
     pub proxies: Vec<ProxyView>,
     /// The proxies of whose reports most is not counted.
@@ -42,6 +43,14 @@ pub struct View {
     /// What is pushed.
     #[serde(skip)]
     pub snapshot: Arc<Snapshot>,
+}
+
+/// What is counted, and what it may take.
+#[derive(Clone, Debug, Serialize)]
+#[allow(missing_docs)]
+pub struct MemoryView {
+    pub limit_bytes: Option<usize>,
+    pub counted_bytes: usize,
 }
 
 /// What this process is among several.
@@ -86,6 +95,9 @@ pub struct ClusterView {
     pub unknown_series: u64,
     pub cache_shards: BTreeMap<String, String>,
     pub assumed_claims: usize,
+    pub cache_contents_bytes: usize,
+    /// `memory.limit` was reached: caches are not asked, and sidecars told that nobody has anything.
+    pub cache_contents_dropped: bool,
     /// Why no table is pushed.
     pub not_pushed: Option<&'static str>,
     pub hosts: Vec<HostView>,
@@ -208,6 +220,7 @@ impl State {
                 .snapshot
                 .get(HOST_TABLE_TYPE, name)
                 .map(|table| table.version.to_string());
+            view.cache_contents_dropped = self.budget.contents(name).dropped;
             view.cache_shards = versions(CACHE_SHARD_TYPE, &format!("{name}/"));
             (name.clone(), view)
         });
@@ -219,6 +232,10 @@ impl State {
                 .of_several
                 .then(|| replica_view(&self.replica, now)),
             unready: self.unready(),
+            memory: MemoryView {
+                limit_bytes: self.budget.limit(),
+                counted_bytes: self.budget.counted(),
+            },
             clusters: clusters.collect(),
             proxies: self
                 .clients
@@ -282,6 +299,8 @@ fn cluster_view(cluster: &Cluster, now: Duration) -> ClusterView {
         unknown_series: cluster.unknown_series,
         cache_shards: BTreeMap::new(),
         assumed_claims: cluster.holdings.assumed_claims(),
+        cache_contents_bytes: cluster.contents_bytes(),
+        cache_contents_dropped: false,
         not_pushed: cluster.is_unknown(now).then_some(NOT_PUSHED),
         hosts: cluster
             .hosts

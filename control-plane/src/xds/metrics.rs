@@ -117,7 +117,7 @@ impl XdsMetrics {
     }
 
     /// Bytes that names take, for whoever counts them.
-    pub(super) fn names(&self) -> Gauge {
+    pub fn names(&self) -> Gauge {
         self.names.clone()
     }
 

@@ -303,7 +303,9 @@ impl<'a> Connection<'a> {
                 }
             }
         }
-        let verdict = self.session.on_request(request, self.place.stream_bytes())?;
+        let verdict = self
+            .session
+            .on_request(request, self.place.stream_bytes())?;
         self.place.hold(self.session.bytes())?;
         if let Some(verdict) = verdict {
             self.note(&request.type_url, verdict);

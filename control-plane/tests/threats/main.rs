@@ -3,6 +3,7 @@
 //! those that are about nothing else. Damage is asserted by count, never by time.
 
 mod bombs;
+mod budget;
 mod cage;
 mod crowds;
 mod handshakes;
