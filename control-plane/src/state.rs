@@ -390,13 +390,11 @@ impl State {
         let Some(cluster) = self.clusters.get_mut(cluster) else {
             return Ok(());
         };
-        let (Some(id), Some(cache)) = (
-            cluster.hosts.get(host).map(|host| host.id),
-            &cluster.config.cache,
-        ) else {
+        let Some(id) = cluster.hosts.get(host).map(|host| host.id) else {
             return Ok(());
         };
-        let limit = cache.max_keys;
+        let cache = cluster.config.cache.as_ref();
+        let limit = cache.map_or(usize::MAX, |cache| cache.max_keys);
         cluster.holdings.apply(id, changes, limit).map_err(|keys| {
             let detail = format!("{host} holds {keys} keys, the limit is {limit}: none is kept");
             PollError::new(Fault::TooManyKeys, detail)
