@@ -151,7 +151,7 @@ async fn talk(
 }
 
 fn take(response: &DeltaDiscoveryResponse, seen: &mut Seen, now: Duration) -> Vec<u8> {
-    let update = stream::check(response, Kind::Table, &seen.index, now);
+    let update = stream::check(response, Kind::Table, &seen.index, usize::MAX, now);
     assert!(update.removed.is_empty(), "{:?}", update.removed);
     let answer = stream::answer(response, &update).encode_to_vec();
     for (_, refusal) in update.refusals {
@@ -159,7 +159,7 @@ fn take(response: &DeltaDiscoveryResponse, seen: &mut Seen, now: Duration) -> Ve
     }
     for new in update.accepted {
         seen.index
-            .insert(Kind::Table, &new.name, new.meta, new.table, now);
+            .insert(Kind::Table, &new.name, new.meta, new.says, now);
         seen.taken.push((new.meta, new.body));
         seen.at.push(Instant::now());
     }
