@@ -25,7 +25,7 @@ use tracing::warn;
 use weir_tables::v1;
 
 use crate::config::Config;
-use crate::config::authorization::{Authorization, Sight, What};
+use crate::config::authorization::{Authorization, Caps, Sight, What};
 
 /// A stream that comes from a replica goes no further: two that follow each other would send it in a circle.
 pub(crate) const FORWARDED: HeaderName = HeaderName::from_static("x-weir-forwarded");
@@ -186,16 +186,16 @@ impl Gate {
         }
     }
 
-    /// Takes away what a caller may not report; an error where that is all.
-    pub(crate) fn sift(&self, caller: &Caller, report: &mut v1::Report) -> Result<(), Status> {
+    /// Takes away what a caller may not report, and says how far the rest counts; an error where that is all.
+    pub(crate) fn sift(&self, caller: &Caller, report: &mut v1::Report) -> Result<Caps, Status> {
         let Some(rules) = self.rules() else {
-            return Ok(());
+            return Ok(Caps::new());
         };
         let identity = self.known(caller, What::Report.as_str())?;
         if rules.clusters(&identity, What::Report).are_none() {
             return Err(self.deny(&identity, What::Report.as_str(), "report on any cluster"));
         }
-        let denied = rules.sift(&identity, report);
+        let (denied, caps) = rules.sift(&identity, report);
         if let Some(cluster) = denied.first() {
             self.deny(
                 &identity,
@@ -203,7 +203,7 @@ impl Gate {
                 &format!("report on {cluster:?}"),
             );
         }
-        Ok(())
+        Ok(caps)
     }
 
     /// Makes a proxy id the caller's for as long as it has a stream; none where there are no rules.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What weir-control counts.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 

@@ -28,6 +28,7 @@ use weir_tables::v1::reports_server::SERVICE_NAME;
 use weir_tables::v1::{Report, ReportAnswer};
 
 use crate::config::ReportLimits;
+use crate::config::authorization::Caps;
 use crate::gate::{Caller, Gate, Owned};
 use crate::metrics::Metrics;
 use crate::newest::{self, Claim, Newest, checked};
@@ -35,6 +36,23 @@ use crate::state::Update;
 use encoded::Encoded;
 pub use end::End;
 use waiting::Waiting;
+
+/// A report, and how far it counts.
+#[derive(Clone, Debug, Default)]
+pub struct Reported {
+    /// The report.
+    pub report: Report,
+    /// The most important class that counts, by cluster.
+    pub caps: Caps,
+}
+
+/// Of somebody who may claim everything.
+impl From<Report> for Reported {
+    fn from(report: Report) -> Self {
+        let caps = Caps::new();
+        Self { report, caps }
+    }
+}
 
 type Answer = Result<ReportAnswer, Status>;
 
@@ -147,7 +165,7 @@ impl Service {
                 return Ok(());
             };
             let mut report = Report::decode(waiting.report).map_err(End::malformed)?;
-            self.gate.sift(caller, &mut report).map_err(End::Denied)?;
+            let caps = self.gate.sift(caller, &mut report).map_err(End::Denied)?;
             match speaker {
                 None => {
                     let proxy = checked("report.proxy", &report.proxy).map_err(End::Name)?;
@@ -167,7 +185,7 @@ impl Service {
                 }
                 Some(_) => {}
             }
-            place.send(Update::Reported(report));
+            place.send(Update::Reported(Reported { report, caps }));
             (taken, unsaid) = (taken + waiting.reports, true);
         }
     }

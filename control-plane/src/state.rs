@@ -34,6 +34,7 @@ use weir_tables::{CACHE_SHARD_TYPE, HOST_TABLE_TYPE, Meta, cache_shard_name, v1}
 use crate::config::{self, Config};
 use crate::leader::Role;
 use crate::metrics::Metrics;
+use crate::reports::Reported;
 use crate::reports::ledger::{Ledger, Names};
 use crate::snapshot::{ClientEvent, Resource, Snapshot};
 use crate::sources::cache::Changes;
@@ -108,7 +109,7 @@ pub enum Update {
         answers: Answers,
     },
     /// A proxy's counters.
-    Reported(v1::Report),
+    Reported(Reported),
     /// The governor of a host's node wants its row, and what follows; none where there is no such host.
     Watched {
         /// Name of the cluster.
@@ -350,7 +351,7 @@ impl State {
                 asked,
                 answers,
             } => self.queried(&cluster, self.clock(asked), &answers, clock),
-            Update::Reported(report) => self.report(&report, clock),
+            Update::Reported(reported) => self.report(&reported, clock),
             Update::Watched {
                 cluster,
                 host,
@@ -484,7 +485,7 @@ impl State {
         }
     }
 
-    fn report(&mut self, report: &v1::Report, now: Duration) {
+    fn report(&mut self, Reported { report, caps }: &Reported, now: Duration) {
         let limits = &self.config.reports;
         let folded = self.ledger.fold(report, &self.clusters, now, limits);
         self.metrics.report(&folded);
@@ -492,6 +493,9 @@ impl State {
             warn!(proxy = report.proxy, %refused, "what a proxy reports is not counted");
         }
         for (name, mut news) in folded.news {
+            if let Some(class) = caps.get(&name) {
+                news.cap(*class);
+            }
             let offered = news.offered.values();
             let offered = offered.fold(0, |sum: u64, count| sum.saturating_add(*count));
             self.budget.used(&name, offered, now);

@@ -72,7 +72,8 @@ fn started_with(program: Command, folder: &Path, more: &str) -> (Child, serde_js
     let (path, ports) = (folder.join("c.yaml"), folder.join("ports.json"));
     let free = "{ listen: \"127.0.0.1:0\" }";
     let hosts = "[ { address: 127.0.0.1:9 } ]";
-    let text = format!("xds: {free}\nadmin: {free}\nclusters: {{ r: {{ hosts: {hosts} }} }}\n{more}");
+    let text =
+        format!("xds: {free}\nadmin: {free}\nclusters: {{ r: {{ hosts: {hosts} }} }}\n{more}");
     std::fs::write(&path, text).unwrap();
     let mut child = with_config(program, &path)
         .arg("--ports-file")

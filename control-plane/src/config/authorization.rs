@@ -238,51 +238,47 @@ impl Authorization {
             .min()
     }
 
-    /// Takes away what an identity may not report, and counts what it claims beyond its class at that class. The
-    /// clusters that were taken away.
-    pub fn sift(&self, identity: &str, report: &mut v1::Report) -> BTreeSet<String> {
-        let mut denied = BTreeSet::new();
+    /// Takes away what an identity may not report. Says which clusters that were, and of the others which class is
+    /// the most important that counts.
+    pub fn sift(&self, identity: &str, report: &mut v1::Report) -> (BTreeSet<String>, Caps) {
+        let (mut denied, mut caps) = (BTreeSet::new(), Caps::new());
         for record in &mut report.records {
-            record.clusters.retain_mut(|cluster| {
-                let Some(class) = self.max_priority(identity, &cluster.cluster) else {
-                    denied.insert(std::mem::take(&mut cluster.cluster));
-                    return false;
-                };
-                cap(&mut cluster.offered, class);
-                for host in &mut cluster.hosts {
-                    cap(&mut host.admitted, class);
+            record.clusters.retain(|cluster| {
+                let name = &cluster.cluster;
+                match self.max_priority(identity, name) {
+                    None => {
+                        denied.insert(name.clone());
+                        false
+                    }
+                    Some(0) => true,
+                    Some(class) => {
+                        caps.insert(name.clone(), class);
+                        true
+                    }
                 }
-                true
             });
         }
-        denied
+        (denied, caps)
     }
 }
 
-/// Counts what is more important than `class` at it, each user at its own place. Sums of counters that only rise
-/// only rise.
-fn cap(counts: &mut Vec<v1::RankCount>, class: u8) {
-    let user = |rank: Rank| (rank.number() % USERS) as u8;
-    let capped = |rank: Rank| Rank::new(rank.class().max(class), user(rank));
-    let rank = |count: &v1::RankCount| Rank::from_number(count.rank);
-    if class == 0
-        || !counts
-            .iter()
-            .filter_map(rank)
-            .any(|rank| rank.class() < class)
-    {
-        return;
+/// By cluster, the most important class that counts; absent: all do.
+pub type Caps = BTreeMap<String, u8>;
+
+/// Counts what is more important than `class` at it, each user at its own place.
+pub fn cap(counts: &mut BTreeMap<Rank, u64>, class: u8) {
+    let least = split(counts, class);
+    for (rank, count) in least {
+        let user = (rank.number() % USERS) as u8;
+        let sum = counts.entry(Rank::new(class, user)).or_default();
+        *sum = sum.saturating_add(count);
     }
-    let mut sums = BTreeMap::<u32, u64>::new();
-    for count in &*counts {
-        let number = rank(count).map_or(count.rank, |rank| capped(rank).number().into());
-        let sum = sums.entry(number).or_default();
-        *sum = sum.saturating_add(count.count);
-    }
-    let sums = sums.into_iter();
-    *counts = sums
-        .map(|(rank, count)| v1::RankCount { rank, count })
-        .collect();
+}
+
+/// Takes out what is more important than `class`.
+fn split(counts: &mut BTreeMap<Rank, u64>, class: u8) -> BTreeMap<Rank, u64> {
+    let rest = counts.split_off(&Rank::new(class, 0));
+    std::mem::replace(counts, rest)
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use weir_policy::{HostId, KeyHash, Level, Rank};
 use weir_tables::v1;
 
 use crate::config::ReportLimits;
+use crate::config::authorization::cap;
 use crate::state::costs::Spent;
 use allowance::Allowance;
 use counters::{Counters, Room, Telling};
@@ -386,6 +387,12 @@ fn requests<'a>(news: impl Iterator<Item = &'a News>) -> u64 {
 }
 
 impl News {
+    /// Counts what is more important than `class` at it.
+    pub fn cap(&mut self, class: u8) {
+        let counts = std::iter::once(&mut self.offered).chain(self.admitted.values_mut());
+        counts.for_each(|counts| cap(counts, class));
+    }
+
     /// What counters have risen by, once more.
     fn add_counts(&mut self, other: Self) {
         let add = |sums: &mut BTreeMap<Rank, u64>, counts: BTreeMap<Rank, u64>| {

@@ -505,11 +505,14 @@ fn reported_by(proxy: &str, cluster: v1::ClusterRecord) -> Update {
         clusters: vec![cluster],
         published_ns: 0,
     };
-    Update::Reported(v1::Report {
-        proxy: proxy.into(),
-        records: vec![record],
-        ..Default::default()
-    })
+    Update::Reported(
+        v1::Report {
+            proxy: proxy.into(),
+            records: vec![record],
+            ..Default::default()
+        }
+        .into(),
+    )
 }
 
 #[test]

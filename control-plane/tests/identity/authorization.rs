@@ -161,6 +161,7 @@ fn report(proxy: &str, clusters: [&str; 2], count: u64) -> Report {
             clusters: clusters.map(cluster).into(),
             ..Default::default()
         }],
+        ..Default::default()
     }
 }
 

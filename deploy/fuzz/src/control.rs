@@ -185,6 +185,7 @@ pub(crate) fn cache_page(bytes: &[u8]) -> bool {
                 cluster: CLUSTER.into(),
                 host: HOST.into(),
                 asked,
+                drops: 0,
                 result,
                 refused: tokio::sync::oneshot::channel().0,
             }
@@ -204,8 +205,8 @@ pub(crate) fn report(bytes: &[u8]) -> bool {
     let any = !report.records.is_empty();
     let view = told(|_| {
         vec![
-            Update::Reported(report.clone()),
-            Update::Reported(report.clone()),
+            Update::Reported(report.clone().into()),
+            Update::Reported(report.clone().into()),
         ]
     });
     assert!(view.reports_refused.len() <= 1, "there is one proxy");

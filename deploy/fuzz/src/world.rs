@@ -65,6 +65,7 @@ pub(crate) fn told(updates: impl FnOnce(Instant) -> Vec<Update>) -> View {
         cluster: CLUSTER.into(),
         host: HOST.into(),
         asked: start,
+        drops: 0,
         result: Ok(Default::default()),
         refused: oneshot::channel().0,
     };

@@ -68,6 +68,7 @@ impl Pair {
                 added: added.clone(),
                 removed: vec![],
             }),
+            refused: oneshot::channel().0,
         });
     }
 
@@ -79,8 +80,7 @@ impl Pair {
             asked: now,
             result: Ok(Scraped {
                 figures: figures(1, queued, u64::from(queued)),
-                draining: false,
-                complaints: vec![],
+                ..Scraped::default()
             }),
         });
     }
@@ -90,22 +90,26 @@ impl Pair {
         self.epoch += 1;
         let epoch = self.epoch;
         self.both(|_| {
-            Update::Reported(v1::Report {
-                proxy: "p".to_owned(),
-                records: vec![v1::VmRecord {
-                    epoch,
-                    deadline_ns: u64::MAX,
-                    clusters: vec![v1::ClusterRecord {
-                        cluster: cluster.to_owned(),
-                        offered: vec![v1::RankCount {
-                            rank: Rank::new(0, 0).number().into(),
-                            count: requests,
+            Update::Reported(
+                v1::Report {
+                    proxy: "p".to_owned(),
+                    records: vec![v1::VmRecord {
+                        epoch,
+                        deadline_ns: u64::MAX,
+                        clusters: vec![v1::ClusterRecord {
+                            cluster: cluster.to_owned(),
+                            offered: vec![v1::RankCount {
+                                rank: Rank::new(0, 0).number().into(),
+                                count: requests,
+                            }],
+                            ..Default::default()
                         }],
                         ..Default::default()
                     }],
                     ..Default::default()
-                }],
-            })
+                }
+                .into(),
+            )
         });
     }
 
@@ -197,6 +201,7 @@ fn an_answer_to_a_question_from_before_the_drop_changes_nothing() {
             added: vec![KeyHash(1)],
             removed: vec![],
         }),
+        refused: oneshot::channel().0,
     };
     pair.limited.fold(late, pair.now);
     assert_eq!(pair.limited.clusters["a"].contents_bytes(), 0);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use weir_policy::{
-    Answer, Cluster, Host, HostState, Level, Outcome, Overload, Policy, Reason, Selection,
+    Answer, Cluster, Host, HostState, Keys, Level, Outcome, Overload, Policy, Reason, Selection,
 };
 
 use crate::fleet::{NOW, cluster, host, id, key, load, named, request, rng, seconds, select};
@@ -71,11 +71,11 @@ fn failing_and_refusing_hosts_are_not_left_and_come_last_all_the_same() {
     let mut cluster = cluster(select(Selection::Random), hosts());
     assert!(!cluster.panics());
     // It refuses, two others fail.
-    cluster.failed(id(0), NOW, NOW);
+    cluster.failed(id(0), &Keys::default(), NOW, NOW);
     for other in [1, 2] {
         for _ in 0..20 {
-            cluster.answered(id(3), NOW, Answer::Well, NOW);
-            cluster.answered(id(other), NOW, Answer::Failed, NOW);
+            cluster.answered(id(3), &Keys::default(), NOW, Answer::Well, NOW);
+            cluster.answered(id(other), &Keys::default(), NOW, Answer::Failed, NOW);
         }
     }
     let again = crate::fleet::table(select(Selection::Random), hosts());
@@ -97,7 +97,7 @@ fn failing_and_refusing_hosts_are_not_left_and_come_last_all_the_same() {
         for _ in 0..4 {
             at += seconds(40);
             cluster.assigned(id(other), &request(None), at);
-            cluster.answered(id(other), at, Answer::Well, at);
+            cluster.answered(id(other), &Keys::default(), at, Answer::Well, at);
             cluster.finished(id(other), at, at);
         }
     }
@@ -180,7 +180,7 @@ proptest! {
         let policy = Policy { overload, panic_threshold, ..select(selection) };
         let mut cluster = cluster(policy.clone(), hosts.clone());
         for host in refused {
-            cluster.failed(id(host), NOW, NOW);
+            cluster.failed(id(host), &Keys::default(), NOW, NOW);
         }
         cluster.set_table(crate::fleet::table(policy, hosts.clone()), NOW, NOW);
         let now = NOW + Duration::from_secs(age);

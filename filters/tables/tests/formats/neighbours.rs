@@ -221,7 +221,11 @@ fn a_report_of_the_previous_release_keeps_its_meaning() {
     let cluster = &mut expected.records[0].clusters[0];
     (cluster.spent, cluster.held, cluster.hosts[0].unconnected) = (Vec::new(), 0, 0);
     // Each report was whole.
-    (cluster.whole, cluster.hosts[0].whole, cluster.hosts[0].since_ms) = (false, false, 0);
+    (
+        cluster.whole,
+        cluster.hosts[0].whole,
+        cluster.hosts[0].since_ms,
+    ) = (false, false, 0);
     expected.changes = false;
     assert_eq!(report, expected);
 }

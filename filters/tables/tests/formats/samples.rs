@@ -112,6 +112,7 @@ pub(crate) fn report() -> v1::Report {
             count: 100,
         }],
         unconnected: 1,
+        admission_level: None,
         since_ms: 850,
         whole: true,
     };

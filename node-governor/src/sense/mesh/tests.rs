@@ -298,7 +298,15 @@ async fn what_an_operator_has_to_do_is_said() {
 #[tokio::test]
 async fn a_weir_control_that_does_not_know_nodes_is_told_from_one_that_is_gone() {
     let (updates, _kept) = mpsc::channel(1);
-    let reports = weir_control::reports::Service::server(updates, 1, CancellationToken::new());
+    let limits = weir_control::config::ReportLimits {
+        max_proxies: 1,
+        max_vms: 1,
+        max_rows: 1,
+        forget_after: Duration::from_secs(60),
+    };
+    let metrics = weir_control::metrics::Metrics::default();
+    let shutdown = CancellationToken::new();
+    let reports = weir_control::reports::Service::server(updates, limits, metrics, shutdown);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let server = tonic::transport::Server::builder().add_service(reports);
