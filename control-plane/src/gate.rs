@@ -321,7 +321,7 @@ mod tests {
             rule("m/control", &[What::Replica]),
         ];
         let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), "clusters: { a: {} }").unwrap();
+        std::fs::write(file.path(), "clusters: { a: { consul: {} } }").unwrap();
         let config = crate::config::load(file.path()).unwrap().config;
         let config = Config {
             authorization: Some(Arc::new(Authorization(rules))),

@@ -329,7 +329,7 @@ fn what_is_left_out_has_the_documented_default() {
 
 #[test]
 fn discovery_has_room_for_two_streams_of_each_proxy_unless_something_else_is_written() {
-    const CLUSTER: &str = "clusters: { r: {} }\n";
+    const CLUSTER: &str = "clusters: { r: { consul: {} } }\n";
     let limits = |text: &str| said(&format!("{text}{CLUSTER}"), "").map(|config| config.discovery);
     assert_eq!(limits("").unwrap(), Limits::for_proxies(10_000));
     let many = limits("reports: { max_proxies: 30000 }\n").unwrap();
@@ -658,7 +658,9 @@ fn certificates_for_hosts_have_to_fit_and_their_ends_are_known_by_field() {
     write("o.pem", other.signing_key.serialize_pem());
     for section in ["scrape", "cache"] {
         let load = |fields: &str| {
-            let tls = format!("clusters: {{ r: {{ {section}: {{ tls: {{ {fields} }} }} }} }}\n");
+            let tls = format!(
+                "clusters: {{ r: {{ consul: {{}}, {section}: {{ tls: {{ {fields} }} }} }} }}\n"
+            );
             std::fs::write(&path, tls).unwrap();
             let loaded = load(&path);
             loaded.map_err(|(error, _)| format!("{}: {}", error.field, error.reason))
@@ -701,7 +703,7 @@ fn authorized(tls: bool, rest: &str) -> Result<Arc<Config>, String> {
     write("k.pem", pair.signing_key.serialize_pem());
     let client_ca = if tls { ", client_ca: c.pem" } else { "" };
     let xds = format!("xds: {{ tls: {{ certificate: c.pem, key: k.pem{client_ca} }} }}\n");
-    write("c.yaml", format!("clusters: {{ r: {{}} }}\n{xds}{rest}"));
+    write("c.yaml", format!("clusters: {{ r: {{ consul: {{}} }} }}\n{xds}{rest}"));
     let loaded = load(&folder.path().join("c.yaml"));
     let said = loaded.map(|loaded| loaded.config);
     said.map_err(|(error, _)| format!("{}: {}: {}", error.line, error.field, error.reason))
