@@ -514,6 +514,8 @@ impl Metrics {
             .map(|host| cluster.holdings.known_keys(host.id))
             .sum();
         self.known_keys.get_or_create(&of_cluster).set(keys as i64);
+        // There before anything is dropped, so that an alert has something to compare with.
+        let _ = self.contents_dropped.get_or_create(&of_cluster);
         self.contents
             .get_or_create(&of_cluster)
             .set(cluster.contents_bytes() as i64);

@@ -487,15 +487,17 @@ impl State {
 
     fn report(&mut self, Reported { report, caps }: &Reported, now: Duration) {
         let limits = &self.config.reports;
-        let folded = self.ledger.fold(report, &self.clusters, now, limits);
+        let mut folded = self.ledger.fold(report, &self.clusters, now, limits);
+        for (name, class) in caps {
+            if let Some(news) = folded.news.get_mut(name) {
+                news.cap(*class);
+            }
+        }
         self.metrics.report(&folded);
         if let Some(refused) = folded.warning {
             warn!(proxy = report.proxy, %refused, "what a proxy reports is not counted");
         }
         for (name, mut news) in folded.news {
-            if let Some(class) = caps.get(&name) {
-                news.cap(*class);
-            }
             let offered = news.offered.values();
             let offered = offered.fold(0, |sum: u64, count| sum.saturating_add(*count));
             self.budget.used(&name, offered, now);

@@ -47,7 +47,12 @@ async fn report(control: SocketAddr, tls: ClientTlsConfig) -> Result<Code, Strin
     let answer = client.stream(Request::new(reports));
     let status = match answer.await {
         Err(status) => status,
-        Ok(answer) => answer.into_inner().message().await.unwrap_err(),
+        Ok(answer) => {
+            let mut answers = answer.into_inner();
+            // The first one says that it is listened to.
+            answers.message().await.unwrap();
+            answers.message().await.unwrap_err()
+        }
     };
     match status.code() {
         Code::InvalidArgument => Ok(status.code()),

@@ -703,7 +703,10 @@ fn authorized(tls: bool, rest: &str) -> Result<Arc<Config>, String> {
     write("k.pem", pair.signing_key.serialize_pem());
     let client_ca = if tls { ", client_ca: c.pem" } else { "" };
     let xds = format!("xds: {{ tls: {{ certificate: c.pem, key: k.pem{client_ca} }} }}\n");
-    write("c.yaml", format!("clusters: {{ r: {{ consul: {{}} }} }}\n{xds}{rest}"));
+    write(
+        "c.yaml",
+        format!("clusters: {{ r: {{ consul: {{}} }} }}\n{xds}{rest}"),
+    );
     let loaded = load(&folder.path().join("c.yaml"));
     let said = loaded.map(|loaded| loaded.config);
     said.map_err(|(error, _)| format!("{}: {}: {}", error.line, error.field, error.reason))

@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Context, Result};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rustls::pki_types::PrivateKeyDer;
+use rustls::server::NoServerSessionStorage;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 /// The name that is in its certificates.
@@ -87,10 +88,13 @@ fn certificate(issuer: &Issuer<'_, KeyPair>, life: Duration) -> Result<Arc<Serve
     let certificate = params.signed_by(&key, issuer)?;
     let key = PrivateKeyDer::try_from(key.serialize_der()).map_err(anyhow::Error::msg)?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ServerConfig::builder_with_provider(provider)
+    let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
         .with_no_client_auth()
         .with_single_cert(vec![certificate.der().clone()], key)?;
+    // Whoever resumes a session looks at no certificate.
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.send_tls13_tickets = 0;
     Ok(Arc::new(config))
 }
 

@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
@@ -20,6 +20,8 @@ use crate::places::{Place, Places};
 pub(crate) const CONTROL: &str = "weir-control";
 pub(crate) const CLUSTER: &str = "rules";
 const FILE: &str = "weir-control.yaml";
+/// Its hosts, beside it.
+const HOSTS: &str = "hosts.yaml";
 
 /// A member that can be asked for its figures.
 #[derive(Debug, Clone)]
@@ -62,7 +64,7 @@ impl Stage {
             // Callers that left are to be forgotten before the end.
             "reports": {"forget_after": "10s"},
             "clusters": {CLUSTER: {
-                "hosts": [],
+                "hosts_file": HOSTS,
                 "scrape": {},
                 "cache": {},
             }},
@@ -71,6 +73,8 @@ impl Stage {
                 "listeners": [{"name": "egress", "address": "127.0.0.1:0", "cluster": CLUSTER}],
             },
         });
+        // There are none yet.
+        replace(&folder.join(HOSTS), &json!([]))?;
         let control = control::start(&mut processes, &programs.control, &config, &folder)?;
         Ok(Self {
             processes,
@@ -120,8 +124,7 @@ impl Stage {
 
     fn tell_hosts(&mut self) -> Result<()> {
         let hosts = self.hosts.iter().map(|host| json!({"address": host.pages}));
-        self.config["clusters"][CLUSTER]["hosts"] = hosts.collect();
-        self.write()
+        replace(&self.folder.join(HOSTS), &hosts.collect())
     }
 
     pub(crate) fn set_policy(&mut self, policy: Value, cache_shards: u32) -> Result<()> {
@@ -130,13 +133,8 @@ impl Stage {
         self.write()
     }
 
-    /// Beside its place and renamed: weir-control looks at it every second.
     fn write(&self) -> Result<()> {
-        let file = self.folder.join(FILE);
-        let unfinished = file.with_extension("part");
-        fs::write(&unfinished, serde_json::to_vec_pretty(&self.config)?)
-            .and_then(|()| fs::rename(&unfinished, &file))
-            .with_context(|| format!("writing {}", file.display()))
+        replace(&self.folder.join(FILE), &self.config)
     }
 
     /// A caller's sidecar. Requests are sent to it once its tables decide.
@@ -214,4 +212,12 @@ impl Stage {
             let _ = http::send(place.listener, &request);
         }
     }
+}
+
+/// Beside its place and renamed: weir-control looks at its files every second.
+fn replace(file: &Path, contents: &Value) -> Result<()> {
+    let unfinished = file.with_extension("part");
+    fs::write(&unfinished, serde_json::to_vec_pretty(contents)?)
+        .and_then(|()| fs::rename(&unfinished, file))
+        .with_context(|| format!("writing {}", file.display()))
 }
