@@ -121,9 +121,12 @@ async fn thousands_of_idle_connections_on_both_ports_keep_nobody_out() {
             Err(status) => status,
             Ok(answer) => {
                 let mut answers = answer.into_inner();
-                // The first one says that it is listened to.
-                answers.message().await.unwrap();
-                answers.message().await.unwrap_err()
+                // It may have been answered before.
+                loop {
+                    if let Err(status) = answers.message().await {
+                        break status;
+                    }
+                }
             }
         };
         assert_eq!(status.code(), Code::InvalidArgument, "{status:?}");

@@ -32,14 +32,13 @@ pub(super) fn check(workspace: &Workspace) -> Result<Outcome> {
         let mut command = Command::new(&program);
         command.current_dir(&workspace.root);
         command.args(["--log-level", "error", "--locked"]);
+        command
+            .arg("--config")
+            .arg(workspace.root.join("deny.toml"));
         command.args(["--manifest-path", manifest]).args(arguments);
         command
     };
-    let check = |manifest| {
-        let mut command = deny(manifest, &["check", "--config"]);
-        command.arg(workspace.root.join("deny.toml"));
-        command
-    };
+    let check = |manifest| deny(manifest, &["check"]);
     for manifest in MANIFESTS {
         if check(manifest).args(CHECKS).shown().is_err() {
             bail!(
