@@ -12,12 +12,10 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use bytes::Bytes;
 use prost::Message;
 use tokio::sync::mpsc;
-use tokio::time::Instant;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 use tonic::body::Body;
@@ -32,6 +30,7 @@ use crate::config::authorization::Caps;
 use crate::gate::{Caller, Gate, Owned};
 use crate::metrics::Metrics;
 use crate::newest::{self, Claim, Newest, checked};
+use crate::seldom::Seldom;
 use crate::state::Update;
 use encoded::Encoded;
 pub use end::End;
@@ -67,7 +66,8 @@ pub struct Service {
     proxies: Newest<(String, String)>,
     limits: ReportLimits,
     metrics: Metrics,
-    refusals: Arc<Mutex<Refusals>>,
+    /// When a stream was last said to be refused: whoever is refused comes back at once.
+    said: Arc<Mutex<Seldom>>,
     gate: Gate,
     shutdown: CancellationToken,
 }
@@ -85,29 +85,6 @@ struct Speaker {
 /// stream.
 const MAX_REPORT_BYTES: usize = 16 << 20;
 
-/// Of streams that are refused the log tells one in this time, and how many more there were: whoever is refused
-/// comes back at once.
-const SAY_EVERY: Duration = Duration::from_secs(1);
-
-/// Streams that were refused.
-#[derive(Debug, Default)]
-struct Refusals {
-    said: Option<Instant>,
-    unsaid: u64,
-}
-
-impl Refusals {
-    /// One more, `now`. How many more were not said, if this one is to be.
-    fn say(&mut self, now: Instant) -> Option<u64> {
-        if self.said.is_some_and(|said| now < said + SAY_EVERY) {
-            self.unsaid += 1;
-            return None;
-        }
-        self.said = Some(now);
-        Some(std::mem::take(&mut self.unsaid))
-    }
-}
-
 impl Service {
     /// A server that tells `updates` until `shutdown`.
     pub fn server(
@@ -121,7 +98,7 @@ impl Service {
             proxies: Newest::default(),
             limits,
             metrics,
-            refusals: Arc::default(),
+            said: Arc::default(),
             gate: Gate::default(),
             shutdown,
         }
@@ -233,8 +210,8 @@ impl Service {
             );
             return;
         }
-        let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(unsaid) = refusals.say(Instant::now()) {
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(unsaid) = said.is_due() {
             warn!(
                 proxy,
                 ?peer,
@@ -348,7 +325,7 @@ mod tests {
             max_proxies: 1,
             max_vms: 1,
             max_rows: 1,
-            forget_after: Duration::from_secs(60),
+            forget_after: std::time::Duration::from_secs(60),
         };
         Service::server(
             updates,
@@ -409,15 +386,5 @@ mod tests {
         let (updates, _owner) = mpsc::channel(1);
         let end = service(updates).next(&mut reports).await.unwrap_err();
         assert_eq!(end.as_str(), "silent");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn refused_streams_are_said_once_a_second_and_those_between_are_counted() {
-        let mut refusals = Refusals::default();
-        assert_eq!(refusals.say(Instant::now()), Some(0));
-        assert_eq!(refusals.say(Instant::now()), None);
-        assert_eq!(refusals.say(Instant::now()), None);
-        tokio::time::advance(SAY_EVERY).await;
-        assert_eq!(refusals.say(Instant::now()), Some(2));
     }
 }

@@ -25,3 +25,18 @@ impl Seldom {
         Some(std::mem::take(&mut self.unsaid))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_recurs_is_said_once_a_second_and_what_is_between_is_counted() {
+        let mut seldom = Seldom::default();
+        assert_eq!(seldom.is_due(), Some(0));
+        assert_eq!(seldom.is_due(), None);
+        assert_eq!(seldom.is_due(), None);
+        tokio::time::advance(LOG_EVERY).await;
+        assert_eq!(seldom.is_due(), Some(2));
+    }
+}

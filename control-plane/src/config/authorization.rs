@@ -267,18 +267,12 @@ pub type Caps = BTreeMap<String, u8>;
 
 /// Counts what is more important than `class` at it, each user at its own place.
 pub fn cap(counts: &mut BTreeMap<Rank, u64>, class: u8) {
-    let least = split(counts, class);
-    for (rank, count) in least {
+    let rest = counts.split_off(&Rank::new(class, 0));
+    for (rank, count) in std::mem::replace(counts, rest) {
         let user = (rank.number() % USERS) as u8;
         let sum = counts.entry(Rank::new(class, user)).or_default();
         *sum = sum.saturating_add(count);
     }
-}
-
-/// Takes out what is more important than `class`.
-fn split(counts: &mut BTreeMap<Rank, u64>, class: u8) -> BTreeMap<Rank, u64> {
-    let rest = counts.split_off(&Rank::new(class, 0));
-    std::mem::replace(counts, rest)
 }
 
 #[cfg(test)]

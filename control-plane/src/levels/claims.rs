@@ -138,16 +138,6 @@ impl Claims {
         }
     }
 
-    /// How many proxies made claims in this window.
-    pub fn proxies(&self) -> usize {
-        self.proxies.len()
-    }
-
-    /// Nobody's claims count.
-    pub fn clear(&mut self) {
-        *self = Self::default();
-    }
-
     /// Ends a window of this length. `level` is the highest of the cluster's levels, `counted` the requests that its
     /// hosts counted themselves, where all of them do.
     pub fn confirm(&mut self, level: Level, counted: Option<f64>, length: Duration) -> Confirmed {
