@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use weir_policy::overload::breaker;
-use weir_policy::{HostId, KeyHash, Policy, dagor, steady};
+use weir_policy::{HostId, KeyHash, Policy, Salt, dagor, steady};
 
 use crate::certificate::Validity;
 use crate::sources::floor::Kept;
@@ -177,6 +177,8 @@ pub struct Cluster {
     pub policy: Policy,
     /// How admission levels move.
     pub dagor: Dagor,
+    /// What keys are hashed with; absent: they have no salt.
+    pub salt: Option<Salt>,
     /// Into how many resources cache contents are split; 0: none are pushed.
     pub cache_shards: u32,
     /// Sorted by address, no address twice. As written; those that Consul names are added by `sources::membership`.
@@ -345,6 +347,8 @@ pub struct Cache {
     pub max_keys: usize,
     /// Of one key's name.
     pub max_key_bytes: usize,
+    /// The cluster's.
+    pub salt: Option<Salt>,
 }
 
 /// A Prometheus server that knows figures of hosts.

@@ -208,7 +208,8 @@ pub fn explain(
             ..not_pushed()
         })?;
     let names = question.keys.iter();
-    let keys = Keys::new(names.map(|name| KeyHash::of(name.as_bytes())));
+    let hash = |name: &String| KeyHash::under(shown.salt.as_ref(), name.as_bytes());
+    let keys = Keys::new(names.map(hash));
     let mut cluster = Cluster::default();
     cluster.set_table(table.clone(), NOW - age, NOW);
     let shards = table.cache_shards();

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+use weir_policy::Salt;
+
 use super::*;
 use crate::xds::Limits;
 
@@ -19,7 +21,7 @@ fn every_refusal_names_file_line_field_and_reason() {
     let cases = [
         (
             "clusters:\n  r:\n    bogus: 1\n",
-            "c.yaml:3: unknown field `bogus`, expected one of policy, dagor, cache_shards, hosts, hosts_file, shrink_after, caching_plan, scrape, cache, consul, prometheus",
+            "c.yaml:3: unknown field `bogus`, expected one of policy, dagor, cache_shards, hosts, hosts_file, shrink_after, keys, caching_plan, scrape, cache, consul, prometheus",
         ),
         (
             "clusters:\n  r:\n    hosts: 12\n",
@@ -294,6 +296,29 @@ fn a_caching_plan_is_keys_by_host_or_refused_with_line_field_and_reason() {
     ] {
         assert_eq!(said(main, plan).unwrap_err(), expected);
     }
+}
+
+#[test]
+fn a_salt_is_32_hexadecimal_digits_and_is_not_repeated_in_an_error() {
+    let main = "clusters:\n  r:\n    hosts: [ { address: \"127.0.0.1:2\" } ]\n    keys: { salt_file: hosts.yaml }\n    cache: {}\n";
+    let text = "000102030405060708090A0b0c0d0e0f";
+    let config = said(main, &format!("{text}\n")).unwrap();
+    let cluster = &config.clusters["r"];
+    let salt = Salt::parse(text);
+    assert_eq!(cluster.salt, salt);
+    assert_eq!(cluster.cache.as_ref().unwrap().salt, salt);
+    assert_eq!(cluster.policy.salt_check, salt.map(|salt| salt.check()));
+    for salt in ["", "00", &format!("{text}0"), &text.replace('A', "g")] {
+        assert_eq!(
+            said(main, salt).unwrap_err(),
+            "c.yaml:4: clusters.r.keys.salt_file: hosts.yaml does not have 32 hexadecimal digits, as `openssl rand -hex 16` prints them"
+        );
+    }
+    let other = main.replace("hosts.yaml", "none");
+    assert_eq!(
+        said(&other, "").unwrap_err(),
+        "c.yaml:4: clusters.r.keys.salt_file: cannot read none: No such file or directory (os error 2)"
+    );
 }
 
 #[test]

@@ -81,10 +81,14 @@ section! {
     Cluster {
         policy: Policy, dagor: Dagor, cache_shards: Option<Text>,
         hosts: Vec<Spanned<Host>>, hosts_file: Option<Text>, shrink_after: Option<Text>,
-        caching_plan: Option<Text>, scrape: Option<Scrape>, cache: Option<Cache>,
+        keys: Keys, caching_plan: Option<Text>, scrape: Option<Scrape>, cache: Option<Cache>,
         consul: Option<Spanned<Consul>>,
         prometheus: Option<Spanned<Prometheus>>,
     }
+}
+section! {
+    /// How keys are hashed.
+    Keys { salt_file: Option<Text> }
 }
 section! {
     /// How hosts are chosen.

@@ -73,7 +73,9 @@ impl Conversation {
             epoch: answer.epoch,
             version: answer.version,
         });
-        let hash = |keys: &[String]| keys.iter().map(|key| KeyHash::of(key.as_bytes())).collect();
+        let salt = limits.salt.as_ref();
+        let hash = |key: &String| KeyHash::under(salt, key.as_bytes());
+        let hash = |keys: &[String]| keys.iter().map(hash).collect();
         Ok(Changes {
             reset: answer.reset,
             added: hash(&answer.added),

@@ -180,6 +180,7 @@ async fn a_cache_answer_that_lies_is_followed_by_a_question_from_scratch() {
         poll: poll(LONG),
         max_keys: 10,
         max_key_bytes: 10,
+        salt: None,
     };
     let task = tokio::spawn(cache::run(target(updates), at, cache));
     for expected in ["/x", "/x?since=5&epoch=1", "/x", "/x?since=5&epoch=1"] {
@@ -212,6 +213,7 @@ async fn a_host_whose_keys_are_refused_is_asked_for_everything() {
         poll: poll(LONG),
         max_keys: 1,
         max_key_bytes: 10,
+        salt: None,
     };
     let task = tokio::spawn(cache::run(target(updates), at, cache));
     for expected in ["/x", "/x?since=5&epoch=1", "/x", "/x?since=5&epoch=1"] {
@@ -241,6 +243,7 @@ async fn a_cache_whose_contents_are_dropped_is_not_asked_and_then_for_everything
         poll: poll(LONG),
         max_keys: 10,
         max_key_bytes: 10,
+        salt: None,
     };
     let dropped = |dropped, drops| ByCluster::from([("c".to_owned(), Contents { dropped, drops })]);
     let (keeps, contents) = watch::channel(ByCluster::new());

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
-use weir_policy::{HostState, Overload};
+use weir_policy::{HostState, Overload, Salt};
 use weir_tables::{CACHE_SHARD_TYPE, HOST_TABLE_TYPE};
 
 use super::State;
@@ -93,6 +93,10 @@ pub struct ClusterView {
     pub sources: BTreeMap<&'static str, SourceView>,
     /// Series that Prometheus has of hosts that are not in this cluster.
     pub unknown_series: u64,
+    /// Whether keys are hashed with a salt.
+    pub keys_salted: bool,
+    #[serde(skip)]
+    pub salt: Option<Salt>,
     pub cache_shards: BTreeMap<String, String>,
     pub assumed_claims: usize,
     pub cache_contents_bytes: usize,
@@ -297,6 +301,8 @@ fn cluster_view(cluster: &Cluster, now: Duration) -> ClusterView {
             .collect(),
         sources: source_views(&cluster.polls, now),
         unknown_series: cluster.unknown_series,
+        keys_salted: cluster.config.salt.is_some(),
+        salt: cluster.config.salt.clone(),
         cache_shards: BTreeMap::new(),
         assumed_claims: cluster.holdings.assumed_claims(),
         cache_contents_bytes: cluster.contents_bytes(),

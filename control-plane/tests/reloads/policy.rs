@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use crate::client::Answer;
 use crate::steady::Steady;
 use crate::world::{Plan, World};
 
@@ -135,5 +136,40 @@ async fn hosts_leave_the_file_and_come_back() {
         })
         .await;
     }
+    load.assert_informed().await;
+}
+
+/// weir-control's salt is in this file, and the filter's configuration has this one.
+fn salted(file: &str, filter: &str) -> Value {
+    let filter = json!({"clusters": {"rules": {"table": "rules", "key_salt": filter}}});
+    json!({
+        // What is assumed would hide what tables say.
+        "clusters": {"rules": {"keys": {"salt_file": file}, "policy": {"assumed_cached": "0s"}}},
+        "standalone": {"filter": {"config": filter}},
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hosts_are_known_by_salted_keys_and_a_wrong_salt_is_said() {
+    const ONE: &str = "000102030405060708090a0b0c0d0e0f";
+    const OTHER: &str = "00112233445566778899aabbccddeeff";
+    let mut world = Plan::workers(3, &[]).start().await;
+    world.replace("one", ONE);
+    world.replace("other", OTHER);
+    let load = Steady::start(world.egress).await;
+    let known = |answer: &Answer| answer.reason == "known_cached";
+    load.until("a known key", known).await;
+    for (file, right, wrong) in [("one", ONE, OTHER), ("other", OTHER, ONE)] {
+        world.configure(salted(file, wrong));
+        let mut looks = 0;
+        while load.next(40).await.iter().any(known) {
+            looks += 1;
+            assert!(looks < 30, "keys are known by another salt");
+        }
+        world.configure(salted(file, right));
+        load.until("a known key", known).await;
+    }
+    let said = "as key_salt is not what weir-control has in keys.salt_file, of rules";
+    assert!(world.sidecar.log().contains(said));
     load.assert_informed().await;
 }

@@ -98,9 +98,9 @@ pub(crate) fn headers(bytes: &[u8]) -> bool {
 
 /// The bytes are a path or a key, whose first byte separates several.
 pub(crate) fn key(bytes: &[u8]) -> bool {
-    let one = keys(Some(bytes), None);
+    let one = keys(Some(bytes), None, None);
     assert_eq!(one.as_slice(), [KeyHash::of(bytes)]);
-    let several = keys(Some(bytes), bytes.first().copied());
+    let several = keys(Some(bytes), bytes.first().copied(), None);
     assert!(several.as_slice().len() <= MAX_KEYS);
     let segment = key_in_path("/v1/{key}/run", bytes);
     segment.is_some_and(|segment| !segment.is_empty() && !segment.contains(&b'/'))

@@ -55,7 +55,7 @@ pub(crate) fn read(
     // Nobody in particular: every request takes its chance.
     let user = user.unwrap_or((random % u64::from(USERS)) as u8);
     let request = Request {
-        keys: keys(key, cluster.key_separator),
+        keys: keys(key, cluster.key_separator, cluster.salt.as_ref()),
         rank: Rank::new(config.class(told.priority), user),
     };
     (request, has_time_out)

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use serde::Deserialize;
-use weir_policy::{CLASSES, KeyHash, Keys};
+use weir_policy::{CLASSES, KeyHash, Keys, Salt};
 
 /// Where a request says what it is, unless the configuration says otherwise.
 pub const KEY_HEADER: &str = "x-weir-key";
@@ -65,6 +65,7 @@ struct WrittenCluster {
     table: Option<String>,
     key: KeySource,
     key_separator: Option<char>,
+    key_salt: Option<String>,
     priority_header: String,
     user: UserSource,
 }
@@ -75,6 +76,7 @@ impl Default for WrittenCluster {
             table: None,
             key: KeySource::default(),
             key_separator: None,
+            key_salt: None,
             priority_header: PRIORITY_HEADER.into(),
             user: UserSource::default(),
         }
@@ -163,6 +165,8 @@ pub struct ClusterConfig {
     pub key: KeySource,
     /// What separates several keys in prefix order; none: it is one key, whatever it holds.
     pub key_separator: Option<u8>,
+    /// What keys are hashed with; none: they have no salt.
+    pub salt: Option<Salt>,
     /// The header that names the priority.
     pub priority_header: String,
     /// Where the user is.
@@ -330,6 +334,13 @@ fn check_cluster(name: &str, written: WrittenCluster) -> Result<ClusterConfig, C
         }
         separator => separator.map(|separator| separator as u8),
     };
+    let salt = match &written.key_salt {
+        Some(text) => match Salt::parse(text) {
+            Some(salt) => Some(salt),
+            None => return Err(error(field("key_salt"), "is not 32 hexadecimal digits")),
+        },
+        None => None,
+    };
     if let UserSource::Header(header) = &written.user {
         check_header(&field("user.header"), header)?;
     }
@@ -339,6 +350,7 @@ fn check_cluster(name: &str, written: WrittenCluster) -> Result<ClusterConfig, C
         table: table.into(),
         key,
         key_separator,
+        salt,
         priority_header,
         user,
     })
@@ -429,15 +441,16 @@ pub fn key_in_path<'a>(template: &str, path: &'a [u8]) -> Option<&'a [u8]> {
 
 /// The keys that a value names: itself, or where there is a separator those between; spaces around them and places
 /// without one do not count.
-pub fn keys(value: Option<&[u8]>, separator: Option<u8>) -> Keys {
+pub fn keys(value: Option<&[u8]>, separator: Option<u8>, salt: Option<&Salt>) -> Keys {
+    let hash = |name: &[u8]| KeyHash::under(salt, name);
     let (Some(list), Some(separator)) = (value, separator) else {
-        return value.map(KeyHash::of).into();
+        return value.map(hash).into();
     };
     let names = list.split(|byte| *byte == separator);
     let names = names
         .map(<[u8]>::trim_ascii)
         .filter(|name| !name.is_empty());
-    Keys::new(names.map(KeyHash::of))
+    Keys::new(names.map(hash))
 }
 
 #[cfg(test)]
@@ -480,7 +493,7 @@ mod tests {
 
     #[test]
     fn each_fault_is_named_with_its_field() {
-        let faults: [(&str, &str); 17] = [
+        let faults: [(&str, &str); 18] = [
             (
                 r#"{"cache_limit":"64"}"#,
                 r#"cache_limit: "64" is not a whole number with KiB, MiB or GiB"#,
@@ -522,6 +535,10 @@ mod tests {
             (
                 r#"{"clusters":{"a":{"key":{"path":"/x"}}}}"#,
                 "clusters.a.key.path:",
+            ),
+            (
+                r#"{"clusters":{"a":{"key_salt":"0123"}}}"#,
+                "clusters.a.key_salt: is not 32 hexadecimal digits",
             ),
             (
                 r#"{"clusters":{"a":{"key_separator":"x"}}}"#,

@@ -93,6 +93,7 @@ impl Vm {
         for cluster in config.clusters.values() {
             let state = self.clusters.entry(cluster.table.to_string()).or_default();
             state.roots += 1;
+            state.salted(cluster.salt.as_ref(), &cluster.table);
         }
         self.cache_limit = config.cache_limit;
         // All are read anew: those that are not wanted by anybody are not kept up to date.

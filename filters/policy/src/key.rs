@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 use xxhash_rust::xxh64::xxh64;
 
-/// Hash of the name of something a host may have in its cache: XXH64 with seed 0 of the name's bytes.
+use crate::Salt;
+
+/// Hash of the name of something a host may have in its cache: XXH64 with seed 0 of the name's bytes, or
+/// what the cluster's [`Salt`] makes of them.
 ///
 /// Two keys with one hash are one key to Weir. With a million keys the chance that any two collide is
 /// 3 × 10⁻⁸, and the harm is a request sent to a host without its data.
@@ -12,6 +15,11 @@ impl KeyHash {
     /// The hash of a key's name.
     pub fn of(name: &[u8]) -> Self {
         Self(xxh64(name, 0))
+    }
+
+    /// The hash of a key's name in a cluster with this salt, or without one.
+    pub fn under(salt: Option<&Salt>, name: &[u8]) -> Self {
+        salt.map_or_else(|| Self::of(name), |salt| salt.hash(name))
     }
 }
 

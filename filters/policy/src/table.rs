@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::hashed::AsIs;
 use crate::holding::{LONGEST_HOLD, MAX_HELD};
 use crate::ranked::MAX_RANKED;
-use crate::{Cost, Hedging, Holding, Host, HostId, Overload, Selection};
+use crate::{Cost, Hedging, Holding, Host, HostId, KeyHash, Overload, Selection};
 
 /// The most hosts in one table: four times the largest fleet that is tried, to bound memory.
 pub const MAX_HOSTS: usize = 40_000;
@@ -37,6 +37,8 @@ pub struct Policy {
     pub hedging: Hedging,
     /// Fewer hosts than this share of all, in percent, are too few to take the whole load: 0 to 100.
     pub panic_threshold: u32,
+    /// What the cluster's salt says of itself ([`Salt::check`](crate::Salt::check)); none: its keys have no salt.
+    pub salt_check: Option<KeyHash>,
 }
 
 impl Policy {
@@ -65,6 +67,7 @@ impl Default for Policy {
             hedging: Hedging::default(),
             // Envoy's healthy_panic_threshold.
             panic_threshold: 50,
+            salt_check: None,
         }
     }
 }

@@ -3,8 +3,8 @@ use std::time::Duration;
 
 use prost::Message;
 use weir_policy::{
-    CLASSES, Cost, Hedging, Holding, Host, HostState, Level, Overload, Policy, RANKS, Selection,
-    Table,
+    CLASSES, Cost, Hedging, Holding, Host, HostState, KeyHash, Level, Overload, Policy, RANKS,
+    Selection, Table,
     overload::{breaker, dynamic_breaker},
     selection::hot_cold,
 };
@@ -66,6 +66,7 @@ fn decode_policy(policy: &v1::Policy) -> Result<Policy, Refusal> {
         holding: decode_holding(&policy.holding.unwrap_or_default()),
         hedging: decode_hedging(&policy.hedging.unwrap_or_default()),
         panic_threshold: policy.panic_percent.unwrap_or(default.panic_threshold),
+        salt_check: policy.salt_check.map(KeyHash),
     })
 }
 
@@ -246,6 +247,7 @@ pub fn encode_policy(policy: &Policy) -> v1::Policy {
         hot_cold_permille,
         panic_percent: (policy.panic_threshold != Policy::default().panic_threshold)
             .then_some(policy.panic_threshold),
+        salt_check: policy.salt_check.map(|KeyHash(check)| check),
         dynamic_breaker_wait_ms: dynamic_breaker.and_then(|params| milliseconds(params.wait)),
         dynamic_breaker_least_queued_jobs: dynamic_breaker.map(|params| params.least_queued_jobs),
     }

@@ -66,6 +66,7 @@ impl Control {
         let mut cluster = Cluster::new(Arc::new(config::Cluster {
             policy: scenario.policy.clone(),
             dagor: scenario.dagor,
+            salt: None,
             cache_shards: scenario.cache_shards,
             hosts: addresses.iter().map(host).collect(),
             shrink_after: Duration::ZERO,

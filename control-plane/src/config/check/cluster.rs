@@ -10,8 +10,8 @@ use weir_policy::holding::{LONGEST_HOLD, MAX_HELD};
 use weir_policy::overload::{breaker, dynamic_breaker};
 use weir_policy::selection::hot_cold;
 use weir_policy::{
-    CLASSES, Hedging, Holding, MAX_CACHE_SHARDS, MAX_HOSTS, Overload, Policy, Selection, dagor,
-    steady,
+    CLASSES, Hedging, Holding, MAX_CACHE_SHARDS, MAX_HOSTS, Overload, Policy, Salt, Selection,
+    dagor, steady,
 };
 
 use weir_settings::Scope;
@@ -73,8 +73,9 @@ pub(super) fn cluster(
         }
         None => None,
     };
+    let salt = salt(&written.keys, &scope.section("keys"), reader)?;
     let mut cluster = Cluster {
-        policy: policy(&written.policy, &scope.section("policy"))?,
+        policy: policy(&written.policy, salt.as_ref(), &scope.section("policy"))?,
         dagor: dagor(&written.dagor, &scope.section("dagor"))?,
         cache_shards: shards,
         hosts,
@@ -95,8 +96,9 @@ pub(super) fn cluster(
         cache: written
             .cache
             .as_ref()
-            .map(|cache| self::cache(cache, &scope.section("cache"), reader))
+            .map(|cache| self::cache(cache, &salt, &scope.section("cache"), reader))
             .transpose()?,
+        salt,
         prometheus,
         plan: None,
     };
@@ -108,7 +110,31 @@ pub(super) fn cluster(
     Ok(cluster)
 }
 
-fn policy(written: &written::Policy, scope: &Scope<'_>) -> Result<Policy, Error> {
+/// Reads the salt of the cluster's keys, if there is one.
+fn salt(
+    written: &written::Keys,
+    scope: &Scope<'_>,
+    reader: &mut Reader,
+) -> Result<Option<Salt>, Error> {
+    let field = &written.salt_file;
+    let Some(name) = field else { return Ok(None) };
+    let refuse = |why: String| scope.refuse(field, "salt_file", why);
+    let contents = reader
+        .bytes(&beside(scope.file(), &name.value))
+        .map_err(refuse)?;
+    let salt = str::from_utf8(&contents).ok().map(str::trim_end);
+    let salt = salt.and_then(Salt::parse).ok_or_else(|| {
+        let digits = "does not have 32 hexadecimal digits, as `openssl rand -hex 16` prints them";
+        refuse(format!("{} {digits}", name.value))
+    })?;
+    Ok(Some(salt))
+}
+
+fn policy(
+    written: &written::Policy,
+    salt: Option<&Salt>,
+    scope: &Scope<'_>,
+) -> Result<Policy, Error> {
     let default = Policy::default();
     let queued_jobs = scope.whole(
         &written.breaker_queued_jobs,
@@ -194,6 +220,7 @@ fn policy(written: &written::Policy, scope: &Scope<'_>) -> Result<Policy, Error>
             default.panic_threshold.into(),
             0..=100,
         )? as u32,
+        salt_check: salt.map(Salt::check),
     })
 }
 
@@ -534,7 +561,12 @@ fn scrape(
     })
 }
 
-fn cache(written: &written::Cache, scope: &Scope<'_>, reader: &mut Reader) -> Result<Cache, Error> {
+fn cache(
+    written: &written::Cache,
+    salt: &Option<Salt>,
+    scope: &Scope<'_>,
+    reader: &mut Reader,
+) -> Result<Cache, Error> {
     let fields = PollFields {
         interval: &written.interval,
         timeout: &written.timeout,
@@ -554,5 +586,6 @@ fn cache(written: &written::Cache, scope: &Scope<'_>, reader: &mut Reader) -> Re
         poll,
         max_keys: scope.whole(&written.max_keys, "max_keys", 1_000_000, 1..=100_000_000)? as usize,
         max_key_bytes: scope.size(&written.max_key_bytes, "max_key_bytes", 4096, 1..=65_536)?,
+        salt: salt.clone(),
     })
 }

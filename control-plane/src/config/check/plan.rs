@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::Path;
 
-use weir_policy::{HostId, KeyHash, Selection};
+use weir_policy::{HostId, KeyHash, Salt, Selection};
 use weir_settings::Scope;
 
 use super::{Reader, beside};
@@ -59,10 +59,15 @@ pub(super) fn plan(
         let may_come = found && canonical.is_ok_and(|canonical| canonical == address);
         written.or_else(|| may_come.then(|| HostId::of(address)))
     };
-    read(&path, &bytes, host).map(Some)
+    read(&path, &bytes, cluster.salt.as_ref(), host).map(Some)
 }
 
-fn read(path: &Path, bytes: &[u8], host: impl Fn(&str) -> Option<HostId>) -> Result<Plan, Error> {
+fn read(
+    path: &Path,
+    bytes: &[u8],
+    salt: Option<&Salt>,
+    host: impl Fn(&str) -> Option<HostId>,
+) -> Result<Plan, Error> {
     let refuse = |line: usize, field: &str, reason: String| Error {
         file: path.to_owned(),
         line: line as u64,
@@ -99,7 +104,7 @@ fn read(path: &Path, bytes: &[u8], host: impl Fn(&str) -> Option<HostId>) -> Res
                 format!("{address:?} is no host of this cluster"),
             ));
         };
-        let hash = KeyHash::of(key.as_bytes());
+        let hash = KeyHash::under(salt, key.as_bytes());
         if !planned.insert((hash, host)) {
             return Err(refuse(
                 line,

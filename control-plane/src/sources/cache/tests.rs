@@ -2,6 +2,7 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
+use weir_policy::Salt;
 
 use super::*;
 use crate::config::Poll;
@@ -19,6 +20,7 @@ fn limits() -> Cache {
         poll,
         max_keys: 5,
         max_key_bytes: 16,
+        salt: None,
     }
 }
 
@@ -57,6 +59,25 @@ fn each_question_asks_for_what_changed_since_the_last_answer() {
         }
     );
     assert_eq!(conversation.question("/cache"), "/cache?since=9&epoch=3");
+}
+
+#[test]
+fn keys_are_hashed_with_the_clusters_salt_and_found_by_those_who_have_it() {
+    let salt = Salt::parse("000102030405060708090a0b0c0d0e0f").unwrap();
+    let limits = Cache {
+        salt: Some(salt.clone()),
+        ..limits()
+    };
+    let all = br#"{"version":1,"epoch":3,"reset":true,"added":["a"]}"#;
+    let mut conversation = Conversation::default();
+    let [key] = conversation.answer(all, &limits).unwrap().added[..] else {
+        panic!("one key was added");
+    };
+    assert_eq!(key, KeyHash::under(Some(&salt), b"a"));
+    let others = [None, Salt::parse("00112233445566778899aabbccddeeff")];
+    for other in others {
+        assert_ne!(key, KeyHash::under(other.as_ref(), b"a"));
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
-use weir_policy::{CacheShard, Cluster, Hedges, Held, HostId, Usage};
+use weir_policy::{CacheShard, Cluster, Hedges, Held, HostId, KeyHash, Salt, Usage};
 use weir_tables::{decode_cache_shard, decode_host_table, parse_cache_shard_name};
 
 use crate::heed::Heed;
@@ -25,6 +25,10 @@ pub(super) struct ClusterState {
     pub(super) held: Held<Rc<Waiting>>,
     pub(super) hedges: Hedges,
     heed: Heed,
+    /// Of the salt in the newest configuration.
+    salt_check: Option<KeyHash>,
+    /// weir-control has another one.
+    salt_differs: bool,
     /// There is no room for its cache contents.
     pub(super) left_out: bool,
     /// How much it was used, as of `counted` requests.
@@ -62,6 +66,24 @@ impl ClusterState {
             let words = "few hosts are left, so those that drain are chosen as well, of ";
             hostcalls::log(LogLevel::Warn, &[words, &entry.name].concat());
         }
+        self.compare_salts(&entry.name);
+    }
+
+    /// By a new configuration its keys are hashed with this salt.
+    pub(super) fn salted(&mut self, salt: Option<&Salt>, name: &str) {
+        self.salt_check = salt.map(Salt::check);
+        self.compare_salts(name);
+    }
+
+    /// Logs that weir-control hashes keys otherwise, once: no key of a request is found at any host then.
+    fn compare_salts(&mut self, name: &str) {
+        let table = self.cluster.table();
+        let differs = table.is_some_and(|table| table.policy().salt_check != self.salt_check);
+        if differs && !self.salt_differs {
+            let words = "no host is chosen by its cache contents, as key_salt is not what weir-control has in keys.salt_file, of ";
+            hostcalls::log(LogLevel::Warn, &[words, name].concat());
+        }
+        self.salt_differs = differs;
     }
 
     /// Another host than the named one has a request from the first. Says whether that is a sign.

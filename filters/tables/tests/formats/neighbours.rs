@@ -165,6 +165,7 @@ fn a_table_of_the_previous_release_keeps_its_meaning() {
         holding: Holding::default(),
         hedging: Hedging::default(),
         panic_threshold: 50,
+        salt_check: None,
     };
     assert_eq!(table.policy(), &policy);
     assert_eq!((table.cache_shards(), table.hosts().len()), (4, 3));

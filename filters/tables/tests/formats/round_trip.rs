@@ -47,7 +47,12 @@ fn policies() -> impl Strategy<Value = Policy> {
         duration(),
         1usize..=8,
         duration(),
-        (holdings(), hedgings(), 0u32..=100),
+        (
+            holdings(),
+            hedgings(),
+            0u32..=100,
+            prop::option::of(any::<u64>().prop_map(KeyHash)),
+        ),
     )
         .prop_map(
             |(
@@ -59,7 +64,7 @@ fn policies() -> impl Strategy<Value = Policy> {
                 retry_after,
                 late,
             )| {
-                let (holding, hedging, panic_threshold) = late;
+                let (holding, hedging, panic_threshold, salt_check) = late;
                 Policy {
                     overload,
                     selection,
@@ -70,6 +75,7 @@ fn policies() -> impl Strategy<Value = Policy> {
                     holding,
                     hedging,
                     panic_threshold,
+                    salt_check,
                 }
             },
         )
@@ -291,6 +297,7 @@ fn what_a_table_leaves_out_takes_the_default_of_the_readme() {
         holding: Holding::default(),
         hedging: Hedging::default(),
         panic_threshold: 50,
+        salt_check: None,
     };
     assert_eq!(table.policy(), &expected);
     assert_eq!(table.cache_shards(), 0);
