@@ -123,11 +123,11 @@ pub struct PollError {
 }
 
 impl PollError {
-    /// An error of this kind.
+    /// An error of this kind, as one line: names that others gave may be in it.
     pub fn new(fault: Fault, detail: impl fmt::Display) -> Self {
         Self {
             fault,
-            detail: detail.to_string(),
+            detail: detail.to_string().replace(char::is_control, " "),
         }
     }
 }

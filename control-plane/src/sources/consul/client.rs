@@ -112,7 +112,7 @@ impl Client {
 
     fn denied(&self, answer: &client::Answer) -> PollError {
         let said = String::from_utf8_lossy(&answer.body);
-        let said = cut(said.trim()).replace(char::is_control, " ");
+        let said = cut(said.trim());
         let token = match &self.consul.token {
             Some(_) => "consul.token_file names a token that is unknown or may not read this",
             None => "consul.token_file is not set",
