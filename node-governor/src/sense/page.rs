@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use weir_exposition::{Series, lines};
 
 use crate::config::{Page, Tail};
 use crate::sensed::{self, Nanos};
@@ -128,25 +129,15 @@ fn of(buckets: &[(f64, f64)], quantile: f64) -> Option<(f64, u64)> {
 /// Those of every series that has the metric's name and its labels, added up; none where one is no number, or
 /// where there are more bounds than any histogram needs.
 fn buckets(page: &str, metric: &str) -> Option<Buckets> {
-    let (name, wanted) = metric.split_once('{').unwrap_or((metric, ""));
-    let wanted: Vec<(&str, &str)> = labels(wanted.trim_end_matches('}')).collect();
+    let wanted = Series::parse(metric).ok()?;
     let mut buckets: Buckets = Vec::new();
-    for line in page.lines() {
-        let rest = line
-            .strip_prefix(name)
-            .and_then(|l| l.strip_prefix("_bucket{"));
-        let Some((found, value)) = rest.and_then(|rest| rest.rsplit_once('}')) else {
-            continue;
-        };
-        let has = |label: &(&str, &str)| labels(found).any(|other| other == *label);
-        if !wanted.iter().all(has) {
+    for line in lines(page).filter(|line| line.name.strip_suffix("_bucket") == Some(wanted.name)) {
+        let (found, count) = line.read().ok()?;
+        let mut labels = wanted.labels.iter();
+        if !labels.all(|label| found.labels.contains(label)) {
             continue;
         }
-        let bound = match labels(found).find(|(name, _)| *name == "le")?.1 {
-            "+Inf" => f64::INFINITY,
-            text => text.parse().ok()?,
-        };
-        let count: f64 = value.split_whitespace().next()?.parse().ok()?;
+        let bound: f64 = found.label("le")?.parse().ok()?;
         if bound.is_nan() || !count.is_finite() {
             return None;
         }
@@ -157,21 +148,6 @@ fn buckets(page: &str, metric: &str) -> Option<Buckets> {
         }
     }
     (!buckets.is_empty()).then_some(buckets)
-}
-
-/// Names and values as they are written, escapes and all; nothing from where the text is no labels.
-fn labels(mut text: &str) -> impl Iterator<Item = (&str, &str)> {
-    std::iter::from_fn(move || {
-        let (name, rest) = text.split_once("=\"")?;
-        let mut escaped = false;
-        let end = rest.find(|c| {
-            let ends = c == '"' && !escaped;
-            escaped = c == '\\' && !escaped;
-            ends
-        })?;
-        text = rest[end + 1..].trim_start_matches([',', ' ']);
-        Some((name.trim(), &rest[..end]))
-    })
 }
 
 #[cfg(test)]
@@ -241,6 +217,14 @@ mod tests {
             .map(|bound| format!("rq_bucket{{le=\"{bound}\"}} 1\n"))
             .collect();
         assert_eq!(buckets(&many, "rq"), None);
+    }
+
+    #[test]
+    fn an_exemplars_value_is_no_count() {
+        let page =
+            "rq_bucket{le=\"0.1\"} 8 # {trace_id=\"x\"} 0.067\nrq_bucket {le=\"+Inf\"} 9 # {} 1\n";
+        let expected = vec![(0.1, 8.0), (f64::INFINITY, 9.0)];
+        assert_eq!(buckets(page, "rq"), Some(expected));
     }
 
     #[test]

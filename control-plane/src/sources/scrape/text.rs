@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Prometheus' text format, as far as gauges and the totals of histograms go. Strict about the lines of
-//! the named metrics; other lines are not looked at.
+//! A host's figures on its page: gauges and the totals of histograms. Strict about the lines of the named metrics;
+//! other lines are not looked at.
+
+use weir_exposition::{Line, lines};
 
 use super::window::Totals;
 use crate::config::Scrape;
@@ -42,8 +44,7 @@ pub fn read(page: &str, names: &Scrape) -> Page {
     let mut work = Gathered::of(&names.work);
     let (mut seconds, mut jobs) = (Gathered::of(&sum), Gathered::of(&count));
     let mut draining = Gathered::of(&names.draining);
-    for line in page.lines() {
-        let name = line.split(['{', ' ', '\t']).next().unwrap_or_default();
+    for line in lines(page) {
         for metric in [
             &mut in_progress,
             &mut queued,
@@ -53,8 +54,8 @@ pub fn read(page: &str, names: &Scrape) -> Page {
             &mut jobs,
             &mut draining,
         ] {
-            if metric.name == name {
-                metric.take(&line[name.len()..], &names.queued_priority_label);
+            if metric.name == line.name {
+                metric.take(&line, &names.queued_priority_label);
             }
         }
     }
@@ -138,12 +139,12 @@ impl<'a> Gathered<'a> {
         }
     }
 
-    /// The rest of a line behind the metric's name.
-    fn take(&mut self, rest: &str, label: &str) {
+    /// Adds a line of the metric.
+    fn take(&mut self, line: &Line<'_>, label: &str) {
         let Ok(samples) = &mut self.samples else {
             return;
         };
-        match sample(rest, label) {
+        match sample(line, label) {
             Ok(sample) => samples.push(sample),
             Err(reason) => self.samples = Err(format!("{}: {reason}", self.name)),
         }
@@ -164,53 +165,13 @@ impl<'a> Gathered<'a> {
 }
 
 /// The label's value, if there, and the sample's.
-fn sample(rest: &str, label: &str) -> Result<(Option<String>, f64), String> {
-    let (found, rest) = match rest.strip_prefix('{') {
-        Some(rest) => labels(rest, label)?,
-        None => (None, rest),
-    };
-    let mut words = rest.split_ascii_whitespace();
-    let text = words.next().ok_or("no value")?;
-    let value: f64 = text
-        .parse()
-        .map_err(|_| format!("{:?} is not a number", cut(text)))?;
+fn sample(line: &Line<'_>, label: &str) -> Result<(Option<String>, f64), String> {
+    let (series, value) = line.read().map_err(|fault| fault.to_string())?;
     // Also refuses what no host can mean: 2^53 jobs.
     if !(0.0..9_007_199_254_740_992.0).contains(&value) {
-        return Err(format!("{} is not a count", cut(text)));
+        return Err(format!("{value} is not a count"));
     }
-    Ok((found, value))
-}
-
-/// Parses `name="value",...}`; returns the value of `wanted` and what follows.
-fn labels<'a>(mut rest: &'a str, wanted: &str) -> Result<(Option<String>, &'a str), String> {
-    let mut found = None;
-    loop {
-        rest = rest.trim_start_matches([' ', '\t', ',']);
-        if let Some(rest) = rest.strip_prefix('}') {
-            return Ok((found, rest));
-        }
-        let (name, after) = rest.split_once('=').ok_or("labels do not end")?;
-        let mut value = String::new();
-        let mut chars = after
-            .trim_start()
-            .strip_prefix('"')
-            .ok_or("a label's value is not quoted")?
-            .chars();
-        loop {
-            match chars.next().ok_or("a label's value does not end")? {
-                '"' => break,
-                '\\' => value.push(match chars.next().ok_or("a label's value does not end")? {
-                    'n' => '\n',
-                    other => other,
-                }),
-                other => value.push(other),
-            }
-        }
-        if name.trim() == wanted {
-            found = Some(value);
-        }
-        rest = chars.as_str();
-    }
+    Ok((series.label(label).map(str::to_owned), value))
 }
 
 fn cut(text: &str) -> String {

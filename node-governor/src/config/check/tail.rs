@@ -3,6 +3,7 @@
 
 use std::net::SocketAddr;
 
+use weir_exposition::Series;
 use weir_settings::{Error, Scope, Value};
 
 use super::{ms, written};
@@ -91,11 +92,10 @@ fn page(written: &written::Tail, scope: &Scope<'_>, unit: f64) -> Result<Page, E
     let (address, path) = url(&written.url, scope, "http://ip:port/path", example)?;
     let required = "required; the histogram's name, without _bucket";
     let metric = text(&written.metric, "metric", required, scope)?;
-    let (name, labels) = metric.split_once('{').unwrap_or((metric, "}"));
-    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b':');
-    if name.is_empty() || !name.bytes().all(is_part) || !labels.ends_with('}') {
-        let reason =
-            format!("{metric:?} is no metric's name, as in requests or requests{{code=\"200\"}}");
+    if let Err(fault) = Series::parse(metric) {
+        let reason = format!(
+            "{metric:?} is no metric's name, as in requests or requests{{code=\"200\"}}: {fault}"
+        );
         return Err(scope.refuse(&written.metric, "metric", reason));
     }
     Ok(Page {

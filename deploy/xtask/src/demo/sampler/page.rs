@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 
 use anyhow::{Context, Result, bail};
+use weir_exposition::{Fault, Series, lines};
 
 /// What a host says of itself at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -23,9 +24,9 @@ impl Load {
     pub(super) fn parse(page: &str) -> Result<Self> {
         let mut load = Self::default();
         let mut found = false;
-        for line in lines(page) {
-            let Line { name, value, .. } = line?;
-            match name {
+        for sample in samples(page) {
+            let (series, value) = sample?;
+            match series.name {
                 "weir_host_in_progress" => (load.in_progress, found) = (value, true),
                 "weir_host_queued" => load.queued += value,
                 "weir_host_queuing_delay_seconds_sum" => load.waited += value,
@@ -43,84 +44,24 @@ impl Load {
 /// The admission level of each host, in ranks; empty where none are kept.
 pub(super) fn levels(page: &str) -> Result<HashMap<SocketAddr, u16>> {
     let mut levels = HashMap::new();
-    for line in lines(page) {
-        let line = line?;
-        if line.name == "weir_control_admission_level" {
-            let host = line.label("host").context("a level has no host")?;
-            levels.insert(host.parse()?, line.value as u16);
+    for sample in samples(page) {
+        let (series, level) = sample?;
+        if series.name == "weir_control_admission_level" {
+            let host = series.label("host").context("a level has no host")?;
+            levels.insert(host.parse()?, level as u16);
         }
     }
     Ok(levels)
 }
 
-/// A value on the page.
-#[derive(Debug, PartialEq)]
-struct Line<'a> {
-    name: &'a str,
-    labels: Vec<(&'a str, &'a str)>,
-    value: f64,
-}
-
-impl Line<'_> {
-    fn label(&self, name: &str) -> Option<&str> {
-        let label = self.labels.iter().find(|(label, _)| *label == name);
-        label.map(|(_, value)| *value)
-    }
-}
-
-/// The values, in their order. Comments are passed over; what is no value names its place.
-fn lines(page: &str) -> impl Iterator<Item = Result<Line<'_>>> {
-    let numbered = page.lines().enumerate();
-    let values = numbered.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
-    values.map(|(index, line)| {
-        Line::parse(line).map_err(|(rest, reason)| {
-            let column = line.len() - rest + 1;
-            anyhow::anyhow!("line {}, column {column}: {reason}", index + 1)
-        })
-    })
-}
-
-/// What is left of a line where it goes wrong, in bytes, and why.
-type Wrong = (usize, &'static str);
-
-impl<'a> Line<'a> {
-    fn parse(line: &'a str) -> Result<Self, Wrong> {
-        let end = line.find(|c: char| !(c.is_ascii_alphanumeric() || "_:".contains(c)));
-        let (name, mut rest) = line.split_at(end.unwrap_or(line.len()));
-        if name.is_empty() {
-            return Err((rest.len(), "no name"));
-        }
-        let mut labels = Vec::new();
-        if let Some(inside) = rest.strip_prefix('{') {
-            rest = inside;
-            while !rest.starts_with('}') {
-                let (label, after) = rest.split_once("=\"").ok_or((rest.len(), "no label"))?;
-                let end = closing(after).ok_or((after.len(), "no closing quote"))?;
-                labels.push((label, &after[..end]));
-                rest = &after[end + 1..];
-                rest = rest.strip_prefix(',').unwrap_or(rest);
-            }
-            rest = &rest[1..];
-        }
-        let text = rest.trim_start();
-        // A time or an exemplar may follow.
-        let value = text.split(' ').next().unwrap_or("");
-        let value = value.parse().map_err(|_| (text.len(), "no number"))?;
-        Ok(Self {
-            name,
-            labels,
-            value,
-        })
-    }
-}
-
-/// Where the quote that ends a label's value is.
-fn closing(text: &str) -> Option<usize> {
-    let mut escaped = false;
-    text.bytes().position(|byte| {
-        let closes = byte == b'"' && !escaped;
-        escaped = byte == b'\\' && !escaped;
-        closes
+/// The samples, in their order. A line that is none names its place.
+fn samples(page: &str) -> impl Iterator<Item = Result<(Series<'_>, f64)>> {
+    lines(page).map(|line| {
+        let place = |fault: Fault| {
+            let (number, column) = (line.number, fault.column);
+            anyhow::anyhow!("line {number}, column {column}: {fault}")
+        };
+        line.read().map_err(place)
     })
 }
 
@@ -168,7 +109,10 @@ weir_host_queuing_delay_seconds_count{priority=\"16\"} 6
             let page = format!("# a comment\n{line}\n");
             Load::parse(&page).unwrap_err().to_string()
         };
-        assert_eq!(error("in_progress soon"), "line 2, column 13: no number");
+        assert_eq!(
+            error("in_progress soon"),
+            "line 2, column 13: \"soon\" is not a number"
+        );
         assert_eq!(error("a{b=\"c} 1"), "line 2, column 6: no closing quote");
         assert_eq!(error("a{b} 1"), "line 2, column 3: no label");
         assert_eq!(error("{b=\"c\"} 1"), "line 2, column 1: no name");
