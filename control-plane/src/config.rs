@@ -166,6 +166,8 @@ pub struct ReportLimits {
     pub max_vms: usize,
     /// Counters by VM, cluster, host and rank of all proxies; one has at most a fifth of them.
     pub max_rows: usize,
+    /// Bytes of reports of all streams that wait to be counted.
+    pub max_waiting_bytes: usize,
     /// A record that has not been renewed for this long is dropped.
     pub forget_after: Duration,
 }

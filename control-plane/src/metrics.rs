@@ -67,6 +67,7 @@ pub struct Metrics {
     refused: Family<Reason, Counter>,
     report_streams: Family<Reason, Counter>,
     report_rows: Gauge,
+    pub(crate) waiting_report_bytes: Gauge,
     proxies: Gauge,
     in_flight: Gauge,
     nodes: Gauge,
@@ -214,6 +215,11 @@ impl Metrics {
             "report_rows",
             "Counters of proxies that are kept, of at most reports.max_rows",
             self.report_rows.clone(),
+        );
+        r.register(
+            "waiting_report_bytes",
+            "Bytes of reports that wait to be counted, of at most reports.max_waiting_bytes",
+            self.waiting_report_bytes.clone(),
         );
         r.register(
             "reporting_proxies",

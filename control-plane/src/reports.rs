@@ -4,6 +4,7 @@
 mod encoded;
 mod end;
 pub mod ledger;
+mod room;
 mod waiting;
 
 use std::convert::Infallible;
@@ -34,6 +35,7 @@ use crate::seldom::Seldom;
 use crate::state::Update;
 use encoded::Encoded;
 pub use end::End;
+use room::Room;
 use waiting::Waiting;
 
 /// A report, and how far it counts.
@@ -65,6 +67,7 @@ pub struct Service {
     /// By proxy and process.
     proxies: Newest<(String, String)>,
     limits: ReportLimits,
+    room: Room,
     metrics: Metrics,
     /// When a stream was last said to be refused: whoever is refused comes back at once.
     said: Arc<Mutex<Seldom>>,
@@ -97,6 +100,10 @@ impl Service {
             updates,
             proxies: Newest::default(),
             limits,
+            room: Room::new(
+                limits.max_waiting_bytes,
+                metrics.waiting_report_bytes.clone(),
+            ),
             metrics,
             said: Arc::default(),
             gate: Gate::default(),
@@ -141,7 +148,10 @@ impl Service {
             let Some((waiting, place)) = next else {
                 return Ok(());
             };
-            let mut report = Report::decode(waiting.report).map_err(End::malformed)?;
+            let Waiting {
+                report, reports, ..
+            } = waiting;
+            let mut report = Report::decode(report).map_err(End::malformed)?;
             let caps = self.gate.sift(caller, &mut report).map_err(End::Denied)?;
             match speaker {
                 None => {
@@ -163,7 +173,7 @@ impl Service {
                 Some(_) => {}
             }
             place.send(Update::Reported(Reported { report, caps }));
-            (taken, unsaid) = (taken + waiting.reports, true);
+            (taken, unsaid) = (taken + reports, true);
         }
     }
 
@@ -178,7 +188,7 @@ impl Service {
         let Some(first) = first.map_err(End::unread)? else {
             return Ok(None);
         };
-        let mut waiting = Waiting::new(first);
+        let mut waiting = Waiting::new(first, self.room.share())?;
         let place = self.updates.reserve();
         tokio::pin!(place);
         let mut open = true;
@@ -325,6 +335,7 @@ mod tests {
             max_proxies: 1,
             max_vms: 1,
             max_rows: 1,
+            max_waiting_bytes: 14 << 20,
             forget_after: std::time::Duration::from_secs(60),
         };
         Service::server(
@@ -375,6 +386,31 @@ mod tests {
         updates.send(Update::Complained(None)).await.unwrap();
         let end = service(updates).next(&mut reports).await.unwrap_err();
         assert_eq!(end.as_str(), "too_fast");
+    }
+
+    #[tokio::test]
+    async fn reports_that_wait_of_all_streams_have_room_for_so_many_bytes_alone() {
+        let mut large = report(1, true);
+        large.records[0].clusters = vec![ClusterRecord {
+            cluster: "c".repeat(8 << 20),
+            ..Default::default()
+        }];
+        let (updates, mut owner) = mpsc::channel(1);
+        let service = service(updates.clone());
+        updates.send(Update::Complained(None)).await.unwrap();
+        let [mut one, mut two] = [(); 2].map(|()| stream(std::slice::from_ref(&large)));
+        let first = service.next(&mut one);
+        tokio::pin!(first);
+        let end = tokio::select! {
+            biased;
+            _ = &mut first => panic!("the owner is busy"),
+            second = service.next(&mut two) => second.unwrap_err(),
+        };
+        assert_eq!(end.as_str(), "no_room");
+        assert_eq!(service.metrics.waiting_report_bytes.get() >> 20, 8);
+        owner.recv().await.unwrap();
+        drop(first.await.unwrap());
+        assert_eq!(service.metrics.waiting_report_bytes.get(), 0);
     }
 
     #[tokio::test(start_paused = true)]

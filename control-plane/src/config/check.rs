@@ -160,6 +160,13 @@ fn reports(written: &written::Reports, scope: &Scope<'_>) -> Result<ReportLimits
             50_000_000,
             1_000..=1_000_000_000,
         )? as usize,
+        // A quarter of a megabyte of each of a thousand sidecars: each sends at most one at a time.
+        max_waiting_bytes: scope.size(
+            &written.max_waiting_bytes,
+            "max_waiting_bytes",
+            256 << 20,
+            (16 << 20)..=(1 << 40),
+        )?,
         forget_after: scope.duration(
             &written.forget_after,
             "forget_after",

@@ -62,7 +62,7 @@ section! {
     /// What is kept of reports.
     Reports {
         max_proxies: Option<Text>, max_vms: Option<Text>, max_rows: Option<Text>,
-        forget_after: Option<Text>,
+        max_waiting_bytes: Option<Text>, forget_after: Option<Text>,
     }
 }
 section! {

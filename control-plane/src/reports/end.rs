@@ -18,6 +18,8 @@ pub enum End {
     TooManyProxies,
     /// More comes than is taken, of a proxy that does not wait for answers.
     TooFast,
+    /// `reports.max_waiting_bytes` is reached.
+    NoRoom,
     /// Nothing came for `reports.forget_after`: what is kept of it is forgotten, and is to be told anew.
     Silent,
     /// A newer stream of the proxy has come.
@@ -52,6 +54,7 @@ impl End {
             Self::Denied(_) => "denied",
             Self::TooManyProxies => "too_many_proxies",
             Self::TooFast => "too_fast",
+            Self::NoRoom => "no_room",
             Self::Silent => "silent",
             Self::Superseded => "superseded",
             Self::Shutdown => "shutdown",
@@ -60,13 +63,14 @@ impl End {
     }
 
     /// Names of those that say that something is wrong.
-    pub const REFUSALS: [&'static str; 6] = [
+    pub const REFUSALS: [&'static str; 7] = [
         "too_large",
         "malformed",
         "name",
         "denied",
         "too_many_proxies",
         "too_fast",
+        "no_room",
     ];
 
     /// Something is wrong.
@@ -84,6 +88,7 @@ impl End {
             | Self::Lost(status) => status,
             Self::TooManyProxies => Status::resource_exhausted("reports.max_proxies is reached"),
             Self::TooFast => Status::resource_exhausted("more reports came than were taken"),
+            Self::NoRoom => Status::resource_exhausted("reports.max_waiting_bytes is reached"),
             Self::Silent => Status::deadline_exceeded("no report came for reports.forget_after"),
             Self::Superseded => Status::aborted("a newer stream of this proxy has come"),
             Self::Shutdown => Status::unavailable("shutting down"),

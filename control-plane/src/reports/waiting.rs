@@ -6,6 +6,7 @@ use prost::Message;
 
 use super::MAX_REPORT_BYTES;
 use super::end::End;
+use super::room::Share;
 
 /// One or more reports, encoded: a decoded one takes several times the memory.
 #[derive(Debug)]
@@ -13,6 +14,7 @@ pub(super) struct Waiting {
     pub(super) report: Bytes,
     /// How many.
     pub(super) reports: u64,
+    share: Share,
 }
 
 /// What is looked at before a report is decoded.
@@ -24,8 +26,13 @@ struct Kind {
 }
 
 impl Waiting {
-    pub(super) fn new(report: Bytes) -> Self {
-        Self { report, reports: 1 }
+    pub(super) fn new(report: Bytes, mut share: Share) -> Result<Self, End> {
+        share.hold(report.len())?;
+        Ok(Self {
+            report,
+            reports: 1,
+            share,
+        })
     }
 
     /// One more. A whole report says all that those before it do. One of changes says them again in no case: encoded
@@ -36,6 +43,7 @@ impl Waiting {
             .map_err(End::malformed)?
             .changes
         {
+            self.share.hold(report.len())?;
             self.report = report;
             return Ok(());
         }
@@ -43,6 +51,7 @@ impl Waiting {
         if bytes > MAX_REPORT_BYTES {
             return Err(End::TooFast);
         }
+        self.share.hold(bytes)?;
         let mut both = std::mem::take(&mut self.report)
             .try_into_mut()
             .unwrap_or_else(|shared| BytesMut::from(&shared[..]));

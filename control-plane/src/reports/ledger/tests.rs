@@ -5,6 +5,7 @@ const LIMITS: ReportLimits = ReportLimits {
     max_proxies: 2,
     max_vms: 2,
     max_rows: 1_000_000,
+    max_waiting_bytes: 1 << 30,
     forget_after: Duration::from_secs(60),
 };
 const NOW: Duration = Duration::from_secs(100);

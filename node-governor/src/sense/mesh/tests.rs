@@ -302,6 +302,7 @@ async fn a_weir_control_that_does_not_know_nodes_is_told_from_one_that_is_gone()
         max_proxies: 1,
         max_vms: 1,
         max_rows: 1,
+        max_waiting_bytes: 1 << 20,
         forget_after: Duration::from_secs(60),
     };
     let metrics = weir_control::metrics::Metrics::default();
