@@ -8,10 +8,9 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::{Query, State};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
@@ -85,15 +84,8 @@ pub fn router(app: App) -> axum::Router {
         .with_state(app)
 }
 
-async fn metrics(State(app): State<App>) -> Response {
-    let mut page = String::new();
-    match encode(&mut page, &app.registry) {
-        Ok(()) => {
-            let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-            ([(header::CONTENT_TYPE, kind)], page).into_response()
-        }
-        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
-    }
+async fn metrics(State(app): State<App>, headers: HeaderMap) -> Response {
+    weir_pages::metrics(&app.registry, &headers)
 }
 
 async fn live(State(app): State<App>) -> Response {

@@ -125,6 +125,7 @@ pub async fn run(
     let (configs, newest_config) = watch::channel(config.clone());
     let (metrics, xds_metrics) = (metrics::Metrics::default(), xds::XdsMetrics::default());
     let mut registry = Registry::default();
+    weir_pages::register(&mut registry, "weir_control", env!("CARGO_PKG_VERSION"));
     let ours = registry.sub_registry_with_prefix("weir_control");
     metrics.register(ours);
     if config.replicas.is_some() {

@@ -11,10 +11,9 @@ use std::{io, thread};
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
-use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use rustix::process::setpriority_process;
 use tokio::net::TcpListener;
@@ -103,15 +102,8 @@ fn router(app: App) -> axum::Router {
         .with_state(app)
 }
 
-async fn metrics(State(app): State<App>) -> Response {
-    let mut page = String::new();
-    match encode(&mut page, &app.registry) {
-        Ok(()) => {
-            let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-            ([(header::CONTENT_TYPE, kind)], page).into_response()
-        }
-        Err(error) => wrong(error),
-    }
+async fn metrics(State(app): State<App>, headers: HeaderMap) -> Response {
+    weir_pages::metrics(&app.registry, &headers)
 }
 
 /// Beyond the time at which a decision was due: longer than anything that a loop which works waits for.

@@ -16,10 +16,12 @@ use crate::book::{Book, CoreBook, Shared};
 /// In front of every name.
 pub const PREFIX: &str = "weir_governor";
 
-/// Everything, under [`PREFIX`].
+/// Everything, under [`PREFIX`] but for `process_*`.
 pub fn registry(book: Shared) -> Registry {
-    let mut registry = Registry::with_prefix(PREFIX);
-    registry.register_collector(Box::new(Page(book)));
+    let mut registry = Registry::default();
+    weir_pages::register(&mut registry, PREFIX, env!("CARGO_PKG_VERSION"));
+    let ours = registry.sub_registry_with_prefix(PREFIX);
+    ours.register_collector(Box::new(Page(book)));
     registry
 }
 

@@ -4,8 +4,11 @@
 use proptest::prelude::*;
 use weir_exposition::{Fault, Series, lines};
 
-/// The one sample of a line: name, labels, value.
-fn sample(text: &str) -> Result<(String, Vec<(String, String)>, f64), String> {
+/// Name, labels, value.
+type Sample = (String, Vec<(String, String)>, f64);
+
+/// The one sample of a line.
+fn sample(text: &str) -> Result<Sample, String> {
     let mut all = lines(text);
     let line = all.next().ok_or("no line")?;
     assert_eq!(all.next(), None);

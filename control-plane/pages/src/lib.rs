@@ -5,6 +5,9 @@
 //! connection without a question makes room for the next one: thousands that say nothing, or say it one byte a
 //! second, keep nobody out.
 
+mod metrics;
+mod process;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -19,6 +22,8 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
+
+pub use metrics::{answer, metrics, register};
 
 /// After an error of the listener: out of file descriptors, most likely.
 const PAUSE: Duration = Duration::from_millis(100);

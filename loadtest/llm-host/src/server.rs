@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Query, State};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::serve::ListenerExt;
@@ -60,10 +60,9 @@ pub async fn serve(listener: TcpListener, app: App, max_body_bytes: usize) -> st
     axum::serve(listener, router).await
 }
 
-async fn metrics(State(app): State<Arc<App>>) -> Response {
-    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+async fn metrics(State(app): State<Arc<App>>, headers: HeaderMap) -> Response {
     match app.metrics.page(&app.host.load()) {
-        Ok(page) => ([(header::CONTENT_TYPE, kind)], page).into_response(),
+        Ok(page) => weir_pages::answer(page, &headers),
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }
 }

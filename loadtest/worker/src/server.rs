@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{Query, State};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use serde::Deserialize;
@@ -106,15 +106,14 @@ async fn no_jobs<W: Work>(app: &App<W>) {
     }
 }
 
-async fn serve_metrics<W: Work>(State(app): State<Arc<App<W>>>) -> Response {
+async fn serve_metrics<W: Work>(State(app): State<Arc<App<W>>>, headers: HeaderMap) -> Response {
     let Ok(picture) = app.host.look().await else {
         return Failure::gone().into_response();
     };
     let Some(text) = app.metrics_text(&picture) else {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     };
-    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    ([(header::CONTENT_TYPE, kind)], text).into_response()
+    weir_pages::answer(text, &headers)
 }
 
 /// Both are text: a number that makes no sense is as good as none, and answered with a reset.
