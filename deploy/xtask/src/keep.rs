@@ -7,8 +7,8 @@ use weir_stage::command::Run;
 use crate::workspace::Workspace;
 use crate::{build_filter, sizes};
 
-/// The test that holds fuel and host calls writes them where it finds this variable.
-const RENEW: &str = "WEIR_KEEP";
+/// Tests that hold a file write it where they find this variable.
+pub(crate) const RENEW: &str = "WEIR_KEEP";
 
 pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     let filter = build_filter::run(workspace)?;
@@ -29,6 +29,12 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
         ])
         .arg("--nocapture")
         .env("WEIR_FILTER_WASM", filter)
+        .env(RENEW, "1")
+        .shown()?;
+    workspace
+        .cargo()
+        .args(["test", "--quiet", "--package", "xtask", "--"])
+        .args(["--exact", "commands::commands_are_written_as_they_are"])
         .env(RENEW, "1")
         .shown()?;
     sizes::keep(workspace)?;

@@ -1,30 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Every developer command of the project, as `cargo xtask COMMAND`; CI runs the same ones.
 //!
-//! ```text
-//!  tools ──> build-filter ──> test    fmt, clippy, tests, licences
-//!    │             └────────> demo    six ways over one workload, on real Envoys
-//!  deploy/tools/pins.toml       ^
-//!                             feeds   projects, items and rules for real hosts
-//!                             bench   what Weir costs beside its peers
-//!                             search  what hot-function events cost Elasticsearch
-//!                             colocation   memcached beside batch jobs, four ways
-//!                             shared-node  a host that shares its node with a batch job
-//!                             fleet   weir-control before a thousand sidecars
-//!                             soak    whether anything grows
-//!                             mesh    a whole Consul mesh, up until it is ended
-//!                             load    k6 against a fleet, by scenario
-//!                             faults  what happens when parts of a mesh die, lie or hang
-//!                             image   the filter and the programs as OCI images
-//!                             packaging    what users install, held against its readers
-//!                             keep    the figures that tests hold
-//!                             probe   what the governor runs in the kernel
-//!                             experiments   every policy on every workload, SIMULATED
-//! ```
+//! Each command is a file or a folder of the same name, whose `run` does it; `workspace` knows where everything is,
+//! `tools` fetches what is not of Cargo. COMMANDS.md lists commands and flags.
 
 mod bench;
 mod build_filter;
 mod colocation;
+#[cfg(test)]
+mod commands;
 mod demo;
 mod experiments;
 mod faults;
@@ -88,9 +72,9 @@ enum Command {
     SharedNode(shared_node::Args),
     /// Measure a weir-control before a thousand emulated sidecars, which all come back at once
     Fleet(fleet::Args),
-    /// Whether anything grows while hosts, keys, tables, VMs and callers come and go
+    /// Look whether anything grows while hosts, keys, tables, VMs and callers come and go
     Soak(soak::Args),
-    /// A whole Consul mesh on this machine, in the background
+    /// Run a whole Consul mesh on this machine, in the background
     Mesh(mesh::Args),
     /// Send a scenario by k6 to a fleet, and hold what came of it against its objectives
     Load(load::Args),

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+//! COMMANDS.md: every command and flag, in the words of `--help`.
+
+use std::fmt::Write;
+use std::path::Path;
+use std::{env, fs};
+
+use clap::{Arg, Command, CommandFactory};
+
+use crate::Cli;
+use crate::keep::RENEW;
+
+const FILE: &str = "COMMANDS.md";
+const HEAD: &str = "# Commands
+
+Written by `cargo xtask keep` from the commands' own `--help`. What they leave where is in [README.md](README.md).
+";
+
+fn page() -> String {
+    let mut root = Cli::command();
+    root.build();
+    let mut page = HEAD.to_owned();
+    page.push_str("\n| command | |\n|---|---|\n");
+    for command in commands(&root) {
+        let name = command.get_name();
+        let _ = writeln!(
+            page,
+            "| [`{name}`](#cargo-xtask-{name}) | {} |",
+            about(command)
+        );
+    }
+    for command in commands(&root) {
+        section(&mut page, command, "cargo xtask");
+    }
+    page
+}
+
+/// A command, and those below it.
+fn section(page: &mut String, command: &Command, above: &str) {
+    let name = format!("{above} {}", command.get_name());
+    let _ = write!(page, "\n## {name}\n\n{}.\n", about(command));
+    let shown = |arg: &&Arg| !arg.is_hide_set() && arg.get_id() != "help";
+    let mut arguments = command.get_arguments().filter(shown).peekable();
+    if arguments.peek().is_some() {
+        page.push_str("\n| argument | |\n|---|---|\n");
+    }
+    for arg in arguments {
+        let _ = writeln!(page, "| `{}` | {} |", cell(&arg.to_string()), meaning(arg));
+    }
+    for below in commands(command) {
+        section(page, below, &name);
+    }
+}
+
+fn commands(command: &Command) -> impl Iterator<Item = &Command> {
+    let all = command.get_subcommands();
+    all.filter(|command| command.get_name() != "help" && !command.is_hide_set())
+}
+
+fn about(command: &Command) -> String {
+    cell(
+        &command
+            .get_about()
+            .map(ToString::to_string)
+            .unwrap_or_default(),
+    )
+}
+
+/// Help, values and default of an argument.
+fn meaning(arg: &Arg) -> String {
+    let mut parts = vec![arg.get_help().map(ToString::to_string).unwrap_or_default()];
+    let takes_values = arg.get_num_args().is_some_and(|range| range.takes_values());
+    let values = arg.get_possible_values();
+    let names: Vec<_> = values
+        .iter()
+        .map(|value| format!("`{}`", value.get_name()))
+        .collect();
+    if takes_values && !names.is_empty() {
+        parts.push(names.join(", "));
+    }
+    let defaults = arg.get_default_values().iter();
+    let defaults: Vec<_> = defaults
+        .map(|value| format!("`{}`", value.display()))
+        .collect();
+    if takes_values && !defaults.is_empty() {
+        parts.push(format!("default {}", defaults.join(", ")));
+    }
+    cell(&parts.join("; "))
+}
+
+/// Text within a table.
+fn cell(text: &str) -> String {
+    text.replace('\n', " ").replace('|', "\\|")
+}
+
+#[test]
+fn commands_are_written_as_they_are() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(FILE);
+    let page = page();
+    if env::var_os(RENEW).is_some() {
+        return fs::write(file, page).unwrap();
+    }
+    let written = fs::read_to_string(file).unwrap_or_default();
+    assert!(
+        written == page,
+        "{FILE} is not what `--help` says: run `cargo xtask keep`"
+    );
+}
+
+#[test]
+fn every_command_has_a_place_in_the_readme() {
+    let readme = include_str!("../README.md");
+    for command in commands(&Cli::command()) {
+        let row = format!("| `{}` |", command.get_name());
+        assert!(readme.contains(&row), "{row}");
+    }
+}
+
+/// What READMEs, scripts and workflows call is there.
+#[test]
+fn every_command_that_is_named_exists() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let known = Cli::command();
+    for file in [
+        "README.md",
+        "loadtest/README.md",
+        "deploy/README.md",
+        "filters/README.md",
+    ] {
+        let text = fs::read_to_string(root.join(file)).unwrap();
+        for part in text.split("cargo xtask ").skip(1) {
+            let name: String = part
+                .chars()
+                .take_while(|c| c.is_ascii_lowercase() || *c == '-')
+                .collect();
+            assert!(known.find_subcommand(&name).is_some(), "{file}: {name:?}");
+        }
+    }
+}
