@@ -32,22 +32,22 @@ pub(crate) fn read(
 ) -> (Request, bool) {
     let nothing = Headers::default();
     let (is_read, headers) = (headers.is_some(), headers.unwrap_or(&nothing));
-    let mut told = Told::of(cluster, headers);
-    let has_time_out = told.has_time_out;
+    let mut claims = Claims::of(cluster, headers);
+    let has_time_out = claims.has_time_out;
     // To ask is dear, so it is not asked of those who say nothing.
-    if (told.anything || !is_read) && !is_trusted(config.trust) {
+    if (claims.anything || !is_read) && !is_trusted(config.trust) {
         let is_there = |name: &str| headers.iter().any(|(known, _)| known == name.as_bytes());
         remove_own(cluster, |name| !is_read || is_there(name));
-        told = Told::default();
+        claims = Claims::default();
     }
     let key = match &cluster.key {
-        KeySource::Header(_) => told.key,
+        KeySource::Header(_) => claims.key,
         KeySource::Path(template) => headers
             .get(":path")
             .and_then(|path| key_in_path(template, path)),
     };
     let user = match &cluster.user {
-        UserSource::Header(_) => told.user.map(user_of),
+        UserSource::Header(_) => claims.user.map(user_of),
         UserSource::PeerCertificate => hostcalls::property("connection\0uri_san_peer_certificate")
             .filter(|uri| !uri.is_empty())
             .map(|uri| user_of(&uri)),
@@ -56,14 +56,14 @@ pub(crate) fn read(
     let user = user.unwrap_or((random % u64::from(USERS)) as u8);
     let request = Request {
         keys: keys(key, cluster.key_separator, cluster.salt.as_ref()),
-        rank: Rank::new(config.class(told.priority), user),
+        rank: Rank::new(config.class(claims.priority), user),
     };
     (request, has_time_out)
 }
 
-/// What the headers say.
+/// Claims of the caller's headers.
 #[derive(Default)]
-struct Told<'a> {
+struct Claims<'a> {
     key: Option<&'a [u8]>,
     priority: Option<&'a [u8]>,
     user: Option<&'a [u8]>,
@@ -73,30 +73,30 @@ struct Told<'a> {
     has_time_out: bool,
 }
 
-impl<'a> Told<'a> {
+impl<'a> Claims<'a> {
     /// Of each name the first header counts, unless it is empty.
     fn of(cluster: &ClusterConfig, headers: &'a Headers) -> Self {
         let [key, priority, user] = names(cluster).map(str::as_bytes);
-        let mut told = Self::default();
+        let mut claims = Self::default();
         for (name, value) in headers.iter() {
             // One header may be named for more than one thing.
             let (is_key, is_priority, is_user) = (name == key, name == priority, name == user);
             if is_key {
-                told.key.get_or_insert(value);
+                claims.key.get_or_insert(value);
             }
             if is_priority {
-                told.priority.get_or_insert(value);
+                claims.priority.get_or_insert(value);
             }
             if is_user {
-                told.user.get_or_insert(value);
+                claims.user.get_or_insert(value);
             }
-            told.anything |= is_key | is_priority | is_user | name.starts_with(OWN_PREFIX);
-            told.has_time_out |= TIME_OUTS.contains(&name);
+            claims.anything |= is_key | is_priority | is_user | name.starts_with(OWN_PREFIX);
+            claims.has_time_out |= TIME_OUTS.contains(&name);
         }
-        for place in [&mut told.key, &mut told.priority, &mut told.user] {
+        for place in [&mut claims.key, &mut claims.priority, &mut claims.user] {
             *place = place.filter(|value| !value.is_empty());
         }
-        told
+        claims
     }
 }
 

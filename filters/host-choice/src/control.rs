@@ -11,7 +11,7 @@ use weir_tables::v1::ReportAnswer;
 use crate::config::Config;
 use crate::hostcalls::{self, LogLevel};
 use crate::index::{Index, Kind};
-use crate::report::Told;
+use crate::report::ReportStream;
 use crate::shared;
 use crate::stream::{self, Backoff, ReportsEnd, Subscriptions};
 use crate::vm::{self, Vm};
@@ -43,7 +43,7 @@ pub(crate) struct Control {
 /// What a stream of reports has come to.
 #[derive(Default)]
 struct Reporting {
-    told: Told,
+    stream: ReportStream,
     at: Duration,
     sent: u64,
     /// Reports that weir-control says it has taken; none: it has not said anything, as an older one never does.
@@ -129,7 +129,7 @@ impl Control {
         }
         let reporting = &mut self.reporting;
         if self.reports.token.is_some() && reporting.is_due(config.report_interval, now) {
-            let next = vm.report(&mut reporting.told, proxy, now);
+            let next = vm.report(&mut reporting.stream, proxy, now);
             (reporting.at, reporting.more) = (now, next.more);
             reporting.sent += 1;
             self.reports.send(&next.report.encode_to_vec(), vm, now);

@@ -2,7 +2,7 @@
 //! Requests that wait here for a host, and how they go on.
 //!
 //! A held request is paused at its headers. Every tick decides anew who waits, most important first
-//! (`weir_policy::Held`), and makes the host act in the context of the request that it lets go.
+//! (`weir_policy::WaitQueue`), and makes the host act in the context of the request that it lets go.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -13,8 +13,8 @@ use weir_policy::{Decision, Patience, Round, Ticket};
 
 use crate::headers::Headers;
 use crate::hostcalls::{self, Map};
-use crate::request::{self, Fate};
-use crate::sent::Asked;
+use crate::in_flight::RouteRequest;
+use crate::request::{self, Disposition};
 use crate::vm;
 
 /// How long the caller will wait for Envoy; Envoy in front of this one said so.
@@ -23,50 +23,50 @@ const EXPECTED: &str = "x-envoy-expected-rq-timeout-ms";
 const UPSTREAM: &str = "x-envoy-upstream-rq-timeout-ms";
 
 /// A request that is held: known to its exchange and to its queue.
-pub(crate) struct Waiting {
+pub(crate) struct HeldRequest {
     context: u32,
-    asked: Asked,
+    route: RouteRequest,
     patience: Patience,
-    fate: Cell<Option<Fate>>,
+    disposition: Cell<Option<Disposition>>,
 }
 
-/// An exchange's part of it.
-pub(crate) struct Place {
-    waiting: Rc<Waiting>,
+/// The exchange's place in the queue.
+pub(crate) struct Waiter {
+    waiting: Rc<HeldRequest>,
     ticket: Ticket,
 }
 
-impl Place {
+impl Waiter {
     /// Takes a place in the queue; none where there is none.
     pub(crate) fn take(
         context: u32,
-        asked: &Asked,
+        route: &RouteRequest,
         patience: Patience,
         decision: Decision,
     ) -> Option<Self> {
-        let waiting = Rc::new(Waiting {
+        let waiting = Rc::new(HeldRequest {
             context,
-            asked: asked.clone(),
+            route: route.clone(),
             patience,
-            fate: Cell::new(None),
+            disposition: Cell::new(None),
         });
-        let ticket = vm::with(|vm| vm.hold(asked, patience, decision, Rc::clone(&waiting)));
+        let ticket = vm::with(|vm| vm.hold(route, patience, decision, Rc::clone(&waiting)));
         let ticket = ticket.flatten()?;
         Some(Self { waiting, ticket })
     }
 
     /// What became of it, once that is decided.
-    pub(crate) fn fate(&self) -> Option<Fate> {
-        self.waiting.fate.take()
+    pub(crate) fn disposition(&self) -> Option<Disposition> {
+        self.waiting.disposition.take()
     }
 
     /// The caller has gone.
     pub(crate) fn leave(self) {
-        vm::with(|vm| vm.left(&self.waiting.asked.table, self.ticket));
+        vm::with(|vm| vm.left(&self.waiting.route.table, self.ticket));
     }
 }
 
-impl Waiting {
+impl HeldRequest {
     /// Lets it go on as decided.
     fn go_on(&self, decision: Decision, now: Duration) {
         if hostcalls::set_effective_context(self.context).is_err() {
@@ -74,8 +74,8 @@ impl Waiting {
             return;
         }
         self.shorten(now);
-        let (action, fate) = request::carry_out(&self.asked, decision, now);
-        self.fate.set(Some(fate));
+        let (action, disposition) = request::dispose(&self.route, decision, now);
+        self.disposition.set(Some(disposition));
         if action == Action::Continue {
             let _ = hostcalls::resume_request();
         }

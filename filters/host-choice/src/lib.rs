@@ -44,6 +44,8 @@ mod held;
 #[cfg(target_arch = "wasm32")]
 mod hostcalls;
 #[cfg(target_arch = "wasm32")]
+mod in_flight;
+#[cfg(target_arch = "wasm32")]
 mod metrics;
 #[cfg(target_arch = "wasm32")]
 mod refusal;
@@ -51,8 +53,6 @@ mod refusal;
 mod request;
 #[cfg(target_arch = "wasm32")]
 mod root;
-#[cfg(target_arch = "wasm32")]
-mod sent;
 #[cfg(target_arch = "wasm32")]
 mod shared;
 #[cfg(target_arch = "wasm32")]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use proxy_wasm::types::Action;
 
 use crate::hostcalls;
-use crate::sent::pass;
+use crate::in_flight::pass;
 
 /// gRPC's.
 const RESOURCE_EXHAUSTED: i32 = 8;

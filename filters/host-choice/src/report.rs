@@ -2,7 +2,7 @@
 //! What one stream of reports was told, and what it is told next: the rows that have changed since.
 //!
 //! ```text
-//!  records of all VMs ── Told::next ──> a Report of at most MAX_BYTES ──> weir-control
+//!  records of all VMs ── ReportStream::next ──> a Report of at most MAX_BYTES ──> weir-control
 //!                          ^      └───> what it was told                       │
 //!                          └───────────── the next one waits for its answer <──┘
 //! ```
@@ -21,9 +21,9 @@ pub const MAX_BYTES: usize = 1 << 20;
 /// Tag and length of a message within a message that is no longer than [`MAX_BYTES`].
 const FRAME_BYTES: usize = 5;
 
-/// What a stream was told.
+/// One stream of reports: rows that it has told already.
 #[derive(Debug, Default)]
-pub struct Told {
+pub struct ReportStream {
     /// By slot and epoch.
     vms: BTreeMap<(u32, u64), BTreeMap<String, Cluster>>,
     /// By cluster and host, when the newest load was observed, on the proxy's clock. A host that serves all VMs has
@@ -64,7 +64,7 @@ impl Room {
     }
 }
 
-impl Told {
+impl ReportStream {
     /// What has changed in the records of the `live` VMs, as far as it fits. Of these only the heads are looked at, in
     /// the order of slots; `record` is asked for the rest, one at a time.
     pub fn next(

@@ -9,10 +9,10 @@ use proxy_wasm::types::Action;
 use weir_policy::{Decision, Outcome, Reason};
 
 use crate::config::{ClusterConfig, Config};
-use crate::held::{self, Place};
+use crate::held::{self, Waiter};
 use crate::hostcalls::{self, Map};
+use crate::in_flight::{InFlight, RouteRequest, pass};
 use crate::refusal::shed;
-use crate::sent::{Asked, Sent, pass};
 use crate::{caller, hedge, vm};
 
 const DEBUG_HOST: &str = "x-weir-host";
@@ -23,16 +23,15 @@ const FILTER_STATE_REASON: &str = "weir_reason";
 pub(crate) struct Exchange {
     id: u32,
     config: Option<Rc<Config>>,
-    fate: Option<Fate>,
+    disposition: Option<Disposition>,
     /// While it waits for a host.
-    held: Option<Place>,
+    held: Option<Waiter>,
 }
 
-/// What was done with a request.
-pub(crate) struct Fate {
+/// Disposition of a request: the reason, and its attempt where it went to a host.
+pub(crate) struct Disposition {
     reason: Reason,
-    /// Where it went to a host.
-    sent: Option<Sent>,
+    in_flight: Option<InFlight>,
 }
 
 impl Exchange {
@@ -40,7 +39,7 @@ impl Exchange {
         Self {
             id,
             config,
-            fate: None,
+            disposition: None,
             held: None,
         }
     }
@@ -61,7 +60,7 @@ impl Exchange {
         let Some((decision, patience, hedges)) = decided else {
             return pass();
         };
-        let asked = Asked {
+        let route = RouteRequest {
             table: Rc::clone(table),
             request,
             may_hedge: hedges && hedge::may(config.trust, headers.as_ref()),
@@ -69,35 +68,39 @@ impl Exchange {
         };
         if let Outcome::Hold { .. } = decision.outcome {
             let _ = hostcalls::set_filter_state(FILTER_STATE_REASON, decision.reason.as_str());
-            self.held = Place::take(self.id, &asked, patience, decision);
+            self.held = Waiter::take(self.id, &route, patience, decision);
             return match self.held {
                 Some(_) => Action::Pause,
                 None => pass(),
             };
         }
-        let (action, fate) = carry_out(&asked, decision, now);
-        self.fate = Some(fate);
+        let (action, disposition) = dispose(&route, decision, now);
+        self.disposition = Some(disposition);
         action
     }
 
     /// Takes over what was decided while the request was held.
     fn settle(&mut self) {
-        if let Some(fate) = self.held.as_ref().and_then(Place::fate) {
-            self.fate = Some(fate);
+        if let Some(disposition) = self.held.as_ref().and_then(Waiter::disposition) {
+            self.disposition = Some(disposition);
             self.held = None;
         }
     }
 }
 
-/// Does with the request of the present context what was decided: it goes on, or was answered.
-pub(crate) fn carry_out(asked: &Asked, decision: Decision, now: Duration) -> (Action, Fate) {
+/// Carries out a decision for the request of the present context: the request goes on, or was answered.
+pub(crate) fn dispose(
+    route: &RouteRequest,
+    decision: Decision,
+    now: Duration,
+) -> (Action, Disposition) {
     let reason = decision.reason;
     let _ = hostcalls::set_filter_state(FILTER_STATE_REASON, reason.as_str());
-    let mut sent = None;
+    let mut in_flight = None;
     let action = match decision.outcome {
         Outcome::Send(hosts) => {
-            sent = Sent::to(asked, hosts, now);
-            match sent {
+            in_flight = InFlight::to(route, hosts, now);
+            match in_flight {
                 Some(_) => Action::Continue,
                 None => pass(),
             }
@@ -105,13 +108,13 @@ pub(crate) fn carry_out(asked: &Asked, decision: Decision, now: Duration) -> (Ac
         Outcome::Fallback | Outcome::Hold { .. } => pass(),
         Outcome::Shed { retry_after } => {
             let random = vm::with(|vm| {
-                vm.shed(&asked.table);
+                vm.shed(&route.table);
                 vm.random()
             });
             shed(retry_after, random.unwrap_or(0))
         }
     };
-    (action, Fate { reason, sent })
+    (action, Disposition { reason, in_flight })
 }
 
 impl Context for Exchange {}
@@ -130,19 +133,19 @@ impl HttpContext for Exchange {
 
     fn on_http_response_headers(&mut self, _count: usize, _end: bool) -> Action {
         self.settle();
-        let Some(fate) = &mut self.fate else {
+        let Some(disposition) = &mut self.disposition else {
             return Action::Continue;
         };
         let debug = self.config.as_ref().is_some_and(|config| config.debug);
-        let address = (debug || fate.sent.is_some())
+        let address = (debug || disposition.in_flight.is_some())
             .then(|| hostcalls::property("upstream\0address"))
             .flatten();
         let address = address.as_deref().and_then(|a| std::str::from_utf8(a).ok());
-        if let Some(sent) = &mut fate.sent {
-            sent.answered(address);
+        if let Some(in_flight) = &mut disposition.in_flight {
+            in_flight.answered(address);
         }
         if debug {
-            let _ = hostcalls::set_header(Map::Response, DEBUG_REASON, fate.reason.as_str());
+            let _ = hostcalls::set_header(Map::Response, DEBUG_REASON, disposition.reason.as_str());
             if let Some(address) = address {
                 let _ = hostcalls::set_header(Map::Response, DEBUG_HOST, address);
             }
@@ -155,7 +158,11 @@ impl HttpContext for Exchange {
         if let Some(place) = self.held.take() {
             place.leave();
         }
-        if let Some(sent) = self.fate.take().and_then(|fate| fate.sent) {
+        if let Some(sent) = self
+            .disposition
+            .take()
+            .and_then(|disposition| disposition.in_flight)
+        {
             sent.ended();
         }
     }

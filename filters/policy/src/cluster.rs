@@ -4,7 +4,7 @@ use std::time::Duration;
 use rand::Rng;
 
 use crate::admission::AdmissionIndex;
-use crate::feedback::{AssumedKeys, Feedback, HostFeedback, Sent};
+use crate::feedback::{AssumedKeys, Feedback, HostFeedback, InFlight};
 use crate::key::scale;
 use crate::selection::{Candidates, Ring};
 use crate::standing::Clock;
@@ -58,7 +58,7 @@ impl Cluster {
         let old = self.table.as_ref().map(|received| received.table.ids());
         let old = old.unwrap_or_default();
         if old != ids {
-            self.feedback.relay(old, ids);
+            self.feedback.remap(old, ids);
         }
         self.panics = self.is_panic(&table, now);
         for (index, host) in (0u32..).zip(table.hosts()) {
@@ -91,7 +91,7 @@ impl Cluster {
     /// Forgets the table and the cache contents; what is in flight still counts.
     pub fn remove_table(&mut self) {
         if let Some(received) = self.table.take() {
-            self.feedback.relay(received.table.ids(), &[]);
+            self.feedback.remap(received.table.ids(), &[]);
         }
         self.admission = AdmissionIndex::default();
         self.panics = false;
@@ -158,7 +158,7 @@ impl Cluster {
             ),
             false => (Duration::ZERO, Duration::ZERO),
         };
-        let sent = Sent {
+        let sent = InFlight {
             at: now,
             class: request.rank.class(),
             work,
@@ -233,7 +233,7 @@ impl Cluster {
         };
         self.feedback
             .change(index, |row| row.suspect_until = now + SUSPECT_FOR);
-        self.feedback.did_badly(index, sent, is_first, now)
+        self.feedback.record_failure(index, sent, is_first, now)
     }
 
     /// The host took a request for the keys that was sent at `sent` and did not answer it in time. Says the same as
@@ -243,7 +243,7 @@ impl Cluster {
             return false;
         };
         let blamed = self.feedback.blamed(host, keys, now);
-        blamed.is_some_and(|is_first| self.feedback.did_badly(index, sent, is_first, now))
+        blamed.is_some_and(|is_first| self.feedback.record_failure(index, sent, is_first, now))
     }
 
     /// One request for the keys has failed at both hosts: that is held against neither.
@@ -279,7 +279,7 @@ impl Cluster {
             return false;
         }
         let blamed = self.feedback.blamed(host, keys, now);
-        blamed.is_some_and(|is_first| self.feedback.did_badly(index, sent, is_first, now))
+        blamed.is_some_and(|is_first| self.feedback.record_failure(index, sent, is_first, now))
     }
 
     /// Requests in flight from the proxy's other VMs, all of them.

@@ -27,12 +27,12 @@ pub(crate) struct HostFeedback {
     /// The newest of table and answers.
     pub(crate) load: Option<Load>,
     /// Requests that were sent and that `load` cannot include yet, oldest first.
-    assigned: VecDeque<Sent>,
+    assigned: VecDeque<InFlight>,
     /// How many of them are in flight, and what these are expected to cost.
     outstanding: (u32, Work),
     /// Requests in flight that `load` includes, or may include.
-    included: VecDeque<Sent>,
-    /// Of all that are in flight from this VM the [`Sent::least`], by class: no host can talk it away.
+    included: VecDeque<InFlight>,
+    /// Of all that are in flight from this VM the [`InFlight::least`], by class: no host can talk it away.
     here: Work,
     /// The most cores that the host ever said it uses.
     most_busy: u32,
@@ -51,7 +51,7 @@ pub(crate) struct HostFeedback {
 
 /// A request on its way.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sent {
+pub(crate) struct InFlight {
     pub(crate) at: Duration,
     pub(crate) class: u8,
     /// Core time that it is expected to need.
@@ -130,7 +130,7 @@ impl HostFeedback {
         }
     }
 
-    pub(crate) fn assigned(&mut self, sent: Sent) {
+    pub(crate) fn assigned(&mut self, sent: InFlight) {
         self.in_flight = self.in_flight.saturating_add(1);
         self.health.assigned(sent.at);
         if sent.counts {
@@ -169,7 +169,7 @@ impl HostFeedback {
     }
 
     /// The load includes this request, as far as it is in flight.
-    fn include(&mut self, sent: Sent) {
+    fn include(&mut self, sent: InFlight) {
         if !sent.counts {
             return;
         }
@@ -223,7 +223,7 @@ pub(crate) struct Feedback {
 
 impl Feedback {
     /// Lays the rows out for a new table: `old` and `new` are the identities by index.
-    pub(crate) fn relay(&mut self, old: &[HostId], new: &[HostId]) {
+    pub(crate) fn remap(&mut self, old: &[HostId], new: &[HostId]) {
         let rows = std::mem::take(&mut self.rows);
         let mut known: HashMap<HostId, HostFeedback> = old.iter().copied().zip(rows).collect();
         self.rows = new
@@ -310,7 +310,7 @@ impl Feedback {
 
     /// A request that was sent to the host then has failed, the first of its key or not. The host comes after the
     /// others if it fails more than they do, and is said to; half of all hosts at most, rounded up, and never all.
-    pub(crate) fn did_badly(
+    pub(crate) fn record_failure(
         &mut self,
         index: u32,
         sent: Duration,
@@ -319,7 +319,9 @@ impl Feedback {
     ) -> bool {
         self.endings.count(true);
         let all = self.endings;
-        let fails = self.change(index, |row| row.health.did_badly(sent, all, is_first, now));
+        let fails = self.change(index, |row| {
+            row.health.record_failure(sent, all, is_first, now)
+        });
         if fails != Some(true) {
             return false;
         }
@@ -484,8 +486,8 @@ mod tests {
         }
     }
 
-    fn sent(second: u64) -> Sent {
-        Sent {
+    fn sent(second: u64) -> InFlight {
+        InFlight {
             at: seconds(second),
             class: 3,
             work: seconds(1),
@@ -527,13 +529,13 @@ mod tests {
     fn requests_in_flight_survive_a_host_leaving_and_coming_back() {
         let (a, b) = (HostId(1), HostId(2));
         let mut feedback = Feedback::default();
-        feedback.relay(&[], &[a, b]);
+        feedback.remap(&[], &[a, b]);
         feedback.change(1, |row| row.assigned(sent(1))).unwrap();
-        feedback.relay(&[a, b], &[a]);
+        feedback.remap(&[a, b], &[a]);
         assert_eq!(feedback.departed(b).unwrap().in_flight, 1);
-        feedback.relay(&[a], &[a, b]);
+        feedback.remap(&[a], &[a, b]);
         assert_eq!(feedback.row(1).unwrap().in_flight, 1);
-        feedback.relay(&[a, b], &[a]);
+        feedback.remap(&[a, b], &[a]);
         feedback.departed_finished(b, |row| row.in_flight = 0);
         assert!(feedback.departed(b).is_none());
     }

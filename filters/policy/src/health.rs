@@ -243,7 +243,7 @@ impl Health {
     /// A request that was sent then has failed; `all` is how all hosts' have ended, this one's included, and
     /// `is_first` says that none for the same key did so before. Says whether the host should come after the
     /// others: [`Health::avoid`] sees to it.
-    pub(crate) fn did_badly(
+    pub(crate) fn record_failure(
         &mut self,
         sent: Duration,
         all: AllEndings,

@@ -10,9 +10,9 @@
 //! The second is delay scheduling (Zaharia et al., *Delay Scheduling*, EuroSys 2010): a short wait for the
 //! data is often less than fetching them.
 
-mod held;
+mod wait_queue;
 
-pub use held::{Held, Patience, Round, Ticket};
+pub use wait_queue::{Patience, Round, Ticket, WaitQueue};
 
 use std::time::Duration;
 

@@ -11,11 +11,11 @@ pub const MAX_KEYS: usize = 64;
 /// What a host should have in its cache for a request: nothing, one key, or several in prefix order, each of
 /// use only to a host that has all before it. What a language model keeps of prompts is like that.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Keys(Held);
+pub struct Keys(Repr);
 
 /// One key, as nearly all requests have, is not worth an allocation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-enum Held {
+enum Repr {
     #[default]
     None,
     One(KeyHash),
@@ -32,7 +32,7 @@ impl Keys {
         let Some(second) = keys.next() else {
             return first.into();
         };
-        Self(Held::Several(
+        Self(Repr::Several(
             [first, second].into_iter().chain(keys).collect(),
         ))
     }
@@ -45,22 +45,22 @@ impl Keys {
     /// The keys, in prefix order.
     pub fn as_slice(&self) -> &[KeyHash] {
         match &self.0 {
-            Held::None => &[],
-            Held::One(key) => std::slice::from_ref(key),
-            Held::Several(keys) => keys,
+            Repr::None => &[],
+            Repr::One(key) => std::slice::from_ref(key),
+            Repr::Several(keys) => keys,
         }
     }
 }
 
 impl From<KeyHash> for Keys {
     fn from(key: KeyHash) -> Self {
-        Self(Held::One(key))
+        Self(Repr::One(key))
     }
 }
 
 impl From<Option<KeyHash>> for Keys {
     fn from(key: Option<KeyHash>) -> Self {
-        Self(key.map_or(Held::None, Held::One))
+        Self(key.map_or(Repr::None, Repr::One))
     }
 }
 

@@ -55,7 +55,7 @@ pub use cluster::{Answer, Cluster};
 pub use decision::{Decision, Outcome, Reason, Request};
 pub use feedback::Assignment;
 pub use hedging::{Hedges, Hedging};
-pub use holding::{Held, Holding, Patience, Round, Ticket};
+pub use holding::{Holding, Patience, Round, Ticket, WaitQueue};
 pub use host::{Host, HostState, Load};
 pub use key::{HostId, KeyHash, user_priority};
 pub use keys::{Keys, MAX_KEYS};

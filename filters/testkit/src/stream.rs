@@ -75,7 +75,7 @@ pub(crate) enum Piece {
 
 /// Where a direction is held back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Held {
+pub(crate) enum Paused {
     Headers,
     Body,
     Trailers,
@@ -92,14 +92,14 @@ pub(crate) struct Half {
     pub(crate) body_shown: Option<Vec<u8>>,
     /// What went on to the next filter.
     pub(crate) body_passed: Vec<u8>,
-    pub(crate) held: Option<Held>,
+    pub(crate) held: Option<Paused>,
     pub(crate) waiting: VecDeque<Piece>,
 }
 
 impl Half {
     /// Whether a piece has to wait for the module to resume what came before it.
     pub(crate) fn must_wait(&self) -> bool {
-        self.held == Some(Held::Headers)
+        self.held == Some(Paused::Headers)
     }
 
     pub(crate) fn show_headers(&mut self, headers: Headers) {
@@ -110,7 +110,7 @@ impl Half {
     pub(crate) fn after_headers(&mut self, action: Action) {
         match action {
             Action::Continue => self.headers_shown = false,
-            Action::Pause => self.held = Some(Held::Headers),
+            Action::Pause => self.held = Some(Paused::Headers),
         }
     }
 
@@ -124,7 +124,7 @@ impl Half {
     pub(crate) fn after_body(&mut self, action: Action) {
         match action {
             Action::Continue => self.pass(),
-            Action::Pause => self.held = Some(Held::Body),
+            Action::Pause => self.held = Some(Paused::Body),
         }
     }
 
@@ -134,7 +134,7 @@ impl Half {
                 self.pass();
                 self.trailers_shown = false;
             }
-            Action::Pause => self.held = Some(Held::Trailers),
+            Action::Pause => self.held = Some(Paused::Trailers),
         }
     }
 

@@ -11,8 +11,8 @@ use weir_control::reports::ledger::News;
 use weir_control::state::costs::Spent;
 use weir_executor::Source;
 use weir_policy::{
-    Answer, Cluster, Decision, Held, HostId, KeyHash, Keys, Load, Outcome, Patience, Rank, Reason,
-    Request, Round, Ticket, USERS,
+    Answer, Cluster, Decision, HostId, KeyHash, Keys, Load, Outcome, Patience, Rank, Reason,
+    Request, Round, Ticket, USERS, WaitQueue,
 };
 use weir_tables::encode_load;
 
@@ -31,7 +31,7 @@ pub(crate) struct Caller {
     admitted: Vec<(usize, Rank)>,
     loads: BTreeMap<usize, Load>,
     /// Requests that wait for a host, by number.
-    held: Held<u32>,
+    held: WaitQueue<u32>,
     /// It will look at those that wait.
     pub(crate) looks: bool,
 }
@@ -56,7 +56,7 @@ impl Caller {
             offered: Vec::new(),
             admitted: Vec::new(),
             loads: BTreeMap::new(),
-            held: Held::default(),
+            held: WaitQueue::default(),
             looks: false,
         }
     }

@@ -59,14 +59,14 @@ fn heads(vms: &[v1::VmRecord]) -> Vec<v1::VmRecord> {
     vms.iter().map(head).collect()
 }
 
-fn next(told: &mut Told, vms: &[v1::VmRecord]) -> Next {
+fn next(told: &mut ReportStream, vms: &[v1::VmRecord]) -> Next {
     told.next("p", &heads(vms), |head| {
         vms.iter().find(|vm| vm.slot == head.slot).cloned()
     })
 }
 
 /// Everything that is to be told.
-fn tell_all(told: &mut Told, vms: &[v1::VmRecord], server: &mut Server) {
+fn tell_all(told: &mut ReportStream, vms: &[v1::VmRecord], server: &mut Server) {
     loop {
         let next = next(told, vms);
         server.take(&next.report);
@@ -151,8 +151,8 @@ fn pass_a_second(vms: &mut [v1::VmRecord], requests: usize) {
 #[test]
 fn a_second_of_500_hosts_64_workers_and_256_ranks_is_told_in_a_tenth_of_the_limit() {
     let mut vms: Vec<_> = (0..VMS).map(|slot| vm(slot, HOSTS, 100)).collect();
-    let mut told = Told::default();
-    let tell = |told: &mut Told, vms: &[v1::VmRecord]| {
+    let mut told = ReportStream::default();
+    let tell = |told: &mut ReportStream, vms: &[v1::VmRecord]| {
         let (mut bytes, mut reports, mut told_rows) = (0, 0, 0);
         loop {
             let next = next(told, vms);
@@ -182,7 +182,7 @@ fn a_second_of_500_hosts_64_workers_and_256_ranks_is_told_in_a_tenth_of_the_limi
 #[test]
 fn a_vm_with_much_to_tell_does_not_keep_the_others_from_it() {
     let mut vms: Vec<_> = (0..3).map(|slot| vm(slot, 2 * HOSTS, 100)).collect();
-    let mut told = Told::default();
+    let mut told = ReportStream::default();
     let mut heard = BTreeSet::new();
     for round in 1..=3 {
         let next = next(&mut told, &vms);
@@ -215,7 +215,7 @@ fn assignments_loads_and_costs_are_told_once() {
             ..Default::default()
         });
     }
-    let mut told = Told::default();
+    let mut told = ReportStream::default();
     let lists = |report: &v1::Report| {
         let clusters = || report.records.iter().flat_map(|vm| &vm.clusters);
         let loads = clusters().flat_map(|cluster| &cluster.hosts);
@@ -258,7 +258,7 @@ fn assignments_loads_and_costs_are_told_once() {
 #[test]
 fn of_hosts_and_clusters_that_are_gone_nothing_is_left_in_flight() {
     let mut vms = vec![vm(0, 2, 1)];
-    let (mut told, mut server) = (Told::default(), Server::default());
+    let (mut told, mut server) = (ReportStream::default(), Server::default());
     tell_all(&mut told, &vms, &mut server);
     vms[0].clusters[0].hosts.remove(1);
     tell_all(&mut told, &vms, &mut server);
@@ -277,7 +277,7 @@ enum Step {
     /// A VM dies, and another takes its slot.
     Dies(usize),
     /// A report.
-    Told,
+    Report,
     /// The stream is lost and opened again, perhaps to another weir-control.
     Again { forgets: bool },
 }
@@ -286,7 +286,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         8 => (0..3usize, 0..4usize, 0..5u32).prop_map(|(vm, host, rank)| Step::Sent { vm, host, rank }),
         1 => (0..3usize).prop_map(Step::Dies),
-        4 => Just(Step::Told),
+        4 => Just(Step::Report),
         1 => any::<bool>().prop_map(|forgets| Step::Again { forgets }),
     ]
 }
@@ -303,7 +303,7 @@ proptest! {
             ..Default::default()
         };
         let mut vms = vec![empty(0, 1), empty(1, 1), empty(2, 1)];
-        let (mut told, mut server) = (Told::default(), Server::default());
+        let (mut told, mut server) = (ReportStream::default(), Server::default());
         for (time, step) in steps.into_iter().enumerate() {
             for vm in &mut vms {
                 vm.published_ns = 2 + time as u64;
@@ -335,9 +335,9 @@ proptest! {
                     server.0.retain(|key, _| (key.0, key.1) != (slot, epoch));
                     vms[vm] = empty(slot, epoch + 1);
                 }
-                Step::Told => server.take(&next(&mut told, &vms).report),
+                Step::Report => server.take(&next(&mut told, &vms).report),
                 Step::Again { forgets } => {
-                    told = Told::default();
+                    told = ReportStream::default();
                     if forgets {
                         server = Server::default();
                     }

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
-use weir_policy::{CacheShard, Cluster, Hedges, Held, HostId, KeyHash, Salt, Usage};
+use weir_policy::{CacheShard, Cluster, Hedges, HostId, KeyHash, Salt, Usage, WaitQueue};
 use weir_tables::{decode_cache_shard, decode_host_table, parse_cache_shard_name};
 
 use crate::heed::Heed;
-use crate::held::Waiting;
+use crate::held::HeldRequest;
 use crate::hostcalls::{self, LogLevel};
 use crate::index::{Entry, Kind};
 use crate::record::Counters;
@@ -22,7 +22,7 @@ pub(super) struct ClusterState {
     pub(super) roots: usize,
     pub(super) cluster: Cluster,
     pub(super) counters: Counters,
-    pub(super) held: Held<Rc<Waiting>>,
+    pub(super) held: WaitQueue<Rc<HeldRequest>>,
     pub(super) hedges: Hedges,
     heed: Heed,
     /// Of the salt in the newest configuration.

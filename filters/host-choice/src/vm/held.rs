@@ -7,30 +7,30 @@ use std::time::Duration;
 use weir_policy::{Decision, Outcome, Patience, Round, Ticket};
 
 use super::Vm;
-use crate::held::Waiting;
+use crate::held::HeldRequest;
+use crate::in_flight::RouteRequest;
 use crate::metrics::HeldUntil;
-use crate::sent::Asked;
 
 impl Vm {
     /// Holds a request, if that was decided.
     pub(crate) fn hold(
         &mut self,
-        asked: &Asked,
+        route: &RouteRequest,
         patience: Patience,
         decision: Decision,
-        waiting: Rc<Waiting>,
+        waiting: Rc<HeldRequest>,
     ) -> Option<Ticket> {
         let Outcome::Hold { until } = decision.outcome else {
             return None;
         };
-        let state = self.clusters.get_mut(&*asked.table)?;
+        let state = self.clusters.get_mut(&*route.table)?;
         state.counters.held();
         self.metrics.holds();
         let why = (until, decision.reason);
         Some(
             state
                 .held
-                .hold(asked.request.clone(), patience, why, waiting),
+                .hold(route.request.clone(), patience, why, waiting),
         )
     }
 
@@ -73,7 +73,7 @@ impl Vm {
         table: &str,
         round: &mut Round,
         now: Duration,
-    ) -> Option<(Rc<Waiting>, Decision)> {
+    ) -> Option<(Rc<HeldRequest>, Decision)> {
         let state = self.clusters.get_mut(table)?;
         let next = state.held.next(&state.cluster, round, now, &mut self.rng);
         let (waiting, _, decision) = next?;

@@ -9,7 +9,7 @@ use weir_tables::{decode_load, v1};
 
 use super::Vm;
 use super::cluster::ClusterState;
-use crate::report::{Next, Told};
+use crate::report::{Next, ReportStream};
 use crate::shared;
 
 #[derive(Default)]
@@ -57,7 +57,7 @@ impl Vm {
     }
 
     /// What a stream of reports is told next, of all live VMs of the proxy, this one's included.
-    pub(crate) fn report(&self, told: &mut Told, proxy: &str, now: Duration) -> Next {
+    pub(crate) fn report(&self, told: &mut ReportStream, proxy: &str, now: Duration) -> Next {
         let live = |peer: &&v1::VmRecord| peer.epoch != 0 && !shared::expired(peer, now);
         let head = |peer: &v1::VmRecord| v1::VmRecord {
             clusters: Vec::new(),

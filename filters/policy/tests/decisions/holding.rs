@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use weir_policy::{
-    Answer, Cluster, Decision, Held, Holding, Host, Keys, Level, Outcome, Overload, Patience,
-    Policy, Rank, Reason, Request, Round,
+    Answer, Cluster, Decision, Holding, Host, Keys, Level, Outcome, Overload, Patience, Policy,
+    Rank, Reason, Request, Round, WaitQueue,
 };
 
 use crate::fleet::{NOW, cache, cluster, host, id, key, load, millis, rng, table};
@@ -129,7 +129,7 @@ fn by_a_stale_table_nobody_waits_for_a_key_and_nobody_for_others() {
         assert_eq!(matches!(decision.outcome, Outcome::Hold { .. }), waits);
     }
     let closed = cluster(policy(500, 0, 1), vec![admitting(0, 0)]);
-    let mut held = Held::default();
+    let mut held = WaitQueue::default();
     assert!(hold(&mut held, &closed, 0, 100, NOW));
     let asked = request(200);
     let decision = held.decide(&closed, &asked, came(later), later, &mut rng(0));
@@ -137,7 +137,7 @@ fn by_a_stale_table_nobody_waits_for_a_key_and_nobody_for_others() {
 }
 
 /// Ranks in the order in which one round lets them go.
-fn round(held: &mut Held<u32>, cluster: &Cluster, now: Duration) -> Vec<(u32, Decision)> {
+fn round(held: &mut WaitQueue<u32>, cluster: &Cluster, now: Duration) -> Vec<(u32, Decision)> {
     let (mut round, mut rng) = (Round::default(), rng(1));
     let next = || held.next(cluster, &mut round, now, &mut rng);
     std::iter::from_fn(next)
@@ -145,7 +145,13 @@ fn round(held: &mut Held<u32>, cluster: &Cluster, now: Duration) -> Vec<(u32, De
         .collect()
 }
 
-fn hold(held: &mut Held<u32>, cluster: &Cluster, number: u32, rank: u32, now: Duration) -> bool {
+fn hold(
+    held: &mut WaitQueue<u32>,
+    cluster: &Cluster,
+    number: u32,
+    rank: u32,
+    now: Duration,
+) -> bool {
     let decision = held.decide(cluster, &request(rank), came(now), now, &mut rng(2));
     let Outcome::Hold { until } = decision.outcome else {
         return false;
@@ -157,7 +163,7 @@ fn hold(held: &mut Held<u32>, cluster: &Cluster, number: u32, rank: u32, now: Du
 #[test]
 fn hosts_that_open_get_one_each_and_one_for_each_answer_by_rank_then_by_arrival() {
     let closed = cluster(policy(500, 0, 10), vec![admitting(0, 0), admitting(1, 0)]);
-    let mut held = Held::default();
+    let mut held = WaitQueue::default();
     for (number, rank) in [(0, 300), (1, 100), (2, 300), (3, 100), (4, 200)] {
         assert!(hold(&mut held, &closed, number, rank, NOW));
     }
@@ -177,7 +183,7 @@ fn hosts_that_open_get_one_each_and_one_for_each_answer_by_rank_then_by_arrival(
 fn nobody_overtakes_those_who_are_more_important_and_wait_for_any_host() {
     let closed = cluster(policy(500, 0, 10), vec![admitting(0, 0)]);
     let open = cluster(policy(500, 0, 10), vec![admitting(0, 4096)]);
-    let mut held = Held::default();
+    let mut held = WaitQueue::default();
     assert!(hold(&mut held, &closed, 0, 200, NOW));
     assert!(hold(&mut held, &open, 1, 200, NOW), "as important");
     assert!(!hold(&mut held, &open, 2, 199, NOW), "more important");
@@ -186,7 +192,7 @@ fn nobody_overtakes_those_who_are_more_important_and_wait_for_any_host() {
 #[test]
 fn of_a_full_queue_the_least_important_gives_its_place_to_who_is_more_important() {
     let closed = cluster(policy(500, 0, 2), vec![admitting(0, 0)]);
-    let mut held = Held::default();
+    let mut held = WaitQueue::default();
     assert!(hold(&mut held, &closed, 0, 300, NOW));
     assert!(hold(&mut held, &closed, 1, 200, NOW));
     assert!(!hold(&mut held, &closed, 2, 300, NOW), "as important");
@@ -211,7 +217,7 @@ fn of_a_full_queue_the_least_important_gives_its_place_to_who_is_more_important(
 #[test]
 fn who_gives_its_place_can_go_too_and_no_more_do_than_may_wait() {
     let closed = cluster(policy(500, 0, 1), vec![admitting(0, 0)]);
-    let mut held = Held::default();
+    let mut held = WaitQueue::default();
     let until = (NOW + millis(500), Reason::HeldForEligible);
     let ticket = held.hold(request(300), came(NOW), until, 0);
     assert!(hold(&mut held, &closed, 1, 200, NOW));
@@ -229,7 +235,7 @@ fn who_gives_its_place_can_go_too_and_no_more_do_than_may_wait() {
 #[test]
 fn who_has_gone_is_not_decided_any_more() {
     let closed = cluster(policy(500, 0, 10), vec![admitting(0, 0)]);
-    let mut held = Held::default();
+    let mut held = WaitQueue::default();
     let until = (NOW + millis(500), Reason::HeldForEligible);
     let ticket = held.hold(request(1), came(NOW), until, 7);
     assert_eq!(held.remove(ticket), Some(7));
@@ -264,7 +270,7 @@ proptest! {
     fn the_laws_of_holding(events in events(), max_held in 1usize..6, wait in 1u64..300) {
         let policy = policy(wait, 0, max_held);
         let mut cluster = cluster(policy.clone(), vec![admitting(0, 0), admitting(1, 0)]);
-        let mut held = Held::default();
+        let mut held = WaitQueue::default();
         let mut waiting: Vec<(u32, weir_policy::Ticket, u32, Duration)> = Vec::new();
         let mut displaced = Vec::new();
         let (mut now, mut number) = (NOW, 0);
@@ -336,7 +342,7 @@ proptest! {
 #[test]
 fn where_the_policy_stops_holding_all_are_decided_in_one_round() {
     let closed = cluster(policy(500, 0, 10), vec![admitting(0, 0)]);
-    let mut held = Held::default();
+    let mut held = WaitQueue::default();
     for number in 0..5 {
         assert!(hold(&mut held, &closed, number, 100, NOW));
     }

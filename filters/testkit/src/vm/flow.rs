@@ -4,7 +4,7 @@
 use crate::abi::{Action, Direction};
 use crate::error::{Error, Result};
 use crate::headers::Headers;
-use crate::stream::{Held, LocalReply, Piece, Stream};
+use crate::stream::{LocalReply, Paused, Piece, Stream};
 use crate::vm::instance::Instance;
 
 impl Instance {
@@ -135,8 +135,8 @@ impl Instance {
         }
         let half = stream.half(way);
         match half.held.take() {
-            Some(Held::Headers) => half.headers_shown = false,
-            Some(Held::Body | Held::Trailers) => {
+            Some(Paused::Headers) => half.headers_shown = false,
+            Some(Paused::Body | Paused::Trailers) => {
                 half.pass();
                 half.trailers_shown = false;
             }

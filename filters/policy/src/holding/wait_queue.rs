@@ -43,7 +43,7 @@ pub struct Ticket {
 ///
 /// `T` is what the caller needs to let one go.
 #[derive(Clone, Debug)]
-pub struct Held<T> {
+pub struct WaitQueue<T> {
     waiting: BTreeMap<Ticket, Waiting<T>>,
     /// Who gave their place to somebody more important: the next round decides them without holding. As many at
     /// most as may wait.
@@ -77,7 +77,7 @@ pub struct Round {
     is_over: bool,
 }
 
-impl<T> Default for Held<T> {
+impl<T> Default for WaitQueue<T> {
     fn default() -> Self {
         Self {
             waiting: BTreeMap::new(),
@@ -89,7 +89,7 @@ impl<T> Default for Held<T> {
     }
 }
 
-impl<T> Held<T> {
+impl<T> WaitQueue<T> {
     /// How many wait.
     pub fn len(&self) -> usize {
         self.waiting.len()
@@ -100,7 +100,7 @@ impl<T> Held<T> {
         self.waiting.is_empty() && self.displaced.is_empty()
     }
 
-    /// Decides a request that has just come; who is to be held goes to [`Held::hold`] next. It does not overtake
+    /// Decides a request that has just come; who is to be held goes to [`WaitQueue::hold`] next. It does not overtake
     /// those who wait: where somebody at least as important waits for any host, so does it. Where the policy's
     /// `max_held` wait already, it takes the place of the least important one, if it is more important itself;
     /// else it is decided without holding, and shed where it would overtake.
@@ -185,7 +185,7 @@ impl<T> Held<T> {
         before.any(|for_any| for_any) && !cluster.is_stale(now)
     }
 
-    /// Holds a request for which [`Held::decide`] has said so, for this reason.
+    /// Holds a request for which [`WaitQueue::decide`] has said so, for this reason.
     pub fn hold(
         &mut self,
         request: Request,

@@ -26,9 +26,9 @@ const NOT_CONNECTED: u64 = 0x20;
 /// UpstreamMaxStreamDurationReached, UpstreamProtocolError).
 const NO_ANSWER: u64 = 0x4 | 0x8_0000 | 0x80_0000;
 
-/// What a request is after.
+/// A request to be routed: its table, key and rank, and what may be done with it.
 #[derive(Clone)]
-pub(crate) struct Asked {
+pub(crate) struct RouteRequest {
     pub(crate) table: Rc<str>,
     pub(crate) request: Request,
     /// It may be tried at two hosts at once.
@@ -37,7 +37,8 @@ pub(crate) struct Asked {
     pub(crate) has_time_out: bool,
 }
 
-pub(crate) struct Sent {
+/// An attempt in flight, until Envoy says how it ended.
+pub(crate) struct InFlight {
     table: Rc<str>,
     /// Where it is: the first host named, then the one that answers.
     host: HostId,
@@ -53,13 +54,13 @@ pub(crate) struct Sent {
     hedged: Option<(HostId, Duration)>,
 }
 
-impl Sent {
+impl InFlight {
     /// Names the hosts for Envoy; none where the choice is left to it.
-    pub(crate) fn to(asked: &Asked, hosts: Ranked, now: Duration) -> Option<Self> {
-        let (table, request) = (&asked.table, &asked.request);
+    pub(crate) fn to(route: &RouteRequest, hosts: Ranked, now: Duration) -> Option<Self> {
+        let (table, request) = (&route.table, &route.request);
         let (host, destination) = vm::with(|vm| name(vm.cluster(table)?, hosts)).flatten()?;
         hostcalls::set_header(Map::Request, DESTINATION, &destination).ok()?;
-        let hedge = asked
+        let hedge = route
             .may_hedge
             .then(|| vm::with(|vm| vm.hedge(table, &hosts, request, now)));
         let hedged = hedge.flatten().flatten().and_then(|(second, after)| {
@@ -74,7 +75,7 @@ impl Sent {
             table: Rc::clone(table),
             host,
             request: request.clone(),
-            has_time_out: asked.has_time_out,
+            has_time_out: route.has_time_out,
             at: now,
             status: None,
             is_grpc: false,
