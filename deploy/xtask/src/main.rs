@@ -14,6 +14,7 @@ mod experiments;
 mod faults;
 mod feeds;
 mod fleet;
+mod fuzz;
 mod image;
 mod keep;
 mod lab;
@@ -80,6 +81,8 @@ enum Command {
     Load(load::Args),
     /// Harm parts of a mesh under steady load, and hold what came of it against what is expected
     Faults(faults::Args),
+    /// Try every decoder with made-up bytes, for as long as wanted; needs a nightly compiler
+    Fuzz(fuzz::Args),
     /// Make OCI images of the filter and the programs in target/image, without a daemon
     Image(image::Args),
     /// Hold what users install against its real readers: images, manifests, units, snippets
@@ -122,6 +125,7 @@ fn run(command: Command) -> Result<()> {
         Command::Mesh(args) => mesh::run(&workspace, &args),
         Command::Load(args) => load::run(&workspace, &args),
         Command::Faults(args) => faults::run(&workspace, &args),
+        Command::Fuzz(args) => fuzz::run(&workspace, &args),
         Command::Image(args) => image::run(&workspace, &args),
         Command::Packaging(args) => packaging::run(&workspace, &args),
         Command::Keep => keep::run(&workspace),

@@ -219,10 +219,7 @@ fn set_up_and_test(workspace: &Workspace, args: &Args, summary: &mut Summary) ->
         Ok(Outcome::Passed)
     });
     summary.run("binaries", || {
-        workspace
-            .cargo()
-            .args(["build", "--workspace", "--bins", "--examples"])
-            .shown()?;
+        workspace.build_programs()?;
         Ok(Outcome::Passed)
     });
     let mut java = None;

@@ -41,6 +41,8 @@ pub(crate) const PROMETHEUS: &str = "prometheus";
 pub(crate) const EVENTS_AGENT: &str = "weir-events-agent";
 /// Holds dependencies against `deny.toml`.
 pub(crate) const CARGO_DENY: &str = "cargo-deny";
+/// Builds fuzz targets.
+pub(crate) const CARGO_FUZZ: &str = "cargo-fuzz";
 
 /// Elasticsearch in one program.
 pub(crate) const SEARCH_NODE: &str = "weir-search-node";

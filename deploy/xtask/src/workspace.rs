@@ -72,6 +72,14 @@ impl Workspace {
         self.build(packages, "debug", |_| Ok(()))
     }
 
+    /// Builds every program and example for development, with the same choice of packages each time: another choice
+    /// has other features, and Cargo builds anew what has other features.
+    pub(crate) fn build_programs(&self) -> Result<()> {
+        self.cargo()
+            .args(["build", "--workspace", "--bins", "--examples"])
+            .shown()
+    }
+
     fn build<const N: usize>(
         &self,
         packages: [&str; N],

@@ -108,7 +108,7 @@ impl Metrics {
         };
         Self {
             decisions: Reason::ALL.map(decision),
-            streams_opened: Counter::define("weir_control_streams_opened_total"),
+            streams_opened: Counter::define("weir_filter_streams_opened_total"),
             resources_refused: Counter::define("weir_resources_refused_total"),
             reports_ended: ReportsEnd::ALL.map(|end| {
                 let name = format!(
@@ -117,7 +117,7 @@ impl Metrics {
                 );
                 (end, Counter::define(&name))
             }),
-            connected: Gauge::define("weir_control_connected"),
+            connected: Gauge::define("weir_filter_connected"),
             failing_hosts: Counter::define("weir_failing_hosts_total"),
             choices_ignored: Counter::define("weir_choices_ignored_total"),
             stale_tables: Gauge::define("weir_stale_tables"),

@@ -42,10 +42,7 @@ impl Programs {
     pub(crate) fn debug(workspace: &Workspace) -> Result<Self> {
         let envoy = tools::install(workspace)?.envoy;
         let filter = build_filter::run(workspace)?;
-        workspace
-            .cargo()
-            .args(["build", "--workspace", "--bins"])
-            .shown()?;
+        workspace.build_programs()?;
         let program = |name: &str| workspace.target.join("debug").join(name);
         Ok(Self {
             envoy,

@@ -14,11 +14,11 @@ const UNAVAILABLE: u32 = 14;
 
 fn opened(proxy: &Proxy) -> u64 {
     let metrics = proxy.host.metrics();
-    metrics.counter("weir_control_streams_opened_total")
+    metrics.counter("weir_filter_streams_opened_total")
 }
 
 fn connected(proxy: &Proxy) -> u64 {
-    proxy.host.metrics().gauge("weir_control_connected")
+    proxy.host.metrics().gauge("weir_filter_connected")
 }
 
 #[test]
