@@ -26,6 +26,9 @@ pub(crate) struct Args {
     /// Run programs as they are built for development: sooner there, slower
     #[arg(long)]
     debug: bool,
+    /// Also write loadtest/faults/RESULTS.md. All faults, at full length, in release builds
+    #[arg(long, conflicts_with_all = ["names", "list", "short", "debug"])]
+    update: bool,
 }
 
 pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
@@ -62,6 +65,10 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     }
     if args.short {
         command.arg("--short");
+    }
+    if args.update {
+        let file = workspace.root.join("loadtest/faults/RESULTS.md");
+        command.arg("--update").arg(file);
     }
     let played = command.shown();
     println!(

@@ -30,6 +30,9 @@ struct Args {
     /// For logs, requests, results and `table.md`
     #[arg(long, value_name = "FOLDER", default_value = ".weir/faults/latest")]
     folder: PathBuf,
+    /// Also write the table to this file, as a page. Only of all faults, at full length
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["names", "list", "short"])]
+    update: Option<PathBuf>,
 }
 
 fn main() -> ExitCode {
@@ -72,6 +75,10 @@ fn run(args: &Args) -> Result<()> {
     }
     drop(suite);
     println!("\n{}", table::markdown(&all));
+    if let Some(file) = &args.update {
+        fs::write(file, table::page(&all))
+            .with_context(|| format!("writing {}", file.display()))?;
+    }
     let bad = all.iter().filter(|played| !played.verdict.is_good());
     match bad.count() {
         0 => Ok(()),

@@ -17,6 +17,18 @@ const HEAD: [&str; 11] = [
     "by table %",
 ];
 
+/// The page of results: where they come from, then the table.
+#[must_use]
+pub fn page(all: &[Played]) -> String {
+    format!(
+        "# Results\n\nWritten by `cargo xtask faults --update`: {} faults at full length in one run, release \
+         builds, on {}. What is checked and what the columns mean is in [README.md](README.md).\n\n{}",
+        all.len(),
+        weir_stage::machine::describe(),
+        markdown(all)
+    )
+}
+
 /// A row a fault, then what each expects, and what is to be said of it.
 #[must_use]
 pub fn markdown(all: &[Played]) -> String {
