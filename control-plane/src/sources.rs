@@ -88,7 +88,7 @@ pub enum Fault {
     /// Not what was asked for.
     BadBody,
     /// Contradicts what the host said before or was asked.
-    Lied,
+    Inconsistent,
     /// The host would hold more keys than it may.
     TooManyKeys,
     /// Anything else on the way.
@@ -105,7 +105,7 @@ impl Fault {
             Self::Denied => "denied",
             Self::BadStatus => "bad_status",
             Self::BadBody => "bad_body",
-            Self::Lied => "lied",
+            Self::Inconsistent => "inconsistent",
             Self::TooManyKeys => "too_many_keys",
             Self::Failed => "failed",
         }

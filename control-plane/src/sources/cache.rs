@@ -88,7 +88,7 @@ impl Conversation {
 ///
 /// [`Holdings`]: crate::state::holdings::Holdings
 fn check(answer: &Answer, heard: Option<Heard>, limits: &Cache) -> Result<(), PollError> {
-    let lie = |detail: String| Err(PollError::new(Fault::Lied, detail));
+    let lie = |detail: String| Err(PollError::new(Fault::Inconsistent, detail));
     let (epoch, version) = (answer.epoch, answer.version);
     match heard {
         None if !answer.reset => {

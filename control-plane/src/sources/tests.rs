@@ -190,7 +190,7 @@ async fn a_cache_answer_that_lies_is_followed_by_a_question_from_scratch() {
         };
         match expected {
             "/x" => assert!(result.unwrap().reset),
-            _ => assert_eq!(result.unwrap_err().fault, Fault::Lied),
+            _ => assert_eq!(result.unwrap_err().fault, Fault::Inconsistent),
         }
     }
     task.abort();

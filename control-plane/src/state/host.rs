@@ -263,7 +263,7 @@ mod tests {
             Fault::BadStatus,
             Fault::BadBody,
             Fault::TooLarge,
-            Fault::Lied,
+            Fault::Inconsistent,
             Fault::Failed,
         ] {
             for _ in 0..5 {

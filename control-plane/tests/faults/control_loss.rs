@@ -6,7 +6,7 @@ use crate::config::select;
 use crate::load::{Load, assert_all_ok};
 use crate::world::{Plan, World};
 
-const STREAMS_OPENED: &str = "weir_control_streams_opened_total";
+const STREAMS_OPENED: &str = "weir_filter_streams_opened_total";
 const STALE_TABLES: &str = "weir_stale_tables";
 const BY_CACHE: [&str; 3] = ["known_cached", "assumed_cached", "not_cached"];
 
@@ -61,7 +61,7 @@ async fn when_weir_control_is_frozen_the_last_tables_serve_until_it_goes_on() {
     world.until_envoy(STALE_TABLES, |stale| stale > 0.0).await;
     // The keep-alive of the connection tells Envoy that nobody is there.
     world
-        .until_envoy("weir_control_connected", |connected| connected == 0.0)
+        .until_envoy("weir_filter_connected", |connected| connected == 0.0)
         .await;
     load.next(50).await;
     assert_chosen_by_cache(&load.since(frozen));

@@ -65,7 +65,7 @@ async fn a_request_that_kills_its_vm_is_the_only_one_that_fails_on_every_worker(
 #[tokio::test(flavor = "multi_thread")]
 async fn when_the_owner_of_the_stream_dies_another_vm_opens_one_and_tables_arrive() {
     let mut world = start().await;
-    let opened = "weir_control_streams_opened_total";
+    let opened = "weir_filter_streams_opened_total";
     // First the main thread's VM, which nobody restarts, then a worker's.
     for (selection, reason) in [("baseline", "baseline"), ("rendezvous", "rendezvous")] {
         let before = world.envoy_metric(opened).await.unwrap();

@@ -193,8 +193,8 @@ fn until_whole(mesh: &mut Mesh) -> Result<()> {
         .wait_until("the mesh as it was", WHOLE, || {
             let up = control::hosts_up(admin, HOSTS).ok()?.len();
             let connected = |admin: &std::net::SocketAddr| {
-                http::get(*admin, "/stats?filter=weir_control_connected")
-                    .is_ok_and(|page| page.body.contains("weir_control_connected: 1"))
+                http::get(*admin, "/stats?filter=weir_filter_connected")
+                    .is_ok_and(|page| page.body.contains("weir_filter_connected: 1"))
             };
             (up == hosts && admins.iter().all(connected)).then_some(())
         })

@@ -33,7 +33,7 @@ pub fn of_control(control: &Control, name: &str) -> Option<u64> {
 pub fn connected(mesh: &Mesh) -> usize {
     let callers = mesh.callers().iter();
     callers
-        .filter(|caller| figure(caller.admin, "weir_control_connected") == Some(1))
+        .filter(|caller| figure(caller.admin, "weir_filter_connected") == Some(1))
         .count()
 }
 

@@ -86,17 +86,29 @@ fn an_answer_that_cannot_be_true_makes_the_next_question_start_from_scratch() {
         (r#"not json"#, Fault::BadBody),
         (r#""x""#, Fault::BadBody),
         (r#"{"version":-1,"epoch":3}"#, Fault::BadBody),
-        (r#"{"version":8,"epoch":4,"added":["c"]}"#, Fault::Lied),
-        (r#"{"version":6,"epoch":3,"added":["c"]}"#, Fault::Lied),
-        (r#"{"version":6,"epoch":3,"reset":true}"#, Fault::Lied),
-        (r#"{"version":7,"epoch":3,"added":["c"]}"#, Fault::Lied),
+        (
+            r#"{"version":8,"epoch":4,"added":["c"]}"#,
+            Fault::Inconsistent,
+        ),
+        (
+            r#"{"version":6,"epoch":3,"added":["c"]}"#,
+            Fault::Inconsistent,
+        ),
+        (
+            r#"{"version":6,"epoch":3,"reset":true}"#,
+            Fault::Inconsistent,
+        ),
+        (
+            r#"{"version":7,"epoch":3,"added":["c"]}"#,
+            Fault::Inconsistent,
+        ),
         (
             r#"{"version":8,"epoch":3,"reset":true,"removed":["a"]}"#,
-            Fault::Lied,
+            Fault::Inconsistent,
         ),
         (
             r#"{"version":8,"epoch":3,"added":["c"],"removed":["c"]}"#,
-            Fault::Lied,
+            Fault::Inconsistent,
         ),
         (
             r#"{"version":8,"epoch":3,"added":["0123456789abcdefg"]}"#,
@@ -109,7 +121,7 @@ fn an_answer_that_cannot_be_true_makes_the_next_question_start_from_scratch() {
         assert_eq!(conversation.question("/cache"), "/cache", "{json}");
         assert_eq!(
             answer(&mut conversation, r#"{"version":8,"epoch":3}"#),
-            Err(Fault::Lied)
+            Err(Fault::Inconsistent)
         );
         let all = r#"{"version":1,"epoch":3,"reset":true,"added":["z"]}"#;
         assert!(answer(&mut conversation, all).unwrap().reset, "{json}");

@@ -43,7 +43,7 @@ pub fn read(body: &[u8], question: &Question) -> Result<Found, PollError> {
             short(&other.service.id),
             short(other.of())
         );
-        return Err(PollError::new(Fault::Lied, detail));
+        return Err(PollError::new(Fault::Inconsistent, detail));
     }
     // So that the same registrations give the same hosts in whatever order they come.
     entries.sort_by(|a, b| name(a).cmp(&name(b)));

@@ -68,7 +68,7 @@ fn streams(mesh: &Mesh) -> Result<u64> {
     for caller in mesh.callers() {
         let page = http::get(
             caller.admin,
-            "/stats?filter=weir_control_streams_opened_total",
+            "/stats?filter=weir_filter_streams_opened_total",
         )?;
         let value = page.body.trim().rsplit_once(' ').map(|(_, value)| value);
         opened += value.context("no count of streams")?.parse::<u64>()?;

@@ -70,10 +70,10 @@ fn control_is_frozen(mesh: &mut Mesh, process: &str) -> Result<()> {
 
 /// Waits until every caller's filter says that it has a stream to weir-control, or has none.
 fn until_connected(mesh: &mut Mesh, connected: bool) -> Result<()> {
-    let expected = format!("wasmcustom.weir_control_connected: {}", u8::from(connected));
+    let expected = format!("wasmcustom.weir_filter_connected: {}", u8::from(connected));
     for caller in mesh.callers().to_vec() {
         until(mesh, &expected, |_| {
-            let page = http::get(caller.admin, "/stats?filter=weir_control_connected").ok()?;
+            let page = http::get(caller.admin, "/stats?filter=weir_filter_connected").ok()?;
             page.body.contains(&expected).then_some(())
         })?;
     }

@@ -228,7 +228,7 @@ fn an_answer_that_is_not_one_is_refused_as_a_whole() {
     let lied = refused(&json!([sidecar("b", 2), other]).to_string());
     assert_eq!(
         lied.to_string(),
-        "lied: \"a-sidecar-proxy\" of \"billing\", which was not asked for"
+        "inconsistent: \"a-sidecar-proxy\" of \"billing\", which was not asked for"
     );
     assert_eq!(
         refused("<html>").to_string(),
