@@ -65,7 +65,8 @@ pub fn table(view: &View, lines: usize) -> String {
         let _ = writeln!(
             text,
             "{:<12} {:.1} J since the start",
-            zone.name, zone.joules
+            plain(&zone.name),
+            zone.joules
         );
     }
     if let Some(view_of_shares) = &view.shares {
@@ -106,6 +107,11 @@ fn cores(all: &[CoreView], lines: usize) -> String {
     text
 }
 
+/// A text of another program, which must not move the cursor or begin a line.
+fn plain(text: &str) -> String {
+    text.replace(char::is_control, " ")
+}
+
 fn row(core: &CoreView) -> String {
     let mhz = core.mhz.map_or("-".to_owned(), |mhz| mhz.to_string());
     let busy = format!("{:.0} %", core.busy * 100.0);
@@ -117,7 +123,7 @@ fn row(core: &CoreView) -> String {
     for hot in &core.hot {
         let _ = write!(what, "{} {:.0} ms  ", hot.function, hot.ms);
     }
-    let what: String = what.chars().take(45).collect();
+    let what: String = plain(&what).chars().take(45).collect();
     format!(
         "{:>5} {mhz:>6} {:>4} {busy:>5} {:>9}  {what}",
         core.core, core.rung, core.transitions
@@ -158,6 +164,23 @@ mod tests {
             zones: Vec::new(),
             shares: None,
         }
+    }
+
+    #[test]
+    fn names_of_functions_and_zones_do_not_steer_the_terminal() {
+        let mut view = view(1);
+        view.cores[0].hot[0].function = "a\u{1b}[2J\nb\u{7f}".into();
+        view.zones = vec![crate::book::ZoneBook {
+            name: "p\u{1b}]0;x\u{7}\n".into(),
+            path: "/x".into(),
+            joules: 1.0,
+        }];
+        let text = table(&view, 23);
+        assert!(
+            !text.contains(|c: char| c.is_control() && c != '\n'),
+            "{text:?}"
+        );
+        assert_eq!(text.lines().count(), 5, "{text:?}");
     }
 
     #[test]

@@ -129,9 +129,7 @@ fn row(job: &JobView) -> String {
 
 /// With what is left out told.
 fn cut(text: &str, most: usize) -> String {
-    // What another program said must not move the cursor.
-    let text = text.chars().map(|c| if c.is_control() { ' ' } else { c });
-    let text: Vec<char> = text.collect();
+    let text: Vec<char> = super::plain(text).chars().collect();
     if text.len() <= most {
         return text.into_iter().collect();
     }
