@@ -19,6 +19,10 @@ use crate::kernel::Kernel;
 /// No kernel gives a process this number, so that nothing of this machine is looked at (`PID_MAX_LIMIT`).
 pub(crate) const PID: u32 = 5_000_000;
 
+/// Every millisecond, for a lock of the last governor: a child that another test of this process has just forked has
+/// a copy of the file, and the lock with it, until it is another program.
+const LOOKS: usize = 10_000;
+
 pub(crate) struct Producer {
     file: File,
     geometry: Geometry,
@@ -212,6 +216,14 @@ impl Governed {
 }
 
 pub(crate) fn start(kernel: &Kernel) -> Governor {
-    let config = kernel.config("{ three_state: {} }");
-    Governor::start(config, &kernel.root()).unwrap()
+    for _ in 0..LOOKS {
+        let config = kernel.config("{ three_state: {} }");
+        match Governor::start(config, &kernel.root()) {
+            Err(error) if format!("{error:#}").contains("another governor reads it") => {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            started => return started.unwrap(),
+        }
+    }
+    panic!("the events file stays locked");
 }
