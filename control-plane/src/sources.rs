@@ -112,6 +112,9 @@ impl Fault {
     }
 }
 
+/// Characters of an error's detail.
+const MOST_SHOWN: usize = 600;
+
 /// Why a poll brought nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {detail}", fault.as_str())]
@@ -123,11 +126,15 @@ pub struct PollError {
 }
 
 impl PollError {
-    /// An error of this kind, as one line: names that others gave may be in it.
+    /// An error of this kind, as one line of bounded length: texts that others gave may be in it.
     pub fn new(fault: Fault, detail: impl fmt::Display) -> Self {
+        let detail = detail.to_string();
+        let shown = detail.chars().take(MOST_SHOWN);
         Self {
             fault,
-            detail: detail.to_string().replace(char::is_control, " "),
+            detail: shown
+                .map(|c| if c.is_control() { ' ' } else { c })
+                .collect(),
         }
     }
 }
