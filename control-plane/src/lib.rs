@@ -30,6 +30,7 @@ mod newest;
 pub mod reports;
 mod seldom;
 pub mod server;
+mod share;
 pub mod snapshot;
 pub mod sources;
 pub mod state;

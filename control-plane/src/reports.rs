@@ -4,7 +4,6 @@
 mod encoded;
 mod end;
 pub mod ledger;
-mod room;
 mod waiting;
 
 use std::convert::Infallible;
@@ -32,10 +31,10 @@ use crate::gate::{Caller, Gate, Owned};
 use crate::metrics::Metrics;
 use crate::newest::{self, Claim, Newest, checked};
 use crate::seldom::Seldom;
+use crate::share::Room;
 use crate::state::Update;
 use encoded::Encoded;
 pub use end::End;
-use room::Room;
 use waiting::Waiting;
 
 /// A report, and how far it counts.
@@ -330,6 +329,16 @@ mod tests {
         }
     }
 
+    /// Changes of so many bytes, and some.
+    fn large(bytes: usize) -> Report {
+        let mut large = report(1, true);
+        large.records[0].clusters = vec![ClusterRecord {
+            cluster: "c".repeat(bytes),
+            ..Default::default()
+        }];
+        large
+    }
+
     fn service(updates: mpsc::Sender<Update>) -> Service {
         let limits = ReportLimits {
             max_proxies: 1,
@@ -376,11 +385,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_sends_changes_without_end_to_a_busy_owner_is_ended() {
-        let mut large = report(1, true);
-        large.records[0].clusters = vec![ClusterRecord {
-            cluster: "c".repeat(6 << 20),
-            ..Default::default()
-        }];
+        let large = large(6 << 20);
         let mut reports = stream(&[large.clone(), large.clone(), large]);
         let (updates, _owner) = mpsc::channel(1);
         updates.send(Update::Complained(None)).await.unwrap();
@@ -390,11 +395,7 @@ mod tests {
 
     #[tokio::test]
     async fn reports_that_wait_of_all_streams_have_room_for_so_many_bytes_alone() {
-        let mut large = report(1, true);
-        large.records[0].clusters = vec![ClusterRecord {
-            cluster: "c".repeat(8 << 20),
-            ..Default::default()
-        }];
+        let large = large(8 << 20);
         let (updates, mut owner) = mpsc::channel(1);
         let service = service(updates.clone());
         updates.send(Update::Complained(None)).await.unwrap();

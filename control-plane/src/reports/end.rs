@@ -3,6 +3,8 @@
 
 use tonic::{Code, Status};
 
+use crate::share::NoRoom;
+
 /// A reason, and what the proxy is told.
 #[derive(Debug)]
 pub enum End {
@@ -28,6 +30,12 @@ pub enum End {
     Shutdown,
     /// The connection broke.
     Lost(Status),
+}
+
+impl From<NoRoom> for End {
+    fn from(_: NoRoom) -> Self {
+        Self::NoRoom
+    }
 }
 
 impl End {

@@ -6,7 +6,7 @@ use prost::Message;
 
 use super::MAX_REPORT_BYTES;
 use super::end::End;
-use super::room::Share;
+use crate::share::Share;
 
 /// One or more reports, encoded: a decoded one takes several times the memory.
 #[derive(Debug)]

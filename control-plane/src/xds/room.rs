@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use prometheus_client::metrics::gauge::Gauge;
 
+use crate::share::{self, NoRoom, Share};
+
 /// What all streams together and each of them may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -79,18 +81,23 @@ impl Full {
     }
 }
 
+impl From<NoRoom> for Full {
+    fn from(_: NoRoom) -> Self {
+        Self::Bytes
+    }
+}
+
 /// What the streams of a server take. Clones are the same.
 #[derive(Clone, Debug)]
 pub(super) struct Room {
     taken: Arc<Mutex<Taken>>,
     limits: Limits,
-    bytes: Gauge,
+    bytes: share::Room,
 }
 
 #[derive(Debug, Default)]
 struct Taken {
     streams: usize,
-    bytes: usize,
     of_proxy: BTreeMap<Arc<str>, usize>,
 }
 
@@ -99,7 +106,7 @@ struct Taken {
 pub(super) struct Place {
     room: Room,
     proxy: Option<Arc<str>>,
-    bytes: usize,
+    share: Share,
 }
 
 impl Room {
@@ -108,7 +115,7 @@ impl Room {
         Self {
             taken: Arc::default(),
             limits,
-            bytes,
+            bytes: share::Room::new(limits.max_bytes, bytes),
         }
     }
 
@@ -122,7 +129,7 @@ impl Room {
         Ok(Place {
             room: self.clone(),
             proxy: None,
-            bytes: 0,
+            share: self.bytes.share(),
         })
     }
 
@@ -152,14 +159,7 @@ impl Place {
 
     /// Its names take so many bytes now. Only who asks for more is refused.
     pub(super) fn hold(&mut self, bytes: usize) -> Result<(), Full> {
-        let mut taken = self.room.lock();
-        taken.bytes = taken.bytes - self.bytes + bytes;
-        let grows = bytes > std::mem::replace(&mut self.bytes, bytes);
-        self.room.bytes.set(taken.bytes as i64);
-        match grows && taken.bytes > self.room.limits.max_bytes {
-            true => Err(Full::Bytes),
-            false => Ok(()),
-        }
+        Ok(self.share.hold(bytes)?)
     }
 }
 
@@ -167,8 +167,6 @@ impl Drop for Place {
     fn drop(&mut self) {
         let mut taken = self.room.lock();
         taken.streams -= 1;
-        taken.bytes -= self.bytes;
-        self.room.bytes.set(taken.bytes as i64);
         let Some(proxy) = &self.proxy else { return };
         if let Some(streams) = taken.of_proxy.get_mut(proxy) {
             *streams -= 1;
@@ -207,7 +205,7 @@ mod tests {
         drop(places);
         let taken = room.lock();
         assert_eq!(
-            (taken.streams, taken.bytes, taken.of_proxy.len()),
+            (taken.streams, room.bytes.taken(), taken.of_proxy.len()),
             (0, 0, 0)
         );
     }
@@ -222,6 +220,6 @@ mod tests {
         two.hold(50).unwrap();
         drop(one);
         two.hold(100).unwrap();
-        assert_eq!(room.bytes.get(), 100);
+        assert_eq!(room.bytes.taken(), 100);
     }
 }
