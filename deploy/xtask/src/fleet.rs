@@ -26,7 +26,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
-    let packages = ["weir-fleet", "weir-control"];
+    let packages = ["weir-crowd", "weir-control"];
     println!("fleet: building {}", packages.join(", "));
     let [fleet, control] = workspace.build_release(packages)?;
     let folder = workspace.new_folder("fleet")?;
@@ -42,7 +42,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     ] {
         command.args([flag, &number.to_string()]);
     }
-    // weir-fleet ends what it has started; until then this waits.
+    // weir-crowd ends what it has started; until then this waits.
     interrupt::catch()?;
     let ran = command.shown();
     println!(

@@ -19,7 +19,7 @@ fn every_sidecar_of_a_small_fleet_gets_tables_and_gets_them_again_after_a_cut_an
         return;
     };
     let folder = tempfile::tempdir().unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_weir-fleet"))
+    let output = Command::new(env!("CARGO_BIN_EXE_weir-crowd"))
         .arg("run")
         .arg("--control")
         .arg(control)

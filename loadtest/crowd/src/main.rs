@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `weir-fleet`: what a weir-control costs that tells a whole fleet, and how soon everybody is back.
+//! `weir-crowd`: what a weir-control costs that tells a whole fleet, and how soon everybody is back.
 //! `cargo xtask fleet` builds what it needs and calls it.
 //!
 //! ```text
@@ -31,7 +31,7 @@ use crate::plan::Plan;
 
 /// A real weir-control before many EMULATED sidecars and hosts.
 #[derive(Parser)]
-#[command(name = "weir-fleet", version)]
+#[command(name = "weir-crowd", version)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
