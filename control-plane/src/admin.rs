@@ -18,8 +18,8 @@ use tokio_util::sync::CancellationToken;
 use weir_pages::Limits;
 
 use crate::alive;
-use crate::state::Update;
-use crate::state::view::View;
+use crate::news::News;
+use weir_fleet::view::View;
 
 pub use explain::{Explanation, Problem, Question, explain};
 
@@ -33,13 +33,13 @@ const INDEX: &str = "weir-control\n\n\
 /// What handlers share.
 #[derive(Clone, Debug)]
 pub struct App {
-    updates: mpsc::Sender<Update>,
+    updates: mpsc::Sender<News>,
     registry: Arc<Registry>,
 }
 
 impl App {
     /// Asks the state's owner through `updates`.
-    pub fn new(updates: mpsc::Sender<Update>, registry: Registry) -> Self {
+    pub fn new(updates: mpsc::Sender<News>, registry: Registry) -> Self {
         Self {
             updates,
             registry: Arc::new(registry),
@@ -48,7 +48,7 @@ impl App {
 
     async fn view(&self) -> Result<View, Response> {
         let (answer, view) = oneshot::channel();
-        let asked = self.updates.send(Update::View(answer)).await;
+        let asked = self.updates.send(News::View(answer)).await;
         let gone = || (StatusCode::SERVICE_UNAVAILABLE, "shutting down\n").into_response();
         asked.map_err(|_| gone())?;
         view.await.map_err(|_| gone())

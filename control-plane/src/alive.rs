@@ -5,30 +5,30 @@
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
-use weir_notify::{Manager, News};
+use weir_notify::Manager;
 
-use crate::state::Update;
+use crate::news::News;
 
 /// Longer than anything that the owner does at once, and less than a kubelet waits (`timeoutSeconds: 5`).
 const LIMIT: Duration = Duration::from_secs(3);
 
 /// The state's owner answers, in time.
-pub(crate) async fn is_alive(updates: &mpsc::Sender<Update>) -> bool {
+pub(crate) async fn is_alive(updates: &mpsc::Sender<News>) -> bool {
     tokio::time::timeout(LIMIT, answer(updates)).await == Ok(true)
 }
 
 /// Waits for the owner's answer; false where there is no owner any more.
-async fn answer(updates: &mpsc::Sender<Update>) -> bool {
+async fn answer(updates: &mpsc::Sender<News>) -> bool {
     let (answer, answered) = oneshot::channel();
-    updates.send(Update::Alive(answer)).await.is_ok() && answered.await.is_ok()
+    updates.send(News::Alive(answer)).await.is_ok() && answered.await.is_ok()
 }
 
 /// Tells the service manager, each time that the owner has answered. Lasts as long as the process.
-pub(crate) async fn tell(manager: Manager, updates: mpsc::Sender<Update>) {
-    let mut news = News::Ready;
+pub(crate) async fn tell(manager: Manager, updates: mpsc::Sender<News>) {
+    let mut news = weir_notify::News::Ready;
     while answer(&updates).await {
         manager.tell(news);
-        news = News::Works;
+        news = weir_notify::News::Works;
         match manager.limit() {
             Some(limit) => tokio::time::sleep(limit / 2).await,
             None => std::future::pending().await,
@@ -48,7 +48,7 @@ mod tests {
     async fn an_owner_that_answers_is_alive_and_one_that_hangs_or_is_gone_is_not() {
         let (updates, mut news) = mpsc::channel(1);
         let owner = async {
-            let Some(Update::Alive(answer)) = news.recv().await else {
+            let Some(News::Alive(answer)) = news.recv().await else {
                 panic!("another question");
             };
             answer.send(()).unwrap();
@@ -80,7 +80,7 @@ mod tests {
         let (updates, mut news) = mpsc::channel(1);
         let telling = tokio::spawn(tell(manager, updates));
         for _ in 0..3 {
-            let Some(Update::Alive(answer)) = news.recv().await else {
+            let Some(News::Alive(answer)) = news.recv().await else {
                 panic!("another question");
             };
             answer.send(()).unwrap();

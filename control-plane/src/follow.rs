@@ -24,11 +24,14 @@ use tonic::transport::Channel;
 use tonic::{Request, Status};
 use tracing::{Instrument, debug, info};
 
-use crate::config::{Config, Replicas, with_sources};
-use crate::leader::{Depose, Leader, Role};
+use crate::config::{Config, Replicas};
+use crate::errors::with_sources;
+use crate::leader::Depose;
 use crate::newest::PROCESS;
-use crate::state::Update;
+use crate::news::News;
 use crate::xds::types;
+use weir_fleet::Update;
+use weir_fleet::role::{Leader, Role};
 use weir_tables::{CACHE_SHARD_TYPE, HOST_TABLE_TYPE};
 
 pub use mirror::Mirror;
@@ -53,7 +56,7 @@ pub async fn run(
     mut roles: watch::Receiver<Role>,
     configs: watch::Receiver<Arc<Config>>,
     deposed: mpsc::Sender<Depose>,
-    updates: mpsc::Sender<Update>,
+    updates: mpsc::Sender<News>,
 ) {
     let mut mirror = Mirror::default();
     // Two of one name, as two on one machine are, do not end each other's streams.
@@ -93,7 +96,7 @@ struct Follower<'a> {
     leader: &'a Arc<Leader>,
     configs: &'a watch::Receiver<Arc<Config>>,
     deposed: &'a mpsc::Sender<Depose>,
-    updates: &'a mpsc::Sender<Update>,
+    updates: &'a mpsc::Sender<News>,
 }
 
 /// Why there is no stream any more.
@@ -176,7 +179,7 @@ impl Follower<'_> {
                 index: self.leader.index,
                 snapshot: mirror.snapshot(),
             };
-            if self.updates.send(update).await.is_err() {
+            if self.updates.send(update.into()).await.is_err() {
                 return End::Over;
             }
         }

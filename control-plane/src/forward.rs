@@ -23,12 +23,13 @@ use tonic::codegen::Service;
 use tonic::server::NamedService;
 use tonic::transport::Channel;
 
+use crate::config::Config;
 use crate::config::replicas::PeerTls;
-use crate::config::{Config, with_sources};
+use crate::errors::with_sources;
 use crate::follow::peer;
 use crate::gate::{FORWARDED, pass_on};
-use crate::leader::Role;
 use crate::xds::codec::end;
+use weir_fleet::role::Role;
 
 /// Of one connection to the leader: a server takes 256 (`xds::STREAMS_PER_CONNECTION`), and a place is free a
 /// moment later there than here.

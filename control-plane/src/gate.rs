@@ -25,7 +25,7 @@ use tracing::warn;
 use weir_tables::v1;
 
 use crate::config::Config;
-use crate::config::authorization::{Authorization, Caps, Sight, What};
+use weir_fleet::authorization::{Authorization, Caps, Sight, What};
 
 /// A stream that comes from a replica goes no further: two that follow each other would send it in a circle.
 pub(crate) const FORWARDED: HeaderName = HeaderName::from_static("x-weir-forwarded");
@@ -305,7 +305,7 @@ pub(crate) fn pass_on<B>(request: &mut http::Request<B>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::authorization::{Clusters, Pattern, Rule};
+    use weir_fleet::authorization::{Clusters, Pattern, Rule};
 
     /// Everybody under `m/a/` may read and report on cluster a, and `m/control` is a replica.
     fn gate() -> Gate {

@@ -25,12 +25,12 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::config::{Config, Replicas};
-use crate::sources::{Fault, PollError};
-use crate::state::Update;
+use crate::news::News;
 use lock::{Lock, Reading};
 use machine::{Event, Machine, Wish};
-
-pub use machine::{Leader, Role};
+use weir_fleet::Update;
+use weir_fleet::poll::{Fault, PollError};
+use weir_fleet::role::Role;
 
 /// Without an answer of Consul, a replica that has no leader does not wait longer than this: nobody may be there
 /// to lead.
@@ -64,7 +64,7 @@ pub async fn run(
     address: String,
     roles: watch::Sender<Role>,
     deposed: mpsc::Receiver<Depose>,
-    updates: mpsc::Sender<Update>,
+    updates: mpsc::Sender<News>,
     shutdown: CancellationToken,
 ) {
     // It was built once when the configuration was checked.
@@ -105,7 +105,7 @@ struct Candidate {
     /// With what the lock was made.
     replicas: Arc<Replicas>,
     roles: watch::Sender<Role>,
-    updates: mpsc::Sender<Update>,
+    updates: mpsc::Sender<News>,
     read: Pending<Result<Reading, PollError>>,
     doing: Option<Pending<Done>>,
     renew_at: Instant,
@@ -295,7 +295,7 @@ impl Candidate {
             self.told = complaint.map(str::to_owned);
             let update = Update::Complained(self.told.clone());
             // Nobody listens at the end.
-            let _ = self.updates.send(update).await;
+            let _ = self.updates.send(update.into()).await;
         }
         if *self.roles.borrow() != role {
             info!(%role, "role");

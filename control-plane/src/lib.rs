@@ -3,14 +3,14 @@
 //!
 //! ```text
 //!  file, consul ─ membership
-//!                  │                    ┌─ levels   (DAGOR, a host)
-//!  sources/scrape ─┼─ Update ─> state ──┤─ tables   (pure: state → messages)
-//!  sources/cache ──┤   (mpsc)   (one    └─ Snapshot ── watch ──> xds ── delta ADS ──> sidecars
-//!  reports ────────┤           owner)                             │                     │
-//!  sources/nodes ──┘             ├────────── ClientEvent ─────────┘                     │
-//!     ^  ^                       └─ Row (watch) ──> weir.v1.Nodes ──> governors         │
-//!     │  └── admin (View): /metrics /live /ready /tables …                              │
-//!     └───────────────────────────── weir.v1.Reports ───────────────────────────────────┘
+//!                  │                    ┌─ weir_fleet::State (pure: levels, tables)
+//!  sources/scrape ─┼── News ──> owner ──┤─ Event ──> metrics, log
+//!  sources/cache ──┤  (mpsc)            └─ Snapshot ── watch ──> xds ── delta ADS ──> sidecars
+//!  reports ────────┤             │                                 │                     │
+//!  sources/nodes ──┘             ├─────────── ClientEvent ─────────┘                     │
+//!     ^  ^                       └─ Row (watch) ──> weir.v1.Nodes ──> governors          │
+//!     │  └── admin (View): /metrics /live /ready /tables …                               │
+//!     └───────────────────────────── weir.v1.Reports ────────────────────────────────────┘
 //! ```
 //!
 //! [`run`] takes listeners and a shutdown signal, so that tests run all of it in their own process.
@@ -19,22 +19,25 @@ pub mod admin;
 mod alive;
 pub mod certificate;
 mod cgroup;
+pub mod client;
 pub mod config;
+mod errors;
+pub mod feed;
 pub mod follow;
 pub mod forward;
 pub mod gate;
 pub mod leader;
-pub mod levels;
 pub mod metrics;
 mod newest;
+pub mod news;
+pub mod owner;
 pub mod reports;
+mod rows;
 mod seldom;
 pub mod server;
 mod share;
-pub mod snapshot;
 pub mod sources;
-pub mod state;
-pub mod tables;
+pub mod standalone;
 mod tasks;
 pub mod xds;
 
@@ -54,8 +57,9 @@ use weir_notify::Manager;
 use weir_tables::Meta;
 
 use config::{Config, Loaded};
-use leader::Role;
-use snapshot::{Feed, Snapshot};
+use feed::Feed;
+use weir_fleet::role::Role;
+use weir_fleet::snapshot::Snapshot;
 
 /// News that may wait for the state's owner. A source that finds the queue full waits, and its next poll
 /// with it. Few: a report on two hundred hosts takes 140 kB, and a thousand sidecars send one a second.
@@ -137,27 +141,28 @@ pub async fn run(
     let now = Instant::now();
     let (node_streams, denials) = (metrics.node_streams(), metrics.denials());
     let report_metrics = metrics.clone();
-    let mut state = state::State::new(
-        config.clone(),
+    let mut owner = owner::Owner::new(
+        &config,
         Meta::draw_epoch(0, rand::random()),
         metrics,
-        now,
+        now.into_std(),
     )
     // The other half is for what is not counted: connections, messages on their way, the allocator.
     .within(
         cgroup::own_memory_max().map(|max| max / 2),
         xds_metrics.names(),
     );
-    let contents = state.contents();
+    let contents = owner.contents();
     // The only one leads from the start. Sidecars that are already waiting get the hosts at once, whatever is
     // known of them, but for levels.
     let (role, first) = match config.replicas {
         None => {
-            state = state.resuming();
-            (Role::Leading { index: 0 }, state.publish(now))
+            owner = owner.resuming();
+            let first = owner.publish(now.into_std());
+            (Role::Leading { index: 0 }, first)
         }
         Some(_) => {
-            state = state.of_several();
+            owner = owner.of_several();
             (Role::Waiting, None)
         }
     };
@@ -191,8 +196,8 @@ pub async fn run(
             Box::pin(lock.instrument(span))
         }
     };
-    let owner = state::own(
-        state,
+    let owner = owner::run(
+        owner,
         news,
         client_events,
         published,

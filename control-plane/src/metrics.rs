@@ -14,11 +14,12 @@ use weir_policy::{HostState, Overload};
 
 use crate::certificate::Validity;
 use crate::gate::Denials;
-use crate::leader::Role;
-use crate::reports::End;
-use crate::reports::ledger::{Folded, Ledger, OUTCOMES, Refused};
-use crate::state::budget::Contents;
-use crate::state::cluster::Cluster;
+use crate::reports::end::End;
+use weir_fleet::budget::Contents;
+use weir_fleet::cluster::Cluster;
+use weir_fleet::ledger::{Folded, Ledger, OUTCOMES, Refused};
+use weir_fleet::role::Role;
+use weir_fleet::{Event, State};
 
 macro_rules! labels {
     ($($name:ident { $($label:ident: $type:ty),* })*) => { $(
@@ -291,13 +292,58 @@ impl Metrics {
         );
     }
 
+    /// Counts what a step of the state has brought.
+    pub(crate) fn event(&self, event: &Event, state: &State, now: Duration) {
+        match event {
+            Event::Polled { source, result } => self.polls(source.as_str(), result),
+            Event::Reported { folded, .. } => self.report(folded),
+            Event::ContentsChanged {
+                cluster, contents, ..
+            } => self.contents(cluster, *contents),
+            Event::Configured { gone } => {
+                self.forget_clusters(gone.iter().map(String::as_str));
+                let built = |known: &(&String, &Cluster)| known.1.built.is_some();
+                for (name, cluster) in state.clusters().iter().filter(built) {
+                    self.cluster(name, cluster, now);
+                }
+            }
+            Event::TableMissing { cluster, missing } => self.missing(cluster, *missing),
+            Event::TableBuilt { cluster, unix_ms } => {
+                self.published(cluster, "host_table");
+                self.built(cluster, *unix_ms);
+                if let Some(known) = state.clusters().get(cluster) {
+                    self.cluster(cluster, known, now);
+                }
+            }
+            Event::ShardBuilt { cluster } => self.published(cluster, "cache_shard"),
+            Event::TableMirrored { cluster, unix_ms } => self.built(cluster, *unix_ms),
+            Event::RoleChanged { role, led } => {
+                self.role(role);
+                if *led && !role.leads() {
+                    self.forget_clusters([]);
+                    self.proxies(state.ledger(), now);
+                }
+            }
+            Event::PollsChanged { .. }
+            | Event::DeadHosts { .. }
+            | Event::DiscoveryChanged { .. }
+            | Event::DiscoveryWaits { .. }
+            | Event::PrometheusChanged { .. }
+            | Event::ChoicesIgnored { .. }
+            | Event::TooManyKeys
+            | Event::PanicMode { .. }
+            | Event::ResourcesRefused { .. }
+            | Event::Begun => {}
+        }
+    }
+
     pub(crate) fn memory(&self, limit: Option<usize>, counted: usize) {
         let bytes = |bytes| i64::try_from(bytes).unwrap_or(i64::MAX);
         self.memory_limit.set(limit.map_or(0, bytes));
         self.memory_counted.set(bytes(counted));
     }
 
-    pub(crate) fn contents(&self, cluster: &str, contents: Contents) {
+    fn contents(&self, cluster: &str, contents: Contents) {
         let of_cluster = OfCluster {
             cluster: cluster.to_owned(),
         };
@@ -328,7 +374,7 @@ impl Metrics {
         );
     }
 
-    pub(crate) fn role(&self, role: &Role) {
+    fn role(&self, role: &Role) {
         self.leader.set(role.leads().into());
         self.leader_changes.inc();
         self.lock_index
@@ -337,7 +383,7 @@ impl Metrics {
 
     /// Clusters and hosts that have gone leave no gauge behind; the next tables bring the others back. When its
     /// table was built stays of a cluster that stays: the table is pushed still.
-    pub(crate) fn forget_clusters<'a>(&self, gone: impl IntoIterator<Item = &'a str>) {
+    fn forget_clusters<'a>(&self, gone: impl IntoIterator<Item = &'a str>) {
         for cluster in gone {
             let cluster = cluster.to_owned();
             let of_cluster = OfCluster { cluster };
@@ -376,7 +422,7 @@ impl Metrics {
         }
     }
 
-    pub(crate) fn polls(&self, source: &'static str, result: &'static str) {
+    fn polls(&self, source: &'static str, result: &'static str) {
         self.polls.get_or_create(&Poll { source, result }).inc();
     }
 
@@ -384,7 +430,7 @@ impl Metrics {
         self.config_loads.get_or_create(&Outcome { result }).inc();
     }
 
-    pub(crate) fn published(&self, cluster: &str, kind: &'static str) {
+    fn published(&self, cluster: &str, kind: &'static str) {
         self.published
             .get_or_create(&Published {
                 cluster: cluster.to_owned(),
@@ -393,7 +439,7 @@ impl Metrics {
             .inc();
     }
 
-    pub(crate) fn built(&self, cluster: &str, unix_ms: u64) {
+    fn built(&self, cluster: &str, unix_ms: u64) {
         let of_cluster = OfCluster {
             cluster: cluster.to_owned(),
         };
@@ -401,7 +447,7 @@ impl Metrics {
         self.built.get_or_create(&of_cluster).set(seconds);
     }
 
-    pub(crate) fn missing(&self, cluster: &str, is_missing: bool) {
+    fn missing(&self, cluster: &str, is_missing: bool) {
         let of_cluster = OfCluster {
             cluster: cluster.to_owned(),
         };
@@ -431,7 +477,7 @@ impl Metrics {
         self.report_streams.get_or_create(&Reason { reason }).inc();
     }
 
-    pub(crate) fn report(&self, report: &Folded) {
+    fn report(&self, report: &Folded) {
         self.reports.inc();
         for (refused, count) in report.refused.iter() {
             let reason = refused.as_str();
@@ -473,7 +519,7 @@ impl Metrics {
         }
     }
 
-    pub(crate) fn cluster(&self, name: &str, cluster: &Cluster, now: Duration) {
+    fn cluster(&self, name: &str, cluster: &Cluster, now: Duration) {
         let of_cluster = OfCluster {
             cluster: name.to_owned(),
         };
@@ -495,8 +541,7 @@ impl Metrics {
             self.hosts.get_or_create(&labels).set(count as i64);
         }
         let limit = cluster.config.policy.stale_after;
-        let is_stale =
-            |host: &&crate::state::host::Host| host.age(now).is_none_or(|age| age > limit);
+        let is_stale = |host: &&weir_fleet::host::Host| host.age(now).is_none_or(|age| age > limit);
         self.stale
             .get_or_create(&of_cluster)
             .set(cluster.hosts.values().filter(is_stale).count() as i64);

@@ -2,8 +2,7 @@
 //! weir.v1.Reports: what proxies say they did.
 
 mod encoded;
-mod end;
-pub mod ledger;
+pub mod end;
 mod waiting;
 
 use std::convert::Infallible;
@@ -26,33 +25,16 @@ use weir_tables::v1::reports_server::SERVICE_NAME;
 use weir_tables::v1::{Report, ReportAnswer};
 
 use crate::config::ReportLimits;
-use crate::config::authorization::Caps;
 use crate::gate::{Caller, Gate, Owned};
 use crate::metrics::Metrics;
 use crate::newest::{self, Claim, Newest, checked};
+use crate::news::News;
 use crate::seldom::Seldom;
 use crate::share::Room;
-use crate::state::Update;
 use encoded::Encoded;
 pub use end::End;
 use waiting::Waiting;
-
-/// A report, and how far it counts.
-#[derive(Clone, Debug, Default)]
-pub struct Reported {
-    /// The report.
-    pub report: Report,
-    /// The most important class that counts, by cluster.
-    pub caps: Caps,
-}
-
-/// Of somebody who may claim everything.
-impl From<Report> for Reported {
-    fn from(report: Report) -> Self {
-        let caps = Caps::new();
-        Self { report, caps }
-    }
-}
+use weir_fleet::update::{Reported, Update};
 
 type Answer = Result<ReportAnswer, Status>;
 
@@ -62,7 +44,7 @@ const STREAM: &str = "/weir.v1.Reports/Stream";
 /// several times the memory: those that wait for the state's owner wait encoded, as one a stream. Clones are the same.
 #[derive(Clone, Debug)]
 pub struct Service {
-    updates: mpsc::Sender<Update>,
+    updates: mpsc::Sender<News>,
     /// By proxy and process.
     proxies: Newest<(String, String)>,
     limits: ReportLimits,
@@ -90,7 +72,7 @@ const MAX_REPORT_BYTES: usize = 16 << 20;
 impl Service {
     /// A server that tells `updates` until `shutdown`.
     pub fn server(
-        updates: mpsc::Sender<Update>,
+        updates: mpsc::Sender<News>,
         limits: ReportLimits,
         metrics: Metrics,
         shutdown: CancellationToken,
@@ -171,7 +153,7 @@ impl Service {
                 }
                 Some(_) => {}
             }
-            place.send(Update::Reported(Reported { report, caps }));
+            place.send(Update::Reported(Reported { report, caps }).into());
             (taken, unsaid) = (taken + reports, true);
         }
     }
@@ -181,7 +163,7 @@ impl Service {
     async fn next(
         &self,
         reports: &mut Streaming<Bytes>,
-    ) -> Result<Option<(Waiting, mpsc::Permit<'_, Update>)>, End> {
+    ) -> Result<Option<(Waiting, mpsc::Permit<'_, News>)>, End> {
         let first = tokio::time::timeout(self.limits.forget_after, reports.message());
         let first = first.await.map_err(|_| End::Silent)?;
         let Some(first) = first.map_err(End::unread)? else {
@@ -339,7 +321,7 @@ mod tests {
         large
     }
 
-    fn service(updates: mpsc::Sender<Update>) -> Service {
+    fn service(updates: mpsc::Sender<News>) -> Service {
         let limits = ReportLimits {
             max_proxies: 1,
             max_vms: 1,
@@ -360,7 +342,7 @@ mod tests {
         let mut reports = stream(&[1, 2, 3].map(|epoch| report(epoch, changes)));
         let (updates, mut owner) = mpsc::channel(1);
         let service = service(updates.clone());
-        updates.send(Update::Complained(None)).await.unwrap();
+        updates.send(Update::Complained(None).into()).await.unwrap();
         let (next, _) = tokio::join!(service.next(&mut reports), owner.recv());
         let (waiting, place) = next.unwrap().unwrap();
         drop(place);
@@ -388,7 +370,7 @@ mod tests {
         let large = large(6 << 20);
         let mut reports = stream(&[large.clone(), large.clone(), large]);
         let (updates, _owner) = mpsc::channel(1);
-        updates.send(Update::Complained(None)).await.unwrap();
+        updates.send(Update::Complained(None).into()).await.unwrap();
         let end = service(updates).next(&mut reports).await.unwrap_err();
         assert_eq!(end.as_str(), "too_fast");
     }
@@ -398,7 +380,7 @@ mod tests {
         let large = large(8 << 20);
         let (updates, mut owner) = mpsc::channel(1);
         let service = service(updates.clone());
-        updates.send(Update::Complained(None)).await.unwrap();
+        updates.send(Update::Complained(None).into()).await.unwrap();
         let [mut one, mut two] = [(); 2].map(|()| stream(std::slice::from_ref(&large)));
         let first = service.next(&mut one);
         tokio::pin!(first);

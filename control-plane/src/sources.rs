@@ -4,7 +4,7 @@
 //! ```text
 //!  file ──── configuration, hosts ──┐
 //!  consul ── hosts ── membership ───┤ (decides which hosts the others ask)
-//!  scrape ── figures of a host ─────┼──> Update ──> state
+//!  scrape ── figures of a host ─────┼──> News ──> owner
 //!  cache ─── keys of a host ────────┤
 //!  prometheus ─ figures of all ─────┤
 //!  nodes ─── capacity of a host ────┘ (its node calls, and is told the host's row)
@@ -15,9 +15,7 @@
 //! keeps the last good figures and lets them age.
 
 pub mod cache;
-pub mod client;
 pub mod consul;
-pub mod fetch;
 pub mod file;
 pub mod floor;
 pub mod membership;
@@ -27,7 +25,6 @@ mod running;
 pub mod scrape;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,106 +35,13 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tracing::Instrument;
 
+use crate::client::{self, fetch};
 use crate::config::{Config, Poll, Prometheus, Scrape};
-use crate::leader::Role;
-use crate::state::Update;
-use crate::state::budget::{ByCluster, Contents};
+use crate::news::News;
 use running::{LOOK_EVERY, Running};
-
-/// What a poll was about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Source {
-    /// The metrics page.
-    Scrape,
-    /// The cache contents.
-    Cache,
-    /// Which hosts a cluster has.
-    Consul,
-    /// The trust domain that they are in.
-    ConsulRoots,
-    /// A Prometheus server, asked for a whole cluster.
-    Prometheus,
-}
-
-impl Source {
-    /// Its name in metrics and `/tables`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Scrape => "scrape",
-            Self::Cache => "cache",
-            Self::Consul => "consul",
-            Self::ConsulRoots => "consul_roots",
-            Self::Prometheus => "prometheus",
-        }
-    }
-}
-
-/// What kind of failure a poll met.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Fault {
-    /// Nobody listens, or the connection was reset: the only fault that may mean a dead host.
-    Refused,
-    /// No complete answer in time.
-    TimedOut,
-    /// The body is over the limit.
-    TooLarge,
-    /// Whoever asks may not know.
-    Denied,
-    /// Not 200.
-    BadStatus,
-    /// Not what was asked for.
-    BadBody,
-    /// Contradicts what the host said before or was asked.
-    Inconsistent,
-    /// The host would hold more keys than it may.
-    TooManyKeys,
-    /// Anything else on the way.
-    Failed,
-}
-
-impl Fault {
-    /// Its name in metrics and `/tables`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Refused => "refused",
-            Self::TimedOut => "timed_out",
-            Self::TooLarge => "too_large",
-            Self::Denied => "denied",
-            Self::BadStatus => "bad_status",
-            Self::BadBody => "bad_body",
-            Self::Inconsistent => "inconsistent",
-            Self::TooManyKeys => "too_many_keys",
-            Self::Failed => "failed",
-        }
-    }
-}
-
-/// Characters of an error's detail.
-const MOST_SHOWN: usize = 600;
-
-/// Why a poll brought nothing.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}: {detail}", fault.as_str())]
-pub struct PollError {
-    /// The kind.
-    pub fault: Fault,
-    /// The rest.
-    pub detail: String,
-}
-
-impl PollError {
-    /// An error of this kind, as one line of bounded length: texts that others gave may be in it.
-    pub fn new(fault: Fault, detail: impl fmt::Display) -> Self {
-        let detail = detail.to_string();
-        let shown = detail.chars().take(MOST_SHOWN);
-        Self {
-            fault,
-            detail: shown
-                .map(|c| if c.is_control() { ' ' } else { c })
-                .collect(),
-        }
-    }
-}
+use weir_fleet::budget::{ByCluster, Contents};
+use weir_fleet::poll::{PollError, Source};
+use weir_fleet::role::Role;
 
 /// Start times of the polls of one task.
 #[derive(Debug)]
@@ -191,7 +95,7 @@ pub async fn supervise(
     mut configs: watch::Receiver<Arc<Config>>,
     mut roles: watch::Receiver<Role>,
     contents: watch::Receiver<ByCluster>,
-    updates: mpsc::Sender<Update>,
+    updates: mpsc::Sender<News>,
 ) {
     let mut running: Running<Key, Job> = Running::new();
     let mut look = tokio::time::interval(LOOK_EVERY);
@@ -260,7 +164,7 @@ fn start(
     job: Job,
     client: fetch::Client,
     contents: watch::Receiver<ByCluster>,
-    updates: mpsc::Sender<Update>,
+    updates: mpsc::Sender<News>,
 ) -> JoinHandle<()> {
     let (cluster, host, source) = key.clone();
     let span = tracing::info_span!("poll", source = source.as_str(), %cluster, %host);
@@ -317,7 +221,7 @@ pub struct Target {
     /// Whose cache contents are kept.
     pub contents: watch::Receiver<ByCluster>,
     /// To the state.
-    pub updates: mpsc::Sender<Update>,
+    pub updates: mpsc::Sender<News>,
 }
 
 impl Target {
@@ -340,7 +244,7 @@ impl Target {
                 let answer = client.get(at, path, max_bytes);
                 tokio::time::timeout(timeout, answer)
                     .await
-                    .unwrap_or_else(|_| Err(too_slow(timeout)))
+                    .unwrap_or_else(|_| Err(client::too_slow(timeout)))
             }
             Way::Tls(client) => {
                 let limits = client::Limits { timeout, max_bytes };
@@ -348,14 +252,6 @@ impl Target {
             }
         }
     }
-}
-
-fn too_slow(limit: Duration) -> PollError {
-    let limit = crate::config::show_duration(limit);
-    PollError::new(
-        Fault::TimedOut,
-        format!("no complete answer within {limit}"),
-    )
 }
 
 #[cfg(test)]

@@ -16,9 +16,10 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tonic::transport::Server;
 
+use crate::config::DiscoveryLimits;
+use crate::feed::Feed;
 use crate::gate::Gate;
 use crate::newest::Newest;
-use crate::snapshot::Feed;
 use views::Views;
 
 pub(crate) mod codec;
@@ -26,14 +27,13 @@ mod metrics;
 mod room;
 mod service;
 pub mod session;
-pub mod standalone;
-mod stream;
+pub mod stream;
 pub mod subscription;
 pub mod types;
 mod views;
 
 pub use metrics::XdsMetrics;
-pub use room::{Full, Limits};
+pub use room::Full;
 pub use service::Discovery;
 
 /// Largest request taken: room for 100,000 names of 40 bytes.
@@ -53,7 +53,7 @@ const STREAMS_PER_CONNECTION: u32 = 256;
 pub fn service(
     feed: Feed,
     metrics: XdsMetrics,
-    limits: Limits,
+    limits: DiscoveryLimits,
     shutdown: CancellationToken,
 ) -> Discovery {
     let room = room::Room::new(limits, metrics.names());

@@ -16,12 +16,15 @@ use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
 use tokio_util::sync::CancellationToken;
 use tonic::metadata::MetadataValue;
 use tonic::{Code, Request, Status, Streaming};
-use weir_control::snapshot::{ClientEvent, Feed, Resource, Snapshot};
+use weir_control::config::DiscoveryLimits;
+use weir_control::feed::Feed;
 use weir_control::xds::{self, XdsMetrics, types};
+use weir_fleet::clients::ClientEvent;
+use weir_fleet::snapshot::{Resource, Snapshot};
 
 const HOSTS: &str = "type.googleapis.com/weir.v1.HostTable";
 
-const LIMITS: xds::Limits = xds::Limits {
+const LIMITS: DiscoveryLimits = DiscoveryLimits {
     max_streams: 8,
     max_streams_per_proxy: 4,
     max_stream_bytes: 1 << 20,

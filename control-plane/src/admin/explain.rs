@@ -14,7 +14,7 @@ use weir_tables::{
     CACHE_SHARD_TYPE, HOST_TABLE_TYPE, cache_shard_name, decode_cache_shard, decode_host_table,
 };
 
-use crate::state::view::{ClusterView, SourceView, View, state_name};
+use weir_fleet::view::{ClusterView, SourceView, View, state_name};
 
 /// The filter's default names of classes; others are the filter's configuration, which is not known here.
 const NAMES: [(&str, u8); 2] = [("high", 0), ("low", 16)];

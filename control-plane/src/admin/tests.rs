@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 use rand::SeedableRng;
 use rand::rngs::StdRng;
-use tokio::time::Instant;
+use std::time::Instant;
 use weir_policy::KeyHash;
 
 use super::*;
 use crate::config;
 use crate::metrics::Metrics;
-use crate::sources::cache::Changes;
-use crate::sources::scrape::{Figures, Scraped};
+use weir_fleet::Update;
+use weir_fleet::figures::{Figures, Scraped};
+use weir_fleet::holdings::Changes;
 
 /// Two hosts of four cores with a queued job each; the second holds "a".
 async fn view() -> View {
@@ -31,7 +32,7 @@ async fn view_with(policy: &str) -> View {
         .unwrap()
         .config;
     let now = Instant::now();
-    let mut state = crate::state::State::new(config, 1, Metrics::default(), now);
+    let mut state = crate::owner::Owner::new(&config, 1, Metrics::default(), now);
     let changes = Changes {
         reset: true,
         added: vec![KeyHash::of(b"a"), KeyHash::of(b"b1")],
@@ -64,16 +65,14 @@ async fn view_with(policy: &str) -> View {
         Update::Cached {
             cluster,
             host,
-            asked: now,
             drops: 0,
             result: Ok(changes),
-            refused: oneshot::channel().0,
         },
         now,
     );
     state.publish(now);
     let (answer, view) = oneshot::channel();
-    state.fold(Update::View(answer), now);
+    state.fold(News::View(answer), now);
     view.await.unwrap()
 }
 

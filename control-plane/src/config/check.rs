@@ -14,10 +14,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Config, Error, Files, ReportLimits, Tls, Xds, written};
+use super::{Config, DiscoveryLimits, Error, Files, ReportLimits, Tls, Xds, written};
 use crate::certificate::{Validity, validity};
-use crate::xds::Limits;
-use crate::xds::standalone::{Code, Standalone};
+use crate::errors::with_sources;
+use crate::standalone::{Code, Standalone};
 use weir_settings::Scope;
 
 /// Reads files and remembers them.
@@ -114,7 +114,7 @@ pub(super) fn file(path: &Path, reader: &mut Reader) -> Result<Config, Error> {
         cache_bytes_per_second: root.section("publish").size(
             &written.publish.cache_bytes_per_second,
             "cache_bytes_per_second",
-            crate::config::CACHE_BYTES_PER_SECOND,
+            weir_fleet::settings::CACHE_BYTES_PER_SECOND,
             1 << 10..=1 << 30,
         )?,
         reports,
@@ -180,9 +180,9 @@ fn discovery(
     written: &written::Discovery,
     proxies: usize,
     scope: &Scope<'_>,
-) -> Result<Limits, Error> {
-    let default = Limits::for_proxies(proxies);
-    Ok(Limits {
+) -> Result<DiscoveryLimits, Error> {
+    let default = DiscoveryLimits::for_proxies(proxies);
+    Ok(DiscoveryLimits {
         max_streams: scope.whole(
             &written.max_streams,
             "max_streams",
@@ -239,20 +239,6 @@ fn standalone(
         standalone: Some(Arc::new(standalone)),
         ..config
     })
-}
-
-/// An error and what caused it, in one line.
-pub(crate) fn with_sources(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(inner) = source {
-        let inner_text = inner.to_string();
-        if !text.ends_with(&inner_text) {
-            text = format!("{text}: {inner_text}");
-        }
-        source = inner.source();
-    }
-    text
 }
 
 fn xds(written: &written::Xds, scope: &Scope<'_>, reader: &mut Reader) -> Result<Xds, Error> {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 use weir_policy::Salt;
 
+use weir_fleet::prometheus::Figure;
+use weir_policy::{HostId, KeyHash, Policy};
+
 use super::*;
-use crate::xds::Limits;
 
 /// What `load` says of a configuration, with hosts.yaml beside it.
 fn said(text: &str, hosts: &str) -> Result<Arc<Config>, String> {
@@ -356,11 +358,11 @@ fn what_is_left_out_has_the_documented_default() {
 fn discovery_has_room_for_two_streams_of_each_proxy_unless_something_else_is_written() {
     const CLUSTER: &str = "clusters: { r: { consul: {} } }\n";
     let limits = |text: &str| said(&format!("{text}{CLUSTER}"), "").map(|config| config.discovery);
-    assert_eq!(limits("").unwrap(), Limits::for_proxies(10_000));
+    assert_eq!(limits("").unwrap(), DiscoveryLimits::for_proxies(10_000));
     let many = limits("reports: { max_proxies: 30000 }\n").unwrap();
     assert_eq!(many.max_streams, 60_000);
     let written = "discovery: { max_streams: 5, max_streams_per_proxy: 2, max_stream_bytes: 1KiB, max_bytes: 1MiB }\n";
-    let expected = Limits {
+    let expected = DiscoveryLimits {
         max_streams: 5,
         max_streams_per_proxy: 2,
         max_stream_bytes: 1 << 10,

@@ -14,7 +14,7 @@ section! {
         xds: Xds, admin: Admin, publish: Publish, reports: Reports,
         discovery: Discovery, memory: Memory,
         clusters: BTreeMap<String, Spanned<Cluster>>,
-        standalone: Option<Spanned<crate::xds::standalone::Written>>,
+        standalone: Option<Spanned<crate::standalone::Written>>,
         replicas: Option<Spanned<Replicas>>,
         authorization: Option<Spanned<Vec<Spanned<Rule>>>>,
     }

@@ -8,8 +8,8 @@ use bytes::Bytes;
 use envoy_types::pb::envoy::service::discovery::v3 as discovery;
 use weir_tables::{CACHE_SHARD_TYPE, HOST_TABLE_TYPE, Meta};
 
-use crate::snapshot::{Resource, Snapshot};
 use crate::xds::types;
+use weir_fleet::snapshot::{Resource, Snapshot};
 
 /// Characters of a resource's name in a refusal.
 const MAX_NAME_SHOWN: usize = 64;

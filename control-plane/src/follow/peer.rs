@@ -6,7 +6,7 @@ use std::time::Duration;
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 
 use crate::config::replicas::PeerTls;
-use crate::config::with_sources;
+use crate::errors::with_sources;
 
 /// A leader that is frozen, or behind a network that swallows everything, is noticed in these two together.
 const PING_INTERVAL: Duration = Duration::from_secs(1);

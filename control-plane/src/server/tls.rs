@@ -11,7 +11,8 @@ use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 use tracing::{error, info};
 
-use crate::config::{Config, Tls, with_sources};
+use crate::config::{Config, Tls};
+use crate::errors::with_sources;
 
 /// Speaks TLS with this certificate, and with whoever shows one of the authority, where there is one. The error
 /// is the library's reason.

@@ -5,12 +5,14 @@ use std::collections::HashSet;
 
 use serde::Deserialize;
 use tokio::sync::oneshot;
-use tokio::time::Instant;
 use weir_policy::KeyHash;
 
-use super::{Fault, PollError, Target, Ticker};
+use super::{Target, Ticker};
 use crate::config::Cache;
-use crate::state::Update;
+use crate::news::News;
+use weir_fleet::Update;
+use weir_fleet::holdings::Changes;
+use weir_fleet::poll::{Fault, PollError};
 
 /// The answer to `GET /cache?since=V&epoch=E`. Unknown fields are for later versions.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
@@ -28,17 +30,6 @@ pub struct Answer {
     /// Keys that went.
     #[serde(default)]
     pub removed: Vec<String>,
-}
-
-/// How a host's contents changed.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Changes {
-    /// Forget what was there before.
-    pub reset: bool,
-    /// Keys that came.
-    pub added: Vec<KeyHash>,
-    /// Keys that went.
-    pub removed: Vec<KeyHash>,
 }
 
 /// What was heard last.
@@ -159,7 +150,6 @@ pub async fn run(target: Target, at: String, cache: Cache) {
         if contents.dropped {
             continue;
         }
-        let asked = Instant::now();
         let question = conversation.question(&cache.poll.path);
         let body = target.fetch(&at, &question, &cache.poll).await;
         let result = body.and_then(|body| conversation.answer(&body, &cache));
@@ -168,12 +158,15 @@ pub async fn run(target: Target, at: String, cache: Cache) {
         let update = Update::Cached {
             cluster,
             host,
-            asked,
             drops,
             result,
-            refused,
         };
-        if target.updates.send(update).await.is_err() {
+        if target
+            .updates
+            .send(News::Cached { update, refused })
+            .await
+            .is_err()
+        {
             return;
         }
         // Nothing of it was kept: changes since then would be changes of nothing.

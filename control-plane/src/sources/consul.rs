@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!  /v1/health/connect/<service> ─ client (token, TLS, limits) ─ read (pure) ─┐
-//!            ^  index: waits until there is news                             ├─> News ──> membership
+//!            ^  index: waits until there is news                             ├─> Answered ──> membership
 //!  /v1/connect/ca/roots ─────────────────────────────────── trust domain ────┘
 //! ```
 //!
@@ -23,7 +23,8 @@ use rand::RngExt;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::{PollError, Source};
+use weir_fleet::poll::{PollError, Source};
+
 use crate::config::Consul;
 
 use questions::{hosts, trust_domain};
@@ -38,7 +39,7 @@ const SHORT: usize = 200;
 
 /// What Consul said to one of the questions.
 #[derive(Clone, Debug)]
-pub struct News {
+pub struct Answered {
     /// Of which cluster.
     pub cluster: Arc<str>,
     /// With which settings it was asked: they tell news of a task that has been replaced.
@@ -106,7 +107,7 @@ impl Patience {
 }
 
 /// Asks until nobody listens.
-pub async fn run(cluster: Arc<str>, settings: Arc<Consul>, news: mpsc::Sender<News>) {
+pub async fn run(cluster: Arc<str>, settings: Arc<Consul>, news: mpsc::Sender<Answered>) {
     // It was built once when the configuration was checked.
     match Client::new(&settings, Patience::default()) {
         Ok(client) => {
@@ -129,7 +130,7 @@ struct Asker {
     cluster: Arc<str>,
     settings: Arc<Consul>,
     client: Client,
-    news: mpsc::Sender<News>,
+    news: mpsc::Sender<Answered>,
 }
 
 impl Asker {
@@ -167,7 +168,7 @@ impl Asker {
                 }
             };
             let (cluster, settings) = (self.cluster.clone(), self.settings.clone());
-            let news = News {
+            let news = Answered {
                 cluster,
                 settings,
                 said,

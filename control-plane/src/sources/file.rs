@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::floor::Floor;
 use crate::config::{self, Config, Error, Files, Loaded};
-use crate::state::Update;
+use crate::news::News;
 
 /// People save files; a second is soon enough for them.
 pub(super) const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -24,7 +24,7 @@ pub async fn watch(
     path: PathBuf,
     loaded: Loaded,
     written: watch::Sender<Arc<Config>>,
-    updates: mpsc::Sender<Update>,
+    updates: mpsc::Sender<News>,
 ) {
     let Loaded {
         config: running,
@@ -55,7 +55,7 @@ pub async fn watch(
             continue;
         };
         floor.spoiled();
-        if updates.send(Update::Misconfigured(error)).await.is_err() {
+        if updates.send(News::Misconfigured(error)).await.is_err() {
             return;
         }
     }

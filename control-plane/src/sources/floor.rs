@@ -10,7 +10,6 @@
 //! Until then the list in force stays as it is, and [`Kept`] says so.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,38 +17,7 @@ use tokio::time::Instant;
 use tracing::{info, warn};
 
 use super::file::LOOK_EVERY;
-use crate::config::{Cluster, Config, Host};
-
-/// Why a list of hosts stays although another one was read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kept {
-    /// Hosts in the list that was read.
-    named: usize,
-    /// Hosts in the one that stays.
-    stay: usize,
-    /// Hosts that only the latter has.
-    pub gone: usize,
-    /// None: for good.
-    until_read_for: Option<Duration>,
-}
-
-impl fmt::Display for Kept {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let stay = self.stay;
-        match (self.named, self.until_read_for) {
-            (0, _) => write!(f, "the list names no host, so the last {stay} stay"),
-            (named, Some(time)) => {
-                let time = crate::config::show_duration(time);
-                write!(
-                    f,
-                    "the list names {named} hosts, and the last {stay} stay until it was the same for {time}"
-                )
-            }
-            (named, None) => write!(f, "the list names {named} hosts, and the last {stay} stay"),
-        }?;
-        f.write_str("; shrink_after: 0s takes it at once")
-    }
-}
+use crate::config::{Cluster, Config, Host, Kept};
 
 /// What was read and what is in force.
 #[derive(Debug)]

@@ -18,12 +18,13 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 use tracing::Instrument;
 
-use super::consul::{self, News, Said};
+use super::consul::{self, Answered, Said};
 use super::running::{LOOK_EVERY, Running};
-use super::{PollError, Source};
 use crate::config::{Config, Consul};
-use crate::leader::Role;
-use crate::state::Update;
+use crate::news::News;
+use weir_fleet::Update;
+use weir_fleet::poll::{PollError, Source};
+use weir_fleet::role::Role;
 
 pub use known::Membership;
 
@@ -39,7 +40,7 @@ pub async fn run(
     mut written: watch::Receiver<Arc<Config>>,
     mut roles: watch::Receiver<Role>,
     configs: watch::Sender<Arc<Config>>,
-    updates: mpsc::Sender<Update>,
+    updates: mpsc::Sender<News>,
 ) {
     let (sender, mut news) = mpsc::channel(NEWS_WAITING);
     let mut membership = Membership::new(written.borrow().clone());
@@ -55,7 +56,7 @@ pub async fn run(
                 }
                 membership.configure(written.borrow_and_update().clone());
                 ask(leads, &membership, &mut asking, &sender);
-                let update = Update::Configured(publish(&membership, &configs));
+                let update = News::Configured(publish(&membership, &configs));
                 if updates.send(update).await.is_err() || !complain(&membership, &updates).await {
                     return;
                 }
@@ -68,7 +69,7 @@ pub async fn run(
                     continue;
                 }
                 membership = Membership::new(written.borrow().clone());
-                Update::Discovered(publish(&membership, &configs))
+                News::Discovered(publish(&membership, &configs))
             }
             _ = look.tick() => {
                 if asking.has_ended() {
@@ -83,12 +84,12 @@ pub async fn run(
                 let source = news.said.source();
                 let (changed, result) = take(&mut membership, &news.cluster, news.said);
                 if changed {
-                    let update = Update::Discovered(publish(&membership, &configs));
+                    let update = News::Discovered(publish(&membership, &configs));
                     if updates.send(update).await.is_err() {
                         return;
                     }
                 }
-                Update::Asked { cluster: news.cluster, source, result }
+                Update::Asked { cluster: news.cluster, source, result }.into()
             }
         };
         if updates.send(update).await.is_err() {
@@ -113,11 +114,11 @@ fn take(
 }
 
 /// Says of whom the hosts are those of the question before. False where nobody listens.
-async fn complain(membership: &Membership, updates: &mpsc::Sender<Update>) -> bool {
+async fn complain(membership: &Membership, updates: &mpsc::Sender<News>) -> bool {
     for (cluster, complaint) in membership.waiting() {
         let cluster = cluster.as_str().into();
         let update = Update::Waiting { cluster, complaint };
-        if updates.send(update).await.is_err() {
+        if updates.send(update.into()).await.is_err() {
             return false;
         }
     }
@@ -131,7 +132,7 @@ fn publish(membership: &Membership, configs: &watch::Sender<Arc<Config>>) -> Arc
 }
 
 /// Keeps one task a cluster that is to be found.
-fn ask(leads: bool, membership: &Membership, asking: &mut Asking, news: &mpsc::Sender<News>) {
+fn ask(leads: bool, membership: &Membership, asking: &mut Asking, news: &mpsc::Sender<Answered>) {
     let wanted = membership.settings().filter(|_| leads);
     let wanted = wanted.map(|(name, settings)| (name.clone(), settings.clone()));
     asking.keep(wanted.collect(), Arc::ptr_eq, |name, settings| {

@@ -19,8 +19,9 @@ use weir_tables::v1::{HostRow, NodeReport};
 
 use crate::gate::{Caller, Gate};
 use crate::newest::{MAX_NAME_BYTES, Newest, checked};
-use crate::state::Update;
-use crate::state::node::Row;
+use crate::news::News;
+use weir_fleet::Update;
+use weir_fleet::node::Row;
 
 /// Two names and a number.
 const MAX_REPORT_BYTES: usize = 2 * MAX_NAME_BYTES + 64;
@@ -40,7 +41,7 @@ type Answers = mpsc::Sender<Result<HostRow, Status>>;
 /// The service.
 #[derive(Clone, Debug)]
 pub struct Service {
-    updates: mpsc::Sender<Update>,
+    updates: mpsc::Sender<News>,
     /// By cluster and host: no more than there are hosts.
     newest: Newest<(Arc<str>, Arc<str>)>,
     streams: Gauge,
@@ -51,7 +52,7 @@ pub struct Service {
 impl Service {
     /// A server that tells `updates` until `shutdown` what `gate` allows, and counts its `streams`.
     pub fn server(
-        updates: mpsc::Sender<Update>,
+        updates: mpsc::Sender<News>,
         streams: Gauge,
         gate: Gate,
         shutdown: CancellationToken,
@@ -102,7 +103,7 @@ impl Service {
 
     async fn watch(&self, host: &Named) -> Result<watch::Receiver<Row>, Status> {
         let (rows, watch) = oneshot::channel();
-        let update = Update::Watched {
+        let update = News::Watched {
             cluster: host.cluster.to_string(),
             host: host.address.to_string(),
             rows,
@@ -142,10 +143,10 @@ impl Service {
             host: host.address.clone(),
             millicores,
         };
-        self.send(update).await
+        self.send(update.into()).await
     }
 
-    async fn send(&self, update: Update) -> Result<(), Status> {
+    async fn send(&self, update: News) -> Result<(), Status> {
         let sent = self.updates.send(update).await;
         sent.map_err(|_| shutting_down())
     }
@@ -164,14 +165,14 @@ async fn tell(mut rows: watch::Receiver<Row>, answers: &Answers) -> Result<(), S
                 silence.reset();
             }
         }
-        let row = message(&rows.borrow_and_update(), Instant::now());
+        let row = message(&rows.borrow_and_update(), Instant::now().into_std());
         if answers.send(Ok(row)).await.is_err() {
             return Ok(());
         }
     }
 }
 
-fn message(row: &Row, now: Instant) -> HostRow {
+fn message(row: &Row, now: std::time::Instant) -> HostRow {
     let age = |at| now.saturating_duration_since(at).as_millis();
     HostRow {
         admission_level: row.level.ranks().into(),

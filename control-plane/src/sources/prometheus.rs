@@ -6,11 +6,6 @@
 //! ```
 //! Which hosts there are, the state knows; so the task asks and the state takes the answers apart.
 
-mod figure;
-mod names;
-mod round;
-mod series;
-
 use std::sync::Arc;
 
 use http::HeaderMap;
@@ -20,20 +15,19 @@ use tokio::time::Instant;
 use tracing::error;
 use weir_promql::{Answer, Refused};
 
-use super::client::{Client, Limits};
-use super::{Fault, PollError, Ticker};
+use super::Ticker;
+use crate::client::{Client, Limits};
 use crate::config::Prometheus;
-use crate::state::Update;
-
-pub use figure::Figure;
-pub use names::{Named, Names};
-pub use round::{Answers, Load, Round, Told, gather};
+use crate::news::News;
+use weir_fleet::Update;
+use weir_fleet::poll::{Fault, PollError};
+use weir_fleet::prometheus::Answers;
 
 /// Twice the queues of 40,000 hosts in two classes, each series with 300 bytes of labels.
 const MAX_BYTES: usize = 48 << 20;
 
 /// Asks until dropped.
-pub async fn run(cluster: Arc<str>, settings: Prometheus, updates: mpsc::Sender<Update>) {
+pub async fn run(cluster: Arc<str>, settings: Prometheus, updates: mpsc::Sender<News>) {
     let client = match Client::new(&settings.server) {
         Ok(client) => client,
         Err(reason) => {
@@ -48,10 +42,10 @@ pub async fn run(cluster: Arc<str>, settings: Prometheus, updates: mpsc::Sender<
         let asked = Instant::now();
         let update = Update::Queried {
             cluster: cluster.clone(),
-            asked,
+            asked: asked.into_std(),
             answers: ask(&client, &settings).await,
         };
-        if updates.send(update).await.is_err() {
+        if updates.send(update.into()).await.is_err() {
             return;
         }
     }

@@ -4,44 +4,16 @@
 mod text;
 mod window;
 
-use std::time::Duration;
-
-use tokio::time::Instant;
-
-use super::{Fault, PollError, Target, Ticker};
+use super::{Target, Ticker};
 use crate::config::Scrape;
-use crate::state::Update;
+use std::time::Instant;
+
+use weir_fleet::Update;
+use weir_fleet::figures::{Figures, Scraped};
+use weir_fleet::poll::{Fault, PollError};
 
 pub use text::{Page, read};
 pub use window::Window;
-
-/// What is known of a host's load. A figure that the host does not tell is absent.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Figures {
-    /// Jobs running or queued.
-    pub in_progress: Option<u32>,
-    /// Jobs queued by business class.
-    pub queued: Option<Vec<u32>>,
-    /// Mean wait in the queue over the last window.
-    pub queuing_delay: Option<Duration>,
-    /// Cores in use.
-    pub busy_cores: Option<u32>,
-    /// Core time that its jobs are expected to need still, in microseconds, by business class.
-    pub work: Option<Vec<u64>>,
-}
-
-/// A page that could be read.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Scraped {
-    /// What it says.
-    pub figures: Figures,
-    /// Jobs that left its queue since the page before, as it counts them, and the time between the pages.
-    pub left_queue: Option<(f64, Duration)>,
-    /// The host wants no new requests.
-    pub draining: bool,
-    /// What it should say and does not.
-    pub complaints: Vec<String>,
-}
 
 /// Polls until dropped.
 pub async fn run(target: Target, at: String, scrape: Scrape) {
@@ -49,7 +21,7 @@ pub async fn run(target: Target, at: String, scrape: Scrape) {
     let mut window = Window::default();
     loop {
         ticker.tick().await;
-        let asked = Instant::now();
+        let asked = tokio::time::Instant::now().into_std();
         let result = target
             .fetch(&at, &scrape.poll.path, &scrape.poll)
             .await
@@ -63,17 +35,13 @@ pub async fn run(target: Target, at: String, scrape: Scrape) {
                 Ok(scraped(read(page, &scrape), &mut window, asked))
             });
         let (cluster, host) = (target.cluster.clone(), target.host.clone());
-        if target
-            .updates
-            .send(Update::Scraped {
-                cluster,
-                host,
-                asked,
-                result,
-            })
-            .await
-            .is_err()
-        {
+        let update = Update::Scraped {
+            cluster,
+            host,
+            asked,
+            result,
+        };
+        if target.updates.send(update.into()).await.is_err() {
             return;
         }
     }

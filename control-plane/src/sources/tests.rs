@@ -4,9 +4,12 @@
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
+use weir_fleet::Update;
+use weir_fleet::poll::Fault;
+
 use super::*;
 use crate::config::Cache;
-use crate::sources::scrape::{Figures, Scraped};
+use weir_fleet::figures::{Figures, Scraped};
 
 /// A host that answers each connection with these bytes and then waits, or closes.
 async fn host(answer: Vec<u8>, closes: bool) -> String {
@@ -44,7 +47,7 @@ fn poll(timeout_ms: u64) -> Poll {
     }
 }
 
-fn target(updates: mpsc::Sender<Update>) -> Target {
+fn target(updates: mpsc::Sender<News>) -> Target {
     Target {
         cluster: "c".into(),
         host: "h".into(),
@@ -141,7 +144,7 @@ async fn a_page_with_nan_gives_the_other_figures_and_a_complaint() {
         draining: "leaving".into(),
     };
     let task = tokio::spawn(scrape::run(target(updates), at, scrape));
-    let Some(Update::Scraped { result, .. }) = news.recv().await else {
+    let Some(News::Fleet(Update::Scraped { result, .. })) = news.recv().await else {
         panic!()
     };
     let figures = Figures {
@@ -185,7 +188,11 @@ async fn a_cache_answer_that_lies_is_followed_by_a_question_from_scratch() {
     let task = tokio::spawn(cache::run(target(updates), at, cache));
     for expected in ["/x", "/x?since=5&epoch=1", "/x", "/x?since=5&epoch=1"] {
         assert_eq!(questions.recv().await.unwrap(), expected);
-        let Some(Update::Cached { result, .. }) = news.recv().await else {
+        let Some(News::Cached {
+            update: Update::Cached { result, .. },
+            ..
+        }) = news.recv().await
+        else {
             panic!()
         };
         match expected {
@@ -218,7 +225,7 @@ async fn a_host_whose_keys_are_refused_is_asked_for_everything() {
     let task = tokio::spawn(cache::run(target(updates), at, cache));
     for expected in ["/x", "/x?since=5&epoch=1", "/x", "/x?since=5&epoch=1"] {
         assert_eq!(questions.recv().await.unwrap(), expected);
-        let Some(Update::Cached { refused, .. }) = news.recv().await else {
+        let Some(News::Cached { refused, .. }) = news.recv().await else {
             panic!()
         };
         if expected != "/x" {
@@ -254,7 +261,10 @@ async fn a_cache_whose_contents_are_dropped_is_not_asked_and_then_for_everything
     let task = tokio::spawn(cache::run(asks, at, cache));
     assert_eq!(questions.recv().await.unwrap(), "/x");
     let mut drops = async || match news.recv().await.unwrap() {
-        Update::Cached { drops, .. } => drops,
+        News::Cached {
+            update: Update::Cached { drops, .. },
+            ..
+        } => drops,
         other => panic!("{other:?}"),
     };
     assert_eq!(drops().await, 0);

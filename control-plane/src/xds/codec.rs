@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use tonic::Status;
 
 use super::subscription::Delta;
-use crate::snapshot::Resource;
+use weir_fleet::snapshot::Resource;
 
 /// An `envoy.service.discovery.v3.DeltaDiscoveryResponse` without copies of what it is made of.
 #[derive(Debug)]

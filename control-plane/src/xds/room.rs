@@ -6,35 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use prometheus_client::metrics::gauge::Gauge;
 
+use crate::config::DiscoveryLimits;
 use crate::share::{self, NoRoom, Share};
-
-/// What all streams together and each of them may take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Streams.
-    pub max_streams: usize,
-    /// Streams with one node id.
-    pub max_streams_per_proxy: usize,
-    /// Bytes that the names of one stream take. A name counts 96 bytes and its length, twice: as asked for, and as
-    /// owed or held.
-    pub max_stream_bytes: usize,
-    /// The same of all streams.
-    pub max_bytes: usize,
-}
-
-impl Limits {
-    /// For a fleet of so many proxies: each has a stream of its own and one of its filter.
-    pub fn for_proxies(proxies: usize) -> Self {
-        Self {
-            max_streams: 2 * proxies,
-            // An Envoy and its successor have two each; gateways may share an id.
-            max_streams_per_proxy: 64,
-            // 64 clusters of 64 shards take 1 MiB.
-            max_stream_bytes: 4 << 20,
-            max_bytes: 512 << 20,
-        }
-    }
-}
 
 /// A limit that a stream has reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -91,7 +64,7 @@ impl From<NoRoom> for Full {
 #[derive(Clone, Debug)]
 pub(super) struct Room {
     taken: Arc<Mutex<Taken>>,
-    limits: Limits,
+    limits: DiscoveryLimits,
     bytes: share::Room,
 }
 
@@ -111,7 +84,7 @@ pub(super) struct Place {
 
 impl Room {
     /// `bytes` shows what the names take.
-    pub(super) fn new(limits: Limits, bytes: Gauge) -> Self {
+    pub(super) fn new(limits: DiscoveryLimits, bytes: Gauge) -> Self {
         Self {
             taken: Arc::default(),
             limits,
@@ -182,7 +155,7 @@ mod tests {
     use super::*;
 
     fn room() -> Room {
-        let limits = Limits {
+        let limits = DiscoveryLimits {
             max_streams: 3,
             max_streams_per_proxy: 2,
             max_stream_bytes: 100,

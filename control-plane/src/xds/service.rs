@@ -24,7 +24,7 @@ use super::session::Refusal;
 use super::stream::{RESPONSES_WAITING, Shared, serve};
 use crate::gate::Gate;
 use crate::newest;
-use crate::snapshot::StreamId;
+use weir_fleet::clients::StreamId;
 
 const DELTA: &str =
     "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources";

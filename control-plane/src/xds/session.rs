@@ -11,7 +11,7 @@ use super::codec::Response;
 use super::room::Full;
 use super::subscription::{Subscription, Verdict};
 use super::types;
-use crate::snapshot::Snapshot;
+use weir_fleet::snapshot::Snapshot;
 
 /// Types that one stream may ask for. Envoy knows about a dozen.
 pub(super) const MAX_TYPES: usize = 32;

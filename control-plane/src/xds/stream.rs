@@ -18,11 +18,12 @@ use super::room::{Full, Place, Room};
 use super::session::{Refusal, Session};
 use super::subscription::{Verdict, WILDCARD};
 use super::views::{Views, denies};
-use crate::config::authorization::Sight;
+use crate::feed::Feed;
 use crate::gate::{Caller, Gate, Owned};
 use crate::newest::{Claim, Newest};
 use crate::seldom::Seldom;
-use crate::snapshot::{ClientEvent, Feed, StreamId};
+use weir_fleet::authorization::Sight;
+use weir_fleet::clients::{ClientEvent, StreamId};
 
 /// A stream that says nothing is not worth a task.
 const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(10);

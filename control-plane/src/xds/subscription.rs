@@ -18,8 +18,8 @@ use std::sync::Arc;
 use envoy_types::pb::envoy::service::discovery::v3::DeltaDiscoveryRequest;
 
 use super::room::Full;
-use crate::snapshot::Resource;
 use names::Names;
+use weir_fleet::snapshot::Resource;
 
 mod names;
 #[cfg(test)]

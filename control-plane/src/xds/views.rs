@@ -8,8 +8,8 @@ use weir_tables::{CACHE_SHARD_TYPE, HOST_TABLE_TYPE, parse_cache_shard_name};
 
 use super::subscription::Resources;
 use super::types::{CLUSTER, ENDPOINTS};
-use crate::config::authorization::{Sight, What};
-use crate::snapshot::Snapshot;
+use weir_fleet::authorization::{Sight, What};
+use weir_fleet::snapshot::Snapshot;
 
 /// Far more than there are rules; beyond them all are made anew.
 const MOST_VIEWS: usize = 256;
@@ -69,8 +69,8 @@ mod tests {
     use weir_tables::cache_shard_name;
 
     use super::*;
-    use crate::config::authorization::Clusters;
-    use crate::snapshot::Resource;
+    use weir_fleet::authorization::Clusters;
+    use weir_fleet::snapshot::Resource;
 
     fn snapshot(names: [&str; 2], version: &str) -> Arc<Snapshot> {
         let resource = |name: String| {

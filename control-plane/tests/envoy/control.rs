@@ -10,9 +10,11 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 use tokio_stream::wrappers::TcpListenerStream;
 use tokio_util::sync::CancellationToken;
-use weir_control::snapshot::{ClientEvent, Feed, Snapshot};
-use weir_control::xds::standalone::ResourcesByType;
+use weir_control::feed::Feed;
 use weir_control::xds::{self, XdsMetrics, types};
+use weir_fleet::clients::ClientEvent;
+use weir_fleet::snapshot::Snapshot;
+use weir_fleet::standalone::ResourcesByType;
 
 /// Longer than Envoy's longest pause between two connections, which is 30 s.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -37,7 +39,7 @@ impl Control {
             events: sender,
         };
         let (metrics, shutdown) = (XdsMetrics::default(), CancellationToken::new());
-        let limits = xds::Limits::for_proxies(100);
+        let limits = weir_control::config::DiscoveryLimits::for_proxies(100);
         let service = xds::service(feed, metrics.clone(), limits, shutdown.clone());
         let router = xds::server().add_service(service);
         let stop = shutdown.clone();

@@ -10,11 +10,11 @@ use envoy_types::pb::envoy::config::core::v3::{HeaderValue, HeaderValueOption};
 use envoy_types::pb::envoy::config::route::v3::RouteConfiguration;
 use envoy_types::pb::google::protobuf::Duration;
 use prost::Message;
-use weir_control::snapshot::{ClientEvent, Resource};
-use weir_control::xds::standalone::{
-    ClusterHosts, Code, Health, ResourcesByType, Standalone, Written,
-};
+use weir_control::standalone::{Code, Standalone, Written};
 use weir_control::xds::types;
+use weir_fleet::clients::ClientEvent;
+use weir_fleet::snapshot::Resource;
+use weir_fleet::standalone::{ClusterHosts, Health, ResourcesByType, Standalone as _};
 
 use crate::control::{Control, accepted};
 use crate::sidecar::Sidecar;

@@ -11,8 +11,8 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, StreamOwned};
 use tokio::io::AsyncReadExt;
 use tokio_rustls::TlsAcceptor;
+use weir_control::client::{Client, Limits};
 use weir_control::config::Server;
-use weir_control::sources::client::{Client, Limits};
 
 use crate::certificates::{Authority, Pair};
 use crate::program::{Program, until};

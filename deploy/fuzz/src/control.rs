@@ -13,17 +13,17 @@ use rand::SeedableRng;
 use weir_control::admin::{Question, explain as explained};
 use weir_control::follow::Mirror;
 use weir_control::leader::lock::{self, Key};
-use weir_control::reports::ledger::{Ledger, Names};
-use weir_control::snapshot::{Resource, Snapshot};
 use weir_control::sources::cache::Conversation;
 use weir_control::sources::consul;
 use weir_control::sources::nodes::{self, Named};
-use weir_control::sources::prometheus::Figure;
 use weir_control::sources::scrape::{self, Window};
-use weir_control::sources::{Fault, PollError};
-use weir_control::state::Update;
 use weir_control::xds::session::Session;
 use weir_control::xds::types;
+use weir_fleet::Update;
+use weir_fleet::ledger::{Ledger, Names};
+use weir_fleet::poll::{Fault, PollError};
+use weir_fleet::prometheus::Figure;
+use weir_fleet::snapshot::{Resource, Snapshot};
 use weir_policy::MAX_HOSTS;
 use weir_tables::{CACHE_SHARD_TYPE, HOST_TABLE_TYPE, v1};
 
@@ -122,7 +122,7 @@ pub(crate) fn prometheus(bytes: &[u8]) -> bool {
 }
 
 /// What is said of sources, and on pages.
-fn lines(view: &weir_control::state::view::View) {
+fn lines(view: &weir_fleet::view::View) {
     let clusters = view.clusters.values();
     let sources = clusters.flat_map(|cluster| {
         let hosts = cluster.hosts.iter().flat_map(|host| host.sources.values());
@@ -168,7 +168,7 @@ pub(crate) fn cache_page(bytes: &[u8]) -> bool {
     let cluster = cluster();
     let limits = cluster.cache.as_ref().expect("a section");
     let (mut conversation, mut good) = (Conversation::default(), false);
-    let view = told(|asked| {
+    let view = told(|_| {
         let answers = parts(bytes).map(|body| {
             let question = conversation.question(&limits.poll.path);
             assert!(question.len() < 100);
@@ -184,10 +184,8 @@ pub(crate) fn cache_page(bytes: &[u8]) -> bool {
             Update::Cached {
                 cluster: CLUSTER.into(),
                 host: HOST.into(),
-                asked,
                 drops: 0,
                 result,
-                refused: tokio::sync::oneshot::channel().0,
             }
         });
         answers.collect()

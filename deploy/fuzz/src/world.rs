@@ -4,15 +4,12 @@
 
 use std::cell::OnceCell;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use tokio::sync::oneshot;
-use tokio::time::Instant;
 use weir_control::config::{self, Cluster, Config};
-use weir_control::metrics::Metrics;
-use weir_control::snapshot::Snapshot;
-use weir_control::state::view::View;
-use weir_control::state::{State, Update};
+use weir_fleet::snapshot::Snapshot;
+use weir_fleet::view::View;
+use weir_fleet::{State, Update};
 use weir_tables::{CACHE_SHARD_TYPE, HOST_TABLE_TYPE, Meta, decode_cache_shard, decode_host_table};
 
 /// The name of its cluster.
@@ -58,25 +55,21 @@ pub(crate) fn told(updates: impl FnOnce(Instant) -> Vec<Update>) -> View {
         epoch: 7,
         version: 0,
     };
-    let mut state = State::new(config(), epoch.epoch, Metrics::default(), start);
-    state.publish(start);
+    let mut state = State::new(Arc::new(config().fleet()), epoch.epoch, start);
+    state.publish(start, 0);
     let news = start + Duration::from_secs(1);
     let first = Update::Cached {
         cluster: CLUSTER.into(),
         host: HOST.into(),
-        asked: start,
         drops: 0,
         result: Ok(Default::default()),
-        refused: oneshot::channel().0,
     };
     for update in std::iter::once(first).chain(updates(news)) {
         state.fold(update, news);
     }
     state.advance(news);
-    state.publish(news);
-    let (view, mut shown) = oneshot::channel();
-    state.fold(Update::View(view), news);
-    let view = shown.try_recv().expect("an answer");
+    state.publish(news, 1000);
+    let view = state.view(state.clock(news));
     assert_eq!(view.clusters.len(), 1, "no cluster is made up");
     assert_eq!(view.clusters[CLUSTER].hosts.len(), 2, "nor is a host");
     is_accepted(&view.snapshot);

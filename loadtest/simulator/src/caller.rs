@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-use weir_control::reports::ledger::News;
-use weir_control::state::costs::Spent;
 use weir_executor::Source;
+use weir_fleet::costs::Spent;
+use weir_fleet::ledger::News;
 use weir_policy::{
     Answer, Cluster, Decision, HostId, KeyHash, Keys, Load, Outcome, Patience, Rank, Reason,
     Request, Round, Ticket, USERS, WaitQueue,

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use prost::Message;
-use weir_control::config;
-use weir_control::reports::ledger::News;
-use weir_control::sources::scrape::Figures;
-use weir_control::sources::{Fault, PollError, Source};
-use weir_control::state::cluster::Cluster;
-use weir_control::state::host::{From, Observed};
-use weir_control::tables;
+use weir_fleet::cluster::Cluster;
+use weir_fleet::figures::Figures;
+use weir_fleet::host::{From, Observed};
+use weir_fleet::ledger::News;
+use weir_fleet::poll::{Fault, PollError, Source};
+use weir_fleet::settings;
+use weir_fleet::tables;
 use weir_policy::{CacheShard, HostId, HostState, Table};
 use weir_tables::{Meta, cache_shard_name, decode_cache_shard, decode_host_table, encode_work};
 
@@ -53,7 +53,7 @@ pub(crate) fn address(host: usize) -> String {
 impl Control {
     pub(crate) fn new(scenario: &Scenario) -> Self {
         let addresses: Vec<String> = (0..scenario.hosts).map(address).collect();
-        let host = |address: &String| config::Host {
+        let host = |address: &String| settings::Host {
             address: address.clone(),
             metrics_address: address.clone(),
             cache_address: address.clone(),
@@ -63,7 +63,7 @@ impl Control {
             written: None,
             instance: None,
         };
-        let mut cluster = Cluster::new(Arc::new(config::Cluster {
+        let mut cluster = Cluster::new(Arc::new(settings::Cluster {
             policy: scenario.policy.clone(),
             dagor: scenario.dagor,
             salt: None,
@@ -163,7 +163,7 @@ impl Control {
     }
 
     pub(crate) fn report(&mut self, caller: usize, news: News, now: Duration) {
-        self.cluster.report(&self.callers[caller], news, now);
+        self.cluster.report(&self.callers[caller], &news, true, now);
     }
 
     /// What changed, as callers read it. Panics where they could not: that is a defect of the simulator.
@@ -178,7 +178,7 @@ impl Control {
             let name = cache_shard_name(NAME, self.cluster.holdings.shards(), shard);
             let bytes = message.encode_to_vec();
             let holdings = &mut self.cluster.holdings;
-            holdings.rest(shard, now, bytes.len(), config::CACHE_BYTES_PER_SECOND);
+            holdings.rest(shard, now, bytes.len(), settings::CACHE_BYTES_PER_SECOND);
             let read = decode_cache_shard(&name, &bytes);
             let (_, contents) = read.expect(READ);
             shards.push((shard, contents));

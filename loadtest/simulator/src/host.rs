@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use rustc_hash::FxHashMap;
-use weir_control::sources::cache::Changes;
 use weir_executor::{Modelled, Request};
+use weir_fleet::holdings::Changes;
 use weir_policy::{KeyHash, Load};
 
 use crate::Scenario;

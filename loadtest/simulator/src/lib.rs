@@ -4,7 +4,7 @@
 //! ```text
 //!             ┌────────────────────── Agenda (events in order of time) ──────────────────────┐
 //! Workload ──>│ Caller (weir_policy::Cluster, decide) ──> Host (weir_executor::Emulator)      │──> Ended
-//!             │    ^  └── reports ──> Control (weir_control's state) <── polls ──┘             │
+//!             │    ^  └── reports ──> Control (weir_fleet's state) <── polls ──┘             │
 //!             │    └───────────── tables ───┘                                                 │
 //!             └───────────────────────────────────────────────────────────────────────────────┘
 //! ```

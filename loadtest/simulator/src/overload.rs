@@ -16,8 +16,8 @@ pub use requests::Requests;
 
 use std::time::Duration;
 
-use weir_control::config::{Control, Dagor};
 use weir_executor::{Order, Settings, Timing};
+use weir_fleet::settings::{Control, Dagor};
 use weir_policy::{Overload, Policy, Selection};
 use weir_replay::backoff::Backoff;
 

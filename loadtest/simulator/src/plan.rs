@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use weir_control::config::Plan;
+use weir_fleet::settings::Plan;
 use weir_policy::HostId;
 
 use crate::control::address;

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use weir_control::config::{Dagor, Plan};
 use weir_executor::{Settings, Timing};
+use weir_fleet::settings::{Dagor, Plan};
 use weir_policy::{MAX_HOSTS, Policy};
 use weir_replay::backoff::Backoff;
 

@@ -7,8 +7,8 @@ use serde_saphyr::Spanned;
 use weir_policy::CLASSES;
 use weir_settings::{Scope, Text};
 
-use crate::config::authorization::{Authorization, Clusters, Pattern, Place, Rule, What};
 use crate::config::{Config, Error, written};
+use weir_fleet::authorization::{Authorization, Clusters, Pattern, Place, Rule, What};
 
 /// The rules fit what else is written.
 pub(super) fn authorization(

@@ -9,7 +9,7 @@ use super::cluster::ms;
 use super::server::{Fields, server};
 use super::{Reader, written};
 use crate::config::{Error, Host, Prometheus};
-use crate::sources::prometheus::{Figure, Names};
+use weir_fleet::prometheus::{Figure, Names};
 
 /// `scraped`: the hosts' own pages are read, too.
 pub(super) fn prometheus(

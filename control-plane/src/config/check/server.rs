@@ -5,8 +5,8 @@ use rustls::pki_types::ServerName;
 use weir_settings::{Scope, Value};
 
 use super::{Reader, pem};
+use crate::client::Client;
 use crate::config::{Error, HostTls, Server, written};
-use crate::sources::client::Client;
 
 /// As written.
 pub(super) struct Fields<'a> {

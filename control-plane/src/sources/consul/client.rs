@@ -6,9 +6,9 @@ use http::{HeaderMap, StatusCode};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 
 use super::{Patience, cut};
+use crate::client::{self, Limits};
 use crate::config::Consul;
-use crate::sources::client::{self, Limits};
-use crate::sources::{Fault, PollError};
+use weir_fleet::poll::{Fault, PollError};
 
 /// An instance with its checks takes 1 to 2 KiB, so more hosts fit than a table may have.
 const MAX_BYTES: usize = 64 << 20;

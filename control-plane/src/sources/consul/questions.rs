@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::client::{Answer, Client};
 use super::read::{Found, read};
 use super::{cut, short};
-use crate::sources::{Fault, PollError};
+use weir_fleet::poll::{Fault, PollError};
 
 /// Who is there, and the index of that.
 pub(super) async fn hosts(client: &Client, index: u64) -> Result<(Found, u64), PollError> {

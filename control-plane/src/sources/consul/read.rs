@@ -9,7 +9,7 @@ use weir_policy::MAX_HOSTS;
 use super::answer::Entry;
 use super::{cut, short};
 use crate::config::{Host, Instance, Question};
-use crate::sources::{Fault, PollError};
+use weir_fleet::poll::{Fault, PollError};
 
 /// Complaints that a reader can take in.
 const MOST_SHOWN: usize = 20;

@@ -108,7 +108,7 @@ const FAST: Patience = Patience {
 };
 
 /// What is found, as a cluster's task tells it.
-fn follow(consul: Consul, patience: Patience) -> (mpsc::Receiver<News>, JoinHandle<()>) {
+fn follow(consul: Consul, patience: Patience) -> (mpsc::Receiver<Answered>, JoinHandle<()>) {
     let client = Client::new(&consul, patience).unwrap();
     let (sender, news) = mpsc::channel(1);
     let asker = Asker {
@@ -121,7 +121,7 @@ fn follow(consul: Consul, patience: Patience) -> (mpsc::Receiver<News>, JoinHand
 }
 
 /// The next news of hosts: their ports, or what is wrong.
-async fn next(news: &mut mpsc::Receiver<News>) -> Result<Vec<u16>, String> {
+async fn next(news: &mut mpsc::Receiver<Answered>) -> Result<Vec<u16>, String> {
     match news.recv().await.unwrap().said {
         Said::Hosts(Ok(found)) if found.complaints.is_empty() => {
             let port =

@@ -10,6 +10,8 @@ use axum::http::StatusCode;
 use axum::routing::get;
 use tokio::net::TcpListener;
 
+use weir_fleet::prometheus::Figure;
+
 use super::*;
 use crate::config::Server;
 
@@ -65,7 +67,7 @@ async fn round(settings: Prometheus) -> Answers {
     let update = news.recv().await.unwrap();
     task.abort();
     match update {
-        Update::Queried { answers, .. } => answers,
+        News::Fleet(Update::Queried { answers, .. }) => answers,
         other => panic!("{other:?}"),
     }
 }

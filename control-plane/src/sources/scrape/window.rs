@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use tokio::time::Instant;
+use std::time::Instant;
 
 /// Total wait in seconds and number of jobs that waited, since the host started.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -4,7 +4,7 @@ use envoy_types::pb::envoy::config::core::v3::Node;
 use tonic::Code;
 
 use super::*;
-use crate::snapshot::Resource;
+use weir_fleet::snapshot::Resource;
 
 /// More than a test asks for.
 const ROOM: usize = 1 << 30;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
-use weir_control::config::{Control, Dagor};
 use weir_executor::{Order, Settings, Timing};
+use weir_fleet::settings::{Control, Dagor};
 use weir_policy::holding::LONGEST_HOLD;
 use weir_policy::overload::{breaker, dynamic_breaker};
 use weir_policy::{Hedging, Holding, Overload, Policy, Selection, dagor, steady};

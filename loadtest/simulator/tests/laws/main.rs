@@ -18,8 +18,8 @@ use std::time::Duration;
 
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-use weir_control::config::Dagor;
 use weir_executor::{Order, Settings, Timing};
+use weir_fleet::settings::Dagor;
 use weir_policy::{Overload, Policy, Selection};
 use weir_replay::backoff::Backoff;
 use weir_sim::scenario::{Accept, Placement, Timeouts};

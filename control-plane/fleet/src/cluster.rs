@@ -1,0 +1,575 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is known of one cluster.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use weir_policy::{HostId, HostState, KeyHash, Level, Overload, Selection};
+use weir_tables::v1;
+
+use crate::costs::Costs;
+use crate::figures::Figures;
+use crate::holdings::Changes;
+use crate::holdings::Holdings;
+use crate::host::{self, Host, Observed, Polls};
+use crate::ledger::News;
+use crate::levels::claims::Claims;
+use crate::levels::resumption::Resumption;
+use crate::levels::steady::ClusterLevel;
+use crate::levels::{self, Counts, HostLevel, Seen, Step};
+use crate::node::Row;
+use crate::poll::Source;
+use crate::prometheus::Figure;
+use crate::settings::{self, Control};
+
+/// A cluster of hosts.
+#[derive(Debug)]
+pub struct Cluster {
+    /// As configured.
+    pub config: Arc<settings::Cluster>,
+    /// By address.
+    pub hosts: BTreeMap<String, Host>,
+    /// Who has what in its cache.
+    pub holdings: Holdings,
+    /// What requests cost.
+    pub costs: Costs,
+    /// How polls go that are about the whole cluster, by source.
+    pub polls: BTreeMap<Source, Polls>,
+    /// Series of hosts that are not in this cluster, in Prometheus' last answers.
+    pub unknown_series: u64,
+    /// Proxies that report.
+    pub proxies: u32,
+    /// Those whose Envoy sends requests elsewhere than their filter says, with when they said so last.
+    ignoring: BTreeMap<String, Duration>,
+    /// The host table is to be built again.
+    pub changed: bool,
+    /// When it was built.
+    pub built: Option<Duration>,
+    /// What was last said of [`Cluster::panics`].
+    pub panicked: bool,
+    ids: HashMap<HostId, String>,
+    /// What proxies say that hosts were asked for since the levels last moved.
+    claims: Claims,
+    stepped: Duration,
+    level: ClusterLevel,
+    /// When this process began to build its tables.
+    began: Duration,
+    /// It has another leader's table until its own first one; since then its hosts are known.
+    inherited: Option<Duration>,
+    /// This process has begun, perhaps anew and in overload: tables wait for what sidecars say is in force.
+    resumption: Option<Resumption>,
+    /// Of hosts that are still to be found, by address.
+    inherited_levels: BTreeMap<String, Level>,
+}
+
+/// A table of another leader's is not followed by one that knows less, unless the hosts do not say anything for
+/// so long.
+const INHERITED_FOR: Duration = Duration::from_secs(1);
+
+impl Cluster {
+    /// A cluster that has not been heard of.
+    pub fn new(config: Arc<settings::Cluster>) -> Self {
+        let mut cluster = Self {
+            holdings: Holdings::default(),
+            costs: Costs::default(),
+            polls: BTreeMap::new(),
+            unknown_series: 0,
+            proxies: 0,
+            ignoring: BTreeMap::new(),
+            config: config.clone(),
+            hosts: BTreeMap::new(),
+            changed: true,
+            built: None,
+            panicked: false,
+            ids: HashMap::new(),
+            claims: Claims::default(),
+            stepped: Duration::ZERO,
+            level: ClusterLevel::new(&config.dagor),
+            began: Duration::ZERO,
+            inherited: None,
+            resumption: None,
+            inherited_levels: BTreeMap::new(),
+        };
+        cluster.configure(config);
+        cluster
+    }
+
+    /// Begins now, where another leader's table says so, from that one's levels.
+    pub fn begin(&mut self, now: Duration, table: Option<&v1::HostTable>) {
+        self.began = now;
+        let Some(table) = table else {
+            self.resume(now);
+            return;
+        };
+        self.inherited = Some(now);
+        let level = |host: &v1::Host| {
+            let ranks = host.admission_level.and_then(|ranks| ranks.try_into().ok());
+            ranks.map_or(Level::ALL, Level::admitting)
+        };
+        let levels = table.hosts.iter();
+        let levels = levels.map(|host| (host.address.clone(), level(host)));
+        self.go_on_from(&levels.collect(), now);
+    }
+
+    /// Begins now, and goes on from the levels that sidecars say are in force.
+    pub fn resume(&mut self, now: Duration) {
+        if self.config.policy.overload == Overload::Dagor {
+            self.resumption = Some(Resumption::new(now));
+        }
+    }
+
+    fn go_on_from(&mut self, levels: &BTreeMap<String, Level>, now: Duration) {
+        self.stepped = now;
+        // A host that was behind the others had less than the cluster.
+        let highest = levels.values().max().copied().unwrap_or(Level::ALL);
+        self.level = ClusterLevel::starting_at(highest, &self.config.dagor);
+        let steady = self.config.dagor.control == Control::Steady;
+        let levels = levels.iter();
+        self.inherited_levels = levels
+            .filter(|(_, level)| **level < highest || !steady)
+            .map(|(address, level)| (address.clone(), *level))
+            .collect();
+        for (address, host) in &mut self.hosts {
+            if let Some(level) = self.inherited_levels.remove(address) {
+                host.level = HostLevel::starting_at(level, &self.config.dagor);
+            }
+        }
+    }
+
+    /// Goes on from what sidecars have said by now, unless it is still to be waited for.
+    fn settle_resumption(&mut self, now: Duration) {
+        if let Some(resumption) = self.resumption.take_if(|known| !known.waits(now)) {
+            self.go_on_from(&resumption.levels(), now);
+        }
+    }
+
+    /// Whether its own first table waits for what sidecars say is in force.
+    pub fn resumes(&self) -> bool {
+        self.resumption.is_some()
+    }
+
+    /// Whether its own first table waits, for that or for figures like those of the one that it has.
+    fn waits(&self, now: Duration) -> bool {
+        if self.resumes() {
+            return true;
+        }
+        let scraped = |host: &Host| host.polls.contains_key(&Source::Scrape);
+        let known = (self.config.scrape.is_none() || self.hosts.values().all(scraped))
+            && (self.config.prometheus.is_none() || self.polls.contains_key(&Source::Prometheus));
+        self.inherited
+            .is_some_and(|since| now < since + INHERITED_FOR && !known)
+    }
+
+    /// Its hosts are still to be found: what it waits for begins when they are.
+    pub fn wait_for_hosts(&mut self, now: Duration) {
+        self.inherited = self.inherited.map(|_| now);
+    }
+
+    /// Takes a new configuration; what is known of hosts that stay is kept.
+    pub fn configure(&mut self, config: Arc<settings::Cluster>) {
+        let mut old = std::mem::take(&mut self.hosts);
+        let asked = config.prometheus.as_ref();
+        let asked = asked.is_some_and(|asked| asked.queries.contains_key(&Figure::Draining));
+        let tells_draining = config.scrape.is_some() || asked;
+        for host in &config.hosts {
+            let kept = match old.remove(&host.address) {
+                Some(mut kept) => {
+                    kept.level.configure(&config.dagor);
+                    if config.scrape.is_none() {
+                        kept.polls.remove(&Source::Scrape);
+                    }
+                    if config.asked_cache().is_none() {
+                        kept.polls.remove(&Source::Cache);
+                    }
+                    if !tells_draining {
+                        // Nobody would ever say that it is over.
+                        kept.draining = false;
+                    }
+                    if config.prometheus.is_none() {
+                        kept.polls.remove(&Source::Prometheus);
+                    }
+                    Host {
+                        config: host.clone(),
+                        ..kept
+                    }
+                }
+                None => {
+                    let mut new = Host::new(host.clone(), &config.dagor);
+                    if let Some(level) = self.inherited_levels.remove(&host.address) {
+                        new.level = HostLevel::starting_at(level, &config.dagor);
+                    }
+                    new
+                }
+            };
+            self.hosts.insert(host.address.clone(), kept);
+        }
+        if config.prometheus.is_none() {
+            self.polls.remove(&Source::Prometheus);
+            self.unknown_series = 0;
+        }
+        for gone in old.into_values() {
+            if config.plan.is_none() {
+                self.holdings.remove(gone.id);
+            }
+            self.costs.remove(gone.id);
+        }
+        if config.consul.is_none() {
+            self.polls.remove(&Source::Consul);
+            self.polls.remove(&Source::ConsulRoots);
+        }
+        if config.cache_shards == 0 {
+            self.holdings = Holdings::default();
+        } else if let Some(plan) = &config.plan {
+            let planned_already = self.holdings.shards() == config.cache_shards;
+            if !planned_already || self.config.plan.as_ref() != Some(plan) {
+                self.holdings = planned(plan, config.cache_shards);
+            }
+        } else if self.config.plan.is_some() {
+            self.holdings = Holdings::new(config.cache_shards);
+        } else if config.cache.is_none() && self.config.cache.is_some() {
+            // What nobody asks for any more would be believed for ever.
+            self.holdings = Holdings::new(config.cache_shards);
+        } else {
+            self.holdings.resize(config.cache_shards);
+        }
+        self.ids = self
+            .hosts
+            .values()
+            .map(|host| (host.id, host.config.address.clone()))
+            .collect();
+        if config.policy.overload != Overload::Dagor {
+            self.claims = Claims::default();
+        }
+        self.level.configure(&config.dagor);
+        self.config = config;
+        self.changed = true;
+    }
+
+    /// Whether a host of this identity is in it.
+    pub fn has(&self, host: HostId) -> bool {
+        self.ids.contains_key(&host)
+    }
+
+    /// Whether every host was asked for its cache contents once, or has had the time to be.
+    pub fn caches_asked(&self, now: Duration) -> bool {
+        let asked = |host: &Host| host.polls.contains_key(&Source::Cache);
+        self.config.asked_cache().is_none()
+            || !self.is_unknown(now) && self.hosts.values().all(asked)
+            || now >= self.began + self.config.policy.stale_after
+    }
+
+    /// Bytes that its cache contents count, with what is known of their keys' costs.
+    pub fn contents_bytes(&self) -> usize {
+        self.holdings.bytes() + self.costs.bytes()
+    }
+
+    /// Forgets the cache contents: sidecars are told that nobody has anything.
+    pub fn drop_contents(&mut self) {
+        self.holdings = Holdings::new(self.config.cache_shards);
+        self.costs.forget_keys();
+    }
+
+    /// Cache contents that were dropped are kept again; hosts will be asked for all of them.
+    pub fn keep_contents(&mut self) {
+        if let Some(plan) = &self.config.plan {
+            self.holdings = planned(plan, self.config.cache_shards);
+        }
+    }
+
+    /// The hosts that refuse connections.
+    pub fn dead(&self) -> usize {
+        self.hosts.values().filter(|host| host.is_dead()).count()
+    }
+
+    /// Fewer hosts than `policy.panic_threshold` seem alive: it is likelier that this process cannot reach the others,
+    /// so none is taken out of the choice.
+    pub fn suspects_itself(&self) -> bool {
+        let all = self.hosts.len();
+        self.config.policy.panics(all - self.dead(), all)
+    }
+
+    /// Fewer hosts than `policy.panic_threshold` are up, or none: proxies choose those that drain as well.
+    pub fn panics(&self) -> bool {
+        let suspects_itself = self.suspects_itself();
+        let up = |host: &&Host| self.state_of(host, suspects_itself) == HostState::Up;
+        let (up, all) = (self.hosts.values().filter(up).count(), self.hosts.len());
+        all > 0 && (up == 0 || self.config.policy.panics(up, all))
+    }
+
+    /// A proxy says whether its Envoy sends requests elsewhere than its filter says. True if that is news.
+    pub fn heeds(&mut self, proxy: &str, ignores: bool, now: Duration) -> bool {
+        match ignores {
+            true => self.ignoring.insert(proxy.to_owned(), now).is_none(),
+            false => self.ignoring.remove(proxy).is_some(),
+        }
+    }
+
+    /// The proxies whose Envoy does.
+    pub fn ignoring(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.ignoring.keys().map(String::as_str)
+    }
+
+    /// Proxies that have not said for so long that choices are ignored are not counted any more.
+    pub fn forget_ignoring(&mut self, now: Duration, limit: Duration) {
+        self.ignoring
+            .retain(|_, said| now.saturating_sub(*said) <= limit);
+    }
+
+    /// What the table says of a host's state.
+    pub fn state_of(&self, host: &Host, suspects_itself: bool) -> HostState {
+        match () {
+            () if host.config.draining => HostState::Draining,
+            () if host.is_dead() && !suspects_itself => HostState::Down,
+            () if host.draining => HostState::Draining,
+            () => HostState::Up,
+        }
+    }
+
+    /// What the table says of a host's level.
+    pub fn level_of(&self, host: &Host, now: Duration) -> Level {
+        let stale = host
+            .age(now)
+            .is_none_or(|age| age > self.config.policy.stale_after);
+        let control = self.config.dagor.control;
+        match (self.config.policy.overload, control) {
+            (Overload::Dagor, Control::Steady) if !stale => {
+                host.level.get(control).min(self.level.get())
+            }
+            (Overload::Dagor, _) if !stale => host.level.get(control),
+            _ => Level::ALL,
+        }
+    }
+
+    /// Takes in what a proxy reports. Where cache contents are not kept, assignments and costs do not count.
+    pub fn report(&mut self, proxy: &str, news: &News, keeps_contents: bool, now: Duration) {
+        // Nobody else has levels that move.
+        if self.config.policy.overload == Overload::Dagor {
+            let id = |address: &str| self.hosts.get(address).map(|host| host.id);
+            self.claims.claim(proxy, news, id);
+            for (address, counts) in &news.admitted {
+                if let Some(host) = self.hosts.get_mut(address) {
+                    host.level.claimed(counts.values().sum::<u64>() as f64);
+                }
+            }
+        }
+        let proxy = KeyHash::of(proxy.as_bytes()).0;
+        if let Some(resumption) = &mut self.resumption {
+            resumption.hear(proxy, &news.levels);
+        }
+        for (address, load, at) in &news.loads {
+            if let Some(host) = self.hosts.get_mut(address) {
+                let figures = Figures {
+                    in_progress: Some(load.in_progress),
+                    queued: Some(load.queued.clone()),
+                    queuing_delay: load.queuing_delay_us.map(Duration::from_micros),
+                    busy_cores: load.busy_cores,
+                    work: load.tells_work.then(|| load.work_us.clone()),
+                };
+                let observed = Observed {
+                    figures,
+                    at: *at,
+                    delay_at: *at,
+                    from: host::From::Report,
+                };
+                let keep = self.config.policy.stale_after;
+                self.changed |= host.reported(proxy, observed, keep);
+            }
+        }
+        if !keeps_contents {
+            return;
+        }
+        if self.config.policy.selection == Selection::Estimate {
+            for spent in &news.spent {
+                if self.ids.contains_key(&spent.host) && self.costs.learn(spent, now) {
+                    self.holdings.touch(spent.key);
+                }
+            }
+        }
+        if self.config.plan.is_some() {
+            return;
+        }
+        for (key, host, at) in &news.assignments {
+            let until = *at + self.config.policy.assumed_cached;
+            if until > now && self.ids.contains_key(host) {
+                self.holdings.assume(*host, *key, until);
+            }
+        }
+    }
+
+    /// Moves the levels if their window is over.
+    pub fn step_levels(&mut self, now: Duration) {
+        self.settle_resumption(now);
+        let config = self.config.clone();
+        // Without figures every level would open.
+        if config.policy.overload != Overload::Dagor || self.waits(now) || self.is_unknown(now) {
+            return;
+        }
+        let limit = config.dagor.window_requests as f64;
+        let full = self
+            .hosts
+            .values()
+            .any(|host| host.level.requests() >= limit);
+        if !full && now.saturating_sub(self.stepped) < config.dagor.window {
+            return;
+        }
+        let step = Step {
+            dagor: &config.dagor,
+            stale_after: config.policy.stale_after,
+            passes_on: config.policy.selection != Selection::Baseline,
+        };
+        let up = self.up();
+        let (highest, counted) = (self.highest_level(now), self.counted(&up, now));
+        let mut hosts: Vec<_> = self
+            .hosts
+            .values_mut()
+            .map(|host| seen(host, &config.dagor, now))
+            .collect();
+        let steady = config.dagor.control == Control::Steady;
+        let all_up = || hosts.iter().filter(|host| up.contains(&host.id));
+        if steady && !ClusterLevel::is_due(all_up(), now, &step) {
+            return;
+        }
+        let length = now.saturating_sub(std::mem::replace(&mut self.stepped, now));
+        let counted = counted.map(|rate| rate * length.as_secs_f64());
+        let mut confirmed = self.claims.confirm(highest, counted, length);
+        for host in &mut hosts {
+            let sent = confirmed.sent.remove(&host.id).unwrap_or_default();
+            let refused = confirmed.refused.remove(&host.id).unwrap_or(0.0);
+            host.level.confirm(sent, refused);
+        }
+        let part = 1.0 / up.len().max(1) as f64;
+        let share = confirmed.offered.iter();
+        let share: Counts = share.map(|(rank, count)| (*rank, count * part)).collect();
+        if steady {
+            hosts.retain(|host| up.contains(&host.id));
+            let offered = &confirmed.offered;
+            self.changed |= self.level.step(offered, &share, &mut hosts, now, &step);
+            for host in self.hosts.values_mut() {
+                self.changed |= host.level.begin_window(&step);
+            }
+        } else {
+            for host in hosts {
+                let before = host.level.get(config.dagor.control);
+                let figures = host.figures.as_ref();
+                host.level.step(&share, figures, host.idle, now, &step);
+                self.changed |= host.level.get(config.dagor.control) != before;
+            }
+        }
+    }
+
+    /// The hosts that get requests.
+    fn up(&self) -> HashSet<HostId> {
+        let (suspects_itself, panics) = (self.suspects_itself(), self.panics());
+        let up = |host: &&Host| match self.state_of(host, suspects_itself) {
+            HostState::Up => true,
+            HostState::Draining => panics,
+            HostState::Down => false,
+        };
+        self.hosts.values().filter(up).map(|host| host.id).collect()
+    }
+
+    fn highest_level(&self, now: Duration) -> Level {
+        let levels = self.hosts.values().map(|host| self.level_of(host, now));
+        levels.max().unwrap_or(Level::ALL)
+    }
+
+    /// Jobs a second that these hosts counted themselves, where all of them do.
+    fn counted(&self, up: &HashSet<HostId>, now: Duration) -> Option<f64> {
+        let hosts = self.hosts.values().filter(|host| up.contains(&host.id));
+        hosts
+            .map(|host| host.level.count(now, self.config.dagor.window))
+            .sum()
+    }
+
+    /// What governors said counts when its time has come, and no more when it is longer ago than `limit`.
+    pub fn settle_nodes(&mut self, now: Duration, limit: Duration) {
+        for host in self.hosts.values_mut() {
+            let configured = host.config.capacity_millicores;
+            self.changed |= host.node.settle(now);
+            self.changed |= host.node.forget(configured, now, limit);
+        }
+    }
+
+    /// What the governor of its node is told of a host. `origin` is where the state's clock began.
+    pub fn row_of(&self, host: &Host, now: Duration, origin: Instant) -> Row {
+        let observed = host.observed.as_ref();
+        // It may be older than the other figures.
+        let told = observed.filter(|observed| {
+            now.saturating_sub(observed.delay_at) <= self.config.policy.stale_after
+        });
+        Row {
+            level: self.level_of(host, now),
+            delay: told.and_then(|observed| observed.figures.queuing_delay),
+            observed: observed.map(|observed| origin + observed.at),
+        }
+    }
+
+    /// The table is built and on its way.
+    pub fn was_built(&mut self, now: Duration) {
+        (self.changed, self.built) = (false, Some(now));
+        if self.inherited.take().is_some() {
+            self.inherited_levels.clear();
+        }
+        for host in self.hosts.values_mut() {
+            host.pushed_from = host.observed.as_ref().map(|observed| observed.from);
+            host.node.tell(host.capacity_millicores());
+        }
+    }
+
+    /// Whether its hosts are still to be found. Until then nothing is said of them: proxies keep what they have.
+    /// Those that are written are told alone only when discovery has had its time: after a start of this
+    /// process they would get what is everybody's.
+    pub fn is_unknown(&self, now: Duration) -> bool {
+        let found = |host: &Host| host.config.instance.is_some();
+        if self.hosts.is_empty() {
+            // Whoever wants to be without hosts has to say so.
+            return self.config.consul.is_some() || !self.config.shrink_after.is_zero();
+        }
+        self.config.consul.is_some()
+            && !self.hosts.values().any(found)
+            && now < self.began + self.config.policy.stale_after
+    }
+
+    /// Whether the table is to be built: something changed, or its ages are about to mislead.
+    pub fn is_due(&self, now: Duration) -> bool {
+        let republish = self.config.policy.stale_after / 3;
+        !self.is_unknown(now) && self.is_old(now, republish) && !self.waits(now)
+    }
+
+    fn is_old(&self, now: Duration, republish: Duration) -> bool {
+        self.changed
+            || self
+                .built
+                .is_none_or(|built| now.saturating_sub(built) >= republish)
+    }
+}
+
+/// A host as its level sees it at the end of a window.
+fn seen<'a>(host: &'a mut Host, dagor: &settings::Dagor, now: Duration) -> Seen<'a> {
+    let figures = host.level.believed(now, dagor.window);
+    let millicores = host.capacity_millicores();
+    let idle = |figures| levels::is_idle(figures, millicores, dagor);
+    Seen {
+        id: host.id,
+        idle: figures.as_ref().is_some_and(idle),
+        level: &mut host.level,
+        figures,
+    }
+}
+
+/// The plan as what hosts say that they hold.
+fn planned(plan: &settings::Plan, shards: u32) -> Holdings {
+    let mut holdings = Holdings::new(shards);
+    for (host, keys) in plan {
+        let added = keys.clone();
+        let changes = Changes {
+            reset: true,
+            added,
+            removed: Vec::new(),
+        };
+        // A plan is whoever's who wrote it.
+        let _ = holdings.apply(*host, &changes, usize::MAX);
+    }
+    holdings
+}

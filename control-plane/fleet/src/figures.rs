@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Figures of one host's load.
+
+use std::time::Duration;
+
+/// What is known of a host's load. A figure that the host does not tell is absent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// Jobs running or queued.
+    pub in_progress: Option<u32>,
+    /// Jobs queued by business class.
+    pub queued: Option<Vec<u32>>,
+    /// Mean wait in the queue over the last window.
+    pub queuing_delay: Option<Duration>,
+    /// Cores in use.
+    pub busy_cores: Option<u32>,
+    /// Core time that its jobs are expected to need still, in microseconds, by business class.
+    pub work: Option<Vec<u64>>,
+}
+
+/// A page that could be read.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Scraped {
+    /// What it says.
+    pub figures: Figures,
+    /// Jobs that left its queue since the page before, as it counts them, and the time between the pages.
+    pub left_queue: Option<(f64, Duration)>,
+    /// The host wants no new requests.
+    pub draining: bool,
+    /// What it should say and does not.
+    pub complaints: Vec<String>,
+}

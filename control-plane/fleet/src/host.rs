@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is known of one host.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use weir_policy::HostId;
+
+use crate::figures::Figures;
+use crate::levels::HostLevel;
+use crate::node::Node;
+use crate::poll::{Fault, PollError, Source};
+use crate::settings;
+
+/// So many refused connections in a row mean that a host is down.
+const REFUSALS: u32 = 2;
+
+/// Figures and when they were true.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Observed {
+    /// The figures.
+    pub figures: Figures,
+    /// On the state's clock.
+    pub at: Duration,
+    /// When the queuing delay was true: it may be older than the rest.
+    pub delay_at: Duration,
+    /// Who told.
+    pub from: From,
+}
+
+/// Where figures come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum From {
+    /// The host's own page.
+    Scrape,
+    /// An answer of the host, reported by a proxy.
+    Report,
+    /// A Prometheus server.
+    Prometheus,
+}
+
+impl From {
+    /// Its name in `/tables` and `/explain`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Scrape => "scrape",
+            Self::Report => "report",
+            Self::Prometheus => "prometheus",
+        }
+    }
+}
+
+impl Observed {
+    /// When what tells overload was true: the queuing delay where there is one, else the queue.
+    pub fn overload_at(&self) -> Duration {
+        match self.figures.queuing_delay {
+            Some(_) => self.delay_at,
+            None => self.at,
+        }
+    }
+}
+
+/// How the polls of one source go.
+#[derive(Clone, Debug, Default)]
+pub struct Polls {
+    /// When the last good answer came.
+    pub succeeded: Option<Duration>,
+    /// Why the last poll failed, and since when polls fail.
+    pub failing: Option<(PollError, Duration)>,
+    /// Connections refused in a row.
+    pub refused: u32,
+    /// What a good answer should have had and did not.
+    pub complaints: Vec<String>,
+}
+
+impl Polls {
+    /// A poll succeeded. True if that ends a run of failures, or if it has other complaints.
+    pub fn succeeded(&mut self, now: Duration, complaints: Vec<String>) -> bool {
+        self.succeeded = Some(now);
+        self.failing.take().is_some() | self.complains(complaints)
+    }
+
+    /// A poll failed. True if it failed in another way than the one before.
+    pub fn failed(&mut self, now: Duration, error: PollError) -> bool {
+        // A time-out says nothing: neither that the host is there nor that it is not.
+        if error.fault == Fault::Refused {
+            self.refused += 1;
+        }
+        let (news, since) = match &self.failing {
+            Some((old, since)) => (old.fault != error.fault, *since),
+            None => (true, now),
+        };
+        self.failing = Some((error, since));
+        news
+    }
+
+    /// True if it had other complaints before.
+    fn complains(&mut self, complaints: Vec<String>) -> bool {
+        let news = self.complaints != complaints;
+        self.complaints = complaints;
+        news
+    }
+
+    /// Why polls fail, while they do.
+    pub fn error(&self) -> Option<String> {
+        self.failing.as_ref().map(|(error, _)| error.to_string())
+    }
+}
+
+/// One host.
+#[derive(Debug)]
+pub struct Host {
+    /// As configured.
+    pub config: settings::Host,
+    /// Its identity.
+    pub id: HostId,
+    /// It said that it wants no new requests.
+    pub draining: bool,
+    /// The newest figures.
+    pub observed: Option<Observed>,
+    /// Where those in the newest table come from.
+    pub pushed_from: Option<From>,
+    /// By source.
+    pub polls: BTreeMap<Source, Polls>,
+    /// Its admission level.
+    pub level: HostLevel,
+    /// What the governor of its node says and is told.
+    pub node: Node,
+}
+
+impl Host {
+    /// A host that has not been heard of.
+    pub fn new(config: settings::Host, dagor: &settings::Dagor) -> Self {
+        let id = HostId::of(&config.address);
+        Self {
+            config,
+            id,
+            draining: false,
+            observed: None,
+            pushed_from: None,
+            polls: BTreeMap::new(),
+            level: HostLevel::new(dagor),
+            node: Node::default(),
+        }
+    }
+
+    /// Takes the host's own figures unless newer ones are known. A queuing delay that they lack is kept for so long:
+    /// sources do not all tell one, and by turns it would be known and unknown.
+    pub fn observe(&mut self, news: Observed, keep: Duration) -> bool {
+        self.level.hear(0, &news);
+        self.take(news, keep)
+    }
+
+    /// The same of figures that a proxy reports; `proxy` is a hash of its name.
+    pub fn reported(&mut self, proxy: u64, news: Observed, keep: Duration) -> bool {
+        self.level.hear(proxy, &news);
+        self.take(news, keep)
+    }
+
+    fn take(&mut self, mut news: Observed, keep: Duration) -> bool {
+        if let Some(old) = &self.observed {
+            if old.at > news.at {
+                return false;
+            }
+            if news.figures.queuing_delay.is_none()
+                && let Some(delay) = old.figures.queuing_delay
+                && news.at.saturating_sub(old.delay_at) <= keep
+            {
+                news.figures.queuing_delay = Some(delay);
+                news.delay_at = old.delay_at;
+            }
+        }
+        self.observed = Some(news);
+        true
+    }
+
+    /// A poll succeeded. True if that ends a run of failures.
+    pub fn succeeded(&mut self, source: Source, now: Duration, complaints: Vec<String>) -> bool {
+        self.polls.values_mut().for_each(|polls| polls.refused = 0);
+        let polls = self.polls.entry(source).or_default();
+        polls.succeeded(now, complaints)
+    }
+
+    /// Somebody else told of it, which does not mean that it can be reached. True if there are other complaints.
+    pub fn told(
+        &mut self,
+        source: Source,
+        now: Duration,
+        taken: bool,
+        complaints: Vec<String>,
+    ) -> bool {
+        let polls = self.polls.entry(source).or_default();
+        if taken {
+            polls.succeeded = Some(now);
+        }
+        polls.complains(complaints)
+    }
+
+    /// A poll failed. True if it failed in another way than the one before.
+    pub fn failed(&mut self, source: Source, now: Duration, error: PollError) -> bool {
+        self.polls.entry(source).or_default().failed(now, error)
+    }
+
+    /// Whether it refuses connections.
+    pub fn is_dead(&self) -> bool {
+        self.polls.values().any(|polls| polls.refused >= REFUSALS)
+    }
+
+    /// Thousandths of a core: what its node says, else what is configured; 0 where unknown.
+    pub fn capacity_millicores(&self) -> u32 {
+        self.node.capacity(self.config.capacity_millicores)
+    }
+
+    /// The age of its figures.
+    pub fn age(&self, now: Duration) -> Option<Duration> {
+        self.observed
+            .as_ref()
+            .map(|observed| now.saturating_sub(observed.at))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host() -> Host {
+        let address = "127.0.0.1:1".to_owned();
+        let config = settings::Host {
+            metrics_address: address.clone(),
+            cache_address: address.clone(),
+            address,
+            capacity_millicores: 0,
+            preempt_at_unix_ms: 0,
+            draining: false,
+            written: None,
+            instance: None,
+        };
+        let dagor = settings::Dagor::default();
+        Host::new(config, &dagor)
+    }
+
+    fn fail(host: &mut Host, source: Source, fault: Fault) {
+        host.failed(source, Duration::ZERO, PollError::new(fault, "x"));
+    }
+
+    #[test]
+    fn two_refusals_in_a_row_mean_down_until_a_poll_succeeds() {
+        let mut host = host();
+        fail(&mut host, Source::Scrape, Fault::Refused);
+        fail(&mut host, Source::Cache, Fault::Refused);
+        assert!(!host.is_dead(), "one a source");
+        fail(&mut host, Source::Scrape, Fault::Refused);
+        assert!(host.is_dead());
+        host.succeeded(Source::Cache, Duration::ZERO, vec![]);
+        assert!(!host.is_dead());
+    }
+
+    #[test]
+    fn time_outs_and_bad_answers_never_mean_down() {
+        let mut host = host();
+        for fault in [
+            Fault::TimedOut,
+            Fault::BadStatus,
+            Fault::BadBody,
+            Fault::TooLarge,
+            Fault::Inconsistent,
+            Fault::Failed,
+        ] {
+            for _ in 0..5 {
+                fail(&mut host, Source::Scrape, fault);
+            }
+            assert!(!host.is_dead(), "{fault:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_change_of_the_kind_of_failure_is_news() {
+        let mut host = host();
+        let error = |fault| PollError::new(fault, "x");
+        assert!(host.failed(Source::Scrape, Duration::ZERO, error(Fault::TimedOut)));
+        assert!(!host.failed(Source::Scrape, Duration::ZERO, error(Fault::TimedOut)));
+        assert!(host.failed(Source::Scrape, Duration::ZERO, error(Fault::Refused)));
+        assert!(host.succeeded(Source::Scrape, Duration::ZERO, vec![]));
+        assert!(!host.succeeded(Source::Scrape, Duration::ZERO, vec![]));
+    }
+
+    #[test]
+    fn newer_figures_win_wherever_they_come_from() {
+        let mut host = host();
+        let observed = |ms, jobs, from| Observed {
+            figures: Figures {
+                in_progress: Some(jobs),
+                ..Figures::default()
+            },
+            at: Duration::from_millis(ms),
+            delay_at: Duration::from_millis(ms),
+            from,
+        };
+        let keep = Duration::ZERO;
+        assert!(host.observe(observed(10, 1, From::Scrape), keep));
+        assert!(host.observe(observed(20, 2, From::Report), keep));
+        assert!(!host.observe(observed(15, 3, From::Scrape), keep));
+        assert!(!host.observe(observed(19, 4, From::Prometheus), keep));
+        let newest = host.observed.as_ref().unwrap();
+        assert_eq!(
+            (newest.figures.in_progress, newest.from),
+            (Some(2), From::Report)
+        );
+        assert!(host.observe(observed(21, 5, From::Prometheus), keep));
+        assert_eq!(host.observed.unwrap().from, From::Prometheus);
+    }
+
+    #[test]
+    fn a_delay_that_newer_figures_lack_is_kept_for_a_while_whoever_told_it() {
+        let all = [From::Scrape, From::Report, From::Prometheus];
+        let pairs = all.map(|first| all.map(|second| (first, second)));
+        for (first, second) in pairs.into_iter().flatten() {
+            let mut host = host();
+            let observed = |s, delay: Option<u64>, from| Observed {
+                figures: Figures {
+                    queuing_delay: delay.map(Duration::from_secs),
+                    ..Figures::default()
+                },
+                at: Duration::from_secs(s),
+                delay_at: Duration::from_secs(s),
+                from,
+            };
+            let keep = Duration::from_secs(5);
+            host.observe(observed(10, Some(3), first), keep);
+            for (at, delay) in [(11, Some(3)), (15, Some(3)), (16, None), (17, None)] {
+                host.observe(observed(at, None, second), keep);
+                let observed = host.observed.as_ref().unwrap();
+                let delay = delay.map(Duration::from_secs);
+                assert_eq!(
+                    observed.figures.queuing_delay, delay,
+                    "{first:?} {second:?} {at}"
+                );
+                assert_eq!(observed.at, Duration::from_secs(at));
+                let told = delay.map_or(at, |_| 10);
+                assert_eq!(observed.delay_at, Duration::from_secs(told));
+            }
+        }
+    }
+}

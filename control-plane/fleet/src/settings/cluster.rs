@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A cluster and its hosts.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use weir_policy::{HostId, KeyHash, Policy, Salt};
+
+use super::{Cache, Consul, Dagor, Kept, Prometheus, Scrape};
+
+/// One cluster.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cluster {
+    /// How hosts are chosen.
+    pub policy: Policy,
+    /// How admission levels move.
+    pub dagor: Dagor,
+    /// What keys are hashed with; absent: they have no salt.
+    pub salt: Option<Salt>,
+    /// Into how many resources cache contents are split; 0: none are pushed.
+    pub cache_shards: u32,
+    /// Sorted by address, no address twice. As written; those that Consul names are added by `sources::membership`.
+    pub hosts: Vec<Host>,
+    /// For how long a list that lost more than half of its hosts has to be read before it counts; zero: any list does
+    /// at once.
+    pub shrink_after: Duration,
+    /// Why the hosts are not those that are written now.
+    pub kept: Option<Kept>,
+    /// Absent: all hosts are written here.
+    pub consul: Option<Arc<Consul>>,
+    /// Absent: hosts' metrics are not read.
+    pub scrape: Option<Scrape>,
+    /// Absent: hosts are not asked for cache contents.
+    pub cache: Option<Cache>,
+    /// Absent: no Prometheus server is asked for figures.
+    pub prometheus: Option<Prometheus>,
+    /// Which keys are assigned to which host; with it cache contents are these.
+    pub plan: Option<Plan>,
+}
+
+impl Cluster {
+    /// How hosts are asked for cache contents. Where none are kept nobody is asked: who is asked again begins
+    /// with all that there is, and who went on would hear of changes alone.
+    pub fn asked_cache(&self) -> Option<&Cache> {
+        self.cache.as_ref().filter(|_| self.cache_shards > 0)
+    }
+}
+
+/// A caching plan: by host, the keys that are assigned to it.
+pub type Plan = BTreeMap<HostId, Vec<KeyHash>>;
+
+/// One host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Host {
+    /// Where requests go; canonical `ip:port`.
+    pub address: String,
+    /// Where its metrics are read.
+    pub metrics_address: String,
+    /// Where its cache contents are read.
+    pub cache_address: String,
+    /// Thousandths of a core; 0 where unknown.
+    pub capacity_millicores: u32,
+    /// When it goes away; 0 where it does not.
+    pub preempt_at_unix_ms: u64,
+    /// Gets nothing new.
+    pub draining: bool,
+    /// Present where the host is written, not only found.
+    pub written: Option<Written>,
+    /// Present where it was found: what discovery knows it as.
+    pub instance: Option<Instance>,
+}
+
+/// Which fields of a host are written; they count more than what was found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Written {
+    pub metrics_address: bool,
+    pub cache_address: bool,
+    pub capacity_millicores: bool,
+    pub preempt_at_unix_ms: bool,
+}
+
+/// What discovery knows a host as.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Instance {
+    /// Id of the service on its node.
+    pub id: String,
+    /// Name of the node.
+    pub node: String,
+    /// Where it is, if it says so.
+    pub zone: Option<String>,
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How hosts and Prometheus are asked.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use weir_policy::Salt;
+
+use super::{HostTls, Server};
+use crate::prometheus::Figure;
+
+/// When and where a source asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Poll {
+    /// Between the beginnings of two polls; 10 % jitter is added.
+    pub interval: Duration,
+    /// A poll that takes longer has failed.
+    pub timeout: Duration,
+    /// Of the URL.
+    pub path: String,
+    /// Of the answer's body.
+    pub max_bytes: usize,
+    /// Absent: in the clear.
+    pub tls: Option<HostTls>,
+}
+
+/// How metrics are read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scrape {
+    /// When and where.
+    pub poll: Poll,
+    /// Gauge of jobs running or queued.
+    pub in_progress: String,
+    /// Gauge of queued jobs.
+    pub queued: String,
+    /// Its label that has the business class as a number.
+    pub queued_priority_label: String,
+    /// Histogram or summary of waits in seconds.
+    pub queuing_delay: String,
+    /// Gauge of cores in use.
+    pub busy_cores: String,
+    /// Gauge of core seconds that jobs are expected to need still, with the same label.
+    pub work: String,
+    /// Gauge that is not 0 while a host wants no new requests.
+    pub draining: String,
+}
+
+/// How cache contents are read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cache {
+    /// When and where.
+    pub poll: Poll,
+    /// Of one host.
+    pub max_keys: usize,
+    /// Of one key's name.
+    pub max_key_bytes: usize,
+    /// The cluster's.
+    pub salt: Option<Salt>,
+}
+
+/// A Prometheus server that knows figures of hosts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prometheus {
+    /// Whom to ask.
+    pub server: Server,
+    /// Between the beginnings of two rounds of queries; 10 % jitter is added.
+    pub interval: Duration,
+    /// A query that takes longer has failed.
+    pub timeout: Duration,
+    /// The label whose value is the `address` or the `metrics_address` of a host.
+    pub label: String,
+    /// PromQL by figure, none of it empty; a figure that is not here is not asked.
+    pub queries: BTreeMap<Figure, String>,
+}

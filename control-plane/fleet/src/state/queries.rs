@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Rounds of queries to Prometheus.
+
+use std::time::Duration;
+
+use super::State;
+use super::polled::polled;
+use crate::event::Event;
+use crate::host::{self, Observed};
+use crate::poll::Source;
+use crate::prometheus::{Answers, Load, Names, gather};
+
+impl State {
+    /// Takes in a round of queries that began at `asked`.
+    pub(super) fn queried(
+        &mut self,
+        name: &str,
+        asked: Duration,
+        answers: &Answers,
+        now: Duration,
+    ) {
+        for answer in answers.values() {
+            self.events
+                .push(polled(Source::Prometheus, answer.as_ref().err()));
+        }
+        let Some(cluster) = self.clusters.get_mut(name) else {
+            return;
+        };
+        // The round may have begun under settings that have gone.
+        let Some(settings) = &cluster.config.prometheus else {
+            return;
+        };
+        let hosts = || cluster.hosts.values().map(|host| &host.config);
+        let addresses = hosts().map(|host| host.address.as_str());
+        let round = gather(answers, &settings.label, &Names::of(hosts()), addresses);
+        cluster.unknown_series = round.unknown_series;
+        let polls = cluster.polls.entry(Source::Prometheus).or_default();
+        let failed = answers.values().map(|answer| answer.as_ref().err());
+        let failed: Option<Vec<_>> = failed.collect();
+        let is_news = match failed.as_deref() {
+            // Every query, so it is not about any of them.
+            Some([error, ..]) => polls.failed(now, (*error).clone()),
+            _ => polls.succeeded(now, round.complaints),
+        };
+        if is_news {
+            self.events.push(Event::PrometheusChanged {
+                cluster: name.to_owned(),
+                host: None,
+                error: polls.error(),
+                complaints: polls.complaints.clone(),
+            });
+        }
+        for (address, told) in round.hosts {
+            let Some(host) = cluster.hosts.get_mut(&address) else {
+                continue;
+            };
+            let taken = told.load.is_some();
+            if host.told(Source::Prometheus, now, taken, told.complaints.clone()) {
+                self.events.push(Event::PrometheusChanged {
+                    cluster: name.to_owned(),
+                    host: Some(address),
+                    error: None,
+                    complaints: told.complaints,
+                });
+            }
+            // Before this process began its clock does not reach: figures so old wait until newer ones are read.
+            if let Some(load) = told.load
+                && let Some(at) = asked.checked_sub(load.age)
+            {
+                cluster.changed |= take(host, load, at, cluster.config.policy.stale_after);
+            }
+        }
+    }
+}
+
+/// Whether the table changes.
+fn take(host: &mut host::Host, load: Load, at: Duration, keep: Duration) -> bool {
+    let observed = Observed {
+        figures: load.figures,
+        at,
+        delay_at: at,
+        from: host::From::Prometheus,
+    };
+    if !host.observe(observed, keep) {
+        return false;
+    }
+    host.draining = load.draining.unwrap_or(host.draining);
+    true
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//! From what is known to what is pushed. Pure.
+
+use std::time::Duration;
+
+use weir_policy::{Cost, HostState, Level};
+use weir_tables::{Meta, ShardBuilder, encode_policy, v1};
+
+use crate::cluster::Cluster;
+use crate::costs::Costs;
+use crate::holdings::Holdings;
+use crate::host::{Host, Observed};
+use crate::snapshot::Resource;
+
+/// A message as a resource.
+pub fn resource(meta: Meta, message: &impl prost::Message) -> Resource {
+    Resource {
+        version: meta.to_string().into(),
+        body: message.encode_to_vec().into(),
+    }
+}
+
+/// The table of a cluster's hosts.
+///
+/// `unix_ms` is the same moment as `now`.
+pub fn host_table(
+    name: &str,
+    cluster: &Cluster,
+    meta: Meta,
+    now: Duration,
+    unix_ms: u64,
+) -> v1::HostTable {
+    let suspects_itself = cluster.suspects_itself();
+    let hosts = cluster.hosts.values();
+    let mean = cluster.costs.mean();
+    let micros = |time: Duration| u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
+    v1::HostTable {
+        cluster: name.to_owned(),
+        epoch: meta.epoch,
+        version: meta.version,
+        policy: Some(encode_policy(&cluster.config.policy)),
+        hosts: hosts
+            .map(|host| row(host, cluster, suspects_itself, now))
+            .collect(),
+        cache_shards: cluster.holdings.shards(),
+        mean_cost: (mean != Cost::default()).then(|| v1::Cost {
+            fetch_us: micros(mean.fetch),
+            run_us: micros(mean.run),
+        }),
+        built_unix_ms: unix_ms,
+        sidecars: cluster.proxies,
+    }
+}
+
+fn row(host: &Host, cluster: &Cluster, suspects_itself: bool, now: Duration) -> v1::Host {
+    let state = match cluster.state_of(host, suspects_itself) {
+        HostState::Up => v1::HostState::Up,
+        HostState::Draining => v1::HostState::Draining,
+        HostState::Down => v1::HostState::Down,
+    };
+    let level = cluster.level_of(host, now);
+    v1::Host {
+        address: host.config.address.clone(),
+        state: state.into(),
+        load: host
+            .observed
+            .as_ref()
+            .and_then(|observed| load(observed, now)),
+        admission_level: (level != Level::ALL).then(|| level.ranks().into()),
+        capacity_millicores: host.capacity_millicores(),
+        preempt_at_unix_ms: host.config.preempt_at_unix_ms,
+        speed_permille: cluster
+            .costs
+            .speed(host.id, now)
+            .map_or(0, |speed| (speed * 1000.0) as u32),
+    }
+}
+
+/// Absent where the host tells neither what it runs nor what it queues: no jobs known is not no jobs.
+fn load(observed: &Observed, now: Duration) -> Option<v1::Load> {
+    let figures = &observed.figures;
+    let queued = figures.queued.clone().unwrap_or_default();
+    let total = queued
+        .iter()
+        .fold(0u32, |sum, jobs| sum.saturating_add(*jobs));
+    if figures.in_progress.is_none() && figures.queued.is_none() {
+        return None;
+    }
+    let micros = |delay: Duration| u64::try_from(delay.as_micros()).unwrap_or(u64::MAX);
+    Some(v1::Load {
+        age_ms: u32::try_from(now.saturating_sub(observed.at).as_millis()).unwrap_or(u32::MAX),
+        in_progress: figures.in_progress.unwrap_or(total),
+        queued,
+        queuing_delay_us: figures.queuing_delay.map(micros),
+        busy_cores: figures.busy_cores,
+        tells_work: figures.work.is_some(),
+        work_us: figures.work.clone().unwrap_or_default(),
+    })
+}
+
+/// One shard of who holds what.
+pub fn cache_shard(holdings: &Holdings, costs: &Costs, shard: u32, meta: Meta) -> v1::CacheShard {
+    let mut builder = ShardBuilder::default();
+    for (key, claims) in holdings.contents(shard) {
+        for claim in claims {
+            builder.add(
+                key,
+                weir_policy::Holder {
+                    host: claim.host,
+                    assumed: !claim.known,
+                },
+            );
+        }
+    }
+    builder.build_with(meta, |key| costs.told(key))
+}

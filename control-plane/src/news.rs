@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//! News for the state's owner.
+
+use std::sync::Arc;
+
+use tokio::sync::{oneshot, watch};
+use weir_fleet::Update;
+use weir_fleet::clients::ClientEvent;
+use weir_fleet::node::Row;
+use weir_fleet::view::View;
+
+use crate::config::{Config, Error};
+
+/// News.
+#[derive(Debug)]
+pub enum News {
+    /// A configuration that checks.
+    Configured(Arc<Config>),
+    /// The same configuration with other hosts, because discovery found them.
+    Discovered(Arc<Config>),
+    /// A configuration that does not check; the old one stays.
+    Misconfigured(Error),
+    /// News of the fleet.
+    Fleet(Update),
+    /// A poll of a host's cache contents.
+    Cached {
+        /// What it brought: [`Update::Cached`].
+        update: Update,
+        /// Told where it was more than the host may hold, and nothing that the host said was kept: the next question
+        /// starts from scratch.
+        refused: oneshot::Sender<()>,
+    },
+    /// The governor of a host's node wants its row, and what follows; none where there is no such host.
+    Watched {
+        /// Name of the cluster.
+        cluster: String,
+        /// Address of the host.
+        host: String,
+        /// Where the rows go.
+        rows: oneshot::Sender<Option<watch::Receiver<Row>>>,
+    },
+    /// A question whether news are taken in.
+    Alive(oneshot::Sender<()>),
+    /// A question for all that can be seen.
+    View(oneshot::Sender<View>),
+}
+
+impl From<Update> for News {
+    fn from(update: Update) -> Self {
+        Self::Fleet(update)
+    }
+}
+
+impl From<ClientEvent> for News {
+    fn from(event: ClientEvent) -> Self {
+        Self::Fleet(Update::Client(event))
+    }
+}

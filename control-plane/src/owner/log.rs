@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Events of the state, as lines of the log.
+
+use tracing::{info, warn};
+use weir_fleet::Event;
+use weir_fleet::poll::{PollError, Source};
+
+/// Logs what an operator may want to read.
+pub(super) fn event(event: &Event) {
+    match event {
+        Event::PollsChanged {
+            cluster,
+            host,
+            source,
+            outcome,
+        } => polls(cluster, host, source.as_str(), outcome),
+        Event::DeadHosts {
+            cluster,
+            host,
+            dead,
+            suspects_itself,
+        } => {
+            info!(
+                cluster,
+                host, dead, suspects_itself, "hosts that refuse connections"
+            );
+        }
+        Event::DiscoveryChanged {
+            cluster,
+            source,
+            outcome,
+        } => discovery(cluster, *source, outcome),
+        Event::DiscoveryWaits { cluster, complaint } => {
+            warn!(cluster, complaint, "Consul is asked another question");
+        }
+        Event::PrometheusChanged {
+            cluster,
+            host,
+            error,
+            complaints,
+        } => info!(cluster, host, error, ?complaints, "Prometheus"),
+        Event::Reported { proxy, folded } => {
+            if let Some(refused) = &folded.warning {
+                warn!(proxy, %refused, "what a proxy reports is not counted");
+            }
+        }
+        Event::ChoicesIgnored {
+            cluster,
+            proxy,
+            ignored,
+        } => match ignored {
+            true => warn!(cluster, proxy, "Envoy ignores the filter's choices"),
+            false => info!(cluster, proxy, "Envoy heeds the filter's choices"),
+        },
+        Event::ContentsChanged {
+            cluster,
+            bytes,
+            limit,
+            contents,
+        } => match contents.dropped {
+            true => warn!(
+                cluster,
+                bytes, limit, "cache contents are dropped: memory.limit is reached"
+            ),
+            false => info!(cluster, "cache contents are kept again"),
+        },
+        Event::PanicMode { cluster, panics } => match panics {
+            true => warn!(
+                cluster,
+                "few hosts are up, so those that drain are chosen as well"
+            ),
+            false => info!(cluster, "enough hosts are up again"),
+        },
+        Event::ResourcesRefused {
+            proxy,
+            type_url,
+            reason,
+        } => warn!(%proxy, %type_url, reason, "a proxy refused what it was pushed"),
+        Event::Polled { .. }
+        | Event::TooManyKeys
+        | Event::Configured { .. }
+        | Event::TableMissing { .. }
+        | Event::TableBuilt { .. }
+        | Event::ShardBuilt { .. }
+        | Event::TableMirrored { .. }
+        | Event::RoleChanged { .. }
+        | Event::Begun => {}
+    }
+}
+
+fn polls(cluster: &str, host: &str, source: &str, outcome: &Result<Vec<String>, PollError>) {
+    match outcome {
+        Ok(complaints) => info!(cluster, host, source, ?complaints, "polls succeed"),
+        Err(error) => info!(cluster, host, source, %error, "polls fail"),
+    }
+}
+
+fn discovery(cluster: &str, source: Source, outcome: &Result<Vec<String>, PollError>) {
+    let source = source.as_str();
+    match outcome {
+        Ok(complaints) if complaints.is_empty() => info!(cluster, source, "discovery succeeds"),
+        Ok(complaints) => warn!(cluster, source, ?complaints, "discovery complains"),
+        Err(error) => {
+            warn!(cluster, source, %error, "discovery fails; what was found last stays");
+        }
+    }
+}

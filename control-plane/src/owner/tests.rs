@@ -1,0 +1,1206 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Scripts of updates, and what is pushed after them. No clock but the script's.
+
+use std::collections::BTreeMap;
+
+use tokio::sync::oneshot;
+use weir_fleet::cluster::Cluster;
+use weir_fleet::figures::{Figures, Scraped};
+use weir_fleet::holdings::Changes;
+use weir_fleet::poll::{Fault, PollError, Source};
+use weir_fleet::types::ENDPOINTS;
+use weir_policy::{HostState, KeyHash, Rank, Table};
+use weir_tables::{
+    CACHE_SHARD_TYPE, HOST_TABLE_TYPE, Meta, cache_shard_name, decode_cache_shard,
+    decode_host_table, v1,
+};
+
+use super::*;
+use crate::config;
+
+mod admission;
+mod memory;
+mod queries;
+mod replica;
+
+struct Script {
+    state: Owner,
+    config: Arc<Config>,
+    start: Instant,
+    now: Instant,
+    _folder: tempfile::TempDir,
+}
+
+fn configured(folder: &tempfile::TempDir, text: &str) -> Arc<Config> {
+    let path = folder.path().join("c.yaml");
+    std::fs::write(&path, text).unwrap();
+    config::load(&path)
+        .map_err(|(error, _)| error)
+        .unwrap()
+        .config
+}
+
+impl Script {
+    /// A cluster "c" of hosts 127.0.0.1:1 to 127.0.0.1:`hosts`, with these settings. Each host has been
+    /// asked for its cache once, and had nothing.
+    fn new(hosts: usize, settings: &str) -> Self {
+        let mut script = Self::unasked(hosts, settings);
+        for host in 1..=hosts {
+            script.cached(host, true, &[]);
+        }
+        script.publish();
+        script
+    }
+
+    fn unasked(hosts: usize, settings: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let config = configured(&folder, &Self::text(hosts, settings));
+        let start = Instant::now();
+        let mut state = Owner::new(&config, 7, Metrics::default(), start);
+        state.publish(start);
+        Self {
+            state,
+            config,
+            start,
+            now: start,
+            _folder: folder,
+        }
+    }
+
+    /// The same as a process that has just started.
+    fn restarted(mut self) -> Self {
+        let config = self.config.clone();
+        self.state = Owner::new(&config, 8, Metrics::default(), self.start).resuming();
+        self.state.publish(self.start);
+        self
+    }
+
+    fn text(hosts: usize, settings: &str) -> String {
+        let hosts: Vec<String> = (1..=hosts)
+            .map(|n| format!("{{ address: \"127.0.0.1:{n}\" }}"))
+            .collect();
+        let cache = match settings.contains("cache: {") {
+            true => "",
+            false => "cache: {}, ",
+        };
+        format!(
+            "clusters:\n  c: {{ hosts: [ {} ], scrape: {{}}, {cache}{settings} }}\n",
+            hosts.join(", ")
+        )
+    }
+
+    fn pass(&mut self, ms: u64) -> &mut Self {
+        self.now += Duration::from_millis(ms);
+        self.state.advance(self.now);
+        self
+    }
+
+    fn fold(&mut self, update: impl Into<News>) -> &mut Self {
+        self.state.fold(update, self.now);
+        self
+    }
+
+    fn scraped(&mut self, host: usize, result: Result<Figures, Fault>) -> &mut Self {
+        let result = result
+            .map(|figures| Scraped {
+                figures,
+                ..Scraped::default()
+            })
+            .map_err(|fault| PollError::new(fault, "x"));
+        let (cluster, host, asked) = ("c".into(), format!("127.0.0.1:{host}").into(), self.now);
+        self.fold(Update::Scraped {
+            cluster,
+            host,
+            asked,
+            result,
+        })
+    }
+
+    /// A page of a host that counts so many jobs a second.
+    fn counted(&mut self, host: usize, figures: Figures, jobs: f64) -> &mut Self {
+        let (cluster, host, asked) = ("c".into(), format!("127.0.0.1:{host}").into(), self.now);
+        let result = Ok(Scraped {
+            figures,
+            left_queue: Some((jobs, Duration::from_secs(1))),
+            ..Scraped::default()
+        });
+        self.fold(Update::Scraped {
+            cluster,
+            host,
+            asked,
+            result,
+        })
+    }
+
+    fn cached(&mut self, host: usize, reset: bool, keys: &[&str]) -> &mut Self {
+        let added = keys.iter().map(|key| KeyHash::of(key.as_bytes())).collect();
+        self.cache_says(
+            host,
+            Changes {
+                reset,
+                added,
+                removed: vec![],
+            },
+        );
+        self
+    }
+
+    /// Says whether it was refused.
+    fn cache_says(&mut self, host: usize, changes: Changes) -> bool {
+        let result = Ok(changes);
+        let (refused, mut refusal) = oneshot::channel();
+        let (cluster, host) = ("c".into(), format!("127.0.0.1:{host}").into());
+        let update = Update::Cached {
+            cluster,
+            host,
+            drops: 0,
+            result,
+        };
+        self.fold(News::Cached { update, refused });
+        refusal.try_recv().is_ok()
+    }
+
+    fn publish(&mut self) -> Option<Arc<Snapshot>> {
+        self.state.publish(self.now)
+    }
+
+    /// The table as a proxy reads it that got it when it was built, on the script's clock.
+    fn table(&mut self) -> Table {
+        self.publish();
+        let built = self.state.state.clusters()["c"].built.unwrap();
+        let resource = self
+            .state
+            .state
+            .snapshot()
+            .get(HOST_TABLE_TYPE, "c")
+            .unwrap();
+        decode_host_table("c", &resource.body, built).unwrap().1
+    }
+
+    fn states(&mut self) -> Vec<HostState> {
+        self.table().hosts().iter().map(|host| host.state).collect()
+    }
+}
+
+fn figures(in_progress: u32, queued: u32, delay_ms: u64) -> Figures {
+    Figures {
+        in_progress: Some(in_progress),
+        queued: Some(vec![queued]),
+        queuing_delay: Some(Duration::from_millis(delay_ms)),
+        ..Figures::default()
+    }
+}
+
+#[test]
+fn a_shard_that_was_pushed_rests_as_configured() {
+    let mut script = Script::new(1, "cache_shards: 1");
+    let slowly = format!(
+        "publish: {{ cache_bytes_per_second: 1KiB }}\n{}",
+        Script::text(1, "cache_shards: 1")
+    );
+    let config = configured(&script._folder, &slowly);
+    script.fold(News::Configured(config));
+    let keys: Vec<String> = (0..1000).map(|key| format!("key-{key}")).collect();
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let version = |script: &Script| {
+        let resource = script
+            .state
+            .state
+            .snapshot()
+            .get(CACHE_SHARD_TYPE, &cache_shard_name("c", 1, 0));
+        resource.unwrap().version.clone()
+    };
+    script.cached(1, false, &keys).publish();
+    let first = version(&script);
+    script.cached(1, false, &["one more"]).pass(900).publish();
+    assert_eq!(version(&script), first, "it rests");
+    script.pass(100).publish();
+    assert_ne!(version(&script), first, "for a second");
+}
+
+#[test]
+fn hosts_are_pushed_before_anything_is_known_of_them() {
+    let table = Script::new(2, "").table();
+    assert_eq!(table.hosts().len(), 2);
+    assert!(
+        table
+            .hosts()
+            .iter()
+            .all(|host| host.state == HostState::Up && host.load.is_none())
+    );
+}
+
+#[test]
+fn a_cluster_without_a_host_is_pushed_only_where_that_is_forced() {
+    for (forced, pushed) in [("30s", false), ("0s", true)] {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("h.yaml"), "").unwrap();
+        let text = format!("clusters: {{ c: {{ hosts_file: h.yaml, shrink_after: {forced} }} }}\n");
+        let config = configured(&folder, &text);
+        let start = Instant::now();
+        let mut state = Owner::new(&config, 7, Metrics::default(), start);
+        let snapshot = state.publish(start).unwrap();
+        let table = snapshot.get(HOST_TABLE_TYPE, "c");
+        assert_eq!(table.is_some(), pushed, "{forced}");
+        let view = state.state.view(Duration::ZERO);
+        assert_eq!(view.clusters["c"].not_pushed.is_none(), pushed);
+    }
+}
+
+#[test]
+fn where_few_hosts_are_up_that_is_told_and_levels_go_on_moving() {
+    let settings = "policy: { overload: dagor }";
+    let mut script = Script::new(3, settings);
+    let drain = |script: &mut Script, draining: usize| {
+        let mut text = Script::text(3, settings);
+        for host in 1..=draining {
+            let row = format!("\"127.0.0.1:{host}\"");
+            text = text.replace(&row, &format!("{row}, draining: true"));
+        }
+        let config = configured(&script._folder, &text);
+        script.fold(News::Configured(config)).publish();
+        let cluster = &script.state.state.clusters()["c"];
+        (cluster.panics(), cluster.panicked)
+    };
+    assert_eq!(
+        drain(&mut script, 1),
+        (false, false),
+        "two of three are left"
+    );
+    assert_eq!(drain(&mut script, 3), (true, true));
+    assert_eq!(script.states(), [HostState::Draining; 3]);
+    assert!(script.state.state.view(Duration::ZERO).clusters["c"].panics);
+    steady(&mut script, 3, 0..=4, |_| 3);
+    let level = script.table().hosts()[0].level.ranks();
+    assert!(
+        level < 2048,
+        "they get requests, and do not keep up: {level}"
+    );
+    assert_eq!(drain(&mut script, 0), (false, false));
+}
+
+#[test]
+fn how_many_dead_hosts_are_too_many_to_be_true_is_configured() {
+    for (threshold, taken_out) in [(0, 3), (25, 3), (26, 0), (50, 0), (100, 0)] {
+        let mut script = Script::new(4, &format!("policy: {{ panic_threshold: {threshold} }}"));
+        for host in [1, 2, 3, 1, 2, 3] {
+            script.scraped(host, Err(Fault::Refused));
+        }
+        let states = script.states();
+        let down = states.iter().filter(|state| **state == HostState::Down);
+        assert_eq!(down.count(), taken_out, "{threshold}");
+    }
+}
+
+#[test]
+fn proxies_whose_envoy_ignores_choices_are_named_until_they_say_otherwise_or_nothing() {
+    let mut script = Script::new(1, "");
+    let says = |choices_ignored| {
+        reported(v1::ClusterRecord {
+            cluster: "c".into(),
+            choices_ignored,
+            ..Default::default()
+        })
+    };
+    let named = |script: &Script| {
+        let view = script.state.state.view(Duration::ZERO);
+        view.clusters["c"].choices_ignored_by.clone()
+    };
+    script.fold(says(true));
+    assert_eq!(named(&script), ["p"]);
+    script.fold(says(false));
+    assert!(named(&script).is_empty());
+    script.fold(says(true)).pass(59_000);
+    assert_eq!(named(&script), ["p"]);
+    script.pass(2_000);
+    assert!(named(&script).is_empty());
+}
+
+#[test]
+fn figures_keep_the_time_at_which_they_were_true() {
+    let mut script = Script::new(1, "");
+    script.pass(1000).scraped(1, Ok(figures(3, 2, 5))).pass(400);
+    let observed = script.table().hosts()[0].load.clone().unwrap();
+    assert_eq!((observed.in_progress, observed.queued), (3, 2));
+    assert_eq!(observed.observed, Duration::from_millis(1000));
+    script.pass(600).scraped(1, Err(Fault::TimedOut));
+    let kept = script.table().hosts()[0].load.clone().unwrap();
+    assert_eq!(
+        (kept.in_progress, kept.observed),
+        (3, Duration::from_millis(1000)),
+        "kept, and ageing"
+    );
+}
+
+#[test]
+fn a_table_is_built_when_something_changed_or_its_ages_would_mislead() {
+    let mut script = Script::new(1, "policy: { stale_after: 3s }");
+    assert!(script.pass(999).publish().is_none());
+    assert!(script.pass(1).publish().is_some());
+    assert!(script.publish().is_none());
+    assert!(script.scraped(1, Ok(figures(1, 0, 0))).publish().is_some());
+    assert!(script.scraped(1, Err(Fault::TimedOut)).publish().is_none());
+}
+
+#[test]
+fn a_host_that_refuses_twice_is_down_until_it_answers() {
+    let mut script = Script::new(3, "");
+    script.scraped(1, Err(Fault::Refused));
+    assert_eq!(script.states()[0], HostState::Up);
+    script.scraped(1, Err(Fault::Refused));
+    assert_eq!(
+        script.states(),
+        [HostState::Down, HostState::Up, HostState::Up]
+    );
+    script.scraped(1, Ok(figures(0, 0, 0)));
+    assert_eq!(script.states()[0], HostState::Up);
+}
+
+#[test]
+fn if_more_than_half_of_the_hosts_seem_dead_none_is_taken_out() {
+    let mut script = Script::new(4, "");
+    for host in [1, 2] {
+        script
+            .scraped(host, Err(Fault::Refused))
+            .scraped(host, Err(Fault::Refused));
+    }
+    assert_eq!(
+        script
+            .states()
+            .iter()
+            .filter(|state| **state == HostState::Down)
+            .count(),
+        2
+    );
+    script
+        .scraped(3, Err(Fault::Refused))
+        .scraped(3, Err(Fault::Refused));
+    assert_eq!(script.states(), [HostState::Up; 4]);
+    let view = script.state.state.view(script.now - script.start);
+    assert!(view.clusters["c"].suspects_itself && view.clusters["c"].hosts[0].refuses_connections);
+}
+
+#[test]
+fn nothing_is_said_of_caches_before_every_one_was_asked_or_had_the_time() {
+    let said = |script: &mut Script| {
+        script.publish();
+        script
+            .state
+            .state
+            .snapshot()
+            .of_type(CACHE_SHARD_TYPE)
+            .is_some()
+    };
+    let mut script = Script::unasked(2, "cache_shards: 4");
+    assert!(!said(script.cached(1, true, &["a"])));
+    assert!(said(script.cached(2, true, &["b"])));
+    let mut script = Script::unasked(2, "cache_shards: 4, policy: { stale_after: 5s }");
+    assert!(!said(script.cached(1, true, &["a"]).pass(4_900)));
+    assert!(said(script.pass(100)));
+}
+
+#[test]
+fn only_shards_that_changed_get_a_new_version() {
+    let mut script = Script::new(2, "cache_shards: 4");
+    let versions = |snapshot: &Snapshot| -> Vec<String> {
+        let shards = snapshot.of_type(CACHE_SHARD_TYPE).unwrap().values();
+        shards.map(|shard| shard.version.to_string()).collect()
+    };
+    let before = versions(script.state.state.snapshot());
+    assert_eq!(before.len(), 4);
+    let snapshot = script.cached(1, true, &["a"]).publish().unwrap();
+    let shard = weir_policy::shard_of(KeyHash::of(b"a"), 4);
+    for (index, (old, new)) in before.iter().zip(versions(&snapshot)).enumerate() {
+        assert_eq!(*old != new, index == shard as usize);
+    }
+    let name = cache_shard_name("c", 4, shard);
+    let (meta, contents) =
+        decode_cache_shard(&name, &snapshot.get(CACHE_SHARD_TYPE, &name).unwrap().body).unwrap();
+    assert_eq!((meta.epoch, contents.len()), (7, 1));
+    assert!(
+        script.cached(1, true, &["a"]).publish().is_none(),
+        "said again"
+    );
+}
+
+#[test]
+fn a_new_configuration_keeps_what_is_known_of_hosts_that_stay() {
+    let mut script = Script::new(3, "cache_shards: 4");
+    script
+        .scraped(1, Ok(figures(9, 0, 0)))
+        .cached(1, true, &["a"])
+        .cached(3, true, &["a", "b"]);
+    let config = configured(&script._folder, &Script::text(2, "cache_shards: 2"));
+    script.fold(News::Configured(config));
+    let table = script.table();
+    assert_eq!(table.hosts().len(), 2);
+    assert_eq!(table.hosts()[0].load.as_ref().unwrap().in_progress, 9);
+    let names: Vec<&String> = script
+        .state
+        .state
+        .snapshot()
+        .of_type(CACHE_SHARD_TYPE)
+        .unwrap()
+        .keys()
+        .collect();
+    assert_eq!(names, ["c/2/0", "c/2/1"]);
+    let keys: usize = (0..2)
+        .map(|shard| {
+            let name = cache_shard_name("c", 2, shard);
+            let body = &script
+                .state
+                .state
+                .snapshot()
+                .get(CACHE_SHARD_TYPE, &name)
+                .unwrap()
+                .body;
+            decode_cache_shard(&name, body).unwrap().1.len()
+        })
+        .sum();
+    assert_eq!(keys, 1, "the keys of the host that left are gone");
+}
+
+#[test]
+fn a_bad_configuration_changes_nothing_but_is_shown() {
+    let mut script = Script::new(1, "");
+    let error = config::Error {
+        file: "c.yaml".into(),
+        line: 3,
+        field: "x".into(),
+        reason: "bad".into(),
+    };
+    script.fold(News::Misconfigured(error));
+    assert!(script.publish().is_none());
+    let view = script.state.state.view(Duration::ZERO);
+    assert_eq!(
+        view.configuration_refused.as_deref(),
+        Some("c.yaml:3: x: bad")
+    );
+    let config = configured(&script._folder, &Script::text(1, ""));
+    script.fold(News::Configured(config));
+    assert_eq!(
+        script
+            .state
+            .state
+            .view(Duration::ZERO)
+            .configuration_refused,
+        None
+    );
+}
+
+/// Ten requests of each of 32 classes, `times` times.
+fn counts(times: u64) -> Vec<v1::RankCount> {
+    let count = |class| v1::RankCount {
+        rank: Rank::new(class, 9).number().into(),
+        count: 10 * times,
+    };
+    (0..32).map(count).collect()
+}
+
+/// A report in which so many have been offered and admitted, at host 1.
+fn report(times: u64, assignment: Option<&str>, load: Option<v1::Load>) -> Update {
+    let counts = counts(times);
+    let host = v1::HostRecord {
+        address: "127.0.0.1:1".into(),
+        admitted: counts.clone(),
+        load,
+        ..Default::default()
+    };
+    let assignments = assignment
+        .map(|key| v1::Assignment {
+            key: KeyHash::of(key.as_bytes()).0,
+            host_id: weir_policy::HostId::of("127.0.0.1:1").0,
+            age_ms: 0,
+        })
+        .into_iter()
+        .collect();
+    reported(v1::ClusterRecord {
+        cluster: "c".into(),
+        hosts: vec![host],
+        offered: counts,
+        assignments,
+        ..Default::default()
+    })
+}
+
+fn reported(cluster: v1::ClusterRecord) -> Update {
+    reported_by("p", cluster)
+}
+
+fn reported_by(proxy: &str, cluster: v1::ClusterRecord) -> Update {
+    let record = v1::VmRecord {
+        slot: 0,
+        epoch: 1,
+        deadline_ns: u64::MAX,
+        clusters: vec![cluster],
+        published_ns: 0,
+    };
+    Update::Reported(
+        v1::Report {
+            proxy: proxy.into(),
+            records: vec![record],
+            ..Default::default()
+        }
+        .into(),
+    )
+}
+
+#[test]
+fn the_level_of_a_host_that_is_not_keeping_up_falls_and_comes_back() {
+    let mut script = Script::new(2, "policy: { overload: dagor }, dagor: { control: paper }");
+    let level = |script: &mut Script| script.table().hosts()[0].level.ranks();
+    script.fold(report(0, None, None));
+    let mut last = 4096;
+    for window in 1..=10 {
+        script
+            .scraped(1, Ok(figures(9, 9, 50)))
+            .scraped(2, Ok(figures(0, 0, 0)));
+        script.fold(report(window, None, None)).pass(1000);
+        let now = level(&mut script);
+        assert!(now < last, "window {window}: {now}");
+        last = now;
+    }
+    assert_eq!(script.table().hosts()[1].level.ranks(), 4096);
+    script
+        .scraped(1, Ok(figures(9, 9, 1)))
+        .fold(report(11, None, None))
+        .pass(1000);
+    assert!(level(&mut script) > last);
+    // Figures are lost: not to know is not to be overloaded.
+    script.pass(6000);
+    assert_eq!(level(&mut script), 4096);
+}
+
+/// What a steady level is shown: each second every host got `got` and did ten, in all classes alike.
+fn steady(
+    script: &mut Script,
+    hosts: u64,
+    seconds: std::ops::RangeInclusive<u64>,
+    got: impl Fn(u64) -> u64,
+) {
+    for second in seconds {
+        let host = |number: u64| v1::HostRecord {
+            address: format!("127.0.0.1:{number}"),
+            admitted: counts(second * got(number)),
+            ..Default::default()
+        };
+        script.fold(reported(v1::ClusterRecord {
+            cluster: "c".into(),
+            hosts: (1..=hosts).map(host).collect(),
+            offered: counts((1..=hosts).map(|number| second * got(number)).sum()),
+            ..Default::default()
+        }));
+        for number in 1..=hosts {
+            // Each time is ten requests of each of 32 classes.
+            let waiting = (second * 320 * (got(number) - 1)) as u32;
+            script.scraped(number as usize, Ok(figures(waiting, waiting, 0)));
+        }
+        script.pass(1000);
+    }
+}
+
+#[test]
+fn one_host_behind_the_others_passes_on_and_nobody_is_shed() {
+    let mut script = Script::new(3, "policy: { overload: dagor }");
+    let levels = |script: &mut Script| {
+        let table = script.table();
+        let levels = table.hosts().iter().map(|host| host.level.ranks());
+        levels.collect::<Vec<_>>()
+    };
+    steady(&mut script, 3, 0..=5, |host| if host == 2 { 3 } else { 1 });
+    let behind = levels(&mut script);
+    assert_eq!((behind[0], behind[2]), (4096, 4096));
+    assert!((512..4096).contains(&behind[1]), "{behind:?}");
+}
+
+#[test]
+fn when_all_hosts_are_behind_the_cluster_sheds_and_lost_figures_open_it() {
+    let mut script = Script::new(3, "policy: { overload: dagor }");
+    steady(&mut script, 3, 0..=4, |_| 3);
+    let table = script.table();
+    let levels: Vec<_> = table
+        .hosts()
+        .iter()
+        .map(|host| host.level.ranks())
+        .collect();
+    assert!(levels[0] < 2048, "{levels:?}");
+    assert!(
+        levels.iter().all(|level| *level == levels[0]),
+        "one level for all"
+    );
+    script.pass(6000);
+    assert_eq!(script.table().hosts()[0].level.ranks(), 4096);
+}
+
+#[test]
+fn what_a_host_passed_on_it_keeps_once_nobody_passes_anything_on() {
+    let mut script = Script::new(3, "policy: { overload: dagor }");
+    steady(&mut script, 3, 0..=5, |host| if host == 2 { 3 } else { 1 });
+    assert!(script.table().hosts()[1].level.ranks() < 4096);
+    let folder = tempfile::tempdir().unwrap();
+    let baseline = Script::text(3, "policy: { overload: dagor, selection: baseline }");
+    let baseline = configured(&folder, &baseline);
+    script.fold(News::Configured(baseline));
+    steady(&mut script, 3, 6..=6, |host| if host == 2 { 3 } else { 1 });
+    let table = script.table();
+    assert_eq!(table.hosts()[1].level, table.hosts()[0].level);
+}
+
+#[test]
+fn a_host_that_closed_opens_again_though_others_have_served_everything_since() {
+    let mut script = Script::new(2, "policy: { overload: dagor }, dagor: { control: paper }");
+    // So many at the first host, then so many at the second.
+    let served = |first: u64, second: u64| {
+        let host = |number: u32, times| v1::HostRecord {
+            address: format!("127.0.0.1:{number}"),
+            admitted: counts(times),
+            ..Default::default()
+        };
+        reported(v1::ClusterRecord {
+            cluster: "c".into(),
+            hosts: vec![host(1, first), host(2, second)],
+            offered: counts(first + second),
+            ..Default::default()
+        })
+    };
+    let level = |script: &mut Script| script.table().hosts()[0].level.ranks();
+    script.fold(served(0, 0));
+    for window in 1..=40 {
+        script.scraped(1, Ok(figures(9, 9, 50)));
+        script.fold(served(window, 0)).pass(1000);
+    }
+    assert_eq!(
+        level(&mut script) / 128,
+        0,
+        "only the most important class, or none"
+    );
+    let closed = level(&mut script);
+    for window in 1..=3 {
+        script.scraped(1, Ok(figures(0, 0, 0)));
+        script.fold(served(40, window)).pass(1000);
+    }
+    assert!(level(&mut script) > closed);
+}
+
+#[test]
+fn an_answer_that_a_proxy_reports_counts_if_it_is_newer_than_the_last_poll() {
+    let mut script = Script::new(1, "");
+    let load = |age_ms| {
+        Some(v1::Load {
+            age_ms,
+            in_progress: 8,
+            queued: vec![4],
+            ..Default::default()
+        })
+    };
+    script
+        .pass(5000)
+        .scraped(1, Ok(figures(1, 0, 7)))
+        .pass(100)
+        .fold(report(0, None, load(200)));
+    assert_eq!(
+        script.table().hosts()[0].load.as_ref().unwrap().in_progress,
+        1,
+        "older than the poll"
+    );
+    script.fold(report(0, None, load(50)));
+    let observed = script.table().hosts()[0].load.clone().unwrap();
+    assert_eq!((observed.in_progress, observed.queued), (8, 4));
+    assert_eq!(
+        observed.queuing_delay,
+        Some(Duration::from_millis(7)),
+        "kept, since the answer has none"
+    );
+    let classes = Some(v1::Load {
+        age_ms: 0,
+        in_progress: 5,
+        queued: vec![1; 33],
+        ..Default::default()
+    });
+    script.pass(10).fold(report(0, None, classes));
+    assert_eq!(
+        script.table().hosts()[0].load.as_ref().unwrap().in_progress,
+        8,
+        "33 classes are nonsense"
+    );
+}
+
+#[test]
+fn a_key_that_was_sent_to_a_host_is_assumed_there_for_a_while() {
+    let mut script = Script::new(1, "cache_shards: 1, policy: { assumed_cached: 2s }");
+    let len = |script: &mut Script| {
+        script.publish();
+        let shard = script
+            .state
+            .state
+            .snapshot()
+            .get(CACHE_SHARD_TYPE, "c/1/0")
+            .unwrap();
+        decode_cache_shard("c/1/0", &shard.body).unwrap().1.len()
+    };
+    script.fold(report(0, Some("a"), None));
+    assert_eq!(len(&mut script), 1);
+    script.pass(1999);
+    assert_eq!(len(&mut script), 1);
+    script.pass(1);
+    assert_eq!(len(&mut script), 0);
+}
+
+#[test]
+fn a_caching_plan_is_pushed_as_cache_contents_and_what_was_sent_does_not_change_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = |hosts: &str| {
+        format!(
+            "clusters:\n  c: {{ hosts: [ {hosts} ], cache_shards: 1, policy: {{ selection: caching_plan }}, caching_plan: plan.csv }}\n"
+        )
+    };
+    let write = |plan: &str| std::fs::write(folder.path().join("plan.csv"), plan).unwrap();
+    write("key,address\na,127.0.0.1:1\na,127.0.0.1:2\n");
+    let both = text("{ address: \"127.0.0.1:1\" }, { address: \"127.0.0.1:2\" }");
+    let start = Instant::now();
+    let config = configured(&folder, &both);
+    let state = Owner::new(&config, 7, Metrics::default(), start);
+    let mut script = Script {
+        state,
+        config,
+        start,
+        now: start,
+        _folder: folder,
+    };
+    let keys = |script: &mut Script| {
+        script.pass(1000).publish();
+        let pushed = script.state.state.snapshot().get(CACHE_SHARD_TYPE, "c/1/0");
+        decode_cache_shard("c/1/0", &pushed.unwrap().body)
+            .unwrap()
+            .1
+            .len()
+    };
+    assert_eq!(keys(&mut script), 1);
+    script.fold(report(0, Some("b"), None));
+    assert_eq!(keys(&mut script), 1, "b was sent, but is not planned");
+    let plan = script._folder.path().join("plan.csv");
+    std::fs::write(&plan, "key,address\na,127.0.0.1:1\nb,127.0.0.1:1\n").unwrap();
+    let one = configured(&script._folder, &text("{ address: \"127.0.0.1:1\" }"));
+    script.fold(News::Configured(one));
+    assert_eq!(keys(&mut script), 2);
+    let config = configured(
+        &script._folder,
+        "clusters:\n  c: { cache_shards: 1, hosts: [ { address: 127.0.0.1:1 } ] }\n",
+    );
+    script.fold(News::Configured(config));
+    assert_eq!(keys(&mut script), 0, "a plan that is gone is not believed");
+}
+
+#[test]
+fn what_a_node_has_is_pushed_at_once_where_it_is_worth_a_table_else_with_the_next() {
+    let mut script = Script::new(1, "");
+    let says = |script: &mut Script, millicores| {
+        let (cluster, host) = ("c".into(), "127.0.0.1:1".into());
+        script.fold(Update::Capacity {
+            cluster,
+            host,
+            millicores,
+        });
+    };
+    let capacity = |script: &mut Script| script.table().hosts()[0].capacity_millicores;
+    says(&mut script, 2000);
+    assert_eq!(capacity(&mut script), 2000);
+    script.pass(1000);
+    says(&mut script, 1950);
+    assert_eq!(capacity(&mut script), 2000);
+    script.scraped(1, Ok(figures(1, 0, 0)));
+    assert_eq!(capacity(&mut script), 1950, "with the next");
+    script.pass(60_000);
+    assert_eq!(capacity(&mut script), 1950);
+    script.pass(1);
+    assert_eq!(capacity(&mut script), 0, "as configured");
+    says(&mut script, 1000);
+    assert_eq!(capacity(&mut script), 1000);
+    says(&mut script, 3000);
+    script.pass(999);
+    assert_eq!(capacity(&mut script), 1000, "it has changed just now");
+    script.pass(1);
+    assert_eq!(capacity(&mut script), 3000);
+}
+
+#[test]
+fn a_delay_that_is_older_than_the_other_figures_is_told_no_longer_than_they_count() {
+    let mut script = Script::new(1, "");
+    script.pass(1000).scraped(1, Ok(figures(3, 2, 5)));
+    let (rows, mut watch) = oneshot::channel();
+    let (cluster, host) = ("c".to_owned(), "127.0.0.1:1".to_owned());
+    script.fold(News::Watched {
+        cluster,
+        host,
+        rows,
+    });
+    let mut rows = watch.try_recv().unwrap().unwrap();
+    let delay = Some(Duration::from_millis(5));
+    assert_eq!(rows.borrow_and_update().delay, delay);
+    // An answer that says nothing of the delay.
+    let reported = |script: &mut Script| {
+        let load = v1::Load {
+            in_progress: 1,
+            ..Default::default()
+        };
+        script.fold(report(0, None, Some(load))).publish();
+    };
+    script.pass(5000);
+    reported(&mut script);
+    let row = *rows.borrow_and_update();
+    assert_eq!((row.delay, row.observed), (delay, Some(script.now)));
+    script.pass(1);
+    reported(&mut script);
+    assert_eq!(rows.borrow_and_update().delay, None);
+}
+
+/// The configuration with hosts that discovery found.
+fn with_found(config: &Config, ports: &[u16]) -> Arc<Config> {
+    let mut members = crate::sources::membership::Membership::new(Arc::new(config.clone()));
+    let entries = ports.iter().map(|port| {
+        serde_json::json!({
+            "Node": { "Node": "n", "Address": "127.0.0.1" },
+            "Service": { "ID": port.to_string(), "Service": "c", "Port": port, "Meta": { "zone": "a" } },
+        })
+    });
+    let body = serde_json::Value::from_iter(entries).to_string();
+    let question = &config.clusters["c"].consul.as_ref().unwrap().question;
+    let found = crate::sources::consul::read(body.as_bytes(), question).unwrap();
+    members.find("c", found);
+    members.effective()
+}
+
+#[test]
+fn nothing_is_said_of_a_cluster_before_its_hosts_are_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "clusters: { c: { consul: { connect: false }, cache: {} }, d: { hosts: [ { address: 127.0.0.1:9 } ] } }\n";
+    let config = configured(&folder, text);
+    let start = Instant::now();
+    let mut state = Owner::new(&config, 7, Metrics::default(), start);
+    let snapshot = state.publish(start).unwrap();
+    let tables = snapshot.of_type(HOST_TABLE_TYPE).unwrap();
+    assert!(tables["c"].is_unknown() && !tables["d"].is_unknown());
+    assert!(snapshot.get(HOST_TABLE_TYPE, "c").is_none());
+    assert!(
+        snapshot.of_type(CACHE_SHARD_TYPE).is_none(),
+        "nor of its caches"
+    );
+    let view = state.state.view(Duration::ZERO);
+    assert!(view.clusters["c"].not_pushed.is_some() && view.clusters["d"].not_pushed.is_none());
+    state.fold(News::Discovered(with_found(&config, &[1, 2])), start);
+    let snapshot = state.publish(start).unwrap();
+    let table = snapshot.get(HOST_TABLE_TYPE, "c").unwrap();
+    let (_, table) = decode_host_table("c", &table.body, Duration::ZERO).unwrap();
+    assert_eq!(table.hosts().len(), 2);
+    let host = &state.state.view(Duration::ZERO).clusters["c"].hosts[0];
+    assert_eq!(
+        (
+            host.named_by,
+            host.instance.as_ref().unwrap().zone.as_deref()
+        ),
+        ("consul", Some("a"))
+    );
+}
+
+#[test]
+fn a_host_drains_no_longer_than_somebody_can_say_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let with = |sources: &str| {
+        let hosts = "hosts: [ { address: \"127.0.0.1:1\" } ]";
+        configured(
+            &folder,
+            &format!("clusters: {{ c: {{ {hosts}, {sources} }} }}\n"),
+        )
+    };
+    let drains_after = |sources: &str| {
+        let start = Instant::now();
+        let mut state = Owner::new(&with("scrape: {}"), 7, Metrics::default(), start);
+        let (cluster, host) = ("c".into(), "127.0.0.1:1".into());
+        let (draining, asked) = (true, start);
+        let result = Ok(Scraped {
+            draining,
+            ..Scraped::default()
+        });
+        state.fold(
+            Update::Scraped {
+                cluster,
+                host,
+                asked,
+                result,
+            },
+            start,
+        );
+        state.fold(News::Configured(with(sources)), start);
+        state.state.clusters()["c"].hosts["127.0.0.1:1"].draining
+    };
+    assert!(drains_after("scrape: {}, cache_shards: 4"));
+    assert!(drains_after("prometheus: {}"), "it is asked soon");
+    assert!(!drains_after("prometheus: { queries: { draining: \"\" } }"));
+    assert!(!drains_after("cache_shards: 4"));
+}
+
+#[test]
+fn gauges_of_tables_outlive_a_change_and_go_with_their_cluster() {
+    let folder = tempfile::tempdir().unwrap();
+    let one = "c: { consul: { connect: false } }";
+    let config = configured(
+        &folder,
+        &format!("clusters: {{ {one}, d: {{ hosts: [ {{ address: 127.0.0.1:9 }} ] }} }}\n"),
+    );
+    let start = Instant::now();
+    let metrics = Metrics::default();
+    let mut registry = prometheus_client::registry::Registry::default();
+    metrics.register(&mut registry);
+    let mut state = Owner::new(&config, 7, metrics, start);
+    let value = |name: &str, cluster: &str| {
+        let mut page = String::new();
+        prometheus_client::encoding::text::encode(&mut page, &registry).unwrap();
+        let series = format!("{name}{{cluster=\"{cluster}\"}} ");
+        let value = page.lines().find_map(|line| line.strip_prefix(&series));
+        value.map(|value| value.parse::<f64>().unwrap())
+    };
+    let (built, missing) = ("table_built_timestamp_seconds", "table_missing");
+    state.publish(start);
+    let of_both = |name| [value(name, "c"), value(name, "d")];
+    assert_eq!(of_both(missing), [Some(1.0), Some(0.0)]);
+    let [none, first] = of_both(built);
+    assert!(none.is_none() && first.is_some());
+    state.fold(News::Discovered(with_found(&config, &[1])), start);
+    assert_eq!(value(built, "d"), first, "before the next table as well");
+    state.publish(start);
+    assert_eq!(of_both(missing), [Some(0.0), Some(0.0)]);
+    let alone = configured(&folder, &format!("clusters: {{ {one} }}\n"));
+    state.fold(News::Configured(alone), start);
+    state.publish(start);
+    assert!(value(built, "c").is_some());
+    assert_eq!([value(built, "d"), value(missing, "d")], [None, None]);
+}
+
+#[test]
+fn no_shard_is_pushed_of_a_cluster_before_its_hosts_are_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "clusters: { c: { consul: { connect: false }, cache: {}, cache_shards: 1 }, d: { cache_shards: 1, hosts: [ { address: 127.0.0.1:9 } ] } }\n";
+    let config = configured(&folder, text);
+    let start = Instant::now();
+    let mut state = Owner::new(&config, 7, Metrics::default(), start);
+    state.publish(start);
+    // The caches of nobody have had their time.
+    let later = start + Duration::from_secs(60);
+    let snapshot = state.publish(later).unwrap();
+    let shards = snapshot.of_type(CACHE_SHARD_TYPE).unwrap();
+    assert!(shards["c/1/0"].is_unknown(), "a proxy keeps what it has");
+    assert!(!shards["d/1/0"].is_unknown());
+    assert!(state.publish(later).is_none(), "nothing is due");
+    state.fold(News::Discovered(with_found(&config, &[1])), later);
+    let snapshot = state.publish(later).unwrap();
+    assert!(snapshot.get(CACHE_SHARD_TYPE, "c/1/0").is_some());
+}
+
+#[test]
+fn of_a_new_question_the_complaint_is_shown_until_it_is_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = configured(&folder, "clusters: { c: { consul: {} } }\n");
+    let start = Instant::now();
+    let mut state = Owner::new(&config, 7, Metrics::default(), start);
+    let (cluster, complaint) = ("c".into(), "of before".to_owned());
+    state.fold(Update::Waiting { cluster, complaint }, start);
+    let shown = |state: &mut Owner| {
+        state.state.view(Duration::ZERO).clusters["c"].sources["consul"].clone()
+    };
+    let before = shown(&mut state);
+    assert_eq!(before.complaints, ["of before"]);
+    assert_eq!(before.last_success_ms_ago, None, "nobody has answered");
+    let (cluster, source, result) = ("c".into(), Source::Consul, Ok(vec![]));
+    let answered = Update::Asked {
+        cluster,
+        source,
+        result,
+    };
+    state.fold(answered, start);
+    assert!(shown(&mut state).complaints.is_empty());
+}
+
+#[test]
+fn hosts_that_are_written_are_told_alone_only_when_discovery_has_had_its_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "clusters: { c: { consul: { connect: false }, hosts: [ { address: \"127.0.0.1:9\" } ], policy: { stale_after: 4s } } }\n";
+    let config = configured(&folder, text);
+    let start = Instant::now();
+    let at = |ms| start + Duration::from_millis(ms);
+    let fresh = || Owner::new(&config, 7, Metrics::default(), start);
+    let hosts = |snapshot: &Snapshot| {
+        let table = snapshot.get(HOST_TABLE_TYPE, "c")?;
+        let (_, table) = decode_host_table("c", &table.body, Duration::ZERO).unwrap();
+        Some(table.hosts().len())
+    };
+    let mut state = fresh();
+    assert_eq!(hosts(&state.publish(start).unwrap()), None);
+    assert!(state.publish(at(3999)).is_none());
+    assert_eq!(hosts(&state.publish(at(4000)).unwrap()), Some(1));
+    let mut state = fresh();
+    state.publish(start);
+    state.fold(News::Discovered(with_found(&config, &[1, 2])), at(10));
+    assert_eq!(hosts(&state.publish(at(10)).unwrap()), Some(3));
+}
+
+#[test]
+fn in_standalone_mode_nothing_is_said_of_endpoints_either() {
+    let folder = tempfile::tempdir().unwrap();
+    let standalone = |service: &str| {
+        format!(
+            "clusters: {{ c: {{ consul: {{ connect: false, service: {service} }} }} }}\n\
+             standalone:\n  filter: {{ wasm: /f.wasm, delivery: path }}\n  \
+             listeners: [ {{ name: l, address: \"127.0.0.1:1\", cluster: c }} ]\n"
+        )
+    };
+    let config = configured(&folder, &standalone("c"));
+    let start = Instant::now();
+    let mut state = Owner::new(&config, 7, Metrics::default(), start);
+    let snapshot = state.publish(start).unwrap();
+    assert!(snapshot.of_type(ENDPOINTS).unwrap()["c"].is_unknown());
+    state.fold(News::Discovered(with_found(&config, &[1])), start);
+    let snapshot = state.publish(start).unwrap();
+    let known = snapshot.get(ENDPOINTS, "c").unwrap().version.clone();
+    let other = configured(&folder, &standalone("x"));
+    state.fold(News::Configured(other), start);
+    let snapshot = state.publish(start).unwrap();
+    assert_eq!(
+        snapshot.get(ENDPOINTS, "c").unwrap().version,
+        known,
+        "the last ones stay"
+    );
+}
+
+#[test]
+fn a_table_stays_while_the_hosts_are_asked_for_in_another_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = configured(&folder, "clusters: { c: { consul: { connect: false } } }\n");
+    let start = Instant::now();
+    let mut state = Owner::new(&with_found(&config, &[1]), 7, Metrics::default(), start);
+    let version = |snapshot: &Snapshot| snapshot.get(HOST_TABLE_TYPE, "c").unwrap().version.clone();
+    let first = version(&state.publish(start).unwrap());
+    let other = configured(&folder, "clusters: { c: { consul: { service: x } } }\n");
+    state.fold(News::Configured(other), start);
+    let later = start + Duration::from_secs(60);
+    let kept = state.publish(later).unwrap();
+    assert_eq!(version(&kept), first);
+    assert!(state.publish(later).is_none());
+}
+
+#[test]
+fn a_change_by_discovery_is_no_change_of_the_configuration() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = configured(&folder, "clusters: { c: { consul: { connect: false } } }\n");
+    let start = Instant::now();
+    let mut state = Owner::new(&config, 7, Metrics::default(), start);
+    let refused = crate::config::Error {
+        file: "c.yaml".into(),
+        line: 1,
+        field: "x".into(),
+        reason: "y".into(),
+    };
+    state.fold(News::Misconfigured(refused), start);
+    state.fold(News::Discovered(with_found(&config, &[1])), start);
+    assert!(
+        state
+            .state
+            .view(Duration::ZERO)
+            .configuration_refused
+            .is_some()
+    );
+    state.fold(News::Configured(config), start);
+    assert!(
+        state
+            .state
+            .view(Duration::ZERO)
+            .configuration_refused
+            .is_none()
+    );
+}
+
+#[test]
+fn what_discovery_complains_of_is_shown_and_stays_until_it_has_no_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = configured(&folder, "clusters: { c: { consul: {} } }\n");
+    let start = Instant::now();
+    let mut state = Owner::new(&config, 7, Metrics::default(), start);
+    let mut asked = |result| {
+        let (cluster, source) = ("c".into(), Source::Consul);
+        state.fold(
+            Update::Asked {
+                cluster,
+                source,
+                result,
+            },
+            start,
+        );
+        state.state.view(Duration::ZERO).clusters["c"].sources["consul"].clone()
+    };
+    let shown = asked(Ok(vec!["nobody".into()]));
+    assert_eq!(
+        (shown.error, shown.complaints),
+        (None, vec!["nobody".to_owned()])
+    );
+    let shown = asked(Err(PollError::new(Fault::Denied, "403")));
+    assert_eq!(shown.error.as_deref(), Some("denied: 403"));
+    let shown = asked(Ok(vec![]));
+    assert_eq!(
+        (shown.error, shown.complaints, shown.last_success_ms_ago),
+        (None, vec![], Some(0))
+    );
+}
+
+#[test]
+fn a_plan_outlives_hosts_that_come_and_go() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("p.csv"), "key,address\na,127.0.0.1:2\n").unwrap();
+    let config = configured(
+        &folder,
+        "clusters: { c: { consul: { connect: false }, policy: { selection: caching_plan }, caching_plan: p.csv } }\n",
+    );
+    let start = Instant::now();
+    let mut state = Owner::new(&config, 7, Metrics::default(), start);
+    let known = |state: &Owner| {
+        state.state.clusters()["c"]
+            .holdings
+            .known_keys(weir_policy::HostId::of("127.0.0.1:2"))
+    };
+    for ports in [&[1, 2][..], &[1], &[1, 2]] {
+        state.fold(News::Discovered(with_found(&config, ports)), start);
+        assert_eq!(known(&state), 1);
+    }
+}
+
+#[test]
+fn a_host_that_removes_keys_it_never_had_holds_no_more_than_it_may() {
+    let mut script = Script::new(2, "cache: { max_keys: 1000 }");
+    let host = weir_policy::HostId::of("127.0.0.1:1");
+    let hashes = |names: std::ops::Range<u64>| names.map(KeyHash).collect::<Vec<_>>();
+    let mut refusals = 0;
+    for poll in 0..16 {
+        let changes = Changes {
+            reset: poll == 0,
+            added: hashes(poll * 500..(poll + 1) * 500),
+            removed: match poll {
+                0 => Vec::new(),
+                _ => hashes(1_000_000 + poll * 500..1_000_500 + poll * 500),
+            },
+        };
+        let is_refused = script.cache_says(1, changes);
+        let held = script.state.state.clusters()["c"].holdings.known_keys(host);
+        assert!(held <= 1000, "{held} keys after {poll} polls");
+        let polls = &script.state.state.clusters()["c"].hosts["127.0.0.1:1"].polls[&Source::Cache];
+        let shown = polls.failing.as_ref().map(|(error, _)| error.to_string());
+        let said = "too_many_keys: 127.0.0.1:1 holds 1500 keys, the limit is 1000: none is kept";
+        assert_eq!(shown.as_deref(), is_refused.then_some(said));
+        assert_eq!(is_refused, held == 0);
+        refusals += u32::from(is_refused);
+    }
+    assert!(refusals > 0);
+    // Others keep theirs, and all is well once it says what it may.
+    script.cached(2, true, &["a"]).cached(1, true, &["a", "b"]);
+    let holdings = &script.state.state.clusters()["c"].holdings;
+    assert_eq!(holdings.known_keys(host), 2);
+    let keys = (0..holdings.shards()).map(|shard| holdings.contents(shard).count());
+    assert_eq!(keys.sum::<usize>(), 2);
+}

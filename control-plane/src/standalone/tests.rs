@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+use envoy_types::pb::envoy::config::core::v3::{HealthStatus, TypedExtensionConfig};
+use envoy_types::pb::envoy::config::endpoint::v3::ClusterLoadAssignment;
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use weir_fleet::standalone::{Health, Standalone as _};
+
+use super::config::{Delivery, Fallback};
+use super::*;
+
+const LEAST: &str = "
+filter: { wasm: weir_filter.wasm }
+listeners: [ { name: egress, address: '127.0.0.1:15001', cluster: rules } ]
+";
+
+fn written(yaml: &str) -> Written {
+    serde_saphyr::from_str(yaml).unwrap()
+}
+
+fn config(yaml: &str) -> Config {
+    written(yaml).check(&["rules", "search"]).unwrap()
+}
+
+fn standalone(yaml: &str) -> Standalone {
+    Standalone::new(
+        &config(yaml),
+        Code::Path("f.wasm".to_owned()),
+        ["rules", "search"],
+    )
+}
+
+fn host(address: &str, health: Health) -> (SocketAddr, Health) {
+    (address.parse().unwrap(), health)
+}
+
+fn rules(hosts: &[(SocketAddr, Health)]) -> [ClusterHosts; 1] {
+    [ClusterHosts {
+        name: "rules".to_owned(),
+        hosts: hosts.to_vec(),
+    }]
+}
+
+#[test]
+fn defaults_are_the_documented_ones() {
+    let config = config(LEAST);
+    assert_eq!(config.delivery, Delivery::Inline);
+    assert_eq!(config.fallback, Fallback::LeastRequest);
+    assert_eq!(config.control_cluster, "weir-control");
+    assert_eq!(config.max_requests, 100_000);
+    assert_eq!(config.listeners[0].domains, ["*"]);
+    assert_eq!(config.listeners[0].timeout.as_secs(), 300);
+    assert_eq!(config.listeners[0].request_timeout.as_secs(), 300);
+}
+
+#[test]
+fn a_wrong_value_is_refused_by_the_name_of_its_field() {
+    let listener =
+        |more: &str| format!("{{ name: egress, address: '127.0.0.1:1', cluster: rules, {more} }}");
+    let with = |listeners: &str, more: &str| {
+        format!("filter: {{ wasm: f.wasm }}\nlisteners: [ {listeners} ]\n{more}")
+    };
+    let one = listener("");
+    let cases = [
+        ("filter.wasm", format!("listeners: [ {one} ]")),
+        ("listeners", with("", "")),
+        (
+            "filter.delivery",
+            format!("filter: {{ wasm: f, delivery: post }}\nlisteners: [ {one} ]"),
+        ),
+        ("fallback", with(&one, "fallback: magic")),
+        ("protocol", with(&one, "protocol: gopher")),
+        ("control_cluster", with(&one, "control_cluster: rules")),
+        ("max_requests", with(&one, "max_requests: 0")),
+        ("connect_timeout", with(&one, "connect_timeout: 0s")),
+        (
+            "listeners[0].cluster",
+            with(&listener("").replace("rules", "other"), ""),
+        ),
+        (
+            "listeners[0].address",
+            with(&listener("").replace("127.0.0.1:1", "here"), ""),
+        ),
+        ("listeners[0].timeout", with(&listener("timeout: soon"), "")),
+        (
+            "listeners[0].timeout",
+            with(&listener("timeout: 99999999999999999999m"), ""),
+        ),
+        (
+            "listeners[0].request_timeout",
+            with(&listener("request_timeout: 0s"), ""),
+        ),
+        ("listeners[0].domains", with(&listener("domains: []"), "")),
+        (
+            "listeners[0].domains",
+            with(&listener("domains: [a, a]"), ""),
+        ),
+        ("listeners[1].name", with(&format!("{one}, {one}"), "")),
+        (
+            "listeners[1].address",
+            with(&format!("{one}, {}", one.replace("egress", "e")), ""),
+        ),
+    ];
+    for (field, yaml) in cases {
+        let (refused, reason) = written(&yaml).check(&["rules"]).expect_err(field);
+        assert_eq!(refused, field, "{yaml}");
+        assert!(!reason.is_empty());
+    }
+}
+
+#[test]
+fn an_unknown_field_is_refused() {
+    let unknown = format!("{LEAST}\nlistener: []");
+    assert!(serde_saphyr::from_str::<Written>(&unknown).is_err());
+}
+
+#[test]
+fn every_type_is_served_and_only_hosts_change_only_endpoints() {
+    let standalone = standalone(LEAST);
+    let before = standalone.resources(&rules(&[host("127.0.0.1:1", Health::Up)]));
+    let after = standalone.resources(&rules(&[host("127.0.0.1:2", Health::Up)]));
+    assert_eq!(before.len(), 5);
+    for (type_url, resources) in &before {
+        assert_eq!(
+            *type_url == types::ENDPOINTS,
+            *resources != after[type_url],
+            "{type_url}"
+        );
+    }
+    assert_eq!(
+        before[types::CLUSTER].keys().collect::<Vec<_>>(),
+        ["rules", "search"]
+    );
+}
+
+#[test]
+fn the_same_content_has_the_same_version_after_a_restart_and_in_any_order() {
+    let (one, two) = (
+        host("127.0.0.1:1", Health::Up),
+        host("127.0.0.1:2", Health::Down),
+    );
+    let before = standalone(LEAST).resources(&rules(&[one, two]));
+    let after = standalone(LEAST).resources(&rules(&[two, one]));
+    assert_eq!(before, after);
+}
+
+#[test]
+fn a_host_that_is_down_is_unhealthy_and_one_that_drains_is_draining() {
+    let hosts = [
+        host("127.0.0.1:1", Health::Up),
+        host("127.0.0.1:2", Health::Draining),
+        host("[::1]:3", Health::Down),
+    ];
+    let resources = standalone(LEAST).resources(&rules(&hosts));
+    let body = resources[types::ENDPOINTS]["rules"].body.clone();
+    let assignment = ClusterLoadAssignment::decode(body).unwrap();
+    let health: Vec<_> = assignment.endpoints[0]
+        .lb_endpoints
+        .iter()
+        .map(|e| e.health_status())
+        .collect();
+    assert_eq!(
+        health,
+        [
+            HealthStatus::Healthy,
+            HealthStatus::Draining,
+            HealthStatus::Unhealthy
+        ]
+    );
+}
+
+#[test]
+fn plugin_configuration_is_merged_over_the_generated_one() {
+    let yaml = LEAST.replace(
+        "wasm: weir_filter.wasm",
+        "wasm: f, config: { debug: true, clusters: { rules: { key: { header: x } }, search: null } }",
+    );
+    let plugin = extension::plugin_configuration(&config(&yaml), ["rules", "search"]);
+    let expected: Value = json!({
+        "control_cluster": "weir-control",
+        "clusters": { "rules": { "table": "rules", "key": { "header": "x" } } },
+        "debug": true,
+    });
+    assert_eq!(plugin, expected);
+}
+
+#[test]
+fn code_travels_inline_or_as_a_path_and_must_be_a_module() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = config(LEAST);
+    let missing = Code::load(&config, folder.path()).unwrap_err().to_string();
+    assert!(missing.contains("weir_filter.wasm"), "{missing}");
+    let file = folder.path().join("weir_filter.wasm");
+    std::fs::write(&file, "text").unwrap();
+    assert!(matches!(
+        Code::load(&config, folder.path()),
+        Err(CodeError::NotWasm(_))
+    ));
+    // Two custom sections, named `a` and `b`.
+    let module = b"\0asm\x01\0\0\0\0\x02\x01a\0\x02\x01b".to_vec();
+    for cut in (0..module.len()).filter(|cut| *cut != 12) {
+        std::fs::write(&file, &module[..cut]).unwrap();
+        let refused = Code::load(&config, folder.path());
+        assert!(matches!(refused, Err(CodeError::NotWasm(_))), "{cut}");
+    }
+    std::fs::write(&file, &module).unwrap();
+    let code = Code::load(&config, folder.path()).unwrap();
+    assert_eq!(code, Code::Inline(module));
+    let by_path = Config {
+        delivery: Delivery::Path,
+        ..config
+    };
+    let code = Code::load(&by_path, folder.path()).unwrap();
+    assert_eq!(code, Code::Path("weir_filter.wasm".to_owned()));
+    let extension =
+        TypedExtensionConfig::decode(&*extension::extension(code, "{}".to_owned()).encode_to_vec());
+    assert_eq!(extension.unwrap().name, "weir");
+}
