@@ -58,6 +58,8 @@ use weir_tables::Meta;
 
 use config::{Config, Loaded};
 use feed::Feed;
+use news::News;
+use owner::Owner;
 use weir_fleet::role::Role;
 use weir_fleet::snapshot::Snapshot;
 
@@ -120,61 +122,23 @@ pub async fn run(
     let streams = CancellationToken::new();
     let _streams = streams.clone().drop_guard();
     let config = loaded.config.clone();
-    let tls = config.xds.tls.as_ref();
-    if tls.is_some_and(|tls| tls.client_ca.is_some()) && config.authorization.is_none() {
-        warn!("no rules of authorization: every client certificate may read and report everything");
-    }
+    warn_of_missing_rules(&config);
+    let counted = Counted::new(&config);
     let (updates, news) = mpsc::channel(UPDATES_WAITING);
     let (events, client_events) = mpsc::channel(EVENTS_WAITING);
     let (written, newest_written) = watch::channel(config.clone());
     let (configs, newest_config) = watch::channel(config.clone());
-    let (metrics, xds_metrics) = (metrics::Metrics::default(), xds::XdsMetrics::default());
-    let mut registry = Registry::default();
-    weir_pages::register(&mut registry, "weir_control", env!("CARGO_PKG_VERSION"));
-    let ours = registry.sub_registry_with_prefix("weir_control");
-    metrics.register(ours);
-    if config.replicas.is_some() {
-        metrics.register_replica(ours);
-    }
-    xds_metrics.register(registry.sub_registry_with_prefix("weir_xds"));
-
-    let now = Instant::now();
-    let (node_streams, denials) = (metrics.node_streams(), metrics.denials());
-    let report_metrics = metrics.clone();
-    let mut owner = owner::Owner::new(
-        &config,
-        Meta::draw_epoch(0, rand::random()),
-        metrics,
-        now.into_std(),
-    )
-    // The other half is for what is not counted: connections, messages on their way, the allocator.
-    .within(
-        cgroup::own_memory_max().map(|max| max / 2),
-        xds_metrics.names(),
-    );
+    let (owner, role, first) = owner(&config, &counted);
     let contents = owner.contents();
-    // The only one leads from the start. Sidecars that are already waiting get the hosts at once, whatever is
-    // known of them, but for levels.
-    let (role, first) = match config.replicas {
-        None => {
-            owner = owner.resuming();
-            let first = owner.publish(now.into_std());
-            (Role::Leading { index: 0 }, first)
-        }
-        Some(_) => {
-            owner = owner.of_several();
-            (Role::Waiting, None)
-        }
-    };
     let (role, roles) = watch::channel(role);
     let (published, snapshots) = watch::channel::<Arc<Snapshot>>(first.unwrap_or_default());
 
     let mut tasks = tasks::Tasks::default();
-    let (deposed, leaders_deposed) = mpsc::channel(1);
     let lock: Pin<Box<dyn Future<Output = ()> + Send>> = match config.replicas.clone() {
         None => Box::pin(only(role, shutdown.clone())),
         Some(replicas) => {
             let address = reached_at(&replicas.address, listeners.xds.local_addr()?);
+            let (deposed, leaders_deposed) = mpsc::channel(1);
             let follower = follow::run(
                 replicas.clone(),
                 roles.clone(),
@@ -222,24 +186,9 @@ pub async fn run(
 
     let feed = Feed { snapshots, events };
     let routes = forward::Routes::new(roles, served.clone(), streams.clone());
-    let gate = gate::Gate::new(served.clone(), denials);
-    let services = server::Services {
-        discovery: xds::service(feed, xds_metrics, config.discovery, streams.clone())
-            .guarded(gate.clone()),
-        reports: routes.to(reports::Service::server(
-            updates.clone(),
-            config.reports,
-            report_metrics,
-            streams.clone(),
-        )
-        .guarded(gate.clone())),
-        nodes: routes.to(sources::nodes::Service::server(
-            updates.clone(),
-            node_streams,
-            gate,
-            streams.clone(),
-        )),
-    };
+    let services = services(
+        &config, &counted, feed, &routes, &updates, &served, &streams,
+    );
     let grpc = server::serve(
         listeners.xds,
         served,
@@ -247,7 +196,7 @@ pub async fn run(
         services,
         streams.clone(),
     );
-    let app = admin::App::new(updates, registry);
+    let app = admin::App::new(updates, counted.registry);
     let admin = async {
         admin::serve(listeners.admin, app, streams.clone()).await;
         Ok(())
@@ -267,6 +216,92 @@ pub async fn run(
         },
     );
     result.map(|_| ())
+}
+
+fn warn_of_missing_rules(config: &Config) {
+    let tls = config.xds.tls.as_ref();
+    if tls.is_some_and(|tls| tls.client_ca.is_some()) && config.authorization.is_none() {
+        warn!("no rules of authorization: every client certificate may read and report everything");
+    }
+}
+
+/// Metrics, and the registry that shows them.
+struct Counted {
+    metrics: metrics::Metrics,
+    xds: xds::XdsMetrics,
+    registry: Registry,
+}
+
+impl Counted {
+    fn new(config: &Config) -> Self {
+        let (metrics, xds) = (metrics::Metrics::default(), xds::XdsMetrics::default());
+        let mut registry = Registry::default();
+        weir_pages::register(&mut registry, "weir_control", env!("CARGO_PKG_VERSION"));
+        let ours = registry.sub_registry_with_prefix("weir_control");
+        metrics.register(ours);
+        if config.replicas.is_some() {
+            metrics.register_replica(ours);
+        }
+        xds.register(registry.sub_registry_with_prefix("weir_xds"));
+        Self {
+            metrics,
+            xds,
+            registry,
+        }
+    }
+}
+
+/// The owner of the state, its role, and what is pushed at first.
+fn owner(config: &Config, counted: &Counted) -> (Owner, Role, Option<Arc<Snapshot>>) {
+    let now = Instant::now().into_std();
+    let epoch = Meta::draw_epoch(0, rand::random());
+    let owner = Owner::new(config, epoch, counted.metrics.clone(), now)
+        // The other half is for what is not counted: connections, messages on their way, the allocator.
+        .within(
+            cgroup::own_memory_max().map(|max| max / 2),
+            counted.xds.names(),
+        );
+    match config.replicas {
+        // The only one leads from the start. Sidecars that are already waiting get the hosts at once, whatever is
+        // known of them, but for levels.
+        None => {
+            let mut owner = owner.resuming();
+            let first = owner.publish(now);
+            (owner, Role::Leading { index: 0 }, first)
+        }
+        Some(_) => (owner.of_several(), Role::Waiting, None),
+    }
+}
+
+fn services(
+    config: &Config,
+    counted: &Counted,
+    feed: Feed,
+    routes: &forward::Routes,
+    updates: &mpsc::Sender<News>,
+    served: &watch::Receiver<Arc<Config>>,
+    streams: &CancellationToken,
+) -> server::Services {
+    let metrics = &counted.metrics;
+    let gate = gate::Gate::new(served.clone(), metrics.denials());
+    let discovery = xds::service(feed, counted.xds.clone(), config.discovery, streams.clone());
+    let reports = reports::Service::server(
+        updates.clone(),
+        config.reports,
+        metrics.clone(),
+        streams.clone(),
+    );
+    let nodes = sources::nodes::Service::server(
+        updates.clone(),
+        metrics.node_streams(),
+        gate.clone(),
+        streams.clone(),
+    );
+    server::Services {
+        discovery: discovery.guarded(gate.clone()),
+        reports: routes.to(reports.guarded(gate)),
+        nodes: routes.to(nodes),
+    }
 }
 
 /// Leads until the end.

@@ -86,6 +86,15 @@ pub struct Metrics {
     contents_drops: Family<OfCluster, Counter>,
 }
 
+impl OfHost {
+    fn new(cluster: &str, host: &str) -> Self {
+        Self {
+            cluster: cluster.to_owned(),
+            host: host.to_owned(),
+        }
+    }
+}
+
 impl Metrics {
     /// Adds everything under the registry's prefix.
     pub fn register(&self, registry: &mut Registry) {
@@ -575,11 +584,15 @@ impl Metrics {
                 .get_or_create(&of_cluster)
                 .set(cluster.unknown_series as i64);
         }
+        self.capacities(name, cluster);
+        if cluster.config.policy.overload == Overload::Dagor {
+            self.levels(name, cluster, now);
+        }
+    }
+
+    fn capacities(&self, name: &str, cluster: &Cluster) {
         for (address, host) in &cluster.hosts {
-            let labels = OfHost {
-                cluster: name.to_owned(),
-                host: address.clone(),
-            };
+            let labels = OfHost::new(name, address);
             match host.node.said() {
                 Some((millicores, _)) => {
                     let cores = f64::from(millicores) / 1000.0;
@@ -590,16 +603,12 @@ impl Metrics {
                 }
             }
         }
-        if cluster.config.policy.overload == Overload::Dagor {
-            for (address, host) in &cluster.hosts {
-                let labels = OfHost {
-                    cluster: name.to_owned(),
-                    host: address.clone(),
-                };
-                self.level
-                    .get_or_create(&labels)
-                    .set(cluster.level_of(host, now).ranks().into());
-            }
+    }
+
+    fn levels(&self, name: &str, cluster: &Cluster, now: Duration) {
+        for (address, host) in &cluster.hosts {
+            let level = self.level.get_or_create(&OfHost::new(name, address));
+            level.set(cluster.level_of(host, now).ranks().into());
         }
     }
 }

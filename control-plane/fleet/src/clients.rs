@@ -165,32 +165,37 @@ impl Board {
             } => {
                 versions.truncate(RESOURCES_NAMED);
                 versions.shrink_to_fit();
-                let news = Event::ResourcesRefused {
-                    proxy: proxy.clone(),
-                    type_url: type_url.clone(),
-                    reason: reason.clone(),
-                };
                 let refusal = Refusal {
                     proxy,
-                    type_url: type_url.clone(),
+                    type_url,
                     reason,
                     versions,
                     at: now,
                 };
-                if let Some(client) = self.clients.get_mut(&stream) {
-                    client.refuses.insert(type_url, refusal.clone());
-                }
-                self.refusals.push_back(refusal);
-                if self.refusals.len() > REFUSALS_KEPT {
-                    self.refusals.pop_front();
-                }
-                return Some(news);
+                return Some(self.refused(stream, refusal));
             }
             ClientEvent::Disconnected { stream, .. } => {
                 self.clients.remove(&stream);
             }
         }
         None
+    }
+
+    fn refused(&mut self, stream: StreamId, refusal: Refusal) -> Event {
+        let news = Event::ResourcesRefused {
+            proxy: refusal.proxy.clone(),
+            type_url: refusal.type_url.clone(),
+            reason: refusal.reason.clone(),
+        };
+        if let Some(client) = self.clients.get_mut(&stream) {
+            let type_url = refusal.type_url.clone();
+            client.refuses.insert(type_url, refusal.clone());
+        }
+        self.refusals.push_back(refusal);
+        if self.refusals.len() > REFUSALS_KEPT {
+            self.refusals.pop_front();
+        }
+        news
     }
 
     /// The open streams.

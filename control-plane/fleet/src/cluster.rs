@@ -12,15 +12,15 @@ use crate::costs::Costs;
 use crate::figures::Figures;
 use crate::holdings::Changes;
 use crate::holdings::Holdings;
-use crate::host::{self, Host, Observed, Polls};
+use crate::host::{Host, Polls};
 use crate::ledger::News;
 use crate::levels::claims::Claims;
 use crate::levels::resumption::Resumption;
 use crate::levels::steady::ClusterLevel;
 use crate::levels::{self, Counts, HostLevel, Seen, Step};
 use crate::node::Row;
+use crate::observed::{self, Observed};
 use crate::poll::Source;
-use crate::prometheus::Figure;
 use crate::settings::{self, Control};
 
 /// A cluster of hosts.
@@ -169,38 +169,10 @@ impl Cluster {
     /// Takes a new configuration; what is known of hosts that stay is kept.
     pub fn configure(&mut self, config: Arc<settings::Cluster>) {
         let mut old = std::mem::take(&mut self.hosts);
-        let asked = config.prometheus.as_ref();
-        let asked = asked.is_some_and(|asked| asked.queries.contains_key(&Figure::Draining));
-        let tells_draining = config.scrape.is_some() || asked;
         for host in &config.hosts {
             let kept = match old.remove(&host.address) {
-                Some(mut kept) => {
-                    kept.level.configure(&config.dagor);
-                    if config.scrape.is_none() {
-                        kept.polls.remove(&Source::Scrape);
-                    }
-                    if config.asked_cache().is_none() {
-                        kept.polls.remove(&Source::Cache);
-                    }
-                    if !tells_draining {
-                        // Nobody would ever say that it is over.
-                        kept.draining = false;
-                    }
-                    if config.prometheus.is_none() {
-                        kept.polls.remove(&Source::Prometheus);
-                    }
-                    Host {
-                        config: host.clone(),
-                        ..kept
-                    }
-                }
-                None => {
-                    let mut new = Host::new(host.clone(), &config.dagor);
-                    if let Some(level) = self.inherited_levels.remove(&host.address) {
-                        new.level = HostLevel::starting_at(level, &config.dagor);
-                    }
-                    new
-                }
+                Some(kept) => kept.configured(host.clone(), &config),
+                None => self.new_host(host, &config.dagor),
             };
             self.hosts.insert(host.address.clone(), kept);
         }
@@ -218,6 +190,29 @@ impl Cluster {
             self.polls.remove(&Source::Consul);
             self.polls.remove(&Source::ConsulRoots);
         }
+        self.configure_contents(&config);
+        self.ids = self
+            .hosts
+            .values()
+            .map(|host| (host.id, host.config.address.clone()))
+            .collect();
+        if config.policy.overload != Overload::Dagor {
+            self.claims = Claims::default();
+        }
+        self.level.configure(&config.dagor);
+        self.config = config;
+        self.changed = true;
+    }
+
+    fn new_host(&mut self, host: &settings::Host, dagor: &settings::Dagor) -> Host {
+        let mut new = Host::new(host.clone(), dagor);
+        if let Some(level) = self.inherited_levels.remove(&host.address) {
+            new.level = HostLevel::starting_at(level, dagor);
+        }
+        new
+    }
+
+    fn configure_contents(&mut self, config: &settings::Cluster) {
         if config.cache_shards == 0 {
             self.holdings = Holdings::default();
         } else if let Some(plan) = &config.plan {
@@ -233,17 +228,6 @@ impl Cluster {
         } else {
             self.holdings.resize(config.cache_shards);
         }
-        self.ids = self
-            .hosts
-            .values()
-            .map(|host| (host.id, host.config.address.clone()))
-            .collect();
-        if config.policy.overload != Overload::Dagor {
-            self.claims = Claims::default();
-        }
-        self.level.configure(&config.dagor);
-        self.config = config;
-        self.changed = true;
     }
 
     /// Whether a host of this identity is in it.
@@ -370,7 +354,7 @@ impl Cluster {
                     figures,
                     at: *at,
                     delay_at: *at,
-                    from: host::From::Report,
+                    from: observed::From::Report,
                 };
                 let keep = self.config.policy.stale_after;
                 self.changed |= host.reported(proxy, observed, keep);

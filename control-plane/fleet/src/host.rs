@@ -6,59 +6,15 @@ use std::time::Duration;
 
 use weir_policy::HostId;
 
-use crate::figures::Figures;
 use crate::levels::HostLevel;
 use crate::node::Node;
+use crate::observed::{From, Observed};
 use crate::poll::{Fault, PollError, Source};
+use crate::prometheus::Figure;
 use crate::settings;
 
 /// So many refused connections in a row mean that a host is down.
 const REFUSALS: u32 = 2;
-
-/// Figures and when they were true.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Observed {
-    /// The figures.
-    pub figures: Figures,
-    /// On the state's clock.
-    pub at: Duration,
-    /// When the queuing delay was true: it may be older than the rest.
-    pub delay_at: Duration,
-    /// Who told.
-    pub from: From,
-}
-
-/// Where figures come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum From {
-    /// The host's own page.
-    Scrape,
-    /// An answer of the host, reported by a proxy.
-    Report,
-    /// A Prometheus server.
-    Prometheus,
-}
-
-impl From {
-    /// Its name in `/tables` and `/explain`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Scrape => "scrape",
-            Self::Report => "report",
-            Self::Prometheus => "prometheus",
-        }
-    }
-}
-
-impl Observed {
-    /// When what tells overload was true: the queuing delay where there is one, else the queue.
-    pub fn overload_at(&self) -> Duration {
-        match self.figures.queuing_delay {
-            Some(_) => self.delay_at,
-            None => self.at,
-        }
-    }
-}
 
 /// How the polls of one source go.
 #[derive(Clone, Debug, Default)]
@@ -144,6 +100,29 @@ impl Host {
         }
     }
 
+    /// The same host under new settings; what is known of it is kept.
+    #[must_use]
+    pub fn configured(mut self, host: settings::Host, cluster: &settings::Cluster) -> Self {
+        let asked = cluster.prometheus.as_ref();
+        let asked = asked.is_some_and(|asked| asked.queries.contains_key(&Figure::Draining));
+        self.level.configure(&cluster.dagor);
+        if cluster.scrape.is_none() {
+            self.polls.remove(&Source::Scrape);
+        }
+        if cluster.asked_cache().is_none() {
+            self.polls.remove(&Source::Cache);
+        }
+        if cluster.scrape.is_none() && !asked {
+            // Nobody would ever say that it is over.
+            self.draining = false;
+        }
+        if cluster.prometheus.is_none() {
+            self.polls.remove(&Source::Prometheus);
+        }
+        self.config = host;
+        self
+    }
+
     /// Takes the host's own figures unless newer ones are known. A queuing delay that they lack is kept for so long:
     /// sources do not all tell one, and by turns it would be known and unknown.
     pub fn observe(&mut self, news: Observed, keep: Duration) -> bool {
@@ -222,6 +201,7 @@ impl Host {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::figures::Figures;
 
     fn host() -> Host {
         let address = "127.0.0.1:1".to_owned();

@@ -25,7 +25,7 @@ use std::time::Duration;
 use weir_policy::dagor::{self, LevelController, Window};
 use weir_policy::{HostId, Level, Rank};
 
-use crate::host::Observed;
+use crate::observed::Observed;
 use crate::settings::{Control, Dagor};
 use flow::Flow;
 use witnesses::Witnesses;
@@ -303,7 +303,7 @@ mod tests {
             figures,
             at,
             delay_at: at,
-            from: crate::host::From::Scrape,
+            from: crate::observed::From::Scrape,
         }
     }
 

@@ -23,6 +23,7 @@ pub mod host;
 pub mod ledger;
 pub mod levels;
 pub mod node;
+pub mod observed;
 pub mod poll;
 pub mod prometheus;
 pub mod role;

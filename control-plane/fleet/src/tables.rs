@@ -9,7 +9,8 @@ use weir_tables::{Meta, ShardBuilder, encode_policy, v1};
 use crate::cluster::Cluster;
 use crate::costs::Costs;
 use crate::holdings::Holdings;
-use crate::host::{Host, Observed};
+use crate::host::Host;
+use crate::observed::Observed;
 use crate::snapshot::Resource;
 
 /// A message as a resource.

@@ -12,8 +12,9 @@ use weir_tables::{CACHE_SHARD_TYPE, HOST_TABLE_TYPE};
 use crate::authorization::{Authorization, Clusters, Sight, What};
 use crate::clients::Client;
 use crate::cluster::Cluster;
-use crate::host::{self, Host, Polls};
+use crate::host::{Host, Polls};
 use crate::ledger::Tally;
+use crate::observed;
 use crate::poll::Source;
 use crate::role::Role;
 use crate::settings::Instance;
@@ -346,7 +347,7 @@ fn host_view(host: &Host, cluster: &Cluster, suspects_itself: bool, now: Duratio
         age_ms: age.map(|age| age.as_millis() as u64),
         stale: age.is_none_or(|age| age > cluster.config.policy.stale_after),
         from: observed.map(|observed| observed.from.as_str()),
-        pushed_from: host.pushed_from.map(host::From::as_str),
+        pushed_from: host.pushed_from.map(observed::From::as_str),
         admission_level: cluster.level_of(host, now).ranks(),
         capacity_millicores: host.capacity_millicores(),
         capacity_from: said.map_or("configuration", |_| "node"),

@@ -20,6 +20,10 @@ use crate::errors::with_sources;
 use crate::standalone::{Code, Standalone};
 use weir_settings::Scope;
 
+const fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
 /// Reads files and remembers them.
 #[derive(Default)]
 pub(super) struct Reader {
@@ -99,7 +103,6 @@ pub(super) fn file(path: &Path, reader: &mut Reader) -> Result<Config, Error> {
             Arc::new(cluster::cluster(name, &cluster.value, &scope, reader)?),
         );
     }
-    let ms = Duration::from_millis;
     let config = Config {
         xds,
         admin: admin_listen,
@@ -147,7 +150,6 @@ pub(super) fn file(path: &Path, reader: &mut Reader) -> Result<Config, Error> {
 }
 
 fn reports(written: &written::Reports, scope: &Scope<'_>) -> Result<ReportLimits, Error> {
-    let ms = Duration::from_millis;
     Ok(ReportLimits {
         max_proxies: scope.whole(&written.max_proxies, "max_proxies", 10_000, 1..=100_000)?
             as usize,

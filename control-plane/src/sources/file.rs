@@ -7,17 +7,13 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use super::floor::Floor;
+use super::floor::{Floor, LOOK_EVERY};
 use crate::config::{self, Config, Error, Files, Loaded};
 use crate::news::News;
-
-/// People save files; a second is soon enough for them.
-pub(super) const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Publishes each good change, as written but for lists of hosts that shrink ([`Floor`]), and reports each bad one, until nobody listens.
 pub async fn watch(

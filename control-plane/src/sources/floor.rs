@@ -16,8 +16,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use super::file::LOOK_EVERY;
 use crate::config::{Cluster, Config, Host, Kept};
+
+/// People save files; a second is soon enough for them.
+pub(super) const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// What was read and what is in force.
 #[derive(Debug)]

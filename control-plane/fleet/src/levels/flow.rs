@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::host::{From, Observed};
+use crate::observed::{From, Observed};
 
 /// What was done longer ago than this counts less than half: long enough to average over some dozens of
 /// jobs, short enough to follow a host that slows down.
@@ -99,7 +99,7 @@ mod tests {
             },
             at,
             delay_at: at,
-            from: crate::host::From::Scrape,
+            from: crate::observed::From::Scrape,
         }
     }
 

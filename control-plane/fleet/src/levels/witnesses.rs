@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use crate::host::{From, Observed};
+use crate::observed::{From, Observed};
 
 /// Proxies whose word is kept of one host. The middle one of seven stands against three liars.
 const MOST: usize = 7;

@@ -8,7 +8,7 @@ use crate::cluster::Cluster;
 use crate::event::Event;
 use crate::figures::Scraped;
 use crate::holdings::Changes;
-use crate::host::{self, Observed};
+use crate::observed::{self, Observed};
 use crate::poll::{Fault, PollError, Source};
 
 impl State {
@@ -32,7 +32,7 @@ impl State {
                 figures: news.figures,
                 at: asked,
                 delay_at: asked,
-                from: host::From::Scrape,
+                from: observed::From::Scrape,
             };
             let keep = cluster.config.policy.stale_after;
             if let Some((jobs, within)) = news.left_queue {

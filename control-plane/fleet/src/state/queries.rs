@@ -6,7 +6,8 @@ use std::time::Duration;
 use super::State;
 use super::polled::polled;
 use crate::event::Event;
-use crate::host::{self, Observed};
+use crate::host::Host;
+use crate::observed::{self, Observed};
 use crate::poll::Source;
 use crate::prometheus::{Answers, Load, Names, gather};
 
@@ -74,12 +75,12 @@ impl State {
 }
 
 /// Whether the table changes.
-fn take(host: &mut host::Host, load: Load, at: Duration, keep: Duration) -> bool {
+fn take(host: &mut Host, load: Load, at: Duration, keep: Duration) -> bool {
     let observed = Observed {
         figures: load.figures,
         at,
         delay_at: at,
-        from: host::From::Prometheus,
+        from: observed::From::Prometheus,
     };
     if !host.observe(observed, keep) {
         return false;

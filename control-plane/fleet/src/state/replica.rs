@@ -155,6 +155,31 @@ impl State {
         }
     }
 
+    /// Adds what this replica's settings name and the leader has not said yet.
+    fn add_unknown(&self, snapshot: &mut Snapshot) {
+        for (kind, resources) in &mut snapshot.resources {
+            let clusters = self.clusters.iter();
+            let names: Vec<String> = match *kind {
+                HOST_TABLE_TYPE | ENDPOINTS => clusters.map(|(name, _)| name.clone()).collect(),
+                CACHE_SHARD_TYPE => clusters
+                    .flat_map(|(name, cluster)| shard_names(name, cluster))
+                    .collect(),
+                // The leader cuts a long response: the rest is still to come.
+                envoys => {
+                    let standalone = self.settings.standalone.iter();
+                    let names = standalone.flat_map(|standalone| standalone.names(envoys));
+                    names.collect()
+                }
+            };
+            let missing = |name: &String| !resources.contains_key(name);
+            let missing: Vec<String> = names.into_iter().filter(missing).collect();
+            if !missing.is_empty() {
+                let unknown = missing.into_iter().map(|name| (name, Resource::unknown()));
+                Arc::make_mut(resources).extend(unknown);
+            }
+        }
+    }
+
     /// What the leader pushes. Of what only this replica's configuration names, nothing is said: that it does not
     /// exist would be more than is known. Nor of clusters whose tables are older than `stale_after`, as the leader
     /// is silent: proxies keep those that they have, and know their age; one that comes now would take it for new.
@@ -178,27 +203,7 @@ impl State {
             let stale = stale.into_iter().map(|name| (name, Resource::unknown()));
             Arc::make_mut(tables).extend(stale);
         }
-        for (kind, resources) in &mut snapshot.resources {
-            let clusters = self.clusters.iter();
-            let names: Vec<String> = match *kind {
-                HOST_TABLE_TYPE | ENDPOINTS => clusters.map(|(name, _)| name.clone()).collect(),
-                CACHE_SHARD_TYPE => clusters
-                    .flat_map(|(name, cluster)| shard_names(name, cluster))
-                    .collect(),
-                // The leader cuts a long response: the rest is still to come.
-                envoys => {
-                    let standalone = self.settings.standalone.iter();
-                    let names = standalone.flat_map(|standalone| standalone.names(envoys));
-                    names.collect()
-                }
-            };
-            let missing = |name: &String| !resources.contains_key(name);
-            let missing: Vec<String> = names.into_iter().filter(missing).collect();
-            if !missing.is_empty() {
-                let unknown = missing.into_iter().map(|name| (name, Resource::unknown()));
-                Arc::make_mut(resources).extend(unknown);
-            }
-        }
+        self.add_unknown(&mut snapshot);
         for (name, table) in snapshot
             .of_type(HOST_TABLE_TYPE)
             .into_iter()

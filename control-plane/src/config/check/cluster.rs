@@ -20,15 +20,11 @@ use super::consul::consul;
 use super::plan::plan;
 use super::prometheus::prometheus;
 use super::server::host_tls;
-use super::{Reader, beside};
+use super::{Reader, beside, ms};
 use crate::config::{Cache, Cluster, Control, Dagor, Error, Host, Poll, Scrape, Written, written};
 
 /// No admission decision needs figures older than a day, and no sidecar a longer memory.
 const LONGEST: Duration = Duration::from_secs(86_400);
-
-pub(super) const fn ms(ms: u64) -> Duration {
-    Duration::from_millis(ms)
-}
 
 pub(super) fn cluster(
     name: &str,

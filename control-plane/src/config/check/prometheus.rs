@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 
 use weir_settings::Scope;
 
-use super::cluster::ms;
 use super::server::{Fields, server};
-use super::{Reader, written};
+use super::{Reader, ms, written};
 use crate::config::{Error, Host, Prometheus};
 use weir_fleet::prometheus::{Figure, Names};
 
