@@ -13,7 +13,6 @@ pub mod replicas;
 pub mod written;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,6 +23,7 @@ use weir_fleet::Settings;
 use crate::certificate::Validity;
 use crate::standalone::Standalone;
 
+pub use crate::tls::Tls;
 pub use discovery::DiscoveryLimits;
 pub use replicas::Replicas;
 pub use weir_fleet::authorization::Authorization;
@@ -85,25 +85,6 @@ pub struct Xds {
     pub listen: SocketAddr,
     /// How it is protected.
     pub tls: Option<Tls>,
-}
-
-/// Contents of the PEM files.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Tls {
-    /// Certificate chain.
-    pub certificate: Vec<u8>,
-    /// Private key.
-    pub key: Vec<u8>,
-    /// Clients must show a certificate of this authority.
-    pub client_ca: Option<Vec<u8>>,
-}
-
-impl fmt::Debug for Tls {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tls")
-            .field("client_ca", &self.client_ca.is_some())
-            .finish_non_exhaustive()
-    }
 }
 
 /// A configuration and the files it was made of.

@@ -8,7 +8,6 @@
 //! is told nothing that it has.
 
 mod mirror;
-pub(crate) mod peer;
 
 use std::io;
 use std::sync::Arc;
@@ -29,6 +28,7 @@ use crate::errors::with_sources;
 use crate::leader::Depose;
 use crate::newest::PROCESS;
 use crate::news::News;
+use crate::tls::peer;
 use crate::xds::types;
 use weir_fleet::Update;
 use weir_fleet::role::{Leader, Role};

@@ -24,10 +24,9 @@ use tonic::server::NamedService;
 use tonic::transport::Channel;
 
 use crate::config::Config;
-use crate::config::replicas::PeerTls;
 use crate::errors::with_sources;
-use crate::follow::peer;
 use crate::gate::{FORWARDED, pass_on};
+use crate::tls::peer::{self, PeerTls};
 use crate::xds::codec::end;
 use weir_fleet::role::Role;
 

@@ -39,6 +39,7 @@ mod share;
 pub mod sources;
 pub mod standalone;
 mod tasks;
+pub mod tls;
 pub mod xds;
 
 use std::net::SocketAddr;

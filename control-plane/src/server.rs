@@ -19,8 +19,8 @@ use crate::reports;
 use crate::sources::nodes;
 use crate::xds;
 
+pub use crate::tls::acceptor;
 pub use incoming::{Connection, Limits, incoming};
-pub use tls::acceptor;
 
 /// The services of the listener.
 #[derive(Debug)]

@@ -112,6 +112,13 @@ pub struct Folded {
     pub warning: Option<Tally>,
 }
 
+/// The proxy's clock now, as near as it tells: that of the record written last.
+fn clock(report: &v1::Report) -> u64 {
+    let records = report.records.iter();
+    let written = records.map(|record| record.published_ns);
+    written.max().unwrap_or(0)
+}
+
 impl Ledger {
     /// Takes in a report of clusters and hosts that there are.
     ///
@@ -130,13 +137,7 @@ impl Ledger {
             folded.refused.add(Refused::TooManyProxies, 1);
             return folded;
         }
-        // The proxy's clock now, as near as it tells: that of the record written last.
-        let clock = report
-            .records
-            .iter()
-            .map(|record| record.published_ns)
-            .max()
-            .unwrap_or(0);
+        let clock = clock(report);
         let proxy = self.proxies.entry(report.proxy.clone()).or_default();
         let left_to_it = (limits.max_rows / SHARE_OF_ONE).saturating_sub(proxy.rows);
         let left = limits.max_rows.saturating_sub(self.rows).min(left_to_it);

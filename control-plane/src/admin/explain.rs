@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Which hosts a request would go to: the proxies' own decision, on the tables that they are pushed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use rand::Rng;
@@ -212,40 +212,22 @@ pub fn explain(
     let keys = Keys::new(names.map(hash));
     let mut cluster = Cluster::default();
     cluster.set_table(table.clone(), NOW - age, NOW);
-    let shards = table.cache_shards();
-    let mut asked_of: Vec<u32> = keys
-        .as_slice()
-        .iter()
-        .map(|key| shard_of(*key, shards))
-        .collect();
-    asked_of.sort_unstable();
-    asked_of.dedup();
-    asked_of.retain(|_| shards > 0);
-    let mut cache_shards = Vec::new();
-    for shard in asked_of {
-        let name = cache_shard_name(name, shards, shard);
-        if let Some(pushed) = view.snapshot.get(CACHE_SHARD_TYPE, &name)
-            && let Ok((_, contents)) = decode_cache_shard(&name, &pushed.body)
-        {
-            cluster.set_cache_shard(shard, contents);
-        }
-        cache_shards.push(name);
-    }
+    let cache_shards = read_shards(&mut cluster, view, name, table.cache_shards(), &keys);
     let rank = question.rank;
     let request = Request { keys, rank };
     let decision = cluster.decide_or_hold(&request, Patience::new(NOW), NOW, rng);
-    let (mut held_for, mut hedged_after) = (None, None);
-    let (outcome, ranked) = match decision.outcome {
+    let held_for = match decision.outcome {
+        Outcome::Hold { until } => Some(until.saturating_sub(NOW)),
+        _ => None,
+    };
+    let (outcome, ranked, hedged_after) = match decision.outcome {
         Outcome::Send(ranked) => {
-            hedged_after = cluster.hedge(&ranked, &request, NOW);
-            ("send", ranked.as_slice().to_vec())
+            let hedged_after = cluster.hedge(&ranked, &request, NOW);
+            ("send", ranked.as_slice().to_vec(), hedged_after)
         }
-        Outcome::Hold { until } => {
-            held_for = Some(until.saturating_sub(NOW));
-            ("hold", Vec::new())
-        }
-        Outcome::Shed { .. } => ("shed", Vec::new()),
-        Outcome::Fallback => ("fallback", Vec::new()),
+        Outcome::Hold { .. } => ("hold", Vec::new(), None),
+        Outcome::Shed { .. } => ("shed", Vec::new(), None),
+        Outcome::Fallback => ("fallback", Vec::new(), None),
     };
     let row = |host: &u32| row(&cluster, &table, *host, &request, shown);
     let all = 0..table.hosts().len() as u32;
@@ -275,6 +257,32 @@ pub fn explain(
         trouble: trouble(&shown.sources),
         note: "A proxy also counts its own requests in flight and its hosts' answers, and breaks ties at random.",
     })
+}
+
+/// Reads the shards that have these keys, and names them.
+fn read_shards(
+    cluster: &mut Cluster,
+    view: &View,
+    name: &str,
+    shards: u32,
+    keys: &Keys,
+) -> Vec<String> {
+    let keys = keys.as_slice().iter();
+    let asked_of: BTreeSet<u32> = match shards {
+        0 => BTreeSet::new(),
+        shards => keys.map(|key| shard_of(*key, shards)).collect(),
+    };
+    let mut names = Vec::new();
+    for shard in asked_of {
+        let name = cache_shard_name(name, shards, shard);
+        if let Some(pushed) = view.snapshot.get(CACHE_SHARD_TYPE, &name)
+            && let Ok((_, contents)) = decode_cache_shard(&name, &pushed.body)
+        {
+            cluster.set_cache_shard(shard, contents);
+        }
+        names.push(name);
+    }
+    names
 }
 
 /// With what discovery says, where the hosts are still to be found.

@@ -10,11 +10,12 @@ mod replicas;
 mod server;
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Config, DiscoveryLimits, Error, Files, ReportLimits, Tls, Xds, written};
+use super::{Cluster, Config, DiscoveryLimits, Error, Files, ReportLimits, Tls, Xds, written};
 use crate::certificate::{Validity, validity};
 use crate::errors::with_sources;
 use crate::standalone::{Code, Standalone};
@@ -61,17 +62,7 @@ pub(super) fn file(path: &Path, reader: &mut Reader) -> Result<Config, Error> {
     let written: written::File = reader.yaml(path)?;
     let root = Scope::root(path);
     let xds = xds(&written.xds, &root.section("xds"), reader)?;
-    let admin = root.section("admin");
-    let admin_listen = admin.address(&written.admin.listen, "listen", "127.0.0.1:19000")?;
-    if !admin_listen.ip().is_loopback()
-        && !admin.boolean(&written.admin.plaintext, "plaintext", false)?
-    {
-        return Err(admin.refuse(
-            &written.admin.listen,
-            "listen",
-            "not loopback, and admin has no TLS; write plaintext: true if anyone who reaches it may read it",
-        ));
-    }
+    let admin = admin(&written.admin, &root.section("admin"))?;
     let replicas = match &written.replicas {
         Some(section) => {
             let scope = root.section("replicas").at(section.referenced.line());
@@ -87,25 +78,10 @@ pub(super) fn file(path: &Path, reader: &mut Reader) -> Result<Config, Error> {
         reports.max_proxies,
         &root.section("discovery"),
     )?;
-    let clusters = root.section("clusters");
-    if written.clusters.is_empty() {
-        return Err(root.refuse(
-            &None,
-            "clusters",
-            "names no cluster; at least one is needed",
-        ));
-    }
-    let mut checked = std::collections::BTreeMap::new();
-    for (name, cluster) in &written.clusters {
-        let scope = clusters.section(name).at(cluster.referenced.line());
-        checked.insert(
-            name.clone(),
-            Arc::new(cluster::cluster(name, &cluster.value, &scope, reader)?),
-        );
-    }
+    let clusters = clusters(&written, &root, reader)?;
     let config = Config {
         xds,
-        admin: admin_listen,
+        admin,
         // A tenth of the default polling interval: nobody notices, and a burst of polls makes one table.
         publish: root.section("publish").duration(
             &written.publish.interval,
@@ -129,7 +105,7 @@ pub(super) fn file(path: &Path, reader: &mut Reader) -> Result<Config, Error> {
                     .size(limit, "limit", 0, 1 << 20..=1 << 40)?,
             ),
         },
-        clusters: checked,
+        clusters,
         standalone: None,
         replicas,
         authorization: None,
@@ -147,6 +123,37 @@ pub(super) fn file(path: &Path, reader: &mut Reader) -> Result<Config, Error> {
         ..config
     };
     standalone(&written, config, &root, reader)
+}
+
+fn admin(written: &written::Admin, scope: &Scope<'_>) -> Result<SocketAddr, Error> {
+    let listen = scope.address(&written.listen, "listen", "127.0.0.1:19000")?;
+    if !listen.ip().is_loopback() && !scope.boolean(&written.plaintext, "plaintext", false)? {
+        return Err(scope.refuse(
+            &written.listen,
+            "listen",
+            "not loopback, and admin has no TLS; write plaintext: true if anyone who reaches it may read it",
+        ));
+    }
+    Ok(listen)
+}
+
+fn clusters(
+    written: &written::File,
+    root: &Scope<'_>,
+    reader: &mut Reader,
+) -> Result<BTreeMap<String, Arc<Cluster>>, Error> {
+    if written.clusters.is_empty() {
+        let reason = "names no cluster; at least one is needed";
+        return Err(root.refuse(&None, "clusters", reason));
+    }
+    let clusters = root.section("clusters");
+    let mut checked = BTreeMap::new();
+    for (name, cluster) in &written.clusters {
+        let scope = clusters.section(name).at(cluster.referenced.line());
+        let cluster = cluster::cluster(name, &cluster.value, &scope, reader)?;
+        checked.insert(name.clone(), Arc::new(cluster));
+    }
+    Ok(checked)
 }
 
 fn reports(written: &written::Reports, scope: &Scope<'_>) -> Result<ReportLimits, Error> {
@@ -286,7 +293,7 @@ fn tls(written: &written::Tls, scope: &Scope<'_>, reader: &mut Reader) -> Result
         client_ca,
     };
     // What the library says of the pair, before any port is bound.
-    crate::server::acceptor(&tls)
+    crate::tls::acceptor(&tls)
         .map_err(|why| scope.refuse(&written.certificate, "certificate", why))?;
     Ok(tls)
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::{Server, Token};
+use crate::tls::peer::PeerTls;
 
 /// One of several weir-control: who holds a lock in Consul builds the tables, and the others pass them on.
 #[derive(Clone, PartialEq)]
@@ -50,26 +51,6 @@ impl fmt::Debug for Replicas {
             .field("key", &self.key)
             .field("address", &self.address)
             .field("name", &self.name)
-            .finish_non_exhaustive()
-    }
-}
-
-/// How a replica trusts another one. Contents of PEM files.
-#[derive(Clone, PartialEq, Eq)]
-pub struct PeerTls {
-    /// Only this authority is trusted.
-    pub ca: Vec<u8>,
-    /// What is shown: certificate and key.
-    pub identity: Option<(Vec<u8>, Vec<u8>)>,
-    /// The name that the others' certificates have.
-    pub server_name: String,
-}
-
-impl fmt::Debug for PeerTls {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PeerTls")
-            .field("identity", &self.identity.is_some())
-            .field("server_name", &self.server_name)
             .finish_non_exhaustive()
     }
 }

@@ -81,20 +81,26 @@ pub async fn run(
                 if !leads || !membership.is_asked(&news.cluster, &news.settings) {
                     continue;
                 }
-                let source = news.said.source();
-                let (changed, result) = take(&mut membership, &news.cluster, news.said);
-                if changed {
-                    let update = News::Discovered(publish(&membership, &configs));
-                    if updates.send(update).await.is_err() {
-                        return;
-                    }
+                let (source, cluster) = (news.said.source(), news.cluster);
+                let (changed, result) = take(&mut membership, &cluster, news.said);
+                let found = changed.then(|| News::Discovered(publish(&membership, &configs)));
+                if !send(&updates, found).await {
+                    return;
                 }
-                Update::Asked { cluster: news.cluster, source, result }.into()
+                Update::Asked { cluster, source, result }.into()
             }
         };
         if updates.send(update).await.is_err() {
             return;
         }
+    }
+}
+
+/// False where nobody listens.
+async fn send(updates: &mpsc::Sender<News>, news: Option<News>) -> bool {
+    match news {
+        Some(news) => updates.send(news).await.is_ok(),
+        None => true,
     }
 }
 

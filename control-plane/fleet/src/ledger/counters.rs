@@ -203,27 +203,7 @@ impl Counters {
         if telling.is_newest {
             host.in_flight = record.in_flight;
         }
-        let address = &record.address;
-        let rose = rise(&mut host.unconnected, record.unconnected);
-        if rose > 0 && counts {
-            raise(news.unconnected.entry(address.clone()).or_default(), rose);
-        }
-        let outcomes = [
-            record.ok,
-            record.client_error,
-            record.server_error,
-            record.no_answer,
-        ];
-        let counters = host.outcomes.iter_mut().zip(outcomes);
-        for ((counter, new), news) in counters.zip(&mut news.outcomes) {
-            let rise = rise(counter, new);
-            raise(news, if counts { rise } else { 0 });
-        }
-        host.admitted
-            .fold(&record.admitted, counts, room, refused, |rank, rise| {
-                let admitted = news.admitted.entry(address.clone()).or_default();
-                raise(admitted.entry(rank).or_default(), rise);
-            });
+        host.tell(record, counts, room, news, refused);
     }
 
     /// The host has left the table.
@@ -248,6 +228,38 @@ impl Counters {
 }
 
 impl Host {
+    /// Takes the record's counters; what they rose by `counts`, or it does not.
+    fn tell(
+        &mut self,
+        record: &v1::HostRecord,
+        counts: bool,
+        room: &mut Room,
+        news: &mut News,
+        refused: &mut Tally,
+    ) {
+        let address = &record.address;
+        let rose = rise(&mut self.unconnected, record.unconnected);
+        if rose > 0 && counts {
+            raise(news.unconnected.entry(address.clone()).or_default(), rose);
+        }
+        let outcomes = [
+            record.ok,
+            record.client_error,
+            record.server_error,
+            record.no_answer,
+        ];
+        let counters = self.outcomes.iter_mut().zip(outcomes);
+        for ((counter, new), news) in counters.zip(&mut news.outcomes) {
+            let rise = rise(counter, new);
+            raise(news, if counts { rise } else { 0 });
+        }
+        self.admitted
+            .fold(&record.admitted, counts, room, refused, |rank, rise| {
+                let admitted = news.admitted.entry(address.clone()).or_default();
+                raise(admitted.entry(rank).or_default(), rise);
+            });
+    }
+
     fn rows(&self) -> usize {
         HOST_ROWS + self.admitted.counts.len()
     }

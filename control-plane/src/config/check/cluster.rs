@@ -32,27 +32,7 @@ pub(super) fn cluster(
     scope: &Scope<'_>,
     reader: &mut Reader,
 ) -> Result<Cluster, Error> {
-    // The name is part of resource names, which are split at slashes.
-    if name.is_empty() || name.len() > 255 || name.contains(|c: char| c == '/' || c.is_control()) {
-        return Err(scope.refuse(
-            &None,
-            "",
-            "a cluster's name is 1 to 255 bytes without a slash",
-        ));
-    }
-    let shards = scope.whole(
-        &written.cache_shards,
-        "cache_shards",
-        16,
-        0..=u64::from(MAX_CACHE_SHARDS),
-    )? as u32;
-    if shards != 0 && !shards.is_power_of_two() {
-        return Err(scope.refuse(
-            &written.cache_shards,
-            "cache_shards",
-            format!("{shards} is not 0 or a power of two"),
-        ));
-    }
+    let cache_shards = cache_shards(name, written, scope)?;
     let hosts = hosts(written, scope, reader)?;
     let consul = match &written.consul {
         Some(section) => {
@@ -73,7 +53,7 @@ pub(super) fn cluster(
     let mut cluster = Cluster {
         policy: policy(&written.policy, salt.as_ref(), &scope.section("policy"))?,
         dagor: dagor(&written.dagor, &scope.section("dagor"))?,
-        cache_shards: shards,
+        cache_shards,
         hosts,
         // Thirty looks at the file: whoever writes it has seen by then that half of the hosts are missing.
         shrink_after: scope.duration(
@@ -104,6 +84,31 @@ pub(super) fn cluster(
         return Err(scope.refuse(&None, "hosts", reason));
     }
     Ok(cluster)
+}
+
+fn cache_shards(name: &str, written: &written::Cluster, scope: &Scope<'_>) -> Result<u32, Error> {
+    // The name is part of resource names, which are split at slashes.
+    if name.is_empty() || name.len() > 255 || name.contains(|c: char| c == '/' || c.is_control()) {
+        return Err(scope.refuse(
+            &None,
+            "",
+            "a cluster's name is 1 to 255 bytes without a slash",
+        ));
+    }
+    let shards = scope.whole(
+        &written.cache_shards,
+        "cache_shards",
+        16,
+        0..=u64::from(MAX_CACHE_SHARDS),
+    )? as u32;
+    if shards != 0 && !shards.is_power_of_two() {
+        return Err(scope.refuse(
+            &written.cache_shards,
+            "cache_shards",
+            format!("{shards} is not 0 or a power of two"),
+        ));
+    }
+    Ok(shards)
 }
 
 /// Reads the salt of the cluster's keys, if there is one.

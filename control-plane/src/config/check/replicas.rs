@@ -3,12 +3,13 @@
 
 use std::time::Duration;
 
-use weir_settings::Scope;
+use weir_settings::{Scope, Value};
 
 use super::server::{Fields, server};
 use super::{Reader, consul, pem};
-use crate::config::replicas::{PeerTls, Replicas};
+use crate::config::replicas::Replicas;
 use crate::config::{Error, Tls, written};
+use crate::tls::peer::{self, PeerTls};
 
 /// Consul's own limits (developer.hashicorp.com/consul/api-docs/session).
 const SHORTEST_TTL: Duration = Duration::from_secs(10);
@@ -122,20 +123,7 @@ fn peer_tls(
     let required =
         "required with xds.tls; the PEM file of the authority of the others' certificates";
     let authority = authority.ok_or_else(|| scope.refuse(&None, "ca", required))?;
-    let shown = (
-        pem(certificate, "certificate", "CERTIFICATE", scope, reader)?,
-        pem(key, "private_key", "PRIVATE KEY", scope, reader)?,
-    );
-    let identity = match shown {
-        (Some(certificate), Some(key)) => Some((certificate, key)),
-        (None, None) => None,
-        (Some(_), None) => {
-            return Err(scope.refuse(key, "private_key", "required with certificate"));
-        }
-        (None, Some(_)) => {
-            return Err(scope.refuse(certificate, "certificate", "required with private_key"));
-        }
-    };
+    let identity = identity(certificate, key, scope, reader)?;
     if identity.is_none() && xds.is_some_and(|tls| tls.client_ca.is_some()) {
         let reason =
             "required with xds.tls.client_ca; the PEM file that is shown to the other replicas";
@@ -155,9 +143,31 @@ fn peer_tls(
         server_name,
     };
     // What the library says of the files, before any port is bound.
-    crate::follow::peer::endpoint("localhost:1", Some(&tls))
-        .map_err(|why| scope.refuse(ca, "ca", why))?;
+    peer::endpoint("localhost:1", Some(&tls)).map_err(|why| scope.refuse(ca, "ca", why))?;
     Ok(Some(tls))
+}
+
+/// Contents of two PEM files: certificate and key.
+type Identity = (Vec<u8>, Vec<u8>);
+
+fn identity(
+    certificate: &Value,
+    key: &Value,
+    scope: &Scope<'_>,
+    reader: &mut Reader,
+) -> Result<Option<Identity>, Error> {
+    let shown = (
+        pem(certificate, "certificate", "CERTIFICATE", scope, reader)?,
+        pem(key, "private_key", "PRIVATE KEY", scope, reader)?,
+    );
+    match shown {
+        (Some(certificate), Some(key)) => Ok(Some((certificate, key))),
+        (None, None) => Ok(None),
+        (Some(_), None) => Err(scope.refuse(key, "private_key", "required with certificate")),
+        (None, Some(_)) => {
+            Err(scope.refuse(certificate, "certificate", "required with private_key"))
+        }
+    }
 }
 
 fn is_address(text: &str) -> bool {

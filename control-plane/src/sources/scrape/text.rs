@@ -34,10 +34,8 @@ type Samples = Vec<(Option<String>, f64)>;
 
 /// Reads a page.
 pub fn read(page: &str, names: &Scrape) -> Page {
-    let (sum, count) = (
-        format!("{}_sum", names.queuing_delay),
-        format!("{}_count", names.queuing_delay),
-    );
+    let sum = format!("{}_sum", names.queuing_delay);
+    let count = format!("{}_count", names.queuing_delay);
     let mut in_progress = Gathered::of(&names.in_progress);
     let mut queued = Gathered::of(&names.queued);
     let mut busy_cores = Gathered::of(&names.busy_cores);
@@ -84,17 +82,14 @@ pub fn read(page: &str, names: &Scrape) -> Page {
     });
     let micros = |seconds: f64| (seconds * 1e6) as u64;
     let seconds = figure(seconds.samples()).map(total);
-    let jobs = figure(jobs.samples()).map(total);
-    let delay = seconds
-        .zip(jobs)
-        .map(|(seconds, jobs)| Totals { seconds, jobs });
+    let delay = seconds.zip(figure(jobs.samples()).map(total));
     let draining = draining.told().and_then(&mut figure);
     Page {
         in_progress,
         queued,
         busy_cores: busy_cores.map(|samples| total(samples) as u32),
         work: work.map(|work| work.into_iter().map(micros).collect()),
-        delay,
+        delay: delay.map(|(seconds, jobs)| Totals { seconds, jobs }),
         draining: draining.is_some_and(|samples| total(samples) > 0.0),
         complaints,
     }
