@@ -51,7 +51,7 @@ pub struct Metrics {
     missing: Family<OfCluster, Gauge>,
     hosts: Family<ClusterState, Gauge>,
     stale: Family<OfCluster, Gauge>,
-    suspects_itself: Family<OfCluster, Gauge>,
+    health_ignored: Family<OfCluster, Gauge>,
     panic: Family<OfCluster, Gauge>,
     kept: Family<OfCluster, Gauge>,
     ignored: Family<OfCluster, Gauge>,
@@ -137,9 +137,9 @@ impl Metrics {
             self.stale.clone(),
         );
         r.register(
-            "suspects_itself",
+            "health_ignored",
             "1 while fewer hosts than policy.panic_threshold take connections, and all are kept up for that reason",
-            self.suspects_itself.clone(),
+            self.health_ignored.clone(),
         );
         r.register(
             "panic",
@@ -406,7 +406,7 @@ impl Metrics {
         self.capacity.clear();
         for gauge in [
             &self.stale,
-            &self.suspects_itself,
+            &self.health_ignored,
             &self.panic,
             &self.kept,
             &self.ignored,
@@ -532,7 +532,7 @@ impl Metrics {
         let of_cluster = OfCluster {
             cluster: name.to_owned(),
         };
-        let suspects_itself = cluster.suspects_itself();
+        let health_ignored = cluster.health_ignored();
         let states = [
             ("up", HostState::Up),
             ("draining", HostState::Draining),
@@ -541,7 +541,7 @@ impl Metrics {
         for (state, wanted) in states {
             let hosts = cluster.hosts.values();
             let count = hosts
-                .filter(|host| cluster.state_of(host, suspects_itself) == wanted)
+                .filter(|host| cluster.state_of(host, health_ignored) == wanted)
                 .count();
             let labels = ClusterState {
                 cluster: name.to_owned(),
@@ -554,9 +554,9 @@ impl Metrics {
         self.stale
             .get_or_create(&of_cluster)
             .set(cluster.hosts.values().filter(is_stale).count() as i64);
-        self.suspects_itself
+        self.health_ignored
             .get_or_create(&of_cluster)
-            .set(suspects_itself.into());
+            .set(health_ignored.into());
         self.panic
             .get_or_create(&of_cluster)
             .set(cluster.panics().into());

@@ -268,15 +268,15 @@ impl Cluster {
 
     /// Fewer hosts than `policy.panic_threshold` seem alive: it is likelier that this process cannot reach the others,
     /// so none is taken out of the choice.
-    pub fn suspects_itself(&self) -> bool {
+    pub fn health_ignored(&self) -> bool {
         let all = self.hosts.len();
         self.config.policy.panics(all - self.dead(), all)
     }
 
     /// Fewer hosts than `policy.panic_threshold` are up, or none: proxies choose those that drain as well.
     pub fn panics(&self) -> bool {
-        let suspects_itself = self.suspects_itself();
-        let up = |host: &&Host| self.state_of(host, suspects_itself) == HostState::Up;
+        let health_ignored = self.health_ignored();
+        let up = |host: &&Host| self.state_of(host, health_ignored) == HostState::Up;
         let (up, all) = (self.hosts.values().filter(up).count(), self.hosts.len());
         all > 0 && (up == 0 || self.config.policy.panics(up, all))
     }
@@ -301,10 +301,10 @@ impl Cluster {
     }
 
     /// What the table says of a host's state.
-    pub fn state_of(&self, host: &Host, suspects_itself: bool) -> HostState {
+    pub fn state_of(&self, host: &Host, health_ignored: bool) -> HostState {
         match () {
             () if host.config.draining => HostState::Draining,
-            () if host.is_dead() && !suspects_itself => HostState::Down,
+            () if host.is_dead() && !health_ignored => HostState::Down,
             () if host.draining => HostState::Draining,
             () => HostState::Up,
         }
@@ -444,8 +444,8 @@ impl Cluster {
 
     /// The hosts that get requests.
     fn up(&self) -> HashSet<HostId> {
-        let (suspects_itself, panics) = (self.suspects_itself(), self.panics());
-        let up = |host: &&Host| match self.state_of(host, suspects_itself) {
+        let (health_ignored, panics) = (self.health_ignored(), self.panics());
+        let up = |host: &&Host| match self.state_of(host, health_ignored) {
             HostState::Up => true,
             HostState::Draining => panics,
             HostState::Down => false,

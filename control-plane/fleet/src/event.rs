@@ -29,7 +29,7 @@ pub enum Event {
         cluster: String,
         host: String,
         dead: usize,
-        suspects_itself: bool,
+        health_ignored: bool,
     },
     /// Discovery succeeds again, has other complaints, or fails in another way.
     DiscoveryChanged {

@@ -31,7 +31,7 @@ pub fn host_table(
     now: Duration,
     unix_ms: u64,
 ) -> v1::HostTable {
-    let suspects_itself = cluster.suspects_itself();
+    let health_ignored = cluster.health_ignored();
     let hosts = cluster.hosts.values();
     let mean = cluster.costs.mean();
     let micros = |time: Duration| u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
@@ -41,7 +41,7 @@ pub fn host_table(
         version: meta.version,
         policy: Some(encode_policy(&cluster.config.policy)),
         hosts: hosts
-            .map(|host| row(host, cluster, suspects_itself, now))
+            .map(|host| row(host, cluster, health_ignored, now))
             .collect(),
         cache_shards: cluster.holdings.shards(),
         mean_cost: (mean != Cost::default()).then(|| v1::Cost {
@@ -53,8 +53,8 @@ pub fn host_table(
     }
 }
 
-fn row(host: &Host, cluster: &Cluster, suspects_itself: bool, now: Duration) -> v1::Host {
-    let state = match cluster.state_of(host, suspects_itself) {
+fn row(host: &Host, cluster: &Cluster, health_ignored: bool, now: Duration) -> v1::Host {
+    let state = match cluster.state_of(host, health_ignored) {
         HostState::Up => v1::HostState::Up,
         HostState::Draining => v1::HostState::Draining,
         HostState::Down => v1::HostState::Down,

@@ -83,7 +83,7 @@ pub struct ClusterView {
     pub overload: String,
     pub selection: String,
     /// So many hosts refuse connections that none is taken out.
-    pub suspects_itself: bool,
+    pub health_ignored: bool,
     /// So few hosts are up that those which drain are chosen as well.
     pub panics: bool,
     /// Why the hosts are not those that are written now.
@@ -285,14 +285,14 @@ fn ms(from: Duration, now: Duration) -> u64 {
 }
 
 fn cluster_view(cluster: &Cluster, now: Duration) -> ClusterView {
-    let suspects_itself = cluster.suspects_itself();
+    let health_ignored = cluster.health_ignored();
     let policy = &cluster.config.policy;
     ClusterView {
         version: None,
         table_age_ms: cluster.built.map(|built| ms(built, now)),
         overload: overload_name(policy.overload),
         selection: policy.selection.as_str().to_owned(),
-        suspects_itself,
+        health_ignored,
         panics: cluster.panics(),
         hosts_kept: cluster.config.kept.map(|kept| kept.to_string()),
         choices_ignored_by: cluster
@@ -312,7 +312,7 @@ fn cluster_view(cluster: &Cluster, now: Duration) -> ClusterView {
         hosts: cluster
             .hosts
             .values()
-            .map(|host| host_view(host, cluster, suspects_itself, now))
+            .map(|host| host_view(host, cluster, health_ignored, now))
             .collect(),
     }
 }
@@ -326,7 +326,7 @@ pub fn state_name(state: HostState) -> &'static str {
     }
 }
 
-fn host_view(host: &Host, cluster: &Cluster, suspects_itself: bool, now: Duration) -> HostView {
+fn host_view(host: &Host, cluster: &Cluster, health_ignored: bool, now: Duration) -> HostView {
     let observed = host.observed.as_ref();
     let figures = observed.map(|observed| observed.figures.clone());
     let figures = figures.unwrap_or_default();
@@ -339,7 +339,7 @@ fn host_view(host: &Host, cluster: &Cluster, suspects_itself: bool, now: Duratio
             (Some(_), Some(_)) => "both",
         },
         instance: host.config.instance.clone(),
-        state: state_name(cluster.state_of(host, suspects_itself)),
+        state: state_name(cluster.state_of(host, health_ignored)),
         refuses_connections: host.is_dead(),
         in_progress: figures.in_progress,
         queued: figures.queued,

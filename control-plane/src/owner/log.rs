@@ -18,11 +18,11 @@ pub(super) fn event(event: &Event) {
             cluster,
             host,
             dead,
-            suspects_itself,
+            health_ignored,
         } => {
             info!(
                 cluster,
-                host, dead, suspects_itself, "hosts that refuse connections"
+                host, dead, health_ignored, "hosts that refuse connections"
             );
         }
         Event::DiscoveryChanged {

@@ -377,7 +377,7 @@ fn if_more_than_half_of_the_hosts_seem_dead_none_is_taken_out() {
         .scraped(3, Err(Fault::Refused));
     assert_eq!(script.states(), [HostState::Up; 4]);
     let view = script.state.state.view(script.now - script.start);
-    assert!(view.clusters["c"].suspects_itself && view.clusters["c"].hosts[0].refuses_connections);
+    assert!(view.clusters["c"].health_ignored && view.clusters["c"].hosts[0].refuses_connections);
 }
 
 #[test]

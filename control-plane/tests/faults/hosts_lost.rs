@@ -177,13 +177,13 @@ async fn without_hosts_it_is_envoy_that_says_so_until_there_are_some() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn when_all_hosts_refuse_connections_weir_control_suspects_itself_and_envoy_decides() {
+async fn when_all_hosts_refuse_connections_weir_control_health_ignored_and_envoy_decides() {
     let mut world = Plan::workers(2, &[]).start().await;
     for worker in &mut world.workers {
         worker.kill();
     }
     world
-        .until_control("weir_control_suspects_itself", |suspects| suspects == 1.0)
+        .until_control("weir_control_health_ignored", |suspects| suspects == 1.0)
         .await;
     let caller = world.caller();
     for number in 0..20 {

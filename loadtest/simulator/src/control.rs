@@ -150,7 +150,7 @@ impl Control {
     /// What callers will be told of a host that was just polled.
     pub(crate) fn sample(&self, number: usize, now: Duration) -> Option<Sample> {
         let host = self.cluster.hosts.get(&self.addresses[number])?;
-        let state = self.cluster.state_of(host, self.cluster.suspects_itself());
+        let state = self.cluster.state_of(host, self.cluster.health_ignored());
         let observed = host.observed.as_ref();
         let queued = observed.and_then(|observed| observed.figures.queued.as_ref());
         Some(Sample {

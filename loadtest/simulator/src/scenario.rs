@@ -150,12 +150,12 @@ pub struct Trouble {
     /// From 0.
     pub host: usize,
     /// What.
-    pub what: Fate,
+    pub what: HostFault,
 }
 
 /// What happens to a host.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Fate {
+pub enum HostFault {
     /// It is gone with all it had, and refuses connections.
     Lost,
     /// It is there again, with an empty cache.
@@ -226,7 +226,7 @@ impl Scenario {
         if let Some(model) = &self.language_model {
             refuse(model.slots == 0, Impossible::NoRoom("slots"))?;
             refuse(model.capacity_blocks == 0, Impossible::NoRoom("blocks"))?;
-            let slowed = |t: &Trouble| matches!(t.what, Fate::Slowed(_));
+            let slowed = |t: &Trouble| matches!(t.what, HostFault::Slowed(_));
             let any_slowed = self.troubles.iter().any(slowed);
             refuse(any_slowed, Impossible::NotKnown("a slowdown"))?;
             let bound = self.placement != Placement::Callers;
@@ -240,7 +240,7 @@ impl Scenario {
         for trouble in &self.troubles {
             let unknown = Impossible::NoSuchHost(trouble.host, self.hosts);
             refuse(trouble.host >= self.hosts, unknown)?;
-            if let Fate::Slowed(factor) = trouble.what {
+            if let HostFault::Slowed(factor) = trouble.what {
                 let bad = !(0.001..=1000.0).contains(&factor);
                 refuse(bad, Impossible::BadSlowdown(trouble.host))?;
             }

@@ -22,7 +22,7 @@ use crate::ended::{Ended, Sample};
 use crate::host::Host;
 use crate::levels::Levels;
 use crate::pending::AllPending;
-use crate::scenario::{Fate, Impossible, Placement, Scenario};
+use crate::scenario::{HostFault, Impossible, Placement, Scenario};
 use crate::workload::{Job, Key};
 
 /// Requests are named by their place among all that came, their connections by their number. There
@@ -69,7 +69,7 @@ enum Event {
     Notice(usize),
     /// It is.
     Preempt(usize),
-    Befall(Box<(usize, Fate)>),
+    InjectFault(Box<(usize, HostFault)>),
 }
 
 /// What is told of hosts that were polled goes here.
@@ -253,7 +253,7 @@ impl<'a, J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'a, J, F> {
             Event::Push(caller, push) => self.callers[caller as usize].learn(&push, now),
             Event::Notice(host) => self.notice(host),
             Event::Preempt(host) => self.preempt(host, now),
-            Event::Befall(what) => self.befall(what.0, what.1, now),
+            Event::InjectFault(what) => self.inject_fault(what.0, what.1, now),
         }
     }
 

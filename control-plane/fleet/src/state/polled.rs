@@ -115,7 +115,7 @@ impl State {
                 cluster: name.to_owned(),
                 host: host.to_owned(),
                 dead: cluster.dead(),
-                suspects_itself: cluster.suspects_itself(),
+                health_ignored: cluster.health_ignored(),
             });
         }
         Some(cluster)

@@ -189,8 +189,8 @@ pub(super) fn shard_names<'a>(
 }
 
 fn endpoints(name: &str, cluster: &Cluster) -> ClusterHosts {
-    let suspects_itself = cluster.suspects_itself();
-    let health = |host| match cluster.state_of(host, suspects_itself) {
+    let health_ignored = cluster.health_ignored();
+    let health = |host| match cluster.state_of(host, health_ignored) {
         HostState::Up => Health::Up,
         HostState::Draining => Health::Draining,
         HostState::Down => Health::Down,

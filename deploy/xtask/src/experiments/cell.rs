@@ -115,11 +115,11 @@ impl Cell {
         if !setting.orca {
             add(&["--no-orca"]);
         }
-        let befalls = |what: &str| format!("{}:3:{what}", workload.middle);
+        let happens = |what: &str| format!("{}:3:{what}", workload.middle);
         match setting.trouble {
             Trouble::None => {}
-            Trouble::Lost => add(&["--trouble", &befalls("lost")]),
-            Trouble::Slowed => add(&["--trouble", &befalls("3.0")]),
+            Trouble::Lost => add(&["--trouble", &happens("lost")]),
+            Trouble::Slowed => add(&["--trouble", &happens("3.0")]),
         }
         arguments
     }

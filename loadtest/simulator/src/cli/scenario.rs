@@ -14,7 +14,7 @@ use weir_replay::backoff::Backoff;
 use weir_replay::mooncake::BLOCK_TOKENS;
 use weir_replay::units;
 use weir_sim::Scenario;
-use weir_sim::scenario::{Accept, Fate, Placement, Preemption, Signal, Timeouts, Trouble};
+use weir_sim::scenario::{Accept, HostFault, Placement, Preemption, Signal, Timeouts, Trouble};
 
 #[derive(clap::Args)]
 #[group(id = "fleet")]
@@ -337,9 +337,9 @@ fn trouble(text: &str) -> Result<Trouble, String> {
         at: units::duration(at)?,
         host: host.parse().map_err(|_| form())?,
         what: match what {
-            "lost" => Fate::Lost,
-            "back" => Fate::Back,
-            factor => Fate::Slowed(factor.parse().map_err(|_| form())?),
+            "lost" => HostFault::Lost,
+            "back" => HostFault::Back,
+            factor => HostFault::Slowed(factor.parse().map_err(|_| form())?),
         },
     })
 }

@@ -8,13 +8,13 @@ use rand::RngExt;
 use super::{Event, Simulation};
 use crate::ended::Ended;
 use crate::host::Host;
-use crate::scenario::Fate;
+use crate::scenario::HostFault;
 use crate::workload::Job;
 
 impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
     pub(super) fn plan_troubles(&mut self) {
         for trouble in &self.scenario.troubles {
-            let event = Event::Befall(Box::new((trouble.host, trouble.what)));
+            let event = Event::InjectFault(Box::new((trouble.host, trouble.what)));
             self.agenda.note(trouble.at, event);
         }
         if let Some(preemption) = &self.scenario.preemption {
@@ -44,17 +44,17 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
         if let Some(preemption) = &self.scenario.preemption {
             let (from, to) = preemption.away;
             let away = from + (to - from).mul_f64(self.rng.random());
-            self.befall(host, Fate::Lost, now);
+            self.inject_fault(host, HostFault::Lost, now);
             let back = now + away;
-            let returns = Event::Befall(Box::new((host, Fate::Back)));
+            let returns = Event::InjectFault(Box::new((host, HostFault::Back)));
             self.agenda.note(back, returns);
             self.plan_preemption(host, back + preemption.life);
         }
     }
 
-    pub(super) fn befall(&mut self, number: usize, fate: Fate, now: Duration) {
-        match fate {
-            Fate::Lost => {
+    pub(super) fn inject_fault(&mut self, number: usize, fault: HostFault, now: Duration) {
+        match fault {
+            HostFault::Lost => {
                 let notice = now + self.scenario.network;
                 for request in self.hosts[number].lose() {
                     if let Some(pending) = self.pending.get_mut(&request) {
@@ -70,8 +70,8 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
                     }
                 }
             }
-            Fate::Back if self.hosts[number].up => {}
-            Fate::Back => {
+            HostFault::Back if self.hosts[number].up => {}
+            HostFault::Back => {
                 self.lives += 1;
                 let mut new = Host::new(self.scenario, self.lives);
                 // That it will be taken away again is known already.
@@ -80,7 +80,7 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
                 self.control.drain(number, false);
                 self.feed(now);
             }
-            Fate::Slowed(factor) => self.hosts[number].slowed = factor,
+            HostFault::Slowed(factor) => self.hosts[number].slowed = factor,
         }
     }
 }

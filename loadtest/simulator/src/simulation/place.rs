@@ -13,7 +13,7 @@ use weir_replay::record::Outcome;
 use super::{Event, Simulation};
 use crate::joblets;
 use crate::pending::Place;
-use crate::scenario::{Fate, Placement, Scenario};
+use crate::scenario::{HostFault, Placement, Scenario};
 use crate::workload::Job;
 
 /// Requests that wait in one place, by class and then by their coming to it.
@@ -154,6 +154,6 @@ fn goes(
         .troubles
         .iter()
         .filter(|trouble| trouble.host == host);
-    let lost = of.filter(|trouble| trouble.what == Fate::Lost && trouble.at >= now);
+    let lost = of.filter(|trouble| trouble.what == HostFault::Lost && trouble.at >= now);
     lost.map(|trouble| trouble.at).chain(taken).min()
 }

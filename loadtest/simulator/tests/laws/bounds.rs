@@ -6,7 +6,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use weir_policy::{Overload, Selection};
 use weir_replay::record::Outcome;
-use weir_sim::scenario::{Fate, Placement, Preemption, Trouble};
+use weir_sim::scenario::{HostFault, Placement, Preemption, Trouble};
 use weir_sim::workload::LOW;
 use weir_sim::{Ended, Scenario};
 
@@ -49,11 +49,11 @@ proptest! {
         let mut scenario = by(placement);
         scenario.seed = seed;
         scenario.timeouts.deadline = SECOND;
-        let fate = |at, host, what| Trouble { at: at * SECOND, host, what };
+        let fault = |at, host, what| Trouble { at: at * SECOND, host, what };
         scenario.troubles = vec![
-            fate(1, 0, Fate::Lost), fate(2, 0, Fate::Back), fate(1, 1, Fate::Slowed(3.0)),
-            fate(2, 1, Fate::Lost), fate(2, 2, Fate::Lost), fate(2, 3, Fate::Lost),
-            fate(3, 3, Fate::Back),
+            fault(1, 0, HostFault::Lost), fault(2, 0, HostFault::Back), fault(1, 1, HostFault::Slowed(3.0)),
+            fault(2, 1, HostFault::Lost), fault(2, 2, HostFault::Lost), fault(2, 3, HostFault::Lost),
+            fault(3, 3, HostFault::Back),
         ];
         let jobs = jobs(1000, 12, 5 * MS, 60 * MS, seed);
         let following = jobs.iter().filter(|job| job.then.is_some()).count();
@@ -104,7 +104,7 @@ fn the_clairvoyant_leaves_out_hosts_that_will_be_gone_and_the_slow() {
     scenario.troubles = vec![Trouble {
         at: Duration::ZERO,
         host: 2,
-        what: Fate::Slowed(10.0),
+        what: HostFault::Slowed(10.0),
     }];
     let all = play(&scenario, &keys(12), jobs(4000, 12, 10 * MS, 20 * MS, 1));
     let slow = all.iter().filter(|ended| ended.host == Some(2)).count();
@@ -115,8 +115,11 @@ fn the_clairvoyant_leaves_out_hosts_that_will_be_gone_and_the_slow() {
 fn a_queue_of_any_length_goes_to_any_number_of_cores_at_once() {
     let mut scenario = by(Placement::CentralQueue);
     (scenario.hosts, scenario.host.cores) = (1, 5000);
-    let fate = |at, what| Trouble { at, host: 0, what };
-    scenario.troubles = vec![fate(Duration::ZERO, Fate::Lost), fate(SECOND, Fate::Back)];
+    let fault = |at, what| Trouble { at, host: 0, what };
+    scenario.troubles = vec![
+        fault(Duration::ZERO, HostFault::Lost),
+        fault(SECOND, HostFault::Back),
+    ];
     let mut work = jobs(5000, 0, MS / 10, 20 * MS, 1);
     work.iter_mut().for_each(|job| job.then = None);
     let all = play(&scenario, &[], work);
@@ -130,11 +133,11 @@ fn a_queue_of_any_length_goes_to_any_number_of_cores_at_once() {
 fn who_gives_up_leaves_the_queue() {
     let mut scenario = by(Placement::CentralQueue);
     scenario.timeouts.deadline = SECOND;
-    let fate = |at, host, what| Trouble { at, host, what };
+    let fault = |at, host, what| Trouble { at, host, what };
     scenario.troubles = (0..scenario.hosts)
         .flat_map(|host| {
-            let lost = fate(Duration::ZERO, host, Fate::Lost);
-            [lost, fate(5 * SECOND, host, Fate::Back)]
+            let lost = fault(Duration::ZERO, host, HostFault::Lost);
+            [lost, fault(5 * SECOND, host, HostFault::Back)]
         })
         .collect();
     let all = play(&scenario, &keys(12), jobs(1000, 12, 10 * MS, 20 * MS, 1));

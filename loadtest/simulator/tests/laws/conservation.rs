@@ -8,17 +8,17 @@ use proptest::prelude::*;
 use weir_policy::{Hedging, Holding, Overload, Policy, Selection};
 use weir_replay::record::Outcome;
 use weir_sim::Scenario;
-use weir_sim::scenario::{Accept, Fate, Preemption, Timeouts, Trouble};
+use weir_sim::scenario::{Accept, HostFault, Preemption, Timeouts, Trouble};
 
 use crate::{SECOND, jobs, keys, play, policy, scenario};
 
 fn fates() -> impl Strategy<Value = Vec<Trouble>> {
-    let fate = prop_oneof![
-        Just(Fate::Lost),
-        Just(Fate::Back),
-        (0.2..4.0).prop_map(Fate::Slowed),
+    let fault = prop_oneof![
+        Just(HostFault::Lost),
+        Just(HostFault::Back),
+        (0.2..4.0).prop_map(HostFault::Slowed),
     ];
-    let trouble = (0u64..20_000, 0usize..4, fate).prop_map(|(ms, host, what)| Trouble {
+    let trouble = (0u64..20_000, 0usize..4, fault).prop_map(|(ms, host, what)| Trouble {
         at: Duration::from_millis(ms),
         host,
         what,
@@ -128,7 +128,7 @@ fn a_second_try_helps_where_one_host_is_slow() {
     let slow = Trouble {
         at: Duration::ZERO,
         host: 0,
-        what: Fate::Slowed(10.0),
+        what: HostFault::Slowed(10.0),
     };
     let worst = |after: Duration| {
         let scenario = Scenario {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use weir_policy::{Overload, Selection};
 use weir_replay::record::Outcome;
-use weir_sim::scenario::{Accept, Fate, Preemption, Trouble};
+use weir_sim::scenario::{Accept, HostFault, Preemption, Trouble};
 use weir_sim::workload::Work;
 use weir_sim::{Ended, Scenario};
 
@@ -31,7 +31,7 @@ fn a_lost_host_gets_nothing_and_its_requests_go_elsewhere() {
     };
     let all = played(&Scenario {
         policy: policy(Selection::Baseline, Overload::None),
-        troubles: vec![lost(Fate::Lost, 10), lost(Fate::Back, 20)],
+        troubles: vec![lost(HostFault::Lost, 10), lost(HostFault::Back, 20)],
         ..scenario()
     });
     assert!(all.iter().all(|ended| ended.outcome == Outcome::Ok));
@@ -48,7 +48,7 @@ fn a_slowed_host_takes_longer() {
     let slowed = Trouble {
         at: 10 * SECOND,
         host: 1,
-        what: Fate::Slowed(3.0),
+        what: HostFault::Slowed(3.0),
     };
     let all = played(&Scenario {
         policy: policy(Selection::Random, Overload::None),

@@ -4,7 +4,7 @@
 use std::process::{Command, Output};
 use std::time::Duration;
 
-use weir_sim::scenario::{Fate, Impossible, Preemption, Trouble};
+use weir_sim::scenario::{HostFault, Impossible, Preemption, Trouble};
 use weir_sim::{Scenario, simulate};
 
 use crate::{SECOND, scenario};
@@ -71,10 +71,10 @@ fn impossible_scenarios_are_refused_with_the_field_and_the_reason() {
         what,
     };
     let mut troubled = scenario();
-    troubled.troubles = vec![trouble(4, Fate::Lost)];
+    troubled.troubles = vec![trouble(4, HostFault::Lost)];
     assert_eq!(troubled.check(), Err(Impossible::NoSuchHost(4, 4)));
     for factor in [0.0, -1.0, 1e300, f64::NAN, f64::INFINITY] {
-        troubled.troubles = vec![trouble(3, Fate::Slowed(factor))];
+        troubled.troubles = vec![trouble(3, HostFault::Slowed(factor))];
         assert_eq!(troubled.check(), Err(Impossible::BadSlowdown(3)));
     }
 }
