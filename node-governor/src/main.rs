@@ -150,20 +150,8 @@ fn main() -> ExitCode {
             let _ = std::io::stdout().write_all(report.text.as_bytes());
             ExitCode::from(u8::from(!report.can_govern))
         }
-        Command::Top { admin, once } => match top(admin, once) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => {
-                complain(whole(&error));
-                ExitCode::FAILURE
-            }
-        },
-        Command::Timeline { logs, out } => match timeline(&logs, out.as_deref()) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => {
-                complain(whole(&error));
-                ExitCode::FAILURE
-            }
-        },
+        Command::Top { admin, once } => ended(top(admin, once)),
+        Command::Timeline { logs, out } => ended(timeline(&logs, out.as_deref())),
         Command::Watch { governor, state } => {
             let mut pipe = std::io::stdin().lock();
             told(watchdog::watch(&mut pipe, governor, &root, &state))
@@ -187,6 +175,16 @@ fn main() -> ExitCode {
                 ExitCode::FAILURE
             }
         },
+    }
+}
+
+fn ended(result: anyhow::Result<()>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(whole(&error));
+            ExitCode::FAILURE
+        }
     }
 }
 
@@ -263,6 +261,30 @@ fn run(path: &Path, check: bool, ports_file: Option<&Path>, root: &Root) -> Exit
     }
 }
 
+/// The name of the signal that asks the process to end, when it comes.
+fn asked_to_end() -> std::io::Result<impl Future<Output = &'static str>> {
+    let mut signals = Vec::new();
+    for (kind, name) in ends() {
+        signals.push((signal(kind)?, name));
+    }
+    Ok(std::future::poll_fn(move |context| {
+        let mut all = signals.iter_mut();
+        let came =
+            all.find_map(|(signal, name)| signal.poll_recv(context).is_ready().then_some(*name));
+        came.map_or(Poll::Pending, Poll::Ready)
+    }))
+}
+
+/// Two files for each policy of a large machine are more than the usual limit.
+fn raise_file_limit() -> std::io::Result<()> {
+    let files = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: files.maximum,
+        ..files
+    };
+    Ok(setrlimit(Resource::Nofile, raised)?)
+}
+
 #[tokio::main(flavor = "current_thread")]
 async fn serve(
     config: config::Config,
@@ -270,25 +292,8 @@ async fn serve(
     root: &Root,
 ) -> anyhow::Result<()> {
     // Before the cores are taken, so that no signal finds them taken and kills.
-    let mut signals = Vec::new();
-    for (kind, name) in ends() {
-        signals.push((signal(kind)?, name));
-    }
-    let asked = std::future::poll_fn(|context| {
-        let mut all = signals.iter_mut();
-        let came =
-            all.find_map(|(signal, name)| signal.poll_recv(context).is_ready().then_some(*name));
-        came.map_or(Poll::Pending, Poll::Ready)
-    });
-    // Two files for each policy of a large machine are more than the usual limit.
-    let files = getrlimit(Resource::Nofile);
-    setrlimit(
-        Resource::Nofile,
-        Rlimit {
-            current: files.maximum,
-            ..files
-        },
-    )?;
+    let asked = asked_to_end()?;
+    raise_file_limit()?;
     let listener = TcpListener::bind(config.admin)
         .await
         .with_context(|| format!("admin.listen: {}", config.admin))?;

@@ -52,6 +52,28 @@ struct Divided {
     timeline: Recorder,
 }
 
+type Division = (
+    Option<crate::cores::Policy>,
+    Option<Divided>,
+    Option<SharesBook>,
+);
+
+/// How cores are divided, if they are.
+fn divide(config: &Config, root: &Root, held: &Held) -> anyhow::Result<Division> {
+    let Some(written) = &config.shares else {
+        return Ok((None, None, None));
+    };
+    let machine = root.online()?;
+    let policy = written.policy(&machine)?;
+    let shown = SharesBook {
+        target: policy.target(),
+        machine: machine.clone(),
+        ..SharesBook::new(&written.jobs)
+    };
+    let divided = Divided::find(written, &machine, root, held)?;
+    Ok((Some(policy), Some(divided), Some(shown)))
+}
+
 impl Governor {
     /// Finds out what the machine has, refuses what it has not, and takes what is governed: in this order, so that
     /// nothing is changed before everything is known to be good.
@@ -73,20 +95,7 @@ impl Governor {
         let node = apply.as_ref().map(|apply| apply.node().clone());
         let node = node.unwrap_or_default();
         config.fits(&node)?;
-        let (cores, mut shares, shown) = match &config.shares {
-            Some(written) => {
-                let machine = root.online()?;
-                let policy = written.policy(&machine)?;
-                let shown = SharesBook {
-                    target: policy.target(),
-                    machine: machine.clone(),
-                    ..SharesBook::new(&written.jobs)
-                };
-                let divided = Divided::find(written, &machine, root, &held)?;
-                (Some(policy), Some(divided), Some(shown))
-            }
-            None => (None, None, None),
-        };
+        let (cores, mut shares, shown) = divide(&config, root, &held)?;
         let sense = Sense::open(&config, root, &node)?;
         let (zones, refused) = Zone::all(root);
         for (path, error) in refused {
