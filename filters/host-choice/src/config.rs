@@ -196,13 +196,21 @@ impl Config {
         check(written)
     }
 
+    /// How requests are read of the Envoy cluster that the route chose, whose name is looked up where it matters.
+    pub fn cluster_of(&self, name: impl FnOnce() -> Option<Vec<u8>>) -> Option<&ClusterConfig> {
+        if let Some(only) = self.only_cluster() {
+            return Some(only);
+        }
+        self.cluster(std::str::from_utf8(&name()?).ok()?)
+    }
+
     /// What is known of the Envoy cluster with this name.
     pub fn cluster(&self, name: &str) -> Option<&ClusterConfig> {
         self.clusters.get(name).or_else(|| self.clusters.get("*"))
     }
 
     /// The cluster's configuration where the name does not matter.
-    pub fn only_cluster(&self) -> Option<&ClusterConfig> {
+    fn only_cluster(&self) -> Option<&ClusterConfig> {
         if self.clusters.len() == 1 {
             self.clusters.get("*")
         } else {

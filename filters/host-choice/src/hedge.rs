@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::caller;
 use crate::config::Trust;
 use crate::headers::Headers;
-use crate::hostcalls::{self, Map};
+use crate::host::{Map, RequestHost};
 
 const HEDGE: &str = "x-envoy-hedge-on-per-try-timeout";
 const AFTER: &str = "x-envoy-upstream-rq-per-try-timeout-ms";
@@ -17,16 +17,16 @@ const IDEMPOTENT: [&[u8]; 6] = [b"GET", b"HEAD", b"OPTIONS", b"TRACE", b"PUT", b
 
 /// Whether the request may be tried at two hosts: it is idempotent, and its caller has not told Envoy
 /// anything of the kind. What a caller who is not believed told is removed, or all where it cannot be read.
-pub(crate) fn may(trust: Trust, headers: Option<&Headers>) -> bool {
+pub(crate) fn may(trust: Trust, headers: Option<&Headers>, host: &impl RequestHost) -> bool {
     let names = [HEDGE, AFTER, RETRY_ON, MAX_RETRIES];
     let is_told = |name: &&str| headers.is_none_or(|headers| headers.get(name).is_some());
     let told: Vec<&str> = names.into_iter().filter(is_told).collect();
     if !told.is_empty() {
-        if headers.is_some() && caller::is_trusted(trust) {
+        if headers.is_some() && caller::is_trusted(trust, host) {
             return false;
         }
         for name in told {
-            let _ = hostcalls::remove_header(Map::Request, name);
+            let _ = host.set_header(Map::Request, name, None);
         }
     }
     let method = headers.and_then(|headers| headers.get(":method"));
@@ -34,7 +34,7 @@ pub(crate) fn may(trust: Trust, headers: Option<&Headers>) -> bool {
 }
 
 /// Asks for one second try after this time; says whether Envoy was told.
-pub(crate) fn ask(after: Duration) -> bool {
+pub(crate) fn ask(after: Duration, host: &impl RequestHost) -> bool {
     let after = after.as_millis().to_string();
     // Without a retry policy Envoy does not hedge; this one repeats no answer of a host. A try that fails takes the
     // one that there is.
@@ -49,5 +49,5 @@ pub(crate) fn ask(after: Duration) -> bool {
     ];
     headers
         .iter()
-        .all(|(name, value)| hostcalls::set_header(Map::Request, name, value).is_ok())
+        .all(|(name, value)| host.set_header(Map::Request, name, Some(value)).is_ok())
 }

@@ -22,46 +22,34 @@
 
 pub mod answer;
 pub mod config;
+pub mod disposition;
+pub mod exchange;
+pub mod handle;
 pub mod headers;
 pub mod heed;
+pub mod host;
 pub mod index;
 pub mod lease;
 pub mod orca;
+pub mod plugin;
 pub mod record;
 pub mod report;
+pub mod root;
 pub mod stream;
 
+mod abandoned;
 #[cfg(target_arch = "wasm32")]
+mod adapter;
 mod caller;
-#[cfg(target_arch = "wasm32")]
 mod control;
-#[cfg(all(target_arch = "wasm32", feature = "crash-test"))]
+#[cfg(feature = "crash-test")]
 mod crash;
-#[cfg(target_arch = "wasm32")]
+mod destination;
+mod feedback;
 mod hedge;
-#[cfg(target_arch = "wasm32")]
 mod held;
-#[cfg(target_arch = "wasm32")]
-mod hostcalls;
-#[cfg(target_arch = "wasm32")]
 mod in_flight;
-#[cfg(target_arch = "wasm32")]
 mod metrics;
-#[cfg(target_arch = "wasm32")]
-mod refusal;
-#[cfg(target_arch = "wasm32")]
-mod request;
-#[cfg(target_arch = "wasm32")]
-mod root;
-#[cfg(target_arch = "wasm32")]
+mod release;
 mod shared;
-#[cfg(target_arch = "wasm32")]
 mod vm;
-
-#[cfg(target_arch = "wasm32")]
-#[allow(unsafe_code, missing_docs)] // The SDK's macro exports the module's entry point.
-mod entry {
-    proxy_wasm::main! {{
-        proxy_wasm::set_root_context(|id| Box::new(crate::root::Root::new(id)));
-    }}
-}
