@@ -155,3 +155,6 @@ fn is_loopback(address: &str) -> bool {
         .parse::<SocketAddr>()
         .is_ok_and(|address| address.port() != 0 && address.ip().to_canonical().is_loopback())
 }
+
+#[cfg(test)]
+mod tests;

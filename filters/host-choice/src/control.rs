@@ -320,3 +320,6 @@ fn forget_all_but(
         shared::set_resource(host, entry.kind(), &entry.name, Duration::ZERO, &[]);
     }
 }
+
+#[cfg(test)]
+mod tests;

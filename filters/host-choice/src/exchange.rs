@@ -131,11 +131,10 @@ fn choose<H: Host>(
     let (request, has_time_out) =
         caller::read(config, cluster, headers.as_ref(), random, (&vm.host, host));
     let now = vm.host.now();
-    let table = &cluster.table;
     let deadline = || held::deadline(headers.as_ref(), now);
-    let (decision, patience, hedges) = vm.decide(table, &request, now, deadline)?;
+    let (decision, patience, hedges) = vm.decide(&cluster.table, &request, now, deadline)?;
     let route = RouteRequest {
-        table: Rc::clone(table),
+        table: Rc::clone(&cluster.table),
         request,
         may_hedge: hedges && hedge::may(config.trust, headers.as_ref(), host),
         has_time_out,
@@ -196,3 +195,6 @@ fn send<H: Host>(
     });
     Some(vm.send(route, first, hedge, now))
 }
+
+#[cfg(test)]
+mod tests;

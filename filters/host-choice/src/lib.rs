@@ -45,6 +45,8 @@ mod control;
 #[cfg(feature = "crash-test")]
 mod crash;
 mod destination;
+#[cfg(test)]
+mod fake;
 mod feedback;
 mod hedge;
 mod held;

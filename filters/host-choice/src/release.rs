@@ -67,3 +67,6 @@ fn next<H: Host, R: RequestHost>(
     waiting.disposition.set(Some(disposition));
     Some(Released::Here(host, flow))
 }
+
+#[cfg(test)]
+mod tests;

@@ -175,3 +175,6 @@ impl<H: Host> Root<H> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

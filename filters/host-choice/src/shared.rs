@@ -208,3 +208,6 @@ fn resource_key(kind: Kind, name: &str) -> String {
         Kind::Shard => ["shard/", name].concat(),
     }
 }
+
+#[cfg(test)]
+mod tests;

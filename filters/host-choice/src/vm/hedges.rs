@@ -32,4 +32,12 @@ impl<H: Host> Vm<H> {
             state.hedges.ended(second);
         }
     }
+
+    /// Second tries that count at their hosts.
+    #[cfg(test)]
+    pub(crate) fn hedges(&self, table: &str) -> weir_policy::Hedges {
+        self.clusters
+            .get(table)
+            .map_or_else(Default::default, |state| state.hedges.clone())
+    }
 }
