@@ -8,17 +8,23 @@
 //! The proxy-wasm HTTP filter that picks the upstream host.
 //!
 //! ```text
-//!                 one VM a worker thread, and one on the main thread
-//!  weir-control ──stream── root.rs (lease) ── control.rs ──> shared.rs ──> vm.rs ── decide ──> request.rs
-//!        ^                                                      ^            │                    │
-//!        └──────────────────── reports ─────────────────────────┴── record ──┴──── in flight, ORCA┘
-//!                                                  root.rs, every tick ── held.rs ──┘ who waits
+//!                     one VM a worker thread, and one on the main thread
+//!
+//!  Envoy ── adapter.rs ──┬── root.rs: ticks, lease ──┬── control.rs ──streams── weir-control
+//!        (proxy-wasm)    │          │                │        │  ^
+//!                        │          │ release.rs     │        v  │ reports
+//!                        │          v                └── shared.rs: tables, records of all VMs
+//!                        └── exchange.rs: one request         │  ^
+//!                               └── caller ── Vm::decide ── vm.rs ── feedback.rs: in flight, ORCA
+//!
+//!  everything but adapter.rs ──> host.rs: Host, RequestHost <── adapter.rs, or a fake proxy in tests
 //! ```
 //!
 //! One VM of the proxy holds the lease and keeps the streams to weir-control; it writes what comes into
-//! shared data, where every VM finds it on its next tick. What needs no host (configuration, lease,
-//! subscriptions, records, what answers say) is plain code with unit tests here; what does is tested on the built
-//! module, under weir-testkit and in Envoy.
+//! shared data, where every VM finds it on its next tick. A callback enters its VM once and hands `&mut Vm` on.
+//! Only the adapter knows proxy-wasm, and is tested as the built module, under weir-testkit and in Envoy. The rest
+//! compiles for any target: what needs no proxy (configuration, lease, subscriptions, records, what answers say) is
+//! plain code, and what does takes it as an argument, so that unit tests play it.
 
 pub mod answer;
 pub mod config;

@@ -154,3 +154,24 @@ impl Metrics {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake::FakeHost;
+
+    #[test]
+    fn each_decision_is_counted_by_its_own_reason() {
+        let host = FakeHost::default();
+        let metrics = Metrics::define(&host);
+        for (at, reason) in (1..).zip(Reason::ALL) {
+            for _ in 0..at {
+                metrics.decided(&host, reason);
+            }
+        }
+        for (at, reason) in (1..).zip(Reason::ALL) {
+            let name = format!("weir_decisions_total;.;reason=.={};.;", reason.as_str());
+            assert_eq!(host.metric(&name), at, "{name}");
+        }
+    }
+}

@@ -214,6 +214,18 @@ fn a_second_try_counts_until_the_answer_the_end_or_the_exchange_goes() {
 }
 
 #[test]
+fn a_second_try_that_envoy_cannot_be_told_of_counts_nowhere() {
+    let mut worker = Worker::with(&hedging());
+    let request = FakeRequest::new(&[]);
+    request.deafen_to("x-envoy-max-retries");
+    let (_exchange, _) = worker.ask(7, &request);
+    assert_eq!(request.destination(), Some(format!("{A},{B}")));
+    let hedges = worker.vm.enter(|vm| vm.hedges("rules")).unwrap();
+    let none = weir_policy::Hedges::default();
+    assert_eq!(format!("{hedges:?}"), format!("{none:?}"));
+}
+
+#[test]
 fn a_callback_from_within_another_is_logged_and_its_request_is_left_to_envoy() {
     let mut worker = Worker::with(&table(1, up(&[A])));
     let (request, ended) = (key(), key());

@@ -19,7 +19,8 @@ struct State {
     reason: Option<String>,
     answers: Vec<Response>,
     resumed: usize,
-    is_deaf: bool,
+    /// The headers that cannot be changed any more; an empty name stands for all, and for answers.
+    deaf_to: Option<&'static str>,
     /// What the proxy does within `respond` and `resume`.
     call_back: Option<Box<dyn FnMut()>>,
 }
@@ -36,7 +37,7 @@ impl FakeRequest {
             reason: None,
             answers: Vec::new(),
             resumed: 0,
-            is_deaf: false,
+            deaf_to: None,
             call_back: None,
         })))
     }
@@ -58,7 +59,12 @@ impl FakeRequest {
 
     /// Nothing can be changed of it any more.
     pub(crate) fn deafen(&self) {
-        self.0.borrow_mut().is_deaf = true;
+        self.deafen_to("");
+    }
+
+    /// This header cannot be changed any more.
+    pub(crate) fn deafen_to(&self, name: &'static str) {
+        self.0.borrow_mut().deaf_to = Some(name);
     }
 
     /// The proxy calls this back once, from within the next `respond` or `resume`.
@@ -101,8 +107,9 @@ impl FakeRequest {
         }
     }
 
-    fn heard(&self) -> Result<(), Failed> {
-        match self.0.borrow().is_deaf {
+    fn heard(&self, name: &str) -> Result<(), Failed> {
+        let deaf_to = self.0.borrow().deaf_to;
+        match deaf_to.is_some_and(|deaf_to| deaf_to.is_empty() || deaf_to == name) {
             true => Err(Failed(2)),
             false => Ok(()),
         }
@@ -123,7 +130,7 @@ impl RequestHost for FakeRequest {
     }
 
     fn set_header(&self, map: Map, name: &str, value: Option<&str>) -> Result<(), Failed> {
-        self.heard()?;
+        self.heard(name)?;
         let mut state = self.0.borrow_mut();
         let headers = match map {
             Map::Request => &mut state.request,
@@ -149,7 +156,7 @@ impl RequestHost for FakeRequest {
     }
 
     fn respond(&self, response: &Response) -> Result<(), Failed> {
-        self.heard()?;
+        self.heard("")?;
         self.0.borrow_mut().answers.push(response.clone());
         self.run_call_back();
         Ok(())

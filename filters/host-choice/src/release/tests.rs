@@ -148,3 +148,25 @@ fn a_proxy_that_calls_back_while_it_resumes_or_answers_finds_the_decision() {
         assert_eq!(worker.host.metric("weir_held_requests"), 0);
     }
 }
+
+#[test]
+fn each_answer_lets_one_more_go_on_than_the_hosts_that_are_open() {
+    let mut worker = Worker::with(&holding(1, 0));
+    // Of one rank: the first to come goes on first.
+    let ask = |_| FakeRequest::new(&[("x-weir-user", "ann")]);
+    let waiting: Vec<_> = (0..6).map(ask).collect();
+    let mut exchanges: Vec<_> = (0..)
+        .zip(&waiting)
+        .map(|(at, key)| worker.ask(at, key).0)
+        .collect();
+    let went_on = || waiting.iter().map(FakeRequest::resumed).sum::<usize>();
+    worker.push(&holding(2, 4096));
+    worker.tick(50);
+    assert_eq!(went_on(), 1, "one host is open");
+    worker.tick(50);
+    assert_eq!(went_on(), 2);
+    exchanges[0].on_end(&waiting[0]);
+    exchanges[1].on_end(&waiting[1]);
+    worker.tick(50);
+    assert_eq!(went_on(), 5);
+}
