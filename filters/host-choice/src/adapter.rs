@@ -175,9 +175,17 @@ impl Host for ProxyWasm {
         }
     }
 
-    fn define_metric(&self, metric_type: MetricType, name: &str) -> Option<u32> {
-        let mut id = 0;
-        let metric_type = metric_type as u32;
+    /// Envoy turns the label's part of the name into a label by the `stats_tags` of its bootstrap
+    /// (envoy-config/README.md).
+    fn define_metric(
+        &self,
+        metric_type: MetricType,
+        name: &str,
+        label: Option<(&str, &str)>,
+    ) -> Option<u32> {
+        let label = label.map(|(label, value)| format!(";.;{label}=.={value};.;"));
+        let name = [name, label.as_deref().unwrap_or_default()].concat();
+        let (metric_type, mut id) = (metric_type as u32, 0);
         // SAFETY: the name and the result outlive the call.
         let status =
             unsafe { proxy_define_metric(metric_type, name.as_ptr(), name.len(), &mut id) };

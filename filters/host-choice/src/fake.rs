@@ -57,7 +57,7 @@ impl FakeHost {
         std::mem::take(&mut self.0.borrow_mut().log)
     }
 
-    /// A metric's value; 0 where nobody has changed it.
+    /// A metric's value, by its name and label: `name{label=value}`.
     pub(crate) fn metric(&self, name: &str) -> i64 {
         let proxy = self.0.borrow();
         let metric = proxy.metrics.iter().find(|(known, _)| known == name);
@@ -138,12 +138,21 @@ impl Host for FakeHost {
         Ok(true)
     }
 
-    fn define_metric(&self, _metric_type: MetricType, name: &str) -> Option<u32> {
+    fn define_metric(
+        &self,
+        _metric_type: MetricType,
+        name: &str,
+        label: Option<(&str, &str)>,
+    ) -> Option<u32> {
+        let name = match label {
+            Some((label, value)) => format!("{name}{{{label}={value}}}"),
+            None => name.to_owned(),
+        };
         let metrics = &mut self.0.borrow_mut().metrics;
-        let known = metrics.iter().position(|(known, _)| known == name);
+        let known = metrics.iter().position(|(known, _)| *known == name);
         let at = known.unwrap_or(metrics.len());
         if known.is_none() {
-            metrics.push((name.into(), 0));
+            metrics.push((name, 0));
         }
         Some(at as u32)
     }

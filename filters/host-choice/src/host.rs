@@ -61,8 +61,13 @@ pub trait Host: Clone {
     /// did.
     fn set_shared(&self, key: &str, value: &[u8], cas: Option<u32>) -> Result<bool, Failed>;
 
-    /// Makes a metric known, or finds it.
-    fn define_metric(&self, metric_type: MetricType, name: &str) -> Option<u32>;
+    /// Makes a metric known, or finds it; of a label (name, value) each value is a metric of its own.
+    fn define_metric(
+        &self,
+        metric_type: MetricType,
+        name: &str,
+        label: Option<(&str, &str)>,
+    ) -> Option<u32>;
 
     /// Changes a metric.
     fn change_metric(&self, id: u32, change: Change);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What Envoy's `/stats/prometheus` says of the filter. Envoy turns the `;.;name=.=value` parts into labels
-//! by the `stats_tags` of its bootstrap (envoy-config/README.md).
+//! What Envoy's `/stats/prometheus` says of the filter.
 
 use weir_policy::{Outcome, Reason};
 
@@ -13,7 +12,11 @@ pub(crate) struct Counter(Option<u32>);
 
 impl Counter {
     fn define(host: &impl Host, name: &str) -> Self {
-        Self(host.define_metric(MetricType::Counter, name))
+        Self(host.define_metric(MetricType::Counter, name, None))
+    }
+
+    fn by_reason(host: &impl Host, name: &str, reason: &str) -> Self {
+        Self(host.define_metric(MetricType::Counter, name, Some(("reason", reason))))
     }
 
     pub(crate) fn increment(self, host: &impl Host) {
@@ -29,7 +32,7 @@ pub(crate) struct Gauge(Option<u32>);
 
 impl Gauge {
     fn define(host: &impl Host, name: &str) -> Self {
-        Self(host.define_metric(MetricType::Gauge, name))
+        Self(host.define_metric(MetricType::Gauge, name, None))
     }
 
     /// For a gauge that is the sum over the proxy's VMs.
@@ -103,20 +106,14 @@ impl HeldUntil {
 
 impl Metrics {
     pub(crate) fn define(host: &impl Host) -> Self {
-        let decision = |reason: Reason| {
-            let name = format!("weir_decisions_total;.;reason=.={};.;", reason.as_str());
-            Counter::define(host, &name)
-        };
         Self {
-            decisions: Reason::ALL.map(decision),
+            decisions: Reason::ALL
+                .map(|reason| Counter::by_reason(host, "weir_decisions_total", reason.as_str())),
             streams_opened: Counter::define(host, "weir_filter_streams_opened_total"),
             resources_refused: Counter::define(host, "weir_resources_refused_total"),
             reports_ended: ReportsEnd::ALL.map(|end| {
-                let name = format!(
-                    "weir_report_streams_ended_total;.;reason=.={};.;",
-                    end.as_str()
-                );
-                (end, Counter::define(host, &name))
+                let name = "weir_report_streams_ended_total";
+                (end, Counter::by_reason(host, name, end.as_str()))
             }),
             connected: Gauge::define(host, "weir_filter_connected"),
             failing_hosts: Counter::define(host, "weir_failing_hosts_total"),
@@ -125,8 +122,8 @@ impl Metrics {
             contents_left_out: Gauge::define(host, "weir_cache_contents_left_out"),
             held: Gauge::define(host, "weir_held_requests"),
             held_until: HeldUntil::ALL.map(|ending| {
-                let name = format!("weir_held_total;.;reason=.={};.;", ending.as_str());
-                (ending, Counter::define(host, &name))
+                let counter = Counter::by_reason(host, "weir_held_total", ending.as_str());
+                (ending, counter)
             }),
         }
     }
@@ -170,7 +167,7 @@ mod tests {
             }
         }
         for (at, reason) in (1..).zip(Reason::ALL) {
-            let name = format!("weir_decisions_total;.;reason=.={};.;", reason.as_str());
+            let name = format!("weir_decisions_total{{reason={}}}", reason.as_str());
             assert_eq!(host.metric(&name), at, "{name}");
         }
     }

@@ -63,7 +63,7 @@ impl<H: Host> Root<H> {
             self.generation = shared::generation(host, hash, again);
             // One that has nowhere to get tables from leaves the lease to those that have.
             if config.control_cluster.is_some() {
-                vm.enter(self.id, self.generation);
+                vm.add_contender(self.id, self.generation);
             }
         });
         self.proxy = config.proxy.clone().unwrap_or_else(node);

@@ -96,7 +96,7 @@ impl<H: Host> Vm<H> {
     }
 
     /// A root can keep streams to weir-control.
-    pub(crate) fn enter(&mut self, root: u32, generation: u64) {
+    pub(crate) fn add_contender(&mut self, root: u32, generation: u64) {
         self.contenders.insert(root, generation);
     }
 

@@ -208,7 +208,7 @@ fn a_refused_stream_of_reports_is_counted_and_the_tables_go_on() {
     worker.tick(50);
     let stream = reports(&worker).unwrap();
     worker.root.on_stream_close(stream, 3);
-    let name = "weir_report_streams_ended_total;.;reason=.=refused;.;";
+    let name = "weir_report_streams_ended_total{reason=refused}";
     assert_eq!(worker.host.metric(name), 1);
     assert_eq!(worker.tables(), Some(tables));
     let log = worker.host.take_log();

@@ -92,7 +92,7 @@ fn a_held_request_whose_caller_leaves_gives_its_place_up_once() {
         way(&mut exchange, &request);
         drop(exchange);
         worker.tick(50);
-        let gone = worker.host.metric("weir_held_total;.;reason=.=gone;.;");
+        let gone = worker.host.metric("weir_held_total{reason=gone}");
         assert_eq!((gone, worker.host.metric("weir_held_requests")), (1, 0));
         worker.push(&holding(2, 4096));
         worker.tick(50);

@@ -41,7 +41,7 @@ impl<H: Host> Vm<H> {
     pub(crate) fn end(&mut self, in_flight: InFlight, ending: Ending) {
         let sent = (in_flight.host, in_flight.at);
         let second = in_flight.hedge.map(|hedge| hedge.host);
-        self.over(&in_flight.table, sent, second, ending);
+        self.finish(&in_flight.table, sent, second, ending);
         in_flight.disarm();
     }
 
@@ -57,13 +57,13 @@ impl<H: Host> Vm<H> {
                     host,
                     at,
                     second,
-                } => self.over(&table, (host, at), second, Ending::NoAnswer),
+                } => self.finish(&table, (host, at), second, Ending::NoAnswer),
                 Abandoned::Held { table, ticket } => self.leave_queue(&table, ticket),
             }
         }
     }
 
-    fn over(
+    fn finish(
         &mut self,
         table: &str,
         sent: (HostId, Duration),
