@@ -72,3 +72,34 @@ pub(crate) fn shed(retry_after: Duration, random: u64) -> Flow {
         header: Some(("retry-after", seconds)),
     }))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seconds(millis: u64, random: u64) -> String {
+        match shed(Duration::from_millis(millis), random) {
+            Flow::Respond(response) => response.header.unwrap().1,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn retry_after_is_rounded_by_chance_so_that_its_mean_stays() {
+        assert_eq!(
+            (seconds(1_250, 0), seconds(1_250, 749)),
+            ("1".into(), "1".into())
+        );
+        assert_eq!(
+            (seconds(1_250, 750), seconds(1_250, 999)),
+            ("2".into(), "2".into())
+        );
+        let all = (0..1_000).map(|random| seconds(2_400, random).parse::<u64>().unwrap());
+        assert_eq!(all.sum::<u64>(), 2_400);
+    }
+
+    #[test]
+    fn retry_after_is_never_at_once() {
+        assert_eq!(seconds(0, 0), "1");
+    }
+}

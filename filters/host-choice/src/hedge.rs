@@ -51,3 +51,50 @@ pub(crate) fn ask(after: Duration, host: &impl RequestHost) -> bool {
         .iter()
         .all(|(name, value)| host.set_header(Map::Request, name, Some(value)).is_ok())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake::FakeRequest;
+
+    fn may_be(trust: Trust, request: &FakeRequest) -> bool {
+        may(trust, request.headers(Map::Request).ok().as_ref(), request)
+    }
+
+    #[test]
+    fn a_request_that_may_be_served_twice_may_be_tried_at_two_hosts() {
+        for (method, expected) in [("GET", true), ("PUT", true), ("POST", false)] {
+            let request = FakeRequest::with_method(method, &[]);
+            assert_eq!(may_be(Trust::Any, &request), expected, "{method}");
+        }
+    }
+
+    #[test]
+    fn a_trusted_callers_own_retries_stay_and_a_strangers_are_removed() {
+        for name in [HEDGE, AFTER, RETRY_ON, MAX_RETRIES] {
+            let request = FakeRequest::new(&[(name, "1")]);
+            assert!(!may_be(Trust::Any, &request), "{name}");
+            assert!(request.header(Map::Request, name).is_some(), "{name}");
+            assert!(may_be(Trust::None, &request), "{name}");
+            assert_eq!(request.header(Map::Request, name), None);
+        }
+    }
+
+    #[test]
+    fn headers_that_cannot_be_read_are_removed_and_nothing_is_tried_twice() {
+        let request = FakeRequest::new(&[(RETRY_ON, "5xx")]);
+        assert!(!may(Trust::Any, None, &request));
+        assert_eq!(request.header(Map::Request, RETRY_ON), None);
+    }
+
+    #[test]
+    fn envoy_is_asked_for_one_retry_by_four_headers_or_by_none_that_count() {
+        let request = FakeRequest::new(&[]);
+        assert!(ask(Duration::from_millis(30), &request));
+        let header = |name| request.header(Map::Request, name);
+        assert_eq!(header(AFTER).as_deref(), Some("30"));
+        assert_eq!(header(MAX_RETRIES).as_deref(), Some("1"));
+        request.deafen_to(RETRY_ON);
+        assert!(!ask(Duration::from_millis(30), &request));
+    }
+}

@@ -27,7 +27,11 @@ struct State {
 
 impl FakeRequest {
     pub(crate) fn new(headers: &[(&str, &str)]) -> Self {
-        let own = [(":method", "GET"), (":path", "/")];
+        Self::with_method("GET", headers)
+    }
+
+    pub(crate) fn with_method(method: &str, headers: &[(&str, &str)]) -> Self {
+        let own = [(":method", method), (":path", "/")];
         let caller = (Text::Caller, "127.0.0.1:50000".into());
         Self(Rc::new(RefCell::new(State {
             request: own.iter().chain(headers).map(owned).collect(),
