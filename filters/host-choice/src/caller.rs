@@ -10,7 +10,7 @@ use crate::config::{
     key_in_path, keys,
 };
 use crate::headers::Headers;
-use crate::hostcalls::{self, Map};
+use crate::host::{Host, Map, Number, RequestHost, Text};
 
 const OWN_PREFIX: &[u8] = b"x-weir-";
 /// How long it may take, as Envoy reads it of its callers. It removes what it has read, so that the end of a request does
@@ -21,23 +21,23 @@ const TIME_OUTS: [&[u8]; 3] = [
     b"grpc-timeout",
 ];
 
-/// Reads the request, and whether its caller chose how long it may take, believed or not; `random` is a uniform number.
-/// Headers of a caller who is not believed are removed, also
-/// where they cannot be read (`headers` is none).
+/// Reads the request, and whether its caller chose how long it may take, trusted or not; `random` is a uniform
+/// number. Headers of a caller who is not trusted are removed, also where they cannot be read (`headers` is none).
 pub(crate) fn read(
     config: &Config,
     cluster: &ClusterConfig,
     headers: Option<&Headers>,
     random: u64,
+    (vm, host): (&impl Host, &impl RequestHost),
 ) -> (Request, bool) {
     let nothing = Headers::default();
     let (is_read, headers) = (headers.is_some(), headers.unwrap_or(&nothing));
     let mut claims = Claims::of(cluster, headers);
     let has_time_out = claims.has_time_out;
     // To ask is dear, so it is not asked of those who say nothing.
-    if (claims.anything || !is_read) && !is_trusted(config.trust) {
+    if (claims.anything || !is_read) && !is_trusted(config.trust, host) {
         let is_there = |name: &str| headers.iter().any(|(known, _)| known == name.as_bytes());
-        remove_own(cluster, |name| !is_read || is_there(name));
+        remove_own(cluster, host, |name| !is_read || is_there(name));
         claims = Claims::default();
     }
     let key = match &cluster.key {
@@ -47,10 +47,11 @@ pub(crate) fn read(
             .and_then(|path| key_in_path(template, path)),
     };
     let user = match &cluster.user {
-        UserSource::Header(_) => claims.user.map(user_of),
-        UserSource::PeerCertificate => hostcalls::property("connection\0uri_san_peer_certificate")
+        UserSource::Header(_) => claims.user.map(|user| user_priority(user, vm.hour())),
+        UserSource::PeerCertificate => host
+            .text(Text::CallerUri)
             .filter(|uri| !uri.is_empty())
-            .map(|uri| user_of(&uri)),
+            .map(|uri| user_priority(&uri, vm.hour())),
     };
     // Nobody in particular: every request takes its chance.
     let user = user.unwrap_or((random % u64::from(USERS)) as u8);
@@ -100,10 +101,6 @@ impl<'a> Claims<'a> {
     }
 }
 
-fn user_of(name: &[u8]) -> u8 {
-    user_priority(name, hostcalls::hour())
-}
-
 /// The headers of key, priority and user; where these come from elsewhere, those that hosts would read.
 fn names(cluster: &ClusterConfig) -> [&str; 3] {
     let key = match &cluster.key {
@@ -119,26 +116,29 @@ fn names(cluster: &ClusterConfig) -> [&str; 3] {
 
 /// Hosts believe these headers of whoever sends through the proxy. Headers of other names, which some
 /// application reads, are not taken from it.
-fn remove_own(cluster: &ClusterConfig, may_be_there: impl Fn(&str) -> bool) {
+fn remove_own(
+    cluster: &ClusterConfig,
+    host: &impl RequestHost,
+    may_be_there: impl Fn(&str) -> bool,
+) {
     let own = [KEY_HEADER, PRIORITY_HEADER, USER_HEADER];
     let configured = names(cluster).into_iter();
     let others =
         configured.filter(|name| name.as_bytes().starts_with(OWN_PREFIX) && !own.contains(name));
     for name in own.into_iter().chain(others) {
         if may_be_there(name) {
-            let _ = hostcalls::remove_header(Map::Request, name);
+            let _ = host.set_header(Map::Request, name, None);
         }
     }
 }
 
-pub(crate) fn is_trusted(trust: Trust) -> bool {
+pub(crate) fn is_trusted(trust: Trust, host: &impl RequestHost) -> bool {
     match trust {
         Trust::Any => true,
         Trust::None => false,
-        Trust::Mtls => {
-            hostcalls::property("connection\0mtls").is_some_and(|mtls| mtls.first() == Some(&1))
-        }
-        Trust::Loopback => hostcalls::property("source\0address")
+        Trust::Mtls => host.number(Number::MutualTls) == Some(1),
+        Trust::Loopback => host
+            .text(Text::Caller)
             .is_some_and(|address| std::str::from_utf8(&address).is_ok_and(is_loopback)),
     }
 }
@@ -155,3 +155,6 @@ fn is_loopback(address: &str) -> bool {
         .parse::<SocketAddr>()
         .is_ok_and(|address| address.port() != 0 && address.ip().to_canonical().is_loopback())
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,12 +9,12 @@ use weir_tables::discovery::DeltaDiscoveryResponse;
 use weir_tables::v1::ReportAnswer;
 
 use crate::config::Config;
-use crate::hostcalls::{self, LogLevel};
+use crate::host::{Host, LogLevel};
 use crate::index::{Index, Kind};
 use crate::report::ReportStream;
 use crate::shared;
-use crate::stream::{self, Backoff, ReportsEnd, Subscriptions};
-use crate::vm::{self, Vm};
+use crate::stream::{self, Backoff, ReportsEnd, Subscriptions, Update};
+use crate::vm::Vm;
 
 const DISCOVERY: (&str, &str) = (
     "envoy.service.discovery.v3.AggregatedDiscoveryService",
@@ -75,12 +75,21 @@ struct Link {
 
 impl Link {
     /// Whether a stream was opened just now.
-    fn open(&mut self, cluster: &str, method: (&str, &str), vm: &mut Vm, now: Duration) -> bool {
+    fn open<H: Host>(
+        &mut self,
+        cluster: &str,
+        method: (&str, &str),
+        vm: &mut Vm<H>,
+        now: Duration,
+    ) -> bool {
         if self.token.is_some() || !self.backoff.is_over(now) {
             return false;
         }
-        let process = shared::process();
-        match hostcalls::open_stream(cluster, method, (PROCESS, process.as_bytes())) {
+        let process = shared::process(&vm.host);
+        match vm
+            .host
+            .open_stream(cluster, method, (PROCESS, process.as_bytes()))
+        {
             Ok(token) => (self.token, self.works) = (Some(token), false),
             Err(_) if vm.index().0.entries.is_empty() => {
                 self.backoff.not_yet(now, vm.random());
@@ -90,30 +99,36 @@ impl Link {
         self.token.is_some()
     }
 
-    fn send(&mut self, message: &[u8], vm: &mut Vm, now: Duration) {
+    fn send<H: Host>(&mut self, message: &[u8], vm: &mut Vm<H>, now: Duration) {
         if let Some(token) = self.token
-            && hostcalls::send_message(token, message).is_err()
+            && vm.host.send_message(token, message).is_err()
         {
-            self.close();
+            self.close(&vm.host);
             self.backoff.failed(now, Duration::ZERO, vm.random());
         }
     }
 
-    fn close(&mut self) {
+    fn close(&mut self, host: &impl Host) {
         if let Some(token) = self.token.take() {
-            hostcalls::cancel_stream(token);
+            host.cancel_stream(token);
         }
     }
 }
 
 impl Control {
     /// Opens what is not open, subscribes to what is wanted, reports when it is time.
-    pub(crate) fn tick(&mut self, config: &Config, proxy: &str, vm: &mut Vm, now: Duration) {
+    pub(crate) fn tick<H: Host>(
+        &mut self,
+        config: &Config,
+        proxy: &str,
+        vm: &mut Vm<H>,
+        now: Duration,
+    ) {
         let Some(cluster) = &config.control_cluster else {
             return;
         };
         if self.tables.open(cluster, DISCOVERY, vm, now) {
-            vm.metrics.streams_opened.increment();
+            vm.metrics.streams_opened.increment(&vm.host);
             (self.subscriptions, self.subscribed) = (Subscriptions::default(), None);
             // Nothing comes back through it that would end its pauses; a server that answers does.
             self.reports.backoff.succeeded();
@@ -135,10 +150,10 @@ impl Control {
             self.reports.send(&next.report.encode_to_vec(), vm, now);
         }
         // Every time: after a change of owner the gauge is still the old one's.
-        vm.metrics.connected.set(works.into());
+        vm.metrics.connected.set(&vm.host, works.into());
     }
 
-    fn subscribe(&mut self, proxy: &str, vm: &mut Vm, now: Duration) {
+    fn subscribe<H: Host>(&mut self, proxy: &str, vm: &mut Vm<H>, now: Duration) {
         let tables = vm.wanted(now);
         let (index, cas) = vm.index();
         let state = Some((tables.clone(), cas));
@@ -146,7 +161,7 @@ impl Control {
             return;
         }
         let shards = index.shards_of(&tables);
-        forget_all_but(index, &tables, &shards);
+        forget_all_but(&vm.host, index, &tables, &shards);
         let wanted = [(Kind::Table, tables), (Kind::Shard, shards)];
         let requests = wanted.map(|(kind, names)| {
             let request = self.subscriptions.request(kind, names, proxy, index)?;
@@ -158,8 +173,15 @@ impl Control {
         self.subscribed = state;
     }
 
-    /// Takes a message of the table stream into shared data and answers it.
-    pub(crate) fn message(&mut self, token: u32, message: &[u8], config: &Config, now: Duration) {
+    /// Takes a message of either stream.
+    pub(crate) fn message<H: Host>(
+        &mut self,
+        token: u32,
+        message: &[u8],
+        config: &Config,
+        vm: &mut Vm<H>,
+        now: Duration,
+    ) {
         if self.reports.token == Some(token) {
             if let Ok(answer) = ReportAnswer::decode(message) {
                 self.reporting.taken = Some(answer.taken);
@@ -172,34 +194,45 @@ impl Control {
         self.tables.backoff.succeeded();
         self.tables.works = true;
         let Ok(response) = DeltaDiscoveryResponse::decode(message) else {
-            hostcalls::log(
-                LogLevel::Error,
-                "weir-control sent what is no discovery response",
-            );
+            let words = "weir-control sent what is no discovery response";
+            vm.host.log(LogLevel::Error, words);
             return;
         };
-        let Some(kind) = Kind::of(&response.type_url) else {
-            return;
-        };
-        let (index, _) = shared::index(None).unwrap_or_default();
-        let in_all = SHARED_LIMITS.saturating_mul(config.cache_limit);
-        let update = stream::check(&response, kind, &index, in_all, now);
+        if let Some(kind) = Kind::of(&response.type_url) {
+            let in_all = SHARED_LIMITS.saturating_mul(config.cache_limit);
+            let update = self.take(&response, kind, in_all, &vm.host, now);
+            for _ in &update.refusals {
+                vm.metrics.resources_refused.increment(&vm.host);
+            }
+            let answer = stream::answer(&response, &update).encode_to_vec();
+            self.tables.send(&answer, vm, now);
+            vm.read_resources(now);
+        }
+    }
+
+    /// Takes what is good of a response into shared data, where cache contents may take `limit` bytes.
+    fn take(
+        &self,
+        response: &DeltaDiscoveryResponse,
+        kind: Kind,
+        limit: usize,
+        host: &impl Host,
+        now: Duration,
+    ) -> Update {
+        let (index, _) = shared::index(host, None).unwrap_or_default();
+        let update = stream::check(response, kind, &index, limit, now);
         for (name, refusal) in &update.refusals {
-            hostcalls::log(
-                LogLevel::Warn,
-                &format!(
-                    "refused {}; the last good one stays",
-                    stream::reason(name, refusal)
-                ),
-            );
+            let reason = stream::reason(name, refusal);
+            let words = format!("refused {reason}; the last good one stays");
+            host.log(LogLevel::Warn, &words);
         }
         // What is not asked for, or no longer, is good but not kept.
         let asked_for = update.accepted.iter();
         let kept: Vec<_> = asked_for
             .filter(|new| self.subscriptions.has(kind, &new.name))
-            .filter(|new| shared::set_resource(kind, &new.name, now, &new.body))
+            .filter(|new| shared::set_resource(host, kind, &new.name, now, &new.body))
             .collect();
-        shared::update_index(|index| {
+        shared::update_index(host, |index| {
             for new in &kept {
                 index.insert(kind, &new.name, new.meta, new.says, now);
             }
@@ -209,21 +242,21 @@ impl Control {
         });
         for name in &update.removed {
             if index.get(kind, name).is_some() {
-                shared::set_resource(kind, name, now, &[]);
+                shared::set_resource(host, kind, name, now, &[]);
             }
         }
-        let answer = stream::answer(&response, &update).encode_to_vec();
-        vm::with(|vm| {
-            for _ in &update.refusals {
-                vm.metrics.resources_refused.increment();
-            }
-            self.tables.send(&answer, vm, now);
-            vm.read_resources(now);
-        });
+        update
     }
 
     /// A stream has ended at the other side.
-    pub(crate) fn closed(&mut self, token: u32, code: u32, config: &Config, now: Duration) {
+    pub(crate) fn closed<H: Host>(
+        &mut self,
+        token: u32,
+        code: u32,
+        config: &Config,
+        vm: &mut Vm<H>,
+        now: Duration,
+    ) {
         // Who was superseded waits for the winner to keep its lease.
         let at_least = if code == ABORTED {
             config.lease
@@ -232,42 +265,43 @@ impl Control {
         };
         if self.reports.token == Some(token) {
             let end = ReportsEnd::of(code);
-            vm::with(|vm| vm.metrics.reports_ended(end));
-            hostcalls::log(
-                LogLevel::Warn,
-                &format!(
-                    "the stream of reports to weir-control ended ({}) with gRPC status {code}: until it takes the \
-                     next one it does not know this proxy's requests",
-                    end.as_str()
-                ),
+            vm.metrics.reports_ended(&vm.host, end);
+            let words = format!(
+                "the stream of reports to weir-control ended ({}) with gRPC status {code}: until it takes the \
+                 next one it does not know this proxy's requests",
+                end.as_str()
             );
+            vm.host.log(LogLevel::Warn, &words);
         }
         for link in [&mut self.tables, &mut self.reports] {
             if link.token == Some(token) {
                 link.token = None;
-                vm::with(|vm| link.backoff.failed(now, at_least, vm.random()));
+                link.backoff.failed(now, at_least, vm.random());
             }
         }
         if self.tables.token.is_none() {
-            hostcalls::log(
-                LogLevel::Warn,
-                &format!(
-                    "the stream to weir-control ended with gRPC status {code}; the last tables serve"
-                ),
+            let words = format!(
+                "the stream to weir-control ended with gRPC status {code}; the last tables serve"
             );
-            self.reports.close();
+            vm.host.log(LogLevel::Warn, &words);
+            self.reports.close(&vm.host);
         }
     }
 
     /// The lease is gone: so are the streams.
-    pub(crate) fn release(&mut self) {
-        self.tables.close();
-        self.reports.close();
+    pub(crate) fn release(&mut self, host: &impl Host) {
+        self.tables.close(host);
+        self.reports.close(host);
     }
 }
 
 /// Strikes what nobody wants any more: the server, not being asked, would never say that it is gone.
-fn forget_all_but(known: &Index, tables: &BTreeSet<String>, shards: &BTreeSet<String>) {
+fn forget_all_but(
+    host: &impl Host,
+    known: &Index,
+    tables: &BTreeSet<String>,
+    shards: &BTreeSet<String>,
+) {
     let is_unwanted = |kind, name: &String| match kind {
         Kind::Table => !tables.contains(name),
         Kind::Shard => !shards.contains(name),
@@ -276,13 +310,16 @@ fn forget_all_but(known: &Index, tables: &BTreeSet<String>, shards: &BTreeSet<St
     if !all.any(|entry| is_unwanted(entry.kind(), &entry.name)) {
         return;
     }
-    shared::update_index(|index| {
+    shared::update_index(host, |index| {
         index
             .entries
             .retain(|entry| !is_unwanted(entry.kind(), &entry.name));
     });
     let unwanted = known.entries.iter();
     for entry in unwanted.filter(|entry| is_unwanted(entry.kind(), &entry.name)) {
-        shared::set_resource(entry.kind(), &entry.name, Duration::ZERO, &[]);
+        shared::set_resource(host, entry.kind(), &entry.name, Duration::ZERO, &[]);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,33 +6,38 @@
 //! | `x-weir-crash: here` | the VM of the request, with the request in it |
 //! | `x-weir-crash: owner` | the VM that holds the lease, at its next tick; the request is answered 200 |
 
-use proxy_wasm::types::Action;
-
-use crate::hostcalls::{self, Map};
+use crate::disposition::Flow;
+use crate::host::{Host, Map, RequestHost, Response};
 
 const HEADER: &str = "x-weir-crash";
 /// Set while the owner is to trap.
 const OWNER: &str = "weir/crash-test/owner";
 
-pub(crate) fn request() -> Option<Action> {
-    let headers = hostcalls::headers(Map::Request).unwrap_or_default();
+/// What a request asks for; none: it is an ordinary one.
+pub(crate) fn request(vm: &impl Host, host: &impl RequestHost) -> Option<Flow> {
+    let headers = host.headers(Map::Request).unwrap_or_default();
     match headers.get(HEADER) {
-        Some(b"here") => core::arch::wasm32::unreachable(),
+        Some(b"here") => std::process::abort(),
         Some(b"owner") => {
-            let _ = hostcalls::set_shared(OWNER, &[1], None);
+            let _ = vm.set_shared(OWNER, &[1], None);
             // At a host it would still be in the VM that dies, if that is this one.
-            hostcalls::respond(200, "weir_crash_test", &[], "", 0).ok()?;
-            Some(Action::Pause)
+            Some(Flow::Respond(Box::new(Response {
+                status: 200,
+                grpc_status: 0,
+                details: "weir_crash_test",
+                header: None,
+                body: String::new(),
+            })))
         }
         _ => None,
     }
 }
 
-pub(crate) fn tick(is_owner: bool) {
-    let told = || hostcalls::shared(OWNER).is_some_and(|(value, _)| value == [1]);
+pub(crate) fn tick(vm: &impl Host, is_owner: bool) {
+    let told = || vm.shared(OWNER).is_some_and(|(value, _)| value == [1]);
     if is_owner && told() {
         // Before the trap: the next owner is to live.
-        let _ = hostcalls::set_shared(OWNER, &[0], None);
-        core::arch::wasm32::unreachable();
+        let _ = vm.set_shared(OWNER, &[0], None);
+        std::process::abort();
     }
 }

@@ -34,6 +34,38 @@ impl Headers {
         let (_, value) = self.iter().find(|(known, _)| *known == name.as_bytes())?;
         Some(value).filter(|value| !value.is_empty())
     }
+
+    /// What [`Headers::get`] finds of each of these names, in one pass.
+    pub fn get_each<const N: usize>(&self, names: [&str; N]) -> [Option<&[u8]>; N] {
+        let mut values = [None; N];
+        for (known, value) in self.iter() {
+            for (name, place) in names.iter().zip(&mut values) {
+                if known == name.as_bytes() {
+                    place.get_or_insert(value);
+                }
+            }
+        }
+        values.map(|value| value.filter(|value| !value.is_empty()))
+    }
+}
+
+/// This form, of names and values.
+pub fn serialize<N: AsRef<str>, V: AsRef<[u8]>>(headers: &[(N, V)]) -> Vec<u8> {
+    let texts = headers.iter();
+    let texts = texts.map(|(name, value)| name.as_ref().len() + value.as_ref().len());
+    let mut bytes = Vec::with_capacity(4 + 10 * headers.len() + texts.sum::<usize>());
+    bytes.extend((headers.len() as u32).to_le_bytes());
+    for (name, value) in headers {
+        bytes.extend((name.as_ref().len() as u32).to_le_bytes());
+        bytes.extend((value.as_ref().len() as u32).to_le_bytes());
+    }
+    for (name, value) in headers {
+        for text in [name.as_ref().as_bytes(), value.as_ref()] {
+            bytes.extend(text);
+            bytes.push(0);
+        }
+    }
+    bytes
 }
 
 /// The first text of this size, and what follows its NUL.
@@ -48,18 +80,6 @@ mod tests {
 
     use super::*;
 
-    fn serialize(headers: &[(String, Vec<u8>)]) -> Vec<u8> {
-        let mut bytes = (headers.len() as u32).to_le_bytes().to_vec();
-        for (name, value) in headers {
-            bytes.extend((name.len() as u32).to_le_bytes());
-            bytes.extend((value.len() as u32).to_le_bytes());
-        }
-        for (name, value) in headers {
-            bytes.extend([name.as_bytes(), b"\0", value, b"\0"].concat());
-        }
-        bytes
-    }
-
     proptest! {
         #[test]
         fn the_first_header_of_a_name_is_found(
@@ -70,6 +90,8 @@ mod tests {
             let first = headers.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_slice());
             prop_assert_eq!(map.iter().count(), headers.len());
             prop_assert_eq!(map.get(&name), first.filter(|value| !value.is_empty()));
+            let names = [&name, "a", ""];
+            prop_assert_eq!(map.get_each(names), names.map(|name| map.get(name)));
         }
 
         #[test]

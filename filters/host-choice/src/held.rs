@@ -1,21 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Requests that wait here for a host, and how they go on.
-//!
-//! A held request is paused at its headers. Every tick decides anew who waits, most important first
-//! (`weir_policy::WaitQueue`), and makes the host act in the context of the request that it lets go.
+//! A request that waits here for a host, paused at its headers.
 
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use proxy_wasm::types::Action;
-use weir_policy::{Decision, Patience, Round, Ticket};
+use weir_policy::{Patience, Ticket};
 
+use crate::abandoned::{Abandoned, AbandonedQueue};
+use crate::disposition::Disposition;
 use crate::headers::Headers;
-use crate::hostcalls::{self, Map};
+use crate::host::{Map, RequestHost};
 use crate::in_flight::RouteRequest;
-use crate::request::{self, Disposition};
-use crate::vm;
 
 /// How long the caller will wait for Envoy; Envoy in front of this one said so.
 const EXPECTED: &str = "x-envoy-expected-rq-timeout-ms";
@@ -24,72 +20,76 @@ const UPSTREAM: &str = "x-envoy-upstream-rq-timeout-ms";
 
 /// A request that is held: known to its exchange and to its queue.
 pub(crate) struct HeldRequest {
-    context: u32,
-    route: RouteRequest,
+    pub(crate) context: u32,
+    pub(crate) route: RouteRequest,
     patience: Patience,
-    disposition: Cell<Option<Disposition>>,
-}
-
-/// The exchange's place in the queue.
-pub(crate) struct Waiter {
-    waiting: Rc<HeldRequest>,
-    ticket: Ticket,
-}
-
-impl Waiter {
-    /// Takes a place in the queue; none where there is none.
-    pub(crate) fn take(
-        context: u32,
-        route: &RouteRequest,
-        patience: Patience,
-        decision: Decision,
-    ) -> Option<Self> {
-        let waiting = Rc::new(HeldRequest {
-            context,
-            route: route.clone(),
-            patience,
-            disposition: Cell::new(None),
-        });
-        let ticket = vm::with(|vm| vm.hold(route, patience, decision, Rc::clone(&waiting)));
-        let ticket = ticket.flatten()?;
-        Some(Self { waiting, ticket })
-    }
-
-    /// What became of it, once that is decided.
-    pub(crate) fn disposition(&self) -> Option<Disposition> {
-        self.waiting.disposition.take()
-    }
-
-    /// The caller has gone.
-    pub(crate) fn leave(self) {
-        vm::with(|vm| vm.left(&self.waiting.route.table, self.ticket));
-    }
+    /// What became of it, until its exchange takes that over.
+    pub(crate) disposition: Cell<Option<Disposition>>,
 }
 
 impl HeldRequest {
-    /// Lets it go on as decided.
-    fn go_on(&self, decision: Decision, now: Duration) {
-        if hostcalls::set_effective_context(self.context).is_err() {
-            // Gone without a word.
-            return;
-        }
-        self.shorten(now);
-        let (action, disposition) = request::dispose(&self.route, decision, now);
-        self.disposition.set(Some(disposition));
-        if action == Action::Continue {
-            let _ = hostcalls::resume_request();
-        }
+    pub(crate) fn new(context: u32, route: RouteRequest, patience: Patience) -> Rc<Self> {
+        Rc::new(Self {
+            context,
+            route,
+            patience,
+            disposition: Cell::new(None),
+        })
     }
 
     /// Envoy counts from when it sends: what the caller allowed is less the time that went by here.
-    fn shorten(&self, now: Duration) {
+    pub(crate) fn shorten(&self, host: &impl RequestHost, now: Duration) {
         let Some(deadline) = self.patience.deadline else {
             return;
         };
-        let headers = hostcalls::headers(Map::Request).unwrap_or_default();
+        let headers = host.headers(Map::Request).unwrap_or_default();
         if headers.get(UPSTREAM).is_some() {
             let left = deadline.saturating_sub(now).as_millis().max(1);
-            let _ = hostcalls::set_header(Map::Request, UPSTREAM, &left.to_string());
+            let _ = host.set_header(Map::Request, UPSTREAM, Some(&left.to_string()));
+        }
+    }
+}
+
+/// A held request's place in the queue of the VM that gave it ([`crate::vm::Vm::hold`]). One that is dropped is taken
+/// back.
+pub(crate) struct Place {
+    pub(crate) waiting: Rc<HeldRequest>,
+    ticket: Ticket,
+    abandoned: AbandonedQueue,
+    is_left: bool,
+}
+
+impl Place {
+    pub(crate) fn new(waiting: Rc<HeldRequest>, ticket: Ticket, abandoned: AbandonedQueue) -> Self {
+        Self {
+            waiting,
+            ticket,
+            abandoned,
+            is_left: false,
+        }
+    }
+
+    /// What became of the request, once that is decided; the place is another's then.
+    pub(crate) fn disposition(&mut self) -> Option<Disposition> {
+        let disposition = self.waiting.disposition.take();
+        self.is_left |= disposition.is_some();
+        disposition
+    }
+
+    /// Gives the place up, for the queue to take it back.
+    pub(crate) fn leave(mut self) -> Ticket {
+        self.is_left = true;
+        self.ticket
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if !self.is_left {
+            self.abandoned.push(Abandoned::Held {
+                table: Rc::clone(&self.waiting.route.table),
+                ticket: self.ticket,
+            });
         }
     }
 }
@@ -103,21 +103,4 @@ pub(crate) fn deadline(headers: Option<&Headers>, now: Duration) -> Option<Durat
     });
     let shortest = told.min()?;
     Some(now + Duration::from_millis(shortest.into()))
-}
-
-/// Decides anew for all who wait. `here` is the context whose call this is.
-pub(crate) fn release(here: u32, now: Duration) {
-    let tables = vm::with(|vm| vm.tables_with_held()).unwrap_or_default();
-    if tables.is_empty() {
-        return;
-    }
-    for table in tables {
-        let mut round = Round::default();
-        while let Some((waiting, decision)) =
-            vm::with(|vm| vm.next_released(&table, &mut round, now)).flatten()
-        {
-            waiting.go_on(decision, now);
-        }
-    }
-    let _ = hostcalls::set_effective_context(here);
 }

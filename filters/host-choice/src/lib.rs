@@ -8,60 +8,56 @@
 //! The proxy-wasm HTTP filter that picks the upstream host.
 //!
 //! ```text
-//!                 one VM a worker thread, and one on the main thread
-//!  weir-control ──stream── root.rs (lease) ── control.rs ──> shared.rs ──> vm.rs ── decide ──> request.rs
-//!        ^                                                      ^            │                    │
-//!        └──────────────────── reports ─────────────────────────┴── record ──┴──── in flight, ORCA┘
-//!                                                  root.rs, every tick ── held.rs ──┘ who waits
+//!                     one VM a worker thread, and one on the main thread
+//!
+//!  Envoy ── adapter.rs ──┬── root.rs: ticks, lease ──┬── control.rs ──streams── weir-control
+//!        (proxy-wasm)    │          │                │        │  ^
+//!                        │          │ release.rs     │        v  │ reports
+//!                        │          v                └── shared.rs: tables, records of all VMs
+//!                        └── exchange.rs: one request         │  ^
+//!                               └── caller ── Vm::decide ── vm.rs ── feedback.rs: in flight, ORCA
+//!
+//!  everything but adapter.rs ──> host.rs: Host, RequestHost <── adapter.rs, or a fake proxy in tests
 //! ```
 //!
 //! One VM of the proxy holds the lease and keeps the streams to weir-control; it writes what comes into
-//! shared data, where every VM finds it on its next tick. What needs no host (configuration, lease,
-//! subscriptions, records, what answers say) is plain code with unit tests here; what does is tested on the built
-//! module, under weir-testkit and in Envoy.
+//! shared data, where every VM finds it on its next tick. A callback enters its VM once and hands `&mut Vm` on.
+//! Only the adapter knows proxy-wasm, and is tested as the built module, under weir-testkit and in Envoy. The rest
+//! compiles for any target: what needs no proxy (configuration, lease, subscriptions, records, what answers say) is
+//! plain code, and what does takes it as an argument, so that unit tests play it.
 
 pub mod answer;
 pub mod config;
+pub mod disposition;
+pub mod exchange;
+pub mod handle;
 pub mod headers;
 pub mod heed;
+pub mod host;
 pub mod index;
 pub mod lease;
 pub mod orca;
+pub mod plugin;
 pub mod record;
 pub mod report;
+pub mod root;
 pub mod stream;
 
+mod abandoned;
 #[cfg(target_arch = "wasm32")]
+mod adapter;
 mod caller;
-#[cfg(target_arch = "wasm32")]
 mod control;
-#[cfg(all(target_arch = "wasm32", feature = "crash-test"))]
+#[cfg(feature = "crash-test")]
 mod crash;
-#[cfg(target_arch = "wasm32")]
+mod destination;
+#[cfg(test)]
+mod fake;
+mod feedback;
 mod hedge;
-#[cfg(target_arch = "wasm32")]
 mod held;
-#[cfg(target_arch = "wasm32")]
-mod hostcalls;
-#[cfg(target_arch = "wasm32")]
 mod in_flight;
-#[cfg(target_arch = "wasm32")]
 mod metrics;
-#[cfg(target_arch = "wasm32")]
-mod refusal;
-#[cfg(target_arch = "wasm32")]
-mod request;
-#[cfg(target_arch = "wasm32")]
-mod root;
-#[cfg(target_arch = "wasm32")]
+mod release;
 mod shared;
-#[cfg(target_arch = "wasm32")]
 mod vm;
-
-#[cfg(target_arch = "wasm32")]
-#[allow(unsafe_code, missing_docs)] // The SDK's macro exports the module's entry point.
-mod entry {
-    proxy_wasm::main! {{
-        proxy_wasm::set_root_context(|id| Box::new(crate::root::Root::new(id)));
-    }}
-}

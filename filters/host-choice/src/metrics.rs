@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What Envoy's `/stats/prometheus` says of the filter. Envoy turns the `;.;name=.=value` parts into labels
-//! by the `stats_tags` of its bootstrap (envoy-config/README.md).
+//! What Envoy's `/stats/prometheus` says of the filter.
 
 use weir_policy::{Outcome, Reason};
 
-use crate::hostcalls::{self, MetricType};
+use crate::host::{Change, Host, MetricType};
 use crate::stream::ReportsEnd;
 
 /// A counter; nothing is counted where the host could not define it.
@@ -12,13 +11,17 @@ use crate::stream::ReportsEnd;
 pub(crate) struct Counter(Option<u32>);
 
 impl Counter {
-    fn define(name: &str) -> Self {
-        Self(hostcalls::define_metric(MetricType::Counter, name))
+    fn define(host: &impl Host, name: &str) -> Self {
+        Self(host.define_metric(MetricType::Counter, name, None))
     }
 
-    pub(crate) fn increment(self) {
+    fn by_reason(host: &impl Host, name: &str, reason: &str) -> Self {
+        Self(host.define_metric(MetricType::Counter, name, Some(("reason", reason))))
+    }
+
+    pub(crate) fn increment(self, host: &impl Host) {
         if let Some(id) = self.0 {
-            hostcalls::increment_metric(id, 1);
+            host.change_metric(id, Change::By(1));
         }
     }
 }
@@ -28,27 +31,28 @@ impl Counter {
 pub(crate) struct Gauge(Option<u32>);
 
 impl Gauge {
-    fn define(name: &str) -> Self {
-        Self(hostcalls::define_metric(MetricType::Gauge, name))
+    fn define(host: &impl Host, name: &str) -> Self {
+        Self(host.define_metric(MetricType::Gauge, name, None))
     }
 
     /// For a gauge that is the sum over the proxy's VMs.
-    pub(crate) fn add(self, offset: i64) {
+    pub(crate) fn add(self, host: &impl Host, offset: i64) {
         if let Some(id) = self.0 {
-            hostcalls::increment_metric(id, offset);
+            host.change_metric(id, Change::By(offset));
         }
     }
 
-    pub(crate) fn set(self, value: u64) {
+    pub(crate) fn set(self, host: &impl Host, value: u64) {
         if let Some(id) = self.0 {
-            hostcalls::record_metric(id, value);
+            host.change_metric(id, Change::To(value));
         }
     }
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Metrics {
-    decisions: [(Reason, Counter); Reason::ALL.len()],
+    /// In the order of reasons.
+    decisions: [Counter; Reason::ALL.len()],
     /// Streams to weir-control that were opened.
     pub(crate) streams_opened: Counter,
     /// Resources that were refused with a NACK.
@@ -101,55 +105,70 @@ impl HeldUntil {
 }
 
 impl Metrics {
-    pub(crate) fn define() -> Self {
-        let decision = |reason: Reason| {
-            let name = format!("weir_decisions_total;.;reason=.={};.;", reason.as_str());
-            (reason, Counter::define(&name))
-        };
+    pub(crate) fn define(host: &impl Host) -> Self {
         Self {
-            decisions: Reason::ALL.map(decision),
-            streams_opened: Counter::define("weir_filter_streams_opened_total"),
-            resources_refused: Counter::define("weir_resources_refused_total"),
+            decisions: Reason::ALL
+                .map(|reason| Counter::by_reason(host, "weir_decisions_total", reason.as_str())),
+            streams_opened: Counter::define(host, "weir_filter_streams_opened_total"),
+            resources_refused: Counter::define(host, "weir_resources_refused_total"),
             reports_ended: ReportsEnd::ALL.map(|end| {
-                let name = format!(
-                    "weir_report_streams_ended_total;.;reason=.={};.;",
-                    end.as_str()
-                );
-                (end, Counter::define(&name))
+                let name = "weir_report_streams_ended_total";
+                (end, Counter::by_reason(host, name, end.as_str()))
             }),
-            connected: Gauge::define("weir_filter_connected"),
-            failing_hosts: Counter::define("weir_failing_hosts_total"),
-            choices_ignored: Counter::define("weir_choices_ignored_total"),
-            stale_tables: Gauge::define("weir_stale_tables"),
-            contents_left_out: Gauge::define("weir_cache_contents_left_out"),
-            held: Gauge::define("weir_held_requests"),
+            connected: Gauge::define(host, "weir_filter_connected"),
+            failing_hosts: Counter::define(host, "weir_failing_hosts_total"),
+            choices_ignored: Counter::define(host, "weir_choices_ignored_total"),
+            stale_tables: Gauge::define(host, "weir_stale_tables"),
+            contents_left_out: Gauge::define(host, "weir_cache_contents_left_out"),
+            held: Gauge::define(host, "weir_held_requests"),
             held_until: HeldUntil::ALL.map(|ending| {
-                let name = format!("weir_held_total;.;reason=.={};.;", ending.as_str());
-                (ending, Counter::define(&name))
+                let counter = Counter::by_reason(host, "weir_held_total", ending.as_str());
+                (ending, counter)
             }),
         }
     }
 
-    pub(crate) fn holds(&self) {
-        self.held.add(1);
+    pub(crate) fn holds(&self, host: &impl Host) {
+        self.held.add(host, 1);
     }
 
-    pub(crate) fn held_until(&self, ending: HeldUntil) {
-        self.held.add(-1);
+    pub(crate) fn held_until(&self, host: &impl Host, ending: HeldUntil) {
+        self.held.add(host, -1);
         if let Some((_, counter)) = self.held_until.iter().find(|(known, _)| *known == ending) {
-            counter.increment();
+            counter.increment(host);
         }
     }
 
-    pub(crate) fn reports_ended(&self, end: ReportsEnd) {
+    pub(crate) fn reports_ended(&self, host: &impl Host, end: ReportsEnd) {
         if let Some((_, counter)) = self.reports_ended.iter().find(|(known, _)| *known == end) {
-            counter.increment();
+            counter.increment(host);
         }
     }
 
-    pub(crate) fn decided(&self, reason: Reason) {
-        if let Some((_, counter)) = self.decisions.iter().find(|(known, _)| *known == reason) {
-            counter.increment();
+    pub(crate) fn decided(&self, host: &impl Host, reason: Reason) {
+        if let Some(counter) = self.decisions.get(reason as usize) {
+            counter.increment(host);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake::FakeHost;
+
+    #[test]
+    fn each_decision_is_counted_by_its_own_reason() {
+        let host = FakeHost::default();
+        let metrics = Metrics::define(&host);
+        for (at, reason) in (1..).zip(Reason::ALL) {
+            for _ in 0..at {
+                metrics.decided(&host, reason);
+            }
+        }
+        for (at, reason) in (1..).zip(Reason::ALL) {
+            let name = format!("weir_decisions_total{{reason={}}}", reason.as_str());
+            assert_eq!(host.metric(&name), at, "{name}");
         }
     }
 }

@@ -4,37 +4,145 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use proxy_wasm::traits::{Context, HttpContext, RootContext};
-use proxy_wasm::types::ContextType;
 use weir_policy::KeyHash;
 
 use crate::config::Config;
 use crate::control::Control;
-use crate::hostcalls::{self, Buffer, LogLevel};
+use crate::exchange::Exchange;
+use crate::handle::VmHandle;
+use crate::host::{Host, LogLevel, RequestHost};
 use crate::lease::{self, Holder, Step};
-use crate::request::Exchange;
-use crate::{held, shared, vm};
+use crate::plugin::Plugin;
+use crate::release::release;
+use crate::shared;
+use crate::vm::Vm;
 
-pub(crate) struct Root {
+/// A root context.
+pub struct Root<H: Host> {
     id: u32,
-    config: Option<Rc<Config>>,
+    plugin: Option<Rc<Plugin<H>>>,
     proxy: String,
     generation: u64,
-    /// The VM's id.
-    vm: Option<u64>,
     /// Present while this root holds the lease.
     control: Option<Control>,
 }
 
-impl Root {
-    pub(crate) fn new(id: u32) -> Self {
+impl<H: Host> Root<H> {
+    /// One without a configuration, with this number in its VM.
+    pub fn new(id: u32) -> Self {
         Self {
             id,
-            config: None,
+            plugin: None,
             proxy: String::new(),
             generation: 0,
-            vm: None,
             control: None,
+        }
+    }
+
+    /// Takes a configuration, and says how often it is to tick; none: it is refused, and the log says why. `vm` finds
+    /// the VM that this root shares with others, and `node` the proxy's own name.
+    pub fn on_configure(
+        &mut self,
+        host: &H,
+        json: &[u8],
+        vm: impl FnOnce() -> VmHandle<H>,
+        node: impl FnOnce() -> String,
+    ) -> Option<Duration> {
+        let config = match Config::parse(json) {
+            Ok(config) => config,
+            Err(error) => {
+                host.log(LogLevel::Error, &error.to_string());
+                return None;
+            }
+        };
+        shared::create(host);
+        let vm = vm();
+        let (hash, now) = (KeyHash::of(json).0, host.now());
+        vm.enter(|vm| {
+            let again = vm.configured(hash, &config, now);
+            self.generation = shared::generation(host, hash, again);
+            // One that has nowhere to get tables from leaves the lease to those that have.
+            if config.control_cluster.is_some() {
+                vm.add_contender(self.id, self.generation);
+            }
+        });
+        self.proxy = config.proxy.clone().unwrap_or_else(node);
+        let tick = config.tick;
+        self.plugin = Some(Rc::new(Plugin { config, vm }));
+        Some(tick)
+    }
+
+    /// A request comes, in this context of the host.
+    pub fn exchange(&self, context: u32) -> Exchange<H> {
+        Exchange::new(context, self.plugin.clone())
+    }
+
+    /// Time has passed. `select` finds a held request by its context, and makes the calls that follow act in it; says
+    /// whether any was looked for.
+    pub fn on_tick<R: RequestHost>(&mut self, select: impl Fn(u32) -> Option<R>) -> bool {
+        let Some(plugin) = self.plugin.clone() else {
+            return false;
+        };
+        let now = plugin.vm.host().now();
+        let releases = plugin.vm.enter(|vm| {
+            self.tick(&plugin.config, vm, now);
+            vm.releases(self.id, plugin.config.tick, now)
+        });
+        releases == Some(true) && release(&plugin.vm, select, now)
+    }
+
+    /// A message came through a stream.
+    pub fn on_stream_message(&mut self, stream: u32, message: &[u8]) {
+        if let (Some(control), Some(plugin)) = (&mut self.control, &self.plugin) {
+            let now = plugin.vm.host().now();
+            let config = &plugin.config;
+            plugin
+                .vm
+                .enter(|vm| control.message(stream, message, config, vm, now));
+        }
+    }
+
+    /// A stream has ended, with this gRPC status.
+    pub fn on_stream_close(&mut self, stream: u32, status: u32) {
+        if let (Some(control), Some(plugin)) = (&mut self.control, &self.plugin) {
+            let now = plugin.vm.host().now();
+            let config = &plugin.config;
+            plugin
+                .vm
+                .enter(|vm| control.closed(stream, status, config, vm, now));
+        }
+    }
+
+    /// The proxy wants this configuration no more. Requests that came by it go on.
+    pub fn on_done(&mut self) {
+        let Some(plugin) = self.plugin.take() else {
+            return;
+        };
+        let control = self.control.take();
+        plugin.vm.enter(|vm| {
+            if let Some(mut control) = control {
+                control.release(&vm.host);
+                if let Some((Some(lease), cas)) = shared::lease(&vm.host)
+                    && lease.holder == self.holder(vm.id)
+                {
+                    shared::set_lease(&vm.host, None, cas);
+                }
+            }
+            vm.retired(self.id, &plugin.config);
+        });
+    }
+
+    fn tick(&mut self, config: &Config, vm: &mut Vm<H>, now: Duration) {
+        vm.tick(now);
+        if vm.contends(self.id) {
+            self.hold_lease(vm, config.lease, now);
+        } else if let Some(mut control) = self.control.take() {
+            control.release(&vm.host);
+        }
+        #[cfg(feature = "crash-test")]
+        crate::crash::tick(&vm.host, self.control.is_some());
+        if let Some(control) = &mut self.control {
+            control.tick(config, &self.proxy, vm, now);
         }
     }
 
@@ -47,20 +155,20 @@ impl Root {
     }
 
     /// Takes, keeps or loses the lease.
-    fn hold_lease(&mut self, vm: u64, term: Duration, now: Duration) {
-        let me = self.holder(vm);
-        let Some((current, cas)) = shared::lease() else {
+    fn hold_lease(&mut self, vm: &Vm<H>, term: Duration, now: Duration) {
+        let me = self.holder(vm.id);
+        let Some((current, cas)) = shared::lease(&vm.host) else {
             return;
         };
         let held = match lease::step(current, me, now, term) {
             Step::Hold => true,
-            Step::Write(lease) => shared::set_lease(Some(lease), cas),
+            Step::Write(lease) => shared::set_lease(&vm.host, Some(lease), cas),
             Step::Wait => false,
         };
         match (&mut self.control, held) {
             (None, true) => self.control = Some(Control::default()),
             (Some(control), false) => {
-                control.release();
+                control.release(&vm.host);
                 self.control = None;
             }
             _ => {}
@@ -68,106 +176,5 @@ impl Root {
     }
 }
 
-impl Context for Root {
-    fn on_grpc_stream_message(&mut self, token: u32, _size: usize) {
-        if let (Some(control), Some(config)) = (&mut self.control, &self.config) {
-            control.message(
-                token,
-                &hostcalls::buffer(Buffer::GrpcMessage),
-                config,
-                hostcalls::monotonic(),
-            );
-        }
-    }
-
-    fn on_grpc_stream_close(&mut self, token: u32, code: u32) {
-        if let (Some(control), Some(config)) = (&mut self.control, &self.config) {
-            control.closed(token, code, config, hostcalls::monotonic());
-        }
-    }
-
-    fn on_done(&mut self) -> bool {
-        if let Some(mut control) = self.control.take() {
-            control.release();
-            if let Some((Some(lease), cas)) = shared::lease()
-                && self.vm.is_some_and(|vm| lease.holder == self.holder(vm))
-            {
-                shared::set_lease(None, cas);
-            }
-        }
-        if let Some(config) = self.config.take() {
-            vm::with(|vm| vm.retired(self.id, &config));
-        }
-        true
-    }
-}
-
-impl RootContext for Root {
-    fn on_configure(&mut self, _size: usize) -> bool {
-        let json = hostcalls::buffer(Buffer::PluginConfiguration);
-        let config = match Config::parse(&json) {
-            Ok(config) => Rc::new(config),
-            Err(error) => {
-                hostcalls::log(LogLevel::Error, &error.to_string());
-                return false;
-            }
-        };
-        shared::create();
-        let (hash, now) = (KeyHash::of(&json).0, hostcalls::monotonic());
-        let again = vm::with(|vm| {
-            self.vm = Some(vm.id);
-            vm.configured(hash, &config, now)
-        });
-        self.generation = shared::generation(hash, again.unwrap_or(false));
-        // One that has nowhere to get tables from leaves the lease to those that have.
-        if config.control_cluster.is_some() {
-            vm::with(|vm| vm.enter(self.id, self.generation));
-        }
-        self.proxy = config.proxy.clone().unwrap_or_else(|| {
-            let id = hostcalls::property("xds\0node\0id").unwrap_or_default();
-            String::from_utf8_lossy(&id).into_owned()
-        });
-        if hostcalls::set_tick(config.tick).is_err() {
-            hostcalls::log(
-                LogLevel::Error,
-                "the host gives no ticks: tables will not be renewed",
-            );
-        }
-        self.config = Some(config);
-        true
-    }
-
-    fn on_tick(&mut self) {
-        let Some(config) = self.config.clone() else {
-            return;
-        };
-        let (Some(id), now) = (self.vm, hostcalls::monotonic()) else {
-            return;
-        };
-        let contends = vm::with(|vm| {
-            vm.tick(now);
-            vm.contends(self.id)
-        });
-        if contends == Some(true) {
-            self.hold_lease(id, config.lease, now);
-        } else if let Some(mut control) = self.control.take() {
-            control.release();
-        }
-        #[cfg(feature = "crash-test")]
-        crate::crash::tick(self.control.is_some());
-        if let Some(control) = &mut self.control {
-            vm::with(|vm| control.tick(&config, &self.proxy, vm, now));
-        }
-        if vm::with(|vm| vm.releases(self.id, config.tick, now)) == Some(true) {
-            held::release(self.id, now);
-        }
-    }
-
-    fn create_http_context(&self, id: u32) -> Option<Box<dyn HttpContext>> {
-        Some(Box::new(Exchange::new(id, self.config.clone())))
-    }
-
-    fn get_type(&self) -> Option<ContextType> {
-        Some(ContextType::HttpContext)
-    }
-}
+#[cfg(test)]
+mod tests;

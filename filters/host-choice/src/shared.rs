@@ -17,7 +17,7 @@ use std::time::Duration;
 use prost::Message;
 use weir_tables::v1::VmRecord;
 
-use crate::hostcalls;
+use crate::host::Host;
 use crate::index::{Index, Kind};
 use crate::lease::{Generations, Lease};
 
@@ -28,37 +28,41 @@ const MAX_SLOTS: usize = 129;
 const ATTEMPTS: usize = 16;
 
 fn key(name: &str) -> String {
-    format!("{PREFIX}{name}")
+    [PREFIX, name].concat()
 }
 
 /// Creates the keys that are written by compare-and-swap: only a key that exists has a number to compare.
-pub(crate) fn create() {
+pub(crate) fn create(host: &impl Host) {
     for name in ["owner", "generation", "slots", "index"] {
-        if hostcalls::shared(&key(name)).is_none() {
-            let _ = hostcalls::set_shared(&key(name), &[0], None);
+        if host.shared(&key(name)).is_none() {
+            let _ = host.set_shared(&key(name), &[0], None);
         }
     }
-    if hostcalls::shared(&key("process")).is_none() {
-        let drawn = hostcalls::random().to_le_bytes();
-        let _ = hostcalls::set_shared(&key("process"), &drawn, None);
+    if host.shared(&key("process")).is_none() {
+        let drawn = host.random().to_le_bytes();
+        let _ = host.set_shared(&key("process"), &drawn, None);
     }
 }
 
 /// What tells this process from another one of the same proxy.
-pub(crate) fn process() -> String {
-    let (drawn, _) = hostcalls::shared(&key("process")).unwrap_or_default();
+pub(crate) fn process(host: &impl Host) -> String {
+    let (drawn, _) = host.shared(&key("process")).unwrap_or_default();
     drawn.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Applies `change` to the value until nobody else has written in between. The change returns the new
 /// value, or none to leave it, and a result.
-fn update<T>(name: &str, mut change: impl FnMut(&[u8]) -> (Option<Vec<u8>>, T)) -> Option<T> {
+fn update<T>(
+    host: &impl Host,
+    name: &str,
+    mut change: impl FnMut(&[u8]) -> (Option<Vec<u8>>, T),
+) -> Option<T> {
     let key = key(name);
     for _ in 0..ATTEMPTS {
-        let (value, cas) = hostcalls::shared(&key)?;
+        let (value, cas) = host.shared(&key)?;
         let (new, result) = change(&value);
         let Some(new) = new else { return Some(result) };
-        if hostcalls::set_shared(&key, &new, Some(cas)) == Ok(true) {
+        if host.set_shared(&key, &new, Some(cas)) == Ok(true) {
             return Some(result);
         }
     }
@@ -66,8 +70,8 @@ fn update<T>(name: &str, mut change: impl FnMut(&[u8]) -> (Option<Vec<u8>>, T)) 
 }
 
 /// The generation of the configuration with this hash; see [`Generations::of`].
-pub(crate) fn generation(configuration: u64, again: bool) -> u64 {
-    let generation = update("generation", |value| {
+pub(crate) fn generation(host: &impl Host, configuration: u64, again: bool) -> u64 {
+    let generation = update(host, "generation", |value| {
         let mut generations = Generations::decode(value);
         let (generation, is_new) = generations.of(configuration, again);
         (is_new.then(|| generations.encode()), generation)
@@ -76,19 +80,19 @@ pub(crate) fn generation(configuration: u64, again: bool) -> u64 {
 }
 
 /// The lease with its compare-and-swap number.
-pub(crate) fn lease() -> Option<(Option<Lease>, u32)> {
-    let (value, cas) = hostcalls::shared(&key("owner"))?;
+pub(crate) fn lease(host: &impl Host) -> Option<(Option<Lease>, u32)> {
+    let (value, cas) = host.shared(&key("owner"))?;
     Some((Lease::decode(&value), cas))
 }
 
 /// Writes the lease (none: vacant) unless somebody else has; says whether it did.
-pub(crate) fn set_lease(lease: Option<Lease>, cas: u32) -> bool {
+pub(crate) fn set_lease(host: &impl Host, lease: Option<Lease>, cas: u32) -> bool {
     let value = lease.map_or(vec![0], |lease| lease.encode().to_vec());
-    hostcalls::set_shared(&key("owner"), &value, Some(cas)) == Ok(true)
+    host.set_shared(&key("owner"), &value, Some(cas)) == Ok(true)
 }
 
 /// Claims a slot for the VM: its own, one whose VM is dead, or a new one.
-pub(crate) fn claim_slot(vm: u64, now: Duration) -> Option<u32> {
+pub(crate) fn claim_slot(host: &impl Host, vm: u64, now: Duration) -> Option<u32> {
     let claim = |value: &[u8]| {
         let mut slots: Vec<u64> = value
             .chunks_exact(8)
@@ -98,7 +102,7 @@ pub(crate) fn claim_slot(vm: u64, now: Duration) -> Option<u32> {
             if holder == 0 {
                 return true;
             }
-            let record = record(slot, None).and_then(|(record, _)| record);
+            let record = record(host, slot, None).and_then(|(record, _)| record);
             record.is_some_and(|record| record.epoch == holder && expired(&record, now))
         };
         let free = (0u32..)
@@ -122,12 +126,12 @@ pub(crate) fn claim_slot(vm: u64, now: Duration) -> Option<u32> {
             Some(slot),
         )
     };
-    update("slots", claim).flatten()
+    update(host, "slots", claim).flatten()
 }
 
 /// The VMs that have a slot, by slot.
-pub(crate) fn slots() -> Vec<u64> {
-    let (value, _) = hostcalls::shared(&key("slots")).unwrap_or_default();
+pub(crate) fn slots(host: &impl Host) -> Vec<u64> {
+    let (value, _) = host.shared(&key("slots")).unwrap_or_default();
     value
         .chunks_exact(8)
         .filter_map(|bytes| Some(u64::from_le_bytes(bytes.try_into().ok()?)))
@@ -140,8 +144,12 @@ pub(crate) fn expired(record: &VmRecord, now: Duration) -> bool {
 }
 
 /// The number that changes with the record in a slot, and the record unless that number is `seen`.
-pub(crate) fn record(slot: u32, seen: Option<u32>) -> Option<(Option<VmRecord>, u32)> {
-    let (value, cas) = hostcalls::shared(&key(&format!("vm/{slot}")))?;
+pub(crate) fn record(
+    host: &impl Host,
+    slot: u32,
+    seen: Option<u32>,
+) -> Option<(Option<VmRecord>, u32)> {
+    let (value, cas) = host.shared(&key(&format!("vm/{slot}")))?;
     if seen == Some(cas) {
         return Some((None, cas));
     }
@@ -149,13 +157,13 @@ pub(crate) fn record(slot: u32, seen: Option<u32>) -> Option<(Option<VmRecord>, 
 }
 
 /// Writes the VM's own record.
-pub(crate) fn set_record(slot: u32, record: &VmRecord) {
-    let _ = hostcalls::set_shared(&key(&format!("vm/{slot}")), &record.encode_to_vec(), None);
+pub(crate) fn set_record(host: &impl Host, slot: u32, record: &VmRecord) {
+    let _ = host.set_shared(&key(&format!("vm/{slot}")), &record.encode_to_vec(), None);
 }
 
 /// The index and the number that changes with it, unless that number is `seen`.
-pub(crate) fn index(seen: Option<u32>) -> Option<(Index, u32)> {
-    let (value, cas) = hostcalls::shared(&key("index"))?;
+pub(crate) fn index(host: &impl Host, seen: Option<u32>) -> Option<(Index, u32)> {
+    let (value, cas) = host.shared(&key("index"))?;
     if seen == Some(cas) {
         return None;
     }
@@ -163,8 +171,8 @@ pub(crate) fn index(seen: Option<u32>) -> Option<(Index, u32)> {
 }
 
 /// Changes the index: an owner that has just lost its lease may be writing too.
-pub(crate) fn update_index(change: impl Fn(&mut Index)) {
-    update("index", |value| {
+pub(crate) fn update_index(host: &impl Host, change: impl Fn(&mut Index)) {
+    update(host, "index", |value| {
         let mut index = Index::decode(value).unwrap_or_default();
         change(&mut index);
         (Some(index.encode_to_vec()), ())
@@ -172,8 +180,8 @@ pub(crate) fn update_index(change: impl Fn(&mut Index)) {
 }
 
 /// A resource and when it was received.
-pub(crate) fn resource(kind: Kind, name: &str) -> Option<(Duration, Vec<u8>)> {
-    let (value, _) = hostcalls::shared(&key(&resource_key(kind, name)))?;
+pub(crate) fn resource(host: &impl Host, kind: Kind, name: &str) -> Option<(Duration, Vec<u8>)> {
+    let (value, _) = host.shared(&key(&resource_key(kind, name)))?;
     let (received, body) = value.split_first_chunk::<8>()?;
     Some((
         Duration::from_nanos(u64::from_le_bytes(*received)),
@@ -182,15 +190,24 @@ pub(crate) fn resource(kind: Kind, name: &str) -> Option<(Duration, Vec<u8>)> {
 }
 
 /// Writes a resource; without a body it leaves nothing behind but its key.
-pub(crate) fn set_resource(kind: Kind, name: &str, received: Duration, body: &[u8]) -> bool {
+pub(crate) fn set_resource(
+    host: &impl Host,
+    kind: Kind,
+    name: &str,
+    received: Duration,
+    body: &[u8],
+) -> bool {
     let mut value = (received.as_nanos() as u64).to_le_bytes().to_vec();
     value.extend(body);
-    hostcalls::set_shared(&key(&resource_key(kind, name)), &value, None) == Ok(true)
+    host.set_shared(&key(&resource_key(kind, name)), &value, None) == Ok(true)
 }
 
 fn resource_key(kind: Kind, name: &str) -> String {
     match kind {
-        Kind::Table => format!("table/{name}"),
-        Kind::Shard => format!("shard/{name}"),
+        Kind::Table => ["table/", name].concat(),
+        Kind::Shard => ["shard/", name].concat(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,36 +3,37 @@
 
 mod cluster;
 mod contents;
+mod feedback;
 mod hedges;
 mod held;
+mod in_flight;
+mod peer;
 mod peers;
+mod publish;
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
-use weir_policy::{Answer, Cluster, Decision, HostId, KeyHash, Keys, Load, Patience, Request};
-use weir_tables::{parse_cache_shard_name, v1};
+use weir_policy::{Cluster, Decision, Patience, Request};
+use weir_tables::parse_cache_shard_name;
 
 use cluster::ClusterState;
-use peers::Peer;
+use peer::Peer;
 
+use crate::abandoned::AbandonedQueue;
 use crate::config::Config;
-use crate::hostcalls::{self, LogLevel};
+use crate::host::Host;
 use crate::index::{Index, Kind};
 use crate::metrics::Metrics;
-use crate::orca::Spent;
-use crate::record::Ending;
 use crate::shared;
 
 /// How often a VM writes its record, at most. Others see its requests in flight that much later.
 const PUBLISH_INTERVAL: Duration = Duration::from_millis(100);
-/// A record that was not renewed for this long is a dead VM's; thirty missed writes.
-const RECORD_LIFETIME: Duration = Duration::from_secs(3);
 
-pub(crate) struct Vm {
+pub(crate) struct Vm<H> {
+    pub(crate) host: H,
     /// Drawn by each life; never 0.
     pub(crate) id: u64,
     pub(crate) metrics: Metrics,
@@ -54,27 +55,17 @@ pub(crate) struct Vm {
     slotless: bool,
     /// Bytes that decoded cache contents may take, by the newest configuration.
     cache_limit: usize,
+    /// Requests that went away without an end.
+    abandoned: AbandonedQueue,
 }
 
-thread_local! {
-    static VM: RefCell<Option<Vm>> = const { RefCell::new(None) };
-}
-
-/// Runs `f` on the VM's state, which is made at first use.
-pub(crate) fn with<T>(f: impl FnOnce(&mut Vm) -> T) -> Option<T> {
-    VM.with(|vm| {
-        let mut vm = vm.try_borrow_mut().ok()?;
-        Some(f(vm.get_or_insert_with(Vm::new)))
-    })
-}
-
-impl Vm {
-    fn new() -> Self {
+impl<H: Host> Vm<H> {
+    pub(crate) fn new(host: H) -> Self {
         Self {
-            id: hostcalls::random().max(1),
-            metrics: Metrics::define(),
+            id: host.random().max(1),
+            metrics: Metrics::define(&host),
             slot: None,
-            rng: SmallRng::seed_from_u64(hostcalls::random()),
+            rng: SmallRng::seed_from_u64(host.random()),
             clusters: BTreeMap::new(),
             contenders: BTreeMap::new(),
             configured: BTreeSet::new(),
@@ -85,6 +76,8 @@ impl Vm {
             released: None,
             slotless: false,
             cache_limit: usize::MAX,
+            abandoned: AbandonedQueue::default(),
+            host,
         }
     }
 
@@ -93,7 +86,7 @@ impl Vm {
         for cluster in config.clusters.values() {
             let state = self.clusters.entry(cluster.table.to_string()).or_default();
             state.roots += 1;
-            state.salted(cluster.salt.as_ref(), &cluster.table);
+            state.salted(&self.host, cluster.salt.as_ref(), &cluster.table);
         }
         self.cache_limit = config.cache_limit;
         // All are read anew: those that are not wanted by anybody are not kept up to date.
@@ -103,7 +96,7 @@ impl Vm {
     }
 
     /// A root can keep streams to weir-control.
-    pub(crate) fn enter(&mut self, root: u32, generation: u64) {
+    pub(crate) fn add_contender(&mut self, root: u32, generation: u64) {
         self.contenders.insert(root, generation);
     }
 
@@ -126,11 +119,12 @@ impl Vm {
 
     /// Looks at shared data: new tables, what the peers do; and writes the own record.
     pub(crate) fn tick(&mut self, now: Duration) {
+        self.take_back();
         self.read_resources(now);
         // Roots of one VM share it: the first to tick does the work.
         if now.saturating_sub(self.published) >= PUBLISH_INTERVAL {
             self.published = now;
-            let slots = shared::slots();
+            let slots = shared::slots(&self.host);
             self.publish(&slots, now);
             self.read_peers(&slots, now);
         }
@@ -138,14 +132,14 @@ impl Vm {
 
     /// Reads what the index says is new.
     pub(crate) fn read_resources(&mut self, now: Duration) {
-        let Some((index, cas)) = shared::index(self.index_cas) else {
+        let Some((index, cas)) = shared::index(&self.host, self.index_cas) else {
             return;
         };
         self.index_cas = Some(cas);
         for (name, state) in &mut self.clusters {
             // Tables first: a shard is understood only beside its table.
             match index.get(Kind::Table, name) {
-                Some(entry) => state.read_table(entry, now),
+                Some(entry) => state.read_table(&self.host, entry, now),
                 None => state.remove_table(),
             }
         }
@@ -157,63 +151,13 @@ impl Vm {
             };
             if let Some(state) = self.clusters.get_mut(cluster) {
                 shards.insert(&entry.name);
-                state.read_shard(entry, shards_of_it, shard);
+                state.read_shard(&self.host, entry, shards_of_it, shard);
             }
         }
         for state in self.clusters.values_mut() {
             state.forget_shards_except(&shards);
         }
         self.index = index;
-    }
-
-    fn publish(&mut self, slots: &[u64], now: Duration) {
-        // A VM that was silent for longer than a record lives may have lost its slot to a new one.
-        let held = |slot: &u32| slots.get(*slot as usize) == Some(&self.id);
-        let slot = self.slot.filter(held);
-        self.slot = slot.or_else(|| shared::claim_slot(self.id, now));
-        if self.slot.is_none() && !self.slotless {
-            self.slotless = true;
-            hostcalls::log(
-                LogLevel::Warn,
-                "no slot in shared data: this VM's requests are not reported",
-            );
-        }
-        self.clusters
-            .values_mut()
-            .for_each(|state| state.judge_heed(now));
-        let stale = self
-            .named_clusters()
-            .filter(|(_, state)| state.cluster.is_stale(now))
-            .count();
-        self.metrics.stale_tables.set(stale as u64);
-        if let Some(slot) = self.slot {
-            let record = self.record(slot, now);
-            shared::set_record(slot, &record);
-        }
-    }
-
-    fn record(&mut self, slot: u32, now: Duration) -> v1::VmRecord {
-        let named = self
-            .clusters
-            .iter_mut()
-            .filter(|(_, state)| state.roots > 0);
-        let clusters = named.map(|(name, state)| state.counters.record(name, &state.cluster, now));
-        let clusters = clusters.collect();
-        v1::VmRecord {
-            clusters,
-            ..self.head(slot, now)
-        }
-    }
-
-    /// Its record of a time, but for what it counted.
-    fn head(&self, slot: u32, published: Duration) -> v1::VmRecord {
-        v1::VmRecord {
-            slot,
-            epoch: self.id,
-            published_ns: published.as_nanos() as u64,
-            deadline_ns: (published + RECORD_LIFETIME).as_nanos() as u64,
-            clusters: Vec::new(),
-        }
     }
 
     fn named_clusters(&self) -> impl Iterator<Item = (&String, &ClusterState)> {
@@ -234,6 +178,7 @@ impl Vm {
         now: Duration,
         deadline: impl FnOnce() -> Option<Duration>,
     ) -> Option<(Decision, Patience, bool)> {
+        self.take_back();
         let state = self.clusters.get_mut(table)?;
         state.counters.offered(request.rank);
         let policy = state.cluster.table().map(|table| table.policy());
@@ -247,7 +192,7 @@ impl Vm {
         } else {
             state.cluster.decide(request, now, &mut self.rng)
         };
-        self.metrics.decided(decision.reason);
+        self.metrics.decided(&self.host, decision.reason);
         Some((decision, patience, hedges))
     }
 
@@ -259,161 +204,5 @@ impl Vm {
     /// The cluster as it is known here.
     pub(crate) fn cluster(&self, table: &str) -> Option<&Cluster> {
         self.clusters.get(table).map(|state| &state.cluster)
-    }
-
-    /// A request goes to a host.
-    pub(crate) fn assigned(&mut self, table: &str, host: HostId, request: &Request, now: Duration) {
-        let Some(state) = self.clusters.get_mut(table) else {
-            return;
-        };
-        if let Some(table) = state.cluster.table()
-            && let Some(row) = table.index_of(host).and_then(|index| table.host(index))
-        {
-            let overload = table.policy().overload;
-            let rank = request.rank;
-            state.counters.assigned(host, &row.address, rank, overload);
-        }
-        state.cluster.assigned(host, request, now);
-    }
-
-    /// A request was refused by the filter.
-    pub(crate) fn shed(&mut self, table: &str) {
-        if let Some(state) = self.clusters.get_mut(table) {
-            state.counters.shed();
-        }
-    }
-
-    /// At its first attempt a request went to another host than the one that was named.
-    pub(crate) fn missed(&mut self, table: &str, named: HostId, other: HostId, now: Duration) {
-        let Some(state) = self.clusters.get_mut(table) else {
-            return;
-        };
-        let (counts, was_heeded) = (state.missed(named, other), state.cluster.is_heeded());
-        if counts {
-            self.metrics.choices_ignored.increment();
-        }
-        state.judge_heed(now);
-        if was_heeded && !state.cluster.is_heeded() {
-            let words = "Envoy does not send requests where the filter says, so nothing is shed: see that the \
-                 cluster has the override_host policy, and the addresses of the table, of ";
-            hostcalls::log(LogLevel::Warn, &[words, table].concat());
-        }
-    }
-
-    /// A host did not take a request for the keys that was sent then. Where Envoy goes its own way nobody knows which.
-    pub(crate) fn failed(
-        &mut self,
-        table: &str,
-        keys: &Keys,
-        (host, sent): (HostId, Duration),
-        now: Duration,
-    ) {
-        if let Some(state) = self.clusters.get_mut(table)
-            && state.cluster.is_heeded()
-        {
-            let is_out = state.cluster.failed(host, keys, sent, now);
-            state.counters.failed(host);
-            self.avoids(is_out, table, host);
-        }
-    }
-
-    /// A host did not answer in time what was sent for the keys then.
-    pub(crate) fn timed_out(
-        &mut self,
-        table: &str,
-        keys: &Keys,
-        (host, sent): (HostId, Duration),
-        now: Duration,
-    ) {
-        if let Some(state) = self.clusters.get_mut(table)
-            && state.cluster.is_heeded()
-        {
-            let is_out = state.cluster.timed_out(host, keys, sent, now);
-            self.avoids(is_out, table, host);
-        }
-    }
-
-    /// One request failed at both hosts.
-    pub(crate) fn failed_at_both(
-        &mut self,
-        table: &str,
-        keys: &Keys,
-        hosts: [HostId; 2],
-        now: Duration,
-    ) {
-        if let Some(state) = self.clusters.get_mut(table) {
-            state.cluster.failed_at_both(hosts, keys, now);
-        }
-    }
-
-    /// Tells operators of a host that gets no requests for a while. That is at most once in its doubling time.
-    fn avoids(&self, is_out: bool, table: &str, host: HostId) {
-        if !is_out {
-            return;
-        }
-        self.metrics.failing_hosts.increment();
-        let row = self.cluster(table).and_then(Cluster::table);
-        let row = row.and_then(|table| table.host(table.index_of(host)?));
-        let address = row.map_or("", |row| row.address.as_str());
-        hostcalls::log(
-            LogLevel::Warn,
-            &[
-                address,
-                " of ",
-                table,
-                " fails what other hosts do: they come first",
-            ]
-            .concat(),
-        );
-    }
-
-    /// A host answers what was sent for the keys then, perhaps with its load. The time counts if it answers that it
-    /// failed.
-    pub(crate) fn answered(
-        &mut self,
-        table: &str,
-        keys: &Keys,
-        (host, sent): (HostId, Duration),
-        (answer, now): (Answer, Duration),
-        load: Option<Load>,
-    ) {
-        let Some(state) = self.clusters.get_mut(table) else {
-            return;
-        };
-        let is_out = state.cluster.answered(host, keys, sent, answer, now);
-        if let Some(load) = load {
-            let now = load.observed;
-            state.counters.observed(host, load.clone());
-            state.cluster.observed(host, load, now);
-        }
-        self.avoids(is_out, table, host);
-    }
-
-    /// A host says what a request for the key has cost it. Only one way of choosing wants to know.
-    pub(crate) fn spent(
-        &mut self,
-        table: &str,
-        host: HostId,
-        key: KeyHash,
-        spent: Spent,
-        now: Duration,
-    ) {
-        if let Some(state) = self.clusters.get_mut(table)
-            && state.cluster.estimates()
-        {
-            state.counters.spent(host, key, spent, now);
-        }
-    }
-
-    /// A request that was sent to a host has ended.
-    pub(crate) fn ended(&mut self, table: &str, host: HostId, sent: Duration, ending: Ending) {
-        if let Some(state) = self.clusters.get_mut(table) {
-            let now = match state.cluster.estimates() {
-                true => hostcalls::monotonic(),
-                false => sent,
-            };
-            state.cluster.finished(host, sent, now);
-            state.counters.ended(host, ending);
-        }
     }
 }

@@ -10,7 +10,7 @@ use weir_tables::{decode_cache_shard, decode_host_table, parse_cache_shard_name}
 
 use crate::heed::Heed;
 use crate::held::HeldRequest;
-use crate::hostcalls::{self, LogLevel};
+use crate::host::{Host, LogLevel};
 use crate::index::{Entry, Kind};
 use crate::record::Counters;
 use crate::shared;
@@ -46,11 +46,11 @@ impl ClusterState {
         seen != Some(entry.written_ns)
     }
 
-    pub(super) fn read_table(&mut self, entry: &Entry, now: Duration) {
+    pub(super) fn read_table(&mut self, host: &impl Host, entry: &Entry, now: Duration) {
         if !self.is_news(entry) {
             return;
         }
-        let Some((received, body)) = shared::resource(Kind::Table, &entry.name) else {
+        let Some((received, body)) = shared::resource(host, Kind::Table, &entry.name) else {
             return;
         };
         // The owner has checked it; a failure here is another version's owner, and the old table stays.
@@ -64,24 +64,24 @@ impl ClusterState {
         self.cluster.set_table(table, received, now);
         if self.cluster.panics() && !panicked {
             let words = "few hosts are left, so those that drain are chosen as well, of ";
-            hostcalls::log(LogLevel::Warn, &[words, &entry.name].concat());
+            host.log(LogLevel::Warn, &[words, &entry.name].concat());
         }
-        self.compare_salts(&entry.name);
+        self.compare_salts(host, &entry.name);
     }
 
     /// By a new configuration its keys are hashed with this salt.
-    pub(super) fn salted(&mut self, salt: Option<&Salt>, name: &str) {
+    pub(super) fn salted(&mut self, host: &impl Host, salt: Option<&Salt>, name: &str) {
         self.salt_check = salt.map(Salt::check);
-        self.compare_salts(name);
+        self.compare_salts(host, name);
     }
 
     /// Logs that weir-control hashes keys otherwise, once: no key of a request is found at any host then.
-    fn compare_salts(&mut self, name: &str) {
+    fn compare_salts(&mut self, host: &impl Host, name: &str) {
         let table = self.cluster.table();
         let differs = table.is_some_and(|table| table.policy().salt_check != self.salt_check);
         if differs && !self.salt_differs {
             let words = "no host is chosen by its cache contents, as key_salt is not what weir-control has in keys.salt_file, of ";
-            hostcalls::log(LogLevel::Warn, &[words, name].concat());
+            host.log(LogLevel::Warn, &[words, name].concat());
         }
         self.salt_differs = differs;
     }
@@ -130,7 +130,7 @@ impl ClusterState {
         self.forget_shards_except(&BTreeSet::new());
     }
 
-    pub(super) fn read_shard(&mut self, entry: &Entry, shards: u32, shard: u32) {
+    pub(super) fn read_shard(&mut self, host: &impl Host, entry: &Entry, shards: u32, shard: u32) {
         if self.left_out
             || self
                 .cluster
@@ -140,7 +140,7 @@ impl ClusterState {
         {
             return;
         }
-        let Some((_, body)) = shared::resource(Kind::Shard, &entry.name) else {
+        let Some((_, body)) = shared::resource(host, Kind::Shard, &entry.name) else {
             return;
         };
         if let Ok((_, contents)) = decode_cache_shard(&entry.name, &body) {

@@ -9,10 +9,10 @@ use weir_policy::{Claimant, fit};
 use weir_tables::parse_cache_shard_name;
 
 use super::Vm;
-use crate::hostcalls::{self, LogLevel};
+use crate::host::{Host, LogLevel};
 use crate::index::Index;
 
-impl Vm {
+impl<H: Host> Vm<H> {
     /// Leaves out what there is no room for, and takes back what there is room for again.
     pub(super) fn fit_contents(&mut self, index: &Index, now: Duration) {
         let left_out = self.clusters.values().any(|state| state.left_out);
@@ -47,9 +47,11 @@ impl Vm {
                     claimant.bytes
                 ),
             };
-            hostcalls::log(LogLevel::Warn, &said);
+            self.host.log(LogLevel::Warn, &said);
         }
         let left_out = claimants.iter().filter(|claimant| !claimant.kept).count();
-        self.metrics.contents_left_out.set(left_out as u64);
+        self.metrics
+            .contents_left_out
+            .set(&self.host, left_out as u64);
     }
 }

@@ -3,21 +3,27 @@
 
 use std::time::Duration;
 
-use weir_policy::{HostId, Ranked, Request};
+use weir_policy::{HostId, Ranked};
 
 use super::Vm;
+use crate::host::Host;
+use crate::in_flight::{Hedge, RouteRequest};
 
-impl Vm {
-    /// Which host gets a second try, and after what time; it counts there until [`Vm::hedge_ended`].
+impl<H: Host> Vm<H> {
+    /// Which host gets a second try, and when; it counts there until [`Vm::hedge_ended`].
     pub(crate) fn hedge(
         &mut self,
-        table: &str,
+        route: &RouteRequest,
         hosts: &Ranked,
-        request: &Request,
         now: Duration,
-    ) -> Option<(HostId, Duration)> {
-        let state = self.clusters.get_mut(table)?;
-        state.hedges.permit(&state.cluster, hosts, request, now)
+    ) -> Option<Hedge> {
+        let state = self.clusters.get_mut(&*route.table)?;
+        let hedge = state
+            .hedges
+            .permit(&state.cluster, hosts, &route.request, now);
+        let (host, after) = hedge?;
+        let from = now + after;
+        Some(Hedge { host, from })
     }
 
     /// The second try is over, or will not come.
@@ -25,5 +31,13 @@ impl Vm {
         if let Some(state) = self.clusters.get_mut(table) {
             state.hedges.ended(second);
         }
+    }
+
+    /// Second tries that count at their hosts.
+    #[cfg(test)]
+    pub(crate) fn hedges(&self, table: &str) -> weir_policy::Hedges {
+        self.clusters
+            .get(table)
+            .map_or_else(Default::default, |state| state.hedges.clone())
     }
 }

@@ -4,48 +4,39 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use weir_policy::{Decision, Outcome, Patience, Round, Ticket};
+use weir_policy::{Decision, Patience, Reason, Round, Ticket};
 
 use super::Vm;
-use crate::held::HeldRequest;
-use crate::in_flight::RouteRequest;
+use crate::held::{HeldRequest, Place};
+use crate::host::Host;
 use crate::metrics::HeldUntil;
 
-impl Vm {
-    /// Holds a request, if that was decided.
+impl<H: Host> Vm<H> {
+    /// Holds a request, until then and for this reason.
     pub(crate) fn hold(
         &mut self,
-        route: &RouteRequest,
-        patience: Patience,
-        decision: Decision,
         waiting: Rc<HeldRequest>,
-    ) -> Option<Ticket> {
-        let Outcome::Hold { until } = decision.outcome else {
-            return None;
-        };
-        let state = self.clusters.get_mut(&*route.table)?;
+        patience: Patience,
+        why: (Duration, Reason),
+    ) -> Option<Place> {
+        let state = self.clusters.get_mut(&*waiting.route.table)?;
         state.counters.held();
-        self.metrics.holds();
-        let why = (until, decision.reason);
-        Some(
-            state
-                .held
-                .hold(route.request.clone(), patience, why, waiting),
-        )
+        self.metrics.holds(&self.host);
+        let request = waiting.route.request.clone();
+        let ticket = state.held.hold(request, patience, why, Rc::clone(&waiting));
+        Some(Place::new(waiting, ticket, self.abandoned.clone()))
     }
 
     /// The caller of a held request has gone.
-    pub(crate) fn left(&mut self, table: &str, ticket: Ticket) {
-        let held = self.clusters.get_mut(table).map(|state| &mut state.held);
-        if held.and_then(|held| held.remove(ticket)).is_some() {
-            self.metrics.held_until(HeldUntil::Gone);
-        }
+    pub(crate) fn leave(&mut self, place: Place) {
+        let waiting = Rc::clone(&place.waiting);
+        self.leave_queue(&waiting.route.table, place.leave());
     }
 
-    /// A request has ended for good, so that its host has a place for another.
-    pub(crate) fn place_is_free(&mut self, table: &str) {
-        if let Some(state) = self.clusters.get_mut(table) {
-            state.held.answered();
+    pub(super) fn leave_queue(&mut self, table: &str, ticket: Ticket) {
+        let held = self.clusters.get_mut(table).map(|state| &mut state.held);
+        if held.and_then(|held| held.remove(ticket)).is_some() {
+            self.metrics.held_until(&self.host, HeldUntil::Gone);
         }
     }
 
@@ -77,8 +68,9 @@ impl Vm {
         let state = self.clusters.get_mut(table)?;
         let next = state.held.next(&state.cluster, round, now, &mut self.rng);
         let (waiting, _, decision) = next?;
-        self.metrics.decided(decision.reason);
-        self.metrics.held_until(HeldUntil::of(decision.outcome));
+        self.metrics.decided(&self.host, decision.reason);
+        self.metrics
+            .held_until(&self.host, HeldUntil::of(decision.outcome));
         Some((waiting, decision))
     }
 }

@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: Apache-2.0
+#![allow(unsafe_code)] // The host's functions take raw pointers; this file is the only one that calls them.
+//! The filter as a module of proxy-wasm (ABI 0.2.1): contexts that hand callbacks on, and the host's functions.
+//!
+//! No callback comes within another: Envoy continues and answers requests, and ends streams, when the callback has
+//! returned, and the SDK traps where a host does not.
+//!
+//! The functions are called here, and not by the SDK, because that panics on statuses that it does not expect, and a
+//! panic is a dead VM with every request in it. Here every status but success is an error or an absence. One call is
+//! the SDK's all the same, and says why: [`ProxyWasm::open_stream`].
+
+use std::cell::OnceCell;
+use std::time::Duration;
+
+use proxy_wasm::traits::{Context, HttpContext, RootContext};
+use proxy_wasm::types::{Action, ContextType};
+
+use crate::disposition;
+use crate::exchange::Exchange;
+use crate::handle::VmHandle;
+use crate::headers::{self, Headers};
+use crate::host::{
+    Change, Failed, Host, LogLevel, Map, MetricType, Number, RequestHost, Response, Text,
+};
+use crate::root::Root;
+
+const OK: u32 = 0;
+const CAS_MISMATCH: u32 = 8;
+/// Buffers that the host holds for the current call.
+const GRPC_MESSAGE: u32 = 5;
+const PLUGIN_CONFIGURATION: u32 = 7;
+
+#[allow(missing_docs)] // The SDK's macro exports the module's entry point.
+mod entry {
+    proxy_wasm::main! {{
+        proxy_wasm::set_root_context(|id| {
+            let root = crate::root::Root::new(id);
+            Box::new(super::RootAdapter { id, root })
+        });
+    }}
+}
+
+thread_local! {
+    /// The SDK makes root contexts of nothing but a number; they find each other's VM here when they are configured.
+    static VM: OnceCell<VmHandle<ProxyWasm>> = const { OnceCell::new() };
+}
+
+struct RootAdapter {
+    id: u32,
+    root: Root<ProxyWasm>,
+}
+
+struct ExchangeAdapter(Exchange<ProxyWasm>);
+
+impl Context for RootAdapter {
+    fn on_grpc_stream_message(&mut self, token: u32, _size: usize) {
+        self.root.on_stream_message(token, &buffer(GRPC_MESSAGE));
+    }
+
+    fn on_grpc_stream_close(&mut self, token: u32, code: u32) {
+        self.root.on_stream_close(token, code);
+    }
+
+    fn on_done(&mut self) -> bool {
+        self.root.on_done();
+        true
+    }
+}
+
+impl RootContext for RootAdapter {
+    fn on_configure(&mut self, _size: usize) -> bool {
+        let json = buffer(PLUGIN_CONFIGURATION);
+        let vm = || VM.with(|vm| vm.get_or_init(|| VmHandle::new(ProxyWasm)).clone());
+        let node = || {
+            let id = property("xds\0node\0id").unwrap_or_default();
+            String::from_utf8_lossy(&id).into_owned()
+        };
+        let Some(tick) = self.root.on_configure(&ProxyWasm, &json, vm, node) else {
+            return false;
+        };
+        // SAFETY: no pointer.
+        if unsafe { proxy_set_tick_period_milliseconds(tick.as_millis() as u32) } != OK {
+            let words = "the host gives no ticks: tables will not be renewed";
+            ProxyWasm.log(LogLevel::Error, words);
+        }
+        true
+    }
+
+    fn on_tick(&mut self) {
+        let request = |context| select(context).ok().map(|()| ProxyWasm);
+        if self.root.on_tick(request) {
+            let _ = select(self.id);
+        }
+    }
+
+    fn create_http_context(&self, id: u32) -> Option<Box<dyn HttpContext>> {
+        Some(Box::new(ExchangeAdapter(self.root.exchange(id))))
+    }
+
+    fn get_type(&self) -> Option<ContextType> {
+        Some(ContextType::HttpContext)
+    }
+}
+
+impl Context for ExchangeAdapter {}
+
+impl HttpContext for ExchangeAdapter {
+    fn on_http_request_headers(&mut self, _count: usize, _end: bool) -> Action {
+        match self.0.on_request(&ProxyWasm).carry_out(&ProxyWasm) {
+            disposition::Action::Continue => Action::Continue,
+            disposition::Action::Pause => Action::Pause,
+        }
+    }
+
+    fn on_http_response_headers(&mut self, _count: usize, _end: bool) -> Action {
+        self.0.on_response(&ProxyWasm);
+        Action::Continue
+    }
+
+    fn on_log(&mut self) {
+        self.0.on_end(&ProxyWasm);
+    }
+}
+
+/// Envoy, or another host of proxy-wasm: as a VM, and for the request of the present context.
+#[derive(Clone, Copy)]
+struct ProxyWasm;
+
+impl Host for ProxyWasm {
+    fn log(&self, level: LogLevel, message: &str) {
+        // SAFETY: pointer and size are of one live string. A lost log line is no error.
+        let _ = unsafe { proxy_log(level as u32, message.as_ptr(), message.len()) };
+    }
+
+    fn now(&self) -> Duration {
+        const MONOTONIC: u32 = 1;
+        let mut time = 0;
+        // SAFETY: `time` outlives the call.
+        let _ = unsafe { clock_time_get(MONOTONIC, 1, &mut time) };
+        Duration::from_nanos(time)
+    }
+
+    fn hour(&self) -> u64 {
+        let mut time = 0;
+        // SAFETY: `time` outlives the call.
+        let _ = unsafe { proxy_get_current_time_nanoseconds(&mut time) };
+        time / 3_600_000_000_000
+    }
+
+    fn random(&self) -> u64 {
+        let mut bytes = [0; 8];
+        // SAFETY: pointer and size are of one live array.
+        let _ = unsafe { random_get(bytes.as_mut_ptr(), bytes.len()) };
+        u64::from_le_bytes(bytes)
+    }
+
+    fn shared(&self, key: &str) -> Option<(Vec<u8>, u32)> {
+        let mut cas = 0;
+        // SAFETY: the key and all results outlive the call.
+        let value = given(|value, size| unsafe {
+            proxy_get_shared_data(key.as_ptr(), key.len(), value, size, &mut cas)
+        });
+        Some((value.ok()?, cas))
+    }
+
+    fn set_shared(&self, key: &str, value: &[u8], cas: Option<u32>) -> Result<bool, Failed> {
+        let cas = cas.unwrap_or(0);
+        // SAFETY: pointers and sizes are of a live string and slice.
+        let status = unsafe {
+            proxy_set_shared_data(key.as_ptr(), key.len(), value.as_ptr(), value.len(), cas)
+        };
+        match status {
+            CAS_MISMATCH => Ok(false),
+            status => check(status).map(|()| true),
+        }
+    }
+
+    /// Envoy turns the label's part of the name into a label by the `stats_tags` of its bootstrap
+    /// (envoy-config/README.md).
+    fn define_metric(
+        &self,
+        metric_type: MetricType,
+        name: &str,
+        label: Option<(&str, &str)>,
+    ) -> Option<u32> {
+        let label = label.map(|(label, value)| format!(";.;{label}=.={value};.;"));
+        let name = [name, label.as_deref().unwrap_or_default()].concat();
+        let (metric_type, mut id) = (metric_type as u32, 0);
+        // SAFETY: the name and the result outlive the call.
+        let status =
+            unsafe { proxy_define_metric(metric_type, name.as_ptr(), name.len(), &mut id) };
+        (status == OK).then_some(id)
+    }
+
+    fn change_metric(&self, id: u32, change: Change) {
+        // SAFETY: no pointer. A lost figure is no error.
+        let _ = match change {
+            Change::By(offset) => unsafe { proxy_increment_metric(id, offset) },
+            Change::To(value) => unsafe { proxy_record_metric(id, value) },
+        };
+    }
+
+    /// The SDK's own call, because only it tells the SDK where to deliver what comes back. It panics on a status that
+    /// Envoy gives only where `capability_restriction_config` forbids the call: a configuration that restricts must
+    /// allow it.
+    fn open_stream(
+        &self,
+        cluster: &str,
+        (service, method): (&str, &str),
+        metadata: (&str, &[u8]),
+    ) -> Result<u32, Failed> {
+        // envoy.config.core.v3.GrpcService { envoy_grpc { cluster_name } }: a bare name that happens to be
+        // valid protobuf would abort the whole proxy. `Config` keeps the lengths below 128.
+        let inner = cluster.len() as u8;
+        let mut target = vec![0x0a, inner + 2, 0x0a, inner];
+        target.extend(cluster.as_bytes());
+        let target = String::from_utf8(target).map_err(|_| Failed(OK))?;
+        proxy_wasm::hostcalls::open_grpc_stream(&target, service, method, vec![metadata])
+            .map_err(|status| Failed(status as u32))
+    }
+
+    fn send_message(&self, token: u32, message: &[u8]) -> Result<(), Failed> {
+        // SAFETY: pointer and size are of one live slice.
+        check(unsafe { proxy_grpc_send(token, message.as_ptr(), message.len(), 0) })
+    }
+
+    fn cancel_stream(&self, token: u32) {
+        // SAFETY: no pointer. A stream that is gone already is as good as cancelled.
+        let _ = unsafe { proxy_grpc_cancel(token) };
+    }
+}
+
+impl RequestHost for ProxyWasm {
+    fn headers(&self, map: Map) -> Result<Headers, Failed> {
+        // SAFETY: both results outlive the call.
+        let pairs =
+            given(|pairs, size| unsafe { proxy_get_header_map_pairs(map as u32, pairs, size) });
+        pairs.map(Headers::new)
+    }
+
+    fn set_header(&self, map: Map, name: &str, value: Option<&str>) -> Result<(), Failed> {
+        let (map, at, size) = (map as u32, name.as_ptr(), name.len());
+        // SAFETY: pointers and sizes are of live strings.
+        check(match value {
+            Some(value) => unsafe {
+                proxy_replace_header_map_value(map, at, size, value.as_ptr(), value.len())
+            },
+            None => unsafe { proxy_remove_header_map_value(map, at, size) },
+        })
+    }
+
+    fn text(&self, text: Text) -> Option<Vec<u8>> {
+        property(match text {
+            Text::Cluster => "xds\0cluster_name",
+            Text::Caller => "source\0address",
+            Text::CallerUri => "connection\0uri_san_peer_certificate",
+            Text::Upstream => "upstream\0address",
+        })
+    }
+
+    fn number(&self, number: Number) -> Option<u64> {
+        let bytes = property(match number {
+            Number::MutualTls => {
+                return property("connection\0mtls")?
+                    .first()
+                    .copied()
+                    .map(u64::from);
+            }
+            Number::Attempts => "upstream\0request_attempt_count",
+            Number::ResponseFlags => "response\0flags",
+        })?;
+        Some(u64::from_le_bytes(bytes.first_chunk::<8>().copied()?))
+    }
+
+    /// As `wasm.<name>`.
+    fn set_filter_state(&self, name: &str, value: &str) {
+        // SAFETY: pointers and sizes are of live strings.
+        let _ =
+            unsafe { proxy_set_property(name.as_ptr(), name.len(), value.as_ptr(), value.len()) };
+    }
+
+    fn respond(&self, response: &Response) -> Result<(), Failed> {
+        let (details, body) = (response.details, response.body.as_str());
+        let headers = headers::serialize(response.header.as_slice());
+        // SAFETY: pointers and sizes are of live strings and one live vector.
+        check(unsafe {
+            proxy_send_local_response(
+                response.status,
+                details.as_ptr(),
+                details.len(),
+                body.as_ptr(),
+                body.len(),
+                headers.as_ptr(),
+                headers.len(),
+                response.grpc_status,
+            )
+        })
+    }
+
+    fn resume(&self) -> Result<(), Failed> {
+        const REQUEST: u32 = 0;
+        // SAFETY: no pointer.
+        check(unsafe { proxy_continue_stream(REQUEST) })
+    }
+}
+
+fn check(status: u32) -> Result<(), Failed> {
+    match status {
+        OK => Ok(()),
+        status => Err(Failed(status)),
+    }
+}
+
+/// What the host hands over in memory that it has allocated through the module's own allocator.
+fn given(call: impl FnOnce(*mut *mut u8, *mut usize) -> u32) -> Result<Vec<u8>, Failed> {
+    let (mut data, mut size) = (std::ptr::null_mut(), 0);
+    check(call(&mut data, &mut size))?;
+    if data.is_null() {
+        return Ok(Vec::new());
+    }
+    // SAFETY: the host got `data` from the exported allocator, with this size, and gives it up.
+    Ok(unsafe { Vec::from_raw_parts(data, size, size) })
+}
+
+/// The whole buffer; empty where there is none.
+fn buffer(buffer: u32) -> Vec<u8> {
+    // SAFETY: both results outlive the call.
+    let bytes =
+        given(|data, size| unsafe { proxy_get_buffer_bytes(buffer, 0, usize::MAX, data, size) });
+    bytes.unwrap_or_default()
+}
+
+/// A property by its path, whose parts are separated by NUL; none where it is absent.
+fn property(path: &str) -> Option<Vec<u8>> {
+    // SAFETY: the path and both results outlive the call.
+    let value =
+        given(|value, size| unsafe { proxy_get_property(path.as_ptr(), path.len(), value, size) });
+    value.ok()
+}
+
+/// Makes the calls that follow act in another context of this VM.
+fn select(context: u32) -> Result<(), Failed> {
+    // SAFETY: no pointer.
+    check(unsafe { proxy_set_effective_context(context) })
+}
+
+/// Where a text of the module is.
+type In = *const u8;
+/// Where the host puts where it has put something.
+type Out = *mut *mut u8;
+type OutSize = *mut usize;
+
+#[link(wasm_import_module = "env")]
+unsafe extern "C" {
+    fn proxy_log(level: u32, message: In, size: usize) -> u32;
+    fn proxy_get_current_time_nanoseconds(time: *mut u64) -> u32;
+    fn proxy_set_tick_period_milliseconds(period: u32) -> u32;
+    fn proxy_get_buffer_bytes(id: u32, start: usize, max: usize, data: Out, size: OutSize) -> u32;
+    fn proxy_get_header_map_pairs(map: u32, pairs: Out, size: OutSize) -> u32;
+    fn proxy_replace_header_map_value(map: u32, key: In, ks: usize, value: In, vs: usize) -> u32;
+    fn proxy_remove_header_map_value(map: u32, key: In, key_size: usize) -> u32;
+    fn proxy_get_property(path: In, path_size: usize, value: Out, size: OutSize) -> u32;
+    fn proxy_set_property(path: In, path_size: usize, value: In, size: usize) -> u32;
+    fn proxy_get_shared_data(key: In, ks: usize, value: Out, vs: OutSize, cas: *mut u32) -> u32;
+    fn proxy_set_shared_data(key: In, ks: usize, value: In, vs: usize, cas: u32) -> u32;
+    fn proxy_set_effective_context(context: u32) -> u32;
+    fn proxy_continue_stream(stream_type: u32) -> u32;
+    fn proxy_send_local_response(
+        code: u32,
+        details: In,
+        details_size: usize,
+        body: In,
+        body_size: usize,
+        headers: In,
+        headers_size: usize,
+        grpc_status: i32,
+    ) -> u32;
+    fn proxy_define_metric(metric_type: u32, name: In, name_size: usize, id: *mut u32) -> u32;
+    fn proxy_increment_metric(id: u32, offset: i64) -> u32;
+    fn proxy_record_metric(id: u32, value: u64) -> u32;
+    fn proxy_grpc_send(token: u32, message: In, message_size: usize, end_stream: u32) -> u32;
+    fn proxy_grpc_cancel(token: u32) -> u32;
+}
+
+#[link(wasm_import_module = "wasi_snapshot_preview1")]
+unsafe extern "C" {
+    fn clock_time_get(clock: u32, precision: u64, time: *mut u64) -> u16;
+    fn random_get(buffer: *mut u8, size: usize) -> u16;
+}

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the plugin's JSON says, and the checks by which it becomes a [`Config`].
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Deserialize;
+use weir_policy::{CLASSES, Salt};
+
+use super::{
+    ClusterConfig, Config, ConfigError, KeySource, PRIORITY_HEADER, Trust, UserSource, error,
+};
+
+/// Above this a serialized reference to the cluster is no longer plain ASCII, which the SDK requires.
+const MAX_CONTROL_CLUSTER: usize = 120;
+/// Shared data cannot forget a key, so the number of tables is bounded.
+const MAX_CLUSTERS: usize = 64;
+
+/// What the plugin's JSON says. README.md lists the fields with their defaults.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Written {
+    control_cluster: Option<String>,
+    proxy: Option<String>,
+    clusters: BTreeMap<String, WrittenCluster>,
+    priorities: BTreeMap<String, u8>,
+    default_priority: String,
+    max_priority: u8,
+    trust: Trust,
+    debug: bool,
+    tick: String,
+    lease: String,
+    report_interval: String,
+    cache_limit: String,
+}
+
+impl Default for Written {
+    fn default() -> Self {
+        Self {
+            control_cluster: Some("weir-control".into()),
+            proxy: None,
+            clusters: BTreeMap::new(),
+            // The two priorities of document 001 (section 2.3), with room between and around them.
+            priorities: BTreeMap::from([("high".into(), 0), ("low".into(), 16)]),
+            default_priority: "low".into(),
+            max_priority: 0,
+            trust: Trust::Loopback,
+            debug: false,
+            // A twentieth of the default source interval: waiting for the tick adds little to a table's age.
+            tick: "50ms".into(),
+            lease: "1s".into(),
+            report_interval: "1s".into(),
+            // Two million keys of three holders.
+            cache_limit: "64MiB".into(),
+        }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct WrittenCluster {
+    table: Option<String>,
+    key: KeySource,
+    key_separator: Option<char>,
+    key_salt: Option<String>,
+    priority_header: String,
+    user: UserSource,
+}
+
+impl Default for WrittenCluster {
+    fn default() -> Self {
+        Self {
+            table: None,
+            key: KeySource::default(),
+            key_separator: None,
+            key_salt: None,
+            priority_header: PRIORITY_HEADER.into(),
+            user: UserSource::default(),
+        }
+    }
+}
+
+impl Config {
+    /// Reads and checks the plugin configuration; empty bytes are the default.
+    pub fn parse(json: &[u8]) -> Result<Self, ConfigError> {
+        let written: Written = match json.trim_ascii_start().first() {
+            None => Written::default(),
+            // A list would be taken for the fields in order.
+            Some(b'[') => return Err(ConfigError::Json("a list where an object is due".into())),
+            _ => serde_json::from_slice(json)
+                .map_err(|error| ConfigError::Json(error.to_string()))?,
+        };
+        written.check()
+    }
+}
+
+impl Written {
+    /// What it says, if it is sound.
+    fn check(self) -> Result<Config, ConfigError> {
+        self.check_bounds()?;
+        let Some(default_class) = self.priorities.get(&self.default_priority).copied() else {
+            let known: Vec<_> = self.priorities.keys().map(String::as_str).collect();
+            let reason = format!(
+                "{:?} is not one of priorities ({})",
+                self.default_priority,
+                known.join(", ")
+            );
+            return Err(error("default_priority", reason));
+        };
+        let clusters = self.clusters.into_iter().map(|(name, cluster)| {
+            let cluster = check_cluster(&name, cluster)?;
+            Ok((name, cluster))
+        });
+        Ok(Config {
+            clusters: clusters.collect::<Result<_, _>>()?,
+            control_cluster: self.control_cluster,
+            proxy: self.proxy.filter(|proxy| !proxy.is_empty()),
+            // Here, so that no request pays for it.
+            priorities: self
+                .priorities
+                .into_iter()
+                .map(|(name, class)| (name, class.max(self.max_priority)))
+                .collect(),
+            default_class: default_class.max(self.max_priority),
+            trust: self.trust,
+            debug: self.debug,
+            tick: duration("tick", &self.tick, 10, 1_000)?,
+            lease: duration("lease", &self.lease, 500, 60_000)?,
+            report_interval: duration("report_interval", &self.report_interval, 100, 60_000)?,
+            cache_limit: size("cache_limit", &self.cache_limit)?,
+        })
+    }
+
+    fn check_bounds(&self) -> Result<(), ConfigError> {
+        if let Some(cluster) = &self.control_cluster {
+            let sound =
+                !cluster.is_empty() && cluster.len() <= MAX_CONTROL_CLUSTER && cluster.is_ascii();
+            if !sound {
+                let reason =
+                    format!("{cluster:?} is not 1 to {MAX_CONTROL_CLUSTER} ASCII characters");
+                return Err(error("control_cluster", reason));
+            }
+        }
+        if self.clusters.len() > MAX_CLUSTERS {
+            let reason = format!(
+                "{} are more than the limit of {MAX_CLUSTERS}",
+                self.clusters.len()
+            );
+            return Err(error("clusters", reason));
+        }
+        for (name, class) in &self.priorities {
+            if u16::from(*class) >= CLASSES {
+                return Err(error(
+                    format!("priorities.{name}"),
+                    format!("{class} is not in 0..={}", CLASSES - 1),
+                ));
+            }
+        }
+        if u16::from(self.max_priority) >= CLASSES {
+            let reason = format!("{} is not in 0..={}", self.max_priority, CLASSES - 1);
+            return Err(error("max_priority", reason));
+        }
+        Ok(())
+    }
+}
+
+fn check_cluster(name: &str, written: WrittenCluster) -> Result<ClusterConfig, ConfigError> {
+    let field = |field: &str| format!("clusters.{name}.{field}");
+    let table = match written.table {
+        Some(table) => table,
+        None if name == "*" => {
+            return Err(error(
+                field("table"),
+                "is needed, because * is no table's name",
+            ));
+        }
+        None => name.to_owned(),
+    };
+    if table.is_empty() || table.len() > 255 {
+        return Err(error(field("table"), "is not 1 to 255 bytes"));
+    }
+    match &written.key {
+        KeySource::Header(header) => check_header(&field("key.header"), header)?,
+        KeySource::Path(template) => {
+            let places = template
+                .split('/')
+                .filter(|segment| *segment == "{key}")
+                .count();
+            if !template.starts_with('/') || places != 1 {
+                let reason = format!("{template:?} is not a path with one segment {{key}}");
+                return Err(error(field("key.path"), reason));
+            }
+        }
+    }
+    let key_separator = match written.key_separator {
+        Some(separator) if !separator.is_ascii_punctuation() => {
+            let reason = format!("{separator:?} is not an ASCII punctuation character");
+            return Err(error(field("key_separator"), reason));
+        }
+        separator => separator.map(|separator| separator as u8),
+    };
+    let salt = match &written.key_salt {
+        Some(text) => match Salt::parse(text) {
+            Some(salt) => Some(salt),
+            None => return Err(error(field("key_salt"), "is not 32 hexadecimal digits")),
+        },
+        None => None,
+    };
+    if let UserSource::Header(header) = &written.user {
+        check_header(&field("user.header"), header)?;
+    }
+    check_header(&field("priority_header"), &written.priority_header)?;
+    let (key, user, priority_header) = (written.key, written.user, written.priority_header);
+    Ok(ClusterConfig {
+        table: table.into(),
+        key,
+        key_separator,
+        salt,
+        priority_header,
+        user,
+    })
+}
+
+fn check_header(field: &str, name: &str) -> Result<(), ConfigError> {
+    let token =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_.".contains(&byte);
+    if !name.is_empty() && name.len() <= 128 && name.bytes().all(token) {
+        return Ok(());
+    }
+    Err(error(
+        field,
+        format!("{name:?} is not a lower-case header name"),
+    ))
+}
+
+fn duration(
+    field: &str,
+    written: &str,
+    least_ms: u64,
+    most_ms: u64,
+) -> Result<Duration, ConfigError> {
+    let split = written
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(written.len());
+    let (number, unit) = written.split_at(split);
+    let factor = match unit.trim() {
+        "ms" => 1,
+        "s" => 1_000,
+        _ => {
+            return Err(error(
+                field,
+                format!("{written:?} is not a number with ms or s behind it"),
+            ));
+        }
+    };
+    let milliseconds = number
+        .parse::<u64>()
+        .ok()
+        .and_then(|number| number.checked_mul(factor));
+    match milliseconds {
+        Some(ms) if (least_ms..=most_ms).contains(&ms) => Ok(Duration::from_millis(ms)),
+        Some(_) => Err(error(
+            field,
+            format!("{written:?} is not in {least_ms}ms..={most_ms}ms"),
+        )),
+        None => Err(error(
+            field,
+            format!("{written:?} is not a number with ms or s behind it"),
+        )),
+    }
+}
+
+/// 64KiB to 1GiB: a VM has 4 GiB for everything.
+fn size(field: &str, written: &str) -> Result<usize, ConfigError> {
+    let units = [("KiB", 10), ("MiB", 20), ("GiB", 30)];
+    let mut sizes = units.iter().filter_map(|(unit, shift)| {
+        let number: usize = written.strip_suffix(unit)?.trim().parse().ok()?;
+        number.checked_mul(1 << shift)
+    });
+    match sizes.next() {
+        Some(bytes) if (1 << 16..=1 << 30).contains(&bytes) => Ok(bytes),
+        Some(_) => Err(error(field, format!("{written:?} is not in 64KiB..=1GiB"))),
+        None => Err(error(
+            field,
+            format!("{written:?} is not a whole number with KiB, MiB or GiB behind it"),
+        )),
+    }
+}

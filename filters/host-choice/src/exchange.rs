@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One request and its answer, from top to bottom:
+//!
+//! ```text
+//!  on_request ── caller::read ── Vm::decide ─┬─ dispose ── send ── header ──> host ── on_response ── on_end
+//!                                            │     └── shed ──> 429 ──────────────────────┘            │
+//!                                            └─ hold ── release.rs, on a tick ── dispose    feedback.rs <┘
+//! ```
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use weir_policy::{Decision, Outcome, Ranked};
+
+use crate::config::Config;
+use crate::disposition::{Disposition, Flow, shed};
+use crate::held::{self, HeldRequest, Place};
+use crate::host::{Host, Map, RequestHost, Text};
+use crate::in_flight::{InFlight, RouteRequest};
+use crate::plugin::Plugin;
+use crate::vm::Vm;
+use crate::{caller, destination, feedback, hedge};
+
+const DEBUG_HOST: &str = "x-weir-host";
+const DEBUG_REASON: &str = "x-weir-reason";
+/// Filter state for access logs: `%FILTER_STATE(wasm.weir_reason:PLAIN)%`.
+const FILTER_STATE_REASON: &str = "weir_reason";
+
+/// A request and its answer.
+pub struct Exchange<H: Host> {
+    context: u32,
+    plugin: Option<Rc<Plugin<H>>>,
+    state: State,
+}
+
+#[derive(Default)]
+enum State {
+    /// Not decided yet, left to Envoy because nobody is to decide, or over.
+    #[default]
+    Undecided,
+    Held(Place),
+    Decided(Disposition),
+}
+
+impl<H: Host> Exchange<H> {
+    /// A request that has just come, in this context of the host; without a plugin it is left to Envoy.
+    pub fn new(context: u32, plugin: Option<Rc<Plugin<H>>>) -> Self {
+        Self {
+            context,
+            plugin,
+            state: State::Undecided,
+        }
+    }
+
+    /// The request's headers are here.
+    pub fn on_request(&mut self, host: &impl RequestHost) -> Flow {
+        let (context, state) = (self.context, &mut self.state);
+        let flow = self.plugin.as_ref().and_then(|plugin| {
+            #[cfg(feature = "crash-test")]
+            if let Some(flow) = crate::crash::request(plugin.vm.host(), host) {
+                return Some(flow);
+            }
+            let choose = |vm: &mut Vm<H>| choose(vm, &plugin.config, host, context, state);
+            plugin.vm.enter(choose).flatten()
+        });
+        // What is left to Envoy is let through as it came.
+        flow.unwrap_or(Flow::Fallback)
+    }
+
+    /// The answer's headers are here, of a host, of Envoy or the filter's own.
+    pub fn on_response(&mut self, host: &impl RequestHost) {
+        self.settle();
+        let (Some(plugin), State::Decided(disposition)) = (&self.plugin, &mut self.state) else {
+            return;
+        };
+        let debug = plugin.config.debug;
+        let address = (debug || disposition.in_flight.is_some())
+            .then(|| host.text(Text::Upstream))
+            .flatten();
+        let address = address.as_deref().and_then(|a| std::str::from_utf8(a).ok());
+        if let Some(in_flight) = &mut disposition.in_flight {
+            let vm = &plugin.vm;
+            vm.enter(|vm| feedback::answered(vm, host, in_flight, address));
+        }
+        if debug {
+            let reason = disposition.reason.as_str();
+            let _ = host.set_header(Map::Response, DEBUG_REASON, Some(reason));
+            if address.is_some() {
+                let _ = host.set_header(Map::Response, DEBUG_HOST, address);
+            }
+        }
+    }
+
+    /// The exchange is over, however it ended.
+    pub fn on_end(&mut self, host: &impl RequestHost) {
+        self.settle();
+        let Some(plugin) = &self.plugin else {
+            return;
+        };
+        match std::mem::take(&mut self.state) {
+            State::Undecided => None,
+            State::Held(place) => plugin.vm.enter(|vm| vm.leave(place)),
+            State::Decided(disposition) => disposition
+                .in_flight
+                .and_then(|sent| plugin.vm.enter(|vm| feedback::ended(vm, host, sent))),
+        };
+    }
+
+    /// Takes over what was decided while the request was held.
+    fn settle(&mut self) {
+        if let State::Held(place) = &mut self.state
+            && let Some(disposition) = place.disposition()
+        {
+            self.state = State::Decided(disposition);
+        }
+    }
+}
+
+/// Request and decision; none where the cluster is not configured.
+fn choose<H: Host>(
+    vm: &mut Vm<H>,
+    config: &Config,
+    host: &impl RequestHost,
+    context: u32,
+    state: &mut State,
+) -> Option<Flow> {
+    let cluster = config.cluster_of(|| host.text(Text::Cluster))?;
+    // Unreadable headers: the caller is not trusted.
+    let headers = host.headers(Map::Request).ok();
+    let random = vm.random();
+    let (request, has_time_out) =
+        caller::read(config, cluster, headers.as_ref(), random, (&vm.host, host));
+    let now = vm.host.now();
+    let deadline = || held::deadline(headers.as_ref(), now);
+    let (decision, patience, hedges) = vm.decide(&cluster.table, &request, now, deadline)?;
+    let route = RouteRequest {
+        table: Rc::clone(&cluster.table),
+        request,
+        may_hedge: hedges && hedge::may(config.trust, headers.as_ref(), host),
+        has_time_out,
+    };
+    if let Outcome::Hold { until } = decision.outcome {
+        host.set_filter_state(FILTER_STATE_REASON, decision.reason.as_str());
+        let waiting = HeldRequest::new(context, route, patience);
+        let place = vm.hold(waiting, patience, (until, decision.reason))?;
+        *state = State::Held(place);
+        return Some(Flow::Hold);
+    }
+    let (flow, in_flight) = dispose(vm, host, &route, decision, now);
+    let reason = decision.reason;
+    *state = State::Decided(Disposition { reason, in_flight });
+    Some(flow)
+}
+
+/// A decision's consequence for a request: it goes to a host, is left to Envoy or shed.
+pub(crate) fn dispose<H: Host>(
+    vm: &mut Vm<H>,
+    host: &impl RequestHost,
+    route: &RouteRequest,
+    decision: Decision,
+    now: Duration,
+) -> (Flow, Option<InFlight>) {
+    host.set_filter_state(FILTER_STATE_REASON, decision.reason.as_str());
+    match decision.outcome {
+        Outcome::Send(hosts) => match send(vm, host, route, hosts, now) {
+            Some(in_flight) => (Flow::Send, Some(in_flight)),
+            None => (Flow::Fallback, None),
+        },
+        Outcome::Fallback | Outcome::Hold { .. } => (Flow::Fallback, None),
+        Outcome::Shed { retry_after } => {
+            vm.shed(&route.table);
+            (shed(retry_after, vm.random()), None)
+        }
+    }
+}
+
+/// Names the hosts for Envoy; none where they cannot be named.
+fn send<H: Host>(
+    vm: &mut Vm<H>,
+    host: &impl RequestHost,
+    route: &RouteRequest,
+    hosts: Ranked,
+    now: Duration,
+) -> Option<InFlight> {
+    let (first, value) = destination::name(vm.cluster(&route.table)?, hosts)?;
+    host.set_header(Map::Request, destination::HEADER, Some(&value))
+        .ok()?;
+    let second = route.may_hedge.then(|| vm.hedge(route, &hosts, now));
+    let hedge = second.flatten().filter(|hedge| {
+        let is_asked = hedge::ask(hedge.from.saturating_sub(now), host);
+        if !is_asked {
+            vm.hedge_ended(&route.table, hedge.host);
+        }
+        is_asked
+    });
+    Some(vm.send(route, first, hedge, now))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+use super::*;
+use crate::disposition::Action;
+use crate::fake::{CONTROL, FakeHost, FakeRequest, RULES, Worker, holding};
+
+const LEASE: u64 = 1_000;
+
+fn lease(host: &FakeHost) -> Option<lease::Lease> {
+    shared::lease(host).expect("the key is there").0
+}
+
+/// Streams of tables that are open.
+fn open_streams(host: &FakeHost) -> usize {
+    let streams = host.streams();
+    let open = |stream: &&crate::fake::FakeStream| {
+        stream.method == "DeltaAggregatedResources" && !stream.is_cancelled
+    };
+    streams.iter().filter(open).count()
+}
+
+#[test]
+fn a_bad_configuration_is_refused_with_the_reason_and_leaves_nothing_behind() {
+    let host = FakeHost::default();
+    let mut root = Root::new(1);
+    let vm = || panic!("no VM is needed");
+    let tick = root.on_configure(&host, br#"{"tick":"1h"}"#, vm, String::new);
+    assert_eq!(tick, None);
+    let log = host.take_log();
+    assert!(log[0].contains("tick"), "{log:?}");
+    assert_eq!(host.keys(), Vec::<String>::new());
+    assert!(!root.on_tick(|_| None::<FakeRequest>));
+    let request = FakeRequest::new(&[]);
+    let action = root.exchange(7).on_request(&request).carry_out(&request);
+    assert_eq!((action, host.streams().len()), (Action::Continue, 0));
+}
+
+#[test]
+fn the_first_root_to_tick_takes_the_lease_and_opens_a_stream() {
+    let host = FakeHost::default();
+    let mut worker = Worker::of(&host, RULES);
+    assert_eq!((lease(&host), open_streams(&host)), (None, 0), "not before");
+    worker.tick(50);
+    let id = worker.vm.enter(|vm| vm.id);
+    let taken = lease(&host).unwrap();
+    assert_eq!(Some(taken.holder.vm), id);
+    assert_eq!(taken.deadline, Duration::from_millis(50 + LEASE));
+    let streams = host.streams();
+    assert_eq!((streams.len(), streams[0].cluster.as_str()), (1, CONTROL));
+    worker.tick(50);
+    assert_eq!(host.streams().len(), 1);
+}
+
+#[test]
+fn another_vm_waits_while_the_lease_is_kept_and_takes_it_when_it_has_run_out() {
+    let host = FakeHost::default();
+    let [mut first, mut other] = [RULES; 2].map(|json| Worker::of(&host, json));
+    for _ in 0..40 {
+        first.tick(50);
+        other.tick(0);
+    }
+    assert_eq!(host.streams().len(), 1, "two seconds are two leases");
+    other.tick(LEASE);
+    assert_eq!(
+        Some(lease(&host).unwrap().holder.vm),
+        other.vm.enter(|vm| vm.id)
+    );
+    assert_eq!(open_streams(&host), 2, "the first does not know yet");
+    first.tick(50);
+    assert_eq!(open_streams(&host), 1, "it gives its stream up");
+    assert!(host.streams()[0].is_cancelled);
+}
+
+#[test]
+fn a_root_that_ends_frees_the_lease_and_its_streams_at_once() {
+    let host = FakeHost::default();
+    let [mut first, mut other] = [RULES; 2].map(|json| Worker::of(&host, json));
+    first.tick(50);
+    first.root.on_done();
+    assert_eq!((lease(&host), open_streams(&host)), (None, 0));
+    first.root.on_done();
+    first.tick(50);
+    assert_eq!(
+        (lease(&host), host.streams().len()),
+        (None, 1),
+        "it is over"
+    );
+    other.tick(0);
+    assert_eq!(open_streams(&host), 1);
+}
+
+#[test]
+fn a_root_that_ends_leaves_the_lease_of_another_alone() {
+    let host = FakeHost::default();
+    let [mut first, mut other] = [RULES; 2].map(|json| Worker::of(&host, json));
+    first.tick(50);
+    other.tick(LEASE);
+    let taken = lease(&host);
+    first.root.on_done();
+    assert_eq!(lease(&host), taken);
+    assert!(host.streams()[0].is_cancelled && !host.streams()[1].is_cancelled);
+}
+
+#[test]
+fn a_root_without_a_control_cluster_leaves_the_lease_to_others() {
+    let host = FakeHost::default();
+    let json = r#"{"control_cluster":null,"clusters":{"rules":{}}}"#;
+    let mut alone = Worker::of(&host, json);
+    alone.tick(50);
+    assert_eq!((lease(&host), host.streams().len()), (None, 0));
+    Worker::of(&host, RULES).tick(50);
+    assert_eq!(open_streams(&host), 1);
+}
+
+#[test]
+fn a_newer_configuration_in_the_same_vm_takes_the_stream_over() {
+    let host = FakeHost::default();
+    let mut worker = Worker::of(&host, RULES);
+    worker.tick(50);
+    let mut newer = Root::new(2);
+    let json = br#"{"clusters":{"rules":{}},"debug":true}"#;
+    let tick = newer.on_configure(&host, json, || worker.vm.clone(), String::new);
+    assert!(tick.is_some());
+    newer.on_tick(|_| None::<FakeRequest>);
+    worker.tick(50);
+    assert_eq!(lease(&host).unwrap().holder.root, 2);
+    let streams = host.streams();
+    assert!(streams[0].is_cancelled && !streams[1].is_cancelled);
+}
+
+#[test]
+fn one_root_of_a_vm_lets_held_requests_go_on_until_it_is_silent() {
+    let mut worker = Worker::with(&holding(1, 0));
+    let request = FakeRequest::new(&[]);
+    let (_exchange, action) = worker.ask(7, &request);
+    assert_eq!(action, Action::Pause);
+    let mut other = Root::new(2);
+    let json = br#"{"control_cluster":null,"clusters":{"rules":{}}}"#;
+    let tick = other.on_configure(&worker.host, json, || worker.vm.clone(), String::new);
+    assert!(tick.is_some());
+    worker.tick(50);
+    let select = |_| Some(request.clone());
+    assert!(!other.on_tick(select), "the first has just looked");
+    worker.push(&holding(2, 4096));
+    worker.host.pass(Duration::from_millis(100));
+    assert!(other.on_tick(select), "it looked for requests");
+    assert_eq!(request.resumed(), 1);
+}
+
+#[test]
+fn the_configured_name_or_the_nodes_stands_for_the_proxy() {
+    for (json, name) in [
+        (RULES, "sidecar-1"),
+        (r#"{"proxy":"mine","clusters":{"rules":{}}}"#, "mine"),
+    ] {
+        let mut worker = Worker::of(&FakeHost::default(), json);
+        worker.tick(50);
+        let stream = worker.tables().unwrap();
+        let sent = worker.host.take_sent(stream);
+        let first: &weir_tables::discovery::DeltaDiscoveryRequest = &sent[0];
+        assert_eq!(first.node.as_ref().unwrap().id, name);
+    }
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What requests of this VM tell it of hosts.
+
+use std::time::Duration;
+
+use weir_policy::{Answer, Cluster, HostId, KeyHash, Keys, Load};
+
+use super::Vm;
+use crate::host::{Host, LogLevel};
+use crate::orca::Spent;
+
+impl<H: Host> Vm<H> {
+    /// A request was refused by the filter.
+    pub(crate) fn shed(&mut self, table: &str) {
+        if let Some(state) = self.clusters.get_mut(table) {
+            state.counters.shed();
+        }
+    }
+
+    /// At its first attempt a request went to another host than the one that was named.
+    pub(crate) fn missed(&mut self, table: &str, named: HostId, other: HostId, now: Duration) {
+        let Some(state) = self.clusters.get_mut(table) else {
+            return;
+        };
+        let (counts, was_heeded) = (state.missed(named, other), state.cluster.is_heeded());
+        if counts {
+            self.metrics.choices_ignored.increment(&self.host);
+        }
+        state.judge_heed(now);
+        if was_heeded && !state.cluster.is_heeded() {
+            let words = "Envoy does not send requests where the filter says, so nothing is shed: see that the \
+                 cluster has the override_host policy, and the addresses of the table, of ";
+            self.host.log(LogLevel::Warn, &[words, table].concat());
+        }
+    }
+
+    /// A host did not take a request for the keys that was sent then. Where Envoy goes its own way nobody knows which.
+    pub(crate) fn failed(
+        &mut self,
+        table: &str,
+        keys: &Keys,
+        (host, sent): (HostId, Duration),
+        now: Duration,
+    ) {
+        if let Some(state) = self.clusters.get_mut(table)
+            && state.cluster.is_heeded()
+        {
+            let is_out = state.cluster.failed(host, keys, sent, now);
+            state.counters.failed(host);
+            self.avoids(is_out, table, host);
+        }
+    }
+
+    /// A host did not answer in time what was sent for the keys then.
+    pub(crate) fn timed_out(
+        &mut self,
+        table: &str,
+        keys: &Keys,
+        (host, sent): (HostId, Duration),
+        now: Duration,
+    ) {
+        if let Some(state) = self.clusters.get_mut(table)
+            && state.cluster.is_heeded()
+        {
+            let is_out = state.cluster.timed_out(host, keys, sent, now);
+            self.avoids(is_out, table, host);
+        }
+    }
+
+    /// One request failed at both hosts.
+    pub(crate) fn failed_at_both(
+        &mut self,
+        table: &str,
+        keys: &Keys,
+        hosts: [HostId; 2],
+        now: Duration,
+    ) {
+        if let Some(state) = self.clusters.get_mut(table) {
+            state.cluster.failed_at_both(hosts, keys, now);
+        }
+    }
+
+    /// Tells operators of a host that gets no requests for a while. That is at most once in its doubling time.
+    fn avoids(&self, is_out: bool, table: &str, host: HostId) {
+        if !is_out {
+            return;
+        }
+        self.metrics.failing_hosts.increment(&self.host);
+        let row = self.cluster(table).and_then(Cluster::table);
+        let row = row.and_then(|table| table.host(table.index_of(host)?));
+        let address = row.map_or("", |row| row.address.as_str());
+        self.host.log(
+            LogLevel::Warn,
+            &[
+                address,
+                " of ",
+                table,
+                " fails what other hosts do: they come first",
+            ]
+            .concat(),
+        );
+    }
+
+    /// A host answers what was sent for the keys then, perhaps with its load. The time counts if it answers that it
+    /// failed.
+    pub(crate) fn answered(
+        &mut self,
+        table: &str,
+        keys: &Keys,
+        (host, sent): (HostId, Duration),
+        (answer, now): (Answer, Duration),
+        load: Option<Load>,
+    ) {
+        let Some(state) = self.clusters.get_mut(table) else {
+            return;
+        };
+        let is_out = state.cluster.answered(host, keys, sent, answer, now);
+        if let Some(load) = load {
+            let now = load.observed;
+            state.counters.observed(host, load.clone());
+            state.cluster.observed(host, load, now);
+        }
+        self.avoids(is_out, table, host);
+    }
+
+    /// A host says what a request for the key has cost it. Only one way of choosing wants to know.
+    pub(crate) fn spent(
+        &mut self,
+        table: &str,
+        host: HostId,
+        key: KeyHash,
+        spent: Spent,
+        now: Duration,
+    ) {
+        if let Some(state) = self.clusters.get_mut(table)
+            && state.cluster.estimates()
+        {
+            state.counters.spent(host, key, spent, now);
+        }
+    }
+}

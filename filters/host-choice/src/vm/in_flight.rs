@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Attempts in flight, as they count at the hosts of this VM: each begins with a guard and ends once.
+
+use std::time::Duration;
+
+use weir_policy::{HostId, Request};
+
+use super::Vm;
+use super::cluster::ClusterState;
+use crate::abandoned::Abandoned;
+use crate::host::Host;
+use crate::in_flight::{Hedge, InFlight, RouteRequest};
+use crate::record::Ending;
+
+impl<H: Host> Vm<H> {
+    /// A request goes to a host, and counts there until [`Vm::end`].
+    pub(crate) fn send(
+        &mut self,
+        route: &RouteRequest,
+        host: HostId,
+        hedge: Option<Hedge>,
+        now: Duration,
+    ) -> InFlight {
+        if let Some(state) = self.clusters.get_mut(&*route.table) {
+            state.assigned(host, &route.request, now);
+        }
+        InFlight::new(route, host, now, hedge, self.abandoned.clone())
+    }
+
+    /// Another host has the request from now on.
+    pub(crate) fn moved(&mut self, in_flight: &mut InFlight, host: HostId, now: Duration) {
+        if let Some(state) = self.clusters.get_mut(&*in_flight.table) {
+            let sent = (in_flight.host, in_flight.at);
+            state.ended(&self.host, sent, Ending::NoAnswer);
+            state.assigned(host, &in_flight.request, now);
+        }
+        (in_flight.host, in_flight.at) = (host, now);
+    }
+
+    /// An attempt has ended for good, so that its host has a place for another.
+    pub(crate) fn end(&mut self, in_flight: InFlight, ending: Ending) {
+        let sent = (in_flight.host, in_flight.at);
+        let second = in_flight.hedge.map(|hedge| hedge.host);
+        self.finish(&in_flight.table, sent, second, ending);
+        in_flight.disarm();
+    }
+
+    /// Takes back what exchanges have left that went away without an end.
+    pub(super) fn take_back(&mut self) {
+        if self.abandoned.is_empty() {
+            return;
+        }
+        for abandoned in self.abandoned.take() {
+            match abandoned {
+                Abandoned::InFlight {
+                    table,
+                    host,
+                    at,
+                    second,
+                } => self.finish(&table, (host, at), second, Ending::NoAnswer),
+                Abandoned::Held { table, ticket } => self.leave_queue(&table, ticket),
+            }
+        }
+    }
+
+    fn finish(
+        &mut self,
+        table: &str,
+        sent: (HostId, Duration),
+        second: Option<HostId>,
+        ending: Ending,
+    ) {
+        if let Some(state) = self.clusters.get_mut(table) {
+            state.ended(&self.host, sent, ending);
+            state.held.answered();
+            if let Some(second) = second {
+                state.hedges.ended(second);
+            }
+        }
+    }
+}
+
+impl ClusterState {
+    fn assigned(&mut self, host: HostId, request: &Request, now: Duration) {
+        if let Some(table) = self.cluster.table()
+            && let Some(row) = table.index_of(host).and_then(|index| table.host(index))
+        {
+            let overload = table.policy().overload;
+            let rank = request.rank;
+            self.counters.assigned(host, &row.address, rank, overload);
+        }
+        self.cluster.assigned(host, request, now);
+    }
+
+    fn ended(&mut self, vm: &impl Host, (host, sent): (HostId, Duration), ending: Ending) {
+        let now = match self.cluster.estimates() {
+            true => vm.now(),
+            false => sent,
+        };
+        self.cluster.finished(host, sent, now);
+        self.counters.ended(host, ending);
+    }
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The VM's own record, as the others of the proxy and weir-control see it.
+
+use std::time::Duration;
+
+use weir_tables::v1;
+
+use super::Vm;
+use crate::host::{Host, LogLevel};
+use crate::shared;
+
+/// A record that was not renewed for this long is a dead VM's; thirty missed writes.
+const RECORD_LIFETIME: Duration = Duration::from_secs(3);
+
+impl<H: Host> Vm<H> {
+    pub(super) fn publish(&mut self, slots: &[u64], now: Duration) {
+        // A VM that was silent for longer than a record lives may have lost its slot to a new one.
+        let held = |slot: &u32| slots.get(*slot as usize) == Some(&self.id);
+        let slot = self.slot.filter(held);
+        self.slot = slot.or_else(|| shared::claim_slot(&self.host, self.id, now));
+        if self.slot.is_none() && !self.slotless {
+            self.slotless = true;
+            self.host.log(
+                LogLevel::Warn,
+                "no slot in shared data: this VM's requests are not reported",
+            );
+        }
+        self.clusters
+            .values_mut()
+            .for_each(|state| state.judge_heed(now));
+        let stale = self
+            .named_clusters()
+            .filter(|(_, state)| state.cluster.is_stale(now))
+            .count();
+        self.metrics.stale_tables.set(&self.host, stale as u64);
+        if let Some(slot) = self.slot {
+            let record = self.record(slot, now);
+            shared::set_record(&self.host, slot, &record);
+        }
+    }
+
+    fn record(&mut self, slot: u32, now: Duration) -> v1::VmRecord {
+        let named = self
+            .clusters
+            .iter_mut()
+            .filter(|(_, state)| state.roots > 0);
+        let clusters = named.map(|(name, state)| state.counters.record(name, &state.cluster, now));
+        let clusters = clusters.collect();
+        v1::VmRecord {
+            clusters,
+            ..self.head(slot, now)
+        }
+    }
+
+    /// Its record of a time, but for what it counted.
+    pub(super) fn head(&self, slot: u32, published: Duration) -> v1::VmRecord {
+        v1::VmRecord {
+            slot,
+            epoch: self.id,
+            published_ns: published.as_nanos() as u64,
+            deadline_ns: (published + RECORD_LIFETIME).as_nanos() as u64,
+            clusters: Vec::new(),
+        }
+    }
+}
