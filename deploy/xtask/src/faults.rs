@@ -44,12 +44,9 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     let prometheus = tools::program(workspace, PROMETHEUS)?;
     let filter = build_filter::run(workspace)?;
     println!("faults: building {}", PACKAGES.join(", "));
-    let [faults, control, _] = match args.debug {
-        true => workspace.build_debug(PACKAGES)?,
-        false => workspace.build_release(PACKAGES)?,
-    };
+    let built = workspace.build(&PACKAGES, args.debug)?;
     let folder = workspace.new_folder("faults")?;
-    let mut command = Command::new(faults);
+    let mut command = Command::new(built.join(PACKAGES[0]));
     command
         .current_dir(&workspace.root)
         .args(&args.names)
@@ -59,10 +56,8 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
         .env("WEIR_CONSUL", consul)
         .env("WEIR_PROMETHEUS", prometheus)
         .env("WEIR_FILTER_WASM", filter)
-        .env("CARGO_TARGET_DIR", &workspace.target);
-    if let Some(programs) = control.parent() {
-        command.env("WEIR_BIN_DIR", programs);
-    }
+        .env("CARGO_TARGET_DIR", &workspace.target)
+        .env("WEIR_BIN_DIR", built);
     if args.short {
         command.arg("--short");
     }

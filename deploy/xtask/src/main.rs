@@ -6,10 +6,10 @@
 
 mod bench;
 mod build_filter;
-mod colocation;
 #[cfg(test)]
 mod commands;
 mod demo;
+mod experiment;
 mod experiments;
 mod faults;
 mod feeds;
@@ -25,8 +25,6 @@ mod parts;
 mod probe;
 mod remap;
 mod rustc;
-mod search;
-mod shared_node;
 mod sizes;
 mod soak;
 mod test;
@@ -66,11 +64,11 @@ enum Command {
     /// Measure the rule-processing host: rules against jq and Python, orders, emulation
     Lab(lab::Args),
     /// Measure what hot-function events cost Elasticsearch, four ways side by side
-    Search(search::Args),
+    Search(experiment::Search),
     /// Run memcached beside batch jobs, four ways side by side; needs root and cgroups
-    Colocation(colocation::Args),
+    Colocation(experiment::Colocation),
     /// Load a host that shares its node with a batch job, with the governor and without; needs root
-    SharedNode(shared_node::Args),
+    SharedNode(experiment::SharedNode),
     /// Measure a weir-control before a thousand emulated sidecars, which all come back at once
     Fleet(fleet::Args),
     /// Look whether anything grows while hosts, keys, tables, VMs and callers come and go
@@ -117,9 +115,9 @@ fn run(command: Command) -> Result<()> {
         Command::Feeds(args) => feeds::run(&workspace, &args),
         Command::Lab(args) => lab::run(&workspace, &args),
         Command::Probe(args) => probe::run(&workspace, &args),
-        Command::Search(args) => search::run(&workspace, &args),
-        Command::Colocation(args) => colocation::run(&workspace, &args),
-        Command::SharedNode(args) => shared_node::run(&workspace, &args),
+        Command::Search(_) => experiment::search(&workspace),
+        Command::Colocation(_) => experiment::colocation(&workspace),
+        Command::SharedNode(_) => experiment::shared_node(&workspace),
         Command::Fleet(args) => fleet::run(&workspace, &args),
         Command::Soak(args) => soak::run(&workspace, &args),
         Command::Mesh(args) => mesh::run(&workspace, &args),

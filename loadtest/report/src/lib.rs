@@ -21,6 +21,7 @@ mod plot;
 mod points;
 mod shade;
 mod stack;
+mod statistics;
 mod strips;
 mod table;
 
@@ -33,5 +34,6 @@ pub use panels::{Figure, Panels};
 pub use plot::{Plot, Series, Style, VerticalMark};
 pub use points::{cdf, thin};
 pub use stack::Stack;
+pub use statistics::{Spread, median, quantile};
 pub use strips::{Strip, Strips};
 pub use table::Table;

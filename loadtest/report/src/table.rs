@@ -17,6 +17,15 @@ pub struct Table {
 }
 
 impl Table {
+    /// As Markdown.
+    #[must_use]
+    pub fn markdown(&self) -> String {
+        let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+        let rule = "---|".repeat(self.header.len());
+        let rows: String = self.rows.iter().map(|row| line(row)).collect();
+        format!("{}|{rule}\n{rows}", line(&self.header))
+    }
+
     pub(crate) fn html(&self) -> String {
         if self.rows.is_empty() {
             return "<p class=\"empty\">no data</p>\n".to_owned();

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `weir-experiment NAME`: one experiment. `cargo xtask NAME` builds what it needs and calls it.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use weir_experiment::colocation::Colocation;
+use weir_experiment::driver::{self, Line};
+use weir_experiment::search::Search;
+use weir_experiment::shared_node::{SharedNode, batch};
+
+/// Experiments on real processes.
+#[derive(Parser)]
+#[command(name = "weir-experiment", version)]
+enum Command {
+    /// memcached beside batch jobs, four ways
+    Colocation(Line<Colocation>),
+    /// What hot-function events cost Elasticsearch, four ways
+    Search(Line<Search>),
+    /// A host that shares its node with a batch job, four ways
+    SharedNode(Line<SharedNode>),
+    /// Be the batch job of shared-node: use CPU time until killed
+    #[command(hide = true)]
+    Burn {
+        /// How many threads
+        threads: usize,
+    },
+}
+
+fn main() -> ExitCode {
+    let ran = match Command::parse() {
+        Command::Colocation(line) => driver::run(line),
+        Command::Search(line) => driver::run(line),
+        Command::SharedNode(line) => driver::run(line),
+        Command::Burn { threads } => batch::burn(threads),
+    };
+    match ran {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
