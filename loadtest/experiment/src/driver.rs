@@ -22,12 +22,22 @@ pub trait Experiment: Sized {
     const ROUNDS: &'static str = "rounds.jsonl";
     /// The file of the table.
     const TABLE: &'static str = "table.md";
+    /// The table itself says what holds.
+    const TABLE_HAS_VERDICTS: bool = false;
     /// Flags of its own.
     type Args: Args;
     /// One thing to do: a way of a round.
     type Turn;
     /// What was measured in it.
     type Round: Serialize;
+
+    /// What is printed instead of running anything, where that is asked for.
+    ///
+    /// # Errors
+    /// The flags name something that is not there.
+    fn listing(_: &Self::Args) -> Result<Option<String>> {
+        Ok(None)
+    }
 
     /// Before the first turn: what is measured once and shared by all.
     ///
@@ -62,7 +72,7 @@ pub trait Experiment: Sized {
         None
     }
 
-    /// After the last turn, whatever the verdicts are.
+    /// After the last turn, whatever the verdicts are: ends what all turns shared.
     ///
     /// # Errors
     /// A file cannot be written.
@@ -119,6 +129,10 @@ impl Seeded {
 /// # Errors
 /// A part fails, or a claim that is asserted does not hold.
 pub fn run<E: Experiment>(Line { own, folder }: Line<E>) -> Result<()> {
+    if let Some(listing) = E::listing(&own)? {
+        print!("{listing}");
+        return Ok(());
+    }
     interrupt::catch()?;
     let folder = folder.folder;
     fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
@@ -134,11 +148,11 @@ pub fn run<E: Experiment>(Line { own, folder }: Line<E>) -> Result<()> {
         // After each, so that what was measured is kept if the next one fails.
         keep(&experiment, &rounds, &folder)?;
     }
-    println!("\n{}", experiment.table(&rounds));
     experiment.finish(&rounds)?;
+    println!("\n{}", experiment.table(&rounds));
     let verdicts = experiment.verdicts(&rounds);
-    for verdict in &verdicts {
-        println!("{verdict}");
+    if !E::TABLE_HAS_VERDICTS {
+        verdicts.iter().for_each(|verdict| println!("{verdict}"));
     }
     match verdicts.iter().filter(|verdict| verdict.fails()).count() {
         0 => Ok(()),

@@ -13,10 +13,14 @@
 pub mod cgroups;
 pub mod child;
 pub mod colocation;
+pub mod crashing_filter;
 pub mod driver;
+pub mod faults;
+pub mod fleet;
 pub mod governor;
 pub mod search;
 pub mod shared_node;
+pub mod soak;
 pub mod variant;
 pub mod verdict;
 

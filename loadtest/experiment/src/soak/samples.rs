@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What everybody holds: memory, threads, open files, and what they count themselves.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::SocketAddr;
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+use weir_stage::http;
+
+use crate::soak::stage::{CLUSTER, CONTROL, Stage};
+use crate::soak::trend::Bound;
+
+const MIB: f64 = (1 << 20) as f64;
+
+/// What is told of somebody.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum What {
+    /// MiB in memory.
+    Resident,
+    /// MiB, of shared pages its share.
+    Proportional,
+    /// Of the process.
+    Threads,
+    /// Of the process.
+    OpenFiles,
+    /// MiB that Envoy's allocator has given out: shared data is in it, VMs' memory is not.
+    Allocated,
+    /// VMs of Envoy.
+    Vms,
+    /// Requests on their way to a host, by Envoy.
+    Active,
+    /// Requests that wait for a host, by the filter.
+    Held,
+    /// Requests on their way to hosts, by the filters' reports.
+    InFlight,
+    /// Callers that report.
+    Proxies,
+    /// Streams of filters.
+    Streams,
+    /// Keys that weir-control knows at hosts.
+    KnownKeys,
+    /// Keys that it assumes at hosts.
+    AssumedClaims,
+    /// Hosts that it pushes as up.
+    HostsUp,
+    /// Keys in a host's cache.
+    CacheItems,
+    /// Jobs of a host.
+    Jobs,
+}
+
+impl What {
+    pub(crate) const ALL: [Self; 16] = [
+        Self::Resident,
+        Self::Proportional,
+        Self::Allocated,
+        Self::Threads,
+        Self::OpenFiles,
+        Self::Vms,
+        Self::Active,
+        Self::Held,
+        Self::InFlight,
+        Self::Proxies,
+        Self::Streams,
+        Self::KnownKeys,
+        Self::AssumedClaims,
+        Self::HostsUp,
+        Self::CacheItems,
+        Self::Jobs,
+    ];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Resident => "resident / MiB",
+            Self::Proportional => "proportional / MiB",
+            Self::Threads => "threads",
+            Self::OpenFiles => "open files",
+            Self::Allocated => "allocated / MiB",
+            Self::Vms => "VMs",
+            Self::Active => "requests at hosts",
+            Self::Held => "requests held",
+            Self::InFlight => "requests in flight",
+            Self::Proxies => "proxies that report",
+            Self::Streams => "streams of filters",
+            Self::KnownKeys => "known keys",
+            Self::AssumedClaims => "assumed claims",
+            Self::HostsUp => "hosts up",
+            Self::CacheItems => "keys in cache",
+            Self::Jobs => "jobs",
+        }
+    }
+
+    /// What it may grow in half an hour; none where others decide.
+    pub(crate) fn bound(self) -> Option<Bound> {
+        let least = match self {
+            // Of our own choice: what an allocator moves without anything being lost.
+            Self::Resident | Self::Allocated => 2.0,
+            Self::Threads | Self::Vms | Self::Proxies | Self::Streams | Self::HostsUp => 1.0,
+            Self::OpenFiles => 5.0,
+            Self::KnownKeys | Self::AssumedClaims | Self::CacheItems => 50.0,
+            // The share of each file's pages depends on who else is there.
+            Self::Proportional => return None,
+            // They follow the load, and are 0 after it.
+            Self::Active | Self::Held | Self::InFlight | Self::Jobs => return None,
+        };
+        Some(Bound { share: 0.05, least })
+    }
+
+    /// It must be 0 when nobody sends anything.
+    pub(crate) fn ends(self) -> bool {
+        matches!(
+            self,
+            Self::Active | Self::Held | Self::InFlight | Self::Jobs
+        )
+    }
+}
+
+/// Of everybody at one moment.
+pub(crate) type Sample = BTreeMap<String, BTreeMap<What, f64>>;
+
+/// Everybody's figures now. A page that does not answer leaves its figures out.
+pub(crate) fn take(stage: &mut Stage) -> Result<Sample> {
+    let mut sample = Sample::new();
+    for listed in stage.processes.list()? {
+        if listed.ended.is_none() {
+            let figures = sample.entry(listed.name).or_default();
+            process(listed.process.id(), figures)?;
+        }
+    }
+    let mut put = |name: &str, what: What, value: Option<f64>| {
+        if let Some(value) = value {
+            sample
+                .entry(name.to_owned())
+                .or_default()
+                .insert(what, value);
+        }
+    };
+    let page = read(stage.control.admin, "/metrics");
+    let of = |start: &str| sum(&page, start);
+    for (what, start) in [
+        (What::InFlight, "weir_control_in_flight ".to_owned()),
+        (What::Proxies, "weir_control_reporting_proxies ".to_owned()),
+        (What::Streams, "weir_xds_streams{kind=\"weir\"}".to_owned()),
+        (What::KnownKeys, "weir_control_known_keys{".to_owned()),
+        (
+            What::AssumedClaims,
+            "weir_control_assumed_claims{".to_owned(),
+        ),
+        (
+            What::HostsUp,
+            format!("weir_control_hosts{{cluster=\"{CLUSTER}\",state=\"up\"}}"),
+        ),
+    ] {
+        put(CONTROL, what, of(&start));
+    }
+    for host in &stage.hosts {
+        let page = read(host.pages, "/metrics");
+        put(
+            &host.name,
+            What::CacheItems,
+            sum(&page, "weir_host_cache_items"),
+        );
+        put(&host.name, What::Jobs, sum(&page, "weir_host_in_progress"));
+    }
+    for caller in &stage.callers {
+        let page = read(caller.pages, STATS);
+        let of = |start: &str| sum(&page, start);
+        let name = &caller.name;
+        put(
+            name,
+            What::Allocated,
+            of("server.memory_allocated:").map(|bytes| bytes / MIB),
+        );
+        put(name, What::Vms, of("wasm.envoy.wasm.runtime.v8.active:"));
+        put(
+            name,
+            What::Active,
+            of(&format!("cluster.{CLUSTER}.upstream_rq_active:")),
+        );
+        put(name, What::Held, of("wasmcustom.weir_held_requests:"));
+    }
+    Ok(sample)
+}
+
+/// Those of Envoy's figures that are read.
+const STATS: &str = "/stats?filter=^(server.memory_allocated|wasm.envoy.*active|wasmcustom.weir_held_requests|cluster.*.upstream_rq_active)$";
+
+fn read(address: SocketAddr, path: &str) -> String {
+    http::get(address, path).map_or_else(|_| String::new(), |answer| answer.body)
+}
+
+/// The sum of the lines that begin so; their last word is the figure.
+fn sum(page: &str, start: &str) -> Option<f64> {
+    let values = page
+        .lines()
+        .filter(|line| line.starts_with(start))
+        .filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok());
+    values.reduce(|sum, value| sum + value)
+}
+
+fn process(id: i32, figures: &mut BTreeMap<What, f64>) -> Result<()> {
+    let folder = format!("/proc/{id}");
+    let text = |name: &str| {
+        let path = format!("{folder}/{name}");
+        fs::read_to_string(&path).context(path)
+    };
+    let status = text("status")?;
+    let field = |text: &str, name: &str| -> Option<f64> {
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        line.split_whitespace().next()?.parse().ok()
+    };
+    let rollup = text("smaps_rollup")?;
+    let files = fs::read_dir(format!("{folder}/fd"))
+        .context(folder.clone())?
+        .count();
+    for (what, value) in [
+        (
+            What::Resident,
+            field(&status, "VmRSS:").map(|kib| kib / 1024.0),
+        ),
+        (What::Threads, field(&status, "Threads:")),
+        (
+            What::Proportional,
+            field(&rollup, "Pss:").map(|kib| kib / 1024.0),
+        ),
+        (What::OpenFiles, Some(files as f64)),
+    ] {
+        figures.extend(value.map(|value| (what, value)));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_a_page_are_summed_by_their_beginning() {
+        let page = "a{x=\"1\"} 2\na{x=\"2\"} 3\nab 7\n# a 9\n";
+        assert_eq!(sum(page, "a{"), Some(5.0));
+        assert_eq!(sum(page, "c"), None);
+    }
+
+    #[test]
+    fn a_process_tells_of_itself() {
+        let mut figures = BTreeMap::new();
+        process(std::process::id().try_into().unwrap(), &mut figures).unwrap();
+        for what in [
+            What::Resident,
+            What::Proportional,
+            What::Threads,
+            What::OpenFiles,
+        ] {
+            assert!(figures[&what] > 0.0, "{what:?}");
+        }
+    }
+}
