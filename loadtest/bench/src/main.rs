@@ -18,7 +18,6 @@ mod push;
 mod request;
 mod section;
 mod sidecar;
-mod spread;
 mod write;
 
 use std::path::PathBuf;

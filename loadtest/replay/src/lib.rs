@@ -29,5 +29,4 @@ pub mod scenario;
 pub mod summary;
 pub mod table;
 pub mod units;
-pub mod whole_file;
 pub mod workload;

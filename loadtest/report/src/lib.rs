@@ -34,6 +34,6 @@ pub use panels::{Figure, Panels};
 pub use plot::{Plot, Series, Style, VerticalMark};
 pub use points::{cdf, thin};
 pub use stack::Stack;
-pub use statistics::{Spread, median, quantile};
+pub use statistics::{Spread, digits, median, quantile, quantile_of_sorted};
 pub use strips::{Strip, Strips};
 pub use table::Table;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The page around everything, and its file.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -164,29 +163,15 @@ impl Report {
         )
     }
 
-    /// Writes the page to `path`: a file beside it takes the place of `path` only once it is whole.
+    /// Writes the page to `path`, where a reader sees all of it or what was there before.
     ///
     /// # Errors
     /// [`WriteError`] when the folder is missing or cannot be written.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<(), WriteError> {
         let path = path.as_ref();
-        let partial = partial(path);
-        fs::write(&partial, self.html())
-            .and_then(|()| fs::rename(&partial, path))
-            .map_err(|source| {
-                // Nothing more can be done when this fails as well.
-                let _ = fs::remove_file(&partial);
-                WriteError {
-                    path: path.to_owned(),
-                    source,
-                }
-            })
+        weir_whole_file::write(path, self.html()).map_err(|source| WriteError {
+            path: path.to_owned(),
+            source,
+        })
     }
-}
-
-/// The unfinished file: of this process alone, so that two writers cannot mix their pages.
-fn partial(path: &Path) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.partial", std::process::id()));
-    path.with_file_name(name)
 }

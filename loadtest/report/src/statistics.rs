@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Single figures of many values.
 
+use std::fmt;
+
 /// Median, least and most.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
@@ -44,8 +46,31 @@ pub fn median(values: &[f64]) -> Option<f64> {
 /// The value below or at which this share of them is (nearest rank): one that occurred. None of nothing.
 #[must_use]
 pub fn quantile(values: &[f64], share: f64) -> Option<f64> {
-    let rank = (share * values.len() as f64).ceil() as usize;
-    sorted(values).get(rank.saturating_sub(1)).copied()
+    quantile_of_sorted(&sorted(values), share)
+}
+
+/// See [`quantile`].
+#[must_use]
+pub fn quantile_of_sorted(sorted: &[f64], share: f64) -> Option<f64> {
+    let rank = (share * sorted.len() as f64).ceil() as usize;
+    sorted.get(rank.saturating_sub(1)).copied()
+}
+
+/// Three digits that count, or as many as there are before the point.
+#[must_use]
+pub fn digits(figure: f64) -> String {
+    let places = match figure.abs() {
+        ..1e-12 => 0,
+        size => (2 - size.log10().floor() as i32).max(0) as usize,
+    };
+    format!("{figure:.places$}")
+}
+
+impl fmt::Display for Spread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [median, least, most] = [self.median, self.least, self.most].map(digits);
+        write!(f, "{median} ({least} to {most})")
+    }
 }
 
 fn middle(sorted: &[f64]) -> Option<f64> {
@@ -68,6 +93,33 @@ mod tests {
     use super::*;
 
     #[test]
+    fn rounds_are_told_by_their_median_and_ends() {
+        let spread = Spread::of(&[3.0, 1.0, 2.0]).unwrap();
+        assert_eq!(spread.to_string(), "2.00 (1.00 to 3.00)");
+        assert_eq!(Spread::of(&[1.0, 4.0]).unwrap().median, 2.5);
+        assert_eq!(Spread::of(&[]), None);
+        assert_eq!(Spread::of(&[f64::NAN]), None);
+    }
+
+    #[test]
+    fn ratios_are_of_rounds_side_by_side() {
+        let ratios = Spread::of_ratios(&[2.0, 30.0], &[1.0, 10.0]).unwrap();
+        assert_eq!((ratios.least, ratios.most), (2.0, 3.0));
+    }
+
+    #[test]
+    fn percentiles_are_values_that_occurred() {
+        let values: Vec<f64> = (1..=100).rev().map(f64::from).collect();
+        let of = |share| quantile(&values, share);
+        assert_eq!(
+            [0.0, 0.5, 0.99, 1.0].map(of),
+            [1.0, 50.0, 99.0, 100.0].map(Some)
+        );
+        assert_eq!(quantile(&[7.0], 0.01), Some(7.0));
+        assert_eq!(quantile(&[], 0.5), None);
+    }
+
+    #[test]
     fn a_median_is_the_middle_or_the_mean_of_two() {
         assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
         assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
@@ -75,18 +127,8 @@ mod tests {
     }
 
     #[test]
-    fn a_quantile_is_a_value_that_occurred() {
-        let values: Vec<f64> = (1..=200).rev().map(f64::from).collect();
-        let found = [0.0, 0.5, 0.95, 0.99, 1.0].map(|share| quantile(&values, share));
-        assert_eq!(found, [1.0, 100.0, 190.0, 198.0, 200.0].map(Some));
-        assert_eq!(quantile(&[], 0.5), None);
-    }
-
-    #[test]
-    fn a_spread_needs_numbers() {
-        let found = Spread::of(&[5.0, 1.0, 3.0]).unwrap();
-        assert_eq!((found.least, found.median, found.most), (1.0, 3.0, 5.0));
-        assert_eq!(Spread::of(&[1.0, f64::NAN]), None);
-        assert_eq!(Spread::of(&[]), None);
+    fn three_digits_count() {
+        let told = [0.0123, 1.2, 12.34, 123.4, 1234.5, 0.0].map(digits);
+        assert_eq!(told, ["0.0123", "1.20", "12.3", "123", "1234", "0"]);
     }
 }

@@ -23,13 +23,11 @@ pub fn wait<T: DeserializeOwned>(processes: &mut Processes, name: &str, file: &P
     })
 }
 
-/// Writes such a file, beside its place and renamed: a reader sees the whole file or none.
+/// Writes such a file: a reader sees all of it or none.
 ///
 /// # Errors
 /// The folder is missing or cannot be written.
 pub fn write(file: &Path, ports: &Value) -> Result<()> {
-    let unfinished = file.with_extension("part");
-    fs::write(&unfinished, ports.to_string())
-        .and_then(|()| fs::rename(&unfinished, file))
+    weir_whole_file::write(file, ports.to_string())
         .with_context(|| format!("writing {}", file.display()))
 }

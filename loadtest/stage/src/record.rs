@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail};
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use procfs::process::Process;
 use serde::{Deserialize, Serialize};
 
 /// A killed process is gone in less; what waits for a disk may take its time.
@@ -45,14 +46,12 @@ impl Entry {
     }
 }
 
-/// Writes the file, beside its place and renamed.
+/// Writes the file: a reader sees all of it or none.
 ///
 /// # Errors
 /// The folder is missing or cannot be written.
 pub fn write(file: &Path, entries: &[Entry]) -> Result<()> {
-    let unfinished = file.with_extension("part");
-    fs::write(&unfinished, serde_json::to_vec_pretty(entries)?)
-        .and_then(|()| fs::rename(&unfinished, file))
+    weir_whole_file::write(file, serde_json::to_vec_pretty(entries)?)
         .with_context(|| format!("writing {}", file.display()))
 }
 
@@ -102,15 +101,11 @@ pub fn lives(id: u32) -> bool {
     began(id).is_some()
 }
 
-/// proc_pid_stat(5): field 22, counted from the state, which is field 3 and follows the name in
-/// parentheses. None of one that is gone, or has ended and is not waited for.
+/// Clock ticks since the machine began. None of one that is gone, or has ended and is not waited for.
 fn began(id: u32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
-    match fields.next()? {
-        "Z" | "X" => None,
-        _ => fields.nth(18)?.parse().ok(),
-    }
+    let stat = Process::new(id.try_into().ok()?).and_then(|process| process.stat());
+    let stat = stat.ok()?;
+    (!['Z', 'X'].contains(&stat.state)).then_some(stat.starttime)
 }
 
 #[cfg(test)]

@@ -2,11 +2,12 @@
 //! What everybody holds: memory, threads, open files, and what they count themselves.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::net::SocketAddr;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
+use procfs::process::Process;
 use serde::Serialize;
+use weir_exposition::sum;
 use weir_stage::http;
 
 use crate::soak::stage::{CLUSTER, CONTROL, Stage};
@@ -139,48 +140,41 @@ pub(crate) fn take(stage: &mut Stage) -> Result<Sample> {
         }
     };
     let page = read(stage.control.admin, "/metrics");
-    let of = |start: &str| sum(&page, start);
-    for (what, start) in [
-        (What::InFlight, "weir_control_in_flight ".to_owned()),
-        (What::Proxies, "weir_control_reporting_proxies ".to_owned()),
-        (What::Streams, "weir_xds_streams{kind=\"weir\"}".to_owned()),
-        (What::KnownKeys, "weir_control_known_keys{".to_owned()),
-        (
-            What::AssumedClaims,
-            "weir_control_assumed_claims{".to_owned(),
-        ),
-        (
-            What::HostsUp,
-            format!("weir_control_hosts{{cluster=\"{CLUSTER}\",state=\"up\"}}"),
-        ),
+    let up = [("cluster", CLUSTER), ("state", "up")];
+    for (what, metric, labels) in [
+        (What::InFlight, "weir_control_in_flight", &[][..]),
+        (What::Proxies, "weir_control_reporting_proxies", &[][..]),
+        (What::Streams, "weir_xds_streams", &[("kind", "weir")][..]),
+        (What::KnownKeys, "weir_control_known_keys", &[][..]),
+        (What::AssumedClaims, "weir_control_assumed_claims", &[][..]),
+        (What::HostsUp, "weir_control_hosts", &up[..]),
     ] {
-        put(CONTROL, what, of(&start));
+        put(CONTROL, what, sum(&page, metric, labels));
     }
     for host in &stage.hosts {
         let page = read(host.pages, "/metrics");
-        put(
-            &host.name,
-            What::CacheItems,
-            sum(&page, "weir_host_cache_items"),
-        );
-        put(&host.name, What::Jobs, sum(&page, "weir_host_in_progress"));
+        for (what, metric) in [
+            (What::CacheItems, "weir_host_cache_items"),
+            (What::Jobs, "weir_host_in_progress"),
+        ] {
+            put(&host.name, what, sum(&page, metric, &[]));
+        }
     }
     for caller in &stage.callers {
         let page = read(caller.pages, STATS);
-        let of = |start: &str| sum(&page, start);
-        let name = &caller.name;
-        put(
-            name,
-            What::Allocated,
-            of("server.memory_allocated:").map(|bytes| bytes / MIB),
-        );
-        put(name, What::Vms, of("wasm.envoy.wasm.runtime.v8.active:"));
-        put(
-            name,
-            What::Active,
-            of(&format!("cluster.{CLUSTER}.upstream_rq_active:")),
-        );
-        put(name, What::Held, of("wasmcustom.weir_held_requests:"));
+        let active = format!("cluster.{CLUSTER}.upstream_rq_active");
+        for (what, name, unit) in [
+            (What::Allocated, "server.memory_allocated", MIB),
+            (What::Vms, "wasm.envoy.wasm.runtime.v8.active", 1.0),
+            (What::Active, &active, 1.0),
+            (What::Held, "wasmcustom.weir_held_requests", 1.0),
+        ] {
+            put(
+                &caller.name,
+                what,
+                stat(&page, name).map(|value| value / unit),
+            );
+        }
     }
     Ok(sample)
 }
@@ -192,44 +186,25 @@ fn read(address: SocketAddr, path: &str) -> String {
     http::get(address, path).map_or_else(|_| String::new(), |answer| answer.body)
 }
 
-/// The sum of the lines that begin so; their last word is the figure.
-fn sum(page: &str, start: &str) -> Option<f64> {
-    let values = page
-        .lines()
-        .filter(|line| line.starts_with(start))
-        .filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok());
-    values.reduce(|sum, value| sum + value)
+/// A figure of Envoy's own: `name: value`.
+fn stat(page: &str, name: &str) -> Option<f64> {
+    let mut lines = page.lines().filter_map(|line| line.split_once(": "));
+    lines.find(|(stat, _)| *stat == name)?.1.parse().ok()
 }
 
 fn process(id: i32, figures: &mut BTreeMap<What, f64>) -> Result<()> {
-    let folder = format!("/proc/{id}");
-    let text = |name: &str| {
-        let path = format!("{folder}/{name}");
-        fs::read_to_string(&path).context(path)
-    };
-    let status = text("status")?;
-    let field = |text: &str, name: &str| -> Option<f64> {
-        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-        line.split_whitespace().next()?.parse().ok()
-    };
-    let rollup = text("smaps_rollup")?;
-    let files = fs::read_dir(format!("{folder}/fd"))
-        .context(folder.clone())?
-        .count();
-    for (what, value) in [
-        (
-            What::Resident,
-            field(&status, "VmRSS:").map(|kib| kib / 1024.0),
-        ),
-        (What::Threads, field(&status, "Threads:")),
-        (
-            What::Proportional,
-            field(&rollup, "Pss:").map(|kib| kib / 1024.0),
-        ),
-        (What::OpenFiles, Some(files as f64)),
-    ] {
-        figures.extend(value.map(|value| (what, value)));
-    }
+    let process = Process::new(id)?;
+    let status = process.status()?;
+    let rollup = process.smaps_rollup()?;
+    let shared = rollup.memory_map_rollup.iter();
+    let proportional = shared
+        .filter_map(|map| map.extension.map.get("Pss"))
+        .sum::<u64>();
+    let mib = |kib: u64| kib as f64 / 1024.0;
+    figures.extend(status.vmrss.map(|kib| (What::Resident, mib(kib))));
+    figures.insert(What::Proportional, proportional as f64 / MIB);
+    figures.insert(What::Threads, status.threads as f64);
+    figures.insert(What::OpenFiles, process.fd_count()? as f64);
     Ok(())
 }
 
@@ -238,10 +213,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_a_page_are_summed_by_their_beginning() {
-        let page = "a{x=\"1\"} 2\na{x=\"2\"} 3\nab 7\n# a 9\n";
-        assert_eq!(sum(page, "a{"), Some(5.0));
-        assert_eq!(sum(page, "c"), None);
+    fn a_figure_of_envoys_page_is_found_by_its_whole_name() {
+        let page = "cluster.ab.active: 7\ncluster.a.active: 2\n";
+        assert_eq!(stat(page, "cluster.a.active"), Some(2.0));
+        assert_eq!(stat(page, "active"), None);
     }
 
     #[test]

@@ -214,10 +214,8 @@ impl Stage {
     }
 }
 
-/// Beside its place and renamed: weir-control looks at its files every second.
+/// A whole file at any moment: weir-control looks at its files every second.
 fn replace(file: &Path, contents: &Value) -> Result<()> {
-    let unfinished = file.with_extension("part");
-    fs::write(&unfinished, serde_json::to_vec_pretty(contents)?)
-        .and_then(|()| fs::rename(&unfinished, file))
+    weir_whole_file::write(file, serde_json::to_vec_pretty(contents)?)
         .with_context(|| format!("writing {}", file.display()))
 }

@@ -2,13 +2,13 @@
 //! A table of the largest size, of which most rows are others each second.
 
 use std::fmt::Write as _;
-use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 use weir_mesh::{HOSTS, Mesh};
+use weir_report::quantile;
 
 use crate::faults::fault::{Expectation, Fault, Length};
 use crate::faults::record::End;
@@ -116,10 +116,7 @@ fn write(file: &Path, rows: usize, second: u32) -> Result<()> {
             "- {{ address: \"198.19.{net}.{host}:80\", draining: true{more} }}"
         )?;
     }
-    let unfinished = file.with_extension("part");
-    fs::write(&unfinished, text)
-        .and_then(|()| fs::rename(&unfinished, file))
-        .with_context(|| format!("writing {}", file.display()))
+    weir_whole_file::write(file, text).with_context(|| format!("writing {}", file.display()))
 }
 
 /// Of the first caller's Envoy.
@@ -138,8 +135,6 @@ fn p99(stage: &Stage<'_>, last: Duration) -> f64 {
         .saturating_sub(crate::faults::load::millis(last));
     let answered = stage.records().into_iter();
     let answered = answered.filter(|record| record.due_ms >= from && record.end == End::Answered);
-    let mut took: Vec<_> = answered.map(|record| record.took_ms).collect();
-    took.sort_unstable();
-    took.get(took.len() * 99 / 100)
-        .map_or(0.0, |took| *took as f64)
+    let took: Vec<f64> = answered.map(|record| record.took_ms as f64).collect();
+    quantile(&took, 0.99).unwrap_or(0.0)
 }

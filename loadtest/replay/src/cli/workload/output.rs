@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use serde::Serialize;
-use weir_replay::whole_file::WholeFile;
 use weir_replay::workload::{self, Request};
+use weir_whole_file::WholeFile;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Output {
