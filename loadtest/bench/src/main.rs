@@ -25,7 +25,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Parser;
-use weir_stage::interrupt;
+use weir_stage::{exit, interrupt};
 
 use crate::part::Part;
 use crate::programs::Programs;
@@ -62,13 +62,7 @@ struct Bench {
 }
 
 fn main() -> ExitCode {
-    match run(Cli::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    exit::code(run(Cli::parse()))
 }
 
 fn run(cli: Cli) -> Result<()> {

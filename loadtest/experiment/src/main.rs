@@ -11,6 +11,7 @@ use weir_experiment::fleet::{self, Fleet, Sidecars};
 use weir_experiment::search::Search;
 use weir_experiment::shared_node::{SharedNode, batch};
 use weir_experiment::soak::Soak;
+use weir_stage::exit;
 
 /// Experiments on real processes.
 #[derive(Parser)]
@@ -50,11 +51,5 @@ fn main() -> ExitCode {
         Command::Sidecars(sidecars) => fleet::play(&sidecars),
         Command::Burn { threads } => batch::burn(threads),
     };
-    match ran {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    exit::code(ran)
 }

@@ -16,6 +16,7 @@ pub mod azure;
 pub mod backoff;
 pub mod bodies;
 pub mod dispatch;
+pub mod excerpt;
 pub mod exchange;
 pub mod feeds;
 pub mod flash_crowd;

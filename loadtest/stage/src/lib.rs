@@ -13,6 +13,7 @@ pub mod busy;
 pub mod command;
 pub mod control;
 pub mod envoy;
+pub mod exit;
 pub mod http;
 pub mod interrupt;
 pub mod machine;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use weir_mesh::{HOSTS, Mesh};
 use weir_stage::http;
 
-use super::prometheus_killed::answers;
+use super::prometheus_killed::{answers, with_prometheus};
 use crate::faults::fault::{Expectation, Fault, Length};
 use crate::faults::front::{Front, NAME};
 use crate::faults::stage::Stage;
@@ -20,10 +20,7 @@ pub(crate) const FAULT: Fault = Fault {
         important: 100.0,
         low: 100.0,
     },
-    own: Some(|plan, _| {
-        plan.prometheus = true;
-        Ok(())
-    }),
+    own: Some(with_prometheus),
     full: Length::full(10, 30, 20),
     short: Some(Length::short(2, 8, 2)),
     run,

@@ -3,7 +3,7 @@
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
-use weir_mesh::{HOSTS, Mesh};
+use weir_mesh::{HOSTS, Mesh, Plan, Programs};
 use weir_stage::http;
 
 use crate::faults::fault::{Expectation, Fault, Length};
@@ -17,15 +17,18 @@ pub(crate) const FAULT: Fault = Fault {
         important: 100.0,
         low: 100.0,
     },
-    own: Some(|plan, _| {
-        plan.prometheus = true;
-        Ok(())
-    }),
+    own: Some(with_prometheus),
     full: Length::full(10, 30, 20),
     short: Some(Length::short(2, 8, 2)),
     run,
     known_gap: None,
 };
+
+/// A mesh whose Prometheus weir-control can read.
+pub(super) fn with_prometheus(plan: &mut Plan, _: &mut Programs) -> Result<()> {
+    plan.prometheus = true;
+    Ok(())
+}
 
 fn run(stage: &mut Stage<'_>) -> Result<()> {
     let address = stage.mesh().prometheus();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where what was made goes, and the seed that it was made from.
+//! Where what was made goes.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -11,9 +11,6 @@ use weir_whole_file::WholeFile;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Output {
-    /// Seed of every random choice.
-    #[arg(long, default_value_t = 1)]
-    pub(super) seed: u64,
     /// Where to write the workload (NDJSON).
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
