@@ -70,12 +70,7 @@ impl Calibration {
         let cgroups = Cgroups::new("colocation")?;
         let server = Program::at(programs.memcached.clone()).start(2, folder)?;
         cgroups.take(server.pid())?;
-        let client = Client {
-            program: programs.load.clone(),
-            address: server.address().to_owned(),
-            folder: folder.to_owned(),
-        };
-        client.preload()?;
+        let client = Client::new(programs, server.address(), folder)?;
         let asked = |name, rates, in_flight| Asked {
             name,
             rates,

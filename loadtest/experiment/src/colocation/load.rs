@@ -11,8 +11,10 @@ use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 use weir_memcached_load::interval::Figures;
 use weir_memcached_load::total::Summary;
+use weir_stage::command::Run;
 
 use crate::child::Started;
+use crate::colocation::programs::Programs;
 
 /// Before jobs and memcached: a client that waits for a core would measure itself. The same in all ways.
 const NICE: &str = "-10";
@@ -70,14 +72,18 @@ pub struct Told {
 }
 
 impl Client {
-    /// Stores the keys.
+    /// Stores the keys in a memcached.
     ///
     /// # Errors
-    /// memcached does not take them.
-    pub fn preload(&self) -> Result<()> {
-        let mut command = Command::new(&self.program);
-        command.arg(&self.address).arg("--load-only");
-        weir_stage::command::Run::captured(&mut command).map(drop)
+    /// It does not take them.
+    pub fn new(programs: &Programs, address: &str, folder: &Path) -> Result<Self> {
+        let mut command = Command::new(&programs.load);
+        command.arg(address).arg("--load-only").captured()?;
+        Ok(Self {
+            program: programs.load.clone(),
+            address: address.to_owned(),
+            folder: folder.to_owned(),
+        })
     }
 
     /// Starts a load.

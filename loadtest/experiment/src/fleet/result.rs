@@ -63,41 +63,23 @@ pub(crate) struct Return {
     pub(crate) peak: u64,
 }
 
-impl fmt::Display for Told {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Told {
+    /// By name, with what was hoped for.
+    fn figures(&self) -> [(&'static str, f64, Option<f64>); 16] {
         let Self {
-            plan,
             steady,
             cut,
             restart,
             ..
         } = self;
-        writeln!(
-            f,
-            "{} EMULATED sidecars, {} EMULATED hosts ({} keys each), {} s on {}",
-            plan.sidecars, plan.hosts, plan.keys, plan.seconds, self.machine
-        )?;
-        if let Some(busy) = steady.busy {
-            writeln!(
-                f,
-                "the machine was {:.0} % busy, with everybody on it",
-                busy * 100.0
-            )?;
-        }
         let megabytes = |bytes: u64| bytes as f64 / 1e6;
-        let peak = cut.peak.max(restart.peak);
-        let lines: [(&str, f64, Option<f64>); 16] = [
+        let peak = megabytes(cut.peak.max(restart.peak));
+        let resident = megabytes(steady.resident);
+        let restarted = "killed and started: all have a whole table, s";
+        [
             ("weir-control, cores", steady.control_cores, Some(CORES)),
-            (
-                "weir-control, resident MB",
-                megabytes(steady.resident),
-                Some(MEGABYTES),
-            ),
-            (
-                "weir-control, resident MB at most",
-                megabytes(peak),
-                Some(MEGABYTES),
-            ),
+            ("weir-control, resident MB", resident, Some(MEGABYTES)),
+            ("weir-control, resident MB at most", peak, Some(MEGABYTES)),
             (
                 "cut: all have a whole table, s",
                 cut.fresh_s,
@@ -105,11 +87,7 @@ impl fmt::Display for Told {
             ),
             ("cut: CPU until then, s", cut.cpu_s, None),
             ("cut: CPU as before, s", cut.quiet_s, Some(BACK_SECONDS)),
-            (
-                "killed and started: all have a whole table, s",
-                restart.fresh_s,
-                Some(BACK_SECONDS),
-            ),
+            (restarted, restart.fresh_s, Some(BACK_SECONDS)),
             (
                 "killed and started: CPU as before, s",
                 restart.quiet_s,
@@ -135,8 +113,26 @@ impl fmt::Display for Told {
             ("sidecars' process, cores", steady.sidecars_cores, None),
             ("hosts' process, cores", steady.hosts_cores, None),
             ("streams lost", steady.lost as f64, None),
-        ];
-        for (what, seen, most) in lines {
+        ]
+    }
+}
+
+impl fmt::Display for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { plan, machine, .. } = self;
+        writeln!(
+            f,
+            "{} EMULATED sidecars, {} EMULATED hosts ({} keys each), {} s on {machine}",
+            plan.sidecars, plan.hosts, plan.keys, plan.seconds
+        )?;
+        if let Some(busy) = self.steady.busy {
+            writeln!(
+                f,
+                "the machine was {:.0} % busy, with everybody on it",
+                busy * 100.0
+            )?;
+        }
+        for (what, seen, most) in self.figures() {
             write!(f, "{what:<48}{seen:>10.2}")?;
             match most {
                 Some(most) if seen <= most => writeln!(f, "   target ≤ {most}: met")?,

@@ -21,7 +21,7 @@ use crate::shared_node::governor::{self, Row};
 use crate::shared_node::mesh::{self, Mesh};
 use crate::shared_node::plan::Plan;
 use crate::shared_node::programs::Programs;
-use crate::shared_node::records::Outcome;
+use crate::shared_node::records::{Outcome, Record};
 use crate::shared_node::way::Way;
 use crate::shared_node::work::{Work, moments};
 use crate::shared_node::{records, service};
@@ -120,8 +120,7 @@ pub fn run(
     let moments = moments(plan, setting.found.one_core, seed);
     work.workload(&records::workload("round", folder), &moments, seed)?;
     let parts = [mesh.envoy.process, mesh.control.process];
-    let before = Spent::now(&cgroups, &parts)?;
-    let moves = governor::moves(governor.as_ref())?;
+    let before = Spent::now(&cgroups, &parts, governor.as_ref())?;
     let begun = Instant::now();
     let mut samples = Vec::new();
     let what = ("round", folder);
@@ -132,18 +131,14 @@ pub fn run(
         }
     })?;
     let seconds = begun.elapsed().as_secs_f64();
-    let after = Spent::now(&cgroups, &parts)?;
+    let after = Spent::now(&cgroups, &parts, governor.as_ref())?;
     let capacity_from = mesh.capacity_from()?;
-    let moves = governor::moves(governor.as_ref())? - moves;
     if let Some(mut governor) = governor {
         governor.must_live()?;
         governor.end()?;
         cgroups.put_back(&found)?;
     }
     processes.check()?;
-    let shed = records
-        .iter()
-        .filter(|record| record.outcome == Outcome::Shed);
     Ok(Round {
         repeat,
         way,
@@ -152,11 +147,18 @@ pub fn run(
         service_cpu_s: (after.service - before.service).as_secs_f64(),
         batch_cpu_s: after.batch.saturating_sub(before.batch).as_secs_f64(),
         mesh_cpu_s: (after.mesh - before.mesh).as_secs_f64(),
-        moves,
+        moves: after.moves - before.moves,
         capacity_from,
-        shed_at_s: shed.map(|record| record.t_us as f64 / 1e6).collect(),
+        shed_at_s: shed_at_s(&records),
         samples,
     })
+}
+
+fn shed_at_s(records: &[Record]) -> Vec<f64> {
+    let shed = records
+        .iter()
+        .filter(|record| record.outcome == Outcome::Shed);
+    shed.map(|record| record.t_us as f64 / 1e6).collect()
 }
 
 /// Starts the governor, which starts the job, or the job itself.
@@ -198,20 +200,22 @@ impl Sample {
     }
 }
 
-/// CPU time so far.
+/// CPU time and moves of the service's cores so far.
 struct Spent {
     service: Duration,
     batch: Duration,
     mesh: Duration,
+    moves: u64,
 }
 
 impl Spent {
-    fn now(cgroups: &Cgroups, mesh: &[Process]) -> Result<Self> {
+    fn now(cgroups: &Cgroups, mesh: &[Process], governor: Option<&Governor>) -> Result<Self> {
         let mesh = mesh.iter().map(|process| process.cpu());
         Ok(Self {
             service: cgroups.service_cpu(),
             batch: cgroups.job_cpu(JOB),
             mesh: mesh.sum::<Result<_>>()?,
+            moves: governor::moves(governor)?,
         })
     }
 }
