@@ -14,8 +14,8 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use weir_control::{Listeners, config, run};
-use weir_stage::http;
-use weir_stage::processes::Processes;
+use weir_processes::http;
+use weir_processes::processes::Processes;
 
 /// Generous: what is waited for takes a few scrapes.
 const LIMIT: Duration = Duration::from_secs(60);

@@ -12,6 +12,8 @@
 
 mod line;
 mod series;
+mod sum;
 
 pub use line::{Line, lines};
 pub use series::{Fault, Reason, Series};
+pub use sum::sum;

@@ -6,14 +6,12 @@
 
 mod bench;
 mod build_filter;
-mod colocation;
 #[cfg(test)]
 mod commands;
 mod demo;
+mod experiment;
 mod experiments;
-mod faults;
 mod feeds;
-mod fleet;
 mod fuzz;
 mod image;
 mod keep;
@@ -25,10 +23,7 @@ mod parts;
 mod probe;
 mod remap;
 mod rustc;
-mod search;
-mod shared_node;
 mod sizes;
-mod soak;
 mod test;
 mod tools;
 mod twice;
@@ -66,21 +61,21 @@ enum Command {
     /// Measure the rule-processing host: rules against jq and Python, orders, emulation
     Lab(lab::Args),
     /// Measure what hot-function events cost Elasticsearch, four ways side by side
-    Search(search::Args),
+    Search(experiment::Search),
     /// Run memcached beside batch jobs, four ways side by side; needs root and cgroups
-    Colocation(colocation::Args),
+    Colocation(experiment::Colocation),
     /// Load a host that shares its node with a batch job, with the governor and without; needs root
-    SharedNode(shared_node::Args),
+    SharedNode(experiment::SharedNode),
     /// Measure a weir-control before a thousand emulated sidecars, which all come back at once
-    Fleet(fleet::Args),
+    Fleet(experiment::Fleet),
     /// Look whether anything grows while hosts, keys, tables, VMs and callers come and go
-    Soak(soak::Args),
+    Soak(experiment::Soak),
     /// Run a whole Consul mesh on this machine, in the background
     Mesh(mesh::Args),
     /// Send a scenario by k6 to a fleet, and hold what came of it against its objectives
     Load(load::Args),
     /// Harm parts of a mesh under steady load, and hold what came of it against what is expected
-    Faults(faults::Args),
+    Faults(experiment::Faults),
     /// Try every decoder with made-up bytes, for as long as wanted; needs a nightly compiler
     Fuzz(fuzz::Args),
     /// Make OCI images of the filter and the programs in target/image, without a daemon
@@ -117,14 +112,14 @@ fn run(command: Command) -> Result<()> {
         Command::Feeds(args) => feeds::run(&workspace, &args),
         Command::Lab(args) => lab::run(&workspace, &args),
         Command::Probe(args) => probe::run(&workspace, &args),
-        Command::Search(args) => search::run(&workspace, &args),
-        Command::Colocation(args) => colocation::run(&workspace, &args),
-        Command::SharedNode(args) => shared_node::run(&workspace, &args),
-        Command::Fleet(args) => fleet::run(&workspace, &args),
-        Command::Soak(args) => soak::run(&workspace, &args),
+        Command::Search(_) => experiment::search(&workspace),
+        Command::Colocation(_) => experiment::colocation(&workspace),
+        Command::SharedNode(_) => experiment::shared_node(&workspace),
+        Command::Fleet(_) => experiment::fleet(&workspace),
+        Command::Soak(_) => experiment::soak(&workspace),
         Command::Mesh(args) => mesh::run(&workspace, &args),
         Command::Load(args) => load::run(&workspace, &args),
-        Command::Faults(args) => faults::run(&workspace, &args),
+        Command::Faults(args) => experiment::faults(&workspace, &args),
         Command::Fuzz(args) => fuzz::run(&workspace, &args),
         Command::Image(args) => image::run(&workspace, &args),
         Command::Packaging(args) => packaging::run(&workspace, &args),

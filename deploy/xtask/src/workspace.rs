@@ -62,14 +62,8 @@ impl Workspace {
         &self,
         packages: [&str; N],
     ) -> Result<[PathBuf; N]> {
-        self.build(packages, "release", |command| {
-            remap::apply(self, &self.target, command.arg("--release"))
-        })
-    }
-
-    /// The same, built for development: sooner there, slower, and other bytes on each machine.
-    pub(crate) fn build_debug<const N: usize>(&self, packages: [&str; N]) -> Result<[PathBuf; N]> {
-        self.build(packages, "debug", |_| Ok(()))
+        let folder = self.build(&packages, false)?;
+        Ok(packages.map(|name| folder.join(name)))
     }
 
     /// Builds every program and example for development, with the same choice of packages each time: another choice
@@ -80,20 +74,22 @@ impl Workspace {
             .shown()
     }
 
-    fn build<const N: usize>(
-        &self,
-        packages: [&str; N],
-        folder: &str,
-        profile: impl Fn(&mut Command) -> Result<()>,
-    ) -> Result<[PathBuf; N]> {
+    /// Builds the programs of packages, and returns the folder that they are in. For development: sooner there,
+    /// slower, and other bytes on each machine.
+    pub(crate) fn build(&self, packages: &[&str], for_development: bool) -> Result<PathBuf> {
         let mut command = self.cargo();
         command.args(["build", "--bins"]);
-        profile(&mut command)?;
+        let folder = if for_development {
+            "debug"
+        } else {
+            remap::apply(self, &self.target, command.arg("--release"))?;
+            "release"
+        };
         for package in packages {
             command.args(["--package", package]);
         }
         command.shown()?;
-        Ok(packages.map(|name| self.target.join(folder).join(name)))
+        Ok(self.target.join(folder))
     }
 
     /// The git-ignored folder of everything the commands keep.

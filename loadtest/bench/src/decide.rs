@@ -12,8 +12,8 @@ use weir_stage::usage::Process;
 
 use self::case::{Asked, Case};
 use crate::Bench;
-use crate::section::{Bound, Section, Target};
-use crate::spread::{NO_SPREAD, Spread};
+use crate::section::{Bound, NO_SPREAD, Section, Target};
+use weir_report::Spread;
 
 const HOSTS: [usize; 3] = [14, 1000, 10_000];
 /// Times that a case is run in its turn; the fastest counts, because the machine only ever adds.

@@ -18,7 +18,6 @@ mod push;
 mod request;
 mod section;
 mod sidecar;
-mod spread;
 mod write;
 
 use std::path::PathBuf;
@@ -26,7 +25,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Parser;
-use weir_stage::interrupt;
+use weir_stage::{exit, interrupt};
 
 use crate::part::Part;
 use crate::programs::Programs;
@@ -63,13 +62,7 @@ struct Bench {
 }
 
 fn main() -> ExitCode {
-    match run(Cli::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    exit::code(run(Cli::parse()))
 }
 
 fn run(cli: Cli) -> Result<()> {

@@ -5,7 +5,10 @@ use std::fmt;
 
 use weir_report::{Plot, Table};
 
-use crate::spread::{Spread, digits};
+use weir_report::{Spread, digits};
+
+/// What to say where there is no spread.
+pub(crate) const NO_SPREAD: &str = "no rounds, or a figure that is no number";
 
 /// One table, with how it was made and what was hoped for.
 pub(crate) struct Section {

@@ -69,10 +69,7 @@ async fn main() -> anyhow::Result<()> {
 /// Whole or not at all: a reader that waits for the file never sees half of it.
 fn write_ports(file: &Path, addresses: &[SocketAddr]) -> anyhow::Result<()> {
     let text = serde_json::json!({ "hosts": addresses }).to_string();
-    let part = file.with_extension("part");
-    std::fs::write(&part, text)
-        .and_then(|()| std::fs::rename(&part, file))
-        .with_context(|| format!("cannot write {}", file.display()))
+    weir_whole_file::write(file, text).with_context(|| format!("cannot write {}", file.display()))
 }
 
 /// A number that no earlier start of this host has used; never 0, which means unknown.

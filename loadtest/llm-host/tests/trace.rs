@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use weir_llm_host::{BlockId, Engine, Key, Prompt, Sequence, Settings, Timing};
+use weir_replay::excerpt::Excerpt;
 use weir_replay::mooncake::{self, BLOCK_TOKENS, Made, Params, Report};
 use weir_replay::table;
 
@@ -15,9 +16,11 @@ fn workload(minutes: u64, prefix_keys: bool) -> (Vec<Made>, Report) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let trace = table::open(&folder.join("../traces/mooncake_conversation_10min.csv.gz"));
     let params = Params {
-        from_minute: 0,
-        minutes,
-        speed_up: 1.0,
+        excerpt: Excerpt {
+            from_minute: 0,
+            minutes,
+            speed_up: 1.0,
+        },
         prefix_keys,
         decode_per_token: None,
         sample: 1.0,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! weir-control.
 
-use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
@@ -80,12 +79,10 @@ pub(crate) fn config(control: &Control, consul: u16, plan: &Plan) -> Value {
     config
 }
 
-/// Writes it beside its place and renames it: weir-control looks at it every second.
+/// A whole file at any moment: weir-control looks at it every second.
 pub(crate) fn write(file: &Path, config: &Value) -> Result<()> {
-    let unfinished = file.with_extension("part");
     // JSON is YAML too.
-    fs::write(&unfinished, serde_json::to_vec_pretty(config)?)
-        .and_then(|()| fs::rename(&unfinished, file))
+    weir_whole_file::write(file, serde_json::to_vec_pretty(config)?)
         .with_context(|| format!("writing {}", file.display()))
 }
 

@@ -51,9 +51,7 @@ impl Description {
 
     pub(crate) fn write(&self, folder: &Path) -> Result<()> {
         let file = folder.join(Self::FILE);
-        let unfinished = file.with_extension("part");
-        fs::write(&unfinished, serde_json::to_vec_pretty(self)?)
-            .and_then(|()| fs::rename(&unfinished, &file))
+        weir_whole_file::write(&file, serde_json::to_vec_pretty(self)?)
             .with_context(|| format!("writing {}", file.display()))
     }
 }

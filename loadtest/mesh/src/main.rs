@@ -11,11 +11,5 @@ fn main() -> ExitCode {
         eprintln!("usage: weir-mesh FOLDER, as `cargo xtask mesh up` does");
         return ExitCode::from(64);
     };
-    match weir_mesh::supervise(Path::new(&folder)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    weir_stage::exit::code(weir_mesh::supervise(Path::new(&folder)))
 }

@@ -85,8 +85,6 @@ pub(crate) fn targets(folder: &Path, mesh: &Description) -> Result<()> {
 
 fn write(folder: &Path, name: &str, targets: Vec<Value>) -> Result<()> {
     let file = folder.join(format!("{name}.json"));
-    let unfinished = file.with_extension("part");
-    fs::write(&unfinished, Value::from(targets).to_string())
-        .and_then(|()| fs::rename(&unfinished, &file))
+    weir_whole_file::write(&file, Value::from(targets).to_string())
         .with_context(|| format!("writing {}", file.display()))
 }

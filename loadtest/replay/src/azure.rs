@@ -6,15 +6,16 @@
 
 mod function;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::io::BufRead;
 use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::excerpt::{Excerpt, Fleet};
 use crate::rng::SplitMix64;
 use crate::table::{BadInput, Row, read_csv};
-use crate::units::micros;
+use crate::units::{self, micros};
 use crate::workload::Request;
 
 use function::Function;
@@ -24,30 +25,40 @@ const MINUTE_US: f64 = 60e6;
 /// No single minute of a trace has more; a larger count is a broken file, not work to be made.
 const MAX_COUNT: u64 = 10_000_000;
 
-/// What workload to make.
-#[derive(Debug, Clone, Serialize)]
+/// Of which invocations, and for whom.
+#[derive(Debug, Clone, clap::Args, Serialize)]
 pub struct Params {
-    /// First minute, counted from the start of the source (t_ms = 0).
-    pub from_minute: u64,
-    /// Minutes to take.
-    pub minutes: u64,
-    /// Hosts that will serve it.
-    pub hosts: u32,
-    /// Cores of each host.
-    pub cores: u32,
-    /// Total run time over what all cores offer in the duration of the workload.
-    pub utilisation: f64,
-    /// Offsets and run times are divided by this.
-    pub speed_up: f64,
-    /// Share of invocations kept, chosen at random.
+    /// Which part of the source.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub excerpt: Excerpt,
+    /// Whom it keeps busy.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub fleet: Fleet,
+    /// Keep this share of the invocations, at random, before run times are scaled.
+    #[arg(long, default_value = "1", value_parser = units::share_above_0)]
     pub sample: f64,
-    /// Longest run in the workload; `None`: a tenth of its duration.
+    /// Sum of run times over what the cores offer.
+    #[arg(long, default_value = "0.85", value_parser = units::positive)]
+    pub utilisation: f64,
+    /// Cut longer run times (default: a tenth of the workload's duration).
+    #[arg(long, value_name = "DURATION", value_parser = units::duration)]
     pub max_run: Option<Duration>,
-    /// Trigger classes mapped to priority `high`; the others are `low`.
-    pub high: BTreeSet<String>,
-    /// Whether the application stands for the user; else nobody does.
+    /// Trigger classes with high priority, separated by commas.
+    #[arg(
+        long,
+        value_name = "CLASS",
+        value_delimiter = ',',
+        default_value = "http"
+    )]
+    pub high: Vec<String>,
+    /// Name no user. The source knows applications only, and one of them makes most of the calls:
+    /// taken as a user, it is admitted or refused as a whole.
+    #[arg(long = "anonymous", action = clap::ArgAction::SetFalse)]
     pub users: bool,
     /// Seed of every random choice.
+    #[arg(long, default_value_t = 1)]
     pub seed: u64,
 }
 
@@ -121,12 +132,12 @@ pub fn convert(
     let functions = function::read(keys).map_err(Error::Keys)?;
     let mut drawn = draw(counts, &functions, params).map_err(Error::Counts)?;
     if drawn.is_empty() {
-        let end = params.from_minute + params.minutes;
-        return Err(Error::Empty(params.from_minute, end));
+        let window = params.excerpt.window();
+        return Err(Error::Empty(window.start, window.end));
     }
     // Stable: equal times keep the order of the source.
     drawn.sort_by(|a, b| a.t_us.total_cmp(&b.t_us));
-    let duration = Duration::from_secs_f64(params.minutes as f64 * 60.0 / params.speed_up);
+    let duration = Duration::from_secs_f64(params.excerpt.duration_s());
     let max_run = params.max_run.unwrap_or(duration / 10);
     let factor = scale(&drawn, duration, max_run, params)?;
     let requests = drawn
@@ -146,7 +157,7 @@ fn draw(
 ) -> Result<Vec<Invocation>, BadInput> {
     let mut rng = SplitMix64::new(params.seed);
     let mut drawn = Vec::new();
-    let window = params.from_minute..params.from_minute + params.minutes;
+    let window = params.excerpt.window();
     let mut last = 0;
     read_csv(counts, &COUNT_COLUMNS, |row| {
         let (minute, count) = (minute(row)?, row.whole("count")?);
@@ -176,10 +187,10 @@ fn draw(
             let (place, run, keep) = (rng.unit(), rng.unit(), rng.unit());
             if keep < params.sample {
                 drawn.push(Invocation {
-                    t_us: ((minute - params.from_minute) as f64 + place) * MINUTE_US,
+                    t_us: ((minute - params.excerpt.from_minute) as f64 + place) * MINUTE_US,
                     key: key.to_owned(),
                     class: class.to_owned(),
-                    run_us: function.run_ms(run) * 1e3 / params.speed_up,
+                    run_us: function.run_ms(run) * 1e3 / params.excerpt.speed_up,
                 });
             }
         }
@@ -204,7 +215,7 @@ fn scale(
     max_run: Duration,
     params: &Params,
 ) -> Result<f64, Error> {
-    let offered = f64::from(params.hosts) * f64::from(params.cores) * duration.as_secs_f64() * 1e6;
+    let offered = params.fleet.all_cores() * duration.as_secs_f64() * 1e6;
     let wanted = params.utilisation * offered;
     let cap = micros(max_run) as f64;
     let sum = |factor: f64| {
@@ -242,7 +253,7 @@ fn request(
     let function = functions.get(&invocation.key);
     let high = params.high.contains(&invocation.class);
     Request {
-        t_us: (invocation.t_us / params.speed_up) as u64,
+        t_us: (invocation.t_us / params.excerpt.speed_up) as u64,
         key: invocation.key.clone(),
         priority: if high { "high" } else { "low" }.to_owned(),
         user: function
@@ -271,7 +282,7 @@ fn report(
     }
     let run_us: u64 = requests.iter().map(|r| r.run_us).sum();
     let largest = by_key.values().map(|(n, _)| *n).max().unwrap_or(0);
-    let offered_s = f64::from(params.hosts) * f64::from(params.cores) * duration.as_secs_f64();
+    let offered_s = params.fleet.all_cores() * duration.as_secs_f64();
     let n = requests.len() as f64;
     Report {
         params: params.clone(),
@@ -295,10 +306,10 @@ fn report(
 
 /// Run time of the requests that come in each minute of the source, over what the cores offer then.
 fn by_minute(requests: &[Request], params: &Params, offered_s: f64) -> Vec<f64> {
-    let mut sums = vec![0.0; usize::try_from(params.minutes).unwrap_or(0)];
-    let offered_us = offered_s * 1e6 / params.minutes as f64;
+    let mut sums = vec![0.0; usize::try_from(params.excerpt.minutes).unwrap_or(0)];
+    let offered_us = offered_s * 1e6 / params.excerpt.minutes as f64;
     for request in requests {
-        let minute = request.t_us as f64 * params.speed_up / MINUTE_US;
+        let minute = request.t_us as f64 * params.excerpt.speed_up / MINUTE_US;
         if let Some(sum) = sums.get_mut(minute as usize) {
             *sum += request.run_us as f64 / offered_us;
         }

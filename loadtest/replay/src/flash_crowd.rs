@@ -12,9 +12,11 @@ use std::io::BufRead;
 
 use serde::Serialize;
 
+use crate::excerpt::{Excerpt, Fleet};
 use crate::popularity::Popularity;
 use crate::rng::SplitMix64;
 use crate::table::{BadInput, read_csv};
+use crate::units;
 use crate::workload::{MAX_RUN_US, Request};
 
 const COLUMNS: [&str; 2] = ["t_ms", "count"];
@@ -22,36 +24,41 @@ const MINUTE_US: f64 = 60e6;
 /// No single minute of a trace has more; a larger count is a broken file, not work to be made.
 const MAX_COUNT: u64 = 10_000_000;
 
-/// What workload to make.
-#[derive(Debug, Clone, Serialize)]
+/// Of which minutes, for whom, and what is made up.
+#[derive(Debug, Clone, clap::Args, Serialize)]
 pub struct Params {
-    /// First minute, counted from the start of the source (t_ms = 0).
-    pub from_minute: u64,
-    /// Minutes to take.
-    pub minutes: u64,
-    /// Hosts that will serve it.
-    pub hosts: u32,
-    /// Cores of each host.
-    pub cores: u32,
-    /// Run time over what all cores offer, in the mean of all minutes.
+    /// Which part of the source.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub excerpt: Excerpt,
+    /// Whom it keeps busy.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub fleet: Fleet,
+    /// Mean run times over what the cores offer, in the mean of all minutes.
+    #[arg(long, default_value = "0.5", value_parser = units::positive)]
     pub utilisation: f64,
-    /// Offsets are divided by this.
-    pub speed_up: f64,
-    /// Share of the requests kept, at random.
+    /// Keep this share of the requests, at random, before run times are scaled.
+    #[arg(long, default_value = "1", value_parser = units::share_above_0)]
     pub sample: f64,
     /// Different keys.
-    pub keys: usize,
-    /// Exponent of their popularity.
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    pub keys: u32,
+    /// Exponent of popularity: the k-th key's share is in proportion to k^-S; 0: all alike.
+    #[arg(long, value_name = "S", default_value = "1", value_parser = units::not_negative)]
     pub zipf: f64,
     /// Size of each key's data.
+    #[arg(long, default_value_t = 100_000_000)]
     pub bytes: u64,
-    /// Share of the requests with priority `high`.
+    /// Share of the requests with priority high.
+    #[arg(long, value_name = "SHARE", default_value = "0.2", value_parser = units::share)]
     pub high_share: f64,
     /// Seed of every random choice.
+    #[arg(long, default_value_t = 1)]
     pub seed: u64,
 }
 
-/// What was made.
+/// The crowd that was made.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
     /// What was asked for.
@@ -88,15 +95,15 @@ pub enum Error {
 /// Makes the workload. The same input and parameters give the same requests.
 pub fn convert(counts: impl BufRead, params: &Params) -> Result<(Vec<Request>, Report), Error> {
     let mut rng = SplitMix64::new(params.seed);
-    let popularity = Popularity::new(params.keys.max(1), params.zipf, &mut rng);
+    let popularity = Popularity::new(params.keys.max(1) as usize, params.zipf, &mut rng);
     let mut drawn = draw(counts, params, &mut rng)?;
     if drawn.is_empty() {
-        let end = params.from_minute + params.minutes;
-        return Err(Error::Empty(params.from_minute, end));
+        let window = params.excerpt.window();
+        return Err(Error::Empty(window.start, window.end));
     }
     drawn.sort_by(f64::total_cmp);
-    let duration_s = params.minutes as f64 * 60.0 / params.speed_up;
-    let offered_us = f64::from(params.hosts) * f64::from(params.cores) * duration_s * 1e6;
+    let duration_s = params.excerpt.duration_s();
+    let offered_us = params.fleet.all_cores() * duration_s * 1e6;
     let mean_run_us = params.utilisation * offered_us / drawn.len() as f64;
     let requests = drawn.into_iter().map(|t_us| {
         let (key, run, class) = (rng.unit(), rng.unit(), rng.unit());
@@ -104,7 +111,7 @@ pub fn convert(counts: impl BufRead, params: &Params) -> Result<(Vec<Request>, R
         let run_us = -(1.0 - run).ln() * mean_run_us;
         let high = class < params.high_share;
         Request {
-            t_us: (t_us / params.speed_up) as u64,
+            t_us: (t_us / params.excerpt.speed_up) as u64,
             key: popularity.draw(key).to_string(),
             priority: if high { "high" } else { "low" }.to_owned(),
             user: String::new(),
@@ -121,7 +128,7 @@ pub fn convert(counts: impl BufRead, params: &Params) -> Result<(Vec<Request>, R
 /// Moments in microseconds from the first minute. Two numbers are drawn for each request, kept or not, so
 /// that a sample is a part of the whole.
 fn draw(counts: impl BufRead, params: &Params, rng: &mut SplitMix64) -> Result<Vec<f64>, BadInput> {
-    let window = params.from_minute..params.from_minute + params.minutes;
+    let window = params.excerpt.window();
     let mut drawn = Vec::new();
     let mut next = 0;
     read_csv(counts, &COLUMNS, |row| {
@@ -141,7 +148,7 @@ fn draw(counts: impl BufRead, params: &Params, rng: &mut SplitMix64) -> Result<V
             for _ in 0..count {
                 let (place, keep) = (rng.unit(), rng.unit());
                 if keep < params.sample {
-                    drawn.push(((minute - params.from_minute) as f64 + place) * MINUTE_US);
+                    drawn.push(((minute - params.excerpt.from_minute) as f64 + place) * MINUTE_US);
                 }
             }
         }
@@ -151,14 +158,14 @@ fn draw(counts: impl BufRead, params: &Params, rng: &mut SplitMix64) -> Result<V
 }
 
 fn report(requests: &[Request], params: &Params, duration_s: f64, offered_us: f64) -> Report {
-    let minutes = usize::try_from(params.minutes).unwrap_or(0);
+    let minutes = usize::try_from(params.excerpt.minutes).unwrap_or(0);
     let (mut counts, mut runs) = (vec![0usize; minutes], vec![0.0; minutes]);
     let mut by_priority = BTreeMap::new();
     for request in requests {
-        let minute = (request.t_us as f64 * params.speed_up / MINUTE_US) as usize;
+        let minute = (request.t_us as f64 * params.excerpt.speed_up / MINUTE_US) as usize;
         if let (Some(count), Some(run)) = (counts.get_mut(minute), runs.get_mut(minute)) {
             *count += 1;
-            *run += request.run_us as f64 / (offered_us / params.minutes as f64);
+            *run += request.run_us as f64 / (offered_us / params.excerpt.minutes as f64);
         }
         *by_priority.entry(request.priority.clone()).or_default() += 1;
     }
@@ -173,7 +180,7 @@ fn report(requests: &[Request], params: &Params, duration_s: f64, offered_us: f6
         keys: keys.len(),
         duration_s,
         rate_per_s: n / duration_s,
-        peak: most as f64 * params.minutes as f64 / n,
+        peak: most as f64 * params.excerpt.minutes as f64 / n,
         utilisation_by_minute: runs,
         mean_run_us: run_us as f64 / n,
     }

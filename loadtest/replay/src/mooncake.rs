@@ -20,30 +20,35 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::excerpt::Excerpt;
 use crate::rng::SplitMix64;
 use crate::table::BadInput;
-use crate::units::micros;
+use crate::units::{self, micros};
 use crate::workload::Request;
 
 pub use prompt::{BLOCK_TOKENS, BYTES_PER_TOKEN, body};
 pub use trace::Row;
 
 /// What workload to make.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, clap::Args, Serialize)]
 pub struct Params {
-    /// First minute, counted from the start of the source (t_ms = 0).
-    pub from_minute: u64,
-    /// Minutes to take.
-    pub minutes: u64,
-    /// Offsets are divided by this.
-    pub speed_up: f64,
-    /// Whether keys are lists of blocks in prefix order; else a key names a session.
-    pub prefix_keys: bool,
-    /// Time to write a token of an answer, which makes run times; none: they are 0, the host knows.
-    pub decode_per_token: Option<Duration>,
-    /// Share of the sessions kept, chosen at random.
+    /// Which part of the source.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub excerpt: Excerpt,
+    /// Keep this share of the sessions, at random and each as a whole.
+    #[arg(long, default_value = "1", value_parser = units::share_above_0)]
     pub sample: f64,
+    /// Make the key a list instead: all full blocks of the prompt in prefix order, separated by ";", but
+    /// for those at its beginning that are in more than half of the requests. The separator is the
+    /// filter's key_separator and that of weir-llm-host.
+    #[arg(long)]
+    pub prefix_keys: bool,
+    /// Give each request a run time of so long for each token of its answer (default: 0, hosts know).
+    #[arg(long, value_name = "DURATION", value_parser = units::duration_above_0)]
+    pub decode_per_token: Option<Duration>,
     /// Seed of every random choice.
+    #[arg(long, default_value_t = 1)]
     pub seed: u64,
 }
 
@@ -101,17 +106,17 @@ pub enum Error {
 
 /// Makes the workload. The same input and parameters give the same requests.
 pub fn convert(trace: impl BufRead, params: &Params) -> Result<(Vec<Made>, Report), Error> {
-    let window = params.from_minute..params.from_minute + params.minutes;
+    let window = params.excerpt.window();
     let rows = trace::read(trace, window)?;
     let mut rng = SplitMix64::new(params.seed);
     let moments = trace::moments_us(&rows, &mut rng);
     let sessions = sessions::name(&rows);
     let kept = sessions::sample(&sessions.keys, params.sample, &mut rng);
-    let start_us = params.from_minute * 60_000_000;
+    let start_us = params.excerpt.from_minute * 60_000_000;
     let mut made = Vec::new();
     for ((row, at_us), key) in rows.into_iter().zip(moments).zip(&sessions.keys) {
         if kept.contains(key) {
-            let t_us = (at_us - start_us) as f64 / params.speed_up;
+            let t_us = (at_us - start_us) as f64 / params.excerpt.speed_up;
             let name = match params.prefix_keys {
                 true => sessions::list(&row, &sessions.common),
                 false => key.to_string(),
@@ -126,8 +131,8 @@ pub fn convert(trace: impl BufRead, params: &Params) -> Result<(Vec<Made>, Repor
         }
     }
     if made.is_empty() {
-        let end = params.from_minute + params.minutes;
-        return Err(Error::Empty(params.from_minute, end));
+        let window = params.excerpt.window();
+        return Err(Error::Empty(window.start, window.end));
     }
     let report = report(&made, params, sessions.common.len());
     Ok((made, report))
@@ -158,7 +163,7 @@ fn report(made: &[Made], params: &Params, common_blocks: usize) -> Report {
         found += full.iter().take_while(|id| seen.contains(*id)).count();
         seen.extend(full);
     }
-    let duration_s = params.minutes as f64 * 60.0 / params.speed_up;
+    let duration_s = params.excerpt.duration_s();
     let prompt_tokens: u64 = made.iter().map(|m| m.row.prompt_tokens).sum();
     Report {
         params: params.clone(),

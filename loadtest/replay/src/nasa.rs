@@ -12,38 +12,42 @@ use std::io::BufRead;
 
 use serde::Serialize;
 
+use crate::excerpt::{Excerpt, Fleet};
 use crate::rng::SplitMix64;
 use crate::table::{self, BadInput, read_csv};
+use crate::units;
 use crate::workload::{MAX_RUN_US, Request};
 
 const COLUMNS: [&str; 6] = ["t_ms", "keys", "cost", "size", "cls", "client"];
 /// The source's clock stands still for so long.
 const CLOCK_MS: u64 = 1000;
 
-/// What workload to make.
-#[derive(Debug, Clone, Serialize)]
+/// Of which part of the log, and for whom.
+#[derive(Debug, Clone, clap::Args, Serialize)]
 pub struct Params {
-    /// First minute, counted from the start of the source (t_ms = 0).
-    pub from_minute: u64,
-    /// Minutes to take.
-    pub minutes: u64,
-    /// Hosts that will serve it.
-    pub hosts: u32,
-    /// Cores of each host.
-    pub cores: u32,
-    /// Total run time over what all cores offer in the duration of the workload.
+    /// Which part of the source.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub excerpt: Excerpt,
+    /// Whom it keeps busy.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub fleet: Fleet,
+    /// Sum of run times over what the cores offer.
+    #[arg(long, default_value = "0.85", value_parser = units::positive)]
     pub utilisation: f64,
-    /// Offsets are divided by this.
-    pub speed_up: f64,
-    /// Sizes are multiplied by this: pages of 1995 are small.
+    /// Multiply sizes by this: pages of 1995 are small.
+    #[arg(long, value_name = "F", default_value = "1", value_parser = units::positive)]
     pub size_factor: f64,
-    /// Share of the clients, chosen at random, whose requests have priority `high`.
+    /// Share of the clients with priority high.
+    #[arg(long, value_name = "SHARE", default_value = "0.2", value_parser = units::share)]
     pub high_share: f64,
     /// Seed of every random choice.
+    #[arg(long, default_value_t = 1)]
     pub seed: u64,
 }
 
-/// What was made.
+/// The hits that were made.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
     /// What was asked for.
@@ -97,14 +101,14 @@ struct Hit {
 
 /// Makes the workload. The same input and parameters give the same requests.
 pub fn convert(trace: impl BufRead, params: &Params) -> Result<(Vec<Request>, Report), Error> {
-    let end = params.from_minute + params.minutes;
-    let hits = read(trace, params.from_minute..end)?;
+    let window = params.excerpt.window();
+    let hits = read(trace, window.clone())?;
     if hits.is_empty() {
-        return Err(Error::Empty(params.from_minute, end));
+        return Err(Error::Empty(window.start, window.end));
     }
     let mut rng = SplitMix64::new(params.seed);
-    let duration_s = params.minutes as f64 * 60.0 / params.speed_up;
-    let cores = f64::from(params.hosts) * f64::from(params.cores);
+    let duration_s = params.excerpt.duration_s();
+    let cores = params.fleet.all_cores();
     let mean_run_us = params.utilisation * cores * duration_s * 1e6 / hits.len() as f64;
     // Answers 304 carry nothing: a page is as large as the largest answer with it.
     let mut sizes: HashMap<u64, u64> = HashMap::new();
@@ -121,7 +125,8 @@ pub fn convert(trace: impl BufRead, params: &Params) -> Result<(Vec<Request>, Re
     let moments = moments_us(&hits, &mut rng);
     let requests = hits.iter().zip(moments).map(|(hit, at_us)| {
         let size = sizes.get(&hit.page).copied().unwrap_or(0);
-        let t_us = (at_us - params.from_minute * 60_000_000) as f64 / params.speed_up;
+        let t_us =
+            (at_us - params.excerpt.from_minute * 60_000_000) as f64 / params.excerpt.speed_up;
         let relative = match mean_bytes > 0.0 {
             true => (1.0 + hit.bytes as f64 / mean_bytes) / 2.0,
             false => 1.0,

@@ -176,6 +176,14 @@ fn parse_json(line: usize, text: &str) -> Result<Request, BadInput> {
     }
 }
 
+/// As [`write`] writes them.
+#[cfg(test)]
+pub(crate) fn bytes(requests: &[Request]) -> Vec<u8> {
+    let mut out = Vec::new();
+    write(requests, &mut out).expect("memory takes all");
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

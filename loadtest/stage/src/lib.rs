@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whole processes for demonstrations and measurements: started with a log each, watched, accounted
-//! for, and gone when the value is dropped.
+//! What demonstrations and measurements put on a stage: Envoys and weir-controls as processes, and the machine that
+//! they share. Processes themselves are `weir-processes`'.
 //!
 //! ```text
 //! Command ─> Processes ─> ports, pages ─> what is being shown
@@ -8,16 +8,11 @@
 //! ```
 
 pub mod bootstrap;
-pub mod bound;
 pub mod busy;
-pub mod command;
 pub mod control;
 pub mod envoy;
-pub mod http;
-pub mod interrupt;
+pub mod exit;
 pub mod machine;
 pub mod open_files;
-pub mod ports;
-pub mod processes;
-pub mod record;
-pub mod usage;
+
+pub use weir_processes::{bound, command, http, interrupt, ports, processes, record, usage};

@@ -145,10 +145,7 @@ async fn listen<W: Work>(
 /// Whole or not at all: a reader that waits for the file never sees half of it.
 fn write_ports(file: &Path, addr: SocketAddr) -> anyhow::Result<()> {
     let text = serde_json::json!({ "listen": addr.to_string() }).to_string();
-    let part = file.with_extension("part");
-    std::fs::write(&part, text)
-        .and_then(|()| std::fs::rename(&part, file))
-        .with_context(|| format!("cannot write {}", file.display()))
+    weir_whole_file::write(file, text).with_context(|| format!("cannot write {}", file.display()))
 }
 
 /// A number that no earlier start of this host has used; never 0, which means unknown.

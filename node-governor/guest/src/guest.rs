@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use tempfile::TempDir;
-use weir_stage::command::tail;
+use weir_processes::command::tail;
 
 use crate::cores::{self, CORES, Core};
 use crate::image::Image;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
-use weir_stage::command::Run;
+use weir_processes::command::Run;
 
 use crate::archive::Archive;
 use crate::parts::Parts;

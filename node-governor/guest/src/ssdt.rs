@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use weir_stage::command::Run;
+use weir_processes::command::Run;
 
 use crate::cores::CORES;
 

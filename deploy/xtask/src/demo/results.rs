@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use weir_report::quantile_of_sorted;
+
 use crate::demo::table::{Row, Spread};
 
 /// One request of the workload, with all its attempts.
@@ -99,13 +101,7 @@ impl Spread {
     /// Mean and nearest-rank quantiles. Not numbers where there is nothing to tell of.
     fn of(mut values: Vec<f64>) -> Self {
         values.sort_by(f64::total_cmp);
-        let quantile = |q: f64| {
-            let rank = (q * values.len() as f64).ceil() as usize;
-            values
-                .get(rank.saturating_sub(1))
-                .copied()
-                .unwrap_or(f64::NAN)
-        };
+        let quantile = |q: f64| quantile_of_sorted(&values, q).unwrap_or(f64::NAN);
         Self {
             mean: mean(&values),
             p50: quantile(0.50),

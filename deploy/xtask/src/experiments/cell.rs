@@ -83,44 +83,31 @@ impl Cell {
         let setting = &self.setting;
         let workload = setting.workload;
         let mut arguments = vec!["cell".to_owned()];
-        let mut add =
-            |flags: &[&str]| arguments.extend(flags.iter().map(|flag| (*flag).to_owned()));
-        match (&workload.requests, requests) {
-            (Requests::Replayed(_, from), Some(file)) => {
-                let file = file.display().to_string();
-                add(&["--workload", &file, "--from", from]);
-            }
-            (Requests::Simulated(_, short), _) if self.quick => {
-                add(&["--workload", workload.name]);
-                add(short);
-            }
-            (Requests::Simulated(flags, _), _) => {
-                add(&["--workload", workload.name]);
-                add(flags);
-            }
-            (Requests::Replayed(..), None) => {}
+        let mut add = |flags: &str| arguments.extend(flags.split_whitespace().map(str::to_owned));
+        match &workload.requests {
+            Requests::Replayed(_, from) => add(&format!("--from {from}")),
+            Requests::Simulated(_, short) if self.quick => add(short),
+            Requests::Simulated(flags, _) => add(flags),
         }
         add(workload.fleet);
-        add(&["--deadline", workload.deadline]);
         add(setting.policy.flags);
-        let (callers, seed) = (setting.callers.to_string(), self.seed.to_string());
-        add(&[
-            "--callers",
-            &callers,
-            "--poll",
-            setting.poll,
-            "--seed",
-            &seed,
-        ]);
+        add(&format!(
+            "--deadline {} --callers {} --poll {} --seed {}",
+            workload.deadline, setting.callers, setting.poll, self.seed
+        ));
         if !setting.orca {
-            add(&["--no-orca"]);
+            add("--no-orca");
         }
-        let happens = |what: &str| format!("{}:3:{what}", workload.middle);
+        let happens = |what: &str| format!("--trouble {}:3:{what}", workload.middle);
         match setting.trouble {
             Trouble::None => {}
-            Trouble::Lost => add(&["--trouble", &happens("lost")]),
-            Trouble::Slowed => add(&["--trouble", &happens("3.0")]),
+            Trouble::Lost => add(&happens("lost")),
+            Trouble::Slowed => add(&happens("3.0")),
         }
+        // Last: a file's name may have blanks.
+        let file = requests.map(|file| file.display().to_string());
+        arguments.push("--workload".to_owned());
+        arguments.push(file.unwrap_or_else(|| workload.name.to_owned()));
         arguments
     }
 }

@@ -5,7 +5,7 @@
 #[derive(Debug)]
 pub(super) struct Policy {
     pub(super) name: &'static str,
-    pub(super) flags: &'static [&'static str],
+    pub(super) flags: &'static str,
     pub(super) role: Role,
 }
 
@@ -25,110 +25,65 @@ pub(super) const REFERENCE: &str = "dynamic + breaker";
 pub(super) const CLAIRVOYANT: &str = "clairvoyant";
 
 pub(super) const POLICIES: &[Policy] = &[
-    bound(CLAIRVOYANT, &["--placement", "clairvoyant"]),
-    bound("central queue", &["--placement", "central-queue"]),
-    compared("baseline", &["--selection", "baseline"]),
+    bound(CLAIRVOYANT, "--placement clairvoyant"),
+    bound("central queue", "--placement central-queue"),
+    compared("baseline", "--selection baseline"),
     compared(
         "baseline + breaker",
-        &["--selection", "baseline", "--overload", "breaker"],
+        "--selection baseline --overload breaker",
     ),
-    compared(
-        "baseline + dagor",
-        &["--selection", "baseline", "--overload", "dagor"],
-    ),
-    compared("random", &["--selection", "random"]),
-    compared(
-        "random + breaker",
-        &["--selection", "random", "--overload", "breaker"],
-    ),
-    compared("rendezvous", &["--selection", "rendezvous"]),
+    compared("baseline + dagor", "--selection baseline --overload dagor"),
+    compared("random", "--selection random"),
+    compared("random + breaker", "--selection random --overload breaker"),
+    compared("rendezvous", "--selection rendezvous"),
     compared(
         "rendezvous + breaker",
-        &["--selection", "rendezvous", "--overload", "breaker"],
+        "--selection rendezvous --overload breaker",
     ),
     compared(
         "rendezvous + dagor",
-        &["--selection", "rendezvous", "--overload", "dagor"],
+        "--selection rendezvous --overload dagor",
     ),
-    compared("hot_cold", &["--selection", "hot-cold"]),
-    compared("caching_plan", &["--selection", "caching-plan"]),
-    compared("dynamic", &["--selection", "dynamic"]),
-    varied(
-        REFERENCE,
-        &["--selection", "dynamic", "--overload", "breaker"],
-    ),
+    compared("hot_cold", "--selection hot-cold"),
+    compared("caching_plan", "--selection caching-plan"),
+    compared("dynamic", "--selection dynamic"),
+    varied(REFERENCE, "--selection dynamic --overload breaker"),
     compared(
         "dynamic + breaker + holding",
-        &[
-            "--selection",
-            "dynamic",
-            "--overload",
-            "breaker",
-            "--hold-eligible",
-            "5s",
-        ],
+        "--selection dynamic --overload breaker --hold-eligible 5s",
     ),
     compared(
         "dynamic + breaker + hedging",
-        &[
-            "--selection",
-            "dynamic",
-            "--overload",
-            "breaker",
-            "--hedge-after",
-            "2s",
-        ],
+        "--selection dynamic --overload breaker --hedge-after 2s",
     ),
     compared(
         "dynamic + dynamic_breaker",
-        &["--selection", "dynamic", "--overload", "dynamic-breaker"],
+        "--selection dynamic --overload dynamic-breaker",
     ),
     compared(
         "dynamic + dagor (paper)",
-        &[
-            "--selection",
-            "dynamic",
-            "--overload",
-            "dagor",
-            "--dagor-control",
-            "paper",
-        ],
+        "--selection dynamic --overload dagor --dagor-control paper",
     ),
-    compared(
-        "dynamic + dagor",
-        &["--selection", "dynamic", "--overload", "dagor"],
-    ),
-    varied("estimate", &["--selection", "estimate"]),
+    compared("dynamic + dagor", "--selection dynamic --overload dagor"),
+    varied("estimate", "--selection estimate"),
     compared(
         "estimate + breaker",
-        &["--selection", "estimate", "--overload", "breaker"],
+        "--selection estimate --overload breaker",
     ),
-    varied(
-        "estimate + dagor",
-        &["--selection", "estimate", "--overload", "dagor"],
-    ),
+    varied("estimate + dagor", "--selection estimate --overload dagor"),
 ];
 
-const fn bound(name: &'static str, flags: &'static [&'static str]) -> Policy {
-    Policy {
-        name,
-        flags,
-        role: Role::Bound,
-    }
+const fn bound(name: &'static str, flags: &'static str) -> Policy {
+    let role = Role::Bound;
+    Policy { name, flags, role }
 }
 
-const fn compared(name: &'static str, flags: &'static [&'static str]) -> Policy {
-    Policy {
-        name,
-        flags,
-        role: Role::Compared,
-    }
+const fn compared(name: &'static str, flags: &'static str) -> Policy {
+    let role = Role::Compared;
+    Policy { name, flags, role }
 }
 
-const fn varied(name: &'static str, flags: &'static [&'static str]) -> Policy {
-    Policy {
-        name,
-        flags,
-        role: Role::Varied,
-    }
+const fn varied(name: &'static str, flags: &'static str) -> Policy {
+    let role = Role::Varied;
+    Policy { name, flags, role }
 }

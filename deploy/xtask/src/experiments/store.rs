@@ -123,15 +123,12 @@ impl Store {
         let Requests::Replayed(arguments, _) = requests else {
             return None;
         };
-        let arguments: Vec<String> = arguments
-            .iter()
-            .map(|argument| (*argument).to_owned())
-            .collect();
+        let arguments: Vec<String> = arguments.split_whitespace().map(str::to_owned).collect();
         let name = format!("{name}.s{}", cell.seed);
         Some(self.named(&name, &self.replay, &arguments, &self.workloads, "ndjson"))
     }
 
-    fn make_requests(&self, file: &Path, arguments: &[&str], seed: u64) -> Result<()> {
+    fn make_requests(&self, file: &Path, arguments: &str, seed: u64) -> Result<()> {
         if file.exists() {
             return Ok(());
         }
@@ -139,7 +136,7 @@ impl Store {
         let mut command = Command::new(&self.replay.path);
         command
             .arg("workload")
-            .args(arguments)
+            .args(arguments.split_whitespace())
             .args(["--seed", &seed.to_string()]);
         command.arg("--out").arg(&partial).current_dir(&self.root);
         ended_well(&mut command)?;

@@ -12,7 +12,7 @@ pub(super) struct Workload {
     pub(super) about: &'static str,
     pub(super) requests: Requests,
     /// Flags of `weir-sim cell` for the hosts and their limits.
-    pub(super) fleet: &'static [&'static str],
+    pub(super) fleet: &'static str,
     /// When callers give up: longer than the longest run.
     pub(super) deadline: &'static str,
     /// How old callers' knowledge is where that is not what is varied: between two polls, and
@@ -32,161 +32,41 @@ pub(super) struct Workload {
 #[derive(Debug)]
 pub(super) enum Requests {
     /// Made by the simulator: flags of `weir-sim cell`, and those of the taste.
-    Simulated(&'static [&'static str], &'static [&'static str]),
+    Simulated(&'static str, &'static str),
     /// Made by `weir-replay workload` from these arguments, and then counted from a time on.
-    Replayed(&'static [&'static str], &'static str),
+    Replayed(&'static str, &'static str),
 }
 
 /// 14 hosts of 4 cores, as large as the recorded traces need them; four waiting jobs a core close a
 /// host.
-const SMALL: &[&str] = &[
-    "--hosts",
-    "14",
-    "--cores",
-    "4",
-    "--cache-bytes",
-    "4000000000",
-    "--fetch-base",
-    "5ms",
-    "--fetch-bytes-per-second",
-    "5000000000",
-    "--breaker-queued-jobs",
-    "16",
-    "--dagor-threshold",
-    "500ms",
-    "--dagor-step",
-    "0.3",
-];
+const SMALL: &str = "--hosts 14 --cores 4 --cache-bytes 4000000000 --fetch-base 5ms --fetch-bytes-per-second 5000000000 \
+    --breaker-queued-jobs 16 --dagor-threshold 500ms --dagor-step 0.3";
 
 /// As `weir-sim document-001` has it (loadtest/simulator/src/document001), but with retries until the
-/// caller gives up, so that all-in figures can be compared.
-const DOCUMENT_001: &[&str] = &[
-    "--hosts",
-    "14",
-    "--cores",
-    "26",
-    "--cache-bytes",
-    "100000000000",
-    "--fetch-base",
-    "50ms",
-    "--fetch-bytes-per-second",
-    "50000000",
-    "--accept-per-job",
-    "7500us",
-    "--queue-timeout",
-    "240s",
-    // Many, as a change costs what its shard holds.
-    "--cache-shards",
-    "1024",
-];
+/// caller gives up, so that all-in figures can be compared. Many shards, as a change costs what its shard holds.
+const DOCUMENT_001: &str = "--hosts 14 --cores 26 --cache-bytes 100000000000 --fetch-base 50ms --fetch-bytes-per-second 50000000 \
+    --accept-per-job 7500us --queue-timeout 240s --cache-shards 1024";
 
-const STEADY: &[&str] = &[
-    "azure-functions",
-    "--counts",
-    "loadtest/traces/azfunc2019_steady_5min.csv",
-    "--keys",
-    "loadtest/traces/azfunc2019_steady_5min_keys.csv",
-    "--anonymous",
-    "--from",
-    "100",
-    "--minutes",
-    "5",
-    "--hosts",
-    "14",
-    "--cores",
-    "4",
-    "--utilisation",
-    "0.85",
-];
+const STEADY: &str = "azure-functions --counts loadtest/traces/azfunc2019_steady_5min.csv \
+    --keys loadtest/traces/azfunc2019_steady_5min_keys.csv --anonymous --from 100 --minutes 5 --hosts 14 \
+    --cores 4 --utilisation 0.85";
 
-const UNEVEN: &[&str] = &[
-    "azure-functions",
-    "--counts",
-    "loadtest/traces/azfunc2019_5min.csv",
-    "--keys",
-    "loadtest/traces/azfunc2019_5min_keys.csv",
-    "--anonymous",
-    "--from",
-    "60",
-    "--minutes",
-    "5",
-    "--hosts",
-    "14",
-    "--cores",
-    "4",
-    "--utilisation",
-    "0.85",
-];
+const UNEVEN: &str = "azure-functions --counts loadtest/traces/azfunc2019_5min.csv \
+    --keys loadtest/traces/azfunc2019_5min_keys.csv --anonymous --from 60 --minutes 5 --hosts 14 \
+    --cores 4 --utilisation 0.85";
 
-const NASA: &[&str] = &[
-    "nasa",
-    "--trace",
-    "loadtest/traces/nasa_http_9h.csv.gz",
-    "--from",
-    "0",
-    "--minutes",
-    "60",
-    "--speed-up",
-    "60",
-    "--hosts",
-    "14",
-    "--cores",
-    "4",
-    "--utilisation",
-    "0.85",
-    "--size-factor",
-    "100",
-];
+const NASA: &str = "nasa --trace loadtest/traces/nasa_http_9h.csv.gz --from 0 --minutes 60 --speed-up 60 --hosts 14 \
+    --cores 4 --utilisation 0.85 --size-factor 100";
 
-const CROWD: &[&str] = &[
-    "flash-crowd",
-    "--counts",
-    "loadtest/traces/worldcup98_6h.csv",
-    "--from",
-    "58560",
-    "--minutes",
-    "360",
-    "--speed-up",
-    "120",
-    "--hosts",
-    "14",
-    "--cores",
-    "4",
-    "--sample",
-    "0.002",
-];
+const CROWD: &str = "flash-crowd --counts loadtest/traces/worldcup98_6h.csv --from 58560 --minutes 360 --speed-up 120 \
+    --hosts 14 --cores 4 --sample 0.002";
 
-const MOONCAKE: &[&str] = &[
-    "mooncake",
-    "--trace",
-    "loadtest/traces/mooncake_conversation_10min.csv.gz",
-    "--minutes",
-    "10",
-    "--prefix-keys",
-    "--decode-per-token",
-    "25ms",
-];
+const MOONCAKE: &str = "mooncake --trace loadtest/traces/mooncake_conversation_10min.csv.gz --minutes 10 --prefix-keys \
+    --decode-per-token 25ms";
 
-const TWICE: &[&str] = &[
-    "azure-functions",
-    "--counts",
-    "loadtest/traces/azfunc2019_steady_5min.csv",
-    "--keys",
-    "loadtest/traces/azfunc2019_steady_5min_keys.csv",
-    "--anonymous",
-    "--from",
-    "100",
-    "--minutes",
-    "5",
-    "--hosts",
-    "14",
-    "--cores",
-    "4",
-    "--utilisation",
-    "2",
-    "--max-run",
-    "5s",
-];
+const TWICE: &str = "azure-functions --counts loadtest/traces/azfunc2019_steady_5min.csv \
+    --keys loadtest/traces/azfunc2019_steady_5min_keys.csv --anonymous --from 100 --minutes 5 --hosts 14 \
+    --cores 4 --utilisation 2 --max-run 5s";
 
 pub(super) const WORKLOADS: &[Workload] = &[
     Workload {
@@ -195,8 +75,8 @@ pub(super) const WORKLOADS: &[Workload] = &[
         about: "Requests made up from van den Berg's text, from 10:00 on. Caches are empty at first; the first \
                 third is not counted. 14 hosts with 26 cores, polled every 5 s, no load on answers.",
         requests: Requests::Simulated(
-            &["--begin", "600m", "--window", "90m", "--from", "30m"],
-            &["--begin", "600m", "--window", "6m", "--from", "2m"],
+            "--begin 600m --window 90m --from 30m",
+            "--begin 600m --window 6m --from 2m",
         ),
         fleet: DOCUMENT_001,
         deadline: "60m",
@@ -258,7 +138,7 @@ pub(super) const WORKLOADS: &[Workload] = &[
         about: "Ten minutes of requests to a language model, keys are lists of prompt blocks, on 16 EMULATED \
                 hosts that know no priorities. Run times are modelled. The first minute is not counted.",
         requests: Requests::Replayed(MOONCAKE, "1m"),
-        fleet: &["--hosts", "16", "--language-model"],
+        fleet: "--hosts 16 --language-model",
         deadline: "120s",
         poll: "1s",
         orca: true,

@@ -26,10 +26,8 @@ pub(super) fn build(
     };
     let filter = build_filter::run(workspace)?;
     println!("mesh: building {}", PACKAGES.join(", "));
-    let [supervisor, control, worker] = match debug {
-        true => workspace.build_debug(PACKAGES)?,
-        false => workspace.build_release(PACKAGES)?,
-    };
+    let built = workspace.build(&PACKAGES, debug)?;
+    let [supervisor, control, worker] = PACKAGES.map(|package| built.join(package));
     let programs = Programs {
         envoy,
         consul,

@@ -7,8 +7,8 @@ use weir_report::Table;
 use weir_stage::interrupt;
 use weir_stage::usage::Process;
 
-use crate::section::Section;
-use crate::spread::{NO_SPREAD, Spread, digits};
+use crate::section::{NO_SPREAD, Section};
+use weir_report::{Spread, digits};
 
 const FLEETS: [Fleet; 2] = [
     Fleet {

@@ -14,9 +14,9 @@ use crate::inference::plots;
 use crate::inference::run::Run;
 use crate::inference::way::Way;
 use crate::inference::workload::Workload;
-use crate::section::Section;
-use crate::spread::{NO_SPREAD, Spread, percentile};
+use crate::section::{NO_SPREAD, Section};
 use table::Column;
+use weir_report::{Spread, quantile};
 
 pub(super) fn of(plan: &Plan, workload: &Workload, runs: &[Run]) -> Result<Vec<Section>> {
     let measured = Measured {
@@ -79,7 +79,7 @@ impl Measured<'_> {
         let rest_ms = |run: &Run, share| {
             let times = figures::times(run, self.plan.speed_up);
             let rests = times.iter().filter_map(|times| times.rest_s);
-            percentile(&rests.map(|s| s * 1e3).collect::<Vec<_>>(), share)
+            quantile(&rests.map(|s| s * 1e3).collect::<Vec<_>>(), share)
         };
         let columns = vec![
             Column::of("Envoy CPU / µs a request", move |run| {
@@ -98,7 +98,7 @@ impl Measured<'_> {
             Column::if_any("p99", move |run| rest_ms(run, 0.99)),
             Column::if_any("replayer's lag, p99 / ms", |run| {
                 let lags: Vec<f64> = run.records.iter().map(|r| r.lag_us as f64 / 1e3).collect();
-                percentile(&lags, 0.99)
+                quantile(&lags, 0.99)
             }),
         ];
         let mut table = table::of(&columns, self.runs)?;
@@ -138,7 +138,7 @@ impl Measured<'_> {
             mean(&values(run))
         })];
         for (name, share) in [("p50", 0.5), ("p95", 0.95), ("p99", 0.99)] {
-            let of = move |run: &Run| percentile(&values(run), share);
+            let of = move |run: &Run| quantile(&values(run), share);
             columns.push(Column::if_any(name, of));
         }
         columns

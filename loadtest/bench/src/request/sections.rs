@@ -9,8 +9,8 @@ use crate::request::figures::Figures;
 use crate::request::plan::Plan;
 use crate::request::rounds::Results;
 use crate::request::way::Way;
-use crate::section::{Bound, Section, Target};
-use crate::spread::{NO_SPREAD, Spread};
+use crate::section::{Bound, NO_SPREAD, Section, Target};
+use weir_report::Spread;
 
 /// Share of the requests sent that a way must keep up with.
 const ENOUGH: f64 = 0.99;

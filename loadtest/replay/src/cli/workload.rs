@@ -2,7 +2,6 @@
 //! `weir-replay workload`.
 
 mod azure_functions;
-mod excerpt;
 mod feeds;
 mod flash_crowd;
 mod mooncake;

@@ -8,12 +8,13 @@ const COUNTS: &str = "t_ms,count\n0,1000\n60000,3000\n120000,2000\n180000,9\n";
 
 fn params() -> Params {
     Params {
-        from_minute: 0,
-        minutes: 3,
-        hosts: 2,
-        cores: 2,
+        excerpt: Excerpt {
+            from_minute: 0,
+            minutes: 3,
+            speed_up: 60.0,
+        },
+        fleet: Fleet { hosts: 2, cores: 2 },
         utilisation: 0.5,
-        speed_up: 60.0,
         sample: 1.0,
         keys: 100,
         zipf: 1.0,

@@ -16,9 +16,11 @@ const TRACE: &str = "t_ms,keys,cost,size,cls
 
 fn params() -> Params {
     Params {
-        from_minute: 0,
-        minutes: 1,
-        speed_up: 2.0,
+        excerpt: Excerpt {
+            from_minute: 0,
+            minutes: 1,
+            speed_up: 2.0,
+        },
         prefix_keys: false,
         decode_per_token: None,
         sample: 1.0,
@@ -88,7 +90,10 @@ fn requests_come_within_their_tick_and_the_speed_up_divides() {
     assert!((2_999_500..4_499_500).contains(&times[3]), "{times:?}");
     assert_eq!((report.duration_s, report.requests), (30.0, 4));
     let late = Params {
-        from_minute: 1,
+        excerpt: Excerpt {
+            from_minute: 1,
+            ..params().excerpt
+        },
         ..params()
     };
     assert!(make(&late).0[0].request.t_us < 1_500_000);
@@ -162,7 +167,8 @@ proptest! {
     fn what_is_made_can_be_read_again_and_is_the_same_each_time(
         seed: u64, speed_up in 0.1f64..100.0, minutes in 1u64..3,
     ) {
-        let params = Params { seed, speed_up, minutes, ..params() };
+        let excerpt = Excerpt { speed_up, minutes, ..params().excerpt };
+        let params = Params { seed, excerpt, ..params() };
         let (made, report) = make(&params);
         prop_assert_eq!(&made, &make(&params).0);
         prop_assert_eq!(report.requests, made.len());

@@ -14,12 +14,13 @@ const TRACE: &str = "t_ms,keys,cost,size,cls,client
 
 fn params() -> Params {
     Params {
-        from_minute: 0,
-        minutes: 1,
-        hosts: 2,
-        cores: 2,
+        excerpt: Excerpt {
+            from_minute: 0,
+            minutes: 1,
+            speed_up: 60.0,
+        },
+        fleet: Fleet { hosts: 2, cores: 2 },
         utilisation: 0.5,
-        speed_up: 60.0,
         size_factor: 2.0,
         high_share: 0.5,
         seed: 1,
@@ -62,7 +63,10 @@ fn a_client_has_one_priority_and_the_share_of_clients_is_as_asked() {
     let lines = (0..3000).map(|n| format!("{n}000,1,1,1,200,{}\n", n % 1000));
     let text = format!("{}\n{}", COLUMNS.join(","), lines.collect::<String>());
     let params = Params {
-        minutes: 50,
+        excerpt: Excerpt {
+            minutes: 50,
+            ..params().excerpt
+        },
         high_share: 0.2,
         ..params()
     };
@@ -111,9 +115,14 @@ fn every_error_has_line_field_and_reason() {
         assert!(error.starts_with(expected), "{rows:?}: {error}");
     }
     let few = Params {
-        hosts: 1000,
-        cores: 1000,
-        speed_up: 1.0,
+        fleet: Fleet {
+            hosts: 1000,
+            cores: 1000,
+        },
+        excerpt: Excerpt {
+            speed_up: 1.0,
+            ..params().excerpt
+        },
         ..params()
     };
     let error = convert(TRACE.as_bytes(), &few).unwrap_err().to_string();
@@ -126,7 +135,8 @@ fn every_error_has_line_field_and_reason() {
 proptest! {
     #[test]
     fn what_is_made_can_be_read_again_and_is_the_same_each_time(seed: u64, speed_up in 0.1f64..100.0) {
-        let params = Params { seed, speed_up, ..params() };
+        let excerpt = Excerpt { speed_up, ..params().excerpt };
+        let params = Params { seed, excerpt, ..params() };
         let (requests, _) = make(&params);
         prop_assert_eq!(&requests, &make(&params).0);
         let mut text = Vec::new();

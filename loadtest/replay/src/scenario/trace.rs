@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Requests that were recorded: minutes of the Azure Functions trace.
 
-use std::collections::BTreeSet;
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::plan::{Capacity, Plan, Timed};
 use super::{Error, Fleet, Scenario};
+use crate::excerpt::{self, Excerpt};
 use crate::workload::Request;
 use crate::{azure, table};
 
@@ -51,15 +51,19 @@ pub(super) fn make(
     // More of the speed and less of the calls: the load stays, and takes less time.
     let shorter = lasting.map_or(1.0, |lasting| whole / lasting.as_secs_f64());
     let params = azure::Params {
-        from_minute: trace.from_minute,
-        minutes: trace.minutes,
-        hosts: 1,
-        cores: cores.round().max(1.0) as u32,
+        excerpt: Excerpt {
+            from_minute: trace.from_minute,
+            minutes: trace.minutes,
+            speed_up: trace.speed_up * shorter,
+        },
+        fleet: excerpt::Fleet {
+            hosts: 1,
+            cores: cores.round().max(1.0) as u32,
+        },
         utilisation: trace.utilisation,
-        speed_up: trace.speed_up * shorter,
         sample: (trace.sample / shorter).min(1.0),
         max_run: None,
-        high: BTreeSet::from(["http".to_owned()]),
+        high: vec!["http".to_owned()],
         users: false,
         seed,
     };
@@ -72,8 +76,8 @@ pub(super) fn make(
         objective: scenario.objective.clone(),
         seed,
         capacity: Capacity {
-            cores: Some(f64::from(params.cores)),
-            requests_per_s: 1e3 * f64::from(params.cores) / mean_run_ms,
+            cores: Some(params.fleet.all_cores()),
+            requests_per_s: 1e3 * params.fleet.all_cores() / mean_run_ms,
         },
         deadline_ms: 1e3 * scenario.deadline.as_secs_f64(),
         priorities: PRIORITIES.map(str::to_owned).to_vec(),

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
 use weir_replay::units;
-use weir_replay::whole_file::WholeFile;
 use weir_sim::Ended;
 use weir_sim::document001::report::{self, Outcome};
 use weir_sim::document001::{Experiment, Params, Requests, fit};
 use weir_sim::tally::Tally;
+use weir_whole_file::WholeFile;
 
 use super::jobs;
 use super::print;

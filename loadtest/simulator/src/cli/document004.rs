@@ -5,8 +5,8 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow};
-use weir_replay::whole_file::WholeFile;
 use weir_sim::colocation::{Params, fit, report};
+use weir_whole_file::WholeFile;
 
 #[derive(clap::Args)]
 pub(super) struct Document004 {

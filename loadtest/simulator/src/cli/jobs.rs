@@ -5,8 +5,8 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use weir_replay::whole_file::WholeFile;
 use weir_sim::workload::{HIGH, Job};
+use weir_whole_file::WholeFile;
 
 /// Writes them as CSV that `weir-sim run` and `weir-replay run` read: whole, or not at all. `see` is shown each.
 pub(super) fn save(

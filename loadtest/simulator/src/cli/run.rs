@@ -15,11 +15,11 @@ use weir_policy::{Overload, Selection};
 use weir_replay::record::{COLUMNS, Cache, Record};
 use weir_replay::summary::{Figures, Summary};
 use weir_replay::table::{self, BadInput};
-use weir_replay::whole_file::WholeFile;
 use weir_replay::workload::{self, Request};
 use weir_sim::plan::longest_first;
 use weir_sim::workload::{Job, SEPARATOR, class};
 use weir_sim::{Ended, Scenario, Workload, simulate};
+use weir_whole_file::WholeFile;
 
 use super::progress::Progress;
 use super::scenario;

@@ -40,10 +40,10 @@ pub fn document002(lab: &mut Lab) -> String {
         seeds(lab),
         held(true),
         held(false),
-        report::markdown(&report::facts_table(&facts))
+        report::facts_table(&facts).markdown()
     );
     for one in experiments::experiments() {
-        let table = report::markdown(&report::table(lab, &one));
+        let table = report::table(lab, &one).markdown();
         // A String takes whatever is written.
         let _ = write!(
             text,
@@ -63,7 +63,7 @@ pub fn policies(lab: &mut Lab) -> String {
          than its most to be late; its settings were searched, too. It is the least that was found with this knowledge, not \
          a proof that there is none lower.\n\n{}",
         seeds(lab),
-        report::markdown(&compared::table(lab))
+        compared::table(lab).markdown()
     )
 }
 
@@ -93,7 +93,7 @@ pub fn taste(params: &Params) -> String {
     };
     format!(
         "## A taste: 2 minutes of seed 1\n{LABEL}\n\n{}",
-        report::markdown(&table)
+        table.markdown()
     )
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What came of a run.
 
+use weir_report::quantile_of_sorted;
+
 use super::chip::Chip;
 use super::core::Core;
 
@@ -74,11 +76,7 @@ impl Outcome {
     /// The least latency that so large a share of the queries do not exceed; 0 without queries.
     #[must_use]
     pub fn quantile(&self, share: f64) -> f64 {
-        let rank = (share * self.latencies.len() as f64).ceil() as usize;
-        self.latencies
-            .get(rank.saturating_sub(1))
-            .copied()
-            .unwrap_or(0.0)
+        quantile_of_sorted(&self.latencies, share).unwrap_or(0.0)
     }
 
     /// Mean latency.

@@ -12,14 +12,15 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Parser;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use serde_json::json;
 use tokio::net::TcpListener;
-use weir_stage::ports;
+use tokio::runtime::Builder;
+use weir_stage::{exit, ports};
 
 use crate::answer::Host;
 
@@ -39,19 +40,10 @@ struct Cli {
 }
 
 fn main() -> ExitCode {
-    let run = || {
-        tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?
-            .block_on(serve(Cli::parse()))
-    };
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    let cli = Cli::parse();
+    let runtime = Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.context("starting a runtime");
+    exit::code(runtime.and_then(|runtime| runtime.block_on(serve(cli))))
 }
 
 async fn serve(cli: Cli) -> Result<()> {

@@ -21,9 +21,10 @@ use clap::Parser;
 use envoy_types::pb::envoy::service::ext_proc::v3::external_processor_server::ExternalProcessorServer;
 use serde_json::json;
 use tokio::net::TcpListener;
+use tokio::runtime::Builder;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::transport::Server;
-use weir_stage::ports;
+use weir_stage::{exit, ports};
 
 use crate::knowledge::Knowledge;
 use crate::picker::Picker;
@@ -47,19 +48,10 @@ struct Cli {
 }
 
 fn main() -> ExitCode {
-    let run = || {
-        tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?
-            .block_on(serve(Cli::parse()))
-    };
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    let cli = Cli::parse();
+    let runtime = Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.context("starting a runtime");
+    exit::code(runtime.and_then(|runtime| runtime.block_on(serve(cli))))
 }
 
 async fn serve(cli: Cli) -> Result<()> {

@@ -6,7 +6,8 @@ use weir_report::Table;
 
 use crate::inference::run::Run;
 use crate::inference::way::Way;
-use crate::spread::{NO_SPREAD, Spread, digits};
+use crate::section::NO_SPREAD;
+use weir_report::{Spread, digits};
 
 /// None where a way has no such figure.
 type Figure<'a> = dyn Fn(&Run) -> Option<f64> + 'a;

@@ -9,7 +9,7 @@ use weir_report::{Axis, Plot, Series, Style, Table, cdf};
 use super::hosts::Change;
 use super::{Delay, HOSTS, Plan, SIDECARS};
 use crate::section::Section;
-use crate::spread::{digits, percentile};
+use weir_report::{digits, quantile};
 
 const HEADER: [&str; 7] = [
     "hosts asked every",
@@ -55,7 +55,7 @@ pub(super) fn section(all: &[(Plan, Vec<Delay>)]) -> Result<Section> {
 fn row((plan, delays): &(Plan, Vec<Delay>)) -> Result<Vec<String>> {
     let both = seconds(delays, Delay::both);
     let apart = seconds(delays, Delay::apart);
-    let at = |delays: &[f64], share: f64| percentile(delays, share).context("no changes");
+    let at = |delays: &[f64], share: f64| quantile(delays, share).context("no changes");
     let unit = |delay: f64| digits(delay / plan.interval.as_secs_f64());
     let ms = |delay: f64| digits(delay * 1e3);
     Ok(vec![

@@ -13,7 +13,7 @@ use super::way::Way;
 use crate::Bench;
 use crate::push::crowd::{Crowd, LOOKING};
 use crate::push::fleet::{Age, Fleet};
-use crate::spread::percentile;
+use weir_report::quantile;
 
 pub(super) struct Plan {
     pub(super) rounds: u32,
@@ -126,7 +126,7 @@ pub(super) async fn measure(
 
 fn quantiles(ages: &[Age], of: impl Fn(&Age) -> Duration) -> Result<Quantiles> {
     let ages: Vec<f64> = ages.iter().map(|age| of(age).as_secs_f64() * 1e3).collect();
-    let at = |share: f64| percentile(&ages, share).context("no ages");
+    let at = |share: f64| quantile(&ages, share).context("no ages");
     Ok(Quantiles {
         p50: at(0.5)?,
         p99: at(0.99)?,

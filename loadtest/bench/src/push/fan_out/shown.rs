@@ -8,8 +8,8 @@ use super::round::{Plan, Round};
 use super::way::Way;
 use super::{HOSTS, SIDECARS};
 use crate::push::crowd::LOOKING;
-use crate::section::{Bound, Section, Target};
-use crate::spread::{NO_SPREAD, Spread};
+use crate::section::{Bound, NO_SPREAD, Section, Target};
+use weir_report::Spread;
 
 const MIB: f64 = (1 << 20) as f64;
 

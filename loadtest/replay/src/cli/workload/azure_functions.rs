@@ -2,13 +2,11 @@
 //! `weir-replay workload azure-functions`.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use anyhow::Context;
 use weir_replay::azure::{self, Params, Report};
-use weir_replay::{table, units};
+use weir_replay::table;
 
-use super::excerpt::Excerpt;
 use super::output::Output;
 
 /// Makes a workload of Azure Functions: key = function, user = application, size = the
@@ -29,34 +27,7 @@ pub(crate) struct AzureFunctions {
     #[arg(long, value_name = "FILE")]
     keys: PathBuf,
     #[command(flatten)]
-    excerpt: Excerpt,
-    /// Hosts that will serve the workload.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
-    hosts: u32,
-    /// Cores of each host.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
-    cores: u32,
-    /// Sum of run times over what the cores offer.
-    #[arg(long, default_value = "0.85", value_parser = units::positive)]
-    utilisation: f64,
-    /// Keep this share of the invocations, at random, before run times are scaled.
-    #[arg(long, default_value = "1", value_parser = units::share_above_0)]
-    sample: f64,
-    /// Cut longer run times (default: a tenth of the workload's duration).
-    #[arg(long, value_name = "DURATION", value_parser = units::duration)]
-    max_run: Option<Duration>,
-    /// Trigger classes with high priority, separated by commas.
-    #[arg(
-        long,
-        value_name = "CLASS",
-        value_delimiter = ',',
-        default_value = "http"
-    )]
-    high: Vec<String>,
-    /// Name no user. The source knows applications only, and one of them makes most of the calls:
-    /// taken as a user, it is admitted or refused as a whole.
-    #[arg(long)]
-    anonymous: bool,
+    params: Params,
     #[command(flatten)]
     output: Output,
 }
@@ -67,26 +38,10 @@ impl AzureFunctions {
             table::open(file).with_context(|| format!("cannot read {}", file.display()))
         };
         let (counts, keys) = (open(&self.counts)?, open(&self.keys)?);
-        let (requests, report) = azure::convert(counts, keys, &self.params())?;
+        let (requests, report) = azure::convert(counts, keys, &self.params)?;
         self.output.save(&requests, &report)?;
         tell(&report);
         Ok(())
-    }
-
-    fn params(&self) -> Params {
-        Params {
-            from_minute: self.excerpt.from,
-            minutes: self.excerpt.minutes,
-            hosts: self.hosts,
-            cores: self.cores,
-            utilisation: self.utilisation,
-            speed_up: self.excerpt.speed_up,
-            sample: self.sample,
-            max_run: self.max_run,
-            high: self.high.iter().cloned().collect(),
-            users: !self.anonymous,
-            seed: self.output.seed,
-        }
     }
 }
 
@@ -102,7 +57,7 @@ fn tell(report: &Report) {
     );
     eprintln!(
         "times divided by {}, then run times multiplied by {:.6}: {:.1} core-seconds, utilisation {:.4} (asked {}), mean {:.1} ms",
-        report.params.speed_up,
+        report.params.excerpt.speed_up,
         report.run_factor,
         report.run_core_s,
         report.utilisation,

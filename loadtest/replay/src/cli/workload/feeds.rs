@@ -41,6 +41,9 @@ pub(crate) struct Feeds {
     /// Name no user; otherwise the project is the user.
     #[arg(long)]
     anonymous: bool,
+    /// Seed of every random choice.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
     #[command(flatten)]
     output: Output,
 }
@@ -64,7 +67,7 @@ impl Feeds {
             zipf: self.zipf,
             high_share: self.high_share,
             users: !self.anonymous,
-            seed: self.output.seed,
+            seed: self.seed,
         }
     }
 }

@@ -5,9 +5,8 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use weir_replay::flash_crowd::{self, Params, Report};
-use weir_replay::{table, units};
+use weir_replay::table;
 
-use super::excerpt::Excerpt;
 use super::output::Output;
 
 /// Makes a workload whose requests come as those of a recorded flash crowd did.
@@ -23,31 +22,7 @@ pub(crate) struct FlashCrowd {
     #[arg(long, value_name = "FILE")]
     counts: PathBuf,
     #[command(flatten)]
-    excerpt: Excerpt,
-    /// Hosts that will serve the workload.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
-    hosts: u32,
-    /// Cores of each host.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
-    cores: u32,
-    /// Mean run times over what the cores offer, in the mean of all minutes.
-    #[arg(long, default_value = "0.5", value_parser = units::positive)]
-    utilisation: f64,
-    /// Keep this share of the requests, at random, before run times are scaled.
-    #[arg(long, default_value = "1", value_parser = units::share_above_0)]
-    sample: f64,
-    /// Different keys.
-    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
-    keys: u32,
-    /// Exponent of popularity: the k-th key's share is in proportion to k^-S; 0: all alike.
-    #[arg(long, value_name = "S", default_value = "1", value_parser = units::not_negative)]
-    zipf: f64,
-    /// Size of each key's data.
-    #[arg(long, default_value_t = 100_000_000)]
-    bytes: u64,
-    /// Share of the requests with priority high.
-    #[arg(long, value_name = "SHARE", default_value = "0.2", value_parser = units::share)]
-    high_share: f64,
+    params: Params,
     #[command(flatten)]
     output: Output,
 }
@@ -56,27 +31,10 @@ impl FlashCrowd {
     pub(super) fn run(&self) -> anyhow::Result<()> {
         let name = self.counts.display();
         let counts = table::open(&self.counts).with_context(|| format!("cannot read {name}"))?;
-        let (requests, report) = flash_crowd::convert(counts, &self.params())?;
+        let (requests, report) = flash_crowd::convert(counts, &self.params)?;
         self.output.save(&requests, &report)?;
         tell(&report);
         Ok(())
-    }
-
-    fn params(&self) -> Params {
-        Params {
-            from_minute: self.excerpt.from,
-            minutes: self.excerpt.minutes,
-            hosts: self.hosts,
-            cores: self.cores,
-            utilisation: self.utilisation,
-            speed_up: self.excerpt.speed_up,
-            sample: self.sample,
-            keys: self.keys as usize,
-            zipf: self.zipf,
-            bytes: self.bytes,
-            high_share: self.high_share,
-            seed: self.output.seed,
-        }
     }
 }
 

@@ -3,13 +3,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::Context;
 use weir_replay::mooncake::{self, Made, Params, Report};
-use weir_replay::{table, units};
+use weir_replay::table;
 
-use super::excerpt::Excerpt;
 use super::output::Output;
 
 /// Makes a workload of completion requests to a language model, and their bodies: key = the
@@ -27,18 +25,7 @@ pub(crate) struct Mooncake {
     #[arg(long, value_name = "FILE")]
     trace: PathBuf,
     #[command(flatten)]
-    excerpt: Excerpt,
-    /// Keep this share of the sessions, at random and each as a whole.
-    #[arg(long, default_value = "1", value_parser = units::share_above_0)]
-    sample: f64,
-    /// Make the key a list instead: all full blocks of the prompt in prefix order, separated by ";", but
-    /// for those at its beginning that are in more than half of the requests. The separator is the
-    /// filter's key_separator and that of weir-llm-host.
-    #[arg(long)]
-    prefix_keys: bool,
-    /// Give each request a run time of so long for each token of its answer (default: 0, hosts know).
-    #[arg(long, value_name = "DURATION", value_parser = units::duration_above_0)]
-    decode_per_token: Option<Duration>,
+    params: Params,
     /// Name of the model to ask for.
     #[arg(long, default_value = "m")]
     model: String,
@@ -53,7 +40,7 @@ impl Mooncake {
     pub(super) fn run(&self) -> anyhow::Result<()> {
         let name = self.trace.display();
         let trace = table::open(&self.trace).with_context(|| format!("cannot read {name}"))?;
-        let (mut made, report) = mooncake::convert(trace, &self.params())?;
+        let (mut made, report) = mooncake::convert(trace, &self.params)?;
         match &self.bodies {
             Some(folder) => write_bodies(&made, &self.model, folder)
                 .with_context(|| format!("--bodies {} cannot be written", folder.display()))?,
@@ -63,18 +50,6 @@ impl Mooncake {
         self.output.save(&requests, &report)?;
         tell(&report);
         Ok(())
-    }
-
-    fn params(&self) -> Params {
-        Params {
-            from_minute: self.excerpt.from,
-            minutes: self.excerpt.minutes,
-            speed_up: self.excerpt.speed_up,
-            prefix_keys: self.prefix_keys,
-            decode_per_token: self.decode_per_token,
-            sample: self.sample,
-            seed: self.output.seed,
-        }
     }
 }
 

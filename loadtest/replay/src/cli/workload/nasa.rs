@@ -5,9 +5,8 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use weir_replay::nasa::{self, Params, Report};
-use weir_replay::{table, units};
+use weir_replay::table;
 
-use super::excerpt::Excerpt;
 use super::output::Output;
 
 /// Makes a workload of a web log: key = page, user = client, size = that of the page (the largest
@@ -24,22 +23,7 @@ pub(crate) struct Nasa {
     #[arg(long, value_name = "FILE")]
     trace: PathBuf,
     #[command(flatten)]
-    excerpt: Excerpt,
-    /// Hosts that will serve the workload.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
-    hosts: u32,
-    /// Cores of each host.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
-    cores: u32,
-    /// Sum of run times over what the cores offer.
-    #[arg(long, default_value = "0.85", value_parser = units::positive)]
-    utilisation: f64,
-    /// Multiply sizes by this: pages of 1995 are small.
-    #[arg(long, value_name = "F", default_value = "1", value_parser = units::positive)]
-    size_factor: f64,
-    /// Share of the clients with priority high.
-    #[arg(long, value_name = "SHARE", default_value = "0.2", value_parser = units::share)]
-    high_share: f64,
+    params: Params,
     #[command(flatten)]
     output: Output,
 }
@@ -48,24 +32,10 @@ impl Nasa {
     pub(super) fn run(&self) -> anyhow::Result<()> {
         let name = self.trace.display();
         let trace = table::open(&self.trace).with_context(|| format!("cannot read {name}"))?;
-        let (requests, report) = nasa::convert(trace, &self.params())?;
+        let (requests, report) = nasa::convert(trace, &self.params)?;
         self.output.save(&requests, &report)?;
         tell(&report);
         Ok(())
-    }
-
-    fn params(&self) -> Params {
-        Params {
-            from_minute: self.excerpt.from,
-            minutes: self.excerpt.minutes,
-            hosts: self.hosts,
-            cores: self.cores,
-            utilisation: self.utilisation,
-            speed_up: self.excerpt.speed_up,
-            size_factor: self.size_factor,
-            high_share: self.high_share,
-            seed: self.output.seed,
-        }
     }
 }
 

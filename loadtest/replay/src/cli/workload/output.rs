@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where what was made goes, and the seed that it was made from.
+//! Where what was made goes.
 
 use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Context;
 use serde::Serialize;
-use weir_replay::whole_file::WholeFile;
 use weir_replay::workload::{self, Request};
+use weir_whole_file::WholeFile;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Output {
-    /// Seed of every random choice.
-    #[arg(long, default_value_t = 1)]
-    pub(super) seed: u64,
     /// Where to write the workload (NDJSON).
     #[arg(long, value_name = "FILE")]
     out: PathBuf,

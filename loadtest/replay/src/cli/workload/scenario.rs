@@ -25,6 +25,9 @@ pub(crate) struct Scenario {
     /// Shorten or stretch all stages so that it lasts so long.
     #[arg(long, value_name = "DURATION", value_parser = units::duration_above_0)]
     lasting: Option<Duration>,
+    /// Seed of every random choice.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
     #[command(flatten)]
     output: Output,
 }
@@ -47,7 +50,7 @@ impl Scenario {
             (_, capacity) => Fleet::Requests(capacity.unwrap_or_default()),
         };
         let scenario = Checked::read(&self.scenario)?;
-        let (requests, plan) = scenario.make(fleet, self.lasting, self.output.seed)?;
+        let (requests, plan) = scenario.make(fleet, self.lasting, self.seed)?;
         anyhow::ensure!(
             !requests.is_empty(),
             "{}: no request comes at these rates in this time",

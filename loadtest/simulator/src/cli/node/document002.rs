@@ -5,10 +5,10 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use weir_replay::whole_file::WholeFile;
 use weir_sim::node::Params;
 use weir_sim::node::cell::Lab;
 use weir_sim::node::document002::fit;
+use weir_whole_file::WholeFile;
 
 use super::Model;
 

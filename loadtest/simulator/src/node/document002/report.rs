@@ -142,12 +142,3 @@ pub fn table(lab: &mut Lab, experiment: &Experiment) -> Table {
         rows,
     }
 }
-
-/// A table in Markdown.
-#[must_use]
-pub fn markdown(table: &Table) -> String {
-    let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
-    let rule = format!("|{}\n", "---|".repeat(table.header.len()));
-    let rows: String = table.rows.iter().map(|row| line(row)).collect();
-    line(&table.header) + &rule + &rows
-}

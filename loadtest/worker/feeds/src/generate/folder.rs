@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The folder that projects are written to.
 
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::fs;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use weir_whole_file::WholeFile;
 
 use super::{GenerateError, Index};
 
@@ -44,24 +45,22 @@ impl Folder {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(at(&index)(error)),
             _ => {}
         }
-        remove(&self.0, &["parquet", "ndjson", "partial"])?;
-        remove(&self.0.join(RULES), &["json", "partial"])
+        remove(&self.0, &["parquet", "ndjson", "part"])?;
+        remove(&self.0.join(RULES), &["json", "part"])
     }
 
     /// Writes a file so that it is there whole or not at all, and gives its size.
     pub(super) fn write(
         &self,
         name: &str,
-        content: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+        content: impl FnOnce(&mut WholeFile) -> io::Result<()>,
     ) -> Result<u64, GenerateError> {
-        let (path, partial) = (self.0.join(name), self.0.join(format!("{name}.partial")));
+        let path = self.0.join(name);
         let written = || {
-            let mut out = BufWriter::new(File::create(&partial)?);
+            let mut out = WholeFile::create(&path)?;
             content(&mut out)?;
-            let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
-            let bytes = file.metadata()?.len();
-            fs::rename(&partial, &path)?;
-            Ok(bytes)
+            out.finish()?;
+            Ok(fs::metadata(&path)?.len())
         };
         written().map_err(at(&path))
     }

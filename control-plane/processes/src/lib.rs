@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Other programs as processes, for tests, demonstrations and measurements: started with a log each, watched,
+//! accounted for, and gone when the value is dropped.
+//!
+//! ```text
+//! Command ─> Processes ─> ports, pages (http)
+//!                └──────> usage: CPU, memory
+//! ```
+
+pub mod bound;
+pub mod command;
+pub mod http;
+pub mod interrupt;
+pub mod ports;
+pub mod processes;
+pub mod record;
+pub mod usage;

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Where a program that was started on port 0 listens: it writes a JSON file once it does.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::processes::Processes;
+
+const READY: Duration = Duration::from_secs(10);
+
+/// Waits for the file of the program's `--ports-file`.
+///
+/// # Errors
+/// A process died meanwhile, or the file did not come.
+pub fn wait<T: DeserializeOwned>(processes: &mut Processes, name: &str, file: &Path) -> Result<T> {
+    processes.wait_until(&format!("readiness of {name}"), READY, || {
+        serde_json::from_slice(&fs::read(file).ok()?).ok()
+    })
+}
+
+/// Writes such a file: a reader sees all of it or none.
+///
+/// # Errors
+/// The folder is missing or cannot be written.
+pub fn write(file: &Path, ports: &Value) -> Result<()> {
+    weir_whole_file::write(file, ports.to_string())
+        .with_context(|| format!("writing {}", file.display()))
+}

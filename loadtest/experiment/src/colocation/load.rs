@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The load client as a process, and what it tells.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+use weir_memcached_load::interval::Figures;
+use weir_memcached_load::total::Summary;
+use weir_stage::command::Run;
+
+use crate::child::Started;
+use crate::colocation::programs::Programs;
+
+/// Before jobs and memcached: a client that waits for a core would measure itself. The same in all ways.
+const NICE: &str = "-10";
+/// With so many memcached is the bottleneck, and not the client.
+const KEYS_PER_GET: &str = "100";
+
+/// Who asks whom.
+#[derive(Clone, Debug)]
+pub struct Client {
+    /// weir-memcached-load.
+    pub program: PathBuf,
+    /// memcached's address.
+    pub address: String,
+    /// For logs and figures.
+    pub folder: PathBuf,
+}
+
+/// What is asked.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// Of its log and figures.
+    pub name: &'static str,
+    /// Requests a second, least and most.
+    pub rates: (f64, f64),
+    /// A new rate is drawn so often.
+    pub interval: Duration,
+    /// How long.
+    pub length: Duration,
+    /// Of everything that is drawn.
+    pub seed: u64,
+    /// The limit of an interval's p95, in microseconds.
+    pub slo_us: u64,
+    /// Requests that may wait.
+    pub in_flight: u32,
+    /// Where latencies are shown.
+    pub metrics: Option<SocketAddr>,
+}
+
+/// A line of what it tells.
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Line {
+    Started(serde::de::IgnoredAny),
+    Interval(Figures),
+    Total(Summary),
+}
+
+/// What was seen of a whole load.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Told {
+    /// In order.
+    pub intervals: Vec<Figures>,
+    /// Of all of them.
+    pub total: Summary,
+}
+
+impl Client {
+    /// Stores the keys in a memcached.
+    ///
+    /// # Errors
+    /// It does not take them.
+    pub fn new(programs: &Programs, address: &str, folder: &Path) -> Result<Self> {
+        let mut command = Command::new(&programs.load);
+        command.arg(address).arg("--load-only").captured()?;
+        Ok(Self {
+            program: programs.load.clone(),
+            address: address.to_owned(),
+            folder: folder.to_owned(),
+        })
+    }
+
+    /// Starts a load.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn start(&self, asked: &Asked) -> Result<Started> {
+        let mut command = Command::new("nice");
+        let seconds = |time: Duration| format!("{}ms", time.as_millis());
+        command
+            .args(["-n", NICE])
+            .arg(&self.program)
+            .arg(&self.address)
+            .args(["--no-load", "--keys-per-get", KEYS_PER_GET])
+            .args(["--min", &asked.rates.0.to_string()])
+            .args(["--max", &asked.rates.1.to_string()])
+            .args(["--interval", &seconds(asked.interval)])
+            .args(["--duration", &seconds(asked.length)])
+            .args(["--seed", &asked.seed.to_string()])
+            .args(["--slo", &format!("{}us", asked.slo_us)])
+            .args(["--in-flight", &asked.in_flight.to_string()])
+            .arg("--json")
+            .arg(self.lines(asked));
+        if let Some(address) = asked.metrics {
+            command.args(["--metrics", &address.to_string()]);
+        }
+        Started::new(asked.name, command, &self.folder)
+    }
+
+    /// What a load that has ended has told.
+    ///
+    /// # Errors
+    /// It did not tell all.
+    pub fn told(&self, asked: &Asked) -> Result<Told> {
+        let file = self.lines(asked);
+        read(&file).with_context(|| file.display().to_string())
+    }
+
+    fn lines(&self, asked: &Asked) -> PathBuf {
+        self.folder.join(format!("{}.jsonl", asked.name))
+    }
+}
+
+fn read(file: &Path) -> Result<Told> {
+    let mut intervals = Vec::new();
+    for line in fs::read_to_string(file)?.lines() {
+        match serde_json::from_str(line)? {
+            Line::Started(_) => {}
+            Line::Interval(figures) => intervals.push(figures),
+            Line::Total(total) => return Ok(Told { intervals, total }),
+        }
+    }
+    bail!("the load has not told its end")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_load_that_did_not_end_tells_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("light.jsonl");
+        fs::write(&file, "{\"started\":{\"unix_ms\":1,\"seed\":1}}\n").unwrap();
+        assert!(read(&file).unwrap_err().to_string().contains("not told"));
+    }
+}

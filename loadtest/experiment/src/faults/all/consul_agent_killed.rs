@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Consul's agent, which all sidecars and weir-control ask, is killed and comes back.
+
+use super::consul_gone::lose;
+use crate::faults::fault::{Expectation, Fault, Length};
+
+pub(crate) const FAULT: Fault = Fault {
+    name: "consul-agent-killed",
+    expectation: Expectation {
+        sentence: "nothing fails: sidecars and weir-control go on with what they were told",
+        important: 100.0,
+        low: 100.0,
+    },
+    own: None,
+    full: Length::full(10, 30, 20),
+    short: None,
+    run: |stage| lose(stage, &["consul"]),
+    known_gap: None,
+};

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+//! An EMULATED sidecar: the streams of a filter without an Envoy around them. What is asked for, what is made of an
+//! answer, what is said to it and how long is waited after a failure is the filter's own code.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::Request;
+use tonic::client::Grpc;
+use tonic::codegen::http::uri::PathAndQuery;
+use tonic::metadata::MetadataValue;
+use tonic::transport::{Channel, Endpoint};
+use tonic_prost::ProstCodec;
+use weir_filter::index::{Entry, Index, Kind};
+use weir_filter::stream::{self, Backoff, Subscriptions};
+use weir_tables::discovery::{DeltaDiscoveryRequest, DeltaDiscoveryResponse};
+use weir_tables::v1;
+use weir_tables::v1::HostTable;
+use weir_tables::v1::reports_client::ReportsClient;
+
+use crate::fleet::connection::Connector;
+use crate::fleet::crowd::Shared;
+use crate::fleet::record::Reporter;
+
+pub(crate) const CLUSTER: &str = "rules";
+const METHOD: &str =
+    "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources";
+const PROCESS: &str = "x-weir-process";
+/// As Envoy 1.40 has them: smaller ones cost the server more messages about them.
+const STREAM_WINDOW: u32 = 16 << 20;
+const CONNECTION_WINDOW: u32 = 24 << 20;
+/// The filter's default.
+const REPORT_EVERY: Duration = Duration::from_secs(1);
+/// Of the filter's tick.
+const TICK: Duration = Duration::from_millis(20);
+
+/// One in so many looks into every table it gets; the others into the first of each connection. To look into all would
+/// keep the machine busier than what is measured.
+const LOOKING: usize = 20;
+
+pub(crate) struct Sidecar {
+    pub(crate) number: usize,
+    pub(crate) server: SocketAddr,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) hosts: Arc<Vec<String>>,
+    pub(crate) requests: usize,
+}
+
+/// Ends a task with the stream that it belongs to.
+struct Ending(AbortHandle);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Sidecar {
+    /// Runs until it is dropped.
+    pub(crate) async fn run(self) {
+        let started = Instant::now();
+        let (mut index, mut backoff) = (Index::default(), Backoff::default());
+        loop {
+            let mut works = false;
+            let ended = self.converse(&mut index, &mut works, started).await;
+            if works {
+                backoff.succeeded();
+            }
+            self.shared.lost(ended.err());
+            backoff.failed(started.elapsed(), Duration::ZERO, rand::random());
+            while !backoff.is_over(started.elapsed()) {
+                tokio::time::sleep(TICK).await;
+            }
+        }
+    }
+
+    fn name(&self) -> String {
+        format!("emulated-{}", self.number)
+    }
+
+    async fn converse(&self, index: &mut Index, works: &mut bool, started: Instant) -> Result<()> {
+        let era = self.shared.era();
+        let connector = Connector {
+            server: self.server,
+            cut: era.cut.clone(),
+        };
+        let channel = Endpoint::from_shared(format!("http://{}", self.server))?
+            .initial_stream_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW)
+            .connect_with_connector(connector)
+            .await?;
+        let mut client = Grpc::new(channel.clone()).max_decoding_message_size(64 << 20);
+        client.ready().await?;
+        // The filter sends its subscriptions of both kinds at once.
+        let (requests, outbound) = mpsc::channel::<DeltaDiscoveryRequest>(8);
+        let mut subscriptions = Subscriptions::default();
+        let process = MetadataValue::try_from(format!("{:x}", self.number))?;
+        let mut request = Request::new(ReceiverStream::new(outbound));
+        request.metadata_mut().insert(PROCESS, process.clone());
+        self.subscribe(&mut subscriptions, index, &requests).await?;
+        let codec = ProstCodec::<DeltaDiscoveryRequest, DeltaDiscoveryResponse>::default();
+        let path = PathAndQuery::from_static(METHOD);
+        let mut responses = client.streaming(request, path, codec).await?.into_inner();
+        let mut reports = None;
+        let mut told = false;
+        while let Some(response) = responses.message().await? {
+            *works = true;
+            let kind = Kind::of(&response.type_url).context("an unknown type")?;
+            let looks = self.number.is_multiple_of(LOOKING) || (kind == Kind::Table && !told);
+            let answer = match looks {
+                true => {
+                    let update =
+                        stream::check(&response, kind, index, usize::MAX, started.elapsed());
+                    let answer = stream::answer(&response, &update);
+                    let refused = update.refusals.len();
+                    for new in update.accepted {
+                        if kind == Kind::Table && self.is_whole(&new.body)? && !told {
+                            told = true;
+                            self.shared.fresh(self.number, era.number);
+                        }
+                        index.insert(kind, &new.name, new.meta, new.says, started.elapsed());
+                    }
+                    self.shared.refused(refused);
+                    answer
+                }
+                false => {
+                    for resource in &response.resources {
+                        let known = index.get(kind, &resource.name);
+                        let table = known.map(Entry::says).unwrap_or_default();
+                        let meta = resource.version.parse()?;
+                        index.insert(kind, &resource.name, meta, table, started.elapsed());
+                    }
+                    stream::answer(&response, &Default::default())
+                }
+            };
+            for name in &response.removed_resources {
+                index.remove(kind, name);
+            }
+            let version = index.get(Kind::Table, CLUSTER).map(|entry| entry.meta());
+            self.shared.received(self.number, kind, &response, version);
+            requests.send(answer).await?;
+            self.subscribe(&mut subscriptions, index, &requests).await?;
+            if reports.is_none() {
+                let report = self.report(channel.clone(), process.clone(), started);
+                reports = Some(Ending(tokio::spawn(report).abort_handle()));
+            }
+        }
+        bail!("the server has ended the stream")
+    }
+
+    /// Whether the load of every host is known in it: after a start of weir-control it takes a round of polls.
+    fn is_whole(&self, body: &[u8]) -> Result<bool> {
+        let table: HostTable = prost::Message::decode(body)?;
+        let known = table.hosts.iter().filter(|host| host.load.is_some());
+        Ok(known.count() >= self.hosts.len())
+    }
+
+    async fn subscribe(
+        &self,
+        subscriptions: &mut Subscriptions,
+        index: &Index,
+        requests: &mpsc::Sender<DeltaDiscoveryRequest>,
+    ) -> Result<()> {
+        let tables = BTreeSet::from([CLUSTER.to_owned()]);
+        let shards = index.shards_of(&tables);
+        for (kind, names) in [(Kind::Table, tables), (Kind::Shard, shards)] {
+            if let Some(request) = subscriptions.request(kind, names, &self.name(), index) {
+                requests.send(request).await?;
+            }
+        }
+        Ok(())
+    }
+
+    fn report(
+        &self,
+        channel: Channel,
+        process: MetadataValue<tonic::metadata::Ascii>,
+        started: Instant,
+    ) -> impl Future<Output = ()> + Send + use<> {
+        let mut reporter = Reporter::new(self.name(), &self.hosts);
+        let (requests, shared) = (self.requests, Arc::clone(&self.shared));
+        async move {
+            let (reports, outbound) = mpsc::channel::<v1::Report>(1);
+            let mut request = Request::new(ReceiverStream::new(outbound));
+            request.metadata_mut().insert(PROCESS, process);
+            let mut client = ReportsClient::new(channel);
+            // Kept, or the stream would be over.
+            let Ok(_answers) = client.stream(request).await else {
+                return;
+            };
+            loop {
+                let report = reporter.report(requests, started.elapsed());
+                if reports.send(report).await.is_err() {
+                    return;
+                }
+                shared.reported();
+                tokio::time::sleep(REPORT_EVERY).await;
+            }
+        }
+    }
+}

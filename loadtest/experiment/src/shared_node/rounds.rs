@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One way of one round: too much for one core, little, and too much again.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+use weir_governor::cores::Cores;
+use weir_stage::processes::Processes;
+use weir_stage::usage::Process;
+
+use crate::cgroups::{Cgroups, Seen};
+use crate::governor::Governor;
+use crate::shared_node::batch::{self, JOB};
+use crate::shared_node::calibration::{Calibration, warm_up};
+use crate::shared_node::figures::Figures;
+use crate::shared_node::governor::{self, Row};
+use crate::shared_node::mesh::{self, Mesh};
+use crate::shared_node::plan::Plan;
+use crate::shared_node::programs::Programs;
+use crate::shared_node::records::{Outcome, Record};
+use crate::shared_node::way::Way;
+use crate::shared_node::work::{Work, moments};
+use crate::shared_node::{records, service};
+
+/// Between two looks at who has the cores.
+const LOOK: Duration = Duration::from_millis(250);
+/// Until weir-control tells what the governor has said of the capacity.
+const CAPACITY: Duration = Duration::from_secs(10);
+
+/// What all ways share.
+pub struct Setting<'a> {
+    /// What is run.
+    pub programs: &'a Programs,
+    /// How much of it.
+    pub plan: &'a Plan,
+    /// How much is much.
+    pub found: Calibration,
+    /// What is asked.
+    pub work: &'a Work,
+}
+
+/// What was seen of a way in a round: a line of `rounds.jsonl`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Round {
+    /// Counted from 0.
+    pub repeat: u32,
+    /// Who had the cores when.
+    pub way: Way,
+    /// What became of requests.
+    pub requests: Figures,
+    /// From the first request to the last answer.
+    pub seconds: f64,
+    /// CPU time of the service meanwhile,
+    pub service_cpu_s: f64,
+    /// of the batch job,
+    pub batch_cpu_s: f64,
+    /// and of Envoy and weir-control.
+    pub mesh_cpu_s: f64,
+    /// How often the service's cores were changed.
+    pub moves: u64,
+    /// Where weir-control has the host's capacity from.
+    pub capacity_from: String,
+    /// When those were due that were refused; every request is in a file of its own.
+    #[serde(skip)]
+    pub shed_at_s: Vec<f64>,
+    /// Who had the cores; in a file of their own.
+    #[serde(skip)]
+    pub samples: Vec<Sample>,
+}
+
+/// A look.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Sample {
+    /// From the first request.
+    pub at_s: f64,
+    /// Cores that the service may use.
+    pub service: usize,
+    /// The batch job is there and not frozen.
+    pub batch_runs: bool,
+}
+
+/// Runs one way. Logs go to `folder`.
+///
+/// # Errors
+/// A program fails, the governor's capacity does not arrive, something is left behind, or a signal has come.
+pub fn run(
+    setting: &Setting<'_>,
+    way: Way,
+    (repeat, seed): (u32, u64),
+    folder: &Path,
+) -> Result<Round> {
+    let Setting {
+        programs,
+        plan,
+        work,
+        ..
+    } = *setting;
+    fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
+    let mut cgroups = Cgroups::new("shared-node")?;
+    let mut processes = Processes::new(folder.to_owned())?;
+    let host = service::start(&mut processes, programs, &cgroups, work, folder)?;
+    let mesh = mesh::start(&mut processes, programs, host, folder)?;
+    if way == Way::Static {
+        cgroups.confine(&Cores::from([0]))?;
+    }
+    let found = cgroups.cores()?;
+    warm_up(&mut processes, programs, work, folder, mesh.envoy.listener)?;
+    let governor = start_batch(
+        setting,
+        way,
+        &cgroups,
+        &mut processes,
+        (host, &mesh),
+        folder,
+    )?;
+    let moments = moments(plan, setting.found.one_core, seed);
+    work.workload(&records::workload("round", folder), &moments, seed)?;
+    let parts = [mesh.envoy.process, mesh.control.process];
+    let before = Spent::now(&cgroups, &parts, governor.as_ref())?;
+    let begun = Instant::now();
+    let mut samples = Vec::new();
+    let what = ("round", folder);
+    let target = mesh.envoy.listener;
+    let records = records::send(&mut processes, programs, work, what, target, |at| {
+        if at >= LOOK * samples.len() as u32 {
+            samples.extend(Sample::now(&cgroups, at));
+        }
+    })?;
+    let seconds = begun.elapsed().as_secs_f64();
+    let after = Spent::now(&cgroups, &parts, governor.as_ref())?;
+    let capacity_from = mesh.capacity_from()?;
+    if let Some(mut governor) = governor {
+        governor.must_live()?;
+        governor.end()?;
+        cgroups.put_back(&found)?;
+    }
+    processes.check()?;
+    Ok(Round {
+        repeat,
+        way,
+        requests: Figures::of(&records, plan),
+        seconds,
+        service_cpu_s: (after.service - before.service).as_secs_f64(),
+        batch_cpu_s: after.batch.saturating_sub(before.batch).as_secs_f64(),
+        mesh_cpu_s: (after.mesh - before.mesh).as_secs_f64(),
+        moves: after.moves - before.moves,
+        capacity_from,
+        shed_at_s: shed_at_s(&records),
+        samples,
+    })
+}
+
+fn shed_at_s(records: &[Record]) -> Vec<f64> {
+    let shed = records
+        .iter()
+        .filter(|record| record.outcome == Outcome::Shed);
+    shed.map(|record| record.t_us as f64 / 1e6).collect()
+}
+
+/// Starts the governor, which starts the job, or the job itself.
+fn start_batch(
+    setting: &Setting<'_>,
+    way: Way,
+    cgroups: &Cgroups,
+    processes: &mut Processes,
+    (host, mesh): (SocketAddr, &Mesh),
+    folder: &Path,
+) -> Result<Option<Governor>> {
+    if !way.is_governed() {
+        let process = processes.start("batch", batch::command(setting.programs))?;
+        let own = Cores::from([1]);
+        let cores = (way == Way::Static).then_some(&own);
+        cgroups.take_job(JOB, process.id().unsigned_abs(), cores)?;
+        return Ok(None);
+    }
+    let row = (way == Way::GovernorMesh).then_some(Row {
+        host,
+        control: mesh.control.xds,
+    });
+    let governor = governor::start(setting.programs, cgroups, row, folder)?;
+    if row.is_some() {
+        processes.wait_until("the governor's capacity in /tables", CAPACITY, || {
+            (mesh.capacity_from().ok()? == "node").then_some(())
+        })?;
+    }
+    Ok(Some(governor))
+}
+
+impl Sample {
+    fn now(cgroups: &Cgroups, at: Duration) -> Option<Self> {
+        Some(Self {
+            at_s: at.as_secs_f64(),
+            service: cgroups.cores().ok()?.len(),
+            batch_runs: cgroups.job(JOB) == Seen::Running,
+        })
+    }
+}
+
+/// CPU time and moves of the service's cores so far.
+struct Spent {
+    service: Duration,
+    batch: Duration,
+    mesh: Duration,
+    moves: u64,
+}
+
+impl Spent {
+    fn now(cgroups: &Cgroups, mesh: &[Process], governor: Option<&Governor>) -> Result<Self> {
+        let mesh = mesh.iter().map(|process| process.cpu());
+        Ok(Self {
+            service: cgroups.service_cpu(),
+            batch: cgroups.job_cpu(JOB),
+            mesh: mesh.sum::<Result<_>>()?,
+            moves: governor::moves(governor)?,
+        })
+    }
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The variants that an experiment puts side by side: its ways.
+
+use clap::ValueEnum;
+use weir_replay::rng::SplitMix64;
+
+/// A variant: an enum of the command line, in the order of the tables.
+pub trait Variant: ValueEnum + PartialEq + 'static {
+    /// As the command line, tables and file names say it.
+    #[must_use]
+    fn name(&self) -> String {
+        let value = self.to_possible_value();
+        value.map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+}
+
+impl<W: ValueEnum + PartialEq + 'static> Variant for W {}
+
+/// The wanted ways, or all if none is named, in an order that is drawn: no way always comes first.
+#[must_use]
+pub fn drawn<W: Variant>(wanted: &[W], random: &mut SplitMix64) -> Vec<W> {
+    let mut ways = W::value_variants().to_vec();
+    ways.retain(|way| wanted.is_empty() || wanted.contains(way));
+    // Fisher and Yates.
+    for last in (1..ways.len()).rev() {
+        ways.swap(last, (random.next_u64() % (last as u64 + 1)) as usize);
+    }
+    ways
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+    enum Choice {
+        One,
+        AndTwo,
+        Three,
+    }
+
+    #[test]
+    fn an_order_is_drawn_of_the_wanted_ways_and_is_the_same_for_a_seed() {
+        let drawn = |wanted: &[Choice], seed| drawn(wanted, &mut SplitMix64::new(seed));
+        assert_eq!(drawn(&[], 5), drawn(&[], 5));
+        let first: Vec<Choice> = (0..20).map(|seed| drawn(&[], seed)[0]).collect();
+        assert!(
+            Choice::value_variants()
+                .iter()
+                .all(|way| first.contains(way))
+        );
+        assert_eq!(drawn(&[Choice::AndTwo], 1), [Choice::AndTwo]);
+        assert_eq!(Choice::AndTwo.name(), "and-two");
+    }
+}

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The smallest real rounds, on real programs and cgroups.
+//!
+//! Where a program cannot be had (`WEIR_MEMCACHED`, `WEIR_STRESS_NG`, `WEIR_X264`, `WEIR_ZSTD`, `WEIR_BIN_DIR`, which
+//! `cargo xtask test` sets) or no cgroup can be made, the tests are reported as ignored.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use libtest_mimic::{Arguments, Trial};
+use tempfile::TempDir;
+use weir_experiment::cgroups::{self, Cgroups};
+use weir_experiment::colocation::calibration::Calibration;
+use weir_experiment::colocation::jobs::{self, Sizes};
+use weir_experiment::colocation::plan::Stepping;
+use weir_experiment::colocation::programs::Programs;
+use weir_experiment::colocation::rounds::{self, Round, Setting, Which};
+use weir_experiment::colocation::samples::Sample;
+use weir_experiment::colocation::way::Way;
+
+/// Of cgroups.
+const NAME: &str = "colocation";
+
+type Scenario = (&'static str, fn(&Programs) -> Result<()>);
+
+const SCENARIOS: &[Scenario] = &[
+    (
+        "without_a_governor_every_job_ends_and_memcached_answers",
+        without_a_governor_every_job_ends_and_memcached_answers,
+    ),
+    (
+        "jobs_begin_after_the_load_where_all_is_memcacheds",
+        jobs_begin_after_the_load_where_all_is_memcacheds,
+    ),
+    (
+        "governed_jobs_end_memcached_answers_and_its_cores_are_put_back",
+        governed_jobs_end_memcached_answers_and_its_cores_are_put_back,
+    ),
+    (
+        "a_job_that_fails_is_named_and_nothing_is_left_behind",
+        a_job_that_fails_is_named_and_nothing_is_left_behind,
+    ),
+    (
+        "what_is_frozen_in_cgroups_is_gone_with_them",
+        what_is_frozen_in_cgroups_is_gone_with_them,
+    ),
+];
+
+fn main() -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    // Loads side by side would be slower than they are told to be.
+    arguments.test_threads = Some(1);
+    let programs = programs().and_then(|programs| Cgroups::new(NAME).map(|_| programs));
+    if let Err(error) = &programs {
+        eprintln!("SKIPPED: no real round is run here: {error:#}");
+    }
+    let trial = |(name, run): &Scenario| {
+        let run = *run;
+        let programs = programs.as_ref().ok().cloned();
+        let absent = programs.is_none();
+        Trial::test(*name, move || {
+            let programs = programs.ok_or("there are no programs")?;
+            run(&programs).map_err(|error| format!("{error:#}").into())
+        })
+        .with_ignored_flag(absent)
+    };
+    let trials = SCENARIOS.iter().map(trial).collect();
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+fn programs() -> Result<Programs> {
+    let named = |variable: &str| {
+        let path = env::var_os(variable).map(PathBuf::from);
+        path.with_context(|| format!("{variable} is not set"))
+    };
+    let built = named("WEIR_BIN_DIR")?;
+    let programs = Programs {
+        memcached: named("WEIR_MEMCACHED")?,
+        load: built.join("weir-memcached-load"),
+        stress_ng: named("WEIR_STRESS_NG")?,
+        x264: named("WEIR_X264")?,
+        zstd: named("WEIR_ZSTD")?,
+        governor: built.join("weir-governor"),
+    };
+    for file in [&programs.load, &programs.governor] {
+        ensure!(file.is_file(), "there is no {}", file.display());
+    }
+    Ok(programs)
+}
+
+/// A load of some hundred requests, and jobs of half a second, so that somebody sees them.
+fn run(programs: &Programs, way: Way, folder: &Path) -> Result<Round> {
+    let found = Calibration {
+        all_cores: 300.0,
+        alone_p95_us: 200_000,
+        slo_us: 1_000_000,
+        sizes: Sizes {
+            operations: 1_000,
+            frames: 16,
+            bytes: 1_000_000,
+        },
+    };
+    let jobs = jobs::make(programs, found.sizes, &folder.join("work"), 1)?;
+    let setting = Setting {
+        programs,
+        found: &found,
+        jobs: &jobs,
+        patience: Duration::from_secs(120),
+    };
+    let which = Which {
+        repeat: 0,
+        stepping: Stepping {
+            interval: Duration::from_millis(500),
+            length: Duration::from_secs(1),
+        },
+        seed: 1,
+    };
+    rounds::run(&setting, way, which, &folder.join("round"))
+}
+
+/// No cgroup of this process' rounds stands, and no process runs in the folder.
+fn nothing_is_left(folder: &Path) -> Result<()> {
+    let standing = cgroups::standing(NAME);
+    ensure!(standing.is_empty(), "{standing:?} still stand");
+    for process in fs::read_dir("/proc")?.flatten() {
+        if let Ok(place) = fs::read_link(process.path().join("cwd")) {
+            let process = process.path();
+            ensure!(
+                !place.starts_with(folder),
+                "{} still runs in {}",
+                process.display(),
+                place.display()
+            );
+        }
+    }
+    Ok(())
+}
+
+fn without_a_governor_every_job_ends_and_memcached_answers(programs: &Programs) -> Result<()> {
+    let folder = TempDir::new()?;
+    let round = run(programs, Way::NoGovernor, folder.path())?;
+    is_whole(&round)?;
+    // On all cores from the first to the last look.
+    let cores = std::thread::available_parallelism()?.get();
+    ensure!(
+        round
+            .samples
+            .iter()
+            .all(|sample| sample.service >= cores.min(2)),
+        "{:?}",
+        round.samples
+    );
+    nothing_is_left(folder.path())
+}
+
+/// All jobs ended well (or there would be no round), all requests were answered, and somebody looked.
+fn is_whole(round: &Round) -> Result<()> {
+    let mut names: Vec<&str> = round.jobs.iter().map(|job| job.name.as_str()).collect();
+    names.sort_unstable();
+    ensure!(names == ["stress-ng", "x264", "zstd"], "{:?}", round.jobs);
+    for part in [&round.light, &round.heavy] {
+        ensure!(part.due > 0 && part.answered == part.due, "{part:?}");
+        ensure!(part.intervals == 2, "{part:?}");
+    }
+    ensure!(!round.samples.is_empty(), "nobody looked");
+    Ok(())
+}
+
+fn jobs_begin_after_the_load_where_all_is_memcacheds(programs: &Programs) -> Result<()> {
+    let folder = TempDir::new()?;
+    let round = run(programs, Way::AllToMemcached, folder.path())?;
+    is_whole(&round)?;
+    for job in &round.jobs {
+        ensure!(
+            job.started_s >= Some(round.load_s),
+            "{job:?} began before {} s",
+            round.load_s
+        );
+    }
+    nothing_is_left(folder.path())
+}
+
+fn governed_jobs_end_memcached_answers_and_its_cores_are_put_back(
+    programs: &Programs,
+) -> Result<()> {
+    for way in [Way::Blocks, Way::LatencySlack] {
+        let folder = TempDir::new()?;
+        let round = run(programs, way, folder.path())?;
+        is_whole(&round)?;
+        // The round itself sees that the cores are put back; here, that they were taken away while a job ran.
+        let shared = |sample: &Sample| sample.service == 1 && sample.jobs.contains(&2);
+        ensure!(round.samples.iter().any(shared), "{:?}", round.samples);
+        let both = |sample: &&Sample| sample.jobs.iter().filter(|job| **job == 2).count() > 1;
+        let both = round.samples.iter().find(both);
+        ensure!(both.is_none(), "two jobs at the one place: {both:?}");
+        nothing_is_left(folder.path())?;
+    }
+    Ok(())
+}
+
+fn a_job_that_fails_is_named_and_nothing_is_left_behind(programs: &Programs) -> Result<()> {
+    let folder = TempDir::new()?;
+    let programs = Programs {
+        x264: PathBuf::from("/bin/false"),
+        ..programs.clone()
+    };
+    let refused = run(&programs, Way::NoGovernor, folder.path()).err();
+    let refused = refused.context("a failed job makes a round")?.to_string();
+    ensure!(refused.contains("x264 ended with Some(1)"), "{refused}");
+    nothing_is_left(folder.path())
+}
+
+fn what_is_frozen_in_cgroups_is_gone_with_them(_: &Programs) -> Result<()> {
+    let cgroups = Cgroups::new(NAME)?;
+    let mut sleeper = Command::new("sleep").arg("600").spawn()?;
+    cgroups.take(sleeper.id())?;
+    let mount = Path::new("/sys/fs/cgroup");
+    let files = [
+        mount
+            .join("freezer")
+            .join(cgroups.service())
+            .join("freezer.state"),
+        mount
+            .join("unified")
+            .join(cgroups.service())
+            .join("cgroup.freeze"),
+        mount.join(cgroups.service()).join("cgroup.freeze"),
+    ];
+    let there = files.iter().find(|file| file.exists());
+    let file = there.context("nothing can be frozen here")?;
+    fs::write(
+        file,
+        if file.ends_with("freezer.state") {
+            "FROZEN"
+        } else {
+            "1"
+        },
+    )?;
+    drop(cgroups);
+    nothing_is_left(Path::new("/nowhere"))?;
+    // It is a zombie by now: it can be waited for, and was killed.
+    let status = sleeper.wait()?;
+    ensure!(status.code().is_none(), "it ended with {status}");
+    Ok(())
+}
