@@ -59,9 +59,8 @@ pub(super) fn file(path: &Path, reader: &mut Reader) -> Result<Config, Error> {
     let xds = xds(&written.xds, &root.section("xds"), reader)?;
     let admin = root.section("admin");
     let admin_listen = admin.address(&written.admin.listen, "listen", "127.0.0.1:19000")?;
-    if !admin_listen.ip().is_loopback()
-        && !admin.boolean(&written.admin.plaintext, "plaintext", false)?
-    {
+    let plaintext = admin.boolean(&written.admin.plaintext, "plaintext", false)?;
+    if !admin_listen.ip().is_loopback() && !plaintext {
         return Err(admin.refuse(
             &written.admin.listen,
             "listen",
@@ -311,6 +310,7 @@ fn pem(
     scope: &Scope<'_>,
     reader: &mut Reader,
 ) -> Result<Option<Vec<u8>>, Error> {
+    scope.note(field, "path", None, None);
     let Some(text) = value else { return Ok(None) };
     let bytes = reader
         .bytes(&beside(scope.file(), &text.value))

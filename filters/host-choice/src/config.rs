@@ -19,8 +19,9 @@ const MAX_CONTROL_CLUSTER: usize = 120;
 /// Shared data cannot forget a key, so the number of tables is bounded.
 const MAX_CLUSTERS: usize = 64;
 
-/// What the plugin's JSON says. README.md lists the fields with their defaults.
+/// What the plugin's JSON says. CONFIGURATION.md lists the fields with their defaults.
 #[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(serde::Serialize))]
 #[serde(deny_unknown_fields, default)]
 struct Written {
     control_cluster: Option<String>,
@@ -60,6 +61,7 @@ impl Default for Written {
 }
 
 #[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(serde::Serialize))]
 #[serde(deny_unknown_fields, default)]
 struct WrittenCluster {
     table: Option<String>,
@@ -85,6 +87,7 @@ impl Default for WrittenCluster {
 
 /// Where a request's key is found.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(serde::Serialize))]
 #[serde(rename_all = "snake_case")]
 pub enum KeySource {
     /// The value of this header.
@@ -101,6 +104,7 @@ impl Default for KeySource {
 
 /// Where a request's user is found.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(serde::Serialize))]
 #[serde(rename_all = "snake_case")]
 pub enum UserSource {
     /// The value of this header.
@@ -117,6 +121,7 @@ impl Default for UserSource {
 
 /// Whose key, priority and user headers are believed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(serde::Serialize))]
 #[serde(rename_all = "snake_case")]
 pub enum Trust {
     /// Everybody's.
@@ -452,6 +457,9 @@ pub fn keys(value: Option<&[u8]>, separator: Option<u8>, salt: Option<&Salt>) ->
         .filter(|name| !name.is_empty());
     Keys::new(names.map(hash))
 }
+
+#[cfg(test)]
+mod reference;
 
 #[cfg(test)]
 mod tests {
