@@ -114,4 +114,6 @@ pub fn load(path: &Path) -> Result<Loaded, (Error, Files)> {
 }
 
 #[cfg(test)]
+mod reference;
+#[cfg(test)]
 mod tests;

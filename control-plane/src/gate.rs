@@ -66,6 +66,14 @@ pub type Denials = Family<Denied, Counter>;
 /// What is denied beside what rules can allow: the proxy id of another identity.
 const PROXY: &str = "proxy";
 
+/// Counts from the start, or the first one would be no increase.
+pub(crate) fn begin(denials: &Denials) {
+    let known = What::ALL.into_iter().map(What::as_str);
+    for what in known.chain([PROXY]) {
+        denials.get_or_create(&Denied { what }).inc_by(0);
+    }
+}
+
 /// Asks the rules of the newest configuration. Clones are the same.
 #[derive(Clone, Debug, Default)]
 pub struct Gate {
@@ -92,11 +100,7 @@ pub(crate) struct Owned {
 impl Gate {
     /// By the rules of `configs`; what is denied is counted in `denials`.
     pub fn new(configs: watch::Receiver<Arc<Config>>, denials: Denials) -> Self {
-        // From the start, or the first one would be no increase.
-        let known = What::ALL.into_iter().map(What::as_str);
-        for what in known.chain([PROXY]) {
-            denials.get_or_create(&Denied { what }).inc_by(0);
-        }
+        begin(&denials);
         Self {
             configs: Some(configs),
             denials,

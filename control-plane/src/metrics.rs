@@ -23,7 +23,7 @@ use weir_fleet::{Event, State};
 
 macro_rules! labels {
     ($($name:ident { $($label:ident: $type:ty),* })*) => { $(
-        #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+        #[derive(Clone, Debug, Default, Hash, PartialEq, Eq, EncodeLabelSet)]
         struct $name { $($label: $type),* }
     )* };
 }
@@ -40,6 +40,9 @@ labels! {
     Reason { reason: &'static str }
     Named { name: String }
 }
+
+#[cfg(test)]
+mod reference;
 
 /// Counters and gauges. Clones share them.
 #[derive(Clone, Debug, Default)]
@@ -122,7 +125,7 @@ impl Metrics {
         );
         r.register(
             "table_built_timestamp_seconds",
-            "When the newest table of hosts was built",
+            "Unix time of the newest table of hosts",
             self.built.clone(),
         );
         r.register(
@@ -199,12 +202,12 @@ impl Metrics {
         r.register("reports", "Reports taken", self.reports.clone());
         r.register(
             "records_dropped",
-            "Records of reports that were not counted",
+            "Records of reports that were not counted: expired, too_many_vms, too_many_proxies",
             self.dropped.clone(),
         );
         r.register(
             "reported_refused",
-            "Parts of reports that were not counted: counters, assignments, costs; leap: all of a record",
+            "Parts of reports that were not counted: counters, assignments, costs; leap: all of a record; host_away: a host that left within ten minutes or is still to be found",
             self.refused.clone(),
         );
         let reasons = Refused::ALL.into_iter();
@@ -214,7 +217,7 @@ impl Metrics {
         }
         r.register(
             "report_streams_ended",
-            "Streams of reports that ended, by reason",
+            "Streams of reports that ended, by reason; usual ones are superseded, silent, lost, shutdown",
             self.report_streams.clone(),
         );
         for reason in End::REFUSALS {
@@ -253,17 +256,17 @@ impl Metrics {
         );
         r.register(
             "denied",
-            "What callers were denied by the rules of authorization",
+            "Denials by the rules of authorization",
             self.denials.clone(),
         );
         r.register(
             "certificate_not_before_timestamp_seconds",
-            "From when a certificate is good, by the field that names its file",
+            "Begin of a certificate's validity, by the field that names its file",
             self.certificate_starts.clone(),
         );
         r.register(
             "certificate_expiry_timestamp_seconds",
-            "Until when a certificate is good, by the field that names its file",
+            "End of a certificate's validity, by the field that names its file",
             self.certificate_ends.clone(),
         );
         self.register_memory(r);
@@ -273,7 +276,7 @@ impl Metrics {
         let r = registry;
         r.register_with_unit(
             "memory_limit",
-            "What counted memory may take; 0: no limit",
+            "Limit of counted memory; 0: no limit",
             Unit::Bytes,
             self.memory_limit.clone(),
         );
@@ -296,7 +299,7 @@ impl Metrics {
         );
         r.register(
             "cache_contents_drops",
-            "How often they were dropped",
+            "Times that a cluster's cache contents were dropped",
             self.contents_drops.clone(),
         );
     }
@@ -373,12 +376,12 @@ impl Metrics {
         );
         registry.register(
             "leader_changes",
-            "How often this replica has learned of another leader, or has become it",
+            "Times that this replica has learned of another leader, or has become it",
             self.leader_changes.clone(),
         );
         registry.register(
             "lock_index",
-            "How often the lock was taken; 0 where that is not known",
+            "Times that the lock was taken; 0 where that is not known",
             self.lock_index.clone(),
         );
     }

@@ -28,7 +28,7 @@ EnvoyExtensions = [
             }
           }
         }
-        # The reference is filters/host-choice/README.md.
+        # The reference is filters/host-choice/CONFIGURATION.md.
         Configuration = <<JSON
 {
   "control_cluster": "@CONTROL_CLUSTER@",

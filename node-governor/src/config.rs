@@ -246,4 +246,6 @@ fn read(path: &Path) -> Result<written::File, Error> {
 }
 
 #[cfg(test)]
+mod reference;
+#[cfg(test)]
 mod tests;

@@ -42,6 +42,8 @@ impl Family<'_, '_> {
         kind: MetricType,
         series: impl IntoIterator<Item = (Labels, f64)>,
     ) -> fmt::Result {
+        #[cfg(test)]
+        reference::asked(name);
         let mut series = series.into_iter().peekable();
         if series.peek().is_none() {
             return Ok(());
@@ -189,7 +191,7 @@ fn cores(family: &mut Family<'_, '_>, book: &Book) -> fmt::Result {
     )?;
     family.counters(
         "foreign_writes",
-        "Times that another program's value stood where ours should be",
+        "Times that another program's value stood in place of ours",
         each(|core| core.status.foreign_writes as f64),
     )
 }
@@ -209,7 +211,7 @@ fn events(family: &mut Family<'_, '_>, book: &Book) -> fmt::Result {
     let kinds = [("future", counts.future), ("jumped", counts.jumped)];
     family.counters(
         "lies",
-        "What producers said that cannot be: times to come, numbers of events never written",
+        "Impossible statements of producers: times to come, numbers of events never written",
         kinds.map(|(kind, count)| (label("kind", kind), count as f64)),
     )?;
     let reasons = [
@@ -246,7 +248,7 @@ fn loops(family: &mut Family<'_, '_>, book: &Book) -> fmt::Result {
         .and_then(|at| at.duration_since(UNIX_EPOCH).ok());
     family.gauge(
         "last_tick_timestamp_seconds",
-        "When the last decision was made; none before the first",
+        "Unix time of the last decision; none before the first",
         ticked.map(|since| since.as_secs_f64()),
     )?;
     family.gauge(
@@ -255,6 +257,9 @@ fn loops(family: &mut Family<'_, '_>, book: &Book) -> fmt::Result {
         book.tail.map(|tail| tail.latency.as_secs_f64()),
     )
 }
+
+#[cfg(test)]
+mod reference;
 
 #[cfg(test)]
 mod tests {

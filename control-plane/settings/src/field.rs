@@ -8,6 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::error::Error;
+use crate::reference::{note, span};
 use crate::scalar::{self, show_duration, show_size};
 use crate::written::Text;
 
@@ -84,6 +85,12 @@ impl<'a> Scope<'a> {
         }
     }
 
+    /// Tells whoever makes a reference of a field that is read by [`parse`](Self::parse): how it is written, and what
+    /// counts where it is not.
+    pub fn note(&self, field: &str, kind: &str, default: Option<String>, range: Option<String>) {
+        note(self.name(field).trim_end_matches('.'), kind, default, range);
+    }
+
     /// What `parse` makes of the text, or the default where there is none.
     pub fn parse<T>(
         &self,
@@ -106,6 +113,12 @@ impl<'a> Scope<'a> {
         default: Duration,
         range: RangeInclusive<Duration>,
     ) -> Result<Duration, Error> {
+        self.note(
+            field,
+            "duration",
+            Some(show_duration(default)),
+            Some(span(&range, show_duration)),
+        );
         self.parse(value, field, default, |text| {
             let duration = scalar::duration(text)?;
             within(duration, range, text, show_duration)
@@ -120,6 +133,12 @@ impl<'a> Scope<'a> {
         default: usize,
         range: RangeInclusive<usize>,
     ) -> Result<usize, Error> {
+        self.note(
+            field,
+            "size",
+            Some(show_size(default)),
+            Some(span(&range, show_size)),
+        );
         self.parse(value, field, default, |text| {
             within(scalar::size(text)?, range, text, show_size)
         })
@@ -133,6 +152,12 @@ impl<'a> Scope<'a> {
         default: u64,
         range: RangeInclusive<u64>,
     ) -> Result<u64, Error> {
+        self.note(
+            field,
+            "whole number",
+            Some(default.to_string()),
+            Some(span(&range, |at| at)),
+        );
         self.parse(value, field, default, |text| {
             let number = text
                 .parse()
@@ -149,6 +174,12 @@ impl<'a> Scope<'a> {
         default: f64,
         range: RangeInclusive<f64>,
     ) -> Result<f64, Error> {
+        self.note(
+            field,
+            "number",
+            Some(default.to_string()),
+            Some(span(&range, |at| at)),
+        );
         self.parse(value, field, default, |text| {
             let number: f64 = text
                 .parse()
@@ -159,6 +190,7 @@ impl<'a> Scope<'a> {
 
     /// `true` or `false`.
     pub fn boolean(&self, value: &Value, field: &str, default: bool) -> Result<bool, Error> {
+        self.note(field, "boolean", Some(default.to_string()), None);
         self.parse(value, field, default, |text| match text {
             "true" => Ok(true),
             "false" => Ok(false),
@@ -167,13 +199,17 @@ impl<'a> Scope<'a> {
     }
 
     /// One of the names.
-    pub fn choice<T: Copy>(
+    pub fn choice<T: Copy + PartialEq>(
         &self,
         value: &Value,
         field: &str,
         default: T,
         names: &[(&str, T)],
     ) -> Result<T, Error> {
+        let all: Vec<String> = names.iter().map(|(name, _)| format!("`{name}`")).collect();
+        let same = |name: &&(&str, T)| name.1 == default;
+        let default_name = names.iter().find(same).map(|(name, _)| (*name).to_owned());
+        self.note(field, "name", default_name, Some(all.join(", ")));
         self.parse(value, field, default, |text| {
             let found = names.iter().find(|(name, _)| *name == text);
             found.map(|(_, choice)| *choice).ok_or_else(|| {
@@ -185,6 +221,7 @@ impl<'a> Scope<'a> {
 
     /// An address; port 0 takes any free port.
     pub fn address(&self, value: &Value, field: &str, default: &str) -> Result<SocketAddr, Error> {
+        self.note(field, "ip:port", Some(default.to_owned()), None);
         let text = value.as_ref().map_or(default, |text| &text.value);
         text.parse()
             .map_err(|_| self.refuse(value, field, format!("{text:?} is not ip:port")))
@@ -192,6 +229,7 @@ impl<'a> Scope<'a> {
 
     /// An address in the one spelling that every part of Weir uses.
     pub fn host_address(&self, value: &Value, field: &str) -> Result<String, Error> {
+        self.note(field, "ip:port", None, None);
         let Some(text) = value else {
             return Err(self.refuse(value, field, "required; ip:port"));
         };
@@ -222,6 +260,12 @@ impl<'a> Scope<'a> {
         fits: impl FnOnce(&str) -> bool,
         shape: &str,
     ) -> Result<String, Error> {
+        self.note(
+            field,
+            "text",
+            (!default.is_empty()).then(|| default.to_owned()),
+            Some(shape.to_owned()),
+        );
         self.parse(value, field, default.to_owned(), |text| match fits(text) {
             true => Ok(text.to_owned()),
             false => Err(format!("{text:?} is not {shape}")),

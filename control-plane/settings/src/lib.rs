@@ -7,10 +7,14 @@
 
 mod error;
 mod field;
+mod reference;
 mod scalar;
 mod written;
 
 pub use error::Error;
 pub use field::{Scope, Value};
+pub use reference::{Entry, Seen, Shape, note, observe};
+#[doc(hidden)]
+pub use reference::{below, group};
 pub use scalar::{duration, quantity, show_duration, show_size, size};
 pub use written::{Text, read, yaml};

@@ -12,14 +12,26 @@ use crate::error::Error;
 /// A scalar of any type, as text.
 pub type Text = Spanned<String>;
 
-/// A group of fields, each of which may be left out; others are refused.
+/// A group of fields, each of which may be left out; others are refused. What is said of a field stands in the
+/// [reference](crate::Shape); a group that holds others needs nothing said.
 #[macro_export]
 macro_rules! section {
-    ($(#[$meta:meta])* $name:ident { $($field:ident: $type:ty),* $(,)? }) => {
+    ($(#[$meta:meta])* $name:ident { $($(#[doc = $doc:literal])* $field:ident: $type:ty),* $(,)? }) => {
         $(#[$meta])*
         #[derive(Debug, Default, serde::Deserialize)]
         #[serde(deny_unknown_fields, default)]
-        pub struct $name { $(#[doc = concat!("`", stringify!($field), "`")] pub $field: $type),* }
+        pub struct $name { $(#[doc = concat!("`", stringify!($field), "`", $($doc),*)] pub $field: $type),* }
+
+        impl $crate::Shape for $name {
+            fn entries(name: &str, meaning: &str, into: &mut Vec<$crate::Entry>) {
+                $crate::group(name, meaning, into);
+                $(<$type as $crate::Shape>::entries(
+                    &$crate::below(name, stringify!($field)),
+                    concat!($($doc, "\n"),*),
+                    into,
+                );)*
+            }
+        }
     };
 }
 

@@ -127,7 +127,8 @@ pub(super) fn file(path: &Path, reader: &mut Reader) -> Result<Config, Error> {
 
 fn admin(written: &written::Admin, scope: &Scope<'_>) -> Result<SocketAddr, Error> {
     let listen = scope.address(&written.listen, "listen", "127.0.0.1:19000")?;
-    if !listen.ip().is_loopback() && !scope.boolean(&written.plaintext, "plaintext", false)? {
+    let plaintext = scope.boolean(&written.plaintext, "plaintext", false)?;
+    if !listen.ip().is_loopback() && !plaintext {
         return Err(scope.refuse(
             &written.listen,
             "listen",
@@ -306,6 +307,7 @@ fn pem(
     scope: &Scope<'_>,
     reader: &mut Reader,
 ) -> Result<Option<Vec<u8>>, Error> {
+    scope.note(field, "path", None, None);
     let Some(text) = value else { return Ok(None) };
     let bytes = reader
         .bytes(&beside(scope.file(), &text.value))

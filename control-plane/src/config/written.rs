@@ -11,8 +11,12 @@ use weir_settings::section;
 section! {
     /// weir-control.yaml.
     File {
-        xds: Xds, admin: Admin, publish: Publish, reports: Reports,
-        discovery: Discovery, memory: Memory,
+        xds: Xds,
+        admin: Admin,
+        publish: Publish,
+        reports: Reports,
+        discovery: Discovery,
+        memory: Memory,
         clusters: BTreeMap<String, Spanned<Cluster>>,
         standalone: Option<Spanned<crate::standalone::Written>>,
         replicas: Option<Spanned<Replicas>>,
@@ -22,152 +26,424 @@ section! {
 section! {
     /// What some identities may do.
     Rule {
-        identity: Option<Text>, clusters: Vec<Text>, what: Vec<Text>, hosts: Vec<Text>,
+        /// Required. A SPIFFE id or DNS name, the beginning of an id with `/*` at its end, or `*` for every
+        /// certificate of `client_ca`
+        identity: Option<Text>,
+        /// Names of clusters; `["*"]`: all, also later ones. Required, but for `replica`
+        clusters: Vec<Text>,
+        /// Required: `tables` (hosts, their load and levels), `keys` (which host has which key), `report`, `capacity` (as
+        /// the governor of a host's node; it is told the host's row too), `replica` (another weir-control: it is told
+        /// everything, and passes on reports in the names of others)
+        what: Vec<Text>,
+        /// With `capacity`: `ip` or `ip:port` of the hosts whose capacity may be reported. Absent: every host of the
+        /// clusters
+        hosts: Vec<Text>,
+        /// With `report`: requests that claim a more important class count as this one
         max_priority: Option<Text>,
     }
 }
 section! {
     /// Several weir-control.
     Replicas {
-        consul: Option<Spanned<Agent>>, key: Option<Text>, session_ttl: Option<Text>,
-        address: Option<Text>, name: Option<Text>,
-        ca: Option<Text>, certificate: Option<Text>, private_key: Option<Text>,
+        consul: Option<Spanned<Agent>>,
+        /// Name of the lock in Consul's key/value store, the same at all replicas of a group. A value that no replica
+        /// wrote is never overwritten
+        key: Option<Text>,
+        /// A replica that is silent for this long loses the lock, after twice that at the latest
+        session_ttl: Option<Text>,
+        /// Required: `host:port` where the other replicas reach `xds.listen`. Port 0 is the bound one
+        address: Option<Text>,
+        /// This replica. Default: the machine's host name
+        name: Option<Text>,
+        /// With `xds.tls`, and then required: PEM file, the authority of the others' certificates
+        ca: Option<Text>,
+        /// PEM file, shown to the other replicas. Required with `xds.tls.client_ca`
+        certificate: Option<Text>,
+        /// PEM file, the certificate's key
+        private_key: Option<Text>,
+        /// With `xds.tls`: DNS name in the others' certificates
         server_name: Option<Text>,
     }
 }
 section! {
     /// The Consul that has their lock.
     Agent {
-        address: Option<Text>, ca: Option<Text>, certificate: Option<Text>, key: Option<Text>,
-        token_file: Option<Text>, plaintext: Option<Text>,
+        /// A Consul agent or server. A path before `/v1` may follow
+        address: Option<Text>,
+        /// PEM file: authorities that may sign Consul's certificate. Absent: the system's
+        ca: Option<Text>,
+        /// PEM file, shown to Consul; with `key`
+        certificate: Option<Text>,
+        /// PEM file
+        key: Option<Text>,
+        /// File with the SecretID of a token. A new token is used at once
+        token_file: Option<Text>,
+        /// `true`: the token may be sent over `http://` to an address that is not loopback
+        plaintext: Option<Text>,
     }
 }
 section! {
     /// The discovery listener.
-    Xds { listen: Option<Text>, tls: Option<Spanned<Tls>>, plaintext: Option<Text> }
+    Xds {
+        /// Discovery, reports and nodes. A change needs a restart
+        listen: Option<Text>,
+        tls: Option<Spanned<Tls>>,
+        /// `true`: no TLS on an address that is not loopback
+        plaintext: Option<Text>,
+    }
 }
 section! {
     /// Files in PEM.
-    Tls { certificate: Option<Text>, key: Option<Text>, client_ca: Option<Text> }
+    Tls {
+        /// PEM file; with `key`. TLS is required unless the address is loopback or `plaintext` is `true`. Renewal
+        /// needs no restart
+        certificate: Option<Text>,
+        /// PEM file; with `certificate`
+        key: Option<Text>,
+        /// PEM file: sidecars and governors must show a certificate of one of these authorities
+        client_ca: Option<Text>,
+    }
 }
 section! {
     /// The admin listener.
-    Admin { listen: Option<Text>, plaintext: Option<Text> }
+    Admin {
+        /// Pages for people and Prometheus. A change needs a restart
+        listen: Option<Text>,
+        /// `true`: admin may listen on an address that is not loopback; it has no TLS and no login
+        plaintext: Option<Text>,
+    }
 }
 section! {
     /// How often tables are built.
-    Publish { interval: Option<Text>, cache_bytes_per_second: Option<Text> }
+    Publish {
+        /// Changes within it go out as one table
+        interval: Option<Text>,
+        /// Cache contents that a sidecar gets of a cluster, on average. A shard rests after each push for as long as
+        /// this asks, at most 1 s; more is sent where 1 s of rest is not enough
+        cache_bytes_per_second: Option<Text>,
+    }
 }
 section! {
     /// What is kept of reports.
     Reports {
-        max_proxies: Option<Text>, max_vms: Option<Text>, max_rows: Option<Text>,
-        max_waiting_bytes: Option<Text>, forget_after: Option<Text>,
+        /// Reporting proxies; beyond that a report stream ends with RESOURCE_EXHAUSTED. A proxy in Envoy's hot
+        /// restart counts twice. A change needs a restart
+        max_proxies: Option<Text>,
+        /// Records of one proxy
+        max_vms: Option<Text>,
+        /// Counters by VM, cluster, host and rank of all proxies, about 20 bytes each; one proxy has at most a fifth.
+        /// More are not counted
+        max_rows: Option<Text>,
+        /// Reports of all streams that wait to be counted; a stream that wants more ends with RESOURCE_EXHAUSTED. A
+        /// change needs a restart
+        max_waiting_bytes: Option<Text>,
+        /// Records that are not renewed for so long are dropped; a node's capacity counts no longer than that
+        forget_after: Option<Text>,
     }
 }
 section! {
     /// What discovery streams may take.
     Discovery {
-        max_streams: Option<Text>, max_streams_per_proxy: Option<Text>,
-        max_stream_bytes: Option<Text>, max_bytes: Option<Text>,
+        /// Twice `reports.max_proxies` unless written. A discovery stream beyond it ends with RESOURCE_EXHAUSTED, as beyond
+        /// the next three. A change of the four needs a restart
+        max_streams: Option<Text>,
+        /// Streams with one node id. A proxy in hot restart has four
+        max_streams_per_proxy: Option<Text>,
+        /// Names that one stream asks for. A name counts 96 bytes and its length, twice until it is answered and then
+        /// as long as it is held: 64 clusters of 64 shards are 1 MiB
+        max_stream_bytes: Option<Text>,
+        /// The same of all streams together
+        max_bytes: Option<Text>,
     }
 }
 section! {
     /// What counted memory may be taken.
-    Memory { limit: Option<Text> }
+    Memory {
+        /// [Counted memory](DESIGN.md#memory). Default: half of the cgroup's `memory.max`; without such a limit, none
+        limit: Option<Text>,
+    }
 }
 section! {
     /// One cluster.
     Cluster {
-        policy: Policy, dagor: Dagor, cache_shards: Option<Text>,
-        hosts: Vec<Spanned<Host>>, hosts_file: Option<Text>, shrink_after: Option<Text>,
-        keys: Keys, caching_plan: Option<Text>, scrape: Option<Scrape>, cache: Option<Cache>,
+        policy: Policy,
+        dagor: Dagor,
+        /// 0 (no cache contents) or a power of two
+        cache_shards: Option<Text>,
+        hosts: Vec<Spanned<Host>>,
+        /// YAML file with a list of hosts. One of `hosts`, `hosts_file` and `consul` is required
+        hosts_file: Option<Text>,
+        /// A list with fewer than half of the hosts of before counts when it has been read the same for so long
+        /// ([lists that shrink](DESIGN.md#lists-that-shrink)). 0s: any list counts at once, an empty one too
+        shrink_after: Option<Text>,
+        keys: Keys,
+        /// Required with selection `caching_plan`, and only then: CSV file, first line `key,address`, then a key and
+        /// one of the hosts a line (a key may come again with another host), at most 1,000,000 lines. It is pushed as
+        /// cache contents: `cache` must be absent, and keys in reports are not added
+        caching_plan: Option<Text>,
+        /// Absent: metrics are not read. `scrape: {}` has these defaults
+        scrape: Option<Scrape>,
+        /// Absent: hosts are not asked for cache contents. `cache: {}` has these defaults
+        cache: Option<Cache>,
+        /// Hosts come from Consul, beside those written here ([rules](DESIGN.md#hosts-from-consul)). `consul: {}` has
+        /// these defaults
         consul: Option<Spanned<Consul>>,
+        /// Absent: no Prometheus server is asked. `prometheus: {}` has these defaults
         prometheus: Option<Spanned<Prometheus>>,
     }
 }
 section! {
     /// How keys are hashed.
-    Keys { salt_file: Option<Text> }
+    Keys {
+        /// File with 32 hexadecimal digits (`openssl rand -hex 16`). Keys in cache contents, plans and reports are
+        /// then SipHash-2-4 under it, so that nobody without it can test names. The cluster's filters have the same
+        /// in `key_salt`. Another salt renews all contents
+        salt_file: Option<Text>,
+    }
 }
 section! {
     /// How hosts are chosen.
     Policy {
-        overload: Option<Text>, selection: Option<Text>, breaker_queued_jobs: Option<Text>,
-        assumed_cached: Option<Text>, stale_after: Option<Text>, ranked_hosts: Option<Text>,
-        retry_after: Option<Text>, holding: Holding, hedging: Hedging,
-        hot_cold_quantile: Option<Text>, dynamic_breaker_wait: Option<Text>,
-        dynamic_breaker_least_queued_jobs: Option<Text>, panic_threshold: Option<Text>,
+        /// Overload policy
+        overload: Option<Text>,
+        /// Selection policy
+        selection: Option<Text>,
+        /// With `breaker`: a host with more queued jobs gets nothing
+        breaker_queued_jobs: Option<Text>,
+        /// A key counts as cached where it was last sent for this long
+        assumed_cached: Option<Text>,
+        /// Older load is ignored. Tables are pushed again at least every third of it
+        stale_after: Option<Text>,
+        /// Hosts named in a decision
+        ranked_hosts: Option<Text>,
+        /// Mean of `retry-after` in shed requests
+        retry_after: Option<Text>,
+        holding: Holding,
+        hedging: Hedging,
+        /// With `hot_cold`: a host with more jobs in progress than this quantile of the hosts' is hot
+        hot_cold_quantile: Option<Text>,
+        /// With `dynamic_breaker`: `breaker_queued_jobs` falls in inverse proportion to a mean wait beyond this
+        dynamic_breaker_wait: Option<Text>,
+        /// With `dynamic_breaker`: the lower bound of that, at most `breaker_queued_jobs`
+        dynamic_breaker_least_queued_jobs: Option<Text>,
+        /// Percent of the hosts, as Envoy's `healthy_panic_threshold`. Fewer that are up, and neither failing nor
+        /// refusing: draining hosts are chosen as well. Fewer that take weir-control's connections: none is taken
+        /// out. 0: only where none is up
+        panic_threshold: Option<Text>,
     }
 }
 section! {
     /// For how long requests wait for a host.
-    Holding { for_eligible: Option<Text>, for_cached: Option<Text>, max_held: Option<Text> }
+    Holding {
+        /// A request that no host admits waits so long at its proxy before it is shed
+        for_eligible: Option<Text>,
+        /// A request whose key only refusing hosts have waits so long for one of them before it goes to another
+        for_cached: Option<Text>,
+        /// Requests that one worker thread of a proxy holds; beyond them the least important is not held
+        max_held: Option<Text>,
+    }
 }
 section! {
     /// When a request is tried at a second host.
-    Hedging { after: Option<Text>, idle_percent: Option<Text>, classes: Option<Text> }
+    Hedging {
+        /// A request without an answer for so long is tried at its second host too. 0s: never
+        after: Option<Text>,
+        /// So much of the second host's cores has to be idle, and at least one; its `capacity_millicores` and load
+        /// have to be known
+        idle_percent: Option<Text>,
+        /// Only so many classes, the most important ones
+        classes: Option<Text>,
+    }
 }
 section! {
     /// How admission levels move.
     Dagor {
-        control: Option<Text>, target: Option<Text>, low: Option<Text>, high: Option<Text>,
-        settle: Option<Text>, behind: Option<Text>, threshold: Option<Text>, alpha: Option<Text>, beta: Option<Text>, window: Option<Text>,
-        window_requests: Option<Text>, half_life: Option<Text>, queued_jobs: Option<Text>,
+        /// How levels move: `steady`, `paper` (Zhou et al., SoCC 2018), `stalled_jobs` (document 001, 9.1.3)
+        control: Option<Text>,
+        /// `steady`: the wait of new requests that corrections head for
+        target: Option<Text>,
+        /// `steady`: below the target; no level moves between `low` and `high`. A quarter of the target unless
+        /// written
+        low: Option<Text>,
+        /// `steady`: above the target. Three times the target unless written
+        high: Option<Text>,
+        /// `steady`: time in which a correction brings the wait back to the target
+        settle: Option<Text>,
+        /// `steady`: a host whose queue takes so much longer than the usual host's passes on what it cannot do; not
+        /// with `baseline`
+        behind: Option<Text>,
+        /// `paper`: a larger mean queuing delay is overload
+        threshold: Option<Text>,
+        /// `paper`, `stalled_jobs`: share shed by an overloaded window
+        alpha: Option<Text>,
+        /// `paper`, `stalled_jobs`: share added by any other window
+        beta: Option<Text>,
+        /// Between two moves of the level, which moves only on figures newer than at its last move
+        window: Option<Text>,
+        /// Or after so many requests at one host
+        window_requests: Option<Text>,
+        /// Of the memory of past requests
+        half_life: Option<Text>,
+        /// `stalled_jobs`, and `paper` where a host tells no queuing delay: more queued jobs than this are overload
+        queued_jobs: Option<Text>,
     }
 }
 section! {
     /// One host.
     Host {
-        address: Option<Text>, metrics_address: Option<Text>, cache_address: Option<Text>,
-        capacity_millicores: Option<Text>, preempt_at_unix_ms: Option<Text>, draining: Option<Text>,
+        /// Required: `ip:port` or `[ip6]:port` as the sidecars' endpoints have it, in its shortest spelling
+        address: Option<Text>,
+        /// Its metrics, where the application has its own port. Default: `address`
+        metrics_address: Option<Text>,
+        /// Its cache contents. Default: `metrics_address`
+        cache_address: Option<Text>,
+        /// 0: unknown. Counts while the host's node reports nothing
+        capacity_millicores: Option<Text>,
+        /// End of the host's life; 0: none is known
+        preempt_at_unix_ms: Option<Text>,
+        /// `true`: it finishes what it has and gets nothing new
+        draining: Option<Text>,
     }
 }
 section! {
     /// Prometheus pages.
     Scrape {
-        interval: Option<Text>, timeout: Option<Text>, path: Option<Text>, max_bytes: Option<Text>,
-        metrics: Metrics, tls: Option<Spanned<HostTls>>,
+        /// Between two polls, 10 % jitter added
+        interval: Option<Text>,
+        /// Of one poll
+        timeout: Option<Text>,
+        /// Of the page of metrics
+        path: Option<Text>,
+        /// Of a page
+        max_bytes: Option<Text>,
+        metrics: Metrics,
+        /// Absent: `http://`. `tls: {}`: `https://`, with these
+        tls: Option<Spanned<HostTls>>,
     }
 }
 section! {
     /// Names of metrics.
     Metrics {
-        in_progress: Option<Text>, queued: Option<Text>, queued_priority_label: Option<Text>,
-        queuing_delay: Option<Text>, busy_cores: Option<Text>, work: Option<Text>, draining: Option<Text>,
+        /// Gauge
+        in_progress: Option<Text>,
+        /// Gauge by class
+        queued: Option<Text>,
+        /// Label with the class, 0 to 31
+        queued_priority_label: Option<Text>,
+        /// Histogram or summary, in seconds
+        queuing_delay: Option<Text>,
+        /// Gauge of cores in use, for `estimate`. It may be missing
+        busy_cores: Option<Text>,
+        /// Gauge by class: core seconds that waiting jobs are expected to need, for `estimate`. It may be missing
+        work: Option<Text>,
+        /// Gauge; not 0: the host gets no new requests. It may be missing
+        draining: Option<Text>,
     }
 }
 section! {
     /// Cache contents.
     Cache {
-        interval: Option<Text>, timeout: Option<Text>, path: Option<Text>, max_bytes: Option<Text>,
-        max_keys: Option<Text>, max_key_bytes: Option<Text>, tls: Option<Spanned<HostTls>>,
+        /// Between two polls, 10 % jitter added
+        interval: Option<Text>,
+        /// Of one poll
+        timeout: Option<Text>,
+        /// No query
+        path: Option<Text>,
+        /// Of an answer
+        max_bytes: Option<Text>,
+        /// Keys of one host, counted as weir-control holds them. A host with more loses all its keys and is asked for
+        /// everything again: `polls_total{source="cache",result="too_many_keys"}`, and their number in `/tables`
+        max_keys: Option<Text>,
+        /// Of one key's name
+        max_key_bytes: Option<Text>,
+        /// As `scrape.tls`
+        tls: Option<Spanned<HostTls>>,
     }
 }
 section! {
     /// How hosts are asked by HTTPS.
-    HostTls { ca: Option<Text>, certificate: Option<Text>, key: Option<Text>, server_name: Option<Text> }
+    HostTls {
+        /// PEM file: the only authorities that are trusted. Absent: the system's
+        ca: Option<Text>,
+        /// PEM file, shown to hosts; with `key`
+        certificate: Option<Text>,
+        /// PEM file
+        key: Option<Text>,
+        /// DNS name in the certificates of all hosts. Default: each host's IP address
+        server_name: Option<Text>,
+    }
 }
 section! {
     /// Hosts that Consul knows.
     Consul {
-        address: Option<Text>, ca: Option<Text>, certificate: Option<Text>, key: Option<Text>,
-        service: Option<Text>, connect: Option<Text>, datacenter: Option<Text>, filter: Option<Text>,
-        tags: Vec<Text>, token_file: Option<Text>, plaintext: Option<Text>, wait: Option<Text>,
+        /// Of an agent or server; a path before `/v1` may follow. Environment variables, also those of proxies, are
+        /// not read
+        address: Option<Text>,
+        /// PEM file: authorities that may sign Consul's certificate. Absent: the system's
+        ca: Option<Text>,
+        /// PEM file, shown to Consul; with `key`
+        certificate: Option<Text>,
+        /// PEM file
+        key: Option<Text>,
+        /// Name of the service. Default: the cluster's name
+        service: Option<Text>,
+        /// `true`: the hosts are the service's sidecars (`/v1/health/connect/…`); `false`: its instances
+        /// (`/v1/health/service/…`)
+        connect: Option<Text>,
+        /// Default: the agent's
+        datacenter: Option<Text>,
+        /// Expression of [Consul's own](https://developer.hashicorp.com/consul/api-docs/features/filtering), such as
+        /// `Service.Meta.zone == "a"`
+        filter: Option<Text>,
+        /// An instance must have them all
+        tags: Vec<Text>,
+        /// File with the SecretID of a token (needs `service:read` and `node:read`). A new token is used at once
+        token_file: Option<Text>,
+        /// `true`: the token may be sent over `http://` to an address that is not loopback
+        plaintext: Option<Text>,
+        /// Longest time of a blocking query
+        wait: Option<Text>,
+        /// Capacity of a host that tells none: its weight in Consul (`Weights.Passing`) times this. 0: unknown
         weight_millicores: Option<Text>,
     }
 }
 section! {
     /// A Prometheus server.
     Prometheus {
-        address: Option<Text>, ca: Option<Text>, certificate: Option<Text>, key: Option<Text>,
-        interval: Option<Text>, timeout: Option<Text>, label: Option<Text>, queries: Queries,
+        /// A host and a port, and the path before `/api/v1`
+        address: Option<Text>,
+        /// PEM file, only with `https://`: the only authority that is trusted. Absent: the system's
+        ca: Option<Text>,
+        /// PEM file, shown to the server; with `key`
+        certificate: Option<Text>,
+        /// PEM file
+        key: Option<Text>,
+        /// Between two rounds, 10 % jitter added
+        interval: Option<Text>,
+        /// Of one query
+        timeout: Option<Text>,
+        /// Its value is the `address` or the `metrics_address` of a host, so no two hosts may share one
+        label: Option<Text>,
+        queries: Queries,
     }
 }
 section! {
     /// What it is asked, in PromQL.
     Queries {
-        in_progress: Option<Text>, queued: Option<Text>, queuing_delay: Option<Text>,
-        busy_cores: Option<Text>, work: Option<Text>, draining: Option<Text>, age: Option<Text>,
+        /// PromQL, as are the next ones; one series a host. `""`: not asked, as with the next ones
+        in_progress: Option<Text>,
+        /// By `priority`, 0 to 31; without it the most important class. Beside `scrape` this and `in_progress` are
+        /// required, else one of them
+        queued: Option<Text>,
+        /// Seconds; the default is the mean of the last 5 s, 0 on an idle host. A host may be without it
+        queuing_delay: Option<Text>,
+        /// As with `scrape`. Hosts may be without it
+        busy_cores: Option<Text>,
+        /// By `priority`. Hosts may be without it
+        work: Option<Text>,
+        /// As with `scrape`. Hosts may be without it
+        draining: Option<Text>,
+        /// Seconds since Prometheus read the others. `""`: they are as old as the answer
+        age: Option<Text>,
     }
 }

@@ -6,9 +6,10 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
+use weir_settings::show_duration;
 
 use super::extension::plugin_configuration;
-use super::written::{self, Written};
+use super::written::{self, SECTION, Written};
 
 /// The field that is wrong, such as `listeners[0].address`, and why.
 pub type Error = (String, String);
@@ -105,6 +106,19 @@ impl Written {
     /// configured clusters.
     pub fn check(&self, clusters: &[&str]) -> Result<Config, Error> {
         let wasm = required(self.filter.wasm.as_ref(), "filter.wasm")?;
+        note(
+            "control_cluster",
+            "text",
+            Some(CONTROL_CLUSTER.to_owned()),
+            None,
+        );
+        note("filter.config", "fields", None, None);
+        note(
+            "max_requests",
+            "whole number",
+            Some(MAX_REQUESTS.to_string()),
+            None,
+        );
         let control_cluster = self
             .control_cluster
             .clone()
@@ -127,7 +141,7 @@ impl Written {
                 "filter.delivery",
                 &DELIVERIES,
             )?,
-            plugin: self.filter.config.clone(),
+            plugin: self.filter.config.0.clone(),
             control_cluster,
             listeners: listeners(&self.listeners, clusters)?,
             fallback: choice(self.fallback.as_deref(), "fallback", &FALLBACKS)?,
@@ -184,6 +198,7 @@ fn listener(written: &written::Listener, at: &str, clusters: &[&str]) -> Result<
             format!("{cluster:?} is not one of {clusters:?}"),
         ));
     }
+    note(&field("access_log"), "path", None, None);
     Ok(Listener {
         name: required(written.name.as_ref(), &field("name"))?,
         address: address.parse().map_err(not_an_address)?,
@@ -201,6 +216,7 @@ fn listener(written: &written::Listener, at: &str, clusters: &[&str]) -> Result<
 
 /// Envoy refuses a route configuration with a domain twice.
 fn domains(written: Option<&[String]>, field: &str) -> Result<Vec<String>, Error> {
+    note(&format!("{field}[]"), "text", Some("*".to_owned()), None);
     let Some(written) = written else {
         return Ok(vec!["*".to_owned()]);
     };
@@ -214,13 +230,26 @@ fn domains(written: Option<&[String]>, field: &str) -> Result<Vec<String>, Error
     Ok(written.to_vec())
 }
 
+/// For the reference; `field` as errors name it.
+fn note(field: &str, kind: &str, default: Option<String>, range: Option<String>) {
+    weir_settings::note(&format!("{SECTION}.{field}"), kind, default, range);
+}
+
 fn required(written: Option<&String>, field: &str) -> Result<String, Error> {
+    note(field, "text", None, None);
     let present = written.filter(|text| !text.is_empty()).cloned();
     present.ok_or_else(|| (field.to_owned(), "is required".to_owned()))
 }
 
 /// One of several names; the first is the default.
 fn choice<T: Copy>(written: Option<&str>, field: &str, all: &[(&str, T)]) -> Result<T, Error> {
+    let shown: Vec<_> = all.iter().map(|(name, _)| format!("`{name}`")).collect();
+    note(
+        field,
+        "name",
+        Some(all[0].0.to_owned()),
+        Some(shown.join(", ")),
+    );
     let written = written.unwrap_or(all[0].0);
     if let Some((_, found)) = all.iter().find(|(name, _)| *name == written) {
         return Ok(*found);
@@ -233,6 +262,13 @@ fn choice<T: Copy>(written: Option<&str>, field: &str, all: &[(&str, T)]) -> Res
 }
 
 fn duration(written: Option<&str>, field: &str, default: Duration) -> Result<Duration, Error> {
+    let longest = show_duration(LONGEST);
+    note(
+        field,
+        "duration",
+        Some(show_duration(default)),
+        Some(format!("at most {longest}")),
+    );
     let Some(written) = written else {
         return Ok(default);
     };

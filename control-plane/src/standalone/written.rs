@@ -3,58 +3,72 @@
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use weir_settings::{Entry, Shape, section};
 
-/// The `standalone` section.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Written {
-    /// The filter that listeners run.
-    pub filter: Filter,
-    /// Name of weir-control's cluster in the sidecars' bootstrap. Default `weir-control`.
-    pub control_cluster: Option<String>,
-    /// What sidecars listen on. At least one.
-    pub listeners: Vec<Listener>,
-    /// Envoy's policy for requests without a usable choice: `least_request` (default),
-    /// `round_robin` or `random`.
-    pub fallback: Option<String>,
-    /// What hosts speak: `http1` (default) or `h2`.
-    pub protocol: Option<String>,
-    /// Time to connect to a host. Default `1s`: hosts are near, and a dead one costs this much
-    /// before the next in the list is tried.
-    pub connect_timeout: Option<String>,
-    /// Most requests, connections and retries of one sidecar to one cluster. Default 100000, which
-    /// is none: admission is Weir's.
-    pub max_requests: Option<u32>,
+/// Where the section is.
+pub(super) const SECTION: &str = "standalone";
+
+section! {
+    /// The `standalone` section.
+    #[derive(Clone)]
+    Written {
+        filter: Filter,
+        /// Name of weir-control's cluster in the sidecars' bootstrap
+        control_cluster: Option<String>,
+        /// Listeners of the sidecars. At least one
+        listeners: Vec<Listener>,
+        /// Envoy's policy for requests without a usable choice
+        fallback: Option<String>,
+        /// Protocol of the hosts
+        protocol: Option<String>,
+        /// Time to connect to a host. Hosts are near, and a dead one costs this much before the next in the list is
+        /// tried
+        connect_timeout: Option<String>,
+        /// Most requests, connections and retries of one sidecar to one cluster. The default is no limit in effect:
+        /// admission is Weir's
+        max_requests: Option<u32>,
+    }
+}
+section! {
+    /// `standalone.filter`.
+    #[derive(Clone)]
+    Filter {
+        /// Required: path of `weir_filter.wasm`; beside the configuration file if relative
+        wasm: Option<String>,
+        /// `inline`: sent to the sidecars. `path`: each sidecar has the file
+        delivery: Option<String>,
+        /// Plugin configuration, merged over the generated one; `null` removes a field
+        config: Plugin,
+    }
+}
+section! {
+    /// One of `standalone.listeners`.
+    #[derive(Clone)]
+    Listener {
+        /// Required. Unique; also the name of its routes and of its statistics
+        name: Option<String>,
+        /// Required: `ip:port`
+        address: Option<String>,
+        /// Required: a name of `clusters`
+        cluster: Option<String>,
+        /// Served hosts (`:authority`)
+        domains: Option<Vec<String>>,
+        /// Time for a whole answer, retries included; `0s` is no limit
+        timeout: Option<String>,
+        /// Time for a request to arrive in full and leave the filters
+        request_timeout: Option<String>,
+        /// File for access logs, such as `/dev/stdout`. Absent: none
+        access_log: Option<String>,
+    }
 }
 
-/// `standalone.filter`.
+/// Fields of the filter's own.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Filter {
-    /// Path of `weir_filter.wasm`; beside the configuration file if relative. Required.
-    pub wasm: Option<String>,
-    /// `inline` (default): sent to the sidecars. `path`: each sidecar has the file.
-    pub delivery: Option<String>,
-    /// Plugin configuration, merged over the generated one; `null` removes a field.
-    pub config: Map<String, Value>,
-}
+#[serde(transparent)]
+pub struct Plugin(pub Map<String, Value>);
 
-/// One of `standalone.listeners`.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Listener {
-    /// Unique. Also the name of its routes and of its statistics. Required.
-    pub name: Option<String>,
-    /// `ip:port`. Required.
-    pub address: Option<String>,
-    /// Where its requests go: a name of `clusters`. Required.
-    pub cluster: Option<String>,
-    /// Hosts (`:authority`) that are served. Default `["*"]`.
-    pub domains: Option<Vec<String>>,
-    /// Time for a whole answer, retries included. Default `300s`; `0s` is no limit.
-    pub timeout: Option<String>,
-    /// Time for a request to arrive in full and leave the filters. Default `300s`, never none.
-    pub request_timeout: Option<String>,
-    /// File for access logs, such as `/dev/stdout`. Default none.
-    pub access_log: Option<String>,
+impl Shape for Plugin {
+    fn entries(name: &str, meaning: &str, into: &mut Vec<Entry>) {
+        String::entries(name, meaning, into);
+    }
 }

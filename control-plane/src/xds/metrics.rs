@@ -94,7 +94,7 @@ impl XdsMetrics {
         );
         registry.register_with_unit(
             "names",
-            "What the names count that streams ask for, as discovery.max_bytes limits them",
+            "Counted bytes of the names that streams ask for, of at most discovery.max_bytes",
             Unit::Bytes,
             self.names.clone(),
         );
@@ -145,6 +145,16 @@ impl XdsMetrics {
             acks: self.acks.get_or_create_owned(&label),
             nacks: self.nacks.get_or_create_owned(&label),
         }
+    }
+}
+
+#[cfg(test)]
+impl XdsMetrics {
+    /// A series of each family, for the reference.
+    pub(crate) fn fill(&self) {
+        drop(self.opened(true));
+        drop(self.opened(false));
+        self.of_type("");
     }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Liars and attackers: each line of the threat model in `envoy-config/README.md` names a test, of which these are
+//! Liars and attackers: each line of the threat model in `envoy-config/THREAT_MODEL.md` names a test, of which these are
 //! those that are about nothing else. Damage is asserted by count, never by time.
 
 mod bombs;

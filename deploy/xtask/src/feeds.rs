@@ -18,7 +18,7 @@ pub(crate) const PACKAGE: &str = "weir-feeds";
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Where to [default: .weir/feeds/default]
+    /// Folder to write [default: .weir/feeds/default]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Given to weir-feeds as they are; `-- --help` lists them

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `cargo xtask keep`: measures again what is kept, and says what changed.
 
+use std::path::Path;
+
 use anyhow::Result;
 use weir_stage::command::Run;
 
@@ -28,7 +30,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
             "cost::fuel_and_host_calls_are_those_that_are_kept",
         ])
         .arg("--nocapture")
-        .env("WEIR_FILTER_WASM", filter)
+        .env("WEIR_FILTER_WASM", &filter)
         .env(RENEW, "1")
         .shown()?;
     workspace
@@ -37,7 +39,31 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
         .args(["--exact", "commands::commands_are_written_as_they_are"])
         .env(RENEW, "1")
         .shown()?;
+    references(workspace, &filter)?;
     sizes::keep(workspace)?;
     println!("keep: `git diff` shows what changed: say why where you commit it");
     Ok(())
+}
+
+/// COMMANDS.md, CONFIGURATION.md and METRICS.md of the programs.
+fn references(workspace: &Workspace, filter: &Path) -> Result<()> {
+    const PACKAGES: [&str; 7] = [
+        "weir-control",
+        "weir-feeds",
+        "weir-filter",
+        "weir-governor",
+        "weir-replay",
+        "weir-sim",
+        "weir-worker",
+    ];
+    let packages = PACKAGES.iter().flat_map(|package| ["--package", package]);
+    workspace
+        .cargo()
+        .args(["test", "--quiet"])
+        .args(packages)
+        .args(["--lib", "--test", "reference", "--test", "commands"])
+        .args(["--test", "filter", "--", "reference_of_"])
+        .env("WEIR_FILTER_WASM", filter)
+        .env(RENEW, "1")
+        .shown()
 }

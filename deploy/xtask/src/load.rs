@@ -63,11 +63,11 @@ pub(crate) struct Args {
     /// Shorten or stretch all stages so that it lasts so many seconds for each way
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     seconds: Option<u64>,
-    /// Who keeps the hosts from too much work: weir, least_request, admission_control,
+    /// Protection of the hosts from too much work: weir, least_request, admission_control,
     /// adaptive_concurrency, or all; repeatable
     #[arg(long, value_name = "WAY", default_value = "weir")]
     way: Vec<String>,
-    /// Where the fleet stands. In the mesh the way is Weir's
+    /// Surroundings of the fleet. In the mesh the way is Weir's
     #[arg(long, value_enum, default_value = "static")]
     against: Fleet,
     /// In which order a host takes the jobs that wait

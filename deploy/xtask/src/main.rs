@@ -16,6 +16,8 @@ mod fuzz;
 mod image;
 mod keep;
 mod lab;
+#[cfg(test)]
+mod links;
 mod load;
 mod mesh;
 mod packaging;

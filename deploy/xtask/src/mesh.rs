@@ -23,7 +23,7 @@ pub(crate) struct Args {
 enum What {
     /// Build what is needed, start the mesh in the background, return when requests go through
     Up(Up),
-    /// What runs, how it is, what it costs, and what has died
+    /// Processes, their state and cost, and those that have died
     Status,
     /// End everything, and verify that nothing is left
     Down,

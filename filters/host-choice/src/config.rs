@@ -18,6 +18,7 @@ pub const PRIORITY_HEADER: &str = "x-weir-priority";
 pub const USER_HEADER: &str = "x-weir-user";
 /// Where a request's key is found.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(serde::Serialize))]
 #[serde(rename_all = "snake_case")]
 pub enum KeySource {
     /// The value of this header.
@@ -34,6 +35,7 @@ impl Default for KeySource {
 
 /// Where a request's user is found.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(serde::Serialize))]
 #[serde(rename_all = "snake_case")]
 pub enum UserSource {
     /// The value of this header.
@@ -50,6 +52,7 @@ impl Default for UserSource {
 
 /// Whose key, priority and user headers are believed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(serde::Serialize))]
 #[serde(rename_all = "snake_case")]
 pub enum Trust {
     /// Everybody's.
@@ -197,6 +200,9 @@ pub fn keys(value: Option<&[u8]>, separator: Option<u8>, salt: Option<&Salt>) ->
         .filter(|name| !name.is_empty());
     Keys::new(names.map(hash))
 }
+
+#[cfg(test)]
+mod reference;
 
 #[cfg(test)]
 mod tests;

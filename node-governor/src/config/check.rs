@@ -126,6 +126,7 @@ fn line_of(value: &Value) -> Option<u64> {
 
 /// `all`, or numbers and ranges as the kernel writes them.
 fn cores(value: &Value, root: &Scope<'_>) -> Result<Option<Vec<u32>>, Error> {
+    root.note("cores", "cores", Some("all".to_owned()), None);
     root.parse(value, "cores", None, |text| {
         if text == "all" {
             return Ok(None);
@@ -180,21 +181,35 @@ fn events(written: &written::Events, scope: &Scope<'_>) -> Result<Events, Error>
         absolute,
         "an absolute path",
     )?;
+    const LANE: u32 = 256;
+    scope.note("group", "name or number", None, None);
+    let range = "16 to 65536".to_owned();
+    scope.note(
+        "events_per_lane",
+        "whole number",
+        Some(LANE.to_string()),
+        Some(range),
+    );
     Ok(Events {
         path: path.into(),
         group: scope.parse(&written.group, "group", None, |text| {
             names::group(text).map(Some)
         })?,
         lanes: scope.whole(&written.lanes, "lanes", 256, 1..=4096)? as u32,
-        events_per_lane: scope.parse(&written.events_per_lane, "events_per_lane", 256, |text| {
-            let number: u32 = text
-                .parse()
-                .map_err(|_| format!("{text:?} is not a whole number"))?;
-            match number.is_power_of_two() && (16..=65_536).contains(&number) {
-                true => Ok(number),
-                false => Err(format!("{number} is not a power of two in 16 to 65536")),
-            }
-        })?,
+        events_per_lane: scope.parse(
+            &written.events_per_lane,
+            "events_per_lane",
+            LANE,
+            |text| {
+                let number: u32 = text
+                    .parse()
+                    .map_err(|_| format!("{text:?} is not a whole number"))?;
+                match number.is_power_of_two() && (16..=65_536).contains(&number) {
+                    true => Ok(number),
+                    false => Err(format!("{number} is not a power of two in 16 to 65536")),
+                }
+            },
+        )?,
     })
 }
 
@@ -231,6 +246,7 @@ fn uprobes(
         let absolute = |text: &str| text.starts_with('/');
         let binary = scope.text(&value.binary, "binary", "", absolute, "an absolute path")?;
         let any = |text: &str| !text.is_empty();
+        scope.note("pid", "process id", None, None);
         let function = scope.whole(&value.function, "function", 0, 0..=FUNCTIONS as u64 - 1)?;
         let function = FunctionId::new(function as u8)
             .ok_or_else(|| scope.refuse(&None, "function", "no such number"))?;

@@ -25,6 +25,14 @@ pub(super) fn parse(text: &str) -> Result<Frequency, String> {
     }
 }
 
+/// As it would be written.
+pub(super) fn show(frequency: Frequency) -> String {
+    match frequency {
+        Frequency::Absolute(khz) => khz.to_string(),
+        Frequency::Share(share) => format!("{} %", share * 100.0),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -11,20 +11,56 @@ pub(super) use shares::*;
 section! {
     /// weir-governor.yaml.
     File {
-        cores: Option<Text>, driver: Option<Text>, tick: Option<Text>,
-        policy: Option<Spanned<Policy>>, service: Option<Spanned<Service>>,
-        core_policy: Option<Spanned<CorePolicy>>, jobs: Option<Spanned<Vec<Spanned<Job>>>>,
-        batch: Option<Spanned<Batch>>, mesh: Option<Spanned<Mesh>>, functions: Vec<Spanned<Function>>, events: Events,
-        uprobes: Vec<Spanned<Uprobe>>, tail: Tail, admin: Admin, state_directory: Option<Text>,
+        /// Governed cores, as `0-3,8`; cores that change together are named together. `all`: those with cpufreq that
+        /// are online at the start
+        cores: Option<Text>,
+        /// `userspace`: the kernel's governor, `scaling_setspeed`; `clamp`: `scaling_min_freq` = `scaling_max_freq`;
+        /// `auto`: `userspace` where it is offered
+        driver: Option<Text>,
+        /// Between two decisions; some policies choose their own
+        tick: Option<Text>,
+        /// Frequency policy, exactly one. Absent: frequencies are left alone. One of `policy` and `core_policy` is
+        /// required
+        policy: Option<Spanned<Policy>>,
+        /// The service, by exactly one of these. Required with `core_policy`
+        service: Option<Spanned<Service>>,
+        /// Core policy, exactly one. Absent: cores are not divided
+        core_policy: Option<Spanned<CorePolicy>>,
+        /// Batch jobs; none by default. Refused without `core_policy`
+        jobs: Option<Spanned<Vec<Spanned<Job>>>>,
+        /// Shared by all jobs. Refused without `core_policy`
+        batch: Option<Spanned<Batch>>,
+        /// weir-control, and the service's host there. Absent: the mesh is not asked
+        mesh: Option<Spanned<Mesh>>,
+        functions: Vec<Spanned<Function>>,
+        events: Events,
+        uprobes: Vec<Spanned<Uprobe>>,
+        tail: Tail,
+        admin: Admin,
+        /// Record of how cores were found; one governor holds it
+        state_directory: Option<Text>,
     }
 }
 section! {
     /// Exactly one of them.
     Policy {
-        performance: Option<Spanned<Nothing>>, powersave: Option<Spanned<Nothing>>,
-        ondemand: Option<Spanned<Ondemand>>, two_state: Option<Spanned<TwoState>>,
-        three_state: Option<Spanned<ThreeState>>, multi_state: Option<Spanned<MultiState>>,
-        iso_latency: Option<Spanned<IsoLatency>>, slow_to_fast: Option<Spanned<SlowToFast>>,
+        /// The highest frequency
+        performance: Option<Spanned<Nothing>>,
+        /// The lowest frequency
+        powersave: Option<Spanned<Nothing>>,
+        /// The kernel's ondemand in software, for comparison
+        ondemand: Option<Spanned<Ondemand>>,
+        /// Idle and hot
+        two_state: Option<Spanned<TwoState>>,
+        /// Idle, hot, and hot for long (document 002)
+        three_state: Option<Spanned<ThreeState>>,
+        /// A ladder of frequencies by how long a hot function has been running
+        multi_state: Option<Spanned<MultiState>>,
+        /// All cores alike, just fast enough for the tail (Pegasus, ISCA 2014)
+        iso_latency: Option<Spanned<IsoLatency>>,
+        /// Slow, then fast, after a time learnt from tail and load (MICRO 2017)
+        slow_to_fast: Option<Spanned<SlowToFast>>,
+        /// A schedule for each hot function from the work of its calls so far
         adaptive: Option<Spanned<Adaptive>>,
     }
 }
@@ -35,94 +71,237 @@ section! {
 section! {
     /// `ondemand`
     Ondemand {
-        sampling_period: Option<Text>, up_threshold: Option<Text>,
+        /// Between two looks at use; `/proc/stat` changes no more often
+        sampling_period: Option<Text>,
+        /// Share of time that is busy, above which a core gets its highest frequency
+        up_threshold: Option<Text>,
+        /// Periods for which the highest frequency stays
         sampling_down_factor: Option<Text>,
     }
 }
 section! {
     /// `two_state`
-    TwoState { idle: Option<Text>, hot: Option<Text> }
+    TwoState {
+        /// No hot function runs
+        idle: Option<Text>,
+        /// A hot function runs
+        hot: Option<Text>,
+    }
 }
 section! {
     /// `three_state`
     ThreeState {
-        idle: Option<Text>, hot: Option<Text>, over: Option<Text>, threshold: Option<Text>,
+        /// No hot function runs
+        idle: Option<Text>,
+        /// A hot function runs
+        hot: Option<Text>,
+        /// It has been running for longer than `threshold`
+        over: Option<Text>,
+        /// See `over`
+        threshold: Option<Text>,
     }
 }
 section! {
     /// `multi_state`
     MultiState {
-        idle: Option<Text>, ladder: Option<Vec<Spanned<Rung>>>, by_load: Option<Spanned<ByLoad>>,
+        /// No hot function runs
+        idle: Option<Text>,
+        /// At most 16 steps, the first after 0s. Default: 2 GHz after 0s, 2.6 GHz after 450ms
+        ladder: Option<Vec<Spanned<Rung>>>,
+        /// Absent: the load is not looked at
+        by_load: Option<Spanned<ByLoad>>,
     }
 }
 section! {
     /// A step of a ladder.
-    Rung { after: Option<Text>, frequency: Option<Text> }
+    Rung {
+        /// Time that a call has been running
+        after: Option<Text>,
+        /// Required
+        frequency: Option<Text>,
+    }
 }
 section! {
     /// How a ladder follows the load.
     ByLoad {
-        light: Option<Text>, full: Option<Text>, longest_period: Option<Text>,
+        /// Mean share of time that the cores are busy, up to which all is as written
+        light: Option<Text>,
+        /// Share from which on every call gets the last step at once; in between, times shrink evenly
+        full: Option<Text>,
+        /// Sleep of the plan from `full` on
+        longest_period: Option<Text>,
+        /// Time over which the load is averaged
         average: Option<Text>,
     }
 }
 section! {
     /// `iso_latency`
     IsoLatency {
-        target: Option<Text>, panic: Option<Text>, slack: Option<Text>, much_slack: Option<Text>,
-        raise: Option<Text>, lower: Option<Text>, lower_fast: Option<Text>, average: Option<Text>,
-        hold: Option<Text>, stale: Option<Text>,
+        /// Upper bound for the tail's quantile
+        target: Option<Text>,
+        /// Over this multiple of the target: all the power
+        panic: Option<Text>,
+        /// Below this share of the target there is power to give back
+        slack: Option<Text>,
+        /// Below this share there is much
+        much_slack: Option<Text>,
+        /// Of all the power, added each second over the target
+        raise: Option<Text>,
+        /// Of all the power, given back each second with slack
+        lower: Option<Text>,
+        /// The same with much slack
+        lower_fast: Option<Text>,
+        /// Longer time for an average of the tail
+        average: Option<Text>,
+        /// All the power stays for so long when that average is over the target
+        hold: Option<Text>,
+        /// An older measurement is none; without one there is all the power
+        stale: Option<Text>,
     }
 }
 section! {
     /// `slow_to_fast`
     SlowToFast {
-        target: Option<Text>, idle: Option<Text>, slow: Option<Text>, fast: Option<Text>,
-        settle: Option<Text>, stale: Option<Text>,
+        /// Upper bound for the tail's quantile
+        target: Option<Text>,
+        /// No hot function runs
+        idle: Option<Text>,
+        /// A hot function runs
+        slow: Option<Text>,
+        /// It has been running for the learnt time
+        fast: Option<Text>,
+        /// A tail that stays off the target by so much moves the learnt time by as much in this time. At least four
+        /// times the tail's window, or it swings
+        settle: Option<Text>,
+        /// An older measurement is none; without one calls are fast at once
+        stale: Option<Text>,
     }
 }
 section! {
     /// `adaptive`
     Adaptive {
-        target: Option<Text>, efficient: Option<Text>, idle: Option<Text>, memory: Option<Text>,
-        quantile: Option<Text>, margin: Option<Text>, budget: Option<Text>, settle: Option<Text>,
-        stale: Option<Text>, shortest_period: Option<Text>, longest_period: Option<Text>,
+        /// Upper bound for the tail's quantile
+        target: Option<Text>,
+        /// Frequency with the least energy for work, and the lowest of a call
+        efficient: Option<Text>,
+        /// No hot function runs, and calls until they are seen
+        idle: Option<Text>,
+        /// Share of a call's time at the highest frequency that is the same at every frequency
+        memory: Option<Text>,
+        /// Of the calls, so many end within the budget
+        quantile: Option<Text>,
+        /// Of the target, kept in hand
+        margin: Option<Text>,
+        /// The budget as a share of the target while no tail is measured
+        budget: Option<Text>,
+        /// A tail that stays off the target by so much changes the budget by as much in this time
+        settle: Option<Text>,
+        /// An older measurement is none
+        stale: Option<Text>,
+        /// The plan sleeps at least this long
+        shortest_period: Option<Text>,
+        /// The plan sleeps at most this long
+        longest_period: Option<Text>,
     }
 }
 section! {
     /// A hot function.
-    Function { id: Option<Text>, name: Option<Text>, ladder: Option<Vec<Spanned<Rung>>> }
+    Function {
+        /// Required; 0 to 15, as producers give it
+        id: Option<Text>,
+        /// Shown for it. Default: `function` and the id
+        name: Option<Text>,
+        /// With `multi_state`: steps of this function alone
+        ladder: Option<Vec<Spanned<Rung>>>,
+    }
 }
 section! {
     /// The file that producers write to.
     Events {
-        path: Option<Text>, group: Option<Text>, lanes: Option<Text>,
+        /// Made by the governor, with its folder
+        path: Option<Text>,
+        /// A name in `/etc/group` or a number: its members may write. Default: the governor's own group
+        group: Option<Text>,
+        /// Threads at once
+        lanes: Option<Text>,
+        /// Events of a thread that wait to be read; a power of two
         events_per_lane: Option<Text>,
     }
 }
 section! {
     /// A hot function of a program that cannot tell of it.
     Uprobe {
-        function: Option<Text>, binary: Option<Text>, symbol: Option<Text>, pid: Option<Text>,
-        cgroup: Option<Text>, no_unwinding: Option<Text>,
+        /// Required
+        function: Option<Text>,
+        /// Required: the program or library
+        binary: Option<Text>,
+        /// Required: the function in it, or `0x…`, its offset
+        symbol: Option<Text>,
+        /// One process. Default: every process
+        pid: Option<Text>,
+        /// A cgroup's path below the mount: a process that runs the file in another one counts nothing. `all`: every
+        /// process. Default: `service.cgroup`; `all` without it, and where `pid` is written
+        cgroup: Option<Text>,
+        /// `true`: the function does not unwind ([why](uprobe/README.md))
+        no_unwinding: Option<Text>,
     }
 }
 section! {
     /// The service's own latency.
     Tail {
-        source: Option<Text>, url: Option<Text>, metric: Option<Text>, query: Option<Text>,
-        quantile: Option<Text>, window: Option<Text>, every: Option<Text>,
+        /// `calls`: hot calls that have ended; `prometheus`, `envoy`: a histogram of seconds, of milliseconds;
+        /// `promql`: a query of a Prometheus server
+        source: Option<Text>,
+        /// Of the page; of the server, `http://ip:port` with its prefix if it has one
+        url: Option<Text>,
+        /// The histogram's name without `_bucket`; labels choose series, the others are added up
+        metric: Option<Text>,
+        /// With `promql`: one number, in seconds. No series, two, NaN or less than 0 say nothing. The answer counts
+        /// as of now, though the server takes a sample of up to 5 minutes ago (its `--query.lookback-delta`): the
+        /// query bounds the age itself, by a range as `rate(…[10s])`, which is empty without samples in it, or by
+        /// `and time() - timestamp(…) < 10`
+        query: Option<Text>,
+        /// With `latency_slack` the default is 0.95. With `promql` the query says it
+        quantile: Option<Text>,
+        /// Calls and requests that ended in this time count. With `promql` the query says it
+        window: Option<Text>,
+        /// Between two questions to a page or server; with `latency_slack` at most 1s, for it forgets an answer after
+        /// 2 s
+        every: Option<Text>,
     }
 }
 section! {
     /// weir-control, and the service's host there.
     Mesh {
-        control: Option<Text>, authority: Option<Text>, certificate: Option<Text>,
-        key: Option<Text>, plaintext: Option<Text>, cluster: Option<Text>, host: Option<Text>,
-        delay: Option<Text>, hold: Option<Text>, stale: Option<Text>,
+        /// Required: `https://name:port` of weir-control's xDS listener; `http://` to loopback alone, unless
+        /// `plaintext`
+        control: Option<Text>,
+        /// PEM file, relative to this one: trusted authority. Required with `https`
+        authority: Option<Text>,
+        /// PEM file: the governor's identity; with `key`
+        certificate: Option<Text>,
+        /// PEM file
+        key: Option<Text>,
+        /// `true`: `http://` also to other addresses than loopback
+        plaintext: Option<Text>,
+        /// Required: the cluster's name in weir-control
+        cluster: Option<Text>,
+        /// Required: the host's `ip:port` in weir-control
+        host: Option<Text>,
+        /// Requests that wait longer are a reason to act
+        delay: Option<Text>,
+        /// Time that a reason lasts
+        hold: Option<Text>,
+        /// An older answer counts as unknown
+        stale: Option<Text>,
     }
 }
 section! {
     /// The admin page.
-    Admin { listen: Option<Text>, plaintext: Option<Text> }
+    Admin {
+        /// Port 0 takes any
+        listen: Option<Text>,
+        /// `true`: admin may listen on an address that is not loopback; it has no TLS and no login
+        plaintext: Option<Text>,
+    }
 }

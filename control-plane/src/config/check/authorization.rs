@@ -54,6 +54,7 @@ fn rule<T>(
         hosts,
         max_priority,
     } = written;
+    scope.note("identity", "text", None, None);
     if identity.is_none() {
         return Err(scope.refuse(identity, "identity", "required; a SPIFFE id or DNS name"));
     }
@@ -108,6 +109,7 @@ fn list<T, All: FromIterator<T>>(
     scope: &Scope<'_>,
     parse: impl Fn(&str) -> Result<T, String>,
 ) -> Result<All, Error> {
+    scope.item(0).note("", "text", None, None);
     let parsed = written.iter().enumerate().map(|(index, text)| {
         let refuse = |reason| scope.item(index).refuse(&Some(text.clone()), "", reason);
         parse(&text.value).map_err(refuse)

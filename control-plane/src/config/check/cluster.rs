@@ -118,6 +118,7 @@ fn salt(
     reader: &mut Reader,
 ) -> Result<Option<Salt>, Error> {
     let field = &written.salt_file;
+    scope.note("salt_file", "path", None, None);
     let Some(name) = field else { return Ok(None) };
     let refuse = |why: String| scope.refuse(field, "salt_file", why);
     let contents = reader
@@ -399,6 +400,7 @@ fn hosts(
     scope: &Scope<'_>,
     reader: &mut Reader,
 ) -> Result<Vec<Host>, Error> {
+    scope.note("hosts_file", "path", None, None);
     let mut seen = BTreeMap::new();
     add_hosts(&written.hosts, &scope.section("hosts"), &mut seen)?;
     if let Some(name) = &written.hosts_file {

@@ -95,6 +95,7 @@ fn is_name(text: &str) -> bool {
 }
 
 fn filter(value: &Value, scope: &Scope<'_>) -> Result<Option<String>, Error> {
+    scope.note("filter", "text", None, None);
     let Some(text) = value else { return Ok(None) };
     match text.value.trim() {
         "" => Err(scope.refuse(value, "filter", "empty; leave it out")),
@@ -103,6 +104,7 @@ fn filter(value: &Value, scope: &Scope<'_>) -> Result<Option<String>, Error> {
 }
 
 fn tags(written: &[written::Text], scope: &Scope<'_>) -> Result<Vec<String>, Error> {
+    scope.item(0).note("", "text", None, None);
     let tag = |(index, tag): (usize, &written::Text)| match is_name(&tag.value) {
         true => Ok(tag.value.clone()),
         false => {
@@ -124,6 +126,7 @@ pub(super) fn token(
     scope: &Scope<'_>,
     reader: &mut Reader,
 ) -> Result<Option<Token>, Error> {
+    scope.note("token_file", "path", None, None);
     let Some(name) = value else { return Ok(None) };
     let refuse = |why: String| scope.refuse(value, "token_file", why);
     let contents = reader

@@ -25,6 +25,7 @@ pub(super) fn plan(
 ) -> Result<Option<Plan>, Error> {
     let wanted = cluster.policy.selection == Selection::CachingPlan;
     let field = &written.caching_plan;
+    scope.note("caching_plan", "path", None, None);
     let refuse = |reason: &str| Err(scope.refuse(field, "caching_plan", reason));
     let Some(name) = field else {
         return match wanted {

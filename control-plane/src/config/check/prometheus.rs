@@ -69,6 +69,12 @@ fn queries(
             Figure::Draining => &written.draining,
             Figure::Age => &written.age,
         };
+        scope.note(
+            figure.as_str(),
+            "PromQL",
+            Some(figure.default_query(label)),
+            None,
+        );
         let query = text.as_ref().map(|text| text.value.trim().to_owned());
         let query = query.unwrap_or_else(|| figure.default_query(label));
         if !query.is_empty() {

@@ -54,10 +54,14 @@ pub(super) fn replicas(
     let name = scope.text(
         &written.name,
         "name",
-        &own.unwrap_or_default(),
+        "",
         is_name,
         "a name of 1 to 256 visible ASCII characters",
     )?;
+    let name = match name.is_empty() {
+        true => own.unwrap_or_default(),
+        false => name,
+    };
     let asked = consul_server(written, scope, reader)?;
     Ok(Replicas {
         consul: asked.0,

@@ -30,7 +30,7 @@ const INSTALLED: &str = "installed";
 
 const HINT: &str = "fetching Debian's packages\n\
                     try: is this Debian 12, is its mirror reachable? Elsewhere install what \
-                    deploy/tools/README.md lists, or copy a filled cache and name it with WEIR_TOOLS_DIR";
+                    deploy/tools/DESIGN.md lists, or copy a filled cache and name it with WEIR_TOOLS_DIR";
 
 /// A folder with `apt-get`, `apt-cache`, `dpkg-query` and `dpkg-deb`; none for those on the `PATH`.
 pub(super) struct Client(Option<PathBuf>);

@@ -16,10 +16,11 @@ const MAX_CONTROL_CLUSTER: usize = 120;
 /// Shared data cannot forget a key, so the number of tables is bounded.
 const MAX_CLUSTERS: usize = 64;
 
-/// What the plugin's JSON says. README.md lists the fields with their defaults.
+/// What the plugin's JSON says. CONFIGURATION.md lists the fields with their defaults.
 #[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(serde::Serialize))]
 #[serde(deny_unknown_fields, default)]
-struct Written {
+pub(super) struct Written {
     control_cluster: Option<String>,
     proxy: Option<String>,
     clusters: BTreeMap<String, WrittenCluster>,
@@ -57,8 +58,9 @@ impl Default for Written {
 }
 
 #[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(serde::Serialize))]
 #[serde(deny_unknown_fields, default)]
-struct WrittenCluster {
+pub(super) struct WrittenCluster {
     table: Option<String>,
     key: KeySource,
     key_separator: Option<char>,

@@ -13,6 +13,7 @@ mod hedging;
 mod heed;
 mod holding;
 mod lease;
+mod reference;
 mod refusals;
 mod releases;
 mod reports;

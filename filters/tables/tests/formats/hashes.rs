@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The vectors of README.md.
+//! The vectors of FORMAT.md.
 
 use weir_policy::{HostId, KeyHash, shard_of, user_priority};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What README.md promises to other languages.
+//! Promises of FORMAT.md to other languages.
 
 mod golden;
 mod hashes;

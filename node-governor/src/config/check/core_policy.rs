@@ -70,6 +70,8 @@ impl Reading<'_> {
 
     fn share(&mut self, value: &Value, field: &str, default: f64) -> Result<f64, Error> {
         self.remember(field, self.scope.refuse(value, field, ""));
+        let shown = format!("{} %", default * 100.0);
+        self.scope.note(field, "share", Some(shown), None);
         self.scope.parse(value, field, default, share)
     }
 
@@ -137,6 +139,8 @@ impl Reading<'_> {
 
 /// Numbers and ranges as the kernel writes them, or `none`; where they must be some, the policy says.
 fn cores(value: &Value, field: &str, default: Cores, scope: &Scope<'_>) -> Result<Cores, Error> {
+    let shown = (!default.is_empty()).then(|| default.to_string());
+    scope.note(field, "cores", shown, None);
     scope.parse(value, field, default, |text| {
         let list = match text {
             "none" => Some(Vec::new()),

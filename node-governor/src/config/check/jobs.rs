@@ -84,6 +84,7 @@ fn user(
     default: Option<(u32, u32)>,
     scope: &Scope<'_>,
 ) -> Result<Option<(u32, u32)>, Error> {
+    scope.note("user", "name or number", None, None);
     scope.parse(written, "user", default, |text| names::user(text).map(Some))
 }
 
@@ -112,6 +113,10 @@ fn spec(
 }
 
 fn source(written: &written::Job, here: bool, scope: &Scope<'_>) -> Result<Source, Error> {
+    scope
+        .section("command")
+        .item(0)
+        .note("", "text", None, None);
     let choices = [
         ("command", section_line(&written.command)),
         ("cgroup", line_of(&written.cgroup)),
@@ -177,6 +182,7 @@ fn directory(
     here: bool,
     scope: &Scope<'_>,
 ) -> Result<Option<PathBuf>, Error> {
+    scope.note("directory", "path", None, None);
     scope.parse(&written.directory, "directory", None, |text| {
         let path = Path::new(text);
         match path.is_absolute() {
@@ -192,6 +198,7 @@ fn environment(
     scope: &Scope<'_>,
 ) -> Result<BTreeMap<String, String>, Error> {
     let scope = scope.section("environment");
+    scope.note("<name>", "text", None, None);
     let mut environment = BTreeMap::new();
     for (name, text) in written
         .environment

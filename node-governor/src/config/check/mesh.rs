@@ -70,6 +70,7 @@ pub(super) fn mesh(
 
 /// `scheme://host:port`, and whether that is https.
 fn control(value: &Value, plaintext: bool, scope: &Scope<'_>) -> Result<(String, bool), Error> {
+    scope.note("control", "URL", None, None);
     let refuse = |reason: String| scope.refuse(value, "control", reason);
     let Some(text) = value else {
         let reason = "required; weir-control's xDS listener, as in https://weir-control:18000";
@@ -115,6 +116,7 @@ fn pem(
     label: &str,
     scope: &Scope<'_>,
 ) -> Result<Option<Vec<u8>>, Error> {
+    scope.note(field, "path", None, None);
     let folder = scope.file().parent();
     scope.parse(value, field, None, |text| {
         let path = folder.map_or_else(|| text.into(), |folder| folder.join(text));

@@ -52,6 +52,7 @@ pub(super) fn policy(
         scope: scope.section(name).at(line),
         frequencies: Vec::new(),
     };
+    read.scope.note("", "section", None, None);
     let policy = read.policy(written, functions)?;
     let places = Places {
         policy: read.scope.refuse(&None, "", ""),
@@ -110,6 +111,10 @@ impl Reading<'_> {
         field: &str,
         default: Frequency,
     ) -> Result<Frequency, Error> {
+        // The steps of a default ladder have no field of their own.
+        if !field.is_empty() {
+            scope.note(field, "frequency", Some(frequency::show(default)), None);
+        }
         let frequency = scope.parse(value, field, default, frequency::parse)?;
         let place = scope.refuse(value, field, "");
         self.frequencies.push((frequency, place));

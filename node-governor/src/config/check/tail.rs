@@ -9,7 +9,7 @@ use weir_settings::{Error, Scope, Value};
 use super::{ms, written};
 use crate::config::{Page, Query, Tail, TailSource};
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 enum Source {
     Calls,
     /// In seconds of one unit of the histogram's bounds.
@@ -136,6 +136,7 @@ fn url(
     shape: &str,
     example: &str,
 ) -> Result<(SocketAddr, String), Error> {
+    scope.note("url", "URL", None, None);
     let url = text(value, "url", &format!("required; as in {example}"), scope)?;
     let refuse = || scope.refuse(value, "url", format!("{url:?} is not {shape}"));
     let rest = url.strip_prefix("http://").ok_or_else(refuse)?;
@@ -154,6 +155,7 @@ fn text<'a>(
     required: &str,
     scope: &Scope<'_>,
 ) -> Result<&'a str, Error> {
+    scope.note(field, "text", None, None);
     let text = value.as_ref().map(|text| text.value.as_str());
     text.ok_or_else(|| scope.refuse(&None, field, required))
 }

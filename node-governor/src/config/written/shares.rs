@@ -8,59 +8,155 @@ use weir_settings::{Text, section};
 
 section! {
     /// Exactly one of them.
-    Service { cgroup: Option<Text>, pid_file: Option<Text>, pid: Option<Text> }
+    Service {
+        /// A path below the cgroup mount
+        cgroup: Option<Text>,
+        /// File with the number of a process: it and its descendants
+        pid_file: Option<Text>,
+        /// A process and its descendants. Absent: one of the others
+        pid: Option<Text>,
+    }
 }
 section! {
     /// Exactly one of them.
     CorePolicy {
-        blocks: Option<Spanned<Blocks>>, latency_slack: Option<Spanned<LatencySlack>>,
+        /// One or two blocks by CPU use: the state machine of document 004, part 4.2
+        blocks: Option<Spanned<Blocks>>,
+        /// As many cores as the tail needs, then frequency. Set `tail`
+        latency_slack: Option<Spanned<LatencySlack>>,
+        /// A written plan of all cores of the machine, or of several nodes
         static_plan: Option<Spanned<StaticPlan>>,
     }
 }
 section! {
     /// `blocks`
     Blocks {
-        reserved: Option<Text>, small: Option<Text>, large: Option<Text>,
-        large_above: Option<Text>, small_below: Option<Text>, calm: Option<Text>,
-        start: Option<Text>, patience: Option<Text>,
+        /// The service's cores, as `0-3,8`; one that is not online is refused at the start. No core is in two of the
+        /// three
+        reserved: Option<Text>,
+        /// The service's or a job's
+        small: Option<Text>,
+        /// A job's; `none` on a machine of two cores
+        large: Option<Text>,
+        /// Cores used: above it the service has the small block too
+        large_above: Option<Text>,
+        /// Cores used: below it, for `calm`, a job has the small block
+        small_below: Option<Text>,
+        /// See `small_below`. A use between both limits makes the block go back and forth every tick with 0s
+        calm: Option<Text>,
+        /// The service's blocks at the start
+        start: Option<Text>,
+        /// Use unknown for so long: the service has both blocks
+        patience: Option<Text>,
     }
 }
 section! {
     /// `latency_slack`
     LatencySlack {
-        least: Option<Text>, elastic: Option<Text>, batch: Option<Text>, target: Option<Text>,
-        tight: Option<Text>, loose: Option<Text>, settle: Option<Text>, calm: Option<Text>,
-        trend: Option<Text>, frequency_steps: Option<Text>, patience: Option<Text>,
+        /// The service's cores. No core is in two of the three
+        least: Option<Text>,
+        /// The service's or jobs', one by one
+        elastic: Option<Text>,
+        /// Jobs'; `none` on a machine of two cores
+        batch: Option<Text>,
+        /// For the tail's quantile
+        target: Option<Text>,
+        /// Less slack than this: more for the service
+        tight: Option<Text>,
+        /// More slack than this: less for the service
+        loose: Option<Text>,
+        /// After a change the latency says nothing for so long
+        settle: Option<Text>,
+        /// Use must have been low for so long before a core is taken
+        calm: Option<Text>,
+        /// How far use is extrapolated
+        trend: Option<Text>,
+        /// From the lowest frequency to the highest, after all cores are given. Above 0 it needs `policy: {
+        /// powersave: {} }` as the floor
+        frequency_steps: Option<Text>,
+        /// Nothing known of the service for so long: it has all cores that it may have
+        patience: Option<Text>,
     }
 }
 section! {
     /// `static_plan`
     StaticPlan {
-        service: Option<Text>, node: Option<Text>, nodes: Option<Vec<Spanned<PlanNode>>>,
+        /// The service's cores; left out where the plan has none for it
+        service: Option<Text>,
+        /// With `nodes`: this node
+        node: Option<Text>,
+        /// Each node has the same file but for `node`, takes its own jobs, and looks for their programs alone
+        nodes: Option<Vec<Spanned<PlanNode>>>,
+        /// One for each job
         steps: Vec<Spanned<Step>>,
     }
 }
 section! {
     /// A node of a plan.
-    PlanNode { name: Option<Text>, cores: Option<Text>, service: Option<Text> }
+    PlanNode {
+        /// Required
+        name: Option<Text>,
+        /// Of the node
+        cores: Option<Text>,
+        /// The service's there
+        service: Option<Text>,
+    }
 }
 section! {
     /// Where and when a job of a plan runs.
-    Step { job: Option<Text>, node: Option<Text>, cores: Option<Text>, after: Vec<Text> }
+    Step {
+        /// Required: a job's name
+        job: Option<Text>,
+        /// Required with `nodes`
+        node: Option<Text>,
+        /// Of the job
+        cores: Option<Text>,
+        /// Jobs that have to end before
+        after: Vec<Text>,
+    }
 }
 section! {
     /// A batch job: a command or a cgroup.
     Job {
-        name: Option<Text>, queue: Option<Text>, threads: Option<Text>,
-        command: Option<Spanned<Vec<Text>>>, cgroup: Option<Text>, directory: Option<Text>,
-        environment: Option<Spanned<BTreeMap<String, Text>>>, user: Option<Text>,
+        /// Required; also a folder's and a file's name
+        name: Option<Text>,
+        /// Long jobs go to the large block first, short ones to the small one; of one queue in the order of the file
+        queue: Option<Text>,
+        /// `{threads}` in arguments and in values of variables stands for it. `latency_slack` raises it for `medium`
+        /// and `long` jobs to the cores that they may have in the end, `batch` and `elastic`
+        threads: Option<Text>,
+        /// This or `cgroup`: the program, a path with a slash, and its arguments; no shell reads them. A program that
+        /// cannot be run is refused at the start
+        command: Option<Spanned<Vec<Text>>>,
+        /// This or `command`: somebody else's, by its path below the mount: a container, a pod, a unit
+        cgroup: Option<Text>,
+        /// Absolute, and existing; a program's path may be relative to it. Default: `/`
+        directory: Option<Text>,
+        /// Variables besides `PATH`; nothing of the governor's is passed on
+        environment: Option<Spanned<BTreeMap<String, Text>>>,
+        /// A name of `/etc/passwd` or a number, with its group there (of a number that is not there, the same number)
+        /// and in no other group. `root` has to be written. No program's mode or capabilities give a job more than it
+        /// began with (`no_new_privs`). Default: `batch.user`
+        user: Option<Text>,
+        /// CPU time in all, for its progress. Absent: unknown
         takes: Option<Text>,
     }
 }
 section! {
     /// What all jobs share.
     Batch {
-        cgroup: Option<Text>, logs: Option<Text>, on_stop: Option<Text>, grace: Option<Text>,
+        /// Above the cgroups of jobs that the governor starts. No cgroup of the service, of `batch` and of a job is
+        /// in another
+        cgroup: Option<Text>,
+        /// Output of each job, `NAME.log`, and `timeline.jsonl`
+        logs: Option<Text>,
+        /// `keep`: jobs go on, on cores that are never the service's, and the next governor takes them up; `end`:
+        /// they are told to end
+        on_stop: Option<Text>,
+        /// Jobs that have not ended after that are killed
+        grace: Option<Text>,
+        /// User of the jobs. One user for each job keeps them from each other's files and processes. Default:
+        /// `nobody`; where the governor is not root, its own
         user: Option<Text>,
     }
 }

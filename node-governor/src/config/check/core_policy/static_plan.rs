@@ -113,6 +113,7 @@ impl Reading<'_> {
                 _ => required(&value.node, "node", "one of the nodes", &scope)?,
             };
             self.remember(format!("steps.{job}"), scope.refuse(&value.job, "job", ""));
+            scope.section("after").item(0).note("", "text", None, None);
             let after = value.after.first().cloned();
             for (field, written) in [
                 ("node", &value.node),
@@ -139,6 +140,7 @@ impl Reading<'_> {
 }
 
 fn required(value: &Value, field: &str, what: &str, scope: &Scope<'_>) -> Result<String, Error> {
+    scope.note(field, "text", None, None);
     match value {
         Some(text) if !text.value.is_empty() => Ok(text.value.clone()),
         _ => Err(scope.refuse(value, field, format!("required; {what}"))),

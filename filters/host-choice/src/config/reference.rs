@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+//! CONFIGURATION.md: every field that is accepted, with its default, and its range as refusals name it.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::Config;
+use super::written::{Written, WrittenCluster};
+
+struct Field {
+    name: &'static str,
+    /// A value that is refused; none where every one of the type is taken.
+    bad: Option<Value>,
+    meaning: &'static str,
+}
+
+fn field(name: &'static str, bad: impl Into<Option<Value>>, meaning: &'static str) -> Field {
+    let bad = bad.into();
+    Field { name, bad, meaning }
+}
+
+fn fields() -> Vec<Field> {
+    let many: serde_json::Map<_, _> = (0..65).map(|n| (n.to_string(), json!({}))).collect();
+    vec![
+        field(
+            "control_cluster",
+            json!("é"),
+            "Envoy's name of weir-control's cluster. `null`: no tables, Envoy chooses",
+        ),
+        field(
+            "proxy",
+            None,
+            "Identity towards weir-control, unique in the fleet. `null`: Envoy's node id",
+        ),
+        field(
+            "clusters",
+            Value::Object(many),
+            "By Envoy's name of the cluster that the route chose; `*` is every other. A cluster without a name here is left to Envoy",
+        ),
+        field(
+            "priorities",
+            json!({ "high": 32, "low": 1 }),
+            "Business class by name, 0 most important. Replaces the default as a whole",
+        ),
+        field(
+            "default_priority",
+            json!("none"),
+            "Of requests with no or an unknown priority",
+        ),
+        field(
+            "max_priority",
+            json!(32),
+            "The most important class of this proxy's requests: names of more important ones count as this one",
+        ),
+        field(
+            "trust",
+            json!("some"),
+            "Believed headers: everybody's; of callers on 127.0.0.0/8 or ::1; of callers with a certificate; nobody's",
+        ),
+        field(
+            "debug",
+            json!(1),
+            "`true`: answers carry `x-weir-reason` and `x-weir-host`",
+        ),
+        field(
+            "tick",
+            json!("9999s"),
+            "Time between two looks at shared data: a table is that much older elsewhere than in the owner",
+        ),
+        field(
+            "lease",
+            json!("9999s"),
+            "A silent owner stays the owner for so long; more than the worst delay of a tick",
+        ),
+        field(
+            "report_interval",
+            json!("9999s"),
+            "Time between two reports to weir-control",
+        ),
+        field(
+            "cache_limit",
+            json!("9999GiB"),
+            "Bytes of decoded cache contents in one VM: 16 a key and 4 a holder, 8 more where costs are known. Beyond it the contents of the least used clusters (half-life 5 min) are left out, and choices for them go on without; they come back when with them 80 % are filled at most. Shared data takes four times as much, for VMs that serve different clusters; a shard beyond that is answered with a NACK. Tables of hosts are always taken",
+        ),
+    ]
+}
+
+fn cluster_fields() -> Vec<Field> {
+    vec![
+        field(
+            "table",
+            json!(""),
+            "weir-control's name for it. `null`: the same; required for `*`",
+        ),
+        field(
+            "key",
+            json!({ "path": "x" }),
+            "Data that a host may have cached. `{\"header\": NAME}`, or `{\"path\": \"/v1/{key}/run\"}`: the path's segment at `{key}`; longer paths match, others have no key",
+        ),
+        field(
+            "key_separator",
+            json!("a"),
+            "The key is a list in prefix order, as of the blocks of a prompt: `a;b;c`. Spaces around keys, empty places and keys beyond the 64th do not count. `null`: one key, whatever it holds",
+        ),
+        field(
+            "key_salt",
+            json!("x"),
+            "The content of weir-control's `keys.salt_file` for this cluster. Where the two differ no key is found at any host, choices go by load, and Envoy's log says so once. Envoy's admin page `/config_dump` shows it",
+        ),
+        field(
+            "priority_header",
+            json!("A"),
+            "Header with the priority's name",
+        ),
+        field(
+            "user",
+            json!({ "header": "A" }),
+            "User of the request: `{\"header\": NAME}`, or `\"peer_certificate\"`, the URI in the caller's certificate. Without a user each request draws a user priority",
+        ),
+    ]
+}
+
+/// The right values, as a refusal names them.
+fn range(refused: &str) -> String {
+    let begins = [
+        ("is not in ", ""),
+        ("is not ", ""),
+        ("expected ", ""),
+        ("limit of ", "at most "),
+    ];
+    let said = begins.iter().find_map(|(begin, shown)| {
+        let (_, said) = refused.split_once(begin)?;
+        Some(format!("{shown}{said}"))
+    });
+    let said = said.unwrap_or_else(|| panic!("no range in {refused:?}"));
+    let said = said.split(" at line ").next().unwrap_or(&said);
+    said.replace("..=", " to ")
+}
+
+fn rows(page: &mut String, fields: &[Field], prefix: &str, defaults: &Value) {
+    let names: Vec<_> = fields.iter().map(|field| field.name).collect();
+    let mut sorted: Vec<_> = defaults
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect();
+    sorted.sort_by_key(|name| names.iter().position(|known| known == name));
+    assert_eq!(sorted, names, "the fields that are accepted, each once");
+    for Field { name, bad, meaning } in fields {
+        let bad = bad.as_ref().map(|bad| match prefix {
+            "" => json!({ *name: bad }),
+            _ => json!({ "clusters": { "X": { *name: bad } } }),
+        });
+        let refused = bad.map(|bad| Config::parse(bad.to_string().as_bytes()).unwrap_err());
+        let range = refused.map_or_else(|| "–".to_owned(), |refused| range(&refused.to_string()));
+        let default = &defaults[name];
+        let _ = writeln!(
+            page,
+            "| `{prefix}{name}` | `{default}` | {range} | {meaning} |"
+        );
+    }
+}
+
+#[test]
+fn reference_of_configuration_is_of_this_code() {
+    let mut page = weir_reference::head("Configuration of the filter", "the parser of its JSON");
+    page.push_str("
+Every field may be left out; nothing at all is the default. An unknown field or a value out of range refuses the configuration, with a line in Envoy's log; after a reload Envoy then keeps the old one. Durations are a whole number with `ms` or `s`, sizes one with `KiB`, `MiB` or `GiB`.
+
+| field | default | range | meaning |
+|---|---|---|---|
+");
+    let whole = serde_json::to_value(Written::default()).unwrap();
+    rows(&mut page, &fields(), "", &whole);
+    let cluster = serde_json::to_value(WrittenCluster::default()).unwrap();
+    rows(&mut page, &cluster_fields(), "clusters.X.", &cluster);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    weir_reference::hold(&folder.join("CONFIGURATION.md"), &page);
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//! METRICS.md: every family that is written.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use super::registry;
+use crate::book::shares::{JobBook, SharesBook};
+use crate::book::{Book, CoreBook, Residency, Shared, ZoneBook};
+use crate::sensed::{Nanos, Row, Tail};
+
+thread_local! {
+    static ASKED: RefCell<BTreeSet<String>> = const { RefCell::new(BTreeSet::new()) };
+}
+
+/// Notes that a family would be written, though it may have no series.
+pub(super) fn asked(name: &str) {
+    ASKED.with_borrow_mut(|asked| asked.insert(name.to_owned()));
+}
+
+/// A book in which nothing is absent. Labels have values where these are always the same.
+fn full() -> Book {
+    let job = JobBook {
+        cpu: Some(Duration::ZERO),
+        code: Some(0),
+        ..JobBook::default()
+    };
+    let core = CoreBook {
+        residency: vec![Residency {
+            rung: 0,
+            khz: crate::frequency::Khz(0),
+            time: Duration::ZERO,
+        }],
+        status: crate::apply::Status {
+            khz: Some(crate::frequency::Khz(0)),
+            ..Default::default()
+        },
+        ..CoreBook::default()
+    };
+    Book {
+        cores: vec![core],
+        zones: vec![ZoneBook::default()],
+        ticked: Some(SystemTime::UNIX_EPOCH),
+        tail: Some(Tail {
+            latency: Duration::ZERO,
+            requests: 0,
+            at: Nanos::default(),
+        }),
+        shares: Some(SharesBook {
+            cpu: Some(0.0),
+            capacity_millicores: Some(0),
+            row: Some(Row {
+                at: Nanos::default(),
+                refuses: false,
+                delay: Some(Duration::ZERO),
+            }),
+            jobs: vec![job],
+            ..SharesBook::default()
+        }),
+        ..Book::default()
+    }
+}
+
+#[test]
+fn reference_of_metrics_is_of_this_code() {
+    let mut page = String::new();
+    let registry = registry(Shared::new(full()));
+    prometheus_client::encoding::text::encode(&mut page, &registry).unwrap();
+    for name in ASKED.take() {
+        let family = format!("# HELP weir_governor_{name} ");
+        assert!(page.contains(&family), "{name} has no series in this book");
+    }
+    let head = weir_reference::head("Metrics of weir-governor", "its registry");
+    let notes = "
+Served at `admin.listen` as `/metrics`. Families from `service_cores` to `job_…` are there where cores are divided; a family without series is absent.
+";
+    let page = head + notes + &weir_reference::metrics(&page);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    weir_reference::hold(&folder.join("METRICS.md"), &page);
+}
