@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The stream owner's two streams to weir-control: tables in, reports out.
 
+mod link;
+
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -8,12 +10,14 @@ use prost::Message;
 use weir_tables::discovery::DeltaDiscoveryResponse;
 use weir_tables::v1::ReportAnswer;
 
+use link::Link;
+
 use crate::config::Config;
 use crate::host::{Host, LogLevel};
 use crate::index::{Index, Kind};
 use crate::report::ReportStream;
 use crate::shared;
-use crate::stream::{self, Backoff, ReportsEnd, Subscriptions, Update};
+use crate::stream::{self, ReportsEnd, Subscriptions, Update};
 use crate::vm::Vm;
 
 const DISCOVERY: (&str, &str) = (
@@ -21,9 +25,6 @@ const DISCOVERY: (&str, &str) = (
     "DeltaAggregatedResources",
 );
 const REPORTS: (&str, &str) = ("weir.v1.Reports", "Stream");
-/// Metadata of both streams: which process of the proxy it is. An Envoy that takes over from another has its
-/// name, and both keep their streams.
-const PROCESS: &str = "x-weir-process";
 /// gRPC's ABORTED: weir-control has a newer stream of this process.
 const ABORTED: u32 = 10;
 
@@ -60,57 +61,6 @@ impl Reporting {
             Some(taken) if taken < self.sent => false,
             Some(_) if self.more => true,
             _ => now.saturating_sub(self.at) >= interval,
-        }
-    }
-}
-
-/// A stream, or the pause before the next attempt at one.
-#[derive(Default)]
-struct Link {
-    token: Option<u32>,
-    /// Whether anything came through it.
-    works: bool,
-    backoff: Backoff,
-}
-
-impl Link {
-    /// Whether a stream was opened just now.
-    fn open<H: Host>(
-        &mut self,
-        cluster: &str,
-        method: (&str, &str),
-        vm: &mut Vm<H>,
-        now: Duration,
-    ) -> bool {
-        if self.token.is_some() || !self.backoff.is_over(now) {
-            return false;
-        }
-        let process = shared::process(&vm.host);
-        match vm
-            .host
-            .open_stream(cluster, method, (PROCESS, process.as_bytes()))
-        {
-            Ok(token) => (self.token, self.works) = (Some(token), false),
-            Err(_) if vm.index().0.entries.is_empty() => {
-                self.backoff.not_yet(now, vm.random());
-            }
-            Err(_) => self.backoff.failed(now, Duration::ZERO, vm.random()),
-        }
-        self.token.is_some()
-    }
-
-    fn send<H: Host>(&mut self, message: &[u8], vm: &mut Vm<H>, now: Duration) {
-        if let Some(token) = self.token
-            && vm.host.send_message(token, message).is_err()
-        {
-            self.close(&vm.host);
-            self.backoff.failed(now, Duration::ZERO, vm.random());
-        }
-    }
-
-    fn close(&mut self, host: &impl Host) {
-        if let Some(token) = self.token.take() {
-            host.cancel_stream(token);
         }
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the filter needs of the proxy that it runs in, as a VM ([`Host`]) and for one request ([`RequestHost`]).
 //!
-//! `proxy_wasm.rs` carries it over to proxy-wasm; tests play it. An implementation may call the filter back from
+//! `adapter.rs` carries it over to proxy-wasm; tests play it. An implementation may call the filter back from
 //! within [`RequestHost::respond`] and [`RequestHost::resume`] alone: the filter makes these two calls while it
 //! borrows nothing. Events of streams, those of a stream that cannot be opened too, come after the call.
 

@@ -249,26 +249,38 @@ impl Cluster {
             self.hosts.insert(host.address.clone(), host);
         }
         for address in left {
-            let Some(host) = self.hosts.get(&address) else {
-                continue;
-            };
-            if host.in_flight > 0 {
-                let ended = v1::HostRecord {
-                    address: address.clone(),
-                    in_flight: 0,
-                    load: None,
-                    admitted: Vec::new(),
-                    since_ms: 0,
-                    ..*host
-                };
-                if !room.take(ended.encoded_len()) {
-                    return false;
-                }
-                news.hosts.push(ended);
+            if !self.host_is_gone(&address, news, room) {
+                return false;
             }
-            self.hosts.remove(&address);
             loads.remove(&(news.cluster.clone(), address));
         }
+        true
+    }
+
+    /// Tells that nothing is in flight at a host any more that the record does not have; whether that has found room.
+    fn host_is_gone(
+        &mut self,
+        address: &str,
+        news: &mut v1::ClusterRecord,
+        room: &mut Room,
+    ) -> bool {
+        if let Some(host) = self.hosts.get(address)
+            && host.in_flight > 0
+        {
+            let ended = v1::HostRecord {
+                address: address.into(),
+                in_flight: 0,
+                load: None,
+                admitted: Vec::new(),
+                since_ms: 0,
+                ..*host
+            };
+            if !room.take(ended.encoded_len()) {
+                return false;
+            }
+            news.hosts.push(ended);
+        }
+        self.hosts.remove(address);
         true
     }
 }
