@@ -32,7 +32,7 @@ impl Metrics {
             missing,
             hosts,
             stale,
-            suspects_itself,
+            health_ignored,
             panic,
             kept,
             ignored,
@@ -78,7 +78,7 @@ impl Metrics {
         fill(certificate_starts);
         fill(certificate_ends);
         gate::begin(denials);
-        for gauge in [missing, stale, suspects_itself, panic, kept, ignored] {
+        for gauge in [missing, stale, health_ignored, panic, kept, ignored] {
             fill(gauge);
         }
         for gauge in [
