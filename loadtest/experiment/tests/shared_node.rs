@@ -8,10 +8,11 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use libtest_mimic::{Arguments, Trial};
+use nix::time::ClockId;
 use tempfile::TempDir;
 use weir_experiment::cgroups::{self, Cgroups};
 use weir_experiment::shared_node::calibration::Calibration;
@@ -33,6 +34,9 @@ const PLAN: Plan = Plan {
 const FEWER: f64 = 0.75;
 /// So often is it tried to see that.
 const ATTEMPTS: usize = 3;
+/// Cores that two threads have on a machine that does nothing else; with fewer the governor has no core to give. An
+/// idle machine of two cores shows 1.9 to 2.0, one with a busy loop beside 1.3.
+const FREE_CORES: f64 = 1.7;
 /// Of cgroups.
 const NAME: &str = "shared-node";
 
@@ -98,19 +102,23 @@ fn fewer_are_shed_with_the_governor_and_nothing_is_left(programs: &Programs) -> 
         Ok(round)
     };
     // The machine may be busy with something else, which then has the second core.
-    let mut attempts = Vec::new();
+    let (mut attempts, mut free) = (Vec::new(), Vec::new());
     let (without, with) = loop {
         let attempt = attempts.len() as u32;
+        free.push(free_cores()?);
         let (without, with) = (run(Way::Static, attempt)?, run(Way::GovernorMesh, attempt)?);
+        free.push(free_cores()?);
         let shed = [&without, &with].map(|round| round.requests.all().shed);
         if (shed[1] as f64) < FEWER * shed[0] as f64 {
             break (without, with);
         }
         attempts.push(shed);
-        ensure!(
-            attempts.len() < ATTEMPTS,
-            "shed without the governor and with it, in each attempt: {attempts:?}; {found:?}"
-        );
+        if attempts.len() == ATTEMPTS {
+            let said = format!("shed without and with the governor: {attempts:?}; {found:?}");
+            ensure!(free.iter().any(|cores| *cores < FREE_CORES), "{said}");
+            eprintln!("SKIPPED: others had the second core, {free:.2?} cores were free; {said}");
+            break (without, with);
+        }
     };
     ensure!(
         without.batch_cpu_s > 0.0 && without.moves == 0,
@@ -121,6 +129,24 @@ fn fewer_are_shed_with_the_governor_and_nothing_is_left(programs: &Programs) -> 
     let both = with.samples.iter().any(|sample| sample.service == 2);
     ensure!(both, "it never had both cores: {:?}", with.samples);
     Ok(())
+}
+
+/// Cores that two threads get which do nothing but count.
+fn free_cores() -> Result<f64> {
+    const LENGTH: Duration = Duration::from_millis(300);
+    let spin = || -> Result<Duration> {
+        let began = Instant::now();
+        while began.elapsed() < LENGTH {
+            std::hint::spin_loop();
+        }
+        Ok(ClockId::CLOCK_THREAD_CPUTIME_ID.now()?.into())
+    };
+    let threads = [std::thread::spawn(spin), std::thread::spawn(spin)];
+    let mut had = Duration::ZERO;
+    for thread in threads {
+        had += thread.join().map_err(|_| anyhow::anyhow!("a thread panicked"))??;
+    }
+    Ok(had.as_secs_f64() / LENGTH.as_secs_f64())
 }
 
 /// No cgroup of this process' rounds stands, so nothing is frozen, and no process has a file of the folder.
