@@ -134,7 +134,8 @@ pub fn run<E: Experiment>(Line { own, folder }: Line<E>) -> Result<()> {
         return Ok(());
     }
     interrupt::catch()?;
-    let folder = folder.folder;
+    // weir-governor takes absolute paths alone.
+    let folder = std::path::absolute(folder.folder)?;
     fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
     let mut experiment = E::set_up(own, &folder)?;
     let mut rounds = Vec::new();
