@@ -1,39 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The fake Envoy process: what its VMs have in common.
 
-use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet};
+use std::cell::RefCell;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 
 use crate::abi::Status;
 use crate::clock::Clock;
 use crate::error::Result;
+use crate::host_state::HostState;
 use crate::metrics::Metrics;
 use crate::module::Module;
-use crate::random::Random;
-use crate::shared::{SharedData, SharedQueues};
 use crate::vm::builder::VmBuilder;
 use crate::vm::instance::Instance;
-
-type ForeignFunction = Rc<dyn Fn(&[u8]) -> std::result::Result<Vec<u8>, Status>>;
-
-pub(crate) struct HostState {
-    pub(crate) clock: Clock,
-    pub(crate) shared_data: RefCell<SharedData>,
-    pub(crate) queues: RefCell<SharedQueues>,
-    pub(crate) metrics: Metrics,
-    pub(crate) upstreams: RefCell<BTreeSet<String>>,
-    pub(crate) foreign_functions: RefCell<BTreeMap<String, ForeignFunction>>,
-    pub(crate) vms: RefCell<Vec<Weak<RefCell<Instance>>>>,
-    pub(crate) vms_started: Cell<u64>,
-    pub(crate) seeds: RefCell<Random>,
-}
 
 /// A fake Envoy process: the clock, shared data, queues, metrics and upstream clusters that its
 /// [`Vm`](crate::Vm)s share. Clones are the same host.
 #[derive(Clone)]
-pub struct Host(pub(crate) Rc<HostState>);
+pub struct Host {
+    pub(crate) state: Rc<HostState>,
+    vms: Rc<RefCell<Vec<Weak<RefCell<Instance>>>>>,
+}
 
 impl Default for Host {
     fn default() -> Self {
@@ -49,17 +36,10 @@ impl Host {
 
     /// A host whose VMs draw other random bytes.
     pub fn with_seed(seed: u64) -> Self {
-        Self(Rc::new(HostState {
-            clock: Clock::new(),
-            shared_data: RefCell::default(),
-            queues: RefCell::default(),
-            metrics: Metrics::default(),
-            upstreams: RefCell::default(),
-            foreign_functions: RefCell::default(),
-            vms: RefCell::default(),
-            vms_started: Cell::new(0),
-            seeds: RefCell::new(Random::new(seed)),
-        }))
+        Self {
+            state: Rc::new(HostState::with_seed(seed)),
+            vms: Rc::default(),
+        }
     }
 
     /// Prepares a VM that runs this module.
@@ -69,7 +49,7 @@ impl Host {
 
     /// The clock of all VMs.
     pub fn clock(&self) -> &Clock {
-        &self.0.clock
+        &self.state.clock
     }
 
     /// Advances the clock, firing the timers of all VMs in the order in which they are due and
@@ -107,29 +87,24 @@ impl Host {
     }
 
     pub(crate) fn register(&self, vm: &Rc<RefCell<Instance>>) {
-        let mut vms = self.0.vms.borrow_mut();
+        let mut vms = self.vms.borrow_mut();
         vms.retain(|vm| vm.strong_count() > 0);
         vms.push(Rc::downgrade(vm));
     }
 
     fn vms(&self) -> Vec<Rc<RefCell<Instance>>> {
-        self.0
-            .vms
-            .borrow()
-            .iter()
-            .filter_map(Weak::upgrade)
-            .collect()
+        self.vms.borrow().iter().filter_map(Weak::upgrade).collect()
     }
 
     /// Makes callouts to a cluster succeed. Callouts to any other fail at once: HTTP calls with
     /// [`Status::BadArgument`], gRPC with [`Status::InternalFailure`].
     pub fn add_upstream(&self, cluster: &str) {
-        self.0.upstreams.borrow_mut().insert(cluster.to_owned());
+        self.state.upstreams.borrow_mut().insert(cluster.to_owned());
     }
 
     /// Takes a cluster away. What is open to it stays open until the test closes it.
     pub fn remove_upstream(&self, cluster: &str) {
-        self.0.upstreams.borrow_mut().remove(cluster);
+        self.state.upstreams.borrow_mut().remove(cluster);
     }
 
     /// Answers `proxy_call_foreign_function` for this name. The function must not call into a VM.
@@ -138,7 +113,7 @@ impl Host {
         name: &str,
         function: impl Fn(&[u8]) -> std::result::Result<Vec<u8>, Status> + 'static,
     ) {
-        self.0
+        self.state
             .foreign_functions
             .borrow_mut()
             .insert(name.to_owned(), Rc::new(function));
@@ -146,12 +121,12 @@ impl Host {
 
     /// The metrics of all VMs.
     pub fn metrics(&self) -> Metrics {
-        self.0.metrics.clone()
+        self.state.metrics.clone()
     }
 
     /// A value in the shared data of the VMs with this id.
     pub fn shared_data(&self, vm_id: &str, key: &str) -> Option<Vec<u8>> {
-        self.0
+        self.state
             .shared_data
             .borrow()
             .get(vm_id, key.as_bytes())
@@ -161,14 +136,14 @@ impl Host {
 
     /// Writes shared data whatever is there, as some other VM might.
     pub fn set_shared_data(&self, vm_id: &str, key: &str, value: impl AsRef<[u8]>) {
-        let mut data = self.0.shared_data.borrow_mut();
+        let mut data = self.state.shared_data.borrow_mut();
         // Unconditional, so it cannot mismatch.
         let _ = data.set(vm_id, key.as_bytes(), value.as_ref().to_vec(), 0);
     }
 
     /// All keys in the shared data of the VMs with this id, sorted.
     pub fn shared_keys(&self, vm_id: &str) -> Vec<String> {
-        let keys = self.0.shared_data.borrow().keys(vm_id);
+        let keys = self.state.shared_data.borrow().keys(vm_id);
         keys.into_iter()
             .map(|key| String::from_utf8_lossy(&key).into_owned())
             .collect()
@@ -185,7 +160,7 @@ impl Host {
         queue: &str,
         item: impl AsRef<[u8]>,
     ) -> std::result::Result<(), Status> {
-        let mut queues = self.0.queues.borrow_mut();
+        let mut queues = self.state.queues.borrow_mut();
         let token = queues.resolve(vm_id, queue)?;
         queues.enqueue(token, item.as_ref().to_vec())
     }

@@ -9,12 +9,12 @@ use wasmtime::{Memory, TypedFunc};
 
 use crate::abi::{Direction, LogLevel};
 use crate::callout::{Callouts, Received};
-use crate::host::HostState;
+use crate::host_state::HostState;
+use crate::log::Log;
 use crate::metrics::MetricIds;
 use crate::random::Random;
+use crate::settings::Settings;
 use crate::stream::{LocalReply, Stream};
-use crate::vm::Log;
-use crate::vm::builder::Settings;
 
 /// A plugin configuration in a VM.
 #[derive(Debug)]

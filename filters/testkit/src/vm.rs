@@ -17,22 +17,14 @@ use crate::abi::LogLevel;
 use crate::error::Result;
 use crate::headers::Headers;
 use crate::host::Host;
+use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::module::Module;
-use builder::Settings;
+use crate::settings::Settings;
 use callouts::{GrpcCall, HttpCall};
 use grpc_stream::GrpcStream;
 use http::HttpStream;
 use instance::Instance;
-
-/// A line that a module logged or printed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Log {
-    /// The level; printing counts as info, printing to standard error as error.
-    pub level: LogLevel,
-    /// The text.
-    pub message: String,
-}
 
 /// A root context: one plugin configuration in a VM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

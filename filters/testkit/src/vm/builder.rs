@@ -8,23 +8,11 @@ use crate::error::Result;
 use crate::host::Host;
 use crate::module::Module;
 use crate::property;
+use crate::settings::Settings;
 use crate::vm::Vm;
 
 /// Fuel for one callback: some seconds of computing. An endless loop becomes a trap.
 const DEFAULT_FUEL_LIMIT: u64 = 5_000_000_000;
-
-#[derive(Debug, Clone)]
-pub(crate) struct Settings {
-    pub(crate) vm_id: String,
-    pub(crate) vm_configuration: Vec<u8>,
-    pub(crate) plugin_configuration: Vec<u8>,
-    pub(crate) environment: Vec<(String, String)>,
-    pub(crate) properties: BTreeMap<Vec<u8>, Vec<u8>>,
-    pub(crate) log_level: LogLevel,
-    pub(crate) fuel_limit: u64,
-    pub(crate) seed: Option<u64>,
-    pub(crate) absent_in_log: Status,
-}
 
 /// A VM that is not started yet. Made by [`Host::vm`].
 #[must_use]

@@ -13,8 +13,8 @@ use crate::guest::ALLOCATE;
 use crate::host::Host;
 use crate::module::Module;
 use crate::random::Random;
+use crate::settings::Settings;
 use crate::state::{After, Root, State};
-use crate::vm::builder::Settings;
 
 pub(crate) struct Instance {
     store: Store<State>,
@@ -29,11 +29,11 @@ pub(crate) struct Instance {
 impl Instance {
     /// Instantiates the module and runs its initializers.
     pub(crate) fn new(host: &Host, module: &Module, settings: Settings) -> Result<Self> {
-        let vm = host.0.vms_started.get() + 1;
-        host.0.vms_started.set(vm);
-        let drawn = host.0.seeds.borrow_mut().next();
+        let vm = host.state.vms_started.get() + 1;
+        host.state.vms_started.set(vm);
+        let drawn = host.state.seeds.borrow_mut().next();
         let random = Random::new(settings.seed.unwrap_or(drawn));
-        let state = State::new(Rc::clone(&host.0), settings, vm, random);
+        let state = State::new(Rc::clone(&host.state), settings, vm, random);
         let mut store = Store::new(module.pre().module().engine(), state);
         let limit = store.data().settings.fuel_limit;
         let fail = |error: wasmtime::Error| Error::Module(format!("{error:?}"));

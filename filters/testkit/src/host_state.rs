@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What all VMs of a fake Envoy process have in common.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use crate::abi::Status;
+use crate::clock::Clock;
+use crate::metrics::Metrics;
+use crate::random::Random;
+use crate::shared::{SharedData, SharedQueues};
+
+type ForeignFunction = Rc<dyn Fn(&[u8]) -> std::result::Result<Vec<u8>, Status>>;
+
+pub(crate) struct HostState {
+    pub(crate) clock: Clock,
+    pub(crate) shared_data: RefCell<SharedData>,
+    pub(crate) queues: RefCell<SharedQueues>,
+    pub(crate) metrics: Metrics,
+    pub(crate) upstreams: RefCell<BTreeSet<String>>,
+    pub(crate) foreign_functions: RefCell<BTreeMap<String, ForeignFunction>>,
+    pub(crate) vms_started: Cell<u64>,
+    pub(crate) seeds: RefCell<Random>,
+}
+
+impl HostState {
+    pub(crate) fn with_seed(seed: u64) -> Self {
+        Self {
+            clock: Clock::new(),
+            shared_data: RefCell::default(),
+            queues: RefCell::default(),
+            metrics: Metrics::default(),
+            upstreams: RefCell::default(),
+            foreign_functions: RefCell::default(),
+            vms_started: Cell::new(0),
+            seeds: RefCell::new(Random::new(seed)),
+        }
+    }
+}
