@@ -11,7 +11,7 @@ use weir_stage::interrupt;
 use weir_stage::usage::Process;
 
 use self::case::{Asked, Case};
-use crate::Bench;
+use crate::bench::Bench;
 use crate::section::{Bound, NO_SPREAD, Section, Target};
 use weir_report::Spread;
 

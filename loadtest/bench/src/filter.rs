@@ -7,7 +7,7 @@ mod tables;
 use anyhow::{Context, Result};
 use weir_stage::interrupt;
 
-use crate::Bench;
+use crate::bench::Bench;
 use crate::section::Section;
 
 pub(crate) fn measure(bench: &Bench) -> Result<Vec<Section>> {

@@ -27,7 +27,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use crate::Bench;
+use crate::bench::Bench;
 use crate::inference::plan::Plan;
 use crate::inference::run::Run;
 use crate::inference::workload::Workload;

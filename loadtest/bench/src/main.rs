@@ -7,6 +7,7 @@
 //! Each part starts the processes it needs, measures its ways in turns, round after round, and
 //! gives ratios with their spread.
 
+mod bench;
 mod decide;
 mod epp;
 mod filter;
@@ -27,6 +28,7 @@ use anyhow::{Context, Result};
 use clap::Parser;
 use weir_stage::{exit, interrupt};
 
+use crate::bench::Bench;
 use crate::part::Part;
 use crate::programs::Programs;
 use crate::section::Section;
@@ -52,13 +54,6 @@ struct Cli {
     /// Also write the tables and plots as one HTML file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-}
-
-/// What every part is given.
-struct Bench {
-    programs: Programs,
-    folder: PathBuf,
-    quick: bool,
 }
 
 fn main() -> ExitCode {

@@ -4,8 +4,9 @@
 use anyhow::Result;
 use clap::ValueEnum;
 
+use crate::bench::Bench;
 use crate::section::Section;
-use crate::{Bench, decide, filter, inference, push, request};
+use crate::{decide, filter, inference, push, request};
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Part {

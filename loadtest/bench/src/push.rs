@@ -14,7 +14,7 @@ mod sidecar;
 use anyhow::{Context, Result};
 use tokio::runtime::Runtime;
 
-use crate::Bench;
+use crate::bench::Bench;
 use crate::section::Section;
 
 pub(crate) fn measure(bench: &Bench) -> Result<Vec<Section>> {

@@ -20,7 +20,7 @@ mod way;
 
 use anyhow::{Context, Result};
 
-use crate::Bench;
+use crate::bench::Bench;
 use crate::request::plan::Plan;
 use crate::request::stage::Stage;
 use crate::section::Section;

@@ -12,6 +12,7 @@
 
 mod all;
 pub mod executions;
+pub mod expectation;
 pub mod fault;
 pub mod figures;
 mod front;

@@ -9,7 +9,10 @@
 
 mod churn;
 mod load;
+mod outcome;
 mod places;
+mod plan;
+mod programs;
 mod report;
 mod run;
 mod samples;
@@ -23,7 +26,10 @@ use std::time::Duration;
 use anyhow::Result;
 use weir_report::Report;
 
-pub use self::run::{Outcome, Plan, Programs, run};
+pub use self::outcome::Outcome;
+pub use self::plan::Plan;
+pub use self::programs::Programs;
+pub use self::run::run;
 use crate::Experiment;
 use crate::verdict::Verdict;
 

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use weir_stage::busy::Busy;
 use weir_stage::interrupt;
 
-use crate::Bench;
+use crate::bench::Bench;
 use crate::inference::cpu::{Cpu, Spent};
 use crate::inference::hits;
 use crate::inference::plan::Plan;

@@ -17,7 +17,7 @@ use weir_stage::ports;
 use weir_stage::processes::Processes;
 use weir_stage::usage::Process;
 
-use crate::Bench;
+use crate::bench::Bench;
 use crate::epp::{self, Epp};
 use crate::inference::cpu::Spent;
 use crate::inference::plan::Plan;

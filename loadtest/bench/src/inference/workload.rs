@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use serde::Deserialize;
 use weir_stage::command::Run;
 
-use crate::Bench;
+use crate::bench::Bench;
 use crate::inference::plan::Plan;
 
 /// A part of the program, so that it can be repeated from anywhere.

@@ -17,7 +17,7 @@ use weir_stage::processes::Processes;
 use weir_stage::{control, envoy, interrupt};
 
 use super::runtime;
-use crate::Bench;
+use crate::bench::Bench;
 use crate::programs::Programs;
 use crate::section::Section;
 use hosts::{Change, Hosts};

@@ -11,7 +11,7 @@ use weir_stage::open_files;
 
 use super::fleet::Fleet;
 use super::runtime;
-use crate::Bench;
+use crate::bench::Bench;
 use crate::section::Section;
 use round::{Plan, Round};
 use way::Way;

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
@@ -116,6 +116,11 @@ impl Execution {
     fn died(&self, killed: &BTreeSet<String>) -> bool {
         !self.ended && killed.contains(&self.host)
     }
+}
+
+/// Where hosts of a mesh note what they execute, and look whether they are to fail.
+pub(crate) fn folder(mesh: &Path) -> PathBuf {
+    mesh.join("executions")
 }
 
 #[cfg(test)]

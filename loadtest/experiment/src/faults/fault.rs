@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a fault is.
 
-use std::time::Duration;
-
 use anyhow::Result;
 use weir_mesh::{Plan, Programs};
 
 use crate::faults::stage::Stage;
+
+pub use crate::faults::expectation::{Expectation, Gap, Length};
 
 /// Something that goes wrong, and what is expected of the mesh then.
 pub struct Fault {
@@ -26,74 +26,4 @@ pub struct Fault {
     /// Where it is known to fall short of that: of percentages and figures. Nothing excuses a request that is lost or
     /// doubled, or a counter that does not come back to zero.
     pub known_gap: Option<Gap>,
-}
-
-/// A known reason to fall short.
-#[derive(Debug, Clone, Copy)]
-pub struct Gap {
-    /// Why.
-    pub why: &'static str,
-    /// Per cent of the important requests that are answered all the same, at least, and of the others.
-    pub least: f64,
-}
-
-/// What is expected while a fault lasts, and before and after it.
-#[derive(Debug, Clone, Copy)]
-pub struct Expectation {
-    /// In one sentence.
-    pub sentence: &'static str,
-    /// Per cent of the important requests that are answered, at least. Those that were at a process when it was
-    /// killed are set apart and counted: nobody else may run them again.
-    pub important: f64,
-    /// The same of the others.
-    pub low: f64,
-}
-
-impl Expectation {
-    /// The target wherever capacity remains: 99.9 % of the important requests, and of the others, as nothing has
-    /// to be shed.
-    #[must_use]
-    pub const fn capacity_remains(sentence: &'static str) -> Self {
-        Self {
-            sentence,
-            important: 99.9,
-            low: 99.0,
-        }
-    }
-}
-
-/// How long a fault is played, and under how many requests.
-#[derive(Debug, Clone, Copy)]
-pub struct Length {
-    /// Before the harm.
-    pub before: Duration,
-    /// The harm.
-    pub harm: Duration,
-    /// After it.
-    pub after: Duration,
-    /// Requests a second, over all callers.
-    pub rate: u32,
-}
-
-impl Length {
-    /// Seconds before the harm, of it, and after it, in the full form.
-    #[must_use]
-    pub const fn full(before: u64, harm: u64, after: u64) -> Self {
-        Self::of(before, harm, after, 200)
-    }
-
-    /// The same in the short form, which runs in builds for development beside other tests.
-    #[must_use]
-    pub const fn short(before: u64, harm: u64, after: u64) -> Self {
-        Self::of(before, harm, after, 60)
-    }
-
-    const fn of(before: u64, harm: u64, after: u64, rate: u32) -> Self {
-        Self {
-            before: Duration::from_secs(before),
-            harm: Duration::from_secs(harm),
-            after: Duration::from_secs(after),
-            rate,
-        }
-    }
 }

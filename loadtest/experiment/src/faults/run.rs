@@ -11,7 +11,7 @@ use serde::Serialize;
 use weir_mesh::{HOSTS, Mesh, Plan, Programs};
 use weir_stage::{control, http, interrupt};
 
-use crate::faults::executions::Executions;
+use crate::faults::executions::{self, Executions};
 use crate::faults::fault::{Fault, Length};
 use crate::faults::figures::Figures;
 use crate::faults::in_flight;
@@ -105,7 +105,7 @@ impl<'a> Suite<'a> {
         outcome.measure(&steady, &own);
         keep(folder, &steady, &own)?;
         let left = in_flight::settled(&mut mesh)?;
-        let executions = Executions::read(&executions(mesh.folder()))?;
+        let executions = Executions::read(&executions::folder(mesh.folder()))?;
         let figures = Figures::of(&steady, &own, &executions, &outcome, left);
         let verdict = Verdict::of(
             &fault.expectation,
@@ -142,7 +142,7 @@ impl<'a> Suite<'a> {
         if let Some(change) = fault.own {
             change(&mut plan, &mut programs)?;
         }
-        let notes = executions(&folder);
+        let notes = executions::folder(&folder);
         let notes = notes.to_str().context("the folder's name is not UTF-8")?;
         plan.host_flags
             .extend(["--faults".to_owned(), notes.to_owned()]);
@@ -151,11 +151,6 @@ impl<'a> Suite<'a> {
             tell(&format!("mesh: {line}"));
         })
     }
-}
-
-/// Where hosts of a mesh note what they execute, and look whether they are to fail.
-pub(crate) fn executions(mesh: &Path) -> PathBuf {
-    mesh.join("executions")
 }
 
 fn pattern(fault: &str, rate: u32) -> Pattern {

@@ -8,11 +8,11 @@ use anyhow::{Context, Result, ensure};
 use nix::sys::signal::Signal;
 use weir_mesh::{Host, Mesh};
 
-use crate::faults::fault::Length;
+use crate::faults::executions;
+use crate::faults::expectation::Length;
 use crate::faults::load::{Load, Manner, Pattern, Sent, millis};
 use crate::faults::outcome::{Killed, Measured, Outcome, Share};
 use crate::faults::record::Record;
-use crate::faults::run;
 
 const LOOK: Duration = Duration::from_millis(50);
 /// Generous: what takes seconds here may take ten times as long on a busy machine.
@@ -262,7 +262,7 @@ impl<'a> Stage<'a> {
     /// `failing`, `slowness`.
     #[must_use]
     pub fn told(&self, host: &Host, what: &str) -> PathBuf {
-        let folder = run::executions(self.mesh.folder());
+        let folder = executions::folder(self.mesh.folder());
         folder.join(format!("{}.{what}", host.application))
     }
 

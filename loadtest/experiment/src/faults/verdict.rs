@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use crate::faults::fault::{Expectation, Gap};
+use crate::faults::expectation::{Expectation, Gap};
 use crate::faults::figures::Figures;
 use crate::faults::outcome::Measured;
 

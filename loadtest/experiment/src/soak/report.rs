@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use weir_report::{Axis, Plot, Report, Series, Style, Table, VerticalMark};
 
-use crate::soak::run::Outcome;
+use crate::soak::outcome::Outcome;
 use crate::soak::samples::What;
 use crate::soak::stage::CONTROL;
 

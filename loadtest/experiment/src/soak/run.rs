@@ -3,83 +3,26 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use serde::Serialize;
 use serde_json::json;
 use weir_stage::{control, http};
 
-use crate::soak::churn::{Churn, Done};
-use crate::soak::load::{Load, Sent};
-use crate::soak::samples::{self, Sample, What};
-use crate::soak::stage::{CLUSTER, CONTROL, Stage};
-use crate::soak::verdict::{self, Verdict};
+use crate::soak::churn::Churn;
+use crate::soak::load::Load;
+use crate::soak::outcome::Outcome;
+use crate::soak::plan::Plan;
+use crate::soak::programs::Programs;
+use crate::soak::samples::{self, Sample};
+use crate::soak::stage::{CLUSTER, Stage};
+use crate::soak::verdict;
 
-/// What a soak runs, by path.
-#[derive(Debug, Clone, clap::Args)]
-pub struct Programs {
-    /// Envoy with the V8 runtime
-    #[arg(long, value_name = "FILE")]
-    pub envoy: PathBuf,
-    /// The filter, built with its feature `crash-test`
-    #[arg(long, value_name = "FILE")]
-    pub filter: PathBuf,
-    /// weir-control
-    #[arg(long, value_name = "FILE")]
-    pub control: PathBuf,
-    /// weir-worker
-    #[arg(long, value_name = "FILE")]
-    pub worker: PathBuf,
-}
-
-/// How long, and what is made of it.
-#[derive(Debug, Clone, Copy)]
-pub struct Plan {
-    /// Of the load and the churn.
-    pub length: Duration,
-    /// Between two samples.
-    pub every: Duration,
-    /// Slopes are judged: too short a run has none that says anything.
-    pub judged: bool,
-}
-
-/// Slopes of less are those of warming up.
-const LEAST_JUDGED: Duration = Duration::from_secs(600);
 const LOOK: Duration = Duration::from_millis(100);
 /// For the first table to come, and for everything to end.
 const LIMIT: Duration = Duration::from_secs(120);
-
-impl Plan {
-    /// A run of this length.
-    #[must_use]
-    pub fn of(length: Duration) -> Self {
-        Self {
-            length,
-            every: Duration::from_secs(5),
-            judged: length >= LEAST_JUDGED,
-        }
-    }
-}
-
-/// What came of it.
-#[derive(Debug, Serialize)]
-pub struct Outcome {
-    /// What became of requests.
-    pub sent: Sent,
-    /// What came and went.
-    pub done: Done,
-    /// What had to hold.
-    pub verdicts: Vec<Verdict>,
-    #[serde(skip)]
-    pub(crate) samples: Vec<(f64, Sample)>,
-    #[serde(skip)]
-    pub(crate) plan: Plan,
-    /// Of the cores' time, by everybody on the machine.
-    pub(crate) busy: Option<f64>,
-}
 
 /// Runs it, and writes samples to the folder.
 ///
@@ -178,28 +121,5 @@ fn settle(stage: &mut Stage) -> Result<Sample> {
         }
         stage.processes.check()?;
         sleep(Duration::from_secs(1));
-    }
-}
-
-/// The callers and hosts that stay, and weir-control.
-pub(crate) fn who_stays(stage: &Stage) -> Vec<String> {
-    let members = stage.hosts.iter().chain(&stage.callers);
-    let stay = members.filter(|member| member.stays);
-    [CONTROL.to_owned()]
-        .into_iter()
-        .chain(stay.map(|member| member.name.clone()))
-        .collect()
-}
-
-impl Outcome {
-    /// Whether everything holds.
-    #[must_use]
-    pub fn holds(&self) -> bool {
-        self.verdicts.iter().all(|verdict| verdict.holds)
-    }
-
-    /// One figure of somebody over time.
-    pub(crate) fn series(&self, who: &str, what: What) -> Vec<(f64, f64)> {
-        verdict::series(&self.samples, who, what)
     }
 }

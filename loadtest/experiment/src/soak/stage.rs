@@ -15,7 +15,7 @@ use weir_stage::processes::Processes;
 use weir_stage::{bootstrap, control, envoy, ports};
 
 use crate::soak::places::{Place, Places};
-use crate::soak::run::Programs;
+use crate::soak::programs::Programs;
 
 pub(crate) const CONTROL: &str = "weir-control";
 pub(crate) const CLUSTER: &str = "rules";
@@ -218,4 +218,14 @@ impl Stage {
 fn replace(file: &Path, contents: &Value) -> Result<()> {
     weir_whole_file::write(file, serde_json::to_vec_pretty(contents)?)
         .with_context(|| format!("writing {}", file.display()))
+}
+
+/// The callers and hosts that stay, and weir-control.
+pub(crate) fn who_stays(stage: &Stage) -> Vec<String> {
+    let members = stage.hosts.iter().chain(&stage.callers);
+    let stay = members.filter(|member| member.stays);
+    [CONTROL.to_owned()]
+        .into_iter()
+        .chain(stay.map(|member| member.name.clone()))
+        .collect()
 }

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What must hold.
 
-use std::fmt;
-
 use serde::Serialize;
 
 use crate::soak::load::Sent;
-use crate::soak::run::{Outcome, who_stays};
 use crate::soak::samples::{Sample, What};
-use crate::soak::stage::{CONTROL, Stage};
+use crate::soak::stage::{CONTROL, Stage, who_stays};
 use crate::soak::trend::trend;
 
 /// Something that must hold.
@@ -102,19 +99,4 @@ pub(crate) fn of_slopes(stage: &Stage, samples: &[(f64, Sample)]) -> Vec<Verdict
 pub(crate) fn series(samples: &[(f64, Sample)], who: &str, what: What) -> Vec<(f64, f64)> {
     let point = |(at, sample): &(f64, Sample)| Some((*at, *sample.get(who)?.get(&what)?));
     samples.iter().filter_map(point).collect()
-}
-
-impl fmt::Display for Outcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{:?}", self.sent)?;
-        writeln!(f, "{:?}", self.done)?;
-        for verdict in &self.verdicts {
-            let word = if verdict.holds { "holds" } else { "FAILS" };
-            writeln!(f, "{word}  {}: {}", verdict.what, verdict.seen)?;
-        }
-        if !self.plan.judged {
-            writeln!(f, "too short to judge whether anything grows")?;
-        }
-        Ok(())
-    }
 }

@@ -10,7 +10,7 @@ use weir_stage::processes::Processes;
 
 use super::SIDECARS;
 use super::way::Way;
-use crate::Bench;
+use crate::bench::Bench;
 use crate::push::crowd::{Crowd, LOOKING};
 use crate::push::fleet::{Age, Fleet};
 use weir_report::quantile;

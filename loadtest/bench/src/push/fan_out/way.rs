@@ -11,7 +11,7 @@ use weir_stage::processes::Processes;
 use weir_stage::usage::Process;
 
 use super::linear_cache;
-use crate::Bench;
+use crate::bench::Bench;
 use crate::programs::Programs;
 
 const CLUSTER: &str = "rules";
