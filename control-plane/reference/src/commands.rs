@@ -21,6 +21,7 @@ fn section(page: &mut String, program: &Path, name: &str, commands: &[&str]) {
         .args(commands)
         .arg("--help")
         .env("NO_COLOR", "1")
+        .env_remove("COLUMNS")
         .output()
         .unwrap_or_else(|error| panic!("{}: {error}", program.display()));
     assert!(output.status.success(), "{name} {commands:?} --help");
