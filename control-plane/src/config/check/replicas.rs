@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use weir_settings::{Scope, Value};
+use weir_settings::Scope;
 
-use super::server::{Fields, server};
+use super::server::{Fields, identity, server};
 use super::{Reader, consul, pem};
 use crate::config::replicas::Replicas;
 use crate::config::{Error, Tls, written};
@@ -127,7 +127,7 @@ fn peer_tls(
     let required =
         "required with xds.tls; the PEM file of the authority of the others' certificates";
     let authority = authority.ok_or_else(|| scope.refuse(&None, "ca", required))?;
-    let identity = identity(certificate, key, scope, reader)?;
+    let identity = identity(certificate, (key, "private_key"), scope, reader)?;
     if identity.is_none() && xds.is_some_and(|tls| tls.client_ca.is_some()) {
         let reason =
             "required with xds.tls.client_ca; the PEM file that is shown to the other replicas";
@@ -149,29 +149,6 @@ fn peer_tls(
     // What the library says of the files, before any port is bound.
     peer::endpoint("localhost:1", Some(&tls)).map_err(|why| scope.refuse(ca, "ca", why))?;
     Ok(Some(tls))
-}
-
-/// Contents of two PEM files: certificate and key.
-type Identity = (Vec<u8>, Vec<u8>);
-
-fn identity(
-    certificate: &Value,
-    key: &Value,
-    scope: &Scope<'_>,
-    reader: &mut Reader,
-) -> Result<Option<Identity>, Error> {
-    let shown = (
-        pem(certificate, "certificate", "CERTIFICATE", scope, reader)?,
-        pem(key, "private_key", "PRIVATE KEY", scope, reader)?,
-    );
-    match shown {
-        (Some(certificate), Some(key)) => Ok(Some((certificate, key))),
-        (None, None) => Ok(None),
-        (Some(_), None) => Err(scope.refuse(key, "private_key", "required with certificate")),
-        (None, Some(_)) => {
-            Err(scope.refuse(certificate, "certificate", "required with private_key"))
-        }
-    }
 }
 
 fn is_address(text: &str) -> bool {

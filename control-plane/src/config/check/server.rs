@@ -42,7 +42,7 @@ pub(super) fn server(
     }
     // What the library says of the files, before any port is bound.
     Client::new(&server).map_err(|why| scope.refuse(ca, "ca", why))?;
-    server.identity = identity(certificate, key, scope, reader)?;
+    server.identity = identity(certificate, (key, "key"), scope, reader)?;
     Client::new(&server).map_err(|why| scope.refuse(certificate, "certificate", why))?;
     Ok(server)
 }
@@ -50,22 +50,25 @@ pub(super) fn server(
 /// Contents of two PEM files: certificate and key.
 type Pair = (Vec<u8>, Vec<u8>);
 
-/// Certificate and key that are shown to whoever is asked.
-fn identity(
+/// Certificate and key that are shown to whoever is asked; the field of the key has this name.
+pub(super) fn identity(
     certificate: &Value,
-    key: &Value,
+    (key, key_field): (&Value, &str),
     scope: &Scope<'_>,
     reader: &mut Reader,
 ) -> Result<Option<Pair>, Error> {
     let shown = (
         pem(certificate, "certificate", "CERTIFICATE", scope, reader)?,
-        pem(key, "key", "PRIVATE KEY", scope, reader)?,
+        pem(key, key_field, "PRIVATE KEY", scope, reader)?,
     );
     match shown {
         (Some(certificate), Some(key)) => Ok(Some((certificate, key))),
         (None, None) => Ok(None),
-        (Some(_), None) => Err(scope.refuse(key, "key", "required with certificate")),
-        (None, Some(_)) => Err(scope.refuse(certificate, "certificate", "required with key")),
+        (Some(_), None) => Err(scope.refuse(key, key_field, "required with certificate")),
+        (None, Some(_)) => {
+            let reason = format!("required with {key_field}");
+            Err(scope.refuse(certificate, "certificate", reason))
+        }
     }
 }
 
@@ -95,7 +98,7 @@ pub(super) fn host_tls(
     // What the library says of the files, before any port is bound.
     let says = |tls: &HostTls| Client::of_host(PLACE, tls);
     says(&tls).map_err(|why| scope.refuse(ca, "ca", why))?;
-    tls.identity = identity(certificate, key, scope, reader)?;
+    tls.identity = identity(certificate, (key, "key"), scope, reader)?;
     says(&tls).map_err(|why| scope.refuse(certificate, "certificate", why))?;
     Ok(tls)
 }
