@@ -17,14 +17,14 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, watch};
 use tracing::Instrument;
+use weir_fleet::Update;
+use weir_fleet::poll::{PollError, Source};
+use weir_fleet::role::Role;
 
 use super::consul::{self, Answered, Said};
 use super::running::{LOOK_EVERY, Running};
 use crate::config::{Config, Consul};
 use crate::news::News;
-use weir_fleet::Update;
-use weir_fleet::poll::{PollError, Source};
-use weir_fleet::role::Role;
 
 pub use known::Membership;
 
@@ -49,18 +49,15 @@ pub async fn run(
     let mut leads = roles.borrow_and_update().leads();
     ask(leads, &membership, &mut asking, &sender);
     loop {
-        let update = tokio::select! {
+        let told: Vec<News> = tokio::select! {
             changed = written.changed() => {
                 if changed.is_err() {
                     return;
                 }
                 membership.configure(written.borrow_and_update().clone());
                 ask(leads, &membership, &mut asking, &sender);
-                let update = News::Configured(publish(&membership, &configs));
-                if updates.send(update).await.is_err() || !complain(&membership, &updates).await {
-                    return;
-                }
-                continue;
+                let configured = News::Configured(publish(&membership, &configs));
+                std::iter::once(configured).chain(waiting(&membership)).collect()
             }
             Ok(()) = roles.changed() => {
                 leads = roles.borrow_and_update().leads();
@@ -69,7 +66,7 @@ pub async fn run(
                     continue;
                 }
                 membership = Membership::new(written.borrow().clone());
-                News::Discovered(publish(&membership, &configs))
+                vec![News::Discovered(publish(&membership, &configs))]
             }
             _ = look.tick() => {
                 if asking.has_ended() {
@@ -84,23 +81,15 @@ pub async fn run(
                 let (source, cluster) = (news.said.source(), news.cluster);
                 let (changed, result) = take(&mut membership, &cluster, news.said);
                 let found = changed.then(|| News::Discovered(publish(&membership, &configs)));
-                if !send(&updates, found).await {
-                    return;
-                }
-                Update::Asked { cluster, source, result }.into()
+                let asked = Update::Asked { cluster, source, result }.into();
+                found.into_iter().chain([asked]).collect()
             }
         };
-        if updates.send(update).await.is_err() {
-            return;
+        for news in told {
+            if updates.send(news).await.is_err() {
+                return;
+            }
         }
-    }
-}
-
-/// False where nobody listens.
-async fn send(updates: &mpsc::Sender<News>, news: Option<News>) -> bool {
-    match news {
-        Some(news) => updates.send(news).await.is_ok(),
-        None => true,
     }
 }
 
@@ -119,16 +108,12 @@ fn take(
     }
 }
 
-/// Says of whom the hosts are those of the question before. False where nobody listens.
-async fn complain(membership: &Membership, updates: &mpsc::Sender<News>) -> bool {
-    for (cluster, complaint) in membership.waiting() {
+/// Says of whom the hosts are those of the question before.
+fn waiting(membership: &Membership) -> impl Iterator<Item = News> {
+    membership.waiting().map(|(cluster, complaint)| {
         let cluster = cluster.as_str().into();
-        let update = Update::Waiting { cluster, complaint };
-        if updates.send(update.into()).await.is_err() {
-            return false;
-        }
-    }
-    true
+        Update::Waiting { cluster, complaint }.into()
+    })
 }
 
 fn publish(membership: &Membership, configs: &watch::Sender<Arc<Config>>) -> Arc<Config> {
