@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Reference pages that are generated from code, and held to it by tests. For tests alone.
+//! Reference pages that are generated from code, and held to it by tests. For tests, and the command that renews what they hold.
 //!
 //! ```text
 //!  section!, Scope ── fields ──┐

@@ -3,23 +3,17 @@
 
 use std::fmt::Write;
 use std::path::Path;
-use std::{env, fs};
 
 use clap::{Arg, Command, CommandFactory};
 
 use crate::Cli;
-use crate::keep::RENEW;
 
 const FILE: &str = "COMMANDS.md";
-const HEAD: &str = "# Commands
-
-Written by `cargo xtask keep` from the commands' own `--help`. Overview: [README.md](README.md).
-";
 
 fn page() -> String {
     let mut root = Cli::command();
     root.build();
-    let mut page = HEAD.to_owned();
+    let mut page = weir_reference::head("Commands", "the commands' own `--help`");
     page.push_str("\n| command | |\n|---|---|\n");
     for command in commands(&root) {
         let name = command.get_name();
@@ -96,15 +90,7 @@ fn cell(text: &str) -> String {
 #[test]
 fn commands_are_written_as_they_are() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(FILE);
-    let page = page();
-    if env::var_os(RENEW).is_some() {
-        return fs::write(file, page).unwrap();
-    }
-    let written = fs::read_to_string(file).unwrap_or_default();
-    assert!(
-        written == page,
-        "{FILE} is not what `--help` says: run `cargo xtask keep`"
-    );
+    weir_reference::hold(&file, &page());
 }
 
 #[test]

@@ -4,13 +4,11 @@
 use std::path::Path;
 
 use anyhow::Result;
+use weir_reference::RENEW;
 use weir_stage::command::Run;
 
 use crate::workspace::Workspace;
 use crate::{build_filter, sizes};
-
-/// Tests that hold a file write it where they find this variable.
-pub(crate) const RENEW: &str = "WEIR_KEEP";
 
 pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     let filter = build_filter::run(workspace)?;

@@ -8,13 +8,13 @@ use std::fs;
 use std::path::Path;
 
 use weir_harness::cost::{self, Fleet, Request};
+use weir_reference::RENEW;
 
 const HEAD: &str = "\
 # What the filter costs in WebAssembly: fuel, about one unit an instruction, and how often it calls the host.
 # Held exactly by tests/filter/cost.rs, renewed by `cargo xtask keep`. A change of these lines tells its reason.
 ";
-/// Set by `cargo xtask keep`: the file is rewritten instead of being believed.
-const RENEW: &str = "WEIR_KEEP";
+
 /// A fleet of ten thousand cached keys.
 const TEN_THOUSAND_KEYS: Fleet = Fleet {
     hosts: 10,
