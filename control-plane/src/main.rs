@@ -122,9 +122,5 @@ async fn serve(flags: Flags, loaded: config::Loaded) -> anyhow::Result<()> {
 
 /// Whoever waits for the file never sees half of it.
 fn write_ports(path: &Path, text: &str) -> anyhow::Result<()> {
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(".partial");
-    std::fs::write(&partial, text)
-        .and_then(|()| std::fs::rename(&partial, path))
-        .with_context(|| format!("cannot write {}", path.display()))
+    weir_whole_file::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }

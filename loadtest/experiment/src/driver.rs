@@ -11,6 +11,7 @@ use serde::Serialize;
 use weir_replay::rng::SplitMix64;
 use weir_report::Report;
 use weir_stage::interrupt;
+use weir_whole_file::WholeFile;
 
 use crate::verdict::Verdict;
 
@@ -164,7 +165,7 @@ pub fn run<E: Experiment>(Line { own, folder }: Line<E>) -> Result<()> {
 fn keep<E: Experiment>(experiment: &E, rounds: &[E::Round], folder: &Path) -> Result<()> {
     write_lines(&folder.join(E::ROUNDS), rounds)?;
     let table = folder.join(E::TABLE);
-    fs::write(&table, experiment.table(rounds))
+    weir_whole_file::write(&table, experiment.table(rounds))
         .with_context(|| format!("writing {}", table.display()))?;
     if let Some(report) = experiment.report(rounds) {
         report.write(folder.join("report.html"))?;
@@ -181,12 +182,12 @@ pub fn write_lines<'a, T: Serialize + 'a>(
     all: impl IntoIterator<Item = &'a T>,
 ) -> Result<()> {
     let write = || -> Result<()> {
-        let mut out = std::io::BufWriter::new(fs::File::create(file)?);
+        let mut out = WholeFile::create(file)?;
         for one in all {
             serde_json::to_writer(&mut out, one)?;
             out.write_all(b"\n")?;
         }
-        Ok(out.flush()?)
+        Ok(out.finish()?)
     };
     write().with_context(|| format!("writing {}", file.display()))
 }
