@@ -15,11 +15,11 @@ use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
+use weir_fleet::view::View;
 use weir_pages::Limits;
 
 use crate::alive;
 use crate::news::News;
-use weir_fleet::view::View;
 
 pub use explain::{Explanation, Problem, Question, explain};
 

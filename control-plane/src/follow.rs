@@ -22,6 +22,9 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Channel;
 use tonic::{Request, Status};
 use tracing::{Instrument, debug, info};
+use weir_fleet::Update;
+use weir_fleet::role::{Leader, Role};
+use weir_tables::{CACHE_SHARD_TYPE, HOST_TABLE_TYPE};
 
 use crate::config::{Config, Replicas};
 use crate::errors::with_sources;
@@ -30,9 +33,6 @@ use crate::newest::PROCESS;
 use crate::news::News;
 use crate::tls::peer;
 use crate::xds::types;
-use weir_fleet::Update;
-use weir_fleet::role::{Leader, Role};
-use weir_tables::{CACHE_SHARD_TYPE, HOST_TABLE_TYPE};
 
 pub use mirror::Mirror;
 

@@ -22,13 +22,13 @@ use tonic::body::Body;
 use tonic::codegen::Service;
 use tonic::server::NamedService;
 use tonic::transport::Channel;
+use weir_fleet::role::Role;
 
 use crate::config::Config;
 use crate::errors::with_sources;
 use crate::gate::{FORWARDED, pass_on};
 use crate::tls::peer::{self, PeerTls};
 use crate::xds::codec::end;
-use weir_fleet::role::Role;
 
 /// Of one connection to the leader: a server takes 256 (`xds::STREAMS_PER_CONNECTION`), and a place is free a
 /// moment later there than here.

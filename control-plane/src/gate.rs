@@ -22,10 +22,10 @@ use tokio::time::Instant;
 use tonic::Status;
 use tonic::transport::server::TcpConnectInfo;
 use tracing::warn;
+use weir_fleet::authorization::{Authorization, Caps, Sight, What};
 use weir_tables::v1;
 
 use crate::config::Config;
-use weir_fleet::authorization::{Authorization, Caps, Sight, What};
 
 /// A stream that comes from a replica goes no further: two that follow each other would send it in a circle.
 pub(crate) const FORWARDED: HeaderName = HeaderName::from_static("x-weir-forwarded");

@@ -18,19 +18,19 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lock::{Lock, Reading};
+use machine::{Event, Machine, Wish};
 use rand::RngExt;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
-
-use crate::config::{Config, Replicas};
-use crate::news::News;
-use lock::{Lock, Reading};
-use machine::{Event, Machine, Wish};
 use weir_fleet::Update;
 use weir_fleet::poll::{Fault, PollError};
 use weir_fleet::role::Role;
+
+use crate::config::{Config, Replicas};
+use crate::news::News;
 
 /// Without an answer of Consul, a replica that has no leader does not wait longer than this: nobody may be there
 /// to lead.

@@ -10,16 +10,16 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
-use weir_policy::{HostState, Overload};
-
-use crate::certificate::Validity;
-use crate::gate::Denials;
-use crate::reports::end::End;
 use weir_fleet::budget::Contents;
 use weir_fleet::cluster::Cluster;
 use weir_fleet::ledger::{Folded, Ledger, OUTCOMES, Refused};
 use weir_fleet::role::Role;
 use weir_fleet::{Event, State};
+use weir_policy::{HostState, Overload};
+
+use crate::certificate::Validity;
+use crate::gate::Denials;
+use crate::reports::end::End;
 
 macro_rules! labels {
     ($($name:ident { $($label:ident: $type:ty),* })*) => { $(

@@ -16,6 +16,7 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use weir_fleet::budget::ByCluster;
 use weir_fleet::clients::ClientEvent;
+use weir_fleet::ledger::Names;
 use weir_fleet::role::Role;
 use weir_fleet::snapshot::Snapshot;
 use weir_fleet::view::View;
@@ -195,9 +196,9 @@ impl Owner {
                     self.rows.tell(cluster, row);
                 }
                 Event::Configured { .. } => {
-                    let row = |cluster: &str, host: &str| self.state.row(cluster, host, now);
+                    let clusters = self.state.clusters();
                     self.rows
-                        .retain(|cluster, host| row(cluster, host).is_some());
+                        .retain(|cluster, host| clusters.has_host(cluster, host));
                     self.tell_contents();
                 }
                 Event::Begun => {

@@ -13,6 +13,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use encoded::Encoded;
+pub use end::End;
 use prost::Message;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -21,6 +23,8 @@ use tonic::body::Body;
 use tonic::server::{Grpc, NamedService, StreamingService};
 use tonic::{Request, Response, Status, Streaming};
 use tracing::{debug, warn};
+use waiting::Waiting;
+use weir_fleet::update::{Reported, Update};
 use weir_tables::v1::reports_server::SERVICE_NAME;
 use weir_tables::v1::{Report, ReportAnswer};
 
@@ -31,10 +35,6 @@ use crate::newest::{self, Claim, Newest, checked};
 use crate::news::News;
 use crate::seldom::Seldom;
 use crate::share::Room;
-use encoded::Encoded;
-pub use end::End;
-use waiting::Waiting;
-use weir_fleet::update::{Reported, Update};
 
 type Answer = Result<ReportAnswer, Status>;
 

@@ -19,7 +19,7 @@ use crate::reports;
 use crate::sources::nodes;
 use crate::xds;
 
-pub use crate::tls::acceptor;
+use crate::tls::acceptor;
 pub use incoming::{Connection, Limits, incoming};
 
 /// The services of the listener.

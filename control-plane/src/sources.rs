@@ -30,18 +30,18 @@ use std::time::Duration;
 
 use http::HeaderMap;
 use rand::RngExt;
+use running::{LOOK_EVERY, Running};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tracing::Instrument;
+use weir_fleet::budget::{ByCluster, Contents};
+use weir_fleet::poll::{PollError, Source};
+use weir_fleet::role::Role;
 
 use crate::client::{self, fetch};
 use crate::config::{Config, Poll, Prometheus, Scrape};
 use crate::news::News;
-use running::{LOOK_EVERY, Running};
-use weir_fleet::budget::{ByCluster, Contents};
-use weir_fleet::poll::{PollError, Source};
-use weir_fleet::role::Role;
 
 /// Start times of the polls of one task.
 #[derive(Debug)]

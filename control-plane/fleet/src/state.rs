@@ -33,7 +33,8 @@ use replica::Replica;
 #[derive(Debug)]
 pub struct State {
     settings: Arc<Settings>,
-    refused: Option<(String, Duration)>,
+    /// Why the newest settings are not in force.
+    refused: Option<String>,
     clusters: BTreeMap<String, Cluster>,
     ledger: Ledger,
     clients: clients::Board,
@@ -96,7 +97,7 @@ impl State {
 
     /// Why the newest settings are not in force.
     pub fn refused(&self) -> Option<&str> {
-        self.refused.as_ref().map(|(reason, _)| reason.as_str())
+        self.refused.as_deref()
     }
 
     /// Clusters by name.
@@ -160,7 +161,7 @@ impl State {
                 self.configure(settings, clock);
             }
             Update::Discovered(settings) => self.configure(settings, clock),
-            Update::Misconfigured(reason) => self.refused = Some((reason, clock)),
+            Update::Misconfigured(reason) => self.refused = Some(reason),
             Update::Asked {
                 cluster,
                 source,

@@ -4,12 +4,13 @@ use rand::rngs::StdRng;
 use std::time::Instant;
 use weir_policy::KeyHash;
 
-use super::*;
-use crate::config;
-use crate::metrics::Metrics;
 use weir_fleet::Update;
 use weir_fleet::figures::{Figures, Scraped};
 use weir_fleet::holdings::Changes;
+
+use super::*;
+use crate::config;
+use crate::metrics::Metrics;
 
 /// Two hosts of four cores with a queued job each; the second holds "a".
 async fn view() -> View {

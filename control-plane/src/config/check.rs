@@ -15,11 +15,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use weir_settings::Scope;
+
 use super::{Cluster, Config, DiscoveryLimits, Error, Files, ReportLimits, Tls, Xds, written};
 use crate::certificate::{Validity, validity};
 use crate::errors::with_sources;
 use crate::standalone::{Code, Standalone};
-use weir_settings::Scope;
 
 const fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use envoy_types::pb::envoy::service::discovery::v3 as discovery;
+use weir_fleet::snapshot::{Resource, Snapshot};
 use weir_tables::{CACHE_SHARD_TYPE, HOST_TABLE_TYPE, Meta};
 
 use crate::xds::types;
-use weir_fleet::snapshot::{Resource, Snapshot};
 
 /// Characters of a resource's name in a refusal.
 const MAX_NAME_SHOWN: usize = 64;

@@ -9,10 +9,10 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, Method, StatusCode};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use weir_fleet::poll::{Fault, PollError};
 
 use crate::client::{Answer, Client, Limits};
 use crate::config::{Replicas, show_duration};
-use weir_fleet::poll::{Fault, PollError};
 
 /// A name, an address and a few numbers.
 const MAX_BYTES: usize = 64 << 10;

@@ -24,7 +24,7 @@ mod queries;
 mod replica;
 
 struct Script {
-    state: Owner,
+    owner: Owner,
     config: Arc<Config>,
     start: Instant,
     now: Instant,
@@ -56,10 +56,10 @@ impl Script {
         let folder = tempfile::tempdir().unwrap();
         let config = configured(&folder, &Self::text(hosts, settings));
         let start = Instant::now();
-        let mut state = Owner::new(&config, 7, Metrics::default(), start);
-        state.publish(start);
+        let mut owner = Owner::new(&config, 7, Metrics::default(), start);
+        owner.publish(start);
         Self {
-            state,
+            owner,
             config,
             start,
             now: start,
@@ -70,8 +70,8 @@ impl Script {
     /// The same as a process that has just started.
     fn restarted(mut self) -> Self {
         let config = self.config.clone();
-        self.state = Owner::new(&config, 8, Metrics::default(), self.start).resuming();
-        self.state.publish(self.start);
+        self.owner = Owner::new(&config, 8, Metrics::default(), self.start).resuming();
+        self.owner.publish(self.start);
         self
     }
 
@@ -91,12 +91,12 @@ impl Script {
 
     fn pass(&mut self, ms: u64) -> &mut Self {
         self.now += Duration::from_millis(ms);
-        self.state.advance(self.now);
+        self.owner.advance(self.now);
         self
     }
 
     fn fold(&mut self, update: impl Into<News>) -> &mut Self {
-        self.state.fold(update, self.now);
+        self.owner.fold(update, self.now);
         self
     }
 
@@ -161,25 +161,25 @@ impl Script {
     }
 
     fn publish(&mut self) -> Option<Arc<Snapshot>> {
-        self.state.publish(self.now)
+        self.owner.publish(self.now)
     }
 
     /// The table as a proxy reads it that got it when it was built, on the script's clock.
     fn table(&mut self) -> Table {
         self.publish();
-        let built = self.state.state.clusters()["c"].built.unwrap();
-        let resource = self
-            .state
-            .state
-            .snapshot()
-            .get(HOST_TABLE_TYPE, "c")
-            .unwrap();
-        decode_host_table("c", &resource.body, built).unwrap().1
+        pushed(&self.owner)
     }
 
     fn states(&mut self) -> Vec<HostState> {
         self.table().hosts().iter().map(|host| host.state).collect()
     }
+}
+
+/// The table of "c" as a proxy reads it that got it when it was built.
+fn pushed(owner: &Owner) -> Table {
+    let built = owner.state.clusters()["c"].built.unwrap();
+    let resource = owner.state.snapshot().get(HOST_TABLE_TYPE, "c").unwrap();
+    decode_host_table("c", &resource.body, built).unwrap().1
 }
 
 fn figures(in_progress: u32, queued: u32, delay_ms: u64) -> Figures {
@@ -204,7 +204,7 @@ fn a_shard_that_was_pushed_rests_as_configured() {
     let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
     let version = |script: &Script| {
         let resource = script
-            .state
+            .owner
             .state
             .snapshot()
             .get(CACHE_SHARD_TYPE, &cache_shard_name("c", 1, 0));
@@ -238,11 +238,11 @@ fn a_cluster_without_a_host_is_pushed_only_where_that_is_forced() {
         let text = format!("clusters: {{ c: {{ hosts_file: h.yaml, shrink_after: {forced} }} }}\n");
         let config = configured(&folder, &text);
         let start = Instant::now();
-        let mut state = Owner::new(&config, 7, Metrics::default(), start);
-        let snapshot = state.publish(start).unwrap();
+        let mut owner = Owner::new(&config, 7, Metrics::default(), start);
+        let snapshot = owner.publish(start).unwrap();
         let table = snapshot.get(HOST_TABLE_TYPE, "c");
         assert_eq!(table.is_some(), pushed, "{forced}");
-        let view = state.state.view(Duration::ZERO);
+        let view = owner.state.view(Duration::ZERO);
         assert_eq!(view.clusters["c"].not_pushed.is_none(), pushed);
     }
 }
@@ -259,7 +259,7 @@ fn where_few_hosts_are_up_that_is_told_and_levels_go_on_moving() {
         }
         let config = configured(&script._folder, &text);
         script.fold(News::Configured(config)).publish();
-        let cluster = &script.state.state.clusters()["c"];
+        let cluster = &script.owner.state.clusters()["c"];
         (cluster.panics(), cluster.panicked)
     };
     assert_eq!(
@@ -269,7 +269,7 @@ fn where_few_hosts_are_up_that_is_told_and_levels_go_on_moving() {
     );
     assert_eq!(drain(&mut script, 3), (true, true));
     assert_eq!(script.states(), [HostState::Draining; 3]);
-    assert!(script.state.state.view(Duration::ZERO).clusters["c"].panics);
+    assert!(script.owner.state.view(Duration::ZERO).clusters["c"].panics);
     steady(&mut script, 3, 0..=4, |_| 3);
     let level = script.table().hosts()[0].level.ranks();
     assert!(
@@ -303,7 +303,7 @@ fn proxies_whose_envoy_ignores_choices_are_named_until_they_say_otherwise_or_not
         })
     };
     let named = |script: &Script| {
-        let view = script.state.state.view(Duration::ZERO);
+        let view = script.owner.state.view(Duration::ZERO);
         view.clusters["c"].choices_ignored_by.clone()
     };
     script.fold(says(true));
@@ -376,7 +376,7 @@ fn if_more_than_half_of_the_hosts_seem_dead_none_is_taken_out() {
         .scraped(3, Err(Fault::Refused))
         .scraped(3, Err(Fault::Refused));
     assert_eq!(script.states(), [HostState::Up; 4]);
-    let view = script.state.state.view(script.now - script.start);
+    let view = script.owner.state.view(script.now - script.start);
     assert!(view.clusters["c"].health_ignored && view.clusters["c"].hosts[0].refuses_connections);
 }
 
@@ -385,7 +385,7 @@ fn nothing_is_said_of_caches_before_every_one_was_asked_or_had_the_time() {
     let said = |script: &mut Script| {
         script.publish();
         script
-            .state
+            .owner
             .state
             .snapshot()
             .of_type(CACHE_SHARD_TYPE)
@@ -406,7 +406,7 @@ fn only_shards_that_changed_get_a_new_version() {
         let shards = snapshot.of_type(CACHE_SHARD_TYPE).unwrap().values();
         shards.map(|shard| shard.version.to_string()).collect()
     };
-    let before = versions(script.state.state.snapshot());
+    let before = versions(script.owner.state.snapshot());
     assert_eq!(before.len(), 4);
     let snapshot = script.cached(1, true, &["a"]).publish().unwrap();
     let shard = weir_policy::shard_of(KeyHash::of(b"a"), 4);
@@ -436,7 +436,7 @@ fn a_new_configuration_keeps_what_is_known_of_hosts_that_stay() {
     assert_eq!(table.hosts().len(), 2);
     assert_eq!(table.hosts()[0].load.as_ref().unwrap().in_progress, 9);
     let names: Vec<&String> = script
-        .state
+        .owner
         .state
         .snapshot()
         .of_type(CACHE_SHARD_TYPE)
@@ -448,7 +448,7 @@ fn a_new_configuration_keeps_what_is_known_of_hosts_that_stay() {
         .map(|shard| {
             let name = cache_shard_name("c", 2, shard);
             let body = &script
-                .state
+                .owner
                 .state
                 .snapshot()
                 .get(CACHE_SHARD_TYPE, &name)
@@ -471,7 +471,7 @@ fn a_bad_configuration_changes_nothing_but_is_shown() {
     };
     script.fold(News::Misconfigured(error));
     assert!(script.publish().is_none());
-    let view = script.state.state.view(Duration::ZERO);
+    let view = script.owner.state.view(Duration::ZERO);
     assert_eq!(
         view.configuration_refused.as_deref(),
         Some("c.yaml:3: x: bad")
@@ -480,7 +480,7 @@ fn a_bad_configuration_changes_nothing_but_is_shown() {
     script.fold(News::Configured(config));
     assert_eq!(
         script
-            .state
+            .owner
             .state
             .view(Duration::ZERO)
             .configuration_refused,
@@ -731,7 +731,7 @@ fn a_key_that_was_sent_to_a_host_is_assumed_there_for_a_while() {
     let len = |script: &mut Script| {
         script.publish();
         let shard = script
-            .state
+            .owner
             .state
             .snapshot()
             .get(CACHE_SHARD_TYPE, "c/1/0")
@@ -759,9 +759,9 @@ fn a_caching_plan_is_pushed_as_cache_contents_and_what_was_sent_does_not_change_
     let both = text("{ address: \"127.0.0.1:1\" }, { address: \"127.0.0.1:2\" }");
     let start = Instant::now();
     let config = configured(&folder, &both);
-    let state = Owner::new(&config, 7, Metrics::default(), start);
+    let owner = Owner::new(&config, 7, Metrics::default(), start);
     let mut script = Script {
-        state,
+        owner,
         config,
         start,
         now: start,
@@ -769,7 +769,7 @@ fn a_caching_plan_is_pushed_as_cache_contents_and_what_was_sent_does_not_change_
     };
     let keys = |script: &mut Script| {
         script.pass(1000).publish();
-        let pushed = script.state.state.snapshot().get(CACHE_SHARD_TYPE, "c/1/0");
+        let pushed = script.owner.state.snapshot().get(CACHE_SHARD_TYPE, "c/1/0");
         decode_cache_shard("c/1/0", &pushed.unwrap().body)
             .unwrap()
             .1
@@ -876,8 +876,8 @@ fn nothing_is_said_of_a_cluster_before_its_hosts_are_found() {
     let text = "clusters: { c: { consul: { connect: false }, cache: {} }, d: { hosts: [ { address: 127.0.0.1:9 } ] } }\n";
     let config = configured(&folder, text);
     let start = Instant::now();
-    let mut state = Owner::new(&config, 7, Metrics::default(), start);
-    let snapshot = state.publish(start).unwrap();
+    let mut owner = Owner::new(&config, 7, Metrics::default(), start);
+    let snapshot = owner.publish(start).unwrap();
     let tables = snapshot.of_type(HOST_TABLE_TYPE).unwrap();
     assert!(tables["c"].is_unknown() && !tables["d"].is_unknown());
     assert!(snapshot.get(HOST_TABLE_TYPE, "c").is_none());
@@ -885,14 +885,14 @@ fn nothing_is_said_of_a_cluster_before_its_hosts_are_found() {
         snapshot.of_type(CACHE_SHARD_TYPE).is_none(),
         "nor of its caches"
     );
-    let view = state.state.view(Duration::ZERO);
+    let view = owner.state.view(Duration::ZERO);
     assert!(view.clusters["c"].not_pushed.is_some() && view.clusters["d"].not_pushed.is_none());
-    state.fold(News::Discovered(with_found(&config, &[1, 2])), start);
-    let snapshot = state.publish(start).unwrap();
+    owner.fold(News::Discovered(with_found(&config, &[1, 2])), start);
+    let snapshot = owner.publish(start).unwrap();
     let table = snapshot.get(HOST_TABLE_TYPE, "c").unwrap();
     let (_, table) = decode_host_table("c", &table.body, Duration::ZERO).unwrap();
     assert_eq!(table.hosts().len(), 2);
-    let host = &state.state.view(Duration::ZERO).clusters["c"].hosts[0];
+    let host = &owner.state.view(Duration::ZERO).clusters["c"].hosts[0];
     assert_eq!(
         (
             host.named_by,
@@ -914,14 +914,14 @@ fn a_host_drains_no_longer_than_somebody_can_say_so() {
     };
     let drains_after = |sources: &str| {
         let start = Instant::now();
-        let mut state = Owner::new(&with("scrape: {}"), 7, Metrics::default(), start);
+        let mut owner = Owner::new(&with("scrape: {}"), 7, Metrics::default(), start);
         let (cluster, host) = ("c".into(), "127.0.0.1:1".into());
         let (draining, asked) = (true, start);
         let result = Ok(Scraped {
             draining,
             ..Scraped::default()
         });
-        state.fold(
+        owner.fold(
             Update::Scraped {
                 cluster,
                 host,
@@ -930,8 +930,8 @@ fn a_host_drains_no_longer_than_somebody_can_say_so() {
             },
             start,
         );
-        state.fold(News::Configured(with(sources)), start);
-        state.state.clusters()["c"].hosts["127.0.0.1:1"].draining
+        owner.fold(News::Configured(with(sources)), start);
+        owner.state.clusters()["c"].hosts["127.0.0.1:1"].draining
     };
     assert!(drains_after("scrape: {}, cache_shards: 4"));
     assert!(drains_after("prometheus: {}"), "it is asked soon");
@@ -951,7 +951,7 @@ fn gauges_of_tables_outlive_a_change_and_go_with_their_cluster() {
     let metrics = Metrics::default();
     let mut registry = prometheus_client::registry::Registry::default();
     metrics.register(&mut registry);
-    let mut state = Owner::new(&config, 7, metrics, start);
+    let mut owner = Owner::new(&config, 7, metrics, start);
     let value = |name: &str, cluster: &str| {
         let mut page = String::new();
         prometheus_client::encoding::text::encode(&mut page, &registry).unwrap();
@@ -960,18 +960,18 @@ fn gauges_of_tables_outlive_a_change_and_go_with_their_cluster() {
         value.map(|value| value.parse::<f64>().unwrap())
     };
     let (built, missing) = ("table_built_timestamp_seconds", "table_missing");
-    state.publish(start);
+    owner.publish(start);
     let of_both = |name| [value(name, "c"), value(name, "d")];
     assert_eq!(of_both(missing), [Some(1.0), Some(0.0)]);
     let [none, first] = of_both(built);
     assert!(none.is_none() && first.is_some());
-    state.fold(News::Discovered(with_found(&config, &[1])), start);
+    owner.fold(News::Discovered(with_found(&config, &[1])), start);
     assert_eq!(value(built, "d"), first, "before the next table as well");
-    state.publish(start);
+    owner.publish(start);
     assert_eq!(of_both(missing), [Some(0.0), Some(0.0)]);
     let alone = configured(&folder, &format!("clusters: {{ {one} }}\n"));
-    state.fold(News::Configured(alone), start);
-    state.publish(start);
+    owner.fold(News::Configured(alone), start);
+    owner.publish(start);
     assert!(value(built, "c").is_some());
     assert_eq!([value(built, "d"), value(missing, "d")], [None, None]);
 }
@@ -982,17 +982,17 @@ fn no_shard_is_pushed_of_a_cluster_before_its_hosts_are_found() {
     let text = "clusters: { c: { consul: { connect: false }, cache: {}, cache_shards: 1 }, d: { cache_shards: 1, hosts: [ { address: 127.0.0.1:9 } ] } }\n";
     let config = configured(&folder, text);
     let start = Instant::now();
-    let mut state = Owner::new(&config, 7, Metrics::default(), start);
-    state.publish(start);
+    let mut owner = Owner::new(&config, 7, Metrics::default(), start);
+    owner.publish(start);
     // The caches of nobody have had their time.
     let later = start + Duration::from_secs(60);
-    let snapshot = state.publish(later).unwrap();
+    let snapshot = owner.publish(later).unwrap();
     let shards = snapshot.of_type(CACHE_SHARD_TYPE).unwrap();
     assert!(shards["c/1/0"].is_unknown(), "a proxy keeps what it has");
     assert!(!shards["d/1/0"].is_unknown());
-    assert!(state.publish(later).is_none(), "nothing is due");
-    state.fold(News::Discovered(with_found(&config, &[1])), later);
-    let snapshot = state.publish(later).unwrap();
+    assert!(owner.publish(later).is_none(), "nothing is due");
+    owner.fold(News::Discovered(with_found(&config, &[1])), later);
+    let snapshot = owner.publish(later).unwrap();
     assert!(snapshot.get(CACHE_SHARD_TYPE, "c/1/0").is_some());
 }
 
@@ -1001,13 +1001,13 @@ fn of_a_new_question_the_complaint_is_shown_until_it_is_answered() {
     let folder = tempfile::tempdir().unwrap();
     let config = configured(&folder, "clusters: { c: { consul: {} } }\n");
     let start = Instant::now();
-    let mut state = Owner::new(&config, 7, Metrics::default(), start);
+    let mut owner = Owner::new(&config, 7, Metrics::default(), start);
     let (cluster, complaint) = ("c".into(), "of before".to_owned());
-    state.fold(Update::Waiting { cluster, complaint }, start);
-    let shown = |state: &mut Owner| {
-        state.state.view(Duration::ZERO).clusters["c"].sources["consul"].clone()
+    owner.fold(Update::Waiting { cluster, complaint }, start);
+    let shown = |owner: &mut Owner| {
+        owner.state.view(Duration::ZERO).clusters["c"].sources["consul"].clone()
     };
-    let before = shown(&mut state);
+    let before = shown(&mut owner);
     assert_eq!(before.complaints, ["of before"]);
     assert_eq!(before.last_success_ms_ago, None, "nobody has answered");
     let (cluster, source, result) = ("c".into(), Source::Consul, Ok(vec![]));
@@ -1016,8 +1016,8 @@ fn of_a_new_question_the_complaint_is_shown_until_it_is_answered() {
         source,
         result,
     };
-    state.fold(answered, start);
-    assert!(shown(&mut state).complaints.is_empty());
+    owner.fold(answered, start);
+    assert!(shown(&mut owner).complaints.is_empty());
 }
 
 #[test]
@@ -1033,14 +1033,14 @@ fn hosts_that_are_written_are_told_alone_only_when_discovery_has_had_its_time() 
         let (_, table) = decode_host_table("c", &table.body, Duration::ZERO).unwrap();
         Some(table.hosts().len())
     };
-    let mut state = fresh();
-    assert_eq!(hosts(&state.publish(start).unwrap()), None);
-    assert!(state.publish(at(3999)).is_none());
-    assert_eq!(hosts(&state.publish(at(4000)).unwrap()), Some(1));
-    let mut state = fresh();
-    state.publish(start);
-    state.fold(News::Discovered(with_found(&config, &[1, 2])), at(10));
-    assert_eq!(hosts(&state.publish(at(10)).unwrap()), Some(3));
+    let mut owner = fresh();
+    assert_eq!(hosts(&owner.publish(start).unwrap()), None);
+    assert!(owner.publish(at(3999)).is_none());
+    assert_eq!(hosts(&owner.publish(at(4000)).unwrap()), Some(1));
+    let mut owner = fresh();
+    owner.publish(start);
+    owner.fold(News::Discovered(with_found(&config, &[1, 2])), at(10));
+    assert_eq!(hosts(&owner.publish(at(10)).unwrap()), Some(3));
 }
 
 #[test]
@@ -1055,15 +1055,15 @@ fn in_standalone_mode_nothing_is_said_of_endpoints_either() {
     };
     let config = configured(&folder, &standalone("c"));
     let start = Instant::now();
-    let mut state = Owner::new(&config, 7, Metrics::default(), start);
-    let snapshot = state.publish(start).unwrap();
+    let mut owner = Owner::new(&config, 7, Metrics::default(), start);
+    let snapshot = owner.publish(start).unwrap();
     assert!(snapshot.of_type(ENDPOINTS).unwrap()["c"].is_unknown());
-    state.fold(News::Discovered(with_found(&config, &[1])), start);
-    let snapshot = state.publish(start).unwrap();
+    owner.fold(News::Discovered(with_found(&config, &[1])), start);
+    let snapshot = owner.publish(start).unwrap();
     let known = snapshot.get(ENDPOINTS, "c").unwrap().version.clone();
     let other = configured(&folder, &standalone("x"));
-    state.fold(News::Configured(other), start);
-    let snapshot = state.publish(start).unwrap();
+    owner.fold(News::Configured(other), start);
+    let snapshot = owner.publish(start).unwrap();
     assert_eq!(
         snapshot.get(ENDPOINTS, "c").unwrap().version,
         known,
@@ -1076,15 +1076,15 @@ fn a_table_stays_while_the_hosts_are_asked_for_in_another_way() {
     let folder = tempfile::tempdir().unwrap();
     let config = configured(&folder, "clusters: { c: { consul: { connect: false } } }\n");
     let start = Instant::now();
-    let mut state = Owner::new(&with_found(&config, &[1]), 7, Metrics::default(), start);
+    let mut owner = Owner::new(&with_found(&config, &[1]), 7, Metrics::default(), start);
     let version = |snapshot: &Snapshot| snapshot.get(HOST_TABLE_TYPE, "c").unwrap().version.clone();
-    let first = version(&state.publish(start).unwrap());
+    let first = version(&owner.publish(start).unwrap());
     let other = configured(&folder, "clusters: { c: { consul: { service: x } } }\n");
-    state.fold(News::Configured(other), start);
+    owner.fold(News::Configured(other), start);
     let later = start + Duration::from_secs(60);
-    let kept = state.publish(later).unwrap();
+    let kept = owner.publish(later).unwrap();
     assert_eq!(version(&kept), first);
-    assert!(state.publish(later).is_none());
+    assert!(owner.publish(later).is_none());
 }
 
 #[test]
@@ -1092,25 +1092,25 @@ fn a_change_by_discovery_is_no_change_of_the_configuration() {
     let folder = tempfile::tempdir().unwrap();
     let config = configured(&folder, "clusters: { c: { consul: { connect: false } } }\n");
     let start = Instant::now();
-    let mut state = Owner::new(&config, 7, Metrics::default(), start);
+    let mut owner = Owner::new(&config, 7, Metrics::default(), start);
     let refused = crate::config::Error {
         file: "c.yaml".into(),
         line: 1,
         field: "x".into(),
         reason: "y".into(),
     };
-    state.fold(News::Misconfigured(refused), start);
-    state.fold(News::Discovered(with_found(&config, &[1])), start);
+    owner.fold(News::Misconfigured(refused), start);
+    owner.fold(News::Discovered(with_found(&config, &[1])), start);
     assert!(
-        state
+        owner
             .state
             .view(Duration::ZERO)
             .configuration_refused
             .is_some()
     );
-    state.fold(News::Configured(config), start);
+    owner.fold(News::Configured(config), start);
     assert!(
-        state
+        owner
             .state
             .view(Duration::ZERO)
             .configuration_refused
@@ -1123,10 +1123,10 @@ fn what_discovery_complains_of_is_shown_and_stays_until_it_has_no_reason() {
     let folder = tempfile::tempdir().unwrap();
     let config = configured(&folder, "clusters: { c: { consul: {} } }\n");
     let start = Instant::now();
-    let mut state = Owner::new(&config, 7, Metrics::default(), start);
+    let mut owner = Owner::new(&config, 7, Metrics::default(), start);
     let mut asked = |result| {
         let (cluster, source) = ("c".into(), Source::Consul);
-        state.fold(
+        owner.fold(
             Update::Asked {
                 cluster,
                 source,
@@ -1134,7 +1134,7 @@ fn what_discovery_complains_of_is_shown_and_stays_until_it_has_no_reason() {
             },
             start,
         );
-        state.state.view(Duration::ZERO).clusters["c"].sources["consul"].clone()
+        owner.state.view(Duration::ZERO).clusters["c"].sources["consul"].clone()
     };
     let shown = asked(Ok(vec!["nobody".into()]));
     assert_eq!(
@@ -1159,15 +1159,15 @@ fn a_plan_outlives_hosts_that_come_and_go() {
         "clusters: { c: { consul: { connect: false }, policy: { selection: caching_plan }, caching_plan: p.csv } }\n",
     );
     let start = Instant::now();
-    let mut state = Owner::new(&config, 7, Metrics::default(), start);
-    let known = |state: &Owner| {
-        state.state.clusters()["c"]
+    let mut owner = Owner::new(&config, 7, Metrics::default(), start);
+    let known = |owner: &Owner| {
+        owner.state.clusters()["c"]
             .holdings
             .known_keys(weir_policy::HostId::of("127.0.0.1:2"))
     };
     for ports in [&[1, 2][..], &[1], &[1, 2]] {
-        state.fold(News::Discovered(with_found(&config, ports)), start);
-        assert_eq!(known(&state), 1);
+        owner.fold(News::Discovered(with_found(&config, ports)), start);
+        assert_eq!(known(&owner), 1);
     }
 }
 
@@ -1187,9 +1187,9 @@ fn a_host_that_removes_keys_it_never_had_holds_no_more_than_it_may() {
             },
         };
         let is_refused = script.cache_says(1, changes);
-        let held = script.state.state.clusters()["c"].holdings.known_keys(host);
+        let held = script.owner.state.clusters()["c"].holdings.known_keys(host);
         assert!(held <= 1000, "{held} keys after {poll} polls");
-        let polls = &script.state.state.clusters()["c"].hosts["127.0.0.1:1"].polls[&Source::Cache];
+        let polls = &script.owner.state.clusters()["c"].hosts["127.0.0.1:1"].polls[&Source::Cache];
         let shown = polls.failing.as_ref().map(|(error, _)| error.to_string());
         let said = "too_many_keys: 127.0.0.1:1 holds 1500 keys, the limit is 1000: none is kept";
         assert_eq!(shown.as_deref(), is_refused.then_some(said));
@@ -1199,7 +1199,7 @@ fn a_host_that_removes_keys_it_never_had_holds_no_more_than_it_may() {
     assert!(refusals > 0);
     // Others keep theirs, and all is well once it says what it may.
     script.cached(2, true, &["a"]).cached(1, true, &["a", "b"]);
-    let holdings = &script.state.state.clusters()["c"].holdings;
+    let holdings = &script.owner.state.clusters()["c"].holdings;
     assert_eq!(holdings.known_keys(host), 2);
     let keys = (0..holdings.shards()).map(|shard| holdings.contents(shard).count());
     assert_eq!(keys.sum::<usize>(), 2);

@@ -5,14 +5,14 @@ use std::collections::HashSet;
 
 use serde::Deserialize;
 use tokio::sync::oneshot;
+use weir_fleet::Update;
+use weir_fleet::holdings::Changes;
+use weir_fleet::poll::{Fault, PollError};
 use weir_policy::KeyHash;
 
 use super::{Target, Ticker};
 use crate::config::Cache;
 use crate::news::News;
-use weir_fleet::Update;
-use weir_fleet::holdings::Changes;
-use weir_fleet::poll::{Fault, PollError};
 
 /// The answer to `GET /cache?since=V&epoch=E`. Unknown fields are for later versions.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]

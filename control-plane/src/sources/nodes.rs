@@ -14,14 +14,14 @@ use tokio::time::{Instant, MissedTickBehavior, timeout};
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, Streaming};
+use weir_fleet::Update;
+use weir_fleet::node::Row;
 use weir_tables::v1::nodes_server::{Nodes, NodesServer};
 use weir_tables::v1::{HostRow, NodeReport};
 
 use crate::gate::{Caller, Gate};
 use crate::newest::{MAX_NAME_BYTES, Newest, checked};
 use crate::news::News;
-use weir_fleet::Update;
-use weir_fleet::node::Row;
 
 /// Two names and a number.
 const MAX_REPORT_BYTES: usize = 2 * MAX_NAME_BYTES + 64;

@@ -13,15 +13,15 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tracing::error;
+use weir_fleet::Update;
+use weir_fleet::poll::{Fault, PollError};
+use weir_fleet::prometheus::Answers;
 use weir_promql::{Answer, Refused};
 
 use super::Ticker;
 use crate::client::{Client, Limits};
 use crate::config::Prometheus;
 use crate::news::News;
-use weir_fleet::Update;
-use weir_fleet::poll::{Fault, PollError};
-use weir_fleet::prometheus::Answers;
 
 /// Twice the queues of 40,000 hosts in two classes, each series with 300 bytes of labels.
 const MAX_BYTES: usize = 48 << 20;

@@ -5,11 +5,11 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use weir_fleet::Update;
+use weir_fleet::figures::{Figures, Scraped};
 use weir_fleet::poll::Fault;
 
 use super::*;
 use crate::config::Cache;
-use weir_fleet::figures::{Figures, Scraped};
 
 /// A host that answers each connection with these bytes and then waits, or closes.
 async fn host(answer: Vec<u8>, closes: bool) -> String {

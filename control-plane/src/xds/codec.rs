@@ -11,9 +11,9 @@ use hyper::body::{Body, Frame};
 use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint, key_len};
 use tokio::sync::mpsc;
 use tonic::Status;
+use weir_fleet::snapshot::Resource;
 
 use super::subscription::Delta;
-use weir_fleet::snapshot::Resource;
 
 /// An `envoy.service.discovery.v3.DeltaDiscoveryResponse` without copies of what it is made of.
 #[derive(Debug)]

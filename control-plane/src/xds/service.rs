@@ -17,6 +17,7 @@ use tonic::metadata::GRPC_CONTENT_TYPE;
 use tonic::server::NamedService;
 use tonic::{Request, Status, Streaming};
 use tonic_prost::ProstDecoder;
+use weir_fleet::clients::StreamId;
 
 use super::MAX_REQUEST_BYTES;
 use super::codec::Responses;
@@ -24,7 +25,6 @@ use super::session::Refusal;
 use super::stream::{RESPONSES_WAITING, Shared, serve};
 use crate::gate::Gate;
 use crate::newest;
-use weir_fleet::clients::StreamId;
 
 const DELTA: &str =
     "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources";

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use envoy_types::pb::envoy::service::discovery::v3 as discovery;
 use tonic::Status;
+use weir_fleet::snapshot::Snapshot;
 
 use super::codec::Response;
 use super::room::Full;
 use super::subscription::{Subscription, Verdict};
 use super::types;
-use weir_fleet::snapshot::Snapshot;
 
 /// Types that one stream may ask for. Envoy knows about a dozen.
 pub(super) const MAX_TYPES: usize = 32;

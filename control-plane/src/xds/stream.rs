@@ -11,6 +11,8 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tonic::{Status, Streaming};
 use tracing::{debug, info, warn};
+use weir_fleet::authorization::Sight;
+use weir_fleet::clients::{ClientEvent, StreamId};
 
 use super::codec::Response;
 use super::metrics::{OfType, XdsMetrics};
@@ -22,8 +24,6 @@ use crate::feed::Feed;
 use crate::gate::{Caller, Gate, Owned};
 use crate::newest::{Claim, Newest};
 use crate::seldom::Seldom;
-use weir_fleet::authorization::Sight;
-use weir_fleet::clients::{ClientEvent, StreamId};
 
 /// A stream that says nothing is not worth a task.
 const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(10);

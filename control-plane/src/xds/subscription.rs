@@ -16,10 +16,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use envoy_types::pb::envoy::service::discovery::v3::DeltaDiscoveryRequest;
-
-use super::room::Full;
 use names::Names;
 use weir_fleet::snapshot::Resource;
+
+use super::room::Full;
 
 mod names;
 #[cfg(test)]

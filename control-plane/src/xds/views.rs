@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use weir_fleet::authorization::{Sight, What};
+use weir_fleet::snapshot::Snapshot;
 use weir_tables::{CACHE_SHARD_TYPE, HOST_TABLE_TYPE, parse_cache_shard_name};
 
 use super::subscription::Resources;
 use super::types::{CLUSTER, ENDPOINTS};
-use weir_fleet::authorization::{Sight, What};
-use weir_fleet::snapshot::Snapshot;
 
 /// Far more than there are rules; beyond them all are made anew.
 const MOST_VIEWS: usize = 256;

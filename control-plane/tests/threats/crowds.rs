@@ -14,7 +14,8 @@ use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::Code;
 use weir_control::config::Tls;
-use weir_control::server::{Connection, Limits, acceptor, incoming};
+use weir_control::server::{Connection, Limits, incoming};
+use weir_control::tls::acceptor;
 use weir_tables::v1::{Report, reports_client::ReportsClient};
 
 use crate::certificates::Authority;

@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_saphyr::Spanned;
+use weir_fleet::authorization::{Authorization, Clusters, Pattern, Place, Rule, What};
 use weir_policy::CLASSES;
 use weir_settings::{Scope, Text};
 
 use crate::config::{Config, Error, written};
-use weir_fleet::authorization::{Authorization, Clusters, Pattern, Place, Rule, What};
 
 /// The rules fit what else is written.
 pub(super) fn authorization(

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use weir_fleet::prometheus::{Figure, Names};
 use weir_settings::Scope;
 
 use super::server::{Fields, server};
 use super::{Reader, ms, written};
 use crate::config::{Error, Host, Prometheus};
-use weir_fleet::prometheus::{Figure, Names};
 
 /// `scraped`: the hosts' own pages are read, too.
 pub(super) fn prometheus(

@@ -272,9 +272,9 @@ fn refusing(settings: &str) -> [Vec<u16>; 2] {
             script.counted(host as usize, figures(queued, queued, 0), 320.0);
         }
         script.fold(reported_by("p", proxy.record(3))).pass(1000);
-        let state = &script.state.state.clusters()["c"];
+        let owner = &script.owner.state.clusters()["c"];
         assert!(
-            state
+            owner
                 .hosts
                 .values()
                 .all(|host| host.level.requests() == 0.0),
@@ -344,7 +344,7 @@ fn a_restart_in_overload_goes_on_from_the_levels_that_sidecars_say_are_in_force(
         }
         script.pass(900).publish();
         assert!(
-            script.state.state.clusters()["c"].built.is_none(),
+            script.owner.state.clusters()["c"].built.is_none(),
             "others may still come back"
         );
         script.pass(200);
@@ -356,7 +356,7 @@ fn a_restart_in_overload_goes_on_from_the_levels_that_sidecars_say_are_in_force(
 fn a_start_without_sidecars_waits_for_nobody_for_long() {
     let mut script = Script::unasked(2, &settings("steady", "estimate")).restarted();
     script.pass(2900).publish();
-    assert!(script.state.state.clusters()["c"].built.is_none());
+    assert!(script.owner.state.clusters()["c"].built.is_none());
     script.pass(200);
     assert_eq!(levels(&mut script), [4096; 2]);
     // Where there are no levels nobody waits.

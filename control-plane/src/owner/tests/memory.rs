@@ -31,8 +31,8 @@ impl Pair {
         let text = format!("clusters: {{ {} }}\n", clusters.join(", "));
         let limit = format!("memory: {{ limit: {LIMIT}B }}\n{text}");
         let now = Instant::now();
-        let state = |text: &str| Owner::new(&configured(&folder, text), 7, Metrics::default(), now);
-        let (limited, free) = (state(&limit), state(&text));
+        let owner = |text: &str| Owner::new(&configured(&folder, text), 7, Metrics::default(), now);
+        let (limited, free) = (owner(&limit), owner(&text));
         let mut pair = Self {
             limited,
             free,
@@ -49,18 +49,18 @@ impl Pair {
     }
 
     fn both(&mut self, update: impl Fn(&Owner) -> Update) {
-        for state in [&mut self.limited, &mut self.free] {
-            state.fold(update(state), self.now);
+        for owner in [&mut self.limited, &mut self.free] {
+            owner.fold(update(owner), self.now);
         }
     }
 
     fn cached(&mut self, cluster: &str, host: usize, reset: bool, keys: std::ops::Range<u64>) {
         let added: Vec<KeyHash> = keys.map(|key| KeyHash::of(&key.to_le_bytes())).collect();
-        self.both(|state| Update::Cached {
+        self.both(|owner| Update::Cached {
             cluster: cluster.into(),
             host: format!("127.0.0.1:{host}").into(),
             // As one who asks again when its cluster was dropped.
-            drops: state.state.budget().contents(cluster).drops,
+            drops: owner.state.budget().contents(cluster).drops,
             result: Ok(Changes {
                 reset,
                 added: added.clone(),
@@ -112,9 +112,9 @@ impl Pair {
 
     fn pass(&mut self, time: Duration) {
         self.now += time;
-        for state in [&mut self.limited, &mut self.free] {
-            state.advance(self.now);
-            state.publish(self.now);
+        for owner in [&mut self.limited, &mut self.free] {
+            owner.advance(self.now);
+            owner.publish(self.now);
         }
     }
 

@@ -3,30 +3,25 @@
 
 use std::sync::Mutex;
 
+use weir_fleet::prometheus::{Answers, Figure};
 use weir_promql::{Answer, Series};
 
-use weir_fleet::prometheus::Answers;
-
 use super::*;
-use weir_fleet::prometheus::Figure;
 
 struct Script {
-    state: Owner,
+    owner: Owner,
     now: Instant,
 }
 
 impl Script {
     /// Hosts 127.0.0.1:1 and 127.0.0.1:2, and a second of running without any news.
     fn new(settings: &str) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("c.yaml");
         let hosts = "[ { address: \"127.0.0.1:1\" }, { address: \"127.0.0.1:2\" } ]";
         let text = format!("clusters: {{ c: {{ hosts: {hosts}, {settings} }} }}\n");
-        std::fs::write(&path, text).unwrap();
-        let loaded = config::load(&path).map_err(|(error, _)| error).unwrap();
+        let config = configured(&tempfile::tempdir().unwrap(), &text);
         let now = Instant::now();
         let mut script = Self {
-            state: Owner::new(&loaded.config, 7, Metrics::default(), now),
+            owner: Owner::new(&config, 7, Metrics::default(), now),
             now,
         };
         script.pass(1000);
@@ -35,7 +30,7 @@ impl Script {
 
     fn pass(&mut self, ms: u64) -> &mut Self {
         self.now += Duration::from_millis(ms);
-        self.state.advance(self.now);
+        self.owner.advance(self.now);
         self
     }
 
@@ -45,7 +40,7 @@ impl Script {
             asked: self.now,
             answers,
         };
-        self.state.fold(update, self.now);
+        self.owner.fold(update, self.now);
         self
     }
 
@@ -59,25 +54,18 @@ impl Script {
                 ..Scraped::default()
             }),
         };
-        self.state.fold(update, self.now);
+        self.owner.fold(update, self.now);
         self
     }
 
     fn table(&mut self) -> Table {
-        self.state.publish(self.now);
-        let built = self.state.state.clusters()["c"].built.unwrap();
-        let resource = self
-            .state
-            .state
-            .snapshot()
-            .get(HOST_TABLE_TYPE, "c")
-            .unwrap();
-        decode_host_table("c", &resource.body, built).unwrap().1
+        self.owner.publish(self.now);
+        pushed(&self.owner)
     }
 
     /// Jobs in progress by host, and the age of what says so.
     fn loads(&mut self) -> Vec<Option<(u32, u64)>> {
-        let now = self.state.state.clock(self.now);
+        let now = self.owner.state.clock(self.now);
         let table = self.table();
         let load = |host: &weir_policy::Host| {
             let load = host.load.as_ref()?;
@@ -88,9 +76,9 @@ impl Script {
     }
 
     fn view(&mut self) -> View {
-        self.state.publish(self.now);
+        self.owner.publish(self.now);
         let (answer, mut view) = oneshot::channel();
-        self.state.fold(News::View(answer), self.now);
+        self.owner.fold(News::View(answer), self.now);
         view.try_recv().unwrap()
     }
 }
@@ -254,7 +242,7 @@ fn what_prometheus_says_of_a_host_is_no_word_on_whether_it_can_be_reached() {
             asked: script.now,
             result: Err(PollError::new(Fault::Refused, "x")),
         };
-        script.state.fold(update, script.now);
+        script.owner.fold(update, script.now);
     };
     for _ in 0..2 {
         refused(&mut script);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What one of several pushes.
 
-use super::*;
 use prost::Message;
 use weir_fleet::role::Leader;
 use weir_fleet::snapshot::Resource;
+
+use super::*;
 
 fn following(index: u64) -> Role {
     Role::Following(Arc::new(Leader {
@@ -44,13 +45,13 @@ impl Script {
     fn of_several(settings: &str) -> Self {
         let mut script = Self::unasked(2, settings);
         let config = script.config.clone();
-        let state = Owner::new(&config, 7, Metrics::default(), script.start);
-        script.state = state.of_several();
+        let owner = Owner::new(&config, 7, Metrics::default(), script.start);
+        script.owner = owner.of_several();
         script
     }
 
     fn is(&mut self, role: Role) -> &mut Self {
-        self.state.take_role(role, self.now);
+        self.owner.take_role(role, self.now);
         self
     }
 
@@ -58,7 +59,7 @@ impl Script {
     fn pushed(&mut self) -> (Option<u64>, Vec<u32>) {
         self.publish();
         let table = self
-            .state
+            .owner
             .state
             .snapshot()
             .get(HOST_TABLE_TYPE, "c")

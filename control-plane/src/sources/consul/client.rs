@@ -4,11 +4,11 @@
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
+use weir_fleet::poll::{Fault, PollError};
 
 use super::{Patience, cut};
 use crate::client::{self, Limits};
 use crate::config::Consul;
-use weir_fleet::poll::{Fault, PollError};
 
 /// An instance with its checks takes 1 to 2 KiB, so more hosts fit than a table may have.
 const MAX_BYTES: usize = 64 << 20;

@@ -2,11 +2,11 @@
 //! What Consul is asked.
 
 use serde::Deserialize;
+use weir_fleet::poll::{Fault, PollError};
 
 use super::client::{Answer, Client};
 use super::read::{Found, read};
 use super::{cut, short};
-use weir_fleet::poll::{Fault, PollError};
 
 /// Who is there, and the index of that.
 pub(super) async fn hosts(client: &Client, index: u64) -> Result<(Found, u64), PollError> {

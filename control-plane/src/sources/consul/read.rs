@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
+use weir_fleet::poll::{Fault, PollError};
 use weir_policy::MAX_HOSTS;
 
 use super::answer::Entry;
 use super::{cut, short};
 use crate::config::{Host, Instance, Question};
-use weir_fleet::poll::{Fault, PollError};
 
 /// Complaints that a reader can take in.
 const MOST_SHOWN: usize = 20;

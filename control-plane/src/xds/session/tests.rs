@@ -3,8 +3,9 @@ use discovery::DeltaDiscoveryRequest;
 use envoy_types::pb::envoy::config::core::v3::Node;
 use tonic::Code;
 
-use super::*;
 use weir_fleet::snapshot::Resource;
+
+use super::*;
 
 /// More than a test asks for.
 const ROOM: usize = 1 << 30;
