@@ -21,13 +21,7 @@ use weir_processes::processes::Processes;
 const LIMIT: Duration = Duration::from_secs(60);
 
 fn program() -> Option<PathBuf> {
-    let program = std::env::var_os("WEIR_PROMETHEUS").map(PathBuf::from);
-    if program.is_none() {
-        eprintln!(
-            "SKIPPED: WEIR_PROMETHEUS is not set, so no real Prometheus is asked: `cargo xtask test` sets it"
-        );
-    }
-    program
+    weir_needs::provided_or_skip("WEIR_PROMETHEUS")
 }
 
 /// A host's page, until the guard is dropped: each time it is read, ten more jobs have waited for 50 ms.

@@ -20,13 +20,9 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// Somebody may take a port between our look and Consul's.
 const STARTS: u32 = 5;
 
-/// `WEIR_CONSUL`, or a loud word that there is none.
+/// None, and the test skipped, without it.
 pub(crate) fn program() -> Option<PathBuf> {
-    let program = std::env::var_os("WEIR_CONSUL").map(PathBuf::from);
-    if program.is_none() {
-        eprintln!("SKIPPED: WEIR_CONSUL is not set, so no real Consul is asked here");
-    }
-    program
+    weir_needs::provided_or_skip("WEIR_CONSUL")
 }
 
 /// Where an agent listens, so that another one can take its place.

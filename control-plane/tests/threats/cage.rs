@@ -12,6 +12,7 @@ use std::process::{Child, Command, Stdio};
 use envoy_types::pb::envoy::config::core::v3::Node;
 use envoy_types::pb::envoy::service::discovery::v3 as discovery;
 use tokio_stream::StreamExt;
+use weir_needs::Need;
 use weir_tables::{HOST_TABLE_TYPE, decode_host_table};
 
 use crate::program::{page, until};
@@ -130,8 +131,7 @@ async fn hosts(xds: SocketAddr) -> usize {
 #[test]
 fn weir_control_serves_as_nobody_without_capabilities_on_a_read_only_root() {
     if let Some(why) = missing() {
-        eprintln!("SKIPPED: needs root, unshare and setpriv: {why}");
-        return;
+        return weir_needs::skip(Need::Root, why);
     }
     let folder = tempfile::tempdir().unwrap();
     let mut free = free_ports();

@@ -20,6 +20,7 @@ mod lab;
 mod links;
 mod load;
 mod mesh;
+mod packages;
 mod packaging;
 mod parts;
 mod probe;

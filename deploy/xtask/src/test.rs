@@ -4,20 +4,21 @@
 //! A failing step does not stop the others, so one run reports all there is to repair.
 
 mod licences;
+mod set_up;
 mod suite;
 mod summary;
-
-use std::path::PathBuf;
 
 use anyhow::{Result, bail, ensure};
 use clap::ValueEnum;
 
+use crate::packages::Packages;
 use crate::probe::{self, Checked};
-use crate::test::suite::Counts;
+use crate::test::set_up::SetUp;
+use crate::test::suite::Report;
 use crate::test::summary::{Outcome, Summary};
-use crate::tools::{BATCH, CONSUL, EVENTS_AGENT, MEMCACHED, PROMETHEUS, SEARCH_NODE};
+use crate::tools::EVENTS_AGENT;
 use crate::workspace::Workspace;
-use crate::{build_filter, demo, load, packaging, sizes, tools};
+use crate::{build_filter, demo, sizes, tools};
 use weir_stage::command::Run;
 
 #[derive(clap::Args)]
@@ -58,26 +59,9 @@ enum Step {
     Deny,
 }
 
-/// What whole-process tests need, with absolute paths.
-struct SetUp {
-    envoy: PathBuf,
-    filter: PathBuf,
-    /// What a guest with a real cpufreq is made of, where it can be had.
-    guest: Option<PathBuf>,
-    /// memcached, the batch jobs beside it, Consul, Prometheus and k6 by name, those that can be had.
-    programs: Vec<(&'static str, PathBuf)>,
-    /// Where Maven could build them; tests that need them say so.
-    java: Option<Java>,
-}
-
-struct Java {
-    events_agent: PathBuf,
-    search_node: PathBuf,
-}
-
 pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     let mut summary = Summary::default();
-    let mut counts = None;
+    let mut report = None;
     for step in Step::value_variants() {
         if !args.only.is_empty() && !args.only.contains(step) {
             continue;
@@ -86,7 +70,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
             Step::Fmt => summary.run("fmt", || fmt(workspace)),
             Step::Clippy => summary.run("clippy", || clippy(workspace)),
             Step::ClippyWasm => summary.run("clippy-wasm", || clippy_wasm(workspace)),
-            Step::Test => counts = Some(set_up_and_test(workspace, args, &mut summary)),
+            Step::Test => report = Some(set_up_and_test(workspace, args, &mut summary)),
             Step::Java => summary.run("java", || {
                 tools::test(workspace, EVENTS_AGENT)?;
                 Ok(Outcome::Passed)
@@ -111,8 +95,8 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
         }
     }
     println!("\n{summary}");
-    if let Some(counts) = counts {
-        println!("{counts}");
+    if let Some(report) = report {
+        println!("{report}");
     }
     ensure!(!summary.failed(), "some steps failed: see above");
     Ok(())
@@ -164,86 +148,22 @@ fn clippy_wasm(workspace: &Workspace) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// The tests, after everything that they need. Without it they would all fail for one reason, so
-/// they are not started.
-fn set_up_and_test(workspace: &Workspace, args: &Args, summary: &mut Summary) -> Counts {
-    let mut envoy = None;
-    summary.run("tools", || {
-        envoy = Some(tools::install(workspace)?.envoy);
-        Ok(Outcome::Passed)
-    });
-    let mut guest = None;
-    summary.run("guest", || {
-        Ok(match tools::guest(workspace) {
-            Ok(folder) => {
-                guest = Some(folder);
-                Outcome::Passed
-            }
-            Err(error) => {
-                println!("THE GOVERNOR IS NOT TESTED ON A REAL CPUFREQ: {error:#}");
-                Outcome::Skipped("no QEMU guest can be had: the governor meets no real cpufreq")
-            }
-        })
-    });
-    let mut programs = Vec::new();
-    for name in [MEMCACHED, PROMETHEUS, CONSUL, load::TOOL]
-        .into_iter()
-        .chain(BATCH)
-    {
-        summary.run(name, || {
-            Ok(match tools::any_program(workspace, name) {
-                Ok(program) => {
-                    programs.push((name, program));
-                    Outcome::Passed
-                }
-                Err(error) => {
-                    println!("THE TESTS THAT RUN {name} ARE SKIPPED: {error:#}");
-                    Outcome::Skipped("it cannot be had: no test meets the real program")
-                }
-            })
-        });
-    }
-    summary.run("packaging", || {
-        let readers = packaging::readers(workspace);
-        let all = packaging::are_all(&readers);
-        programs.extend(readers);
-        Ok(if all {
-            Outcome::Passed
-        } else {
-            Outcome::Skipped("not all can be had that what users install is held against")
-        })
-    });
-    let mut filter = None;
-    summary.run("build-filter", || {
-        filter = Some(build_filter::run(workspace)?);
-        Ok(Outcome::Passed)
-    });
-    summary.run("binaries", || {
-        workspace.build_programs()?;
-        Ok(Outcome::Passed)
-    });
-    let mut java = None;
-    summary.run("java-build", || {
-        java = Some(Java {
-            events_agent: tools::build(workspace, EVENTS_AGENT)?,
-            search_node: tools::build(workspace, SEARCH_NODE)?,
-        });
-        Ok(Outcome::Passed)
-    });
-    let mut counts = Counts::default();
+/// The tests, after what they need. A step that failed leaves its tests to be skipped, and the run has failed.
+fn set_up_and_test(workspace: &Workspace, args: &Args, summary: &mut Summary) -> Report {
+    let mut report = Report::default();
+    let needs =
+        Packages::find(workspace).and_then(|packages| packages.needs(args.package.as_deref()));
+    let needs = match needs {
+        Ok(needs) => needs,
+        Err(error) => {
+            summary.run("test", || Err(error));
+            return report;
+        }
+    };
+    let set_up = SetUp::make(workspace, &needs, summary);
     summary.run("test", || {
-        let (Some(envoy), Some(filter)) = (envoy, filter) else {
-            bail!("not started: what it needs could not be set up");
-        };
-        let set_up = SetUp {
-            envoy,
-            filter,
-            guest,
-            programs,
-            java,
-        };
-        suite::run(workspace, args, &set_up, &mut counts)?;
+        suite::run(workspace, args, &set_up, &mut report)?;
         Ok(Outcome::Passed)
     });
-    counts
+    report
 }

@@ -21,6 +21,7 @@ use weir_experiment::colocation::programs::Programs;
 use weir_experiment::colocation::rounds::{self, Round, Setting, Which};
 use weir_experiment::colocation::samples::Sample;
 use weir_experiment::colocation::way::Way;
+use weir_needs::{Need, skip_test};
 
 /// Of cgroups.
 const NAME: &str = "colocation";
@@ -54,14 +55,14 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // Loads side by side would be slower than they are told to be.
     arguments.test_threads = Some(1);
-    let programs = programs().and_then(|programs| Cgroups::new(NAME).map(|_| programs));
-    if let Err(error) = &programs {
-        eprintln!("SKIPPED: no real round is run here: {error:#}");
-    }
+    let all = programs().and_then(|programs| Cgroups::new(NAME).map(|_| programs));
     let trial = |(name, run): &Scenario| {
         let run = *run;
-        let programs = programs.as_ref().ok().cloned();
+        let programs = all.as_ref().ok().cloned();
         let absent = programs.is_none();
+        if let Err(why) = &all {
+            skip_test(name, Need::Cgroups, format!("{why:#}"));
+        }
         Trial::test(*name, move || {
             let programs = programs.ok_or("there are no programs")?;
             run(&programs).map_err(|error| format!("{error:#}").into())

@@ -10,16 +10,14 @@ use weir_experiment::faults::FAULTS;
 use weir_experiment::faults::fault::{Fault, Length};
 use weir_experiment::faults::run::Suite;
 use weir_mesh::Programs;
+use weir_needs::{Need, skip_test};
 
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // They share a mesh, and the machine.
     arguments.test_threads = Some(1);
     let programs = Programs::from_environment();
-    if let Err(error) = &programs {
-        eprintln!("SKIPPED: no fault is played here: {error:#}");
-    }
-    let absent = programs.is_err();
+    let absent = programs.as_ref().err().map(|why| format!("{why:#}"));
     let folder = match tempfile::tempdir() {
         Ok(folder) => folder,
         Err(error) => {
@@ -39,11 +37,14 @@ fn main() -> ExitCode {
         let (suite, length) = (Arc::clone(&suite), fault.short?);
         let name = format!("what_is_expected_holds_in_short::{}", fault.name);
         let trial = Trial::test(name, move || play(&suite, fault, length));
-        let lacking = lacks(fault, prometheus);
-        if let (Err(why), false) = (&lacking, absent) {
-            eprintln!("SKIPPED: {} is not played here: {why:#}", fault.name);
+        let lacking = match &absent {
+            Some(why) => Some((Need::Provided("WEIR_ENVOY"), why.clone())),
+            None => lacks(fault, prometheus),
+        };
+        if let Some((need, why)) = &lacking {
+            skip_test(trial.name(), *need, why);
         }
-        Some(trial.with_ignored_flag(absent || lacking.is_err()))
+        Some(trial.with_ignored_flag(lacking.is_some()))
     };
     let trials = FAULTS.iter().filter_map(trial).collect();
     let conclusion = libtest_mimic::run(&arguments, trials);
@@ -55,15 +56,17 @@ fn main() -> ExitCode {
     conclusion.exit_code()
 }
 
-/// Whether what a fault needs beyond the programs of all is there.
-fn lacks(fault: &Fault, prometheus: bool) -> anyhow::Result<()> {
+/// What a fault needs beyond the programs of all, and is not there.
+fn lacks(fault: &Fault, prometheus: bool) -> Option<(Need, String)> {
     match fault.name {
-        "disk-full" => weir_mesh::small_disks_possible(),
-        "prometheus-killed" | "certificate-expires" => {
-            anyhow::ensure!(prometheus, "WEIR_PROMETHEUS is not set");
-            Ok(())
+        "disk-full" => {
+            let why = weir_mesh::small_disks_possible().err()?;
+            Some((Need::Namespaces, format!("{why:#}")))
         }
-        _ => Ok(()),
+        "prometheus-killed" | "certificate-expires" if !prometheus => {
+            Some((Need::Provided("WEIR_PROMETHEUS"), "it is not set".into()))
+        }
+        _ => None,
     }
 }
 

@@ -3,7 +3,6 @@
 //! Counts alone; times are for `cargo xtask fleet`.
 
 use std::env;
-use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::Value;
@@ -13,11 +12,10 @@ const SECONDS: u64 = 5;
 
 #[test]
 fn every_sidecar_of_a_small_fleet_gets_tables_and_gets_them_again_after_a_cut_and_a_restart() {
-    let control = env::var_os("WEIR_BIN_DIR").map(|bin| PathBuf::from(bin).join("weir-control"));
-    let Some(control) = control.filter(|control| control.is_file()) else {
-        eprintln!("SKIPPED: there is no weir-control in WEIR_BIN_DIR to put a fleet before");
+    let Some(programs) = weir_needs::provided_or_skip("WEIR_BIN_DIR") else {
         return;
     };
+    let control = programs.join("weir-control");
     let folder = tempfile::tempdir().unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_weir-experiment"))
         .arg("fleet")

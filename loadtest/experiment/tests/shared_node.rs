@@ -22,6 +22,7 @@ use weir_experiment::shared_node::rounds::{self, Round, Setting};
 use weir_experiment::shared_node::way::Way;
 use weir_experiment::shared_node::work::Work;
 use weir_experiment::variant::Variant;
+use weir_needs::{Need, skip_test};
 
 /// More than one core can do, also where it was busy with something else while it was measured.
 const PLAN: Plan = Plan {
@@ -40,20 +41,19 @@ const FREE_CORES: f64 = 1.7;
 /// Of cgroups.
 const NAME: &str = "shared-node";
 
+const TEST: &str = "fewer_are_shed_with_the_governor_and_nothing_is_left";
+
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let programs = programs().and_then(|programs| Cgroups::new(NAME).map(|_| programs));
-    if let Err(error) = &programs {
-        eprintln!("SKIPPED: no real round is run here: {error:#}");
+    if let Err(why) = &programs {
+        skip_test(TEST, Need::Cgroups, format!("{why:#}"));
     }
     let absent = programs.is_err();
-    let trial = Trial::test(
-        "fewer_are_shed_with_the_governor_and_nothing_is_left",
-        || {
-            fewer_are_shed_with_the_governor_and_nothing_is_left(&programs?)
-                .map_err(|error| format!("{error:#}").into())
-        },
-    );
+    let trial = Trial::test(TEST, || {
+        fewer_are_shed_with_the_governor_and_nothing_is_left(&programs?)
+            .map_err(|error| format!("{error:#}").into())
+    });
     libtest_mimic::run(&arguments, vec![trial.with_ignored_flag(absent)]).exit_code()
 }
 
@@ -116,7 +116,8 @@ fn fewer_are_shed_with_the_governor_and_nothing_is_left(programs: &Programs) -> 
         if attempts.len() == ATTEMPTS {
             let said = format!("shed without and with the governor: {attempts:?}; {found:?}");
             ensure!(free.iter().all(|cores| *cores < FREE_CORES), "{said}");
-            eprintln!("SKIPPED: others had the second core, {free:.2?} cores were free; {said}");
+            let why = format!("others had the second, {free:.2?} were free; {said}");
+            skip_test(TEST, Need::Cores, why);
             break (without, with);
         }
     };

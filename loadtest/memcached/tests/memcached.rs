@@ -12,6 +12,7 @@ use libtest_mimic::{Arguments, Trial};
 use serde_json::Value;
 use tempfile::TempDir;
 use weir_memcached_load::server::{Program, Server};
+use weir_needs::{Need, skip_test};
 
 type Scenario = (&'static str, fn(&Stage) -> Result<()>);
 
@@ -53,12 +54,12 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    if program.is_none() {
-        eprintln!("SKIPPED: WEIR_MEMCACHED is not set, so no real memcached is asked here");
-    }
     let trial = |(name, run): &Scenario| {
         let (program, run) = (program.clone(), *run);
         let absent = program.is_none();
+        if absent {
+            skip_test(name, Need::Provided("WEIR_MEMCACHED"), "it is not set");
+        }
         Trial::test(*name, move || {
             let program = program.ok_or("there is no memcached")?;
             Stage::new(&program)

@@ -2,7 +2,7 @@
 //! The governor with cores to divide: this machine's own groups, real processes, kills.
 //!
 //! The service is a loop that is stopped and let go: of two cores it has one, and both while it works. Where groups
-//! cannot be made, the tests say SKIPPED.
+//! cannot be made, the tests are skipped.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -14,6 +14,7 @@ use rustix::process::{Signal, kill_process};
 use weir_governor::apply::groups::{Group, Groups, Members};
 use weir_governor::cores::Cores;
 use weir_governor::root::Root;
+use weir_needs::{Need, skip};
 
 use crate::kernel::wait_or_tell;
 use crate::processes::{Numbers, Process};
@@ -37,8 +38,12 @@ impl Node {
     pub(crate) fn new(jobs: &[(&str, &str)]) -> Option<Node> {
         static NODES: AtomicU32 = AtomicU32::new(0);
         let cores = std::thread::available_parallelism().unwrap().get();
-        if !rustix::process::geteuid().is_root() || cores < 2 {
-            eprintln!("SKIPPED: it takes root and two cores to divide cores");
+        if !rustix::process::geteuid().is_root() {
+            skip(Need::Root, "cores are divided");
+            return None;
+        }
+        if cores < 2 {
+            skip(Need::Cores, "this machine has one");
             return None;
         }
         let number = NODES.fetch_add(1, Ordering::Relaxed);
@@ -50,7 +55,7 @@ impl Node {
             jobs: jobs.iter().map(|(name, _)| (*name).to_owned()).collect(),
         };
         if !node.start_service() {
-            eprintln!("SKIPPED: no cgroups can be made here");
+            skip(Need::Cgroups, "none can be made here");
             return None;
         }
         node.configure(jobs);

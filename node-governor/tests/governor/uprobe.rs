@@ -10,6 +10,7 @@ use weir_governor::root::Root;
 use weir_governor::run::Governor;
 use weir_governor::sense::now;
 use weir_governor::sensed::Nanos;
+use weir_needs::{Need, skip};
 
 use crate::kernel::{Kernel, wait_for};
 
@@ -97,12 +98,12 @@ fn start(kernel: &Kernel, binary: &Path, more: &str) -> Governor {
 fn machine() -> Option<Kernel> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let allowed = weir_uprobe::doctor();
-    if let (Err(_), _) | (_, 1) = (&allowed, cores) {
-        // Not by `eprintln`, which is shown for tests that fail only.
-        let _ = writeln!(
-            std::io::stderr(),
-            "\n*** SKIPPED, NOTHING WAS TESTED: {cores} cores; {allowed:?} ***\n"
-        );
+    if let Err(error) = allowed {
+        skip(Need::Uprobes, error);
+        return None;
+    }
+    if cores == 1 {
+        skip(Need::Cores, "this machine has one");
         return None;
     }
     Some(Kernel::new(2))
@@ -123,10 +124,7 @@ impl Cgroup {
                 name: name.to_owned(),
             }),
             made => {
-                let _ = writeln!(
-                    std::io::stderr(),
-                    "\n*** SKIPPED: no cgroup: {made:?} ***\n"
-                );
+                skip(Need::Cgroups, format!("{made:?}"));
                 None
             }
         }

@@ -231,7 +231,6 @@ fn identity(file: &Path) -> Option<Identity> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
 
     use weir_events::Owner;
 
@@ -243,10 +242,7 @@ mod tests {
         let (mut uprobes, memory) = match Uprobes::attach(&[], geometry) {
             Ok(attached) => attached,
             Err(error) => {
-                // Not by `eprintln`, which is shown for tests that fail only.
-                let mut stderr = std::io::stderr();
-                let _ = writeln!(stderr, "\n*** SKIPPED, NOTHING WAS TESTED: {error} ***\n");
-                return;
+                return weir_needs::skip(weir_needs::Need::Uprobes, error);
             }
         };
         let own = std::process::id();

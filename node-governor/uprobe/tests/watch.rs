@@ -6,7 +6,6 @@ mod lanes;
 #[path = "watch/program.rs"]
 mod program;
 
-use std::io::Write;
 use std::num::NonZeroU32;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -24,11 +23,7 @@ use weir_uprobe::{Change, Ends, Probe, Uprobes};
 fn can_watch() -> bool {
     let can = weir_uprobe::doctor();
     if let Err(error) = &can {
-        // Not by `eprintln`, which is shown for tests that fail only.
-        let _ = writeln!(
-            std::io::stderr(),
-            "\n*** SKIPPED, NOTHING WAS TESTED: {error} ***\n"
-        );
+        weir_needs::skip(weir_needs::Need::Uprobes, error);
     }
     can.is_ok()
 }

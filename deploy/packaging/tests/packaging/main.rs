@@ -36,9 +36,9 @@ fn main() -> ExitCode {
         systemd::TESTS,
     ];
     let trial = |(name, needed, run): &Test| {
-        let missing = needed.iter().find_map(|need| need.missing());
-        if let Some(missing) = &missing {
-            eprintln!("SKIPPED: {name}: {missing}");
+        let missing = needed.iter().find_map(|need| Some((need, need.missing()?)));
+        if let Some((need, why)) = &missing {
+            weir_needs::skip_test(name, need.of_machine(), why);
         }
         let run = *run;
         Trial::test(*name, move || {

@@ -49,6 +49,15 @@ impl Need {
         }
     }
 
+    /// As it is counted where its tests are skipped.
+    pub(crate) fn of_machine(self) -> weir_needs::Need {
+        match self {
+            Self::Variable(name) => weir_needs::Need::Provided(name),
+            Self::Program(name) => weir_needs::Need::Installed(name),
+            Self::UserNamespace => weir_needs::Need::Namespaces,
+        }
+    }
+
     /// Where it is.
     pub(crate) fn path(self) -> PathBuf {
         match self {

@@ -8,8 +8,7 @@ use weir_dashboard_checks::deploy;
 
 /// What promtool says, if it is there and agrees.
 fn promtool(arguments: &[&str], folder: &std::path::Path) {
-    let Some(program) = std::env::var_os("WEIR_PROMTOOL").map(PathBuf::from) else {
-        eprintln!("SKIPPED: WEIR_PROMTOOL is not set: `cargo xtask test` sets it");
+    let Some(program) = weir_needs::provided_or_skip("WEIR_PROMTOOL") else {
         return;
     };
     let output = Command::new(program)

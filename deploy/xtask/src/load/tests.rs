@@ -3,9 +3,10 @@
 
 use std::env;
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::{Value, json};
+use weir_needs::provided_or_skip;
 use weir_stage::record;
 
 use super::*;
@@ -124,24 +125,17 @@ fn ways_are_taken_by_name_and_all_is_each_once() {
 
 /// What `cargo xtask test` names; none without it.
 fn real(folder: &Path) -> Option<Load> {
-    let variable = |name: &str| {
-        let path = env::var_os(name).map(PathBuf::from);
-        if path.is_none() {
-            eprintln!("SKIPPED: {name} is not set: `cargo xtask test` sets it");
-        }
-        path
-    };
-    let programs = variable("WEIR_BIN_DIR")?;
+    let programs = provided_or_skip("WEIR_BIN_DIR")?;
     Some(Load {
         programs: Programs {
-            envoy: variable("WEIR_ENVOY")?,
-            filter: variable("WEIR_FILTER_WASM")?,
+            envoy: provided_or_skip("WEIR_ENVOY")?,
+            filter: provided_or_skip("WEIR_FILTER_WASM")?,
             control: programs.join("weir-control"),
             worker: programs.join("weir-worker"),
             replay: programs.join("weir-replay"),
             feeds: programs.join("weir-feeds"),
         },
-        k6: variable("WEIR_K6")?,
+        k6: provided_or_skip("WEIR_K6")?,
         script: Path::new(env!("CARGO_MANIFEST_DIR")).join("../../loadtest/k6/load.js"),
         consul: None,
         queue: Queue::Priority,
@@ -191,8 +185,7 @@ fn k6_sends_a_scenario_through_sidecars_of_consul() {
     let Some(load) = real(folder.path()) else {
         return;
     };
-    let Some(consul) = env::var_os("WEIR_CONSUL").map(PathBuf::from) else {
-        eprintln!("SKIPPED: WEIR_CONSUL is not set: `cargo xtask test` sets it");
+    let Some(consul) = provided_or_skip("WEIR_CONSUL") else {
         return;
     };
     let load = Load {

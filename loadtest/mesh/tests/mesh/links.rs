@@ -11,10 +11,8 @@ use crate::load::send;
 use crate::stage::{Act, Scenario};
 use crate::waits::{until, until_up};
 
-pub(crate) const SCENARIOS: &[Scenario] = &[(
-    "a_host_whose_link_is_cut_is_out_of_the_table_until_it_is_mended",
-    Act::Namespaces(a_link_is_cut),
-)];
+const TEST: &str = "a_host_whose_link_is_cut_is_out_of_the_table_until_it_is_mended";
+pub(crate) const SCENARIOS: &[Scenario] = &[(TEST, Act::Namespaces(a_link_is_cut))];
 
 fn a_link_is_cut(programs: &Programs) -> Result<()> {
     let folder = tempfile::tempdir()?;
@@ -43,7 +41,8 @@ fn a_link_is_cut(programs: &Programs) -> Result<()> {
     mesh.narrow(&name, 10_000_000)?;
     mesh.widen(&name)?;
     if let Err(error) = mesh.delay(&name, Duration::from_millis(1)) {
-        eprintln!("SKIPPED: no link is delayed here: {error:#}");
+        let need = weir_needs::Need::Installed("tc");
+        weir_needs::skip_test(TEST, need, format!("no link is delayed here: {error:#}"));
     }
     ensure!(mesh.cut("rules-99").is_err(), "there is no such host");
     drop(mesh);

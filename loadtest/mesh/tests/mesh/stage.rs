@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use libtest_mimic::{Arguments, Trial};
 use tempfile::TempDir;
 use weir_mesh::{Mesh, Plan, Programs};
+use weir_needs::{Need, skip_test};
 
 /// A test: its name, and what it does.
 pub(crate) type Scenario = (&'static str, Act);
@@ -30,25 +31,27 @@ pub(crate) fn run(scenarios: &[&[Scenario]]) -> ExitCode {
     // They share a mesh, and the machine.
     arguments.test_threads = Some(1);
     let programs = Programs::from_environment();
-    if let Err(error) = &programs {
-        eprintln!("SKIPPED: no mesh is started here: {error:#}");
-    }
-    let absent = programs.is_err();
-    let namespaces = weir_mesh::namespaces_possible();
-    if let Err(error) = &namespaces {
-        eprintln!("SKIPPED: no link is cut here: {error:#}");
-    }
+    let absent = programs.as_ref().err().map(|why| format!("{why:#}"));
+    let namespaces = weir_mesh::namespaces_possible().err();
+    let namespaces = namespaces.map(|why| format!("{why:#}"));
     let play = Arc::new(Play {
         programs: programs.ok(),
         mesh: Mutex::new(None),
     });
     let trial = |(name, act): &Scenario| {
         let (play, act) = (Arc::clone(&play), *act);
-        let absent = absent || (matches!(act, Act::Namespaces(_)) && namespaces.is_err());
+        let lacking = match (&absent, &namespaces, act) {
+            (Some(why), ..) => Some((Need::Provided("WEIR_ENVOY"), why)),
+            (None, Some(why), Act::Namespaces(_)) => Some((Need::Namespaces, why)),
+            _ => None,
+        };
+        if let Some((need, why)) = lacking {
+            skip_test(name, need, why);
+        }
         Trial::test(*name, move || {
             play.run(act).map_err(|error| format!("{error:#}").into())
         })
-        .with_ignored_flag(absent)
+        .with_ignored_flag(lacking.is_some())
     };
     let trials = scenarios.iter().copied().flatten().map(trial).collect();
     let conclusion = libtest_mimic::run(&arguments, trials);

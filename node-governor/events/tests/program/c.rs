@@ -10,13 +10,14 @@ use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 use weir_events::{FunctionId, Geometry, Kind, Reader};
+use weir_needs::Need;
 
 use crate::{MERGE, SCORE, free_dead, place, read};
 
 use Kind::{Enter, Leave};
 
 /// By the compiler, with all warnings; `None` where there is no such compiler.
-fn compile(compiler: &str, flags: &[&str], sources: &[&str]) -> Option<TempDir> {
+fn compile(compiler: &'static str, flags: &[&str], sources: &[&str]) -> Option<TempDir> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let directory = tempfile::tempdir().unwrap();
     let run = Command::new(compiler)
@@ -39,7 +40,7 @@ fn compile(compiler: &str, flags: &[&str], sources: &[&str]) -> Option<TempDir> 
             Some(directory)
         }
         Err(error) => {
-            eprintln!("SKIPPED: no {compiler} here: {error}");
+            weir_needs::skip(Need::Installed(compiler), error);
             None
         }
     }
@@ -159,7 +160,7 @@ fn a_program_in_c_is_understood() {
 #[test]
 fn only_the_group_may_write() {
     if !nix::unistd::geteuid().is_root() {
-        return eprintln!("SKIPPED: only root may start programs as other users");
+        return weir_needs::skip(Need::Root, "programs are started as other users");
     }
     const USER: u32 = 65534;
     const GROUP: u32 = 65533;

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use weir_events::layout::{HeaderError, RETIRED, STATE};
 use weir_events::{Geometry, Opened, ReadError, Reader, Ring};
+use weir_needs::Need;
 
 use crate::{SCORE, place, read, word};
 
@@ -45,7 +46,7 @@ fn a_new_file_is_whole_and_only_its_group_may_write() {
 #[test]
 fn the_group_is_the_one_that_was_asked_for() {
     if !nix::unistd::geteuid().is_root() {
-        return eprintln!("SKIPPED: only root may give files to any group");
+        return weir_needs::skip(Need::Root, "a file is given to any group");
     }
     let place = place();
     let geometry = Geometry::default();
@@ -204,7 +205,7 @@ fn what_is_not_the_governors_is_refused_and_left_as_it_is() {
 #[test]
 fn another_users_file_is_refused() {
     if !nix::unistd::geteuid().is_root() {
-        return eprintln!("SKIPPED: only root may give files away");
+        return weir_needs::skip(Need::Root, "a file is given away");
     }
     let place = place();
     drop(place.reader());

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::{Context, Result, ensure};
 use libtest_mimic::{Arguments, Trial};
 use weir_guest::{Guest, Image, Parts};
+use weir_needs::{Need, skip_test};
 
 use crate::governor;
 
@@ -41,12 +42,7 @@ impl Stage {
             }
         };
         let absent = parts.is_none();
-        if absent {
-            eprintln!(
-                "SKIPPED: WEIR_GUEST_DIR is not set, so nothing meets {} here",
-                self.about
-            );
-        }
+        let about = self.about;
         let play = Arc::new(Play {
             stage: self,
             parts,
@@ -54,6 +50,10 @@ impl Stage {
         });
         let trial = |(name, run): &Scenario| {
             let (play, run) = (Arc::clone(&play), *run);
+            if absent {
+                let why = format!("it is not set, so nothing meets {about}");
+                skip_test(name, Need::Provided("WEIR_GUEST_DIR"), why);
+            }
             Trial::test(*name, move || {
                 play.run(run).map_err(|error| format!("{error:#}").into())
             })

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rustix::process::Signal;
 use weir_governor::apply::groups::{Group, Groups};
 use weir_governor::root::Root;
+use weir_needs::{Need, skip};
 
 use super::{cgroup, cores};
 use crate::kernel::wait_for;
@@ -19,11 +20,6 @@ fn name() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     format!("weir-groups-{}-{count}", std::process::id())
-}
-
-/// Why a test says nothing here.
-fn skip(reason: &str) {
-    eprintln!("SKIPPED: {reason}");
 }
 
 /// Cgroups whose names begin alike, and processes in them.
@@ -45,7 +41,7 @@ impl World {
         };
         let two = rustix::thread::sched_getaffinity(None).unwrap();
         if !two.is_set(0) || !two.is_set(1) {
-            skip("this process has not cores 0 and 1");
+            skip(Need::Cores, "this process has not cores 0 and 1");
             return None;
         }
         Some(world)
@@ -56,7 +52,7 @@ impl World {
         let mut world = World::new(&Root::new("/"))?;
         let divides = world.groups.can_divide();
         if !divides || world.make("probe").is_none() {
-            skip("no cgroups with cores that can be written");
+            skip(Need::Cgroups, "no cgroups with cores that can be written");
             return None;
         }
         Some(world)
@@ -230,7 +226,7 @@ fn v1_cpuset() -> Option<PathBuf> {
     let path = PathBuf::from("/sys/fs/cgroup/cpuset");
     let mounted = path.join("cpuset.cpus").exists();
     if !mounted {
-        skip("no cpuset of version 1");
+        skip(Need::Cgroups, "no cpuset of version 1");
     }
     mounted.then_some(path)
 }
@@ -374,7 +370,7 @@ fn a_cgroup_that_one_hierarchy_has_is_frozen_by_signals() {
 fn freezer_only() -> Option<super::Fake> {
     let freezer = PathBuf::from("/sys/fs/cgroup/freezer");
     if !freezer.join("cgroup.procs").exists() {
-        skip("no freezer of version 1");
+        skip(Need::Cgroups, "no freezer of version 1");
         return None;
     }
     let fake = super::Fake::new(&[]);
@@ -394,7 +390,7 @@ fn without_version_2_the_freezer_stops_and_affinity_confines() {
         return;
     };
     let Some(mut group) = world.make("job") else {
-        return skip("no cgroups that can be written");
+        return skip(Need::Cgroups, "no cgroups that can be written");
     };
     assert_eq!(group.found().unwrap().cores, "", "there is nobody");
     let pid = world.run(&group, BUSY);

@@ -13,6 +13,7 @@ use weir_governor::jobs::spec::{Batch, Command, OnStop, Source, Spec};
 use weir_governor::jobs::{Job, Queue, State};
 use weir_governor::root::Root;
 use weir_governor::sense::now;
+use weir_needs::{Need, skip};
 
 use crate::kernel::wait_or_tell;
 
@@ -50,7 +51,7 @@ impl Place {
         if place.has_cgroups() {
             let made = place.groups.make(&place.batch.cgroup);
             if !matches!(made, Ok(Some(_))) {
-                eprintln!("SKIPPED: no cgroups that this process may write: {made:?}");
+                skip(Need::Cgroups, format!("{made:?}"));
                 return None;
             }
         }

@@ -7,6 +7,7 @@ use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::geteuid;
 use weir_governor::jobs::State;
 use weir_governor::jobs::spec::{Source, Spec};
+use weir_needs::{Need, skip};
 
 use super::place::{By, Place, is, pause, round, run, spec, until, until_ended};
 
@@ -153,8 +154,7 @@ fn what_the_governor_has_so_that_nothing_holds_it_up_is_not_for_its_jobs() {
 #[test]
 fn another_user_runs_it_when_that_is_asked_for() {
     if !geteuid().is_root() {
-        eprintln!("SKIPPED: only root starts jobs as somebody else");
-        return;
+        return skip(Need::Root, "a job runs as somebody else");
     }
     let place = Place::new(By::Nothing).unwrap();
     let job = with(
@@ -220,8 +220,7 @@ fn allowed(pid: rustix::process::Pid) -> String {
 fn no_instruction_of_it_runs_on_other_cores_than_planned() {
     let cores = std::thread::available_parallelism().unwrap().get();
     if cores < 2 {
-        eprintln!("SKIPPED: this machine has one core");
-        return;
+        return skip(Need::Cores, "this machine has one");
     }
     for place in Place::both() {
         let tell = "grep Cpus_allowed_list /proc/self/status; until [ -e go ]; do sleep 0.01; done";

@@ -10,6 +10,7 @@ use weir_governor::jobs::State;
 use weir_governor::jobs::runner::Runner;
 use weir_governor::sense::now;
 use weir_governor::sensed::Nanos;
+use weir_needs::{Need, skip};
 
 use super::place::{By, Place, is, pause, round, run, until, until_ended};
 
@@ -218,8 +219,7 @@ fn a_job_that_cannot_be_shrunk_is_frozen() {
         return;
     };
     if std::thread::available_parallelism().unwrap().get() < 2 {
-        eprintln!("SKIPPED: this machine has one core");
-        return;
+        return skip(Need::Cores, "this machine has one");
     }
     let place = Place::new(By::Nothing).unwrap();
     let mut runner = place.open(&[place.shell("a", ONCE)]).unwrap();

@@ -3,6 +3,8 @@
 
 use std::path::PathBuf;
 
+use weir_needs::provided_or_skip;
+
 pub(crate) struct Programs {
     pub(crate) prometheus: PathBuf,
     pub(crate) envoy: PathBuf,
@@ -12,22 +14,13 @@ pub(crate) struct Programs {
 }
 
 impl Programs {
-    /// None where one of them is not named, which is said.
+    /// None, and the test skipped, where one of them is not there.
     pub(crate) fn find() -> Option<Self> {
-        let place = |variable: &str| {
-            let place = std::env::var_os(variable).map(PathBuf::from);
-            if place.is_none() {
-                eprintln!(
-                    "SKIPPED: {variable} is not set, so no query meets real processes: `cargo xtask test` sets it"
-                );
-            }
-            place
-        };
         Some(Self {
-            prometheus: place("WEIR_PROMETHEUS")?,
-            envoy: place("WEIR_ENVOY")?,
-            filter: place("WEIR_FILTER_WASM")?,
-            bin: place("WEIR_BIN_DIR")?,
+            prometheus: provided_or_skip("WEIR_PROMETHEUS")?,
+            envoy: provided_or_skip("WEIR_ENVOY")?,
+            filter: provided_or_skip("WEIR_FILTER_WASM")?,
+            bin: provided_or_skip("WEIR_BIN_DIR")?,
         })
     }
 }

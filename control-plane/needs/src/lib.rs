@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What tests need of a machine, and the record of those that are skipped without it.
+//!
+//! ```text
+//! test ─> Need is missing ─> skip ─> stderr, and a line in the file that WEIR_SKIPPED names
+//!                                         └─> cargo xtask test: names, reasons, and a failure
+//!                                             where more are skipped than deploy/xtask/skipped.toml says
+//! ```
+//! The test harness has no word for a test that finds out while it runs that it cannot test anything: it counts as
+//! passed there. The record is what tells them apart.
+
+use std::env;
+use std::fmt::{self, Display};
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::thread;
+
+/// The variable that names the file of the record. `cargo xtask test` sets it.
+pub const RECORD: &str = "WEIR_SKIPPED";
+
+/// What a test cannot do without.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Need {
+    /// A program or file that `cargo xtask test` provides, by the variable that names it.
+    Provided(&'static str),
+    /// A program of the system, on the `PATH`.
+    Installed(&'static str),
+    /// Cgroups that this process may make and write.
+    Cgroups,
+    /// More than one core, for this process alone where time on it is compared.
+    Cores,
+    /// The rights of root.
+    Root,
+    /// Network or user namespaces.
+    Namespaces,
+    /// An address that is not loopback.
+    Network,
+    /// A kernel that lets this process watch functions of another one.
+    Uprobes,
+}
+
+/// As in the record and in the list of what may be skipped.
+impl Display for Need {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Provided(variable) => variable,
+            Self::Installed(program) => program,
+            Self::Cgroups => "cgroups",
+            Self::Cores => "cores",
+            Self::Root => "root",
+            Self::Namespaces => "namespaces",
+            Self::Network => "network",
+            Self::Uprobes => "uprobes",
+        })
+    }
+}
+
+/// The path that a variable names.
+///
+/// # Errors
+/// It is not set, or nothing is there.
+pub fn provided(variable: &'static str) -> Result<PathBuf, String> {
+    let path = env::var_os(variable)
+        .map(PathBuf::from)
+        .ok_or_else(|| format!("{variable} is not set: `cargo xtask test` sets it"))?;
+    if path.exists() {
+        Ok(path)
+    } else {
+        Err(format!(
+            "{variable} is {}, which is not there",
+            path.display()
+        ))
+    }
+}
+
+/// The same for a test that is skipped without it.
+#[must_use]
+pub fn provided_or_skip(variable: &'static str) -> Option<PathBuf> {
+    provided(variable)
+        .inspect_err(|why| skip(Need::Provided(variable), why))
+        .ok()
+}
+
+/// Records that the test that runs on this thread tests nothing here.
+pub fn skip(need: Need, why: impl Display) {
+    // The harness names a test's thread by the test; with one thread for all of them it does not.
+    let thread = thread::current();
+    skip_test(thread.name().unwrap_or("main"), need, why);
+}
+
+/// Records that a test tests nothing here.
+pub fn skip_test(test: &str, need: Need, why: impl Display) {
+    let line = line(test, need, &why.to_string());
+    // Not by `eprintln`, which is shown for tests that fail only.
+    let _ = writeln!(io::stderr(), "SKIPPED: {test}: needs {need}: {why}");
+    let Some(file) = env::var_os(RECORD) else {
+        return;
+    };
+    let record = OpenOptions::new().create(true).append(true).open(&file);
+    if let Err(error) = record.and_then(|mut record| record.write_all(line.as_bytes())) {
+        // A skipped test that nobody counts would pass.
+        panic!("{}: {error}", file.display());
+    }
+}
+
+/// Test, need and reason, by tabs; whole in one write, as tests run side by side.
+fn line(test: &str, need: Need, why: &str) -> String {
+    let why: Vec<&str> = why.split_whitespace().collect();
+    format!("{test}\t{need}\t{}\n", why.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_stays_one_whatever_the_reason_holds() {
+        assert_eq!(
+            line("groups::made", Need::Cgroups, "denied:\n\tread-only"),
+            "groups::made\tcgroups\tdenied: read-only\n"
+        );
+    }
+
+    #[test]
+    fn a_variable_names_something_that_is_there() {
+        assert!(provided("WEIR_NEVER_SET").is_err_and(|why| why.contains("WEIR_NEVER_SET")));
+        assert!(provided("CARGO_MANIFEST_DIR").is_ok_and(|folder| folder.is_dir()));
+    }
+}
