@@ -125,5 +125,9 @@ fn address(file: &Path) -> Option<SocketAddr> {
 impl Drop for Sidecar {
     fn drop(&mut self) {
         self.kill();
+        if std::thread::panicking() {
+            let log = std::fs::read_to_string(self.folder.path().join("log"));
+            eprintln!("Envoy said:\n{}", log.unwrap_or_default());
+        }
     }
 }

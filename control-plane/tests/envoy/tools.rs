@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where the programs are. A missing one fails the test: skipped, it would prove nothing.
+//! Where the programs are. Every test of a program that has this file needs them.
 
 use std::path::{Path, PathBuf};
 
@@ -11,30 +11,14 @@ pub(crate) fn root() -> PathBuf {
         .to_owned()
 }
 
-/// `WEIR_ENVOY`, or the newest in the tools' cache.
+/// What `cargo xtask test` names.
 pub(crate) fn envoy() -> PathBuf {
-    if let Some(path) = std::env::var_os("WEIR_ENVOY") {
-        return path.into();
-    }
-    let cache = std::env::var_os("WEIR_TOOLS_DIR").map_or(".weir/tools".into(), PathBuf::from);
-    let folders = std::fs::read_dir(root().join(cache))
-        .into_iter()
-        .flatten()
-        .flatten();
-    let found = folders
-        .filter(|folder| folder.file_name().to_string_lossy().starts_with("envoy-"))
-        .map(|folder| folder.path().join("envoy/_bin/envoy"))
-        .filter(|program| program.is_file());
-    found
-        .max()
-        .expect("no Envoy: run `cargo xtask tools`, or set WEIR_ENVOY")
+    weir_needs::provided_or_end("WEIR_ENVOY")
 }
 
-/// `WEIR_FILTER_WASM`.
+/// The same.
 pub(crate) fn filter() -> PathBuf {
-    let path = std::env::var_os("WEIR_FILTER_WASM");
-    path.expect("no filter: run `cargo xtask test`, or set WEIR_FILTER_WASM")
-        .into()
+    weir_needs::provided_or_end("WEIR_FILTER_WASM")
 }
 
 /// A file of envoy-config/, with some of its text replaced. Text that is not there is a mistake.

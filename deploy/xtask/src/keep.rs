@@ -7,6 +7,7 @@ use anyhow::Result;
 use weir_reference::RENEW;
 use weir_stage::command::Run;
 
+use crate::test::licences;
 use crate::workspace::Workspace;
 use crate::{build_filter, sizes};
 
@@ -39,6 +40,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
         .shown()?;
     references(workspace, &filter)?;
     sizes::keep(workspace)?;
+    licences::keep(workspace)?;
     println!("keep: `git diff` shows what changed: say why where you commit it");
     Ok(())
 }

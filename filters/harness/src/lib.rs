@@ -29,6 +29,9 @@ pub const TICKS: Duration = Duration::from_millis(100);
 /// Two of the intervals at which VMs publish their records, and a tick.
 pub const SHARING: Duration = Duration::from_millis(250);
 
+/// What names the module.
+const VARIABLE: &str = "WEIR_FILTER_WASM";
+
 static MODULE: OnceLock<Module> = OnceLock::new();
 
 /// The module, compiled once: the one in [`module_file`], unless [`load`] has named another before.
@@ -47,18 +50,17 @@ pub fn load(file: &Path) -> Result<(), weir_testkit::Error> {
 }
 
 /// Where the built module is: `cargo xtask test` says so, and `cargo xtask build-filter` leaves it in the
-/// target directory.
+/// target directory. Ends the program, as skipped, where it is in neither place.
 pub fn module_file() -> PathBuf {
-    if let Some(file) = std::env::var_os("WEIR_FILTER_WASM") {
-        return file.into();
+    if std::env::var_os(VARIABLE).is_some() {
+        return weir_needs::provided_or_end(VARIABLE);
     }
     let program = std::env::current_exe().expect("a path");
-    let mut folders = program.ancestors().skip(1);
-    let found = folders.find_map(|folder| {
-        let file = folder.join("weir_filter.wasm");
-        file.exists().then_some(file)
-    });
-    found.expect("weir_filter.wasm: run `cargo xtask build-filter`, or set WEIR_FILTER_WASM")
+    let mut left = program
+        .ancestors()
+        .map(|folder| folder.join("weir_filter.wasm"));
+    let left = left.find(|file| file.exists());
+    left.unwrap_or_else(|| weir_needs::provided_or_end(VARIABLE))
 }
 
 /// That long.

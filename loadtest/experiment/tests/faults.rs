@@ -12,6 +12,18 @@ use weir_experiment::faults::run::Suite;
 use weir_mesh::Programs;
 use weir_needs::{Need, skip_test};
 
+/// One for each part that goes wrong: a host, connections, a sidecar, weir-control, Consul, what is sent, the machine.
+/// All of them take five minutes, of which most is waiting, so they are played nightly.
+const EVERY_CHANGE: [&str; 7] = [
+    "host-killed",
+    "resets",
+    "sidecar-killed",
+    "leader-stopped",
+    "consul-gone",
+    "poison-key",
+    "disk-full",
+];
+
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // They share a mesh, and the machine.
@@ -33,11 +45,15 @@ fn main() -> ExitCode {
         Suite::new(programs, folder.path().to_owned(), tell)
     });
     let suite = Arc::new(Mutex::new(suite));
+    let nightly = weir_needs::is_nightly();
     let trial = |fault: &'static Fault| {
         let (suite, length) = (Arc::clone(&suite), fault.short?);
         let name = format!("what_is_expected_holds_in_short::{}", fault.name);
         let trial = Trial::test(name, move || play(&suite, fault, length));
         let lacking = match &absent {
+            None if !nightly && !EVERY_CHANGE.contains(&fault.name) => {
+                Some((Need::Nightly, "one of its kind is played".into()))
+            }
             Some(why) => Some((Need::Provided("WEIR_ENVOY"), why.clone())),
             None => lacks(fault, prometheus),
         };

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What `deny.toml` allows: licences, sources, crates and versions; and that lock files are those of their manifests.
 
+use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+use sha2::{Digest, Sha256};
 
 use crate::test::summary::Outcome;
 use crate::tools::{self, CARGO_DENY};
@@ -19,8 +22,48 @@ const MANIFESTS: [&str; 3] = [
     "filters/testkit/fixtures/Cargo.toml",
 ];
 
-pub(super) fn check(workspace: &Workspace) -> Result<Outcome> {
+/// What cargo-deny last passed, in short: it takes minutes to build, and has nothing to find where nothing changed.
+const PASSED: &str = "deploy/xtask/dependencies.sha256";
+
+/// Runs cargo-deny where what it reads is not what it last passed, and nightly, for advisories are made by the day.
+pub(super) fn check(workspace: &Workspace, nightly: bool) -> Result<Outcome> {
     locks(workspace)?;
+    let passed = fs::read_to_string(workspace.root.join(PASSED)).unwrap_or_default();
+    if !nightly && passed.trim() == sum(workspace)? {
+        println!("lock files and deny.toml are those that cargo-deny passed");
+        return Ok(Outcome::Passed);
+    }
+    deny(workspace)
+}
+
+/// Runs cargo-deny, and keeps that it passed.
+pub(crate) fn keep(workspace: &Workspace) -> Result<()> {
+    locks(workspace)?;
+    deny(workspace)?;
+    let file = workspace.root.join(PASSED);
+    fs::write(&file, sum(workspace)? + "\n").with_context(|| file.display().to_string())
+}
+
+/// Of all that decides what cargo-deny says of licences, sources and crates.
+fn sum(workspace: &Workspace) -> Result<String> {
+    let locks = MANIFESTS
+        .iter()
+        .map(|manifest| PathBuf::from(manifest).with_extension("lock"));
+    let mut sum = Sha256::new();
+    for file in locks.chain(["deny.toml".into()]) {
+        let file = workspace.root.join(file);
+        let bytes = fs::read(&file).with_context(|| file.display().to_string())?;
+        sum.update((bytes.len() as u64).to_be_bytes());
+        sum.update(bytes);
+    }
+    Ok(sum
+        .finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect())
+}
+
+fn deny(workspace: &Workspace) -> Result<Outcome> {
     let program = match tools::build(workspace, CARGO_DENY) {
         Ok(program) => program,
         Err(error) => {
@@ -81,8 +124,38 @@ fn locks(workspace: &Workspace) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use super::*;
     use std::path::Path;
+
+    /// A sum that stayed the same would hide a dependency that nobody looked at.
+    #[test]
+    fn every_lock_file_and_the_rules_are_in_the_sum() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        let files = [
+            "Cargo.lock",
+            "deploy/fuzz/targets/Cargo.lock",
+            "filters/testkit/fixtures/Cargo.lock",
+            "deny.toml",
+        ];
+        for file in files {
+            let file = root.join(file);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, "a").unwrap();
+        }
+        let workspace = Workspace {
+            root: root.to_owned(),
+            target: root.to_owned(),
+            cargo_home: root.to_owned(),
+        };
+        let mut sums = vec![sum(&workspace).unwrap()];
+        for file in files {
+            fs::write(root.join(file), "b").unwrap();
+            sums.push(sum(&workspace).unwrap());
+        }
+        sums.dedup();
+        assert_eq!(sums.len(), 5);
+    }
 
     /// A tag can be moved to other code, a commit cannot.
     #[test]

@@ -140,4 +140,7 @@ fn environment(command: &mut Command, args: &Args, set_up: &SetUp) {
             .env("WEIR_RUNS", "100")
             .env("WEIR_KILLS", "1000");
     }
+    if args.nightly {
+        command.env(weir_needs::NIGHTLY, "1");
+    }
 }

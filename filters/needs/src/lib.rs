@@ -14,10 +14,14 @@ use std::fmt::{self, Display};
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::PathBuf;
+use std::process;
 use std::thread;
 
 /// The variable that names the file of the record. `cargo xtask test` sets it.
 pub const RECORD: &str = "WEIR_SKIPPED";
+
+/// The variable that `cargo xtask test --nightly` sets.
+pub const NIGHTLY: &str = "WEIR_NIGHTLY";
 
 /// What a test cannot do without.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -36,6 +40,8 @@ pub enum Need {
     Namespaces,
     /// An address that is not loopback.
     Network,
+    /// More time than a test of every change has: `cargo xtask test --nightly`.
+    Nightly,
     /// A kernel that lets this process watch functions of another one.
     Uprobes,
 }
@@ -51,9 +57,16 @@ impl Display for Need {
             Self::Root => "root",
             Self::Namespaces => "namespaces",
             Self::Network => "network",
+            Self::Nightly => "nightly",
             Self::Uprobes => "uprobes",
         })
     }
+}
+
+/// Whether there is time for what takes too long for every change.
+#[must_use]
+pub fn is_nightly() -> bool {
+    env::var_os(NIGHTLY).is_some()
 }
 
 /// The path that a variable names.
@@ -80,6 +93,16 @@ pub fn provided_or_skip(variable: &'static str) -> Option<PathBuf> {
     provided(variable)
         .inspect_err(|why| skip(Need::Provided(variable), why))
         .ok()
+}
+
+/// The same where all tests of the program need it: without it the program ends, and has failed nothing. To
+/// `cargo xtask test`, which knows how many tests there are, that is a failure.
+#[must_use]
+pub fn provided_or_end(variable: &'static str) -> PathBuf {
+    provided(variable).unwrap_or_else(|why| {
+        let _ = writeln!(io::stderr(), "SKIPPED: all tests of this program: {why}");
+        process::exit(0)
+    })
 }
 
 /// Records that the test that runs on this thread tests nothing here.
