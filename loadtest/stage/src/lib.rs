@@ -15,4 +15,6 @@ pub mod exit;
 pub mod machine;
 pub mod open_files;
 
-pub use weir_processes::{bound, command, http, interrupt, ports, processes, record, usage};
+pub use weir_processes::{
+    bound, command, http, interrupt, ports, process, processes, record, usage,
+};

@@ -14,10 +14,10 @@ use serde::Serialize;
 use weir_memcached_load::interval::Figures;
 use weir_memcached_load::server::Program;
 use weir_stage::interrupt;
+use weir_stage::process::Started;
 
 use self::scene::{Scene, Work};
 use crate::cgroups::Cgroups;
-use crate::child::Started;
 use crate::colocation::batch::{Batch, Ended};
 use crate::colocation::calibration::Calibration;
 use crate::colocation::governor::{self, Jobs};
@@ -179,7 +179,7 @@ fn asked(
 fn work(setting: &Setting<'_>, way: Way, place: &governor::Place<'_>) -> Result<Work> {
     if way.is_governed() {
         let jobs = Jobs::start(way, &setting.programs.governor, place)?;
-        return Ok(Work::Governed(jobs));
+        return Ok(Work::Governed(Box::new(jobs)));
     }
     Ok(Work::Own {
         batch: Batch::new(setting.jobs, place.folder.to_owned()),
