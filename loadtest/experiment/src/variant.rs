@@ -22,15 +22,15 @@ impl<W: ValueEnum + PartialEq + 'static> Variant for W {}
 /// Flags of an experiment that puts ways of the command line side by side.
 #[derive(Args)]
 pub struct Compared<P: Args, W: Variant + Clone + Send + Sync> {
-    /// The programs that are run.
-    #[command(flatten)]
-    pub programs: P,
     /// The length and the seed.
     #[command(flatten)]
     pub seeded: Seeded,
     /// Only these ways
     #[arg(long = "way", value_name = "WAY", value_parser = EnumValueParser::<W>::new())]
     ways: Vec<W>,
+    /// The programs that are run.
+    #[command(flatten)]
+    pub programs: P,
 }
 
 impl<P: Args, W: Variant + Clone + Send + Sync> Compared<P, W> {
