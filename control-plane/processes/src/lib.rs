@@ -3,8 +3,8 @@
 //! accounted for, and gone when the value is dropped.
 //!
 //! ```text
-//! Command ─> Processes ─> ports, pages (http)
-//!                └──────> usage: CPU, memory
+//! Command ─> Started, Processes ─> ports, pages (http)
+//!                └───────────────> usage: CPU, memory
 //! ```
 
 pub mod bound;
@@ -12,6 +12,7 @@ pub mod command;
 pub mod http;
 pub mod interrupt;
 pub mod ports;
+pub mod process;
 pub mod processes;
 pub mod record;
 pub mod usage;

@@ -1,23 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The processes of one way: started with a log each, watched, and gone when the value is dropped.
 
-use std::fs::{self, File};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, ExitStatus};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use nix::sys::signal::{self, Signal};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 
-use crate::command::{describe, tail};
+use crate::process::Started;
 use crate::record::{self, Entry};
 use crate::{bound, interrupt, usage};
 
 const POLL: Duration = Duration::from_millis(50);
-const TAIL_LINES: usize = 15;
-/// What is asked to end is killed after this.
+/// A process that is asked to end is killed after this.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// Running processes; they are killed when it is dropped.
@@ -29,10 +27,7 @@ pub struct Processes {
 }
 
 struct Process {
-    name: String,
-    log: PathBuf,
-    command: Command,
-    child: Child,
+    started: Started,
     /// Nobody misses it: it was killed on purpose.
     down: bool,
     /// Its end was told.
@@ -46,7 +41,7 @@ pub struct Listed {
     pub name: String,
     /// Also of one that has ended: its number was not given away, because it was not waited for.
     pub process: usage::Process,
-    /// Where its output goes.
+    /// The file of its output.
     pub log: PathBuf,
     /// None while it lives.
     pub ended: Option<ExitStatus>,
@@ -68,8 +63,8 @@ impl Processes {
     }
 
     /// From now on children end with this process however it ends, SIGKILL included, where the machine's
-    /// `setpriv` can do that: else stderr is told. And who runs is recorded in a file, so that whoever comes
-    /// next can end what is left ([`record::end`]).
+    /// `setpriv` can do that: else stderr is told. And all that run are recorded in a file, so that a later run
+    /// can end those that are left ([`record::end`]).
     #[must_use]
     pub fn bound(mut self, record: PathBuf) -> Self {
         match bound::possible(bound::PROGRAM) {
@@ -85,9 +80,13 @@ impl Processes {
     /// # Errors
     /// It cannot be started.
     pub fn start(&mut self, name: &str, command: Command) -> Result<usage::Process> {
-        let process = self.spawn(name, command)?;
-        let id = usage::Process::new(process.child.id())?;
-        self.running.push(process);
+        let started = self.spawn(name, command)?;
+        let id = usage::Process::new(started.pid())?;
+        self.running.push(Process {
+            started,
+            down: false,
+            told: false,
+        });
         self.note()?;
         Ok(id)
     }
@@ -141,15 +140,9 @@ impl Processes {
         let started = Instant::now();
         let mut process = self.spawn(name, command)?;
         loop {
-            if let Some(status) = process.child.try_wait()? {
-                if let Some(code) = status.code().filter(|code| good.contains(code)) {
-                    return Ok(code);
-                }
-                bail!(
-                    "`{}` ended with {status}{}",
-                    describe(&process.command),
-                    process.said()
-                );
+            if let Some(status) = process.ended()? {
+                let code = status.code().filter(|code| good.contains(code));
+                return code.ok_or_else(|| process.failure_of_command(status));
             }
             // `process` is dropped, and with it killed, if another one has died.
             self.check()?;
@@ -158,45 +151,27 @@ impl Processes {
         }
     }
 
-    fn spawn(&self, name: &str, command: Command) -> Result<Process> {
-        let mut command = match self.bound {
+    fn spawn(&self, name: &str, command: Command) -> Result<Started> {
+        let command = match self.bound {
             true => bound::through(bound::PROGRAM, &bound::ARGUMENTS, &command),
             false => command,
         };
-        let log = self.logs.join(format!("{name}.log"));
-        let file = File::create(&log).with_context(|| format!("creating {}", log.display()))?;
-        leave_group(&mut command);
-        command
-            .stdin(Stdio::null())
-            .stdout(file.try_clone()?)
-            .stderr(file);
-        let (command, child) = bound::spawn(command);
-        let child = child.with_context(|| format!("starting {name}: `{}`", describe(&command)))?;
-        Ok(Process {
-            name: name.to_owned(),
-            log,
-            command,
-            child,
-            down: false,
-            told: false,
-        })
+        Started::new(name, command, &self.logs)
     }
 
-    /// Whether all of them still live, and nobody has asked to stop.
+    /// All of them still live, and nobody has asked to stop.
     ///
     /// # Errors
     /// One has ended, with the end of its log; or a signal has come.
     pub fn check(&mut self) -> Result<()> {
         interrupt::check()?;
         for process in self.running.iter_mut().filter(|process| !process.down) {
-            if let Some(status) = process.child.try_wait()? {
-                bail!("{} ended with {status}{}", process.name, process.said());
-            }
+            process.started.must_live()?;
         }
         Ok(())
     }
 
-    /// Who has died since this was asked last, each with the end of its log.
+    /// Those that have died since this was asked last, each with the end of its log.
     ///
     /// # Errors
     /// The system does not tell.
@@ -204,13 +179,9 @@ impl Processes {
         let mut died = Vec::new();
         let missed = |process: &&mut Process| !process.down && !process.told;
         for process in self.running.iter_mut().filter(missed) {
-            if let Some(status) = process.child.try_wait()? {
+            if let Some(status) = process.started.ended()? {
                 process.told = true;
-                died.push(format!(
-                    "{} ended with {status}{}",
-                    process.name,
-                    process.said()
-                ));
+                died.push(process.started.failure(status).to_string());
             }
         }
         Ok(died)
@@ -223,10 +194,10 @@ impl Processes {
     pub fn list(&mut self) -> Result<Vec<Listed>> {
         let listed = |process: &mut Process| {
             Ok(Listed {
-                name: process.name.clone(),
-                process: usage::Process::new(process.child.id())?,
-                log: process.log.clone(),
-                ended: process.child.try_wait()?,
+                name: process.started.name().to_owned(),
+                process: usage::Process::new(process.started.pid())?,
+                log: process.started.log().to_owned(),
+                ended: process.started.ended()?,
             })
         };
         self.running.iter_mut().map(listed).collect()
@@ -239,9 +210,7 @@ impl Processes {
     pub fn kill(&mut self, name: &str) -> Result<()> {
         let process = self.find(name)?;
         process.down = true;
-        process.child.kill()?;
-        process.child.wait()?;
-        Ok(())
+        process.started.kill()
     }
 
     /// Asks a process to end, and does not wait for it. From now on nobody misses it.
@@ -259,17 +228,10 @@ impl Processes {
     /// # Errors
     /// There is none of this name, it lives, or it cannot be started.
     pub fn again(&mut self, name: &str) -> Result<usage::Process> {
-        let at = self.place(name)?;
-        if self.running[at].child.try_wait()?.is_none() {
-            bail!("{name} is running");
-        }
-        let process = &mut self.running[at];
-        let command = std::mem::replace(&mut process.command, Command::new(""));
-        let (command, child) = bound::spawn(command);
-        process.command = command;
-        process.child = child.with_context(|| format!("starting {name} again"))?;
+        let process = self.find(name)?;
+        process.started.again()?;
         (process.down, process.told) = (false, false);
-        let id = usage::Process::new(process.child.id())?;
+        let id = usage::Process::new(process.started.pid())?;
         self.note()?;
         Ok(id)
     }
@@ -279,16 +241,10 @@ impl Processes {
     /// # Errors
     /// There is none of this name, or the system refuses.
     pub fn stop(&mut self, name: &str) -> Result<()> {
-        if self.find(name)?.child.try_wait()?.is_none() {
-            self.signal(name, Signal::SIGTERM)?;
-        }
         let place = self.place(name)?;
-        let mut process = self.running.remove(place);
-        let asked = Instant::now();
-        while process.child.try_wait()?.is_none() && asked.elapsed() < GRACE {
-            sleep(POLL);
-        }
-        drop(process);
+        let process = self.running.remove(place);
+        // One that does not end in time is killed, which is an end, too.
+        let _ = process.started.end(GRACE);
         self.note()
     }
 
@@ -297,12 +253,7 @@ impl Processes {
     /// # Errors
     /// There is none of this name, or it has ended.
     pub fn signal(&mut self, name: &str, signal: Signal) -> Result<()> {
-        let process = self.find(name)?;
-        if process.child.try_wait()?.is_some() {
-            bail!("{name} has ended");
-        }
-        let id = Pid::from_raw(process.child.id().try_into()?);
-        signal::kill(id, signal).with_context(|| format!("{signal} to {name}"))
+        self.find(name)?.started.signal(signal)
     }
 
     fn find(&mut self, name: &str) -> Result<&mut Process> {
@@ -311,53 +262,23 @@ impl Processes {
     }
 
     fn place(&self, name: &str) -> Result<usize> {
-        let named = |process: &Process| process.name == name;
+        let named = |process: &Process| process.started.name() == name;
         let place = self.running.iter().position(named);
         place.with_context(|| format!("there is no process `{name}`"))
     }
 
-    /// Records who runs, where that is wanted.
+    /// Records all that run, where that is wanted.
     fn note(&self) -> Result<()> {
         let Some(file) = &self.record else {
             return Ok(());
         };
         let entries = self.running.iter().filter_map(|process| {
             // One that has ended already needs no record.
-            Entry::of(&process.name, process.child.id()).ok()
+            Entry::of(process.started.name(), process.started.pid()).ok()
         });
         record::write(file, &entries.collect::<Vec<_>>())
     }
 }
-
-impl Process {
-    fn said(&self) -> String {
-        said(&self.log)
-    }
-}
-
-fn said(log: &Path) -> String {
-    let text = fs::read(log).unwrap_or_default();
-    let said = tail(&String::from_utf8_lossy(&text), TAIL_LINES);
-    format!("; the end of {}:\n{said}", log.display())
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // Nothing in them is worth a graceful end, and an ended child makes both calls harmless.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// The terminal's Ctrl-C reaches only this program, which then ends the others in order.
-#[cfg(unix)]
-fn leave_group(command: &mut Command) {
-    use std::os::unix::process::CommandExt;
-    command.process_group(0);
-}
-
-#[cfg(not(unix))]
-fn leave_group(_: &mut Command) {}
 
 #[cfg(test)]
 mod tests {

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The commands that start an experiment of `loadtest/experiment`: what each needs is fetched and built, and its
-//! flags are handed on as they were typed.
+//! The commands that start an experiment of `loadtest/experiment`: its programs are fetched and built, and its flags
+//! are handed on as they were typed.
 
-use std::env;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use weir_stage::command::Run;
 use weir_stage::interrupt;
 
@@ -16,89 +15,43 @@ use crate::tools::{self, BATCH, CONSUL, EVENTS_AGENT, MEMCACHED, PROMETHEUS, SEA
 use crate::workspace::Workspace;
 
 const PACKAGE: &str = "weir-experiment";
+const DEBUG: &str = "--debug";
 
 #[derive(clap::Args)]
-pub(crate) struct Search {
-    /// Fewer and shorter rounds over a smaller index: a taste, with rougher figures
-    #[arg(long)]
-    quick: bool,
-    /// Of documents, queries and the order of turns
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-}
-
-#[derive(clap::Args)]
-pub(crate) struct Colocation {
-    /// One short round: a taste in less than 3 minutes, with rougher figures
-    #[arg(long)]
-    quick: bool,
-    /// Of loads, of what jobs work on, and of the order of ways
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// Only these ways
-    #[arg(long = "way", value_name = "WAY")]
-    ways: Vec<OsString>,
-}
-
-#[derive(clap::Args)]
-pub(crate) struct SharedNode {
-    /// One short round: a taste in some 2 minutes, with rougher figures
-    #[arg(long)]
-    quick: bool,
-    /// Of the moments of requests and of the order of ways
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// Only these ways
-    #[arg(long = "way", value_name = "WAY")]
-    ways: Vec<OsString>,
-}
-
-#[derive(clap::Args)]
-pub(crate) struct Fleet {
-    /// Sidecars, EMULATED
-    #[arg(long, default_value_t = 1000)]
-    sidecars: usize,
-    /// Hosts, EMULATED
-    #[arg(long, default_value_t = 200)]
-    hosts: usize,
-    /// Keys in each host's cache, of which one is replaced each second; 0: caches are not asked
-    #[arg(long, default_value_t = 0)]
-    keys: u64,
-    /// For which CPU is counted
-    #[arg(long, default_value_t = 60)]
-    seconds: u64,
-}
-
-#[derive(clap::Args)]
-pub(crate) struct Soak {
-    /// How long; the first half warms up, and less than 10 minutes are not judged
-    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=1440))]
-    minutes: u64,
+#[command(disable_help_flag = true)]
+pub(crate) struct Flags {
+    /// Flags of the experiment: `--help` shows them, and so does loadtest/experiment/COMMANDS.md
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    flags: Vec<OsString>,
 }
 
 #[derive(clap::Args)]
 pub(crate) struct Faults {
-    /// Only these faults; --list names all
-    names: Vec<String>,
-    /// Name all faults and what is expected of each
-    #[arg(long)]
-    list: bool,
-    /// The short form, as in the tests
-    #[arg(long)]
-    short: bool,
     /// Run programs as they are built for development: sooner there, slower
     #[arg(long)]
-    debug: bool,
-    /// Also write loadtest/experiment/src/faults/RESULTS.md. All faults, at full length, in release builds
-    #[arg(long, conflicts_with_all = ["names", "list", "short", "debug"])]
-    update: bool,
+    pub(crate) debug: bool,
+    #[command(flatten)]
+    pub(crate) own: Flags,
+}
+
+impl Flags {
+    fn has(&self, flag: &str) -> bool {
+        self.flags.iter().any(|own| own == flag)
+    }
+
+    /// The experiment only says something, and needs no programs.
+    fn only_ask(&self) -> bool {
+        ["--help", "-h", "--list"].iter().any(|flag| self.has(flag))
+    }
 }
 
 /// An experiment about to be started.
-struct Launch<'a> {
+pub(crate) struct Launch<'a> {
     workspace: &'a Workspace,
     /// As the command and the experiment are called.
     name: &'static str,
+    /// As they were typed.
+    own: &'a Flags,
     /// Programs and files that it is told of, by flag.
     flags: Vec<(String, PathBuf)>,
     /// The same by variable of its environment.
@@ -109,8 +62,31 @@ struct Launch<'a> {
     debug: bool,
 }
 
-pub(crate) fn search(workspace: &Workspace) -> Result<()> {
-    let mut launch = Launch::new(workspace, "search");
+/// Starts an experiment, or has it answer a question about itself.
+pub(crate) fn run(
+    workspace: &Workspace,
+    name: &'static str,
+    own: &Flags,
+    start: impl FnOnce(Launch<'_>) -> Result<()>,
+) -> Result<()> {
+    if own.only_ask() {
+        let mut command = workspace.cargo();
+        command.args(["run", "--quiet", "--package", PACKAGE, "--", name]);
+        return command.args(&own.flags).shown();
+    }
+    start(Launch {
+        workspace,
+        name,
+        own,
+        flags: Vec::new(),
+        environment: Vec::new(),
+        beside: &[],
+        debug: false,
+    })
+}
+
+pub(crate) fn search(mut launch: Launch<'_>) -> Result<()> {
+    let workspace = launch.workspace;
     launch.tell("agent", tools::build(workspace, EVENTS_AGENT)?);
     launch.tell("node", tools::build(workspace, SEARCH_NODE)?);
     launch.tell("cache", workspace.cache().join("search"));
@@ -126,8 +102,8 @@ pub(crate) fn search(workspace: &Workspace) -> Result<()> {
     )
 }
 
-pub(crate) fn colocation(workspace: &Workspace) -> Result<()> {
-    let mut launch = Launch::new(workspace, "colocation");
+pub(crate) fn colocation(mut launch: Launch<'_>) -> Result<()> {
+    let workspace = launch.workspace;
     for name in [MEMCACHED].into_iter().chain(BATCH) {
         launch.tell(name, tools::program(workspace, name)?);
     }
@@ -140,8 +116,8 @@ pub(crate) fn colocation(workspace: &Workspace) -> Result<()> {
     )
 }
 
-pub(crate) fn shared_node(workspace: &Workspace) -> Result<()> {
-    let mut launch = Launch::new(workspace, "shared-node");
+pub(crate) fn shared_node(mut launch: Launch<'_>) -> Result<()> {
+    let workspace = launch.workspace;
     launch.tell("envoy", tools::install(workspace)?.envoy);
     launch.tell("filter", build_filter::run(workspace)?);
     let programs = [
@@ -156,16 +132,15 @@ pub(crate) fn shared_node(workspace: &Workspace) -> Result<()> {
     )
 }
 
-pub(crate) fn fleet(workspace: &Workspace) -> Result<()> {
-    let launch = Launch::new(workspace, "fleet");
+pub(crate) fn fleet(launch: Launch<'_>) -> Result<()> {
     launch.start(
         &[("control", "weir-control")],
         "fleet.json and every log are",
     )
 }
 
-pub(crate) fn soak(workspace: &Workspace) -> Result<()> {
-    let mut launch = Launch::new(workspace, "soak");
+pub(crate) fn soak(mut launch: Launch<'_>) -> Result<()> {
+    let workspace = launch.workspace;
     launch.tell("envoy", tools::install(workspace)?.envoy);
     launch.tell("filter", build_filter::crashing(workspace)?);
     launch.start(
@@ -174,22 +149,14 @@ pub(crate) fn soak(workspace: &Workspace) -> Result<()> {
     )
 }
 
-pub(crate) fn faults(workspace: &Workspace, args: &Faults) -> Result<()> {
-    if args.list {
-        let mut command = workspace.cargo();
-        command.args([
-            "run",
-            "--quiet",
-            "--package",
-            PACKAGE,
-            "--",
-            "faults",
-            "--list",
-        ]);
-        return command.args(&args.names).shown();
-    }
-    let mut launch = Launch::new(workspace, "faults");
-    launch.debug = args.debug;
+pub(crate) fn faults(mut launch: Launch<'_>, debug: bool) -> Result<()> {
+    let workspace = launch.workspace;
+    // Behind the name of a fault it is one of the experiment's flags.
+    launch.debug = debug || launch.own.has(DEBUG);
+    ensure!(
+        !launch.debug || !launch.own.has("--update"),
+        "RESULTS.md is written of release builds alone: --update and {DEBUG} cannot be used together"
+    );
     launch.environment = vec![
         ("WEIR_ENVOY", tools::install(workspace)?.envoy),
         ("WEIR_CONSUL", tools::build(workspace, CONSUL)?),
@@ -201,18 +168,7 @@ pub(crate) fn faults(workspace: &Workspace, args: &Faults) -> Result<()> {
     launch.start(&[], "every request, every result and every log are")
 }
 
-impl<'a> Launch<'a> {
-    fn new(workspace: &'a Workspace, name: &'static str) -> Self {
-        Self {
-            workspace,
-            name,
-            flags: Vec::new(),
-            environment: Vec::new(),
-            beside: &[],
-            debug: false,
-        }
-    }
-
+impl Launch<'_> {
     fn tell(&mut self, flag: &str, file: PathBuf) {
         self.flags.push((format!("--{flag}"), file));
     }
@@ -235,8 +191,8 @@ impl<'a> Launch<'a> {
             command.arg(flag).arg(file);
         }
         command.envs(self.environment).env("WEIR_BIN_DIR", built);
-        // The program, then the command's name. How it is built is not the experiment's matter.
-        command.args(env::args_os().skip(2).filter(|flag| flag != "--debug"));
+        // The build is not the experiment's matter.
+        command.args(self.own.flags.iter().filter(|flag| *flag != DEBUG));
         // The experiment ends what it has started; until then this waits.
         interrupt::catch()?;
         let ran = command.shown();

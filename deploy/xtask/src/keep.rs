@@ -47,8 +47,9 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
 
 /// COMMANDS.md, CONFIGURATION.md and METRICS.md of the programs.
 fn references(workspace: &Workspace, filter: &Path) -> Result<()> {
-    const PACKAGES: [&str; 7] = [
+    const PACKAGES: [&str; 8] = [
         "weir-control",
+        "weir-experiment",
         "weir-feeds",
         "weir-filter",
         "weir-governor",

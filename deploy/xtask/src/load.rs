@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `cargo xtask load SCENARIO`: k6 against a fleet, and what came of it.
+//! `cargo xtask load SCENARIO`: k6 against a fleet, and its outcome.
 //!
 //! ```text
 //!  scenario.json ─> weir-replay ─> requests, plan ─> k6 ──> 2 Envoys (callers) ──> hosts (emulated)
@@ -49,7 +49,7 @@ use crate::workspace::Workspace;
 
 /// The tool that sends.
 pub(crate) const TOOL: &str = "k6";
-/// Who runs, in the folder of a way.
+/// The record of running processes, in the folder of a way.
 const RECORD: &str = "processes.json";
 
 #[derive(clap::Args)]
@@ -96,37 +96,22 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
         args.against == Fleet::Static || ways == [Way::Weir],
         "in the mesh the callers' sidecars have Weir: Envoy's own ways are compared by --against static"
     );
-    let consul = match args.against {
-        Fleet::Static => None,
-        Fleet::Mesh => Some(tools::build(workspace, tools::CONSUL)?),
-    };
-    interrupt::catch()?;
-    let load = Load {
-        programs: Programs::build(workspace, "load")?,
-        k6: tools::build(workspace, TOOL)?,
-        script: script(workspace),
-        consul,
-        queue: args.queue,
-        folder: workspace.new_folder("load")?,
-    };
+    let load = Load::prepare(workspace, args)?;
     let begun = demo_kept::now()?;
     let made = load.make(&file, args.seconds.map(Duration::from_secs), args.seed)?;
     let header = load.header(&made.plan);
     println!("\n{header}\n");
-    let mut tried = Vec::new();
-    let mut looks = Vec::new();
-    for way in ways {
-        let (way, samples) = load.try_way(way, &made).context(way.name())?;
-        tried.push(way);
-        looks.push(samples);
-    }
+    let tried = ways
+        .into_iter()
+        .map(|way| load.try_way(way, &made).context(way.name()));
+    let (ways, samples): (Vec<_>, Vec<_>) = tried.collect::<Result<Vec<_>>>()?.into_iter().unzip();
     let run = Run {
         begun,
         command: args.command(scenario),
         header,
         versions: load.versions(workspace)?,
         plan: made.plan,
-        ways: tried,
+        ways,
     };
     run.write(&load.folder)?;
     let told = format!("{}\n{}", Table(&run.ways), run.closing());
@@ -135,18 +120,14 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
         format!("{}\n\n{told}\n", run.header),
     )?;
     println!("\n{told}\n");
-    let report = report::write(&run, &looks, &load.folder)?;
+    let report = report::write(&run, &samples, &load.folder)?;
     println!("The report is {}", workspace.shown(&report));
     println!(
         "k6's own summaries, every configuration and log are kept in {}",
         workspace.shown(&load.folder)
     );
-    let missed = run
-        .ways
-        .iter()
-        .filter(|tried| tried.way == Way::Weir.name() && !tried.met());
     ensure!(
-        !args.strict || missed.count() == 0,
+        !args.strict || !run.misses(Way::Weir),
         "Weir misses an objective: see above"
     );
     Ok(())
@@ -172,10 +153,6 @@ fn ways(names: &[String]) -> Result<Vec<Way>> {
         );
     }
     Ok(ways)
-}
-
-fn script(workspace: &Workspace) -> PathBuf {
-    workspace.root.join("loadtest/k6/load.js")
 }
 
 /// The scenarios by name.
@@ -226,14 +203,31 @@ struct Load {
     programs: Programs,
     k6: PathBuf,
     script: PathBuf,
-    /// Where the fleet stands in a mesh.
+    /// Only for a fleet in a mesh.
     consul: Option<PathBuf>,
     queue: Queue,
-    /// Where everything that it leaves is kept.
+    /// Everything that it leaves is kept here.
     folder: PathBuf,
 }
 
 impl Load {
+    /// Builds every program that it runs, and makes its folder.
+    fn prepare(workspace: &Workspace, args: &Args) -> Result<Self> {
+        let consul = match args.against {
+            Fleet::Static => None,
+            Fleet::Mesh => Some(tools::build(workspace, tools::CONSUL)?),
+        };
+        interrupt::catch()?;
+        Ok(Self {
+            programs: Programs::build(workspace, "load")?,
+            k6: tools::build(workspace, TOOL)?,
+            script: workspace.root.join("loadtest/k6/load.js"),
+            consul,
+            queue: args.queue,
+            folder: workspace.new_folder("load")?,
+        })
+    }
+
     /// Makes the requests, in the folder.
     fn make(&self, scenario: &Path, lasting: Option<Duration>, seed: u64) -> Result<Made> {
         let workload = self.folder.join("workload.ndjson");
@@ -260,7 +254,7 @@ impl Load {
         })
     }
 
-    /// What ran.
+    /// The versions of the programs.
     fn versions(&self, workspace: &Workspace) -> Result<Vec<(String, String)>> {
         let mut versions = self.programs.versions(workspace)?;
         // `k6 v1.8.1 (go1.26.8, linux/amd64)`.

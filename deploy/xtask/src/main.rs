@@ -39,9 +39,12 @@ use clap::{Parser, Subcommand};
 
 use crate::workspace::Workspace;
 
+const FLAGS: &str = "Experiments are colocation, faults, fleet, search, shared-node and soak: `--help` after the name of \
+                     one shows its flags.";
+
 /// Developer commands of Weir.
 #[derive(Parser)]
-#[command(bin_name = "cargo xtask")]
+#[command(bin_name = "cargo xtask", after_help = FLAGS)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -64,15 +67,15 @@ enum Command {
     /// Measure the rule-processing host: rules against jq and Python, orders, emulation
     Lab(lab::Args),
     /// Measure what hot-function events cost Elasticsearch, four ways side by side
-    Search(experiment::Search),
+    Search(experiment::Flags),
     /// Run memcached beside batch jobs, four ways side by side; needs root and cgroups
-    Colocation(experiment::Colocation),
+    Colocation(experiment::Flags),
     /// Load a host that shares its node with a batch job, with the governor and without; needs root
-    SharedNode(experiment::SharedNode),
+    SharedNode(experiment::Flags),
     /// Measure a weir-control before a thousand emulated sidecars, which all come back at once
-    Fleet(experiment::Fleet),
+    Fleet(experiment::Flags),
     /// Look whether anything grows while hosts, keys, tables, VMs and callers come and go
-    Soak(experiment::Soak),
+    Soak(experiment::Flags),
     /// Run a whole Consul mesh on this machine, in the background
     Mesh(mesh::Args),
     /// Send a scenario by k6 to a fleet, and hold what came of it against its objectives
@@ -115,14 +118,20 @@ fn run(command: Command) -> Result<()> {
         Command::Feeds(args) => feeds::run(&workspace, &args),
         Command::Lab(args) => lab::run(&workspace, &args),
         Command::Probe(args) => probe::run(&workspace, &args),
-        Command::Search(_) => experiment::search(&workspace),
-        Command::Colocation(_) => experiment::colocation(&workspace),
-        Command::SharedNode(_) => experiment::shared_node(&workspace),
-        Command::Fleet(_) => experiment::fleet(&workspace),
-        Command::Soak(_) => experiment::soak(&workspace),
+        Command::Search(own) => experiment::run(&workspace, "search", &own, experiment::search),
+        Command::Colocation(own) => {
+            experiment::run(&workspace, "colocation", &own, experiment::colocation)
+        }
+        Command::SharedNode(own) => {
+            experiment::run(&workspace, "shared-node", &own, experiment::shared_node)
+        }
+        Command::Fleet(own) => experiment::run(&workspace, "fleet", &own, experiment::fleet),
+        Command::Soak(own) => experiment::run(&workspace, "soak", &own, experiment::soak),
         Command::Mesh(args) => mesh::run(&workspace, &args),
         Command::Load(args) => load::run(&workspace, &args),
-        Command::Faults(args) => experiment::faults(&workspace, &args),
+        Command::Faults(args) => experiment::run(&workspace, "faults", &args.own, |launch| {
+            experiment::faults(launch, args.debug)
+        }),
         Command::Fuzz(args) => fuzz::run(&workspace, &args),
         Command::Image(args) => image::run(&workspace, &args),
         Command::Packaging(args) => packaging::run(&workspace, &args),

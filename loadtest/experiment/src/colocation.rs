@@ -40,21 +40,11 @@ use self::plan::Plan;
 use self::programs::Programs;
 use self::rounds::{Round, Setting, Which};
 use self::way::Way;
-use crate::variant::{Variant, drawn};
+use crate::variant::{Compared, Variant};
 use crate::verdict::Verdict;
-use crate::{Experiment, Seeded, cgroups, driver};
+use crate::{Experiment, cgroups, driver};
 
-/// Runs memcached beside batch jobs, four ways in turns.
-#[derive(clap::Args)]
-pub struct Args {
-    #[command(flatten)]
-    programs: Programs,
-    #[command(flatten)]
-    seeded: Seeded,
-    /// Only these ways
-    #[arg(long = "way", value_name = "WAY")]
-    ways: Vec<Way>,
-}
+type Args = Compared<Programs, Way>;
 
 /// The experiment after its calibration.
 pub struct Colocation {
@@ -106,7 +96,7 @@ impl Experiment for Colocation {
                     stepping: *stepping,
                     seed: random.next_u64(),
                 };
-                let ways = drawn(&self.args.ways, &mut random);
+                let ways = self.args.drawn(&mut random);
                 turns.extend(ways.into_iter().map(|way| (which, way)));
             }
         }

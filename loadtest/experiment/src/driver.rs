@@ -82,6 +82,9 @@ pub trait Experiment: Sized {
     }
 }
 
+/// The heading of flags that `cargo xtask` gives by itself.
+pub const GIVEN: &str = "Given by cargo xtask";
+
 /// The command line of an experiment.
 #[derive(Args)]
 pub struct Line<E: Experiment> {
@@ -91,18 +94,18 @@ pub struct Line<E: Experiment> {
     folder: Folder,
 }
 
-/// Where a run keeps its files.
+/// The folder of a run's files.
 #[derive(Args)]
 pub struct Folder {
     /// For logs, rounds, the table and the report
-    #[arg(long, value_name = "FOLDER", default_value = ".weir/experiment")]
+    #[arg(long, value_name = "FOLDER", default_value = ".weir/experiment", help_heading = GIVEN)]
     folder: PathBuf,
 }
 
 /// Flags of experiments whose order is drawn.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct Seeded {
-    /// Fewer and shorter rounds: a taste, with rougher figures
+    /// Fewer and shorter rounds: a taste of some minutes, with rougher figures
     #[arg(long)]
     pub quick: bool,
     /// Of all that is drawn: loads, inputs and the order of ways

@@ -27,6 +27,7 @@ use weir_stage::open_files;
 use self::plan::Plan;
 pub use self::result::Told;
 use crate::Experiment;
+use crate::driver::GIVEN;
 
 /// Measures a weir-control before many EMULATED sidecars and hosts.
 #[derive(clap::Args)]
@@ -34,7 +35,7 @@ pub struct Args {
     #[command(flatten)]
     plan: Plan,
     /// weir-control
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = GIVEN)]
     control: PathBuf,
 }
 

@@ -11,9 +11,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 use serde_json::Value;
+use weir_stage::process::Started;
 use weir_stage::{http, interrupt};
-
-use crate::child::Started;
 
 const READY: Duration = Duration::from_secs(30);
 const END: Duration = Duration::from_secs(30);

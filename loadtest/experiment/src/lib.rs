@@ -11,7 +11,6 @@
 //! [`driver`]'s: files, progress, the table and the verdicts.
 
 pub mod cgroups;
-pub mod child;
 pub mod colocation;
 pub mod crashing_filter;
 pub mod driver;

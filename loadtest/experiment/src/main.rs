@@ -13,7 +13,7 @@ use weir_experiment::shared_node::{SharedNode, batch};
 use weir_experiment::soak::Soak;
 use weir_stage::exit;
 
-/// Experiments on real processes.
+/// Experiments on real processes; `cargo xtask` builds what they need and calls them.
 #[derive(Parser)]
 #[command(name = "weir-experiment", version)]
 enum Command {
@@ -23,11 +23,11 @@ enum Command {
     Faults(Line<Faults>),
     /// A weir-control before a thousand EMULATED sidecars
     Fleet(Line<Fleet>),
-    /// What hot-function events cost Elasticsearch, four ways
+    /// The cost of hot-function events in Elasticsearch, four ways
     Search(Line<Search>),
     /// A host that shares its node with a batch job, four ways
     SharedNode(Line<SharedNode>),
-    /// Whether anything grows while everything comes and goes
+    /// The growth of every part while hosts, keys, tables, VMs and callers come and go
     Soak(Line<Soak>),
     /// Be the batch job of shared-node: use CPU time until killed
     #[command(hide = true)]

@@ -37,6 +37,7 @@ use self::ring::Watch;
 use self::rounds::{Asked, Round};
 use self::terms::Terms;
 use self::way::Way;
+use crate::driver::GIVEN;
 use crate::variant::Variant;
 use crate::{Experiment, Seeded};
 
@@ -49,18 +50,18 @@ const EVENTS: u64 = 2;
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]
+    seeded: Seeded,
+    #[command(flatten)]
     programs: Programs,
     /// The governor's program
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = GIVEN)]
     governor: PathBuf,
     /// How often each search term occurs
-    #[arg(long, value_name = "CSV")]
+    #[arg(long, value_name = "CSV", help_heading = GIVEN)]
     counts: PathBuf,
     /// Where the index is kept for the next time
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "FOLDER", help_heading = GIVEN)]
     cache: PathBuf,
-    #[command(flatten)]
-    seeded: Seeded,
 }
 
 /// The experiment once the index is made.

@@ -37,21 +37,11 @@ use self::programs::Programs;
 use self::rounds::{Round, Setting};
 use self::way::Way;
 use self::work::Work;
-use crate::variant::{Variant, drawn};
+use crate::variant::{Compared, Variant};
 use crate::verdict::Verdict;
-use crate::{Experiment, Seeded, cgroups, driver};
+use crate::{Experiment, cgroups, driver};
 
-/// Loads a host that shares its node with a batch job, four ways in turns.
-#[derive(clap::Args)]
-pub struct Args {
-    #[command(flatten)]
-    programs: Programs,
-    #[command(flatten)]
-    seeded: Seeded,
-    /// Only these ways
-    #[arg(long = "way", value_name = "WAY")]
-    ways: Vec<Way>,
-}
+type Args = Compared<Programs, Way>;
 
 /// The experiment after its calibration.
 pub struct SharedNode {
@@ -101,7 +91,7 @@ impl Experiment for SharedNode {
         let mut turns = Vec::new();
         for repeat in 0..self.plan.rounds {
             let seed = random.next_u64();
-            let ways = drawn(&self.args.ways, &mut random);
+            let ways = self.args.drawn(&mut random);
             turns.extend(ways.into_iter().map(|way| Turn { repeat, seed, way }));
         }
         turns

@@ -36,11 +36,11 @@ use crate::verdict::Verdict;
 /// Under a steady load hosts, keys, tables, VMs and callers come and go, and nobody may grow.
 #[derive(clap::Args)]
 pub struct Args {
-    #[command(flatten)]
-    programs: Programs,
-    /// How long; the first half warms up and is not judged
+    /// How long; the first half warms up, and less than 10 minutes are not judged
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=1440))]
     minutes: u64,
+    #[command(flatten)]
+    programs: Programs,
 }
 
 /// The experiment: one run of so many minutes.

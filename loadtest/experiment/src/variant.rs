@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The variants that an experiment puts side by side: its ways.
 
-use clap::ValueEnum;
+use clap::builder::EnumValueParser;
+use clap::{Args, ValueEnum};
 use weir_replay::rng::SplitMix64;
+
+use crate::Seeded;
 
 /// A variant: an enum of the command line, in the order of the tables.
 pub trait Variant: ValueEnum + PartialEq + 'static {
@@ -16,9 +19,30 @@ pub trait Variant: ValueEnum + PartialEq + 'static {
 
 impl<W: ValueEnum + PartialEq + 'static> Variant for W {}
 
+/// Flags of an experiment that puts ways of the command line side by side.
+#[derive(Args)]
+pub struct Compared<P: Args, W: Variant + Clone + Send + Sync> {
+    /// The length and the seed.
+    #[command(flatten)]
+    pub seeded: Seeded,
+    /// Only these ways
+    #[arg(long = "way", value_name = "WAY", value_parser = EnumValueParser::<W>::new())]
+    ways: Vec<W>,
+    /// The programs that are run.
+    #[command(flatten)]
+    pub programs: P,
+}
+
+impl<P: Args, W: Variant + Clone + Send + Sync> Compared<P, W> {
+    /// The ways of a round, in an order that is drawn.
+    #[must_use]
+    pub fn drawn(&self, random: &mut SplitMix64) -> Vec<W> {
+        drawn(&self.ways, random)
+    }
+}
+
 /// The wanted ways, or all if none is named, in an order that is drawn: no way always comes first.
-#[must_use]
-pub fn drawn<W: Variant>(wanted: &[W], random: &mut SplitMix64) -> Vec<W> {
+fn drawn<W: Variant>(wanted: &[W], random: &mut SplitMix64) -> Vec<W> {
     let mut ways = W::value_variants().to_vec();
     ways.retain(|way| wanted.is_empty() || wanted.contains(way));
     // Fisher and Yates.

@@ -56,33 +56,12 @@ pub fn up(
     fs::create_dir_all(folder.join("logs"))
         .with_context(|| format!("creating {}", folder.display()))?;
     let held = Held::take(folder)?;
-    let leftovers = supervisor::remove_leftovers(folder, plan.netns)?;
-    for name in leftovers.removed {
-        tell(&format!("removed what a killed mesh has left: {name}"));
-    }
-    for name in leftovers.kept {
-        tell(&format!(
-            "a killed mesh has left what cannot be removed: {name}"
-        ));
-    }
-    let order = Order {
-        plan: plan.clone(),
-        programs: programs.clone(),
-    };
-    let file = folder.join(ORDER);
-    fs::write(&file, serde_json::to_vec_pretty(&order)?)
-        .with_context(|| format!("writing {}", file.display()))?;
+    remove_leftovers(folder, plan.netns, &mut tell)?;
+    write_order(folder, plan, programs)?;
     // The supervisor takes the place. If another was quicker, that is what it says.
     drop(held);
+    let mut child = start(supervisor, folder)?;
     let log = supervisor::log(folder);
-    let output = File::create(&log).with_context(|| format!("creating {}", log.display()))?;
-    let mut child = Command::new(supervisor)
-        .arg(folder)
-        .stdin(Stdio::null())
-        .stdout(output.try_clone()?)
-        .stderr(output)
-        .spawn()
-        .with_context(|| format!("starting {}", supervisor.display()))?;
     let mut told = 0;
     loop {
         let text = fs::read_to_string(&log).unwrap_or_default();
@@ -108,6 +87,43 @@ pub fn up(
     }
 }
 
+fn remove_leftovers(folder: &Path, netns: bool, tell: &mut dyn FnMut(&str)) -> Result<()> {
+    let leftovers = supervisor::remove_leftovers(folder, netns)?;
+    for name in leftovers.removed {
+        tell(&format!("removed what a killed mesh has left: {name}"));
+    }
+    for name in leftovers.kept {
+        tell(&format!(
+            "a killed mesh has left what cannot be removed: {name}"
+        ));
+    }
+    Ok(())
+}
+
+/// Writes the supervisor's order, where it reads it.
+fn write_order(folder: &Path, plan: &Plan, programs: &Programs) -> Result<()> {
+    let order = Order {
+        plan: plan.clone(),
+        programs: programs.clone(),
+    };
+    let file = folder.join(ORDER);
+    fs::write(&file, serde_json::to_vec_pretty(&order)?)
+        .with_context(|| format!("writing {}", file.display()))
+}
+
+/// Starts the supervisor; it says everything in its log.
+fn start(supervisor: &Path, folder: &Path) -> Result<Child> {
+    let log = supervisor::log(folder);
+    let output = File::create(&log).with_context(|| format!("creating {}", log.display()))?;
+    Command::new(supervisor)
+        .arg(folder)
+        .stdin(Stdio::null())
+        .stdout(output.try_clone()?)
+        .stderr(output)
+        .spawn()
+        .with_context(|| format!("starting {}", supervisor.display()))
+}
+
 /// Ends what was being started.
 fn end(child: &mut Child, folder: &Path, netns: bool) -> Result<()> {
     signal(child.id(), Signal::SIGTERM)?;
@@ -122,16 +138,16 @@ fn end(child: &mut Child, folder: &Path, netns: bool) -> Result<()> {
     supervisor::remove_leftovers(folder, netns).map(drop)
 }
 
-/// What ending a mesh did.
+/// The outcome of ending a mesh.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ended {
     /// The supervisor that was asked to end, if there was one.
     pub supervisor: Option<u32>,
     /// The processes that it had.
     pub processes: usize,
-    /// What it had left, or meshes before it, and is removed now.
+    /// Things that it had left, or meshes before it, and that are removed now.
     pub removed: Vec<String>,
-    /// What other meshes have left and cannot be removed, each with the reason.
+    /// Things that other meshes have left and that cannot be removed, each with the reason.
     pub kept: Vec<String>,
 }
 

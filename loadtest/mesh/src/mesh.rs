@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The mesh as a value: what is up, and what can be done to it.
+//! The mesh as a value: its processes, and what can be done to it.
 
 mod controls;
 mod links;
@@ -34,7 +34,7 @@ use crate::{CALLERS, CONTROL, DATACENTER, HOSTS, network, prometheus};
 
 pub use self::static_control::Certificates;
 
-/// Where the processes are recorded, in the mesh's folder.
+/// The record of the processes, in the mesh's folder.
 pub(crate) const RECORD: &str = "processes.json";
 /// From the last sidecar's readiness to the first informed choice of each caller.
 const INFORMED: Duration = Duration::from_secs(60);
@@ -70,7 +70,7 @@ impl Mesh {
         Self::up_telling(plan, programs, folder, |_| ())
     }
 
-    /// The same, telling what is waited for.
+    /// The same, telling of each stage that it begins.
     ///
     /// # Errors
     /// See [`Self::up`].
@@ -79,6 +79,30 @@ impl Mesh {
         programs: &Programs,
         folder: &Path,
         mut tell: impl FnMut(&str),
+    ) -> Result<Self> {
+        let mut mesh = Self::around_consul(plan, programs, folder, &mut tell)?;
+        mesh.write_entries()?;
+        mesh.start_members(&mut tell)?;
+        tell("sidecars");
+        mesh.wait_for_sidecars()?;
+        if let (true, Some(program)) = (plan.prometheus, &programs.prometheus) {
+            tell("Prometheus");
+            mesh.start_prometheus(program)?;
+        }
+        mesh.describe()?;
+        tell("the first choices");
+        for caller in mesh.callers.clone() {
+            mesh.wait_until_informed(&caller)?;
+        }
+        Ok(mesh)
+    }
+
+    /// A mesh of Consul alone, in a folder without anything of the mesh before.
+    fn around_consul(
+        plan: &Plan,
+        programs: &Programs,
+        folder: &Path,
+        tell: &mut dyn FnMut(&str),
     ) -> Result<Self> {
         plan.check()?;
         programs.check()?;
@@ -101,8 +125,7 @@ impl Mesh {
             &mut ports,
             network.as_ref().map(Network::gateway),
         )?;
-        let surroundings = Surroundings::of(plan, &folder)?;
-        let mut mesh = Self {
+        Ok(Self {
             processes,
             network,
             plan: plan.clone(),
@@ -112,8 +135,8 @@ impl Mesh {
                 envoy: programs.envoy.clone(),
                 folder: folder.clone(),
             },
+            surroundings: Surroundings::of(plan, &folder)?,
             folder,
-            surroundings,
             consul,
             controls: Vec::new(),
             hosts: Vec::new(),
@@ -121,43 +144,35 @@ impl Mesh {
             prometheus: None,
             hosts_so_far: 0,
             callers_so_far: 0,
-        };
-        mesh.write_entries()?;
+        })
+    }
+
+    /// Starts the hosts, weir-controls and callers of the plan, with their sidecars.
+    fn start_members(&mut self, tell: &mut dyn FnMut(&str)) -> Result<()> {
         tell("hosts and weir-control");
-        for _ in 0..plan.hosts {
-            mesh.start_host()?;
+        for _ in 0..self.plan.hosts {
+            self.start_host()?;
         }
-        for _ in 0..plan.controls {
-            mesh.start_control()?;
+        for _ in 0..self.plan.controls {
+            self.start_control()?;
         }
         tell("callers");
-        for _ in 0..plan.callers {
-            mesh.start_caller(CALLERS, |_| ())?;
+        for _ in 0..self.plan.callers {
+            self.start_caller(CALLERS, |_| ())?;
         }
-        tell("sidecars");
-        let admins = mesh
-            .hosts
-            .iter()
-            .map(|host| (host.name.clone(), host.admin));
-        let controls = mesh.controls.iter();
-        let controls = controls.map(|control| (control.name.clone(), control.sidecar));
-        let callers = mesh
-            .callers
-            .iter()
-            .map(|caller| (caller.name.clone(), caller.admin));
-        for (id, admin) in admins.chain(controls).chain(callers).collect::<Vec<_>>() {
-            sidecar::wait(&mut mesh.processes, &id, admin)?;
+        Ok(())
+    }
+
+    fn wait_for_sidecars(&mut self) -> Result<()> {
+        let hosts = self.hosts.iter().map(|host| (&host.name, host.admin));
+        let controls = self.controls.iter();
+        let controls = controls.map(|control| (&control.name, control.sidecar));
+        let callers = self.callers.iter();
+        let callers = callers.map(|caller| (&caller.name, caller.admin));
+        for (id, admin) in hosts.chain(controls).chain(callers) {
+            sidecar::wait(&mut self.processes, id, admin)?;
         }
-        if let (true, Some(program)) = (plan.prometheus, &programs.prometheus) {
-            tell("Prometheus");
-            mesh.start_prometheus(program)?;
-        }
-        mesh.describe()?;
-        tell("the first choices");
-        for caller in mesh.callers.clone() {
-            mesh.wait_until_informed(&caller)?;
-        }
-        Ok(mesh)
+        Ok(())
     }
 
     fn write_entries(&self) -> Result<()> {
@@ -185,7 +200,7 @@ impl Mesh {
             ("DATACENTER", DATACENTER),
             ("TRUST_DOMAIN", self.consul.trust_domain()),
             ("CONTROL_CLUSTER", control),
-            // Who asks for a mesh wants to see.
+            // The mesh is there to be looked into.
             ("DEBUG", "true"),
             ("FILTER", filter.context("the filter's path is not UTF-8")?),
         ];
@@ -309,7 +324,7 @@ impl Mesh {
         })
     }
 
-    /// Where everything is.
+    /// The addresses of everything.
     #[must_use]
     pub fn description(&self) -> Description {
         Description {
@@ -325,7 +340,7 @@ impl Mesh {
         }
     }
 
-    /// Tells the others who is there.
+    /// Writes all addresses where other processes find them.
     fn describe(&self) -> Result<()> {
         let description = self.description();
         if self.prometheus.is_some() {

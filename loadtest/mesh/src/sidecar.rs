@@ -18,7 +18,7 @@ use crate::network::Place;
 /// Certificates and endpoints come from Consul, and the filter is compiled: seconds on a busy machine.
 const READY: Duration = Duration::from_secs(60);
 
-/// What all sidecars are started by.
+/// The program of all sidecars, and the folder of their bootstraps.
 pub(crate) struct Sidecars {
     pub(crate) envoy: PathBuf,
     pub(crate) folder: PathBuf,
@@ -30,7 +30,7 @@ pub(crate) fn name(id: &str) -> String {
 }
 
 impl Sidecars {
-    /// Writes what the sidecar of a registered service is started with.
+    /// Writes the bootstrap of a registered service's sidecar.
     pub(crate) fn bootstrap(
         &self,
         consul: &Consul,
@@ -46,7 +46,7 @@ impl Sidecars {
         Ok(file)
     }
 
-    /// What runs it.
+    /// The command that runs it.
     pub(crate) fn command(&self, bootstrap: &Path, threads: u32) -> Command {
         let mut command = Command::new(&self.envoy);
         command

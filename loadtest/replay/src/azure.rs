@@ -28,11 +28,11 @@ const MAX_COUNT: u64 = 10_000_000;
 /// Of which invocations, and for whom.
 #[derive(Debug, Clone, clap::Args, Serialize)]
 pub struct Params {
-    /// Which part of the source.
+    /// The minutes of the trace.
     #[command(flatten)]
     #[serde(flatten)]
     pub excerpt: Excerpt,
-    /// Whom it keeps busy.
+    /// The hosts that serve the invocations.
     #[command(flatten)]
     #[serde(flatten)]
     pub fleet: Fleet,

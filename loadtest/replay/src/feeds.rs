@@ -46,10 +46,10 @@ pub struct Params {
     pub seed: u64,
 }
 
-/// What was made.
+/// The jobs that were made.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
-    /// What was asked for.
+    /// As they were asked for.
     pub params: Params,
     /// Requests in the workload.
     pub requests: usize,

@@ -27,11 +27,11 @@ const MAX_COUNT: u64 = 10_000_000;
 /// Of which minutes, for whom, and what is made up.
 #[derive(Debug, Clone, clap::Args, Serialize)]
 pub struct Params {
-    /// Which part of the source.
+    /// The minutes of the crowd.
     #[command(flatten)]
     #[serde(flatten)]
     pub excerpt: Excerpt,
-    /// Whom it keeps busy.
+    /// The hosts that serve the requests.
     #[command(flatten)]
     #[serde(flatten)]
     pub fleet: Fleet,

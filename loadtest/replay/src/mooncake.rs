@@ -52,7 +52,7 @@ pub struct Params {
     pub seed: u64,
 }
 
-/// What was made.
+/// The requests that were made, and the share of them that caches could serve.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
     /// What was asked for.

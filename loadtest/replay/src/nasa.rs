@@ -25,11 +25,11 @@ const CLOCK_MS: u64 = 1000;
 /// Of which part of the log, and for whom.
 #[derive(Debug, Clone, clap::Args, Serialize)]
 pub struct Params {
-    /// Which part of the source.
+    /// The part of the log.
     #[command(flatten)]
     #[serde(flatten)]
     pub excerpt: Excerpt,
-    /// Whom it keeps busy.
+    /// The hosts that serve the hits.
     #[command(flatten)]
     #[serde(flatten)]
     pub fleet: Fleet,

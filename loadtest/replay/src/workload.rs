@@ -177,6 +177,14 @@ fn parse_json(line: usize, text: &str) -> Result<Request, BadInput> {
 }
 
 /// As [`write`] writes them.
+/// The same seed gives the same bytes, and another seed others.
+#[cfg(test)]
+pub(crate) fn assert_seeded(of_seed: impl Fn(u64) -> Vec<Request>) {
+    let bytes = |seed| bytes(&of_seed(seed));
+    assert_eq!(bytes(1), bytes(1));
+    assert_ne!(bytes(1), bytes(2));
+}
+
 #[cfg(test)]
 pub(crate) fn bytes(requests: &[Request]) -> Vec<u8> {
     let mut out = Vec::new();

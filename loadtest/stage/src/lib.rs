@@ -14,5 +14,8 @@ pub mod envoy;
 pub mod exit;
 pub mod machine;
 pub mod open_files;
+pub mod worker;
 
-pub use weir_processes::{bound, command, http, interrupt, ports, processes, record, usage};
+pub use weir_processes::{
+    bound, command, http, interrupt, ports, process, processes, record, usage,
+};

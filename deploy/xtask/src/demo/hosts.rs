@@ -6,17 +6,11 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::Result;
-use serde::Deserialize;
-use weir_stage::ports;
 use weir_stage::processes::Processes;
+use weir_stage::worker;
 
 use crate::demo::plan::{Plan, Work};
 use crate::demo::workload::Workload;
-
-#[derive(Deserialize)]
-struct Ports {
-    listen: SocketAddr,
-}
 
 /// Starts the hosts and returns their addresses.
 pub(super) fn start(
@@ -46,11 +40,8 @@ pub(crate) fn start_each(
             .env("RUST_LOG", "warn");
         processes.start(name, command)?;
     }
-    let address = |name: &String| {
-        let file = folder.join(format!("{name}.ports"));
-        let ports: Ports = ports::wait(processes, name, &file)?;
-        Ok(ports.listen)
-    };
+    let address =
+        |name: &String| worker::address(processes, name, &folder.join(format!("{name}.ports")));
     names.iter().map(address).collect()
 }
 

@@ -141,7 +141,58 @@ fn waits(workload: &'static Workload, outcomes: &Outcomes) -> Plot {
 
 /// Mean low waits by callers and staleness, in shares of the largest.
 fn heat(workload: &'static Workload, outcomes: &Outcomes) -> Option<Panels> {
-    let wait = |policy, callers, poll, orca| {
+    let all = varied_policies().flat_map(|policy| {
+        staleness().flat_map(move |(poll, orca)| low_waits(workload, policy, poll, orca, outcomes))
+    });
+    let seen: Vec<f64> = all.filter(|wait| wait.is_finite()).collect();
+    // One that is there anyway shows nothing.
+    if seen.len() <= varied_policies().count() {
+        return None;
+    }
+    let largest = seen.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+    let figure = |policy: &'static Policy| {
+        let rows = staleness().map(|(poll, orca)| HeatRow {
+            label: match orca {
+                true => format!("{poll}, load on answers"),
+                false => format!("{poll}, polls only"),
+            },
+            shares: low_waits(workload, policy, poll, orca, outcomes)
+                .map(|wait| wait / largest)
+                .to_vec(),
+        });
+        let header = ["staleness", "1 caller", "8 callers", "64 callers"];
+        Figure::Heat(Heat {
+            title: policy.name.to_owned(),
+            header: header.map(str::to_owned).to_vec(),
+            rows: rows
+                .filter(|row| row.shares.iter().any(|share| share.is_finite()))
+                .collect(),
+            caption: String::new(),
+        })
+    };
+    Some(Panels {
+        title: "Mean low wait by callers and staleness".to_owned(),
+        figures: varied_policies().map(figure).collect(),
+        caption: format!("In per cent of the largest, {largest:.3} s."),
+    })
+}
+
+/// Times between polls, and whether answers carry the load.
+fn staleness() -> impl Iterator<Item = (&'static str, bool)> {
+    [true, false]
+        .into_iter()
+        .flat_map(|orca| POLLS.map(|poll| (poll, orca)))
+}
+
+/// Mean low waits for each number of callers; not a number where it was not simulated.
+fn low_waits(
+    workload: &'static Workload,
+    policy: &'static Policy,
+    poll: &'static str,
+    orca: bool,
+    outcomes: &Outcomes,
+) -> [f64; CALLERS.len()] {
+    CALLERS.map(|callers| {
         let setting = Setting {
             callers,
             poll,
@@ -151,53 +202,5 @@ fn heat(workload: &'static Workload, outcomes: &Outcomes) -> Option<Panels> {
         outcomes
             .spread(&setting, |o| o.low.wait_s.mean)
             .map_or(f64::NAN, |spread| spread.mean)
-    };
-    let all = varied_policies().flat_map(|policy| {
-        let ways = [true, false]
-            .into_iter()
-            .flat_map(|orca| POLLS.map(|poll| (poll, orca)));
-        ways.flat_map(move |(poll, orca)| CALLERS.map(|callers| (policy, callers, poll, orca)))
-    });
-    let seen: Vec<f64> = all
-        .map(|(policy, callers, poll, orca)| wait(policy, callers, poll, orca))
-        .filter(|wait| wait.is_finite())
-        .collect();
-    // One that is there anyway shows nothing.
-    if seen.len() <= varied_policies().count() {
-        return None;
-    }
-    let largest = seen.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
-    let figure = |policy: &'static Policy| {
-        let row = |poll, orca| HeatRow {
-            label: format!(
-                "{poll}, {}",
-                if orca {
-                    "load on answers"
-                } else {
-                    "polls only"
-                }
-            ),
-            shares: CALLERS
-                .map(|callers| wait(policy, callers, poll, orca) / largest)
-                .to_vec(),
-        };
-        let rows = [true, false]
-            .into_iter()
-            .flat_map(|orca| POLLS.map(|poll| row(poll, orca)));
-        let rows: Vec<HeatRow> = rows
-            .filter(|row| row.shares.iter().any(|share| share.is_finite()))
-            .collect();
-        let header = ["staleness", "1 caller", "8 callers", "64 callers"];
-        Figure::Heat(Heat {
-            title: policy.name.to_owned(),
-            header: header.map(str::to_owned).to_vec(),
-            rows,
-            caption: String::new(),
-        })
-    };
-    Some(Panels {
-        title: "Mean low wait by callers and staleness".to_owned(),
-        figures: varied_policies().map(figure).collect(),
-        caption: format!("In per cent of the largest, {largest:.3} s."),
     })
 }

@@ -9,7 +9,7 @@ use crate::experiments::outcome::{Group, Outcome, Outcomes, Spread};
 use crate::experiments::policies::{CLAIRVOYANT, POLICIES, Policy, REFERENCE};
 use crate::experiments::workloads::Workload;
 
-/// What the columns are.
+/// The meaning of the columns.
 pub(super) const EXPLANATION: [&str; 5] = [
     "Duration and wait are all-in, in seconds: from the caller's first attempt to its last, back-off and \
      retries included, of all requests, those that were given up too; the wait is the duration without \
@@ -75,47 +75,75 @@ pub(super) fn compared(
         "failed",
     ];
     let row = |policy: &'static Policy| {
-        let setting = Setting::plain(workload, policy);
-        let plain = |figure: &dyn Fn(&Group) -> f64| {
-            let spread = outcomes.spread(&setting, |outcome| figure(priority.of(outcome)));
-            spread.map_or_else(none, |spread| seconds(spread.mean))
+        let row = Row {
+            setting: Setting::plain(workload, policy),
+            priority,
+            outcomes,
         };
-        let ranged = |figure: &dyn Fn(&Group) -> f64| {
-            let spread = outcomes.spread(&setting, |outcome| figure(priority.of(outcome)));
-            spread.map_or_else(none, |spread| range(spread, seconds))
-        };
-        let held = |to: &str, figure: &dyn Fn(&Group) -> f64| {
-            let to = named(to).map(|policy| Setting::plain(workload, policy));
-            let figure = |outcome: &Outcome| figure(priority.of(outcome));
-            let ratio = to.and_then(|to| outcomes.ratio(&setting, &to, figure));
-            ratio.map_or_else(none, |ratio| range(ratio, times))
-        };
-        let failed = outcomes.spread(&setting, |outcome| {
-            let group = priority.of(outcome);
-            group.failed as f64 / group.requests.max(1) as f64
-        });
-        vec![
-            policy.name.to_owned(),
-            ranged(&|group| group.duration_s.mean),
-            plain(&|group| group.duration_s.p50),
-            plain(&|group| group.duration_s.p95),
-            plain(&|group| group.duration_s.p99),
-            ranged(&|group| group.wait_s.mean),
-            plain(&|group| group.wait_s.p50),
-            plain(&|group| group.wait_s.p95),
-            plain(&|group| group.wait_s.p99),
-            held(REFERENCE, &|group| group.wait_s.mean),
-            held(CLAIRVOYANT, &|group| group.duration_s.mean),
-            plain(&|group| group.host_duration_s.mean),
-            plain(&|group| group.host_wait_s.mean),
-            plain(&|group| group.host_wait_s.p95),
-            failed.map_or_else(none, |spread| percent(spread.mean)),
-        ]
+        row.cells()
     };
     table(&header, POLICIES.iter().map(row))
 }
 
-/// Every policy on a workload: what is not of one priority.
+/// A policy's figures of one priority.
+struct Row<'a> {
+    setting: Setting,
+    priority: Priority,
+    outcomes: &'a Outcomes,
+}
+
+impl Row<'_> {
+    fn cells(&self) -> Vec<String> {
+        vec![
+            self.setting.policy.name.to_owned(),
+            self.ranged(|group| group.duration_s.mean),
+            self.plain(|group| group.duration_s.p50),
+            self.plain(|group| group.duration_s.p95),
+            self.plain(|group| group.duration_s.p99),
+            self.ranged(|group| group.wait_s.mean),
+            self.plain(|group| group.wait_s.p50),
+            self.plain(|group| group.wait_s.p95),
+            self.plain(|group| group.wait_s.p99),
+            self.held(REFERENCE, |group| group.wait_s.mean),
+            self.held(CLAIRVOYANT, |group| group.duration_s.mean),
+            self.plain(|group| group.host_duration_s.mean),
+            self.plain(|group| group.host_wait_s.mean),
+            self.plain(|group| group.host_wait_s.p95),
+            self.spread(|group| group.failed as f64 / group.requests.max(1) as f64)
+                .map_or_else(none, |spread| percent(spread.mean)),
+        ]
+    }
+
+    fn spread(&self, figure: fn(&Group) -> f64) -> Option<Spread> {
+        let figure = |outcome: &Outcome| figure(self.priority.of(outcome));
+        self.outcomes.spread(&self.setting, figure)
+    }
+
+    /// The mean of the seeds.
+    fn plain(&self, figure: fn(&Group) -> f64) -> String {
+        self.spread(figure)
+            .map_or_else(none, |spread| seconds(spread.mean))
+    }
+
+    /// The same with the least and the most.
+    fn ranged(&self, figure: fn(&Group) -> f64) -> String {
+        self.spread(figure)
+            .map_or_else(none, |spread| range(spread, seconds))
+    }
+
+    /// The ratio to another policy's.
+    fn held(&self, to: &str, figure: fn(&Group) -> f64) -> String {
+        let to = named(to).map(|policy| Setting {
+            policy,
+            ..self.setting
+        });
+        let figure = |outcome: &Outcome| figure(self.priority.of(outcome));
+        let ratio = to.and_then(|to| self.outcomes.ratio(&self.setting, &to, figure));
+        ratio.map_or_else(none, |ratio| range(ratio, times))
+    }
+}
+
+/// Every policy on a workload: the figures of both priorities together.
 pub(super) fn fleet(workload: &'static Workload, outcomes: &Outcomes) -> Table {
     let header = ["policy", "hit ratio", "shed attempts a request", "goodput"];
     let row = |policy: &'static Policy| {
@@ -236,7 +264,7 @@ fn table(header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> Table {
     }
 }
 
-/// What was not simulated.
+/// The cell of a simulation that was not made.
 fn none() -> String {
     "–".to_owned()
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What k6 tells at its end, by stage and priority.
+//! Figures that k6 tells at its end, by stage and priority.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::load::plan::{Figure, Plan};
@@ -15,7 +15,7 @@ use crate::load::plan::{Figure, Plan};
 pub(super) const OUTCOMES: [&str; 5] = ["good", "late", "refused", "timed_out", "failed"];
 
 /// Everything of one way.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub(super) struct Figures {
     pub(super) rows: Vec<Row>,
     /// What the good answers of a stage needed of the cores, as a share of these; by stage.
@@ -30,7 +30,7 @@ pub(super) struct Figures {
 }
 
 /// The requests of a stage and a priority.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Row {
     pub(super) stage: String,
     /// None: all.

@@ -1,36 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A run and what came of it: `run.json`.
+//! A run and its outcome: `run.json`.
 
 use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::load::figures::Figures;
 use crate::load::plan::Plan;
 use crate::load::verdict::Verdict;
+use crate::load::ways::Way;
 
 /// Behind its moments by more than this, k6 is a part of the durations.
 const LATE_MS: f64 = 25.0;
-/// Of the machine's cores. Beyond it whoever wants a core waits for it.
+/// Of the machine's cores. Beyond it threads wait for a core.
 const BUSY: f64 = 0.9;
 
-#[derive(Deserialize, Serialize)]
+#[derive(Serialize)]
 pub(super) struct Run {
     /// Seconds since 1970.
     pub(super) begun: u64,
-    /// What was typed.
+    /// As it was typed.
     pub(super) command: String,
-    /// What was loaded, in lines of `name: text`.
+    /// The scenario and the fleet, in lines of `name: text`.
     pub(super) header: String,
     pub(super) versions: Vec<(String, String)>,
     pub(super) plan: Plan,
     pub(super) ways: Vec<Tried>,
 }
 
-/// A way and what came of it.
-#[derive(Deserialize, Serialize)]
+/// A way and its outcome.
+#[derive(Serialize)]
 pub(super) struct Tried {
     pub(super) way: String,
     pub(super) parameters: String,
@@ -47,7 +48,13 @@ impl Run {
             .with_context(|| format!("writing {}", file.display()))
     }
 
-    /// What is below the table.
+    /// A threshold is missed by the way.
+    pub(super) fn misses(&self, way: Way) -> bool {
+        let of = |tried: &&Tried| tried.way == way.name();
+        self.ways.iter().filter(of).any(|tried| !tried.met())
+    }
+
+    /// The lines below the table.
     pub(super) fn closing(&self) -> String {
         let mut lines = Vec::new();
         for tried in &self.ways {
@@ -72,7 +79,7 @@ impl Tried {
             || self.busy.is_some_and(|busy| busy > BUSY)
     }
 
-    /// How the sender and the machine kept up.
+    /// The delay of the sender, and the load of the machine.
     pub(super) fn sender(&self) -> String {
         let busy = self
             .busy

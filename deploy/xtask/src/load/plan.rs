@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What weir-replay made of the scenario, as it writes it.
+//! The plan that weir-replay made of a scenario, as it writes it.
 
 use std::fs;
 use std::path::Path;
@@ -46,9 +46,8 @@ pub(super) struct Threshold {
     /// None: of all.
     pub(super) priority: Option<String>,
     pub(super) figure: Figure,
-    pub(super) at_least: Option<f64>,
-    pub(super) at_most: Option<f64>,
-    pub(super) at_most_times: Option<Times>,
+    #[serde(flatten)]
+    pub(super) bound: Bound,
     pub(super) objective: String,
 }
 
@@ -62,10 +61,16 @@ pub(super) enum Figure {
     Goodput,
 }
 
+/// The limit of a figure.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub(super) struct Times {
-    pub(super) factor: f64,
-    pub(super) stage: String,
+pub(super) enum Bound {
+    #[serde(rename = "at_least")]
+    Least(f64),
+    #[serde(rename = "at_most")]
+    Most(f64),
+    /// So many times the figure of another stage, at most.
+    #[serde(rename = "at_most_times")]
+    Times { factor: f64, stage: String },
 }
 
 impl Plan {

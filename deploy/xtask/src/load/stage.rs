@@ -41,55 +41,19 @@ pub(super) fn start(
 ) -> Result<Against> {
     let command = || host(&programs.worker, queue);
     let hosts = hosts::start_each(processes, HOSTS, command, folder)?;
-    // Whoever asked has given up by then.
-    let timeout = format!("{}ms", deadline_ms.ceil());
+    let mut stage = Stage {
+        programs,
+        hosts: &hosts,
+        deadline_ms,
+        processes,
+        folder,
+    };
     let (callers, control) = match way {
         Way::Weir => {
-            let settings = Settings {
-                selection: SELECTION,
-                overload: "dagor",
-                // Not looked at by this policy.
-                breaker_queued_jobs: 100,
-                dagor: levels(),
-                scrape: scrape(),
-                cores: CORES,
-                timeout: &timeout,
-            };
-            let config = control::config(&settings, &hosts, &programs.filter);
-            let (callers, admin) = with_control(processes, programs, CALLERS, &config, folder)?;
+            let (callers, admin) = stage.start_weir()?;
             (callers, Some(admin))
         }
-        _ => {
-            let timeout = format!("{:.3}s", deadline_ms / 1e3);
-            let (place, filters) = way.filters();
-            let (of_callers, before_hosts) = match place {
-                Place::Callers => (filters, hosts.clone()),
-                Place::Hosts => {
-                    let start = |(n, host): (usize, &SocketAddr)| {
-                        let node = format!("host-{}-sidecar", n + 1);
-                        let least = Balancer::LeastRequest;
-                        let bootstrap =
-                            bootstrap::alone(&node, least, &[*host], &timeout, &filters);
-                        let text = bootstrap.to_string();
-                        let envoy = envoy::start(processes, &programs.envoy, &node, &text, folder)?;
-                        Ok(envoy.listener)
-                    };
-                    let before = hosts.iter().enumerate().map(start);
-                    (Vec::new(), before.collect::<Result<_>>()?)
-                }
-            };
-            let bootstrap = |node: &str| {
-                let least = Balancer::LeastRequest;
-                let mut bootstrap =
-                    bootstrap::alone(node, least, &before_hosts, &timeout, &of_callers);
-                if place == Place::Hosts {
-                    retry_refused(&mut bootstrap);
-                }
-                bootstrap
-            };
-            let callers = alone(processes, programs, CALLERS, bootstrap, folder)?;
-            (callers, None)
-        }
+        _ => (stage.start_envoys(way)?, None),
     };
     Ok(Against {
         callers,
@@ -100,6 +64,72 @@ pub(super) fn start(
         },
         _mesh: None,
     })
+}
+
+/// Hosts that are up, and what their callers are started with.
+struct Stage<'a> {
+    programs: &'a Programs,
+    hosts: &'a [SocketAddr],
+    /// After it a caller gives up.
+    deadline_ms: f64,
+    processes: &'a mut Processes,
+    folder: &'a Path,
+}
+
+impl Stage<'_> {
+    /// Callers with the filter, and weir-control's admin page.
+    fn start_weir(&mut self) -> Result<(Vec<SocketAddr>, SocketAddr)> {
+        let settings = Settings {
+            selection: SELECTION,
+            overload: "dagor",
+            // This policy does not look at it.
+            breaker_queued_jobs: 100,
+            dagor: levels(),
+            scrape: scrape(),
+            cores: CORES,
+            timeout: &format!("{}ms", self.deadline_ms.ceil()),
+        };
+        let config = control::config(&settings, self.hosts, &self.programs.filter);
+        with_control(self.processes, self.programs, CALLERS, &config, self.folder)
+    }
+
+    /// Callers that know everything, with the way's filters at them or at the hosts.
+    fn start_envoys(&mut self, way: Way) -> Result<Vec<SocketAddr>> {
+        let timeout = format!("{:.3}s", self.deadline_ms / 1e3);
+        let (place, filters) = way.filters();
+        let (before_hosts, of_callers) = match place {
+            Place::Callers => (self.hosts.to_vec(), filters),
+            Place::Hosts => (self.start_before_hosts(&timeout, &filters)?, Vec::new()),
+        };
+        let bootstrap = |node: &str| {
+            let least = Balancer::LeastRequest;
+            let mut bootstrap = bootstrap::alone(node, least, &before_hosts, &timeout, &of_callers);
+            if place == Place::Hosts {
+                retry_refused(&mut bootstrap);
+            }
+            bootstrap
+        };
+        alone(
+            self.processes,
+            self.programs,
+            CALLERS,
+            bootstrap,
+            self.folder,
+        )
+    }
+
+    /// An Envoy with the filters before each host.
+    fn start_before_hosts(&mut self, timeout: &str, filters: &[Value]) -> Result<Vec<SocketAddr>> {
+        let start = |(n, host): (usize, &SocketAddr)| {
+            let node = format!("host-{}-sidecar", n + 1);
+            let least = Balancer::LeastRequest;
+            let text = bootstrap::alone(&node, least, &[*host], timeout, filters).to_string();
+            let envoy = &self.programs.envoy;
+            let envoy = envoy::start(self.processes, envoy, &node, &text, self.folder)?;
+            Ok(envoy.listener)
+        };
+        self.hosts.iter().enumerate().map(start).collect()
+    }
 }
 
 /// Callers try another host where one refuses, as the documentation of Envoy's `adaptive_concurrency` advises.
@@ -123,7 +153,7 @@ fn host(program: &Path, queue: Queue) -> Command {
     command
 }
 
-/// How hosts are emulated.
+/// The flags of an emulated host.
 pub(super) fn host_flags(queue: Queue) -> Vec<String> {
     let mut flags = vec![
         "--cache-bytes",

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Thresholds held against figures. What k6 cannot judge is judged here, too: a stage beside another one.
+//! Thresholds held against figures. Only here is a stage held against another: k6 cannot.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::demo::table::milliseconds;
 use crate::load::figures::Figures;
 use crate::load::kept::share;
-use crate::load::plan::{Figure, Plan, Threshold};
+use crate::load::plan::{Bound, Figure, Plan, Threshold};
 
-/// A threshold and what came of it.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+/// A threshold and its outcome.
+#[derive(Clone, Debug, Serialize)]
 pub(super) struct Verdict {
     pub(super) met: bool,
     pub(super) line: String,
@@ -24,23 +24,17 @@ impl Threshold {
     fn judge(&self, figures: &Figures) -> Verdict {
         let priority = self.priority.as_deref();
         let value = figures.figure(self.figure, &self.stage, priority);
-        let (met, wanted) = match (&self.at_most_times, self.at_most, self.at_least) {
-            (Some(times), _, _) => {
-                let other = figures.figure(self.figure, &times.stage, priority);
-                let bound = times.factor * other;
+        let (met, wanted) = match &self.bound {
+            Bound::Least(least) => (value >= *least, format!("at least {}", self.shown(*least))),
+            Bound::Most(most) => (value <= *most, format!("at most {}", self.shown(*most))),
+            Bound::Times { factor, stage } => {
+                let other = figures.figure(self.figure, stage, priority);
                 let ratio = value / other;
                 let wanted = format!(
-                    "{ratio:.2} times that of {}, {}; at most {} times",
-                    times.stage,
+                    "{ratio:.2} times that of {stage}, {}; at most {factor} times",
                     self.shown(other),
-                    times.factor
                 );
-                (value <= bound, wanted)
-            }
-            (_, Some(most), _) => (value <= most, format!("at most {}", self.shown(most))),
-            (_, _, least) => {
-                let least = least.unwrap_or(f64::NAN);
-                (value >= least, format!("at least {}", self.shown(least)))
+                (value <= factor * other, wanted)
             }
         };
         let whose = priority.map_or_else(String::new, |priority| format!(", {priority}"));

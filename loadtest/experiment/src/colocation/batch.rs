@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 use serde::Serialize;
+use weir_stage::process::Started;
 
-use crate::child::Started;
 use crate::colocation::jobs::Job;
 
 /// As many as weir-governor's policies run at most.

@@ -12,8 +12,8 @@ use serde::Deserialize;
 use weir_memcached_load::interval::Figures;
 use weir_memcached_load::total::Summary;
 use weir_stage::command::Run;
+use weir_stage::process::Started;
 
-use crate::child::Started;
 use crate::colocation::programs::Programs;
 
 /// Before jobs and memcached: a client that waits for a core would measure itself. The same in all ways.

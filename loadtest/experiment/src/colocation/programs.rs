@@ -8,6 +8,7 @@ use weir_memcached_load::server::libraries;
 
 /// Absolute paths.
 #[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = crate::driver::GIVEN)]
 pub struct Programs {
     /// The service
     #[arg(long, value_name = "FILE")]

@@ -4,7 +4,7 @@
 mod scene;
 
 use std::fs;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -14,10 +14,10 @@ use serde::Serialize;
 use weir_memcached_load::interval::Figures;
 use weir_memcached_load::server::Program;
 use weir_stage::interrupt;
+use weir_stage::process::Started;
 
 use self::scene::{Scene, Work};
 use crate::cgroups::Cgroups;
-use crate::child::Started;
 use crate::colocation::batch::{Batch, Ended};
 use crate::colocation::calibration::Calibration;
 use crate::colocation::governor::{self, Jobs};
@@ -34,26 +34,26 @@ const POLL: Duration = Duration::from_millis(20);
 /// memcached's threads: one for each core of the machine that this is for.
 const THREADS: u32 = 2;
 
-/// What all ways share.
+/// The part of all ways.
 pub struct Setting<'a> {
-    /// What is run.
+    /// The programs that are run.
     pub programs: &'a Programs,
     /// Rates and the SLO.
     pub found: &'a Calibration,
     /// The batch.
     pub jobs: &'a [Job],
-    /// For what is left when the load is over.
+    /// For the jobs that are left when the load is over.
     pub patience: Duration,
 }
 
-/// What was seen of a way in a round: a line of `rounds.jsonl`.
+/// A way's figures of a round: a line of `rounds.jsonl`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Round {
     /// Counted from 0.
     pub repeat: u32,
     /// How often the load stepped.
     pub interval_s: f64,
-    /// Who had the cores when.
+    /// The division of the cores.
     pub way: Way,
     /// The light load.
     pub light: Part,
@@ -126,16 +126,7 @@ pub fn run(setting: &Setting<'_>, way: Way, which: Which, folder: &Path) -> Resu
         zero,
     };
     let mut load = |number, name, rates| {
-        let asked = Asked {
-            name,
-            rates,
-            interval: which.stepping.interval,
-            length: which.stepping.length,
-            seed: which.seed ^ number,
-            slo_us: setting.found.slo_us,
-            in_flight: 4_096,
-            metrics: Some(metrics),
-        };
+        let asked = asked(setting, which, (number, name, rates), metrics);
         scene.load(&client, &asked)
     };
     let light = load(0, "light", setting.found.light())?;
@@ -165,11 +156,30 @@ pub fn run(setting: &Setting<'_>, way: Way, which: Which, folder: &Path) -> Resu
     })
 }
 
-/// Who starts the jobs: the governor, or the lab itself.
+/// A load of a round, by its number, name and rates.
+fn asked(
+    setting: &Setting<'_>,
+    which: Which,
+    (number, name, rates): (u64, &'static str, (f64, f64)),
+    metrics: SocketAddr,
+) -> Asked {
+    Asked {
+        name,
+        rates,
+        interval: which.stepping.interval,
+        length: which.stepping.length,
+        seed: which.seed ^ number,
+        slo_us: setting.found.slo_us,
+        in_flight: 4_096,
+        metrics: Some(metrics),
+    }
+}
+
+/// The starter of the jobs: the governor, or the lab itself.
 fn work(setting: &Setting<'_>, way: Way, place: &governor::Place<'_>) -> Result<Work> {
     if way.is_governed() {
         let jobs = Jobs::start(way, &setting.programs.governor, place)?;
-        return Ok(Work::Governed(jobs));
+        return Ok(Work::Governed(Box::new(jobs)));
     }
     Ok(Work::Own {
         batch: Batch::new(setting.jobs, place.folder.to_owned()),
@@ -223,8 +233,8 @@ fn has_ended(process: &mut Started) -> Result<bool> {
     }
 }
 
-/// One that is free now: whoever reads it must be told before it is taken.
-fn free_port() -> Result<std::net::SocketAddr> {
+/// A port that is free now. It can be taken before its program listens.
+fn free_port() -> Result<SocketAddr> {
     let listener = TcpListener::bind("127.0.0.1:0").context("looking for a free port")?;
     Ok(listener.local_addr()?)
 }

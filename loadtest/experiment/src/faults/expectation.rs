@@ -12,7 +12,7 @@ pub struct Gap {
     pub least: f64,
 }
 
-/// What is expected while a fault lasts, and before and after it.
+/// The outcome that is expected while a fault lasts, and before and after it.
 #[derive(Debug, Clone, Copy)]
 pub struct Expectation {
     /// In one sentence.
@@ -25,6 +25,16 @@ pub struct Expectation {
 }
 
 impl Expectation {
+    /// The target where no request meets the harm.
+    #[must_use]
+    pub const fn nothing_fails(sentence: &'static str) -> Self {
+        Self {
+            sentence,
+            important: 100.0,
+            low: 100.0,
+        }
+    }
+
     /// The target wherever capacity remains: 99.9 % of the important requests, and of the others, as nothing has
     /// to be shed.
     #[must_use]

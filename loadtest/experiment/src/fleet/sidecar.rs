@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An EMULATED sidecar: the streams of a filter without an Envoy around them. What is asked for, what is made of an
-//! answer, what is said to it and how long is waited after a failure is the filter's own code.
+//! An EMULATED sidecar: the streams of a filter without an Envoy around them. The subscriptions,
+//! the checks of responses, the answers to them and the pauses after failures are the filter's own code.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -11,11 +11,11 @@ use anyhow::{Context, Result, bail};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::Request;
 use tonic::client::Grpc;
 use tonic::codegen::http::uri::PathAndQuery;
-use tonic::metadata::MetadataValue;
+use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::{Channel, Endpoint};
+use tonic::{Request, Streaming};
 use tonic_prost::ProstCodec;
 use weir_filter::index::{Entry, Index, Kind};
 use weir_filter::stream::{self, Backoff, Subscriptions};
@@ -25,7 +25,7 @@ use weir_tables::v1::HostTable;
 use weir_tables::v1::reports_client::ReportsClient;
 
 use crate::fleet::connection::Connector;
-use crate::fleet::crowd::Shared;
+use crate::fleet::crowd::{Era, Shared};
 use crate::fleet::record::Reporter;
 
 pub(crate) const CLUSTER: &str = "rules";
@@ -86,58 +86,30 @@ impl Sidecar {
 
     async fn converse(&self, index: &mut Index, works: &mut bool, started: Instant) -> Result<()> {
         let era = self.shared.era();
-        let connector = Connector {
-            server: self.server,
-            cut: era.cut.clone(),
-        };
-        let channel = Endpoint::from_shared(format!("http://{}", self.server))?
-            .initial_stream_window_size(STREAM_WINDOW)
-            .initial_connection_window_size(CONNECTION_WINDOW)
-            .connect_with_connector(connector)
-            .await?;
-        let mut client = Grpc::new(channel.clone()).max_decoding_message_size(64 << 20);
-        client.ready().await?;
-        // The filter sends its subscriptions of both kinds at once.
-        let (requests, outbound) = mpsc::channel::<DeltaDiscoveryRequest>(8);
-        let mut subscriptions = Subscriptions::default();
+        let channel = self.connect(&era).await?;
         let process = MetadataValue::try_from(format!("{:x}", self.number))?;
-        let mut request = Request::new(ReceiverStream::new(outbound));
-        request.metadata_mut().insert(PROCESS, process.clone());
+        // The filter sends its subscriptions of both kinds at once.
+        let (requests, outbound) = mpsc::channel(8);
+        let mut subscriptions = Subscriptions::default();
         self.subscribe(&mut subscriptions, index, &requests).await?;
-        let codec = ProstCodec::<DeltaDiscoveryRequest, DeltaDiscoveryResponse>::default();
-        let path = PathAndQuery::from_static(METHOD);
-        let mut responses = client.streaming(request, path, codec).await?.into_inner();
+        let mut responses = open(channel.clone(), process.clone(), outbound).await?;
         let mut reports = None;
-        let mut told = false;
+        let mut has_whole = false;
         while let Some(response) = responses.message().await? {
             *works = true;
             let kind = Kind::of(&response.type_url).context("an unknown type")?;
-            let looks = self.number.is_multiple_of(LOOKING) || (kind == Kind::Table && !told);
+            let looks = self.number.is_multiple_of(LOOKING) || (kind == Kind::Table && !has_whole);
+            let now = started.elapsed();
             let answer = match looks {
                 true => {
-                    let update =
-                        stream::check(&response, kind, index, usize::MAX, started.elapsed());
-                    let answer = stream::answer(&response, &update);
-                    let refused = update.refusals.len();
-                    for new in update.accepted {
-                        if kind == Kind::Table && self.is_whole(&new.body)? && !told {
-                            told = true;
-                            self.shared.fresh(self.number, era.number);
-                        }
-                        index.insert(kind, &new.name, new.meta, new.says, started.elapsed());
+                    let (answer, whole) = self.check(&response, kind, index, now)?;
+                    if whole && !has_whole {
+                        has_whole = true;
+                        self.shared.fresh(self.number, era.number);
                     }
-                    self.shared.refused(refused);
                     answer
                 }
-                false => {
-                    for resource in &response.resources {
-                        let known = index.get(kind, &resource.name);
-                        let table = known.map(Entry::says).unwrap_or_default();
-                        let meta = resource.version.parse()?;
-                        index.insert(kind, &resource.name, meta, table, started.elapsed());
-                    }
-                    stream::answer(&response, &Default::default())
-                }
+                false => take_unread(&response, kind, index, now)?,
             };
             for name in &response.removed_resources {
                 index.remove(kind, name);
@@ -152,6 +124,36 @@ impl Sidecar {
             }
         }
         bail!("the server has ended the stream")
+    }
+
+    async fn connect(&self, era: &Era) -> Result<Channel> {
+        let connector = Connector {
+            server: self.server,
+            cut: era.cut.clone(),
+        };
+        let endpoint = Endpoint::from_shared(format!("http://{}", self.server))?
+            .initial_stream_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW);
+        Ok(endpoint.connect_with_connector(connector).await?)
+    }
+
+    /// Takes a response as the filter does. Returns the answer to it, and whether a whole table was in it.
+    fn check(
+        &self,
+        response: &DeltaDiscoveryResponse,
+        kind: Kind,
+        index: &mut Index,
+        now: Duration,
+    ) -> Result<(DeltaDiscoveryRequest, bool)> {
+        let update = stream::check(response, kind, index, usize::MAX, now);
+        let answer = stream::answer(response, &update);
+        let mut whole = false;
+        self.shared.refused(update.refusals.len());
+        for new in update.accepted {
+            whole |= kind == Kind::Table && self.is_whole(&new.body)?;
+            index.insert(kind, &new.name, new.meta, new.says, now);
+        }
+        Ok((answer, whole))
     }
 
     /// Whether the load of every host is known in it: after a start of weir-control it takes a round of polls.
@@ -180,7 +182,7 @@ impl Sidecar {
     fn report(
         &self,
         channel: Channel,
-        process: MetadataValue<tonic::metadata::Ascii>,
+        process: MetadataValue<Ascii>,
         started: Instant,
     ) -> impl Future<Output = ()> + Send + use<> {
         let mut reporter = Reporter::new(self.name(), &self.hosts);
@@ -204,4 +206,35 @@ impl Sidecar {
             }
         }
     }
+}
+
+/// Opens the stream of subscriptions and responses.
+async fn open(
+    channel: Channel,
+    process: MetadataValue<Ascii>,
+    outbound: mpsc::Receiver<DeltaDiscoveryRequest>,
+) -> Result<Streaming<DeltaDiscoveryResponse>> {
+    let mut client = Grpc::new(channel).max_decoding_message_size(64 << 20);
+    client.ready().await?;
+    let mut request = Request::new(ReceiverStream::new(outbound));
+    request.metadata_mut().insert(PROCESS, process);
+    let codec = ProstCodec::<DeltaDiscoveryRequest, DeltaDiscoveryResponse>::default();
+    let path = PathAndQuery::from_static(METHOD);
+    Ok(client.streaming(request, path, codec).await?.into_inner())
+}
+
+/// Accepts everything in a response without a look into it.
+fn take_unread(
+    response: &DeltaDiscoveryResponse,
+    kind: Kind,
+    index: &mut Index,
+    now: Duration,
+) -> Result<DeltaDiscoveryRequest> {
+    for resource in &response.resources {
+        let known = index.get(kind, &resource.name);
+        let table = known.map(Entry::says).unwrap_or_default();
+        let meta = resource.version.parse()?;
+        index.insert(kind, &resource.name, meta, table, now);
+    }
+    Ok(stream::answer(response, &Default::default()))
 }

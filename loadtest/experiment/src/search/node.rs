@@ -19,8 +19,9 @@ use crate::variant::Variant;
 /// On a busy machine; it takes about 5 s on an idle one.
 const START: Duration = Duration::from_secs(120);
 
-/// What engines are started from.
+/// The programs of an engine.
 #[derive(clap::Args)]
+#[command(next_help_heading = crate::driver::GIVEN)]
 pub struct Programs {
     /// The jar of the engine
     #[arg(long, value_name = "JAR")]

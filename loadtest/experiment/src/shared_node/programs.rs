@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is run.
+//! The programs that are run.
 
 use std::path::PathBuf;
 
 /// By absolute path.
 #[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = crate::driver::GIVEN)]
 pub struct Programs {
     /// Envoy
     #[arg(long, value_name = "FILE")]

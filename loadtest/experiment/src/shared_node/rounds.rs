@@ -31,26 +31,26 @@ const LOOK: Duration = Duration::from_millis(250);
 /// Until weir-control tells what the governor has said of the capacity.
 const CAPACITY: Duration = Duration::from_secs(10);
 
-/// What all ways share.
+/// The part of all ways.
 pub struct Setting<'a> {
-    /// What is run.
+    /// The programs that are run.
     pub programs: &'a Programs,
     /// How much of it.
     pub plan: &'a Plan,
     /// How much is much.
     pub found: Calibration,
-    /// What is asked.
+    /// The requests.
     pub work: &'a Work,
 }
 
-/// What was seen of a way in a round: a line of `rounds.jsonl`.
+/// A way's figures of a round: a line of `rounds.jsonl`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Round {
     /// Counted from 0.
     pub repeat: u32,
-    /// Who had the cores when.
+    /// The division of the cores.
     pub way: Way,
-    /// What became of requests.
+    /// The outcomes of requests.
     pub requests: Figures,
     /// From the first request to the last answer.
     pub seconds: f64,
@@ -62,12 +62,12 @@ pub struct Round {
     pub mesh_cpu_s: f64,
     /// How often the service's cores were changed.
     pub moves: u64,
-    /// Where weir-control has the host's capacity from.
+    /// The source of weir-control's capacity of the host.
     pub capacity_from: String,
     /// When those were due that were refused; every request is in a file of its own.
     #[serde(skip)]
     pub shed_at_s: Vec<f64>,
-    /// Who had the cores; in a file of their own.
+    /// The cores over time; in a file of their own.
     #[serde(skip)]
     pub samples: Vec<Sample>,
 }
@@ -122,14 +122,7 @@ pub fn run(
     let parts = [mesh.envoy.process, mesh.control.process];
     let before = Spent::now(&cgroups, &parts, governor.as_ref())?;
     let begun = Instant::now();
-    let mut samples = Vec::new();
-    let what = ("round", folder);
-    let target = mesh.envoy.listener;
-    let records = records::send(&mut processes, programs, work, what, target, |at| {
-        if at >= LOOK * samples.len() as u32 {
-            samples.extend(Sample::now(&cgroups, at));
-        }
-    })?;
+    let (records, samples) = ask(setting, &cgroups, &mut processes, &mesh, folder)?;
     let seconds = begun.elapsed().as_secs_f64();
     let after = Spent::now(&cgroups, &parts, governor.as_ref())?;
     let capacity_from = mesh.capacity_from()?;
@@ -152,6 +145,26 @@ pub fn run(
         shed_at_s: shed_at_s(&records),
         samples,
     })
+}
+
+/// Sends the round's requests, and looks meanwhile at who has the cores.
+fn ask(
+    setting: &Setting<'_>,
+    cgroups: &Cgroups,
+    processes: &mut Processes,
+    mesh: &Mesh,
+    folder: &Path,
+) -> Result<(Vec<Record>, Vec<Sample>)> {
+    let mut samples = Vec::new();
+    let (what, target) = (("round", folder), mesh.envoy.listener);
+    let look = |at| {
+        if at >= LOOK * samples.len() as u32 {
+            samples.extend(Sample::now(cgroups, at));
+        }
+    };
+    let (programs, work) = (setting.programs, setting.work);
+    let records = records::send(processes, programs, work, what, target, look)?;
+    Ok((records, samples))
 }
 
 fn shed_at_s(records: &[Record]) -> Vec<f64> {

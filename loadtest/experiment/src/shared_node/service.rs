@@ -6,9 +6,8 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::Result;
-use serde::Deserialize;
-use weir_stage::ports;
 use weir_stage::processes::Processes;
+use weir_stage::worker;
 
 use crate::cgroups::Cgroups;
 use crate::shared_node::programs::Programs;
@@ -16,11 +15,6 @@ use crate::shared_node::work::Work;
 
 /// Threads that run jobs, in all ways: one for each core that it may ever have.
 pub const THREADS: u32 = 2;
-
-#[derive(Deserialize)]
-struct Ports {
-    listen: SocketAddr,
-}
 
 /// Starts it and returns its address.
 ///
@@ -47,6 +41,5 @@ pub fn start(
         .env("RUST_LOG", "warn");
     let process = processes.start("weir-worker", command)?;
     cgroups.take(process.id().unsigned_abs())?;
-    let Ports { listen } = ports::wait(processes, "weir-worker", &ports)?;
-    Ok(listen)
+    worker::address(processes, "weir-worker", &ports)
 }

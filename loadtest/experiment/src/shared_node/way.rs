@@ -7,7 +7,7 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, clap::ValueEnum, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Way {
-    /// Whoever set it up: one core each.
+    /// The administrator: one core each.
     Static,
     /// The kernel: both run on both.
     Shared,

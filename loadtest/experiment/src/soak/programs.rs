@@ -3,8 +3,9 @@
 
 use std::path::PathBuf;
 
-/// What a soak runs, by path.
+/// The programs of a soak, by path.
 #[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = crate::driver::GIVEN)]
 pub struct Programs {
     /// Envoy with the V8 runtime
     #[arg(long, value_name = "FILE")]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is on: weir-control, hosts and callers, and how each of them is changed.
+//! The stage: weir-control, hosts and callers, and the changes of each.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -8,11 +8,10 @@ use std::process::Command;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use serde::Deserialize;
 use serde_json::{Value, json};
 use weir_stage::http::{self, Request};
 use weir_stage::processes::Processes;
-use weir_stage::{bootstrap, control, envoy, ports};
+use weir_stage::{bootstrap, control, envoy, worker};
 
 use crate::soak::places::{Place, Places};
 use crate::soak::programs::Programs;
@@ -45,11 +44,6 @@ pub(crate) struct Stage {
     pub(crate) places: Places,
     hosts_so_far: usize,
     callers_so_far: usize,
-}
-
-#[derive(Deserialize)]
-struct Ports {
-    listen: SocketAddr,
 }
 
 impl Stage {
@@ -103,12 +97,8 @@ impl Stage {
             .arg("--ports-file")
             .arg(&file);
         self.processes.start(&name, command)?;
-        let Ports { listen } = ports::wait(&mut self.processes, &name, &file)?;
-        self.hosts.push(Member {
-            name,
-            pages: listen,
-            stays,
-        });
+        let pages = worker::address(&mut self.processes, &name, &file)?;
+        self.hosts.push(Member { name, pages, stays });
         self.tell_hosts()
     }
 

@@ -20,7 +20,7 @@ pub struct Made {
     pub priorities: Vec<(String, f64)>,
     /// All alike; 0: nobody is named.
     pub users: u32,
-    /// What hosts may have cached.
+    /// Data that hosts may have cached.
     pub keys: Keys,
     /// Time on a core.
     pub run_ms: Distribution,
@@ -39,7 +39,7 @@ pub struct Stage {
     pub from: Pace,
     /// At the end.
     pub to: Pace,
-    /// Whether its figures are told.
+    /// Its figures are told.
     pub measured: bool,
 }
 
@@ -125,60 +125,35 @@ pub(super) fn make(
     seed: u64,
 ) -> Result<(Vec<Request>, Plan), Error> {
     let mean_run_ms = made.run_ms.mean();
-    let relative = |pace: &Pace| matches!(pace, Pace::OfCapacity(_));
-    let relative = |stage: &Stage| relative(&stage.from) || relative(&stage.to);
-    if matches!(fleet, Fleet::Cores(_)) && mean_run_ms <= 0.0 && made.stages.iter().any(relative) {
-        return Err(Error::Fleet(
-            "jobs without a run time: cores do not tell the capacity, requests a second do",
-        ));
-    }
-    let capacity = fleet.capacity(mean_run_ms);
-    let all: Duration = made.stages.iter().map(|stage| stage.duration).sum();
-    let stretch = lasting.map_or(1.0, |lasting| lasting.as_secs_f64() / all.as_secs_f64());
-    let rate = |stage: &Stage| Rate {
-        from: stage.from.per_second(&capacity),
-        to: stage.to.per_second(&capacity),
-    };
-    let expected = made
-        .stages
-        .iter()
-        .map(|stage| rate(stage).expected(stage.duration));
-    let expected = stretch * expected.sum::<f64>();
-    if expected > MOST_REQUESTS {
-        return Err(Error::TooMany(expected));
-    }
+    let capacity = made.capacity(fleet)?;
+    let stretch = made.stretch(lasting);
+    made.refuse_too_many(&capacity, stretch)?;
     let mut drawn = Drawn::new(made, seed);
     let (mut requests, mut stages) = (Vec::new(), Vec::new());
     let mut begin = Duration::ZERO;
     for stage in &made.stages {
-        let duration = stage.duration.mul_f64(stretch);
-        let before = requests.len();
-        let mut arrivals = Arrivals::new(&rate(stage), duration);
-        while let Some(at) = arrivals.next(drawn.rng.unit()) {
-            requests.push(drawn.request(micros(begin + at)));
-        }
-        let runs = requests[before..].iter().map(|request| request.run_us);
+        let end = begin + stage.duration.mul_f64(stretch);
+        let of_stage = drawn.stage(&stage.rate(&capacity), begin, end);
+        let runs = of_stage.iter().map(|request| request.run_us);
         stages.push(Timed {
             name: stage.name.clone(),
             from_s: begin.as_secs_f64(),
-            to_s: (begin + duration).as_secs_f64(),
+            to_s: end.as_secs_f64(),
             measured: stage.measured,
-            requests: requests.len() - before,
+            requests: of_stage.len(),
             run_s: runs.sum::<u64>() as f64 / 1e6,
         });
-        begin += duration;
+        requests.extend(of_stage);
+        begin = end;
     }
+    let priorities = made.priorities.iter();
     let plan = Plan {
         scenario: scenario.name.clone(),
         objective: scenario.objective.clone(),
         seed,
         capacity,
         deadline_ms: 1e3 * scenario.deadline.as_secs_f64(),
-        priorities: made
-            .priorities
-            .iter()
-            .map(|(name, _)| name.clone())
-            .collect(),
+        priorities: priorities.map(|(name, _)| name.clone()).collect(),
         stages,
         requests: requests.len(),
         mean_run_ms,
@@ -187,7 +162,48 @@ pub(super) fn make(
     Ok((requests, plan))
 }
 
-/// Where requests are drawn from.
+impl Made {
+    /// The fleet's, where that can be told of these jobs.
+    fn capacity(&self, fleet: Fleet) -> Result<Capacity, Error> {
+        let mean_run_ms = self.run_ms.mean();
+        let relative = |pace: &Pace| matches!(pace, Pace::OfCapacity(_));
+        let relative = |stage: &Stage| relative(&stage.from) || relative(&stage.to);
+        let any_relative = self.stages.iter().any(relative);
+        if matches!(fleet, Fleet::Cores(_)) && mean_run_ms <= 0.0 && any_relative {
+            return Err(Error::Fleet(
+                "jobs without a run time: cores do not tell the capacity, requests a second do",
+            ));
+        }
+        Ok(fleet.capacity(mean_run_ms))
+    }
+
+    /// Times longer than the stages are written.
+    fn stretch(&self, lasting: Option<Duration>) -> f64 {
+        let all: Duration = self.stages.iter().map(|stage| stage.duration).sum();
+        lasting.map_or(1.0, |lasting| lasting.as_secs_f64() / all.as_secs_f64())
+    }
+
+    fn refuse_too_many(&self, capacity: &Capacity, stretch: f64) -> Result<(), Error> {
+        let stages = self.stages.iter();
+        let expected = stages.map(|stage| stage.rate(capacity).expected(stage.duration));
+        let expected = stretch * expected.sum::<f64>();
+        if expected > MOST_REQUESTS {
+            return Err(Error::TooMany(expected));
+        }
+        Ok(())
+    }
+}
+
+impl Stage {
+    fn rate(&self, capacity: &Capacity) -> Rate {
+        Rate {
+            from: self.from.per_second(capacity),
+            to: self.to.per_second(capacity),
+        }
+    }
+}
+
+/// The source that requests are drawn from.
 struct Drawn<'a> {
     made: &'a Made,
     rng: SplitMix64,
@@ -208,6 +224,16 @@ impl<'a> Drawn<'a> {
             popularity,
             bytes,
         }
+    }
+
+    /// The requests of a stage: Poisson arrivals between two moments.
+    fn stage(&mut self, rate: &Rate, begin: Duration, end: Duration) -> Vec<Request> {
+        let mut arrivals = Arrivals::new(rate, end - begin);
+        let mut requests = Vec::new();
+        while let Some(at) = arrivals.next(self.rng.unit()) {
+            requests.push(self.request(micros(begin + at)));
+        }
+        requests
     }
 
     /// Four numbers are drawn for each, whatever the scenario uses of them.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What fleet the command line asks for.
+//! The fleet that the command line asks for.
 
 use std::time::Duration;
 
@@ -164,8 +164,62 @@ enum ControlName {
 }
 
 impl Args {
-    /// What is simulated.
+    /// The fleet that is simulated.
     pub(super) fn scenario(&self) -> Result<Scenario> {
+        self.check_ranges()?;
+        let scenario = Scenario {
+            hosts: self.hosts,
+            host: Settings {
+                cores: self.cores,
+                cache_bytes: self.cache_bytes,
+                max_queued: 10_000,
+                change_log: 65_536,
+                order: Order::Priority,
+            },
+            language_model: self.language_model.then(|| self.model()),
+            timing: Timing {
+                fetch_base: self.fetch_base,
+                fetch_bytes_per_second: self.fetch_bytes_per_second,
+            },
+            callers: self.callers,
+            placement: self.placement(),
+            policy: self.policy(),
+            plan: None,
+            dagor: self.dagor(),
+            // weir-control's own defaults, here and below.
+            cache_shards: self.cache_shards,
+            poll: self.poll,
+            publish: Duration::from_millis(100),
+            report: Duration::from_secs(1),
+            signal: Signal::Jobs,
+            orca: !self.no_orca,
+            network: self.network,
+            backoff: Backoff {
+                base: Duration::from_millis(100),
+                cap: Duration::from_secs(10),
+            },
+            attempts: u32::MAX,
+            accept: Accept {
+                free: self.accept_free,
+                per_job: self.accept_per_job,
+                healthy: Duration::MAX,
+            },
+            preemption: self.preemption(),
+            troubles: self.troubles.clone(),
+            timeouts: Timeouts {
+                deadline: self.deadline,
+                connect: self.connect_timeout,
+                read: self.read_timeout,
+                queue: self.queue_timeout,
+            },
+            seed: self.seed,
+        };
+        scenario.check()?;
+        Ok(scenario)
+    }
+
+    /// The ranges that no type of a flag has.
+    fn check_ranges(&self) -> Result<()> {
         if self.prefill_tokens_per_second == 0 {
             bail!("--prefill-tokens-per-second: a host that reads nothing serves nobody");
         }
@@ -192,92 +246,60 @@ impl Args {
                 self.hot_cold_quantile
             );
         }
-        let scenario = Scenario {
-            hosts: self.hosts,
-            host: Settings {
-                cores: self.cores,
-                cache_bytes: self.cache_bytes,
-                max_queued: 10_000,
-                change_log: 65_536,
-                order: Order::Priority,
+        Ok(())
+    }
+
+    fn placement(&self) -> Placement {
+        match self.placement {
+            PlacementName::Callers => Placement::Callers,
+            PlacementName::Clairvoyant => Placement::Clairvoyant,
+            PlacementName::CentralQueue => Placement::CentralQueue,
+        }
+    }
+
+    fn policy(&self) -> Policy {
+        Policy {
+            selection: self.selection(),
+            overload: self.overload(),
+            holding: Holding {
+                for_eligible: self.hold_eligible,
+                for_cached: self.hold_cached,
+                ..Holding::default()
             },
-            language_model: self.language_model.then(|| self.model()),
-            timing: Timing {
-                fetch_base: self.fetch_base,
-                fetch_bytes_per_second: self.fetch_bytes_per_second,
+            hedging: Hedging {
+                after: self.hedge_after,
+                ..Hedging::default()
             },
-            callers: self.callers,
-            placement: match self.placement {
-                PlacementName::Callers => Placement::Callers,
-                PlacementName::Clairvoyant => Placement::Clairvoyant,
-                PlacementName::CentralQueue => Placement::CentralQueue,
+            ..Policy::default()
+        }
+    }
+
+    fn dagor(&self) -> Dagor {
+        Dagor {
+            control: match self.dagor_control {
+                ControlName::Steady => Control::Steady,
+                ControlName::Paper => Control::Paper,
+                ControlName::StalledJobs => Control::StalledJobs,
             },
-            policy: Policy {
-                selection: self.selection(),
-                overload: self.overload(),
-                holding: Holding {
-                    for_eligible: self.hold_eligible,
-                    for_cached: self.hold_cached,
-                    ..Holding::default()
-                },
-                hedging: Hedging {
-                    after: self.hedge_after,
-                    ..Hedging::default()
-                },
-                ..Policy::default()
+            steady: steady::Params::aiming_at(self.dagor_target),
+            params: dagor::Params {
+                threshold: self.dagor_threshold,
+                alpha: self.dagor_step,
+                beta: self.dagor_step,
+                ..dagor::Params::default()
             },
-            plan: None,
-            dagor: Dagor {
-                control: match self.dagor_control {
-                    ControlName::Steady => Control::Steady,
-                    ControlName::Paper => Control::Paper,
-                    ControlName::StalledJobs => Control::StalledJobs,
-                },
-                steady: steady::Params::aiming_at(self.dagor_target),
-                params: dagor::Params {
-                    threshold: self.dagor_threshold,
-                    alpha: self.dagor_step,
-                    beta: self.dagor_step,
-                    ..dagor::Params::default()
-                },
-                ..Dagor::default()
-            },
-            // weir-control's own defaults, here and below.
-            cache_shards: self.cache_shards,
-            poll: self.poll,
-            publish: Duration::from_millis(100),
-            report: Duration::from_secs(1),
-            signal: Signal::Jobs,
-            orca: !self.no_orca,
-            network: self.network,
-            backoff: Backoff {
-                base: Duration::from_millis(100),
-                cap: Duration::from_secs(10),
-            },
-            attempts: u32::MAX,
-            accept: Accept {
-                free: self.accept_free,
-                per_job: self.accept_per_job,
-                healthy: Duration::MAX,
-            },
-            preemption: (self.preemptible > 0).then_some(Preemption {
-                hosts: self.preemptible,
-                // Document 001, sections 3.6 and 9.2.
-                life: Duration::from_secs(24 * 3600),
-                notice: Duration::from_secs(30),
-                away: (Duration::from_secs(300), Duration::from_secs(600)),
-            }),
-            troubles: self.troubles.clone(),
-            timeouts: Timeouts {
-                deadline: self.deadline,
-                connect: self.connect_timeout,
-                read: self.read_timeout,
-                queue: self.queue_timeout,
-            },
-            seed: self.seed,
-        };
-        scenario.check()?;
-        Ok(scenario)
+            ..Dagor::default()
+        }
+    }
+
+    fn preemption(&self) -> Option<Preemption> {
+        (self.preemptible > 0).then_some(Preemption {
+            hosts: self.preemptible,
+            // Document 001, sections 3.6 and 9.2.
+            life: Duration::from_secs(24 * 3600),
+            notice: Duration::from_secs(30),
+            away: (Duration::from_secs(300), Duration::from_secs(600)),
+        })
     }
 
     /// weir-llm-host's defaults but for what was asked for.

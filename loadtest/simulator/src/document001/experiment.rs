@@ -34,7 +34,7 @@ impl std::str::FromStr for Experiment {
     }
 }
 
-/// What was run.
+/// A run of document 001, by its name in table 3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Experiment {
@@ -73,7 +73,7 @@ impl Experiment {
         }
     }
 
-    /// What came of it.
+    /// Its published figures.
     #[must_use]
     pub fn published(self) -> &'static Rows {
         match self {
@@ -111,35 +111,17 @@ impl Experiment {
     /// 10.1).
     #[must_use]
     pub fn scenario(self, params: &Params, seed: u64) -> Scenario {
-        let production = self == Self::Production;
         let (selection, overload) = self.policy();
-        let connect = Duration::from_secs_f64(params.connect_timeout_s);
         Scenario {
             hosts: HOSTS,
-            host: Settings {
-                cores: params.cores.round() as usize,
-                cache_bytes: params.cache_bytes as u64,
-                max_queued: 100_000,
-                change_log: 65_536,
-                order: Order::Priority,
-            },
+            host: host(params),
             language_model: None,
             timing: Timing {
                 fetch_base: Duration::from_secs_f64(params.fetch_base_s),
                 fetch_bytes_per_second: params.fetch_rate as u64,
             },
-            accept: Accept {
-                free: 0,
-                per_job: connect.div_f64(params.deaf_at),
-                healthy: Duration::from_secs_f64(params.healthy_s),
-            },
-            // Sections 3.6, 7.4.4 and 9.2.
-            preemption: production.then_some(Preemption {
-                hosts: PREEMPTIBLE,
-                life: 24 * HOUR,
-                notice: 30 * SECOND,
-                away: (5 * MINUTE, 10 * MINUTE),
-            }),
+            accept: accept(params),
+            preemption: self.preemption(),
             troubles: Vec::new(),
             // Production's callers share nothing, and the baseline needs nothing shared; the
             // experiments' scheduler is one process (section 7.3).
@@ -156,7 +138,7 @@ impl Experiment {
                 control: Control::StalledJobs,
                 ..Dagor::default()
             },
-            // Where nobody reads cache contents, nobody needs to be told.
+            // The baseline reads no cache contents, so none are sent.
             cache_shards: match selection {
                 Selection::Baseline => 0,
                 // Many, as a change costs what its shard holds.
@@ -174,16 +156,37 @@ impl Experiment {
                 base: SECOND,
                 cap: MINUTE,
             },
-            // Production's number of retries is not given; the experiments do not retry (7.2).
-            attempts: if production { 3 } else { 1 },
-            timeouts: Timeouts {
-                // The longest durations of table 4 are about two hours.
-                deadline: 2 * HOUR,
-                connect: production.then_some(connect),
-                read: None,
-                queue: Some(Duration::from_secs_f64(params.queue_timeout_s)),
-            },
+            attempts: self.attempts(),
+            timeouts: self.timeouts(params),
             seed,
+        }
+    }
+
+    /// Sections 3.6, 7.4.4 and 9.2.
+    fn preemption(self) -> Option<Preemption> {
+        (self == Self::Production).then_some(Preemption {
+            hosts: PREEMPTIBLE,
+            life: 24 * HOUR,
+            notice: 30 * SECOND,
+            away: (5 * MINUTE, 10 * MINUTE),
+        })
+    }
+
+    /// Production's number of retries is not given; the experiments do not retry (7.2).
+    fn attempts(self) -> u32 {
+        match self {
+            Self::Production => 3,
+            _ => 1,
+        }
+    }
+
+    fn timeouts(self, params: &Params) -> Timeouts {
+        Timeouts {
+            // The longest durations of table 4 are about two hours.
+            deadline: 2 * HOUR,
+            connect: (self == Self::Production).then_some(connect_timeout(params)),
+            read: None,
+            queue: Some(Duration::from_secs_f64(params.queue_timeout_s)),
         }
     }
 
@@ -225,4 +228,26 @@ impl Experiment {
         tally.history = history;
         Ok(tally)
     }
+}
+
+fn host(params: &Params) -> Settings {
+    Settings {
+        cores: params.cores.round() as usize,
+        cache_bytes: params.cache_bytes as u64,
+        max_queued: 100_000,
+        change_log: 65_536,
+        order: Order::Priority,
+    }
+}
+
+fn accept(params: &Params) -> Accept {
+    Accept {
+        free: 0,
+        per_job: connect_timeout(params).div_f64(params.deaf_at),
+        healthy: Duration::from_secs_f64(params.healthy_s),
+    }
+}
+
+fn connect_timeout(params: &Params) -> Duration {
+    Duration::from_secs_f64(params.connect_timeout_s)
 }

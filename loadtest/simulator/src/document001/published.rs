@@ -33,11 +33,6 @@ impl Rows {
     }
 }
 
-/// Of the requests, those that connected to the first server tried (section 7.4.3).
-pub const FIRST_CONNECTED: f64 = 0.9815;
-/// Those that failed by the connection time-out (section 7.4.3).
-pub const CONNECT_TIMEOUTS: f64 = 0.0011;
-
 /// Production.
 pub const PRODUCTION: Rows = Rows {
     high_duration: [2.65, 0.27, 3.48, 12.56, 46.29],

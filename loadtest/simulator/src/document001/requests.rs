@@ -22,7 +22,7 @@ const DAY: f64 = 86_400.0;
 /// Between a preview's end and the request that needs it. Our assumption.
 const INSPECT: Duration = Duration::from_millis(50);
 
-/// What makes requests.
+/// A source of requests.
 #[derive(Debug)]
 enum Maker {
     /// A project's schedule.
@@ -46,7 +46,7 @@ pub struct Requests {
     projects: Vec<Project>,
     makers: Agenda<Maker>,
     sessions_per_s: f64,
-    /// Whether they are those of the captured trace.
+    /// They are those of the captured trace.
     trace: bool,
 }
 
@@ -98,92 +98,110 @@ impl Requests {
         self.makers.note(now + pause, maker);
     }
 
-    /// What comes of a maker: a request at most, and makers to come.
+    /// At most one request comes of a maker, and makers to come.
     fn make(&mut self, now: Duration, maker: Maker) -> Option<Job> {
         match maker {
             Maker::Schedule(project) => {
-                let Project {
-                    every, channels, ..
-                } = self.projects[project as usize];
-                let next = now + Duration::from_secs_f64(every);
-                self.makers.note(next, Maker::Schedule(project));
-                let run = Maker::Run {
-                    project,
-                    left: channels,
-                    class: LOW,
-                };
-                self.after(now, self.params.import_s, run);
+                self.schedule(now, project);
                 None
             }
             Maker::Run {
                 project,
                 left,
                 class,
-            } => {
-                let of = &mut self.projects[project as usize];
-                let first = left == of.channels;
-                if first && !self.trace && self.rng.random::<f64>() < self.params.changed_share {
-                    of.version += 1;
-                }
-                if left > 1 {
-                    let left = left - 1;
-                    let rest = Maker::Run {
-                        project,
-                        left,
-                        class,
-                    };
-                    self.after(now, self.params.channel_gap_s, rest);
-                }
-                Some(self.job(now, project, class))
-            }
-            Maker::Session => {
-                let swing = self.params.daily_swing.min(1.0);
-                let most = self.sessions_per_s * (1.0 + swing);
-                self.after(now, 1.0 / most, Maker::Session);
-                let time_of_day = now.as_secs_f64() / DAY * std::f64::consts::TAU;
-                let share = (1.0 - swing * time_of_day.cos()) / (1.0 + swing);
-                if self.rng.random::<f64>() >= share {
-                    return None;
-                }
-                let project = self.rng.random_range(0..self.projects.len()) as u32;
-                let left = exponential(self.params.previews, &mut self.rng).round() as u32;
-                let previews = Maker::Previews { project, left };
-                self.after(now, self.params.think_s, previews);
-                Some(self.with(now, project, HIGH, Work::Prefetch))
-            }
+            } => Some(self.channel(now, project, left, class)),
+            Maker::Session => self.session(now),
             Maker::Made(job) => Some(*job),
             Maker::Previews { project, left: 0 } => {
-                if self.rng.random::<f64>() < self.params.manual_share {
-                    let left = self.projects[project as usize].channels;
-                    let class = HIGH;
-                    let run = Maker::Run {
-                        project,
-                        left,
-                        class,
-                    };
-                    self.makers.note(now, run);
-                }
+                self.end_session(now, project);
                 None
             }
-            Maker::Previews { project, left } => {
-                let left = left - 1;
-                let rest = Maker::Previews { project, left };
-                self.after(now, self.params.think_s, rest);
-                let mut job = self.job(now, project, HIGH);
-                // So that of all of them DEPENDENT need another's end.
-                if self.rng.random::<f64>() < DEPENDENT / (1.0 - DEPENDENT) {
-                    let mut next = Box::new(self.job(INSPECT, project, HIGH));
-                    if self.trace {
-                        let run = job.work.core_time().div_f64(self.params.usable_cores);
-                        next.at = now + run + INSPECT;
-                        self.makers.note(next.at, Maker::Made(next));
-                    } else {
-                        job.then = Some(next);
-                    }
-                }
-                Some(job)
+            Maker::Previews { project, left } => Some(self.preview(now, project, left)),
+        }
+    }
+
+    /// A project's run after its import, and its next schedule.
+    fn schedule(&mut self, now: Duration, project: u32) {
+        let Project {
+            every, channels, ..
+        } = self.projects[project as usize];
+        let next = now + Duration::from_secs_f64(every);
+        self.makers.note(next, Maker::Schedule(project));
+        let run = Maker::Run {
+            project,
+            left: channels,
+            class: LOW,
+        };
+        self.after(now, self.params.import_s, run);
+    }
+
+    /// The request of a run's next channel.
+    fn channel(&mut self, now: Duration, project: u32, left: u32, class: u8) -> Job {
+        let of = &mut self.projects[project as usize];
+        let first = left == of.channels;
+        if first && !self.trace && self.rng.random::<f64>() < self.params.changed_share {
+            of.version += 1;
+        }
+        if left > 1 {
+            let left = left - 1;
+            let rest = Maker::Run {
+                project,
+                left,
+                class,
+            };
+            self.after(now, self.params.channel_gap_s, rest);
+        }
+        self.job(now, project, class)
+    }
+
+    /// The prefetch of a customer who opens the application, if the time of day has one. Moments are drawn at
+    /// the rate of the busiest time of day, and thinned out to that of their own.
+    fn session(&mut self, now: Duration) -> Option<Job> {
+        let swing = self.params.daily_swing.min(1.0);
+        let most = self.sessions_per_s * (1.0 + swing);
+        self.after(now, 1.0 / most, Maker::Session);
+        let time_of_day = now.as_secs_f64() / DAY * std::f64::consts::TAU;
+        let share = (1.0 - swing * time_of_day.cos()) / (1.0 + swing);
+        if self.rng.random::<f64>() >= share {
+            return None;
+        }
+        let project = self.rng.random_range(0..self.projects.len()) as u32;
+        let left = exponential(self.params.previews, &mut self.rng).round() as u32;
+        let previews = Maker::Previews { project, left };
+        self.after(now, self.params.think_s, previews);
+        Some(self.with(now, project, HIGH, Work::Prefetch))
+    }
+
+    /// After the last preview some run the project by hand.
+    fn end_session(&mut self, now: Duration, project: u32) {
+        if self.rng.random::<f64>() < self.params.manual_share {
+            let run = Maker::Run {
+                project,
+                left: self.projects[project as usize].channels,
+                class: HIGH,
+            };
+            self.makers.note(now, run);
+        }
+    }
+
+    /// A preview, some with another that needs its end.
+    fn preview(&mut self, now: Duration, project: u32, left: u32) -> Job {
+        let left = left - 1;
+        let rest = Maker::Previews { project, left };
+        self.after(now, self.params.think_s, rest);
+        let mut job = self.job(now, project, HIGH);
+        // So that of all of them DEPENDENT need another's end.
+        if self.rng.random::<f64>() < DEPENDENT / (1.0 - DEPENDENT) {
+            let mut next = Box::new(self.job(INSPECT, project, HIGH));
+            if self.trace {
+                let run = job.work.core_time().div_f64(self.params.usable_cores);
+                next.at = now + run + INSPECT;
+                self.makers.note(next.at, Maker::Made(next));
+            } else {
+                job.then = Some(next);
             }
         }
+        job
     }
 
     fn job(&mut self, at: Duration, project: u32, class: u8) -> Job {

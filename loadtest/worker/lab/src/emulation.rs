@@ -87,49 +87,65 @@ async fn compare(args: &Args, settings: &Settings) -> Result<()> {
         "| run | jobs | mean wait, real / ms | mean wait, EMULATED / ms | ratio | p95 wait, real / ms | p95 wait, EMULATED / ms | hits, real | hits, EMULATED |"
     );
     println!("| --- | --- | --- | --- | --- | --- | --- | --- | --- |");
-    let mut sums = (0.0, 0.0);
+    let (mut real_sum, mut emulated_sum) = (0.0, 0.0);
     for round in 1..=args.rounds {
         let arrivals = arrivals(args, &jobs, rate, round);
-        let real = real::run(&jobs, settings, &arrivals, Sharing::Allowed, PATIENCE).await?;
-        let measured = Measured::new(&log::read(&jobs.log_file())?);
-        let real: Vec<Spent> = real.into_iter().filter_map(|o: Outcome| o.spent).collect();
-        ensure!(
-            real.len() == arrivals.len(),
-            "jobs were cut off: lower --utilisation"
-        );
-        let emulated = emulate(settings, &jobs, &arrivals, &measured);
-        ensure!(
-            emulated.len() == arrivals.len(),
-            "an emulated job has not ended"
-        );
-        let (r, e) = (Figures::of(&real), Figures::of(&emulated));
-        sums = (sums.0 + r.mean, sums.1 + e.mean);
-        println!(
-            "| {round} | {} | {:.2} | {:.2} | {:.3} | {:.1} | {:.1} | {:.1} % | {:.1} % |",
-            arrivals.len(),
-            r.mean * 1e3,
-            e.mean * 1e3,
-            e.mean / r.mean,
-            r.p95 * 1e3,
-            e.p95 * 1e3,
-            r.hits * 100.0,
-            e.hits * 100.0,
-        );
+        let (real, emulated) = both(settings, &jobs, &arrivals).await?;
+        real_sum += real.mean;
+        emulated_sum += emulated.mean;
+        println!("{}", row(round, arrivals.len(), &real, &emulated));
     }
-    let ratio = sums.1 / sums.0;
+    println!("\n{}", verdict(emulated_sum / real_sum));
+    println!(
+        "The EMULATED joblets take what the real run's took, so this compares who waits for whom, not a forecast."
+    );
+    Ok(())
+}
+
+/// The figures of a real run, and of its emulation by what its log says.
+async fn both(
+    settings: &Settings,
+    jobs: &Jobs,
+    arrivals: &[Arrival],
+) -> Result<(Figures, Figures)> {
+    let real = real::run(jobs, settings, arrivals, Sharing::Allowed, PATIENCE).await?;
+    let measured = Measured::new(&log::read(&jobs.log_file())?);
+    let real: Vec<Spent> = real.into_iter().filter_map(|o: Outcome| o.spent).collect();
+    ensure!(
+        real.len() == arrivals.len(),
+        "jobs were cut off: lower --utilisation"
+    );
+    let emulated = emulate(settings, jobs, arrivals, &measured);
+    ensure!(
+        emulated.len() == arrivals.len(),
+        "an emulated job has not ended"
+    );
+    Ok((Figures::of(&real), Figures::of(&emulated)))
+}
+
+fn row(round: u64, jobs: usize, real: &Figures, emulated: &Figures) -> String {
+    format!(
+        "| {round} | {jobs} | {:.2} | {:.2} | {:.3} | {:.1} | {:.1} | {:.1} % | {:.1} % |",
+        real.mean * 1e3,
+        emulated.mean * 1e3,
+        emulated.mean / real.mean,
+        real.p95 * 1e3,
+        emulated.p95 * 1e3,
+        real.hits * 100.0,
+        emulated.hits * 100.0,
+    )
+}
+
+fn verdict(ratio: f64) -> String {
     let verdict = if (ratio - 1.0).abs() <= WITHIN {
         "within"
     } else {
         "NOT within"
     };
-    println!(
-        "\nEMULATED / real over all runs: {ratio:.3}, {verdict} {:.0} %",
+    format!(
+        "EMULATED / real over all runs: {ratio:.3}, {verdict} {:.0} %",
         100.0 * WITHIN
-    );
-    println!(
-        "The EMULATED joblets take what the real run's took, so this compares who waits for whom, not a forecast."
-    );
-    Ok(())
+    )
 }
 
 /// Jobs a second at the utilisation asked for, by what jobs cost in a slow run.

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::json;
 use weir_dashboard_checks::deploy;
 use weir_stage::processes::Processes;
-use weir_stage::{bootstrap, control, envoy, http, ports};
+use weir_stage::{bootstrap, control, envoy, http, ports, worker};
 
 use crate::programs::Programs;
 
@@ -25,11 +25,6 @@ pub(crate) struct Stage {
     processes: Processes,
     listener: SocketAddr,
     pub(crate) prometheus: SocketAddr,
-}
-
-#[derive(Deserialize)]
-struct Host {
-    listen: SocketAddr,
 }
 
 #[derive(Deserialize)]
@@ -122,8 +117,7 @@ fn hosts(processes: &mut Processes, programs: &Programs, folder: &Path) -> Resul
             .args(["--emulate", "--listen", "127.0.0.1:0", "--ports-file"])
             .arg(&file);
         processes.start(name, command)?;
-        let Host { listen } = ports::wait(processes, name, &file)?;
-        anyhow::Ok(listen)
+        worker::address(processes, name, &file)
     };
     Ok([start("host-1")?, start("host-2")?])
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What goes on while a way runs: jobs are seen to, and who has what is sampled.
+//! The time while a way runs: jobs are seen to, and the division of the cores is sampled.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -15,13 +15,13 @@ use crate::colocation::jobs::Job;
 use crate::colocation::load::{Asked, Client};
 use crate::colocation::samples::{Sample, Samples};
 
-/// The jobs, and who starts them.
+/// The jobs, started by the lab or by the governor.
 pub(super) enum Work {
     Own { batch: Batch, after: bool },
-    Governed(Jobs),
+    Governed(Box<Jobs>),
 }
 
-/// What goes on while a way runs.
+/// A way while it runs.
 pub(super) struct Scene<'a> {
     pub(super) cgroups: &'a Cgroups,
     pub(super) work: Work,

@@ -15,11 +15,9 @@ use crate::faults::stage::Stage;
 
 pub(crate) const FAULT: Fault = Fault {
     name: "certificate-expires",
-    expectation: Expectation {
-        sentence: "nothing fails: tables go on with the figures that answers carry, /tables says what has expired, and a renewed one is taken up",
-        important: 100.0,
-        low: 100.0,
-    },
+    expectation: Expectation::nothing_fails(
+        "nothing fails: tables go on with the figures that answers carry, /tables says what has expired, and a renewed one is taken up",
+    ),
     own: Some(with_prometheus),
     full: Length::full(10, 30, 20),
     short: Some(Length::short(2, 8, 2)),

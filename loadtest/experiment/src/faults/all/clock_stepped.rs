@@ -17,11 +17,9 @@ const STEPS: u32 = 4;
 
 pub(crate) const FAULT: Fault = Fault {
     name: "clock-stepped",
-    expectation: Expectation {
-        sentence: "nothing fails, and tables count as fresh at every hour",
-        important: 100.0,
-        low: 100.0,
-    },
+    expectation: Expectation::nothing_fails(
+        "nothing fails, and tables count as fresh at every hour",
+    ),
     own: Some(|plan, _| {
         plan.own_clocks = true;
         Ok(())

@@ -6,11 +6,9 @@ use crate::faults::fault::{Expectation, Fault, Length};
 
 pub(crate) const FAULT: Fault = Fault {
     name: "consul-agent-killed",
-    expectation: Expectation {
-        sentence: "nothing fails: sidecars and weir-control go on with what they were told",
-        important: 100.0,
-        low: 100.0,
-    },
+    expectation: Expectation::nothing_fails(
+        "nothing fails: sidecars and weir-control go on with what they were told",
+    ),
     own: None,
     full: Length::full(10, 30, 20),
     short: None,

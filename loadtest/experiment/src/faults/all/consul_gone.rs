@@ -10,11 +10,9 @@ use crate::faults::stage::Stage;
 
 pub(crate) const FAULT: Fault = Fault {
     name: "consul-gone",
-    expectation: Expectation {
-        sentence: "nothing fails without any Consul: sidecars and weir-control go on with what they were told",
-        important: 100.0,
-        low: 100.0,
-    },
+    expectation: Expectation::nothing_fails(
+        "nothing fails without any Consul: sidecars and weir-control go on with what they were told",
+    ),
     own: None,
     full: Length::full(10, 60, 20),
     short: Some(Length::short(5, 5, 10)),

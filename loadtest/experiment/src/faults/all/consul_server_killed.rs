@@ -6,11 +6,9 @@ use crate::faults::fault::{Expectation, Fault, Length};
 
 pub(crate) const FAULT: Fault = Fault {
     name: "consul-server-killed",
-    expectation: Expectation {
-        sentence: "nothing fails: the agent answers with what it has, or says that it cannot, and nobody forgets a host",
-        important: 100.0,
-        low: 100.0,
-    },
+    expectation: Expectation::nothing_fails(
+        "nothing fails: the agent answers with what it has, or says that it cannot, and nobody forgets a host",
+    ),
     own: None,
     full: Length::full(10, 30, 20),
     short: None,

@@ -8,11 +8,9 @@ use crate::faults::fault::{Expectation, Fault, Length};
 
 pub(crate) const FAULT: Fault = Fault {
     name: "control-hung",
-    expectation: Expectation {
-        sentence: "nothing fails, and callers know within 10 s that nobody is there",
-        important: 100.0,
-        low: 100.0,
-    },
+    expectation: Expectation::nothing_fails(
+        "nothing fails, and callers know within 10 s that nobody is there",
+    ),
     own: None,
     full: Length::full(10, 30, 20),
     short: None,

@@ -10,11 +10,9 @@ use crate::faults::stage::{Stage, sidecar};
 
 pub(crate) const FAULT: Fault = Fault {
     name: "disk-full",
-    expectation: Expectation {
-        sentence: "nothing fails and nobody dies: what cannot be written is lost",
-        important: 100.0,
-        low: 100.0,
-    },
+    expectation: Expectation::nothing_fails(
+        "nothing fails and nobody dies: what cannot be written is lost",
+    ),
     own: Some(|plan, _| {
         plan.small_disks = true;
         Ok(())

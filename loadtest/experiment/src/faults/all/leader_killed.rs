@@ -13,11 +13,9 @@ const TAKEN_OVER: f64 = 25.0;
 
 pub(crate) const FAULT: Fault = Fault {
     name: "leader-killed",
-    expectation: Expectation {
-        sentence: "nothing fails, callers have tables of the other one within 25 s, and none accepts an older table",
-        important: 100.0,
-        low: 100.0,
-    },
+    expectation: Expectation::nothing_fails(
+        "nothing fails, callers have tables of the other one within 25 s, and none accepts an older table",
+    ),
     own: Some(two),
     full: Length::full(10, 40, 20),
     short: None,

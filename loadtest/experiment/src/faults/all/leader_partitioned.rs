@@ -9,11 +9,9 @@ const TAKEN_OVER: f64 = 25.0;
 
 pub(crate) const FAULT: Fault = Fault {
     name: "leader-partitioned",
-    expectation: Expectation {
-        sentence: "nothing fails, callers have tables of the other one within 25 s, and none listens to the old one again",
-        important: 100.0,
-        low: 100.0,
-    },
+    expectation: Expectation::nothing_fails(
+        "nothing fails, callers have tables of the other one within 25 s, and none listens to the old one again",
+    ),
     own: Some(|plan, programs| {
         plan.netns = true;
         two(plan, programs)

@@ -13,11 +13,9 @@ const TAKEN_OVER: f64 = 2.0;
 
 pub(crate) const FAULT: Fault = Fault {
     name: "leader-stopped",
-    expectation: Expectation {
-        sentence: "nothing fails, and callers have tables of the other one within 2 s",
-        important: 100.0,
-        low: 100.0,
-    },
+    expectation: Expectation::nothing_fails(
+        "nothing fails, and callers have tables of the other one within 2 s",
+    ),
     own: Some(two),
     full: Length::full(10, 30, 20),
     short: Some(Length::short(2, 8, 3)),

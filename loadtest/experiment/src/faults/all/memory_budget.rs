@@ -20,11 +20,9 @@ const KEYS: usize = 20_000;
 
 pub(crate) const FAULT: Fault = Fault {
     name: "memory-budget",
-    expectation: Expectation {
-        sentence: "nothing fails: cache contents that nobody uses are dropped, those in use stay, and so do loads",
-        important: 100.0,
-        low: 100.0,
-    },
+    expectation: Expectation::nothing_fails(
+        "nothing fails: cache contents that nobody uses are dropped, those in use stay, and so do loads",
+    ),
     own: Some(|plan, _| {
         plan.control = json!({"memory": {"limit": "1MiB"}});
         Ok(())

@@ -16,11 +16,9 @@ const NOTICED: f64 = 10.0;
 
 pub(crate) const FAULT: Fault = Fault {
     name: "stream-blackholed",
-    expectation: Expectation {
-        sentence: "nothing fails, and callers know within 10 s that their stream is dead",
-        important: 100.0,
-        low: 100.0,
-    },
+    expectation: Expectation::nothing_fails(
+        "nothing fails, and callers know within 10 s that their stream is dead",
+    ),
     own: None,
     full: Length::full(10, 30, 20),
     short: Some(Length::short(2, 10, 3)),

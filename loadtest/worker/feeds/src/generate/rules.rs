@@ -83,6 +83,17 @@ fn act(field: &str, action: &str, value: impl Into<Value>) -> Value {
     json!({"field": field, "action": action, "value": value})
 }
 
+/// The part of a field between two separators.
+fn split(field: &str, separator: &str, index: u32) -> Value {
+    let value = json!({"separator": separator, "index": index});
+    act(field, "split", value)
+}
+
+/// A field of several others' values and texts.
+fn combine(field: &str, parts: &[Value]) -> Value {
+    act(field, "combine", json!(parts))
+}
+
 fn remove(field: &str) -> Value {
     json!({"field": field, "action": "remove"})
 }

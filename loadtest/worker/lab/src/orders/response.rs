@@ -8,7 +8,7 @@ use crate::real::Outcome;
 
 /// Windows of a run.
 const WINDOWS: usize = 60;
-/// Mean response of a window, in multiples of the median window of the first half, from which on
+/// Mean response of a window, in multiples of the median of the first half's, from which on
 /// it counts as thrashing if no later window is below. Document 003 reads it off its plots.
 const LIMIT: f64 = 20.0;
 
@@ -39,7 +39,7 @@ impl Course {
     ) -> Self {
         let seconds = lasts.as_secs_f64();
         let width = seconds / WINDOWS as f64;
-        // Who was cut off has waited for at least so long.
+        // A job that was cut off has waited for at least so long.
         let at_least = |o: &Outcome| (lasts + patience).saturating_sub(o.at);
         let of = |o: &Outcome| o.response.unwrap_or_else(|| at_least(o)).as_secs_f64();
         let mut sums = vec![(0.0, 0u32); WINDOWS];
@@ -56,7 +56,9 @@ impl Course {
             .filter(|(_, (_, n))| *n > 0)
             .map(|(at, (sum, n))| (middle(at), sum / f64::from(*n)))
             .collect();
-        let limit = LIMIT * median(&windows[..windows.len() / 2]);
+        let first_half = windows[..windows.len() / 2].iter().map(|(_, mean)| *mean);
+        let usual = weir_report::median(&first_half.collect::<Vec<_>>());
+        let limit = LIMIT * usual.unwrap_or(f64::INFINITY);
         let thrashes_at = thrash(&windows, limit).map(|at| at - width / 2.0);
         let between = |from: f64, to: f64| {
             let of_the_run = |o: &&Outcome| {
@@ -80,12 +82,6 @@ impl Course {
 fn thrash(windows: &[(f64, f64)], limit: f64) -> Option<f64> {
     let above = windows.iter().rev().take_while(|(_, mean)| *mean >= limit);
     above.last().map(|(at, _)| *at)
-}
-
-fn median(windows: &[(f64, f64)]) -> f64 {
-    let mut means: Vec<f64> = windows.iter().map(|(_, mean)| *mean).collect();
-    means.sort_by(f64::total_cmp);
-    means.get(means.len() / 2).copied().unwrap_or(f64::INFINITY)
 }
 
 fn mean(values: impl Iterator<Item = f64>) -> f64 {

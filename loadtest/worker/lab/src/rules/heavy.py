@@ -4,7 +4,6 @@ Items that later rules remove are removed at once: nothing that happens to them 
 """
 
 import json
-import math
 import re
 import sys
 from decimal import ROUND_HALF_UP, Decimal
@@ -14,17 +13,6 @@ COLORS = {
     "green": "grün", "brown": "braun", "yellow": "gelb",
 }
 CENT = Decimal("0.01")
-
-
-def number(text):
-    """The finite number that a text holds, if it does."""
-    if not text:
-        return None
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
 
 
 def money(value):

@@ -1,19 +1,7 @@
 """Listing 1 of document 001, one item at a time."""
 
 import json
-import math
 import sys
-
-
-def number(text):
-    """The finite number that a text holds, if it does."""
-    if not text:
-        return None
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
 
 
 def main(path):

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The table, as Markdown and as a page.
 
-use weir_report::{BarRow, Bars, Report, Table};
+use weir_report::{BarRow, Bars, Report, Spread, Table};
 
-use super::samples::{Figure, Row, Samples, Spread};
+use super::samples::{self, Figure, Row, Samples};
 
 const HEADER: [&str; 6] = [
     "what",
@@ -79,12 +79,17 @@ fn cells(samples: &Samples, row: &Row) -> Vec<String> {
 }
 
 fn spread(row: &Row, value: impl Fn(Figure) -> f64) -> Option<Spread> {
-    Spread::of(row.figures.iter().copied().map(value))
+    samples::spread(row.figures.iter().copied().map(value))
 }
 
 fn rate(row: &Row) -> Option<Spread> {
     let value = spread(row, Figure::value).filter(|value| row.items > 0 && value.least > 0.0)?;
-    Some(value.map(|seconds| row.items as f64 / seconds))
+    let rate = |seconds| row.items as f64 / seconds;
+    Some(Spread {
+        median: rate(value.median),
+        least: rate(value.most),
+        most: rate(value.least),
+    })
 }
 
 fn shown(spread: Option<Spread>, unit: impl Fn(f64) -> String) -> String {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What was measured, by row of the table and round.
+//! Figures by row of the table and round.
+
+use weir_report::Spread;
 
 use super::cost::Cost;
 
@@ -11,7 +13,7 @@ pub(super) enum Figure {
 }
 
 impl Figure {
-    /// What ratios are made of: CPU seconds, as machines are shared, or bytes.
+    /// The part of a ratio: CPU seconds, as machines are shared, or bytes.
     pub(super) fn value(self) -> f64 {
         match self {
             Figure::Cost(cost) => cost.cpu.as_secs_f64(),
@@ -20,7 +22,7 @@ impl Figure {
     }
 }
 
-/// A row: what was measured, once a round.
+/// A row: a figure of each round.
 #[derive(Debug, Clone)]
 pub(super) struct Row {
     pub(super) part: &'static str,
@@ -74,42 +76,14 @@ impl Samples {
             .iter()
             .find(|base| base.part == row.part && base.what == *to)?;
         let pairs = row.figures.iter().zip(&base.figures);
-        Spread::of(pairs.map(|(one, other)| one.value() / other.value()))
+        spread(pairs.map(|(one, other)| one.value() / other.value()))
     }
 }
 
-/// The least, the middle and the greatest of some figures.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Spread {
-    pub(super) least: f64,
-    pub(super) median: f64,
-    pub(super) most: f64,
-}
-
-impl Spread {
-    /// `None` of nothing, and of what is not finite.
-    pub(super) fn of(figures: impl Iterator<Item = f64>) -> Option<Self> {
-        let mut sorted: Vec<f64> = figures.filter(|figure| figure.is_finite()).collect();
-        sorted.sort_unstable_by(f64::total_cmp);
-        let (least, most) = (*sorted.first()?, *sorted.last()?);
-        let upper = sorted.len() / 2;
-        let lower = (sorted.len() - 1) / 2;
-        let median = (sorted[lower] + sorted[upper]) / 2.0;
-        Some(Self {
-            least,
-            median,
-            most,
-        })
-    }
-
-    pub(super) fn map(self, change: impl Fn(f64) -> f64) -> Self {
-        let (one, other) = (change(self.least), change(self.most));
-        Self {
-            least: one.min(other),
-            median: change(self.median),
-            most: one.max(other),
-        }
-    }
+/// The spread of the finite figures.
+pub(super) fn spread(figures: impl Iterator<Item = f64>) -> Option<Spread> {
+    let finite: Vec<f64> = figures.filter(|figure| figure.is_finite()).collect();
+    Spread::of(&finite)
 }
 
 #[cfg(test)]
@@ -124,13 +98,12 @@ mod tests {
     }
 
     #[test]
-    fn the_median_is_in_the_middle() {
-        let spread = |figures: &[f64]| Spread::of(figures.iter().copied()).unwrap();
-        assert_eq!(spread(&[3.0, 1.0, 2.0]).median, 2.0);
-        assert_eq!(spread(&[4.0, 1.0]).median, 2.5);
-        let rate = spread(&[1.0, 2.0, 4.0]).map(|seconds| 8.0 / seconds);
-        assert_eq!((rate.least, rate.median, rate.most), (2.0, 4.0, 8.0));
-        assert_eq!(Spread::of([f64::NAN].into_iter()), None);
+    fn figures_that_are_no_numbers_do_not_count() {
+        assert_eq!(
+            spread([4.0, f64::NAN, 1.0].into_iter()).unwrap().median,
+            2.5
+        );
+        assert_eq!(spread([f64::NAN].into_iter()), None);
     }
 
     #[test]

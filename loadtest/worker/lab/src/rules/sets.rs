@@ -18,7 +18,7 @@ pub(super) const ALL: [RuleSet; 2] = [
         name: "Listing 1",
         request: include_str!("light.json"),
         jq: include_str!("light.jq"),
-        python: include_str!("light.py"),
+        python: concat!(include_str!("number.py"), include_str!("light.py")),
     },
     HEAVY,
 ];
@@ -28,5 +28,5 @@ pub(super) const HEAVY: RuleSet = RuleSet {
     name: "14 rules",
     request: include_str!("heavy.json"),
     jq: include_str!("heavy.jq"),
-    python: include_str!("heavy.py"),
+    python: concat!(include_str!("number.py"), include_str!("heavy.py")),
 };

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::super::draw::{Draw, any};
 use super::super::item::Shop;
-use super::{act, among, compare, field, operator, remove, test, text};
+use super::{act, among, combine, compare, field, operator, remove, split, test, text};
 use crate::generate::words;
 
 /// One to all but a few of what channels do.
@@ -45,11 +45,7 @@ fn texts(draw: &mut Draw) -> Vec<Value> {
             &[test("color", "is_not_empty")],
             &[
                 act("color", "texttransform", "capitalize"),
-                act(
-                    "title",
-                    "combine",
-                    json!([field("title"), text(" "), field("color")]),
-                ),
+                combine("title", &[field("title"), text(" "), field("color")]),
             ],
         ),
         operator(
@@ -93,11 +89,7 @@ fn texts(draw: &mut Draw) -> Vec<Value> {
         operator(
             "Short descriptions",
             &[test("description", "is_not_empty")],
-            &[act(
-                "description",
-                "split",
-                json!({"separator": ". ", "index": 0}),
-            )],
+            &[split("description", ". ", 0)],
         ),
     ]
 }
@@ -138,11 +130,7 @@ fn numbers(draw: &mut Draw) -> Vec<Value> {
         operator(
             "Currency",
             &[test("price", "is_not_empty")],
-            &[act(
-                "price_text",
-                "combine",
-                json!([field("price"), " EUR"]),
-            )],
+            &[combine("price_text", &[field("price"), " EUR".into()])],
         ),
     ]
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::super::draw::Draw;
 use super::super::item::Shop;
-use super::{act, among, compare, field, operator, remove, test, text};
+use super::{act, among, combine, compare, field, operator, remove, split, test, text};
 
 /// The first rule of Listing 1, then some of a shop's usual cleaning.
 pub(super) fn operators(shop: &Shop, draw: &mut Draw) -> Vec<Value> {
@@ -73,11 +73,7 @@ fn pool(shop: &Shop) -> Vec<Value> {
             &[test("category", "is_not_empty")],
             &[
                 act("main_category", "set", field("category")),
-                act(
-                    "main_category",
-                    "split",
-                    json!({"separator": " > ", "index": 0}),
-                ),
+                split("main_category", " > ", 0),
             ],
         ),
         operator(
@@ -96,7 +92,7 @@ fn pool(shop: &Shop) -> Vec<Value> {
             &[
                 act("brand", "set", field("title")),
                 act("brand", "texttransform", "trim"),
-                act("brand", "split", json!({"separator": " ", "index": 0})),
+                split("brand", " ", 0),
             ],
         ),
         operator(
@@ -107,11 +103,7 @@ fn pool(shop: &Shop) -> Vec<Value> {
         operator(
             "Identifier of the brand",
             &[],
-            &[act(
-                "mpn",
-                "combine",
-                json!([field("brand"), text("-"), field("id")]),
-            )],
+            &[combine("mpn", &[field("brand"), text("-"), field("id")])],
         ),
     ]
 }
