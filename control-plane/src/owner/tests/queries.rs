@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Rounds of queries, and what is pushed and shown after them. No clock but the script's.
 
-use std::sync::Mutex;
+use std::fs::File;
+use std::io::Read;
 
 use weir_fleet::prometheus::{Answers, Figure};
 use weir_promql::{Answer, Series};
@@ -267,34 +268,19 @@ fn a_host_that_drains_says_so_through_prometheus_as_well() {
     assert_eq!(drains(0.0, 0.0), "up");
 }
 
-/// What is logged.
-#[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<u8>>>);
-
-impl std::io::Write for Lines {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Lines {
-    fn taken(&self) -> Vec<String> {
-        let bytes = std::mem::take(&mut *self.0.lock().unwrap());
-        let text = String::from_utf8(bytes).unwrap();
-        text.lines().map(|line| line.trim().to_owned()).collect()
-    }
+/// The lines that were logged since the last look.
+fn logged(mut log: &File) -> Vec<String> {
+    let mut text = String::new();
+    log.read_to_string(&mut text).unwrap();
+    text.lines().map(|line| line.trim().to_owned()).collect()
 }
 
 #[test]
 fn each_change_is_logged_once() {
-    let lines = Lines::default();
-    let writer = lines.clone();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let lines = file.reopen().unwrap();
     let log = tracing_subscriber::fmt()
-        .with_writer(move || writer.clone())
+        .with_writer(file.into_file())
         .with_ansi(false)
         .with_target(false)
         .without_time()
@@ -305,7 +291,7 @@ fn each_change_is_logged_once() {
             for _ in 0..3 {
                 script.pass(100).queried(answers.clone());
             }
-            lines.taken()
+            logged(&lines)
         };
         assert_eq!(
             thrice(jobs(&[(1, 1.0), (2, 1.0), (9, 1.0)], 0.0)),

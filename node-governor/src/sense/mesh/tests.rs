@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! With all of weir-control in the test's own process.
 
+use std::fs::File;
+use std::io::Read;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -344,35 +346,20 @@ async fn the_older_of_two_governors_of_a_host_is_told() {
     );
 }
 
-/// What is logged, without times and fields.
-#[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<u8>>>);
-
-impl std::io::Write for Lines {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Lines {
-    fn taken(&self) -> Vec<String> {
-        let bytes = std::mem::take(&mut *self.0.lock().unwrap());
-        let text = String::from_utf8(bytes).unwrap();
-        let before_fields = |line: &str| line.split(" control=").next().unwrap().trim().to_owned();
-        text.lines().map(before_fields).collect()
-    }
+/// The lines that were logged since the last look, without fields.
+fn logged(mut log: &File) -> Vec<String> {
+    let mut text = String::new();
+    log.read_to_string(&mut text).unwrap();
+    let before_fields = |line: &str| line.split(" control=").next().unwrap().trim().to_owned();
+    text.lines().map(before_fields).collect()
 }
 
 #[test]
 fn each_change_is_logged_once() {
-    let lines = Lines::default();
-    let writer = lines.clone();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let lines = file.reopen().unwrap();
     let log = tracing_subscriber::fmt()
-        .with_writer(move || writer.clone())
+        .with_writer(file.into_file())
         .with_ansi(false)
         .with_target(false)
         .without_time()
@@ -384,18 +371,18 @@ fn each_change_is_logged_once() {
         let mut said = Said::default();
         let twice = |said: &mut Said, trouble: &dyn Fn() -> Trouble| {
             let connected = [(); 2].map(|()| said.ended(&mesh, &trouble()));
-            (connected, lines.taken())
+            (connected, logged(&lines))
         };
         let silent = vec!["WARN weir-control does not answer".to_owned()];
         assert_eq!(twice(&mut said, &gone), ([false; 2], silent));
         let refuses = vec!["WARN weir-control refuses".to_owned()];
         assert_eq!(twice(&mut said, &unknown), ([false; 2], refuses.clone()));
         said.answered(&mesh);
-        assert_eq!(lines.taken(), ["INFO weir-control answers"]);
+        assert_eq!(logged(&lines), ["INFO weir-control answers"]);
         let lost = vec!["INFO weir-control is lost".to_owned()];
         assert_eq!(twice(&mut said, &gone), ([true, false], lost));
         said.answered(&mesh);
-        lines.taken();
+        logged(&lines);
         assert_eq!(twice(&mut said, &unknown), ([true, false], refuses));
     });
 }
