@@ -85,7 +85,7 @@ impl Cluster {
             ids: HashMap::new(),
             claims: Claims::default(),
             stepped: Duration::ZERO,
-            level: ClusterLevel::new(&config.dagor),
+            level: ClusterLevel::default(),
             began: Duration::ZERO,
             inherited: None,
             resumption: None,
@@ -123,7 +123,7 @@ impl Cluster {
         self.stepped = now;
         // A host that was behind the others had less than the cluster.
         let highest = levels.values().max().copied().unwrap_or(Level::ALL);
-        self.level = ClusterLevel::starting_at(highest, &self.config.dagor);
+        self.level = ClusterLevel::starting_at(highest);
         let steady = self.config.dagor.control == Control::Steady;
         let levels = levels.iter();
         self.inherited_levels = levels
@@ -132,7 +132,7 @@ impl Cluster {
             .collect();
         for (address, host) in &mut self.hosts {
             if let Some(level) = self.inherited_levels.remove(address) {
-                host.level = HostLevel::starting_at(level, &self.config.dagor);
+                host.level = HostLevel::starting_at(level);
             }
         }
     }
@@ -172,7 +172,7 @@ impl Cluster {
         for host in &config.hosts {
             let kept = match old.remove(&host.address) {
                 Some(kept) => kept.configured(host.clone(), &config),
-                None => self.new_host(host, &config.dagor),
+                None => self.new_host(host),
             };
             self.hosts.insert(host.address.clone(), kept);
         }
@@ -199,15 +199,14 @@ impl Cluster {
         if config.policy.overload != Overload::Dagor {
             self.claims = Claims::default();
         }
-        self.level.configure(&config.dagor);
         self.config = config;
         self.changed = true;
     }
 
-    fn new_host(&mut self, host: &settings::Host, dagor: &settings::Dagor) -> Host {
-        let mut new = Host::new(host.clone(), dagor);
+    fn new_host(&mut self, host: &settings::Host) -> Host {
+        let mut new = Host::new(host.clone());
         if let Some(level) = self.inherited_levels.remove(&host.address) {
-            new.level = HostLevel::starting_at(level, dagor);
+            new.level = HostLevel::starting_at(level);
         }
         new
     }

@@ -86,7 +86,7 @@ pub struct Host {
 
 impl Host {
     /// A host that has not been heard of.
-    pub fn new(config: settings::Host, dagor: &settings::Dagor) -> Self {
+    pub fn new(config: settings::Host) -> Self {
         let id = HostId::of(&config.address);
         Self {
             config,
@@ -95,7 +95,7 @@ impl Host {
             observed: None,
             pushed_from: None,
             polls: BTreeMap::new(),
-            level: HostLevel::new(dagor),
+            level: HostLevel::default(),
             node: Node::default(),
         }
     }
@@ -105,7 +105,6 @@ impl Host {
     pub fn configured(mut self, host: settings::Host, cluster: &settings::Cluster) -> Self {
         let asked = cluster.prometheus.as_ref();
         let asked = asked.is_some_and(|asked| asked.queries.contains_key(&Figure::Draining));
-        self.level.configure(&cluster.dagor);
         if cluster.scrape.is_none() {
             self.polls.remove(&Source::Scrape);
         }
@@ -215,8 +214,7 @@ mod tests {
             written: None,
             instance: None,
         };
-        let dagor = settings::Dagor::default();
-        Host::new(config, &dagor)
+        Host::new(config)
     }
 
     fn fail(host: &mut Host, source: Source, fault: Fault) {
