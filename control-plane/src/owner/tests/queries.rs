@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Rounds of queries, and what is pushed and shown after them. No clock but the script's.
 
-use std::fs::File;
-use std::io::Read;
-
 use weir_fleet::prometheus::{Answers, Figure};
 use weir_promql::{Answer, Series};
 
+use self::logged::Log;
 use super::*;
+
+#[path = "../../../tests/logged/mod.rs"]
+mod logged;
 
 struct Script {
     owner: Owner,
@@ -268,30 +269,15 @@ fn a_host_that_drains_says_so_through_prometheus_as_well() {
     assert_eq!(drains(0.0, 0.0), "up");
 }
 
-/// The lines that were logged since the last look.
-fn logged(mut log: &File) -> Vec<String> {
-    let mut text = String::new();
-    log.read_to_string(&mut text).unwrap();
-    text.lines().map(|line| line.trim().to_owned()).collect()
-}
-
 #[test]
 fn each_change_is_logged_once() {
-    let file = tempfile::NamedTempFile::new().unwrap();
-    let lines = file.reopen().unwrap();
-    let log = tracing_subscriber::fmt()
-        .with_writer(file.into_file())
-        .with_ansi(false)
-        .with_target(false)
-        .without_time()
-        .finish();
-    tracing::subscriber::with_default(log, || {
+    Log::of(|log| {
         let mut script = Script::new(PROMETHEUS);
         let mut thrice = |answers: Answers| {
             for _ in 0..3 {
                 script.pass(100).queried(answers.clone());
             }
-            logged(&lines)
+            log.lines()
         };
         assert_eq!(
             thrice(jobs(&[(1, 1.0), (2, 1.0), (9, 1.0)], 0.0)),
