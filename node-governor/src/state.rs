@@ -20,19 +20,15 @@ use rustix::process::{Pid, test_kill_process};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::FileError;
 use crate::root::{Root, line};
 
 /// Why the state directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// It cannot be read or written.
-    #[error("{}: {source}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// From the system.
-        source: std::io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] FileError),
     /// Another governor is running.
     #[error("{}: held by process {pid}, which governs already", folder.display())]
     Held {
@@ -73,7 +69,7 @@ impl Held {
             .recursive(true)
             .mode(0o755)
             .create(folder);
-        made.map_err(failed(folder))?;
+        made.map_err(FileError::of(folder))?;
         Held::open(folder, root, Purpose::Govern)
     }
 
@@ -83,12 +79,12 @@ impl Held {
     }
 
     fn open(folder: &Path, root: &Root, purpose: Purpose) -> Result<Held, Error> {
-        only_ours(folder).map_err(failed(folder))?;
+        only_ours(folder).map_err(FileError::of(folder))?;
         let lock = lock(folder, purpose)?;
         let boot = root.path("proc/sys/kernel/random/boot_id");
         Ok(Held {
             folder: folder.to_owned(),
-            boot: line(&boot).map_err(failed(&boot))?,
+            boot: line(&boot).map_err(FileError::of(&boot))?,
             _lock: Arc::new(lock),
         })
     }
@@ -112,7 +108,7 @@ impl Held {
         let read = match std::fs::read(&path) {
             Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| broken(&path, &error))?,
             Err(error) if error.kind() == ErrorKind::NotFound => Record::new(&self.boot),
-            Err(source) => return Err(failed(&path)(source)),
+            Err(source) => return Err(FileError::of(&path)(source).into()),
         };
         let record = match read.boot == self.boot {
             true => read,
@@ -129,7 +125,7 @@ impl Held {
 /// What is written there cannot be.
 pub fn broken(path: &Path, reason: &dyn std::fmt::Display) -> Error {
     let reason = format!("{reason}; remove it if nothing is to be put back");
-    failed(path)(std::io::Error::other(reason))
+    FileError::of(path)(std::io::Error::other(reason)).into()
 }
 
 /// The file.
@@ -191,7 +187,7 @@ impl<T: Serialize> Remembered<T> {
     }
 
     fn save(&self) -> Result<(), Error> {
-        self.write().map_err(failed(&self.path))
+        Ok(self.write().map_err(FileError::of(&self.path))?)
     }
 
     fn write(&self) -> std::io::Result<()> {
@@ -208,13 +204,6 @@ impl<T: Serialize> Remembered<T> {
         file.sync_all()?;
         std::fs::rename(&partial, &self.path)?;
         folder.sync_all()
-    }
-}
-
-fn failed(path: &Path) -> impl Fn(std::io::Error) -> Error {
-    |source| Error::File {
-        path: path.to_owned(),
-        source,
     }
 }
 
@@ -251,7 +240,7 @@ impl Drop for Lock {
 /// Waits while somebody restores.
 fn lock(folder: &Path, purpose: Purpose) -> Result<Lock, Error> {
     let path = folder.join("lock");
-    let failed = failed(&path);
+    let failed = FileError::of(&path);
     let mut file = File::options()
         .create(purpose == Purpose::Govern)
         .truncate(false)
@@ -268,7 +257,7 @@ fn lock(folder: &Path, purpose: Purpose) -> Result<Lock, Error> {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => break,
             Err(Errno::WOULDBLOCK) => {}
-            Err(errno) => return Err(failed(errno.into())),
+            Err(errno) => return Err(failed(errno.into()).into()),
         }
         // Only for the message, and to see whether it is worth waiting.
         let holder = std::fs::read_to_string(&path).unwrap_or_default();

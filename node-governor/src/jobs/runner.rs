@@ -27,6 +27,7 @@ use tracing::{info, warn};
 use super::State;
 use super::record::{Folder, JOBS, Started};
 use super::spec::{Batch, Source, Spec};
+use crate::FileError;
 use crate::apply::groups::{Found, Groups, Members};
 use crate::cores::{Act, Cores, JobPlan};
 use crate::root::{Root, line};
@@ -37,13 +38,8 @@ use job::Job;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file or a folder of the jobs cannot be used.
-    #[error("{}: {source}", path.display())]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// From the system.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] FileError),
     /// A job is not as it is configured.
     #[error("jobs.{name}: {reason}")]
     Job {
@@ -52,13 +48,6 @@ pub enum Error {
         /// What is wrong, and what to do.
         reason: String,
     },
-}
-
-fn failed(path: &Path) -> impl FnOnce(io::Error) -> Error {
-    |source| Error::File {
-        path: path.to_owned(),
-        source,
-    }
 }
 
 /// More than the state of a job.
@@ -107,10 +96,10 @@ impl Shared {
     fn make(&mut self) -> Result<(), Error> {
         let logs = &self.batch.logs;
         let made = DirBuilder::new().recursive(true).mode(0o755).create(logs);
-        made.map_err(failed(logs))?;
+        made.map_err(FileError::of(logs))?;
         let cgroup = Path::new(&self.batch.cgroup);
         let made = self.groups.make(&self.batch.cgroup);
-        self.has_cgroups = made.map_err(failed(cgroup))?.is_some();
+        self.has_cgroups = made.map_err(FileError::of(cgroup))?.is_some();
         Ok(())
     }
 }
@@ -128,7 +117,7 @@ impl Runner {
     ) -> Result<Runner, Error> {
         // Of this process' own kernel, as the processes are.
         let boot = Root::new("/").path("proc/sys/kernel/random/boot_id");
-        let boot = line(&boot).map_err(failed(&boot))?;
+        let boot = line(&boot).map_err(FileError::of(&boot))?;
         let is_own = |spec: &Spec| matches!(spec.source, Source::Command(_));
         let any = specs.iter().any(is_own);
         let folder = state.join(JOBS);
@@ -287,15 +276,15 @@ fn show(state: State) -> &'static str {
 fn strangers(folder: &Path, specs: &[Spec], shared: &Shared) -> Result<(), Error> {
     let entries = match std::fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        entries => entries.map_err(failed(folder))?,
+        entries => entries.map_err(FileError::of(folder))?,
     };
     for entry in entries {
-        let path = entry.map_err(failed(folder))?.path();
+        let path = entry.map_err(FileError::of(folder))?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         if specs.iter().any(|spec| spec.job.name == name) {
             continue;
         }
-        if let Some(started) = runs(&path, shared).map_err(failed(&path))? {
+        if let Some(started) = runs(&path, shared).map_err(FileError::of(&path))? {
             return Err(Error::Job {
                 name: name.into_owned(),
                 reason: format!(
