@@ -126,16 +126,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let flags = Flags::try_parse().unwrap_or_else(|error| {
-        let code = if error.use_stderr() {
-            i32::from(BAD_CONFIGURATION)
-        } else {
-            0
-        };
-        // Nothing can be done if standard output is closed.
-        let _ = error.print();
-        std::process::exit(code);
-    });
+    let flags = flags();
     log(flags.log_json);
     let root = Root::new(&flags.root);
     match flags.command {
@@ -176,6 +167,20 @@ fn main() -> ExitCode {
             }
         },
     }
+}
+
+/// Wrong ones end the process, as `--help` and `--version` do.
+fn flags() -> Flags {
+    Flags::try_parse().unwrap_or_else(|error| {
+        // Nothing can be done if standard output is closed.
+        let _ = error.print();
+        let is_wrong = error.use_stderr();
+        std::process::exit(if is_wrong {
+            BAD_CONFIGURATION.into()
+        } else {
+            0
+        });
+    })
 }
 
 fn ended(result: anyhow::Result<()>) -> ExitCode {

@@ -16,8 +16,8 @@ mod kernel;
 #[path = "governor/producer.rs"]
 mod producer;
 
-const CORES: u16 = 64;
 const MS: u64 = 1_000_000;
+const CORES: u16 = 64;
 
 #[test]
 fn a_tick_allocates_nothing() {

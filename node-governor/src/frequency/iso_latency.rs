@@ -115,10 +115,8 @@ struct Limiting {
 impl Limiting {
     fn limit(&mut self, sensed: &Sensed) {
         let of = &self.parameters;
-        let elapsed = self
-            .last
-            .map_or(Duration::ZERO, |last| sensed.now.since(last));
-        self.last = Some(sensed.now);
+        let last = self.last.replace(sensed.now);
+        let elapsed = last.map_or(Duration::ZERO, |last| sensed.now.since(last));
         let Some(tail) = sensed.fresh_tail(of.stale) else {
             self.power = 1.0;
             return;

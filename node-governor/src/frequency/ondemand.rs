@@ -92,10 +92,8 @@ impl Choose for Sampling {
         } = self.parameters;
         plan.sleep = sampling_period;
         // The first reading of how busy a core was is over an unknown time: one period.
-        let elapsed = self
-            .last
-            .map_or(sampling_period, |last| sensed.now.since(last));
-        self.last = Some(sensed.now);
+        let last = self.last.replace(sensed.now);
+        let elapsed = last.map_or(sampling_period, |last| sensed.now.since(last));
         for (position, range, seen, setting) in online(node, sensed, plan) {
             let Some(sample) = self.samples.get_mut(position) else {
                 continue;

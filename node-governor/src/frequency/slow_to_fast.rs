@@ -82,10 +82,8 @@ struct Learning {
 impl Learning {
     fn threshold(&mut self, sensed: &Sensed) -> Duration {
         let of = &self.parameters;
-        let elapsed = self
-            .last
-            .map_or(Duration::ZERO, |last| sensed.now.since(last));
-        self.last = Some(sensed.now);
+        let last = self.last.replace(sensed.now);
+        let elapsed = last.map_or(Duration::ZERO, |last| sensed.now.since(last));
         let Some(tail) = sensed.fresh_tail(of.stale) else {
             return Duration::ZERO;
         };
