@@ -88,21 +88,7 @@ impl ClusterLevel {
     ) -> bool {
         let before = self.get();
         let length = now.saturating_sub(std::mem::replace(&mut self.stepped, now));
-        let mut waits = Vec::with_capacity(hosts.len());
-        let mut changed = false;
-        for host in hosts.iter_mut() {
-            host.figures = host.figures.take().filter(|seen| with.is_fresh(seen, now));
-            match &host.figures {
-                Some(seen) => {
-                    host.level.flow.observe(seen);
-                    waits.extend(host.level.flow.wait(seen));
-                }
-                None => {
-                    changed |= host.level.passing.level() != Level::ALL;
-                    *host.level = host.level.opened(now);
-                }
-            }
-        }
+        let (waits, mut changed) = waits(hosts, now, with);
         let Some(usual) = midmean(waits) else {
             *self = Self {
                 stepped: now,
@@ -110,24 +96,7 @@ impl ClusterLevel {
             };
             return changed || self.get() != before;
         };
-        let idle = hosts.iter().filter(|host| host.idle).count();
-        let all = |part: fn(&HostLevel) -> f64| -> f64 {
-            hosts.iter().map(|host| part(host.level)).sum()
-        };
-        let (sent, refused) = (all(|host| host.sent), all(|host| host.refused));
-        let rates = hosts.iter().filter_map(|host| host.level.flow.rate());
-        let window = Window {
-            length,
-            demand: offered
-                .iter()
-                .map(|(rank, count)| (*rank, *count))
-                .collect(),
-            done: rates.sum::<f64>() * length.as_secs_f64(),
-            wait: Some(usual),
-            // As many as the usual wait is the mean of.
-            idle: idle >= hosts.len() - hosts.len() / 4,
-            refused: if sent > 0.0 { refused / sent } else { 0.0 },
-        };
+        let window = window(offered, hosts, usual, length);
         self.controller.step(&with.dagor.steady, &window);
         changed |= self.get() != before;
         for host in hosts.iter_mut().filter(|_| with.passes_on) {
@@ -140,6 +109,45 @@ impl ClusterLevel {
             }
         }
         changed
+    }
+}
+
+/// The waits of the hosts whose figures are fresh. The levels of the others are opened; whether one has changed.
+fn waits(hosts: &mut [Seen<'_>], now: Duration, with: &Step<'_>) -> (Vec<Duration>, bool) {
+    let mut waits = Vec::with_capacity(hosts.len());
+    let mut changed = false;
+    for host in hosts {
+        host.figures = host.figures.take().filter(|seen| with.is_fresh(seen, now));
+        match &host.figures {
+            Some(seen) => {
+                host.level.flow.observe(seen);
+                waits.extend(host.level.flow.wait(seen));
+            }
+            None => {
+                changed |= host.level.passing.level() != Level::ALL;
+                *host.level = host.level.opened(now);
+            }
+        }
+    }
+    (waits, changed)
+}
+
+/// The cluster's window: what was asked for, and what its hosts did.
+fn window(offered: &Counts, hosts: &[Seen<'_>], usual: Duration, length: Duration) -> Window {
+    let idle = hosts.iter().filter(|host| host.idle).count();
+    let all =
+        |part: fn(&HostLevel) -> f64| -> f64 { hosts.iter().map(|host| part(host.level)).sum() };
+    let (sent, refused) = (all(|host| host.sent), all(|host| host.refused));
+    let rates = hosts.iter().filter_map(|host| host.level.flow.rate());
+    let offered = offered.iter();
+    Window {
+        length,
+        demand: offered.map(|(rank, count)| (*rank, *count)).collect(),
+        done: rates.sum::<f64>() * length.as_secs_f64(),
+        wait: Some(usual),
+        // As many as the usual wait is the mean of.
+        idle: idle >= hosts.len() - hosts.len() / 4,
+        refused: if sent > 0.0 { refused / sent } else { 0.0 },
     }
 }
 
