@@ -138,15 +138,9 @@ pub async fn run(
         streams: streams.clone(),
         shutdown: shutdown.clone(),
     };
-
     let mut tasks = Tasks::default();
-    let lock: Pin<Box<dyn Future<Output = ()> + Send>> = match config.replicas.clone() {
-        None => Box::pin(only(role, shutdown.clone())),
-        Some(replicas) => {
-            let address = reached_at(&replicas.address, listeners.xds.local_addr()?);
-            Box::pin(seams.contend(replicas, address, role, &mut tasks))
-        }
-    };
+    let bound = listeners.xds.local_addr()?;
+    let lead = seams.lead(config.replicas.clone(), bound, role, &mut tasks);
     let contents = owner.contents();
     let feed = seams.own(owner, first, news, &mut tasks);
     seams.gather(path, loaded, written, contents, &mut tasks);
@@ -163,21 +157,21 @@ pub async fn run(
         admin::serve(listeners.admin, app, streams.clone()).await;
         Ok(())
     };
-    let result = tokio::try_join!(
+    let ended = tokio::try_join!(
         grpc.instrument(tracing::info_span!("grpc")),
         admin.instrument(tracing::info_span!("admin")),
         async {
-            lock.await;
+            lead.await;
             streams.cancel();
             Ok(())
         },
         async {
-            let result = tasks.last(&streams).await;
+            let ended = tasks.last(&streams).await;
             shutdown.cancel();
-            result
+            ended
         },
     );
-    result.map(|_| ())
+    ended.map(drop)
 }
 
 /// The ends of the channels that most parts are given.
@@ -194,14 +188,19 @@ struct Seams {
 }
 
 impl Seams {
-    /// Contends for the lock of the replicas, and follows while another one leads.
-    fn contend(
+    /// Leads until the end where there are no replicas. Else contends for their lock, and follows while another one
+    /// leads.
+    fn lead(
         &self,
-        replicas: Arc<Replicas>,
-        address: String,
+        replicas: Option<Arc<Replicas>>,
+        bound: SocketAddr,
         role: watch::Sender<Role>,
         tasks: &mut Tasks,
-    ) -> impl Future<Output = ()> + Send + use<> {
+    ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let Some(replicas) = replicas else {
+            return Box::pin(only(role, self.shutdown.clone()));
+        };
+        let address = reached_at(&replicas.address, bound);
         let (deposed, leaders_deposed) = mpsc::channel(1);
         let follower = follow::run(
             replicas.clone(),
@@ -221,7 +220,7 @@ impl Seams {
             self.updates.clone(),
             self.shutdown.clone(),
         );
-        lock.instrument(span)
+        Box::pin(lock.instrument(span))
     }
 
     /// Starts the task that owns the state, which publishes `first` before it hears any news.
