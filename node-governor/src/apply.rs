@@ -108,32 +108,12 @@ impl Apply {
         let mut domains = Vec::new();
         let mut node = Node { cores: Vec::new() };
         for files in policies(root, cores)? {
-            let name = files.name.clone();
             let failed = |source| Error::Policy {
-                policy: name.clone(),
+                policy: files.name.clone(),
                 source,
             };
-            let driver = driver.map_or_else(|| files.offers(), Ok).map_err(failed)?;
-            let seen = Seen::now(root, &files).map_err(failed)?;
-            if let Some((limit, by)) = seen.held_down {
-                warn!(
-                    policy = name,
-                    limit, by, "limited by the kernel itself; put back without that limit"
-                );
-            }
-            let found = remembered.found().get(&files.name).cloned();
-            let found = found.unwrap_or(Found {
-                driver,
-                settings: seen.settings,
-            });
+            let found = as_found(&files, root, &remembered, driver).map_err(failed)?;
             let range = files.range(&found.settings).map_err(failed)?;
-            let (limit, highest) = (found.settings.max, files.highest().map_err(failed)?);
-            if limit < highest {
-                warn!(
-                    policy = name,
-                    limit, highest, "found limited, and not driven above that"
-                );
-            }
             let own = files.online().map_err(failed)?;
             for number in own.iter().copied() {
                 node.cores.push(NodeCore {
@@ -318,6 +298,37 @@ fn policies(root: &Root, cores: Option<&[u32]>) -> Result<Vec<Files>, Error> {
         return Err(Error::NoCpufreq { path, source });
     }
     Ok(wanted)
+}
+
+/// What a policy is put back to: what is remembered of it, else what is there now.
+fn as_found(
+    files: &Files,
+    root: &Root,
+    remembered: &Remembered<Found>,
+    driver: Option<Driver>,
+) -> std::io::Result<Found> {
+    let name = &files.name;
+    let driver = driver.map_or_else(|| files.offers(), Ok)?;
+    let seen = Seen::now(root, files)?;
+    if let Some((limit, by)) = seen.held_down {
+        warn!(
+            policy = name,
+            limit, by, "limited by the kernel itself; put back without that limit"
+        );
+    }
+    let found = remembered.found().get(name).cloned();
+    let found = found.unwrap_or(Found {
+        driver,
+        settings: seen.settings,
+    });
+    let (limit, highest) = (found.settings.max, files.highest()?);
+    if limit < highest {
+        warn!(
+            policy = name,
+            limit, highest, "found limited, and not driven above that"
+        );
+    }
+    Ok(found)
 }
 
 /// Puts back the frequencies that a run has left which was killed; what could not be put back, and is remembered
