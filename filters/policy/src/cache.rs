@@ -118,17 +118,7 @@ impl CacheShard {
                 unused: holders.len() - previous as usize,
             });
         }
-        let unknown = holders
-            .iter()
-            .position(|holder| *holder as usize / 2 >= hosts.len());
-        if let Some((index, holder)) = unknown.and_then(|index| Some((index, holders.get(index)?)))
-        {
-            return Err(ShardError::UnknownHost {
-                index,
-                host: holder / 2,
-                hosts: hosts.len(),
-            });
-        }
+        check_hosts(&holders, hosts.len())?;
         Ok(Self(Arc::new(Columns {
             hosts,
             keys,
@@ -188,6 +178,20 @@ impl CacheShard {
             + size_of_val(&**holders)
             + size_of_val(&**costs)
     }
+}
+
+/// Refuses holders that are none of the hosts.
+fn check_hosts(holders: &[u32], hosts: usize) -> Result<(), ShardError> {
+    let unknown = |holder: &u32| *holder as usize / 2 >= hosts;
+    let index = holders.iter().position(unknown);
+    if let Some((index, holder)) = index.and_then(|index| Some((index, holders.get(index)?))) {
+        return Err(ShardError::UnknownHost {
+            index,
+            host: holder / 2,
+            hosts,
+        });
+    }
+    Ok(())
 }
 
 impl Columns {
