@@ -70,7 +70,7 @@ use weir_fleet::snapshot::Snapshot;
 /// with it. Few: a report on two hundred hosts takes 140 kB, and a thousand sidecars send one a second.
 const UPDATES_WAITING: usize = 64;
 
-/// What clients of the discovery server say, before it is lost.
+/// Events of the discovery server's clients that may wait; more are lost.
 const EVENTS_WAITING: usize = 4096;
 
 /// Connections that wait to be taken. When the process or its network was away, the whole fleet comes back

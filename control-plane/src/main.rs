@@ -120,7 +120,7 @@ async fn serve(flags: Flags, loaded: config::Loaded) -> anyhow::Result<()> {
         })
 }
 
-/// Whoever waits for the file never sees half of it.
+/// A reader that waits for the file never sees half of it.
 fn write_ports(path: &Path, text: &str) -> anyhow::Result<()> {
     weir_whole_file::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }

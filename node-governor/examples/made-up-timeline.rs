@@ -104,7 +104,7 @@ fn spec((name, queue, threads, _): &(&str, Queue, u32, f64)) -> Spec {
     }
 }
 
-/// What the service wants, in cores: steps of some seconds, as the load of that report.
+/// The service's load, in cores: steps of some seconds, as in that report.
 struct Load {
     wanted: f64,
     until: f64,
@@ -120,7 +120,7 @@ impl Load {
         }
     }
 
-    /// What is sensed of the service at a time; returns its use of the cores it had, of 1.
+    /// The service as it is sensed at a time; returns its use of the cores it had, of 1.
     fn sense(&mut self, at: f64, book: &SharesBook, sensed: &mut Sensed) -> f64 {
         let random = &mut self.random;
         if at >= self.until {

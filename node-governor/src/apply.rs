@@ -31,7 +31,7 @@ use cpufreq::Files;
 use domain::Domain;
 use found::{Found, Seen};
 
-/// What is written is read back this often.
+/// Written values are read back this often.
 pub const LOOK: Duration = Duration::from_secs(1);
 
 /// Why the cores are not governed.
@@ -73,7 +73,7 @@ pub struct Status {
     pub governed: bool,
     /// It has cores online.
     pub online: bool,
-    /// What was last written; none where nothing holds.
+    /// The value written last; none where nothing holds.
     pub khz: Option<Khz>,
     /// Frequencies written.
     pub writes: u64,
@@ -184,7 +184,7 @@ impl Apply {
     /// put back where its core is there by now.
     pub fn look(&mut self, now: Nanos) {
         for domain in &mut self.domains {
-            // Where that cannot be read, nothing is known to have changed.
+            // A domain that cannot be read is not known to have changed.
             let Some(online) = domain.look(now) else {
                 continue;
             };
@@ -300,7 +300,7 @@ fn policies(root: &Root, cores: Option<&[u32]>) -> Result<Vec<Files>, Error> {
     Ok(wanted)
 }
 
-/// What a policy is put back to: what is remembered of it, else what is there now.
+/// The settings that a policy is put back to: those remembered, else those there now.
 fn as_found(
     files: &Files,
     root: &Root,

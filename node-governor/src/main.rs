@@ -304,7 +304,7 @@ async fn serve(
         .with_context(|| format!("admin.listen: {}", config.admin))?;
     let admin = listener.local_addr()?;
     if let Some(mesh) = &config.mesh {
-        // What its files say is known only now; nothing has been changed.
+        // Its files are read only now; nothing has been changed.
         mesh::endpoint(mesh).map_err(|error| anyhow::anyhow!("mesh: {error}"))?;
     }
     // Before anything is taken, so that there is no moment in which a kill leaves it so.
@@ -342,12 +342,12 @@ async fn serve(
         Err(_) => drop(watchdog),
     }
     admin_ended.cancel();
-    // Whoever still reads a page is cut off.
+    // Pages that are still being read are cut off.
     let _ = tokio::time::timeout(DRAIN, pages).await;
     stopped
 }
 
-/// What goes on beside the governor, in this thread: pages, the measurement of latency, and the link to the mesh.
+/// The tasks beside the governor, in this thread: pages, the measurement of latency, and the link to the mesh.
 struct Edges {
     functions: Vec<(u8, String)>,
     logs: Option<PathBuf>,
@@ -440,7 +440,7 @@ fn timeline(logs: &Path, out: Option<&Path>) -> anyhow::Result<()> {
     }
 }
 
-/// Whoever waits for the file never sees half of it.
+/// A reader that waits for the file never sees half of it.
 fn write_ports(path: &Path, text: &str) -> anyhow::Result<()> {
     weir_whole_file::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }

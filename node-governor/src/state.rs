@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What was found, on disk, before anything is changed: whoever comes after a killed governor can put it back.
+//! Settings as they were found, on disk before anything is changed: the next process after a killed governor can put
+//! them back.
 //!
 //! ```text
 //!  state directory/  lock        held by one governor at a time, with its process id
@@ -89,7 +90,7 @@ impl Held {
         })
     }
 
-    /// Where it is.
+    /// Its place.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -99,7 +100,7 @@ impl Held {
         &self.boot
     }
 
-    /// What a former run has left in this file.
+    /// The record that a former run has left in this file.
     pub fn remembered<T: DeserializeOwned + Serialize>(
         &self,
         file: &str,
@@ -122,7 +123,7 @@ impl Held {
     }
 }
 
-/// What is written there cannot be.
+/// A file whose content cannot be.
 pub fn broken(path: &Path, reason: &dyn std::fmt::Display) -> Error {
     let reason = format!("{reason}; remove it if nothing is to be put back");
     FileError::of(path)(std::io::Error::other(reason)).into()
@@ -155,12 +156,12 @@ pub struct Remembered<T> {
 }
 
 impl<T: Serialize> Remembered<T> {
-    /// Where it is written.
+    /// The file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What is to be put back.
+    /// The settings to put back.
     pub fn found(&self) -> &BTreeMap<String, T> {
         &self.record.found
     }
@@ -207,7 +208,7 @@ impl<T: Serialize> Remembered<T> {
     }
 }
 
-/// What is read there is written to the kernel's files: nobody else may have put it there.
+/// Its content is written to the kernel's files: nobody else may have put it there.
 pub(crate) fn only_ours(folder: &Path) -> std::io::Result<()> {
     let there = std::fs::symlink_metadata(folder)?;
     let own = rustix::process::geteuid().as_raw();
@@ -249,7 +250,7 @@ fn lock(folder: &Path, purpose: Purpose) -> Result<Lock, Error> {
         .mode(0o600)
         .open(&path)
         .map_err(&failed)?;
-    // Whoever can open a file can lock it.
+    // A process that can open a file can lock it.
     file.set_permissions(std::fs::Permissions::from_mode(0o600))
         .map_err(&failed)?;
     let since = Instant::now();
@@ -282,7 +283,7 @@ fn lock(folder: &Path, purpose: Purpose) -> Result<Lock, Error> {
     Ok(Lock(file))
 }
 
-/// Whoever was killed stands in the lock until the next holder has written itself there.
+/// A killed process stands in the lock until the next holder has written itself there.
 fn is_gone(pid: &str) -> bool {
     let pid = pid.parse().ok().and_then(Pid::from_raw);
     pid.is_some_and(|pid| test_kill_process(pid) == Err(Errno::SRCH))
@@ -344,7 +345,7 @@ mod tests {
             let (folder, root) = (folder.clone(), root.clone());
             move || Held::take(&folder, &root).map(drop)
         });
-        // Who has been killed is in the lock until the next one has written itself there.
+        // A killed process is in the lock until the next one has written itself there.
         let mut child = std::process::Command::new("true").spawn().unwrap();
         child.wait().unwrap();
         std::fs::write(folder.join("lock"), format!("{}\n", child.id())).unwrap();

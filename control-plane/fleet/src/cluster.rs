@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is known of one cluster.
+//! One cluster, as far as it is known.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -30,9 +30,9 @@ pub struct Cluster {
     pub config: Arc<settings::Cluster>,
     /// By address.
     pub hosts: BTreeMap<String, Host>,
-    /// Who has what in its cache.
+    /// Keys that hosts have in their caches.
     pub holdings: Holdings,
-    /// What requests cost.
+    /// Costs of requests.
     pub costs: Costs,
     /// How polls go that are about the whole cluster, by source.
     pub polls: BTreeMap<Source, Polls>,
@@ -46,10 +46,10 @@ pub struct Cluster {
     pub changed: bool,
     /// When it was built.
     pub built: Option<Duration>,
-    /// What was last said of [`Cluster::panics`].
+    /// [`Cluster::panics`], as it was last told.
     pub panicked: bool,
     ids: HashMap<HostId, String>,
-    /// What proxies say that hosts were asked for since the levels last moved.
+    /// Requests that hosts got since the levels last moved, as proxies say.
     claims: Claims,
     stepped: Duration,
     level: ClusterLevel,
@@ -222,7 +222,7 @@ impl Cluster {
         } else if self.config.plan.is_some() {
             self.holdings = Holdings::new(config.cache_shards);
         } else if config.cache.is_none() && self.config.cache.is_some() {
-            // What nobody asks for any more would be believed for ever.
+            // A source that is asked no more would be believed for ever.
             self.holdings = Holdings::new(config.cache_shards);
         } else {
             self.holdings.resize(config.cache_shards);
@@ -299,7 +299,7 @@ impl Cluster {
             .retain(|_, said| now.saturating_sub(*said) <= limit);
     }
 
-    /// What the table says of a host's state.
+    /// A host's state, as the table has it.
     pub fn state_of(&self, host: &Host, health_ignored: bool) -> HostState {
         match () {
             () if host.config.draining => HostState::Draining,
@@ -309,7 +309,7 @@ impl Cluster {
         }
     }
 
-    /// What the table says of a host's level.
+    /// A host's level, as the table has it.
     pub fn level_of(&self, host: &Host, now: Duration) -> Level {
         let stale = host
             .age(now)
@@ -465,7 +465,7 @@ impl Cluster {
             .sum()
     }
 
-    /// What governors said counts when its time has come, and no more when it is longer ago than `limit`.
+    /// Governors' words count when their time has come, and no more when they are older than `limit`.
     pub fn settle_nodes(&mut self, now: Duration, limit: Duration) {
         for host in self.hosts.values_mut() {
             let configured = host.config.capacity_millicores;
@@ -474,7 +474,7 @@ impl Cluster {
         }
     }
 
-    /// What the governor of its node is told of a host. `origin` is where the state's clock began.
+    /// A host's row, as the governor of its node is told it. `origin` is where the state's clock began.
     pub fn row_of(&self, host: &Host, now: Duration, origin: Instant) -> Row {
         let observed = host.observed.as_ref();
         // It may be older than the other figures.
@@ -506,7 +506,7 @@ impl Cluster {
     pub fn is_unknown(&self, now: Duration) -> bool {
         let found = |host: &Host| host.config.instance.is_some();
         if self.hosts.is_empty() {
-            // Whoever wants to be without hosts has to say so.
+            // An empty list has to be meant.
             return self.config.consul.is_some() || !self.config.shrink_after.is_zero();
         }
         self.config.consul.is_some()

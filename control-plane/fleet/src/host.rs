@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is known of one host.
+//! One host, as far as it is known.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub struct Polls {
     pub failing: Option<(PollError, Duration)>,
     /// Connections refused in a row.
     pub refused: u32,
-    /// What a good answer should have had and did not.
+    /// Complaints of a good answer: parts that it should have had.
     pub complaints: Vec<String>,
 }
 
@@ -74,13 +74,13 @@ pub struct Host {
     pub draining: bool,
     /// The newest figures.
     pub observed: Option<Observed>,
-    /// Where those in the newest table come from.
+    /// The source of those in the newest table.
     pub pushed_from: Option<From>,
     /// By source.
     pub polls: BTreeMap<Source, Polls>,
     /// Its admission level.
     pub level: HostLevel,
-    /// What the governor of its node says and is told.
+    /// The governor of its node: its words, and the answers to it.
     pub node: Node,
 }
 

@@ -113,7 +113,7 @@ impl HostLevel {
         self.witnesses.believed(now, window)
     }
 
-    /// What is confirmed of a window: the requests that the host got, and how many of them it did not take.
+    /// The confirmed part of a window: the requests that the host got, and how many of them it did not take.
     pub fn confirm(&mut self, sent: Counts, refused: f64) {
         for (rank, count) in sent {
             self.sent += count;
@@ -198,7 +198,7 @@ impl HostLevel {
     }
 }
 
-/// What is the same for all hosts of a step.
+/// The part of a step that is the same for all hosts.
 #[derive(Clone, Copy, Debug)]
 pub struct Step<'a> {
     /// How levels move.

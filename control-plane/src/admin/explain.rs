@@ -24,14 +24,14 @@ const MOST_SHOWN: usize = 50;
 /// Any origin will do, if it is later than the oldest figures.
 const NOW: Duration = Duration::from_secs(10 * 365 * 86_400);
 
-/// What is wrong with a question, and what would be right.
+/// A fault of a question, and what would be right.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Problem {
     /// The parameter.
     pub parameter: String,
     /// Why it does not do.
     pub reason: String,
-    /// What would.
+    /// Values that would do.
     pub possible: Vec<String>,
     /// The thing named does not exist.
     #[serde(skip)]
@@ -147,9 +147,9 @@ pub struct Explanation {
     pub ranked: Vec<Row>,
     /// The others, at most fifty.
     pub others: Vec<Row>,
-    /// What is wrong with sources that are asked for the whole cluster.
+    /// Faults of the sources that are asked for the whole cluster.
     pub trouble: Vec<String>,
-    /// What this answer does not know.
+    /// The limits of this answer.
     pub note: &'static str,
 }
 
@@ -176,7 +176,7 @@ pub struct Row {
     pub admits: bool,
     /// 0 where unknown.
     pub capacity_millicores: u32,
-    /// What is wrong with what its sources say.
+    /// Faults of its sources' answers.
     pub trouble: Vec<String>,
 }
 

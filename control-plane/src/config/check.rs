@@ -298,7 +298,7 @@ fn tls(written: &written::Tls, scope: &Scope<'_>, reader: &mut Reader) -> Result
         key: required(key, "key")?,
         client_ca,
     };
-    // What the library says of the pair, before any port is bound.
+    // The library refuses a bad pair here, before any port is bound.
     crate::tls::acceptor(&tls)
         .map_err(|why| scope.refuse(&written.certificate, "certificate", why))?;
     Ok(tls)

@@ -28,7 +28,7 @@ async fn serve(address: SocketAddr, resources: ResourcesByType) -> Control {
     Control::start(address, resources, DiscoveryLimits::for_proxies(100)).await
 }
 
-/// What weir-control would serve for these hosts, made anew as after a restart.
+/// The resources that weir-control would serve for these hosts, made anew as after a restart.
 fn resources(hosts: &[SocketAddr]) -> ResourcesByType {
     let wasm = tools::filter();
     let yaml = format!(

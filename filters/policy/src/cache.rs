@@ -213,7 +213,7 @@ impl Columns {
     }
 }
 
-/// Which hosts hold which keys, by shard.
+/// The hosts that hold each key, by shard.
 #[derive(Clone, Debug, Default)]
 pub struct CacheIndex {
     shards: Vec<CacheShard>,
@@ -244,13 +244,13 @@ impl CacheIndex {
         self.shards.iter().all(CacheShard::is_empty)
     }
 
-    /// What requests for the key have cost lately.
+    /// The cost of requests for the key lately.
     pub(crate) fn cost(&self, key: KeyHash) -> Option<Cost> {
         let shard = shard_of(key, self.shards.len() as u32);
         self.shards.get(shard as usize)?.cost(key)
     }
 
-    /// What is known of the key at the host. It looks at every holder: not for decisions.
+    /// The holding of the key at the host, if one is known. It looks at every holder: not for decisions.
     pub fn holder(&self, key: KeyHash, host: HostId) -> Option<Holder> {
         let mut holders = self.holders(key, usize::MAX, 0);
         holders.find(|holder| holder.host == host)
@@ -266,7 +266,7 @@ impl CacheIndex {
         self.entries(key).sample(limit, random)
     }
 
-    /// What is known of the key.
+    /// The holders of the key.
     pub(crate) fn entries(&self, key: KeyHash) -> Entries<'_> {
         let shard = self
             .shards

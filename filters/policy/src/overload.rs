@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which requests a host admits.
+//! The requests that a host admits.
 
 pub mod breaker;
 pub mod dagor;

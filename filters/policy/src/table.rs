@@ -19,9 +19,9 @@ pub const MAX_CACHE_SHARDS: u32 = 1024;
 /// How one cluster's hosts are chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// Which hosts a request may go to.
+    /// The choice of hosts that a request may go to.
     pub overload: Overload,
-    /// Which of those it goes to.
+    /// The choice among those.
     pub selection: Selection,
     /// For how long a key is assumed cached at the host it was last sent to.
     pub assumed_cached: Duration,
@@ -37,7 +37,7 @@ pub struct Policy {
     pub hedging: Hedging,
     /// Fewer hosts than this share of all, in percent, are too few to take the whole load: 0 to 100.
     pub panic_threshold: u32,
-    /// What the cluster's salt says of itself ([`Salt::check`](crate::Salt::check)); none: its keys have no salt.
+    /// The check of the cluster's salt ([`Salt::check`](crate::Salt::check)); none: its keys have no salt.
     pub salt_check: Option<KeyHash>,
 }
 
@@ -136,7 +136,7 @@ fn clipped(text: &str) -> String {
 
 /// Whether it is `ip:port`, spelled as this library spells it.
 fn is_canonical(address: &str) -> bool {
-    /// What is left of a text when what was written is taken off its front.
+    /// The rest of a text when what was written is taken off its front.
     struct Rest<'a>(&'a str);
 
     impl Write for Rest<'_> {
@@ -228,12 +228,12 @@ impl Table {
         Self { mean_cost, ..self }
     }
 
-    /// What requests cost on average; nothing where that is not known.
+    /// The mean cost of requests; nothing where that is not known.
     pub fn mean_cost(&self) -> Cost {
         self.mean_cost
     }
 
-    /// What a request is expected to cost of whose keys nothing is known.
+    /// The expected cost of a request of whose keys nothing is known.
     pub fn expected_cost(&self) -> Cost {
         if self.mean_cost == Cost::default() {
             return Cost::UNTOLD;

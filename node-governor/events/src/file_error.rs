@@ -2,7 +2,7 @@
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-/// What is wrong with a ring's file, by its name.
+/// A ring's file that cannot be used, by its name.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {source}", file.display())]
 pub struct FileError<E: Error + 'static> {

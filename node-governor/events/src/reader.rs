@@ -211,7 +211,7 @@ impl<M: Memory> Reader<M> {
         if self.slots.is_empty() {
             return Ok(());
         }
-        // What a slot is overwritten with is not read before the count that tells so.
+        // A slot's new content is not read before the count that tells of it.
         fence(Ordering::SeqCst);
         let bytes = HEAD_BYTES as usize;
         let heads = &mut self.heads[first as usize * bytes..end as usize * bytes];

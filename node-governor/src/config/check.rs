@@ -94,7 +94,7 @@ fn tail(
     let Some(Division::LatencySlack(slack)) = shares.map(|shares| &mut shares.division) else {
         return tail::tail(written, 0.99, scope);
     };
-    // What its target is for.
+    // The quantile that its target is for.
     let tail = tail::tail(written, 0.95, scope)?;
     slack.measured = tail.source != TailSource::Calls;
     if slack.measured && tail.every > STALE / 2 {
@@ -271,7 +271,7 @@ fn uprobes(
         let cgroup = match &value.cgroup {
             Some(text) if text.value == EVERYBODY => None,
             Some(_) => Some(shares::cgroup(&value.cgroup, "cgroup", "", &scope)?),
-            // Who names a process means that one.
+            // A process that is named is the one that is meant.
             None => service.filter(|_| process.is_none()).map(str::to_owned),
         };
         let probe = Probe {

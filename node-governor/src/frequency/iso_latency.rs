@@ -19,7 +19,7 @@ use crate::sensed::{Nanos, Sensed};
 /// The target; the rest is the paper's unless it says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct IsoLatency {
-    /// What the quantile of [`Tail`](crate::sensed::Tail) shall stay under. By default the second of Medeiros,
+    /// The limit for the quantile of [`Tail`](crate::sensed::Tail). By default the second of Medeiros,
     /// chapter 4.
     pub target: Duration,
     /// Over this multiple of the target: all the power.

@@ -74,7 +74,7 @@ struct Sampling {
     last: Option<Nanos>,
 }
 
-/// What a core has done since it was looked at.
+/// A core's work since it was looked at.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sample {
     elapsed: Duration,

@@ -20,7 +20,7 @@ const LOADS: usize = 5;
 /// The target, and the frequencies on either side of the time that is learned.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SlowToFast {
-    /// What the quantile of [`Tail`](crate::sensed::Tail) shall stay under. By default the second of Medeiros,
+    /// The limit for the quantile of [`Tail`](crate::sensed::Tail). By default the second of Medeiros,
     /// chapter 4; so are the frequencies.
     pub target: Duration,
     /// No hot function runs on the core.

@@ -17,7 +17,7 @@ pub enum Error {
     /// It has no record.
     #[error("{name}: no such job has ended; {there}")]
     Unknown {
-        /// What was asked for.
+        /// As it was asked for.
         name: String,
         /// Those that there are.
         there: String,
@@ -25,7 +25,7 @@ pub enum Error {
     /// It has not ended.
     #[error("{name}: runs still, or nobody has seen its end yet; weir-governor run finds out")]
     Runs {
-        /// What was asked for.
+        /// As it was asked for.
         name: String,
     },
 }

@@ -45,7 +45,7 @@ pub enum Error {
     Job {
         /// Which.
         name: String,
-        /// What is wrong, and what to do.
+        /// The fault, and what to do.
         reason: String,
     },
 }
@@ -57,7 +57,7 @@ pub struct Facts {
     pub code: Option<i32>,
     /// CPU time that it has used, where that is known; while it runs, as last looked.
     pub cpu: Option<Duration>,
-    /// What went wrong last.
+    /// The last fault.
     pub trouble: Option<String>,
     /// It was started with so many; 0 before.
     pub threads: u32,
@@ -71,7 +71,7 @@ pub struct Runner {
     states: Vec<State>,
 }
 
-/// What every job needs.
+/// The things that every job needs.
 #[derive(Debug)]
 struct Shared {
     batch: Batch,
@@ -92,7 +92,7 @@ struct Shared {
 }
 
 impl Shared {
-    /// What jobs of the governor's need: a folder for their logs, and a cgroup where the machine has them.
+    /// The needs of the governor's own jobs: a folder for their logs, and a cgroup where the machine has them.
     fn make(&mut self) -> Result<(), Error> {
         let logs = &self.batch.logs;
         let made = DirBuilder::new().recursive(true).mode(0o755).create(logs);
@@ -157,7 +157,7 @@ impl Runner {
         self
     }
 
-    /// What each job that has not ended is to be put back to, by its name. The caller has it on disk before it
+    /// The state to put each job back to that has not ended, by name. The caller has it on disk before it
     /// calls [`give`](Self::give) or [`take`](Self::take). That of a job that waits is known before its cgroup is
     /// there: then there is nothing to put back.
     pub fn found(&self) -> Vec<(String, Found)> {
@@ -174,7 +174,7 @@ impl Runner {
         self.shared.found_version
     }
 
-    /// Who has ended: one question to the kernel for each job that runs.
+    /// The jobs that have ended: one question to the kernel for each job that runs.
     pub fn tick(&mut self, now: Nanos) {
         self.shared.now = now;
         // One that cannot be asked is asked again.
@@ -229,7 +229,7 @@ impl Runner {
         self.shared.write_errors
     }
 
-    /// What has changed, once.
+    /// Each change, once.
     fn tell(&mut self) {
         for index in 0..self.jobs.len() {
             let (job, state) = (&self.jobs[index], self.jobs[index].state());

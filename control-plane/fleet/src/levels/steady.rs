@@ -24,7 +24,7 @@ pub struct ClusterLevel {
     stepped: Duration,
 }
 
-/// What others do for a host costs them a fetch, so it gets its keys back at an even pace.
+/// Work done for another host costs a fetch, so that host gets its keys back at an even pace.
 pub(super) fn passing(dagor: &Dagor) -> Params {
     Params {
         // A single host's wait is too much chance to be extrapolated.

@@ -10,7 +10,7 @@ use crate::config::Scrape;
 /// Number of business classes.
 const CLASSES: usize = weir_policy::CLASSES as usize;
 
-/// What a page says of the named metrics.
+/// The figures of the named metrics on a page.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Page {
     /// Jobs running or queued: the sum where the metric has several label sets.

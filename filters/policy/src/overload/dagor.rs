@@ -2,8 +2,8 @@
 //! The admission level of a host, adjusted window by window (DAGOR: Zhou et al., *Overload Control for
 //! Scaling WeChat Microservices*, SoCC 2018, section 4.2 and algorithm 1).
 //!
-//! What differs from the paper, and why: the histogram of ranks decays and keeps what was refused
-//! ([`Demand`] says why), and a host that was idle for two windows admits everything, as each request that it
+//! Two differences from the paper, and why: the histogram of ranks decays and keeps what was refused
+//! ([`super::demand`] says why), and a host that was idle for two windows admits everything, as each request that it
 //! refuses then is refused for nothing.
 
 use std::time::Duration;
@@ -45,7 +45,7 @@ impl Params {
     }
 }
 
-/// What happened at one host since the last step.
+/// Demand and load of one host since the last step.
 #[derive(Clone, Debug, Default)]
 pub struct Window {
     /// How long it was.

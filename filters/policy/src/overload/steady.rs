@@ -89,7 +89,7 @@ const LONGEST_S: f64 = 120.0;
 /// Most of what is admitted that refused connections shed in one window.
 const REFUSAL: f64 = 0.1;
 
-/// What happened since the last step.
+/// Demand and load since the last step.
 #[derive(Clone, Debug, Default)]
 pub struct Window {
     /// How long it was.
@@ -180,7 +180,7 @@ impl Controller {
         let idle = self.moving.idleness.opens(window.idle);
         let measured = reading.map(|reading| self.factor(params, reading, window));
         let sign = window.early_sign(params.low);
-        // What was taken is served, so no more is shed than the share that was not.
+        // Requests that were taken are served, so no more is shed than the share that was not.
         let signalled = sign.map(|share| 1.0 - share.min(REFUSAL).min(params.most));
         let factor = match (measured, signalled) {
             (None, None) => return self.level(),

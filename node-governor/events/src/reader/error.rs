@@ -19,11 +19,11 @@ pub enum ReadError {
     /// Something is in its place that is not the governor's to use or to replace.
     #[error("{}: {found}; expected {expected}", file.display())]
     Refused {
-        /// What is in its place, or the directory it would be in.
+        /// The file in its place, or the directory it would be in.
         file: PathBuf,
-        /// What it is.
+        /// Its kind.
         found: String,
-        /// What would do.
+        /// A kind that would do.
         expected: String,
     },
 }

@@ -18,7 +18,7 @@ const MODE: u32 = 0o660;
 /// Everybody may find the file; only the governor may put another in its place.
 const DIRECTORY_MODE: u32 = 0o755;
 
-/// Where a reader's file comes from.
+/// The origin of a reader's file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Opened {
     /// There was none.
@@ -103,7 +103,7 @@ impl Place<'_> {
         Ok(())
     }
 
-    /// What is there, after it has been looked at, not through a link.
+    /// The file that is there, after it has been looked at, not through a link.
     fn open(&self) -> Result<Option<(File, u64)>, ReadError> {
         match fs::symlink_metadata(self.path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),

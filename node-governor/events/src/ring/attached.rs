@@ -49,7 +49,7 @@ impl Attached {
     }
 }
 
-/// What the threads of a program have in common.
+/// The part that the threads of a program have in common.
 #[derive(Debug)]
 pub(super) struct Shared {
     file: PathBuf,

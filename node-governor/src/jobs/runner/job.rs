@@ -110,7 +110,7 @@ impl Job {
         }
     }
 
-    /// What it was started with, if it runs.
+    /// The record of its start, if it runs.
     fn resume(&mut self, shared: &mut Shared) -> io::Result<Option<Started>> {
         if self.is_free()? {
             self.settle(shared, false)?;
