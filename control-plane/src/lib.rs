@@ -57,10 +57,12 @@ use tracing::{Instrument, warn};
 use weir_notify::Manager;
 use weir_tables::Meta;
 
-use config::{Config, Loaded};
+use config::{Config, Loaded, Replicas};
 use feed::Feed;
 use news::News;
 use owner::Owner;
+use tasks::Tasks;
+use weir_fleet::budget::ByCluster;
 use weir_fleet::role::Role;
 use weir_fleet::snapshot::Snapshot;
 
@@ -68,7 +70,7 @@ use weir_fleet::snapshot::Snapshot;
 /// with it. Few: a report on two hundred hosts takes 140 kB, and a thousand sidecars send one a second.
 const UPDATES_WAITING: usize = 64;
 
-/// What clients of the discovery server say, before it is lost.
+/// Events of the discovery server's clients that may wait; more are lost.
 const EVENTS_WAITING: usize = 4096;
 
 /// Connections that wait to be taken. When the process or its network was away, the whole fleet comes back
@@ -125,98 +127,175 @@ pub async fn run(
     let config = loaded.config.clone();
     warn_of_missing_rules(&config);
     let counted = Counted::new(&config);
+    let (owner, first_role, first) = owner(&config, &counted);
     let (updates, news) = mpsc::channel(UPDATES_WAITING);
-    let (events, client_events) = mpsc::channel(EVENTS_WAITING);
+    let (role, roles) = watch::channel(first_role);
     let (written, newest_written) = watch::channel(config.clone());
-    let (configs, newest_config) = watch::channel(config.clone());
-    let (owner, role, first) = owner(&config, &counted);
-    let contents = owner.contents();
-    let (role, roles) = watch::channel(role);
-    let (published, snapshots) = watch::channel::<Arc<Snapshot>>(first.unwrap_or_default());
-
-    let mut tasks = tasks::Tasks::default();
-    let lock: Pin<Box<dyn Future<Output = ()> + Send>> = match config.replicas.clone() {
-        None => Box::pin(only(role, shutdown.clone())),
-        Some(replicas) => {
-            let address = reached_at(&replicas.address, listeners.xds.local_addr()?);
-            let (deposed, leaders_deposed) = mpsc::channel(1);
-            let follower = follow::run(
-                replicas.clone(),
-                roles.clone(),
-                newest_written.clone(),
-                deposed,
-                updates.clone(),
-            );
-            tasks.start("follow", follower);
-            let span = tracing::info_span!("lock", replica = %replicas.name);
-            let lock = leader::run(
-                replicas,
-                newest_written.clone(),
-                address,
-                role,
-                leaders_deposed,
-                updates.clone(),
-                shutdown.clone(),
-            );
-            Box::pin(lock.instrument(span))
-        }
+    let seams = Seams {
+        updates,
+        roles,
+        written: newest_written,
+        streams: streams.clone(),
+        shutdown: shutdown.clone(),
     };
-    let owner = owner::run(
-        owner,
-        news,
-        client_events,
-        published,
-        roles.clone(),
-        streams.clone(),
-    );
-    tasks.start("state", owner.instrument(tracing::info_span!("state")));
-    let supervisor = sources::supervise(newest_config, roles.clone(), contents, updates.clone());
-    tasks.start(
-        "sources",
-        supervisor.instrument(tracing::info_span!("sources")),
-    );
-    let served = newest_written.clone();
-    let members = sources::membership::run(newest_written, roles.clone(), configs, updates.clone());
-    tasks.start(
-        "membership",
-        members.instrument(tracing::info_span!("membership")),
-    );
-    tasks.start("alive", alive::tell(Manager::find(), updates.clone()));
-    let watcher = sources::file::watch(path, loaded, written, updates.clone());
-    tasks.start("files", watcher.instrument(tracing::info_span!("files")));
+    let mut tasks = Tasks::default();
+    let bound = listeners.xds.local_addr()?;
+    let lead = seams.lead(config.replicas.clone(), bound, role, &mut tasks);
+    let contents = owner.contents();
+    let feed = seams.own(owner, first, news, &mut tasks);
+    seams.gather(path, loaded, written, contents, &mut tasks);
 
-    let feed = Feed { snapshots, events };
-    let routes = forward::Routes::new(roles, served.clone(), streams.clone());
-    let services = services(
-        &config, &counted, feed, &routes, &updates, &served, &streams,
-    );
     let grpc = server::serve(
         listeners.xds,
-        served,
+        seams.written.clone(),
         server::Limits::with_places(server::places(config.reports.max_proxies)),
-        services,
+        seams.services(&config, &counted, feed),
         streams.clone(),
     );
-    let app = admin::App::new(updates, counted.registry);
+    let app = admin::App::new(seams.updates, counted.registry);
     let admin = async {
         admin::serve(listeners.admin, app, streams.clone()).await;
         Ok(())
     };
-    let result = tokio::try_join!(
+    let ended = tokio::try_join!(
         grpc.instrument(tracing::info_span!("grpc")),
         admin.instrument(tracing::info_span!("admin")),
         async {
-            lock.await;
+            lead.await;
             streams.cancel();
             Ok(())
         },
         async {
-            let result = tasks.last(&streams).await;
+            let ended = tasks.last(&streams).await;
             shutdown.cancel();
-            result
+            ended
         },
     );
-    result.map(|_| ())
+    ended.map(drop)
+}
+
+/// The ends of the channels that most parts are given.
+struct Seams {
+    /// To the state's owner.
+    updates: mpsc::Sender<News>,
+    roles: watch::Receiver<Role>,
+    /// The configuration as its files have it.
+    written: watch::Receiver<Arc<Config>>,
+    /// The end of every stream.
+    streams: CancellationToken,
+    /// The end of the process.
+    shutdown: CancellationToken,
+}
+
+impl Seams {
+    /// Leads until the end where there are no replicas. Else contends for their lock, and follows while another one
+    /// leads.
+    fn lead(
+        &self,
+        replicas: Option<Arc<Replicas>>,
+        bound: SocketAddr,
+        role: watch::Sender<Role>,
+        tasks: &mut Tasks,
+    ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let Some(replicas) = replicas else {
+            return Box::pin(only(role, self.shutdown.clone()));
+        };
+        let address = reached_at(&replicas.address, bound);
+        let (deposed, leaders_deposed) = mpsc::channel(1);
+        let follower = follow::run(
+            replicas.clone(),
+            self.roles.clone(),
+            self.written.clone(),
+            deposed,
+            self.updates.clone(),
+        );
+        tasks.start("follow", follower);
+        let span = tracing::info_span!("lock", replica = %replicas.name);
+        let lock = leader::run(
+            replicas,
+            self.written.clone(),
+            address,
+            role,
+            leaders_deposed,
+            self.updates.clone(),
+            self.shutdown.clone(),
+        );
+        Box::pin(lock.instrument(span))
+    }
+
+    /// Starts the task that owns the state, which publishes `first` before it hears any news.
+    fn own(
+        &self,
+        owner: Owner,
+        first: Option<Arc<Snapshot>>,
+        news: mpsc::Receiver<News>,
+        tasks: &mut Tasks,
+    ) -> Feed {
+        let (events, client_events) = mpsc::channel(EVENTS_WAITING);
+        let (published, snapshots) = watch::channel(first.unwrap_or_default());
+        let owner = owner::run(
+            owner,
+            news,
+            client_events,
+            published,
+            self.roles.clone(),
+            self.streams.clone(),
+        );
+        tasks.start("state", owner.instrument(tracing::info_span!("state")));
+        Feed { snapshots, events }
+    }
+
+    /// Starts what gathers: from hosts, from discovery, and from the configuration's files.
+    fn gather(
+        &self,
+        path: PathBuf,
+        loaded: Loaded,
+        written: watch::Sender<Arc<Config>>,
+        contents: watch::Receiver<ByCluster>,
+        tasks: &mut Tasks,
+    ) {
+        let (configs, newest_config) = watch::channel(loaded.config.clone());
+        let updates = || self.updates.clone();
+        let roles = || self.roles.clone();
+        let supervisor = sources::supervise(newest_config, roles(), contents, updates());
+        tasks.start(
+            "sources",
+            supervisor.instrument(tracing::info_span!("sources")),
+        );
+        let members = sources::membership::run(self.written.clone(), roles(), configs, updates());
+        tasks.start(
+            "membership",
+            members.instrument(tracing::info_span!("membership")),
+        );
+        tasks.start("alive", alive::tell(Manager::find(), updates()));
+        let watcher = sources::file::watch(path, loaded, written, updates());
+        tasks.start("files", watcher.instrument(tracing::info_span!("files")));
+    }
+
+    fn services(&self, config: &Config, counted: &Counted, feed: Feed) -> server::Services {
+        let metrics = &counted.metrics;
+        let streams = || self.streams.clone();
+        let gate = gate::Gate::new(self.written.clone(), metrics.denials());
+        let discovery = xds::service(feed, counted.xds.clone(), config.discovery, streams());
+        let reports = reports::Service::server(
+            self.updates.clone(),
+            config.reports,
+            metrics.clone(),
+            streams(),
+        );
+        let nodes = sources::nodes::Service::server(
+            self.updates.clone(),
+            metrics.node_streams(),
+            gate.clone(),
+            streams(),
+        );
+        let routes = forward::Routes::new(self.roles.clone(), self.written.clone(), streams());
+        server::Services {
+            discovery: discovery.guarded(gate.clone()),
+            reports: routes.to(reports.guarded(gate)),
+            nodes: routes.to(nodes),
+        }
+    }
 }
 
 fn warn_of_missing_rules(config: &Config) {
@@ -271,37 +350,6 @@ fn owner(config: &Config, counted: &Counted) -> (Owner, Role, Option<Arc<Snapsho
             (owner, Role::Leading { index: 0 }, first)
         }
         Some(_) => (owner.of_several(), Role::Waiting, None),
-    }
-}
-
-fn services(
-    config: &Config,
-    counted: &Counted,
-    feed: Feed,
-    routes: &forward::Routes,
-    updates: &mpsc::Sender<News>,
-    served: &watch::Receiver<Arc<Config>>,
-    streams: &CancellationToken,
-) -> server::Services {
-    let metrics = &counted.metrics;
-    let gate = gate::Gate::new(served.clone(), metrics.denials());
-    let discovery = xds::service(feed, counted.xds.clone(), config.discovery, streams.clone());
-    let reports = reports::Service::server(
-        updates.clone(),
-        config.reports,
-        metrics.clone(),
-        streams.clone(),
-    );
-    let nodes = sources::nodes::Service::server(
-        updates.clone(),
-        metrics.node_streams(),
-        gate.clone(),
-        streams.clone(),
-    );
-    server::Services {
-        discovery: discovery.guarded(gate.clone()),
-        reports: routes.to(reports.guarded(gate)),
-        nodes: routes.to(nodes),
     }
 }
 

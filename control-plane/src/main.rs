@@ -40,14 +40,14 @@ struct Flags {
 
 fn main() -> ExitCode {
     let flags = Flags::try_parse().unwrap_or_else(|error| {
-        let code = if error.use_stderr() {
-            i32::from(BAD_CONFIGURATION)
-        } else {
-            0
-        };
         // Nothing can be done if standard output is closed.
         let _ = error.print();
-        std::process::exit(code);
+        let is_wrong = error.use_stderr();
+        std::process::exit(if is_wrong {
+            BAD_CONFIGURATION.into()
+        } else {
+            0
+        });
     });
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     let log = tracing_subscriber::fmt()
@@ -120,7 +120,7 @@ async fn serve(flags: Flags, loaded: config::Loaded) -> anyhow::Result<()> {
         })
 }
 
-/// Whoever waits for the file never sees half of it.
+/// A reader that waits for the file never sees half of it.
 fn write_ports(path: &Path, text: &str) -> anyhow::Result<()> {
     weir_whole_file::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The program as a whole.
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
+
+use weir_processes::http::Answer;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_weir-control");
 
@@ -105,17 +105,10 @@ fn it_says_where_it_listens_and_ends_when_told_to() {
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
-/// The first line and the body of a page.
-fn page(ports: &serde_json::Value, path: &str) -> String {
-    let mut stream = TcpStream::connect(ports["admin"].as_str().unwrap()).unwrap();
-    write!(
-        stream,
-        "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
-    )
-    .unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    answer
+/// The answer of an admin page.
+fn page(ports: &serde_json::Value, path: &str) -> Answer {
+    let admin = ports["admin"].as_str().unwrap().parse().unwrap();
+    weir_processes::http::ask(admin, path).unwrap()
 }
 
 #[test]
@@ -144,12 +137,9 @@ fn one_that_waits_for_consul_is_live_and_not_ready_and_the_service_manager_hears
         .env("WATCHDOG_USEC", "100000");
     let (mut child, ports) = started_with(program, folder.path(), &replicas);
     let ready = page(&ports, "/ready");
-    assert!(ready.starts_with("HTTP/1.1 503"), "{ready}");
+    assert_eq!(ready.status, "503", "{ready:?}");
     let live = page(&ports, "/live");
-    assert!(
-        live.starts_with("HTTP/1.1 200") && live.ends_with("live\n"),
-        "{live}"
-    );
+    assert_eq!((&*live.status, &*live.body), ("200", "live\n"));
     assert_eq!(heard(), "READY=1\nWATCHDOG=1");
     assert_eq!([heard(), heard()], ["WATCHDOG=1", "WATCHDOG=1"]);
     child.kill().unwrap();

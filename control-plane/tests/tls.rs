@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Who may speak to weir-control when it has certificates.
+//! Callers that weir-control lets in when it has certificates.
 
 mod certificates;
+mod reports;
 
 use std::net::SocketAddr;
 
 use certificates::{Authority, Pair};
+use reports::end_of_nameless;
 use tokio_util::sync::{CancellationToken, DropGuard};
+use tonic::Code;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
-use tonic::{Code, Request};
 use weir_control::{Listeners, config, run};
-use weir_tables::v1::{Report, reports_client::ReportsClient};
+use weir_tables::v1::reports_client::ReportsClient;
 
 /// weir-control with certificates of this authority.
 async fn control(authority: &Authority, pair: &Pair) -> (SocketAddr, tempfile::TempDir, DropGuard) {
@@ -42,21 +44,7 @@ async fn report(control: SocketAddr, tls: ClientTlsConfig) -> Result<Code, Strin
         .connect()
         .await
         .map_err(|error| format!("{error:?}"))?;
-    let reports = tokio_stream::iter([Report::default()]);
-    let mut client = ReportsClient::new(channel);
-    let answer = client.stream(Request::new(reports));
-    let status = match answer.await {
-        Err(status) => status,
-        Ok(answer) => {
-            let mut answers = answer.into_inner();
-            // It may have been answered before.
-            loop {
-                if let Err(status) = answers.message().await {
-                    break status;
-                }
-            }
-        }
-    };
+    let status = end_of_nameless(&mut ReportsClient::new(channel)).await;
     match status.code() {
         Code::InvalidArgument => Ok(status.code()),
         _ => Err(format!("{status:?}")),

@@ -2,25 +2,27 @@
 //! The discovery server over real gRPC, on port 0.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
+use control::Control;
 use discovery::aggregated_discovery_service_client::AggregatedDiscoveryServiceClient as Client;
 use discovery::{DeltaDiscoveryRequest, DeltaDiscoveryResponse};
 use envoy_types::pb::envoy::config::core::v3::Node;
 use envoy_types::pb::envoy::service::discovery::v3 as discovery;
 use envoy_types::pb::google::rpc;
-use tokio::net::TcpListener;
-use tokio::sync::{mpsc, watch};
-use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
-use tokio_util::sync::CancellationToken;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
 use tonic::metadata::MetadataValue;
 use tonic::{Code, Request, Status, Streaming};
 use weir_control::config::DiscoveryLimits;
-use weir_control::feed::Feed;
-use weir_control::xds::{self, XdsMetrics, types};
+use weir_control::xds::{XdsMetrics, types};
 use weir_fleet::clients::ClientEvent;
-use weir_fleet::snapshot::{Resource, Snapshot};
+use weir_fleet::snapshot::Resource;
+use weir_fleet::standalone::ResourcesByType;
+
+#[allow(dead_code)] // The tests with Envoy use more of it.
+#[path = "envoy/control.rs"]
+mod control;
 
 const HOSTS: &str = "type.googleapis.com/weir.v1.HostTable";
 
@@ -31,45 +33,12 @@ const LIMITS: DiscoveryLimits = DiscoveryLimits {
     max_bytes: 3 << 19,
 };
 
-/// A server and what it was given.
-struct Server {
-    address: SocketAddr,
-    snapshots: watch::Sender<Arc<Snapshot>>,
-    events: mpsc::Receiver<ClientEvent>,
-    metrics: XdsMetrics,
-    shutdown: CancellationToken,
-    task: tokio::task::JoinHandle<()>,
-}
+struct Server(Control);
 
 impl Server {
     async fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let (snapshots, receiver) = watch::channel(Arc::default());
-        let (sender, events) = mpsc::channel(64);
-        let feed = Feed {
-            snapshots: receiver,
-            events: sender,
-        };
-        let (metrics, shutdown) = (XdsMetrics::default(), CancellationToken::new());
-        let service = xds::service(feed, metrics.clone(), LIMITS, shutdown.clone());
-        let router = xds::server().add_service(service);
-        let stop = shutdown.clone();
-        let task = tokio::spawn(async move {
-            let incoming = TcpListenerStream::new(listener);
-            router
-                .serve_with_incoming_shutdown(incoming, stop.cancelled_owned())
-                .await
-                .unwrap();
-        });
-        Self {
-            address,
-            snapshots,
-            events,
-            metrics,
-            shutdown,
-            task,
-        }
+        let address = "127.0.0.1:0".parse().unwrap();
+        Self(Control::start(address, ResourcesByType::default(), LIMITS).await)
     }
 
     fn publish(&self, name: &str, version: &str) {
@@ -78,14 +47,12 @@ impl Server {
             body: vec![7; 3].into(),
         };
         let resources = Arc::new(BTreeMap::from([(name.to_owned(), resource)]));
-        let snapshot = Snapshot {
-            resources: [(HOSTS, resources.clone()), (types::CLUSTER, resources)].into(),
-        };
-        self.snapshots.send_replace(Arc::new(snapshot));
+        self.0
+            .publish([(HOSTS, resources.clone()), (types::CLUSTER, resources)].into());
     }
 
     async fn client(&self) -> Client<tonic::transport::Channel> {
-        Client::connect(format!("http://{}", self.address))
+        Client::connect(format!("http://{}", self.0.address))
             .await
             .unwrap()
     }
@@ -126,7 +93,7 @@ impl Server {
     }
 
     async fn event(&mut self) -> ClientEvent {
-        self.events.recv().await.unwrap()
+        self.0.events.recv().await.unwrap()
     }
 }
 
@@ -215,7 +182,7 @@ async fn a_table_is_pushed_and_its_acceptance_and_refusal_are_told() {
     };
     assert_eq!(reason, "two hosts with one address");
     assert_eq!(versions, [("rules".to_owned(), "2".into())]);
-    assert_eq!(server.metrics.resources_sent(HOSTS), 2);
+    assert_eq!(server.0.metrics.resources_sent(HOSTS), 2);
 
     drop(stream);
     let ClientEvent::Disconnected { reason, .. } = server.event().await else {
@@ -405,10 +372,9 @@ async fn shutdown_ends_every_stream_and_the_server() {
     let mut stream = server.open(first("a", HOSTS, &["rules"])).await;
     let (requests, outbound) = mpsc::channel(1);
     let mut silent = server.stream(requests, outbound).await;
-    server.shutdown.cancel();
-    assert_eq!(stream.end().await.code(), Code::Unavailable);
-    assert_eq!(silent.end().await.code(), Code::Unavailable);
-    server.task.await.unwrap();
+    let ends = async { (stream.end().await.code(), silent.end().await.code()) };
+    let ((), ends) = tokio::join!(server.0.stop(), ends);
+    assert_eq!(ends, (Code::Unavailable, Code::Unavailable));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context;
 use weir_governor::book::shares::SharesBook;
 use weir_governor::cores::blocks::{Blocks, Params};
-use weir_governor::cores::{Act, Cores, Policy, Seen};
+use weir_governor::cores::{Act, Cores, JobPlan, Policy, Seen};
 use weir_governor::jobs::runner::Facts;
 use weir_governor::jobs::spec::{Command, Source, Spec};
 use weir_governor::jobs::{Job, Queue, State};
@@ -41,15 +41,6 @@ fn main() -> anyhow::Result<()> {
 }
 
 fn record(folder: &std::path::Path, length: f64, jobs: usize) -> anyhow::Result<()> {
-    let spec = |(name, queue, threads, _): &(&str, Queue, u32, f64)| Spec {
-        job: Job {
-            name: (*name).to_owned(),
-            queue: *queue,
-            threads: *threads,
-        },
-        source: Source::Command(Command::default()),
-        takes: None,
-    };
     let specs: Vec<Spec> = JOBS.iter().take(jobs).map(spec).collect();
     let all: Vec<Job> = specs.iter().map(|spec| spec.job.clone()).collect();
     let machine = Cores::from([0, 1, 2, 3]);
@@ -66,24 +57,83 @@ fn record(folder: &std::path::Path, length: f64, jobs: usize) -> anyhow::Result<
     };
     let scale = length / 300.0;
     let mut left: Vec<f64> = JOBS.iter().map(|job| job.3 * scale).collect();
-    let mut random = Random(1);
-    let (mut wanted, mut since) = (0.3, 0.0);
+    let mut load = Load::new();
     let begun = 1_795_000_000_000;
     let ticks = (length / TICK) as u64;
     for tick in 0..ticks {
         let at = tick as f64 * TICK;
-        if at >= since {
-            // Steps of some seconds, as the load of that report.
+        let crowded = load.sense(at, &book, &mut sensed);
+        let plan = policy.plan(&Seen {
+            now: sensed.now,
+            cpu: sensed.service_cpu,
+            pressed: crowded > 1.3,
+            jobs: sensed.jobs.clone(),
+            ..Seen::default()
+        });
+        book.decided(sensed.now, &sensed, &plan, crowded > 1.3);
+        work(&plan.jobs, &mut sensed.jobs, &mut left);
+        // One of them fails towards the end.
+        if tick == ticks * 9 / 10
+            && let Some(job) = sensed.jobs.get_mut(3)
+            && *job == State::Running
+        {
+            *job = State::Failed;
+        }
+        for (index, state) in sensed.jobs.iter().enumerate() {
+            book.job(index, &facts(*state));
+        }
+        recorder.record(begun + (at * 1e3) as u64, &book, sensed.tail);
+        // Here hours pass in a moment; the disk needs its time.
+        if tick % 500 == 0 {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+    recorder.end(begun + (length * 1e3) as u64);
+    Ok(())
+}
+
+fn spec((name, queue, threads, _): &(&str, Queue, u32, f64)) -> Spec {
+    Spec {
+        job: Job {
+            name: (*name).to_owned(),
+            queue: *queue,
+            threads: *threads,
+        },
+        source: Source::Command(Command::default()),
+        takes: None,
+    }
+}
+
+/// The service's load, in cores: steps of some seconds, as in that report.
+struct Load {
+    wanted: f64,
+    until: f64,
+    random: Random,
+}
+
+impl Load {
+    fn new() -> Self {
+        Self {
+            wanted: 0.3,
+            until: 0.0,
+            random: Random(1),
+        }
+    }
+
+    /// The service as it is sensed at a time; returns its use of the cores it had, of 1.
+    fn sense(&mut self, at: f64, book: &SharesBook, sensed: &mut Sensed) -> f64 {
+        let random = &mut self.random;
+        if at >= self.until {
             let light = random.next() < 0.6;
-            wanted = match light {
+            self.wanted = match light {
                 true => 0.1 + 0.45 * random.next(),
                 false => 1.35 + 0.3 * random.next(),
             };
-            since = at + 3.0 + 4.0 * random.next();
+            self.until = at + 3.0 + 4.0 * random.next();
         }
         let now = Nanos((at * 1e9) as u64);
         let had = book.service.len().max(1) as f64;
-        let use_now = wanted * (0.95 + 0.1 * random.next());
+        let use_now = self.wanted * (0.95 + 0.1 * random.next());
         let crowded = (use_now / had).min(1.4);
         let latency = 0.25 + 0.5 * crowded + 2.5 * (crowded - 0.85).max(0.0) + 0.1 * random.next();
         sensed.now = now;
@@ -98,53 +148,38 @@ fn record(folder: &std::path::Path, length: f64, jobs: usize) -> anyhow::Result<
             refuses: crowded > 1.3,
             delay: None,
         });
-        let plan = policy.plan(&Seen {
-            now,
-            cpu: sensed.service_cpu,
-            pressed: crowded > 1.3,
-            jobs: sensed.jobs.clone(),
-            ..Seen::default()
-        });
-        book.decided(now, &sensed, &plan, crowded > 1.3);
-        let failed = tick == ticks * 9 / 10;
-        for (index, job) in plan.jobs.iter().enumerate() {
-            let state = &mut sensed.jobs[index];
-            match job.act {
-                Act::Run => *state = State::Running,
-                Act::Pause => *state = State::Paused,
-                Act::Wait | Act::Done => continue,
-            }
-            if *state == State::Running {
-                left[index] -= TICK * job.cores.len().min(job.threads as usize) as f64;
-            }
-            if left[index] <= 0.0 {
-                *state = State::Finished;
-            }
-            if failed && index == 3 && *state == State::Running {
-                *state = State::Failed;
-            }
+        crowded
+    }
+}
+
+/// A tick of the jobs: each does as planned, until no work is left.
+fn work(plan: &[JobPlan], jobs: &mut [State], left: &mut [f64]) {
+    for ((job, state), left) in plan.iter().zip(jobs).zip(left) {
+        match job.act {
+            Act::Run => *state = State::Running,
+            Act::Pause => *state = State::Paused,
+            Act::Wait | Act::Done => continue,
         }
-        for (index, state) in sensed.jobs.iter().enumerate() {
-            let (code, trouble) = match state {
-                State::Finished => (Some(0), None),
-                State::Failed => (Some(137), Some("ended by signal 9")),
-                _ => (None, None),
-            };
-            let facts = Facts {
-                code,
-                trouble: trouble.map(str::to_owned),
-                ..Facts::default()
-            };
-            book.job(index, &facts);
+        if *state == State::Running {
+            *left -= TICK * job.cores.len().min(job.threads as usize) as f64;
         }
-        recorder.record(begun + (at * 1e3) as u64, &book, sensed.tail);
-        // Here hours pass in a moment; the disk needs its time.
-        if tick % 500 == 0 {
-            std::thread::sleep(Duration::from_millis(5));
+        if *left <= 0.0 {
+            *state = State::Finished;
         }
     }
-    recorder.end(begun + (length * 1e3) as u64);
-    Ok(())
+}
+
+fn facts(state: State) -> Facts {
+    let (code, trouble) = match state {
+        State::Finished => (Some(0), None),
+        State::Failed => (Some(137), Some("ended by signal 9")),
+        _ => (None, None),
+    };
+    Facts {
+        code,
+        trouble: trouble.map(str::to_owned),
+        ..Facts::default()
+    }
 }
 
 /// Numbers from 0 to 1 (Knuth's MMIX constants).

@@ -31,7 +31,7 @@ use cpufreq::Files;
 use domain::Domain;
 use found::{Found, Seen};
 
-/// What is written is read back this often.
+/// Written values are read back this often.
 pub const LOOK: Duration = Duration::from_secs(1);
 
 /// Why the cores are not governed.
@@ -73,7 +73,7 @@ pub struct Status {
     pub governed: bool,
     /// It has cores online.
     pub online: bool,
-    /// What was last written; none where nothing holds.
+    /// The value written last; none where nothing holds.
     pub khz: Option<Khz>,
     /// Frequencies written.
     pub writes: u64,
@@ -108,32 +108,12 @@ impl Apply {
         let mut domains = Vec::new();
         let mut node = Node { cores: Vec::new() };
         for files in policies(root, cores)? {
-            let name = files.name.clone();
             let failed = |source| Error::Policy {
-                policy: name.clone(),
+                policy: files.name.clone(),
                 source,
             };
-            let driver = driver.map_or_else(|| files.offers(), Ok).map_err(failed)?;
-            let seen = Seen::now(root, &files).map_err(failed)?;
-            if let Some((limit, by)) = seen.held_down {
-                warn!(
-                    policy = name,
-                    limit, by, "limited by the kernel itself; put back without that limit"
-                );
-            }
-            let found = remembered.found().get(&files.name).cloned();
-            let found = found.unwrap_or(Found {
-                driver,
-                settings: seen.settings,
-            });
+            let found = as_found(&files, root, &remembered, driver).map_err(failed)?;
             let range = files.range(&found.settings).map_err(failed)?;
-            let (limit, highest) = (found.settings.max, files.highest().map_err(failed)?);
-            if limit < highest {
-                warn!(
-                    policy = name,
-                    limit, highest, "found limited, and not driven above that"
-                );
-            }
             let own = files.online().map_err(failed)?;
             for number in own.iter().copied() {
                 node.cores.push(NodeCore {
@@ -204,7 +184,7 @@ impl Apply {
     /// put back where its core is there by now.
     pub fn look(&mut self, now: Nanos) {
         for domain in &mut self.domains {
-            // Where that cannot be read, nothing is known to have changed.
+            // A domain that cannot be read is not known to have changed.
             let Some(online) = domain.look(now) else {
                 continue;
             };
@@ -318,6 +298,37 @@ fn policies(root: &Root, cores: Option<&[u32]>) -> Result<Vec<Files>, Error> {
         return Err(Error::NoCpufreq { path, source });
     }
     Ok(wanted)
+}
+
+/// The settings that a policy is put back to: those remembered, else those there now.
+fn as_found(
+    files: &Files,
+    root: &Root,
+    remembered: &Remembered<Found>,
+    driver: Option<Driver>,
+) -> std::io::Result<Found> {
+    let name = &files.name;
+    let driver = driver.map_or_else(|| files.offers(), Ok)?;
+    let seen = Seen::now(root, files)?;
+    if let Some((limit, by)) = seen.held_down {
+        warn!(
+            policy = name,
+            limit, by, "limited by the kernel itself; put back without that limit"
+        );
+    }
+    let found = remembered.found().get(name).cloned();
+    let found = found.unwrap_or(Found {
+        driver,
+        settings: seen.settings,
+    });
+    let (limit, highest) = (found.settings.max, files.highest()?);
+    if limit < highest {
+        warn!(
+            policy = name,
+            limit, highest, "found limited, and not driven above that"
+        );
+    }
+    Ok(found)
 }
 
 /// Puts back the frequencies that a run has left which was killed; what could not be put back, and is remembered

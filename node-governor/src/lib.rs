@@ -16,6 +16,7 @@ pub mod check;
 pub mod config;
 #[deny(clippy::disallowed_methods)]
 pub mod cores;
+mod file_error;
 #[deny(clippy::disallowed_methods)]
 pub mod frequency;
 mod get;
@@ -42,3 +43,5 @@ mod supervisor;
 pub mod timeline;
 pub mod top;
 pub mod watchdog;
+
+pub use file_error::FileError;

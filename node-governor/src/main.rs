@@ -126,16 +126,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let flags = Flags::try_parse().unwrap_or_else(|error| {
-        let code = if error.use_stderr() {
-            i32::from(BAD_CONFIGURATION)
-        } else {
-            0
-        };
-        // Nothing can be done if standard output is closed.
-        let _ = error.print();
-        std::process::exit(code);
-    });
+    let flags = flags();
     log(flags.log_json);
     let root = Root::new(&flags.root);
     match flags.command {
@@ -176,6 +167,20 @@ fn main() -> ExitCode {
             }
         },
     }
+}
+
+/// Wrong ones end the process, as `--help` and `--version` do.
+fn flags() -> Flags {
+    Flags::try_parse().unwrap_or_else(|error| {
+        // Nothing can be done if standard output is closed.
+        let _ = error.print();
+        let is_wrong = error.use_stderr();
+        std::process::exit(if is_wrong {
+            BAD_CONFIGURATION.into()
+        } else {
+            0
+        });
+    })
 }
 
 fn ended(result: anyhow::Result<()>) -> ExitCode {
@@ -298,18 +303,13 @@ async fn serve(
         .await
         .with_context(|| format!("admin.listen: {}", config.admin))?;
     let admin = listener.local_addr()?;
-    let (functions, settings) = (config.functions.clone(), config.tail.clone());
-    let logs = config
-        .shares
-        .as_ref()
-        .map(|shares| shares.batch.logs.clone());
-    let mesh = config.mesh.clone();
-    if let Some(mesh) = &mesh {
-        // What its files say is known only now; nothing has been changed.
+    if let Some(mesh) = &config.mesh {
+        // Its files are read only now; nothing has been changed.
         mesh::endpoint(mesh).map_err(|error| anyhow::anyhow!("mesh: {error}"))?;
     }
     // Before anything is taken, so that there is no moment in which a kill leaves it so.
     let mut watchdog = Watchdog::start(root, &config.state_directory).context("the watchdog")?;
+    let edges = Edges::of(&config);
     let governor = match Governor::start(config, root) {
         Ok(governor) => governor,
         Err(error) => {
@@ -317,11 +317,7 @@ async fn serve(
             return Err(error);
         }
     };
-    let app = App::new(governor.book(), functions).with_timeline(logs);
-    tokio::spawn(measure(settings, governor.measured()));
-    if let Some(mesh) = mesh {
-        tokio::spawn(mesh::connect(mesh, governor.link()));
-    }
+    let app = edges.start(&governor);
     let ended = CancellationToken::new();
     let running = Running::start(governor, {
         let ended = ended.clone();
@@ -333,16 +329,10 @@ async fn serve(
     if let Some(path) = ports_file {
         write_ports(path, &serde_json::json!({ "admin": admin }).to_string())?;
     }
-    let watching = async {
-        loop {
-            tokio::time::sleep(WATCHDOG).await;
-            watchdog.look();
-        }
-    };
     tokio::select! {
         signal = asked => info!(signal, "shutting down"),
         () = ended.cancelled() => {}
-        () = watching => {}
+        () = keep(&mut watchdog) => {}
     }
     // First the cores: nobody who asks for pages can hold that up.
     let stopped = running.stop();
@@ -352,9 +342,46 @@ async fn serve(
         Err(_) => drop(watchdog),
     }
     admin_ended.cancel();
-    // Whoever still reads a page is cut off.
+    // Pages that are still being read are cut off.
     let _ = tokio::time::timeout(DRAIN, pages).await;
     stopped
+}
+
+/// The tasks beside the governor, in this thread: pages, the measurement of latency, and the link to the mesh.
+struct Edges {
+    functions: Vec<(u8, String)>,
+    logs: Option<PathBuf>,
+    tail: config::Tail,
+    mesh: Option<config::Mesh>,
+}
+
+impl Edges {
+    fn of(config: &config::Config) -> Self {
+        let shares = config.shares.as_ref();
+        Self {
+            functions: config.functions.clone(),
+            logs: shares.map(|shares| shares.batch.logs.clone()),
+            tail: config.tail.clone(),
+            mesh: config.mesh.clone(),
+        }
+    }
+
+    /// Starts what has a task of its own; the pages are the caller's to serve.
+    fn start(self, governor: &Governor) -> App {
+        tokio::spawn(measure(self.tail, governor.measured()));
+        if let Some(mesh) = self.mesh {
+            tokio::spawn(mesh::connect(mesh, governor.link()));
+        }
+        App::new(governor.book(), self.functions).with_timeline(self.logs)
+    }
+}
+
+/// Keeps a watchdog there for as long as it is asked.
+async fn keep(watchdog: &mut Watchdog) {
+    loop {
+        tokio::time::sleep(WATCHDOG).await;
+        watchdog.look();
+    }
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -362,7 +389,7 @@ async fn top(admin: SocketAddr, once: bool) -> anyhow::Result<()> {
     top::show(admin, once).await
 }
 
-/// Where the governor remembers, by its file if there is one.
+/// The directory that the governor remembers in, by its file if there is one.
 fn remembered(config: Option<&Path>, state: PathBuf) -> Result<PathBuf, ExitCode> {
     let Some(path) = config else {
         return Ok(state);
@@ -413,7 +440,7 @@ fn timeline(logs: &Path, out: Option<&Path>) -> anyhow::Result<()> {
     }
 }
 
-/// Whoever waits for the file never sees half of it.
+/// A reader that waits for the file never sees half of it.
 fn write_ports(path: &Path, text: &str) -> anyhow::Result<()> {
     weir_whole_file::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }

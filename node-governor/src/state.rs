@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What was found, on disk, before anything is changed: whoever comes after a killed governor can put it back.
+//! Settings as they were found, on disk before anything is changed: the next process after a killed governor can put
+//! them back.
 //!
 //! ```text
 //!  state directory/  lock        held by one governor at a time, with its process id
@@ -20,19 +21,15 @@ use rustix::process::{Pid, test_kill_process};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::FileError;
 use crate::root::{Root, line};
 
 /// Why the state directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// It cannot be read or written.
-    #[error("{}: {source}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// From the system.
-        source: std::io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] FileError),
     /// Another governor is running.
     #[error("{}: held by process {pid}, which governs already", folder.display())]
     Held {
@@ -73,7 +70,7 @@ impl Held {
             .recursive(true)
             .mode(0o755)
             .create(folder);
-        made.map_err(failed(folder))?;
+        made.map_err(FileError::of(folder))?;
         Held::open(folder, root, Purpose::Govern)
     }
 
@@ -83,17 +80,17 @@ impl Held {
     }
 
     fn open(folder: &Path, root: &Root, purpose: Purpose) -> Result<Held, Error> {
-        only_ours(folder).map_err(failed(folder))?;
+        only_ours(folder).map_err(FileError::of(folder))?;
         let lock = lock(folder, purpose)?;
         let boot = root.path("proc/sys/kernel/random/boot_id");
         Ok(Held {
             folder: folder.to_owned(),
-            boot: line(&boot).map_err(failed(&boot))?,
+            boot: line(&boot).map_err(FileError::of(&boot))?,
             _lock: Arc::new(lock),
         })
     }
 
-    /// Where it is.
+    /// Its place.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -103,7 +100,7 @@ impl Held {
         &self.boot
     }
 
-    /// What a former run has left in this file.
+    /// The record that a former run has left in this file.
     pub fn remembered<T: DeserializeOwned + Serialize>(
         &self,
         file: &str,
@@ -112,7 +109,7 @@ impl Held {
         let read = match std::fs::read(&path) {
             Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| broken(&path, &error))?,
             Err(error) if error.kind() == ErrorKind::NotFound => Record::new(&self.boot),
-            Err(source) => return Err(failed(&path)(source)),
+            Err(source) => return Err(FileError::of(&path)(source).into()),
         };
         let record = match read.boot == self.boot {
             true => read,
@@ -126,10 +123,10 @@ impl Held {
     }
 }
 
-/// What is written there cannot be.
+/// A file whose content cannot be.
 pub fn broken(path: &Path, reason: &dyn std::fmt::Display) -> Error {
     let reason = format!("{reason}; remove it if nothing is to be put back");
-    failed(path)(std::io::Error::other(reason))
+    FileError::of(path)(std::io::Error::other(reason)).into()
 }
 
 /// The file.
@@ -159,12 +156,12 @@ pub struct Remembered<T> {
 }
 
 impl<T: Serialize> Remembered<T> {
-    /// Where it is written.
+    /// The file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What is to be put back.
+    /// The settings to put back.
     pub fn found(&self) -> &BTreeMap<String, T> {
         &self.record.found
     }
@@ -191,7 +188,7 @@ impl<T: Serialize> Remembered<T> {
     }
 
     fn save(&self) -> Result<(), Error> {
-        self.write().map_err(failed(&self.path))
+        Ok(self.write().map_err(FileError::of(&self.path))?)
     }
 
     fn write(&self) -> std::io::Result<()> {
@@ -211,14 +208,7 @@ impl<T: Serialize> Remembered<T> {
     }
 }
 
-fn failed(path: &Path) -> impl Fn(std::io::Error) -> Error {
-    |source| Error::File {
-        path: path.to_owned(),
-        source,
-    }
-}
-
-/// What is read there is written to the kernel's files: nobody else may have put it there.
+/// Its content is written to the kernel's files: nobody else may have put it there.
 pub(crate) fn only_ours(folder: &Path) -> std::io::Result<()> {
     let there = std::fs::symlink_metadata(folder)?;
     let own = rustix::process::geteuid().as_raw();
@@ -251,7 +241,7 @@ impl Drop for Lock {
 /// Waits while somebody restores.
 fn lock(folder: &Path, purpose: Purpose) -> Result<Lock, Error> {
     let path = folder.join("lock");
-    let failed = failed(&path);
+    let failed = FileError::of(&path);
     let mut file = File::options()
         .create(purpose == Purpose::Govern)
         .truncate(false)
@@ -260,7 +250,7 @@ fn lock(folder: &Path, purpose: Purpose) -> Result<Lock, Error> {
         .mode(0o600)
         .open(&path)
         .map_err(&failed)?;
-    // Whoever can open a file can lock it.
+    // A process that can open a file can lock it.
     file.set_permissions(std::fs::Permissions::from_mode(0o600))
         .map_err(&failed)?;
     let since = Instant::now();
@@ -268,7 +258,7 @@ fn lock(folder: &Path, purpose: Purpose) -> Result<Lock, Error> {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => break,
             Err(Errno::WOULDBLOCK) => {}
-            Err(errno) => return Err(failed(errno.into())),
+            Err(errno) => return Err(failed(errno.into()).into()),
         }
         // Only for the message, and to see whether it is worth waiting.
         let holder = std::fs::read_to_string(&path).unwrap_or_default();
@@ -293,7 +283,7 @@ fn lock(folder: &Path, purpose: Purpose) -> Result<Lock, Error> {
     Ok(Lock(file))
 }
 
-/// Whoever was killed stands in the lock until the next holder has written itself there.
+/// A killed process stands in the lock until the next holder has written itself there.
 fn is_gone(pid: &str) -> bool {
     let pid = pid.parse().ok().and_then(Pid::from_raw);
     pid.is_some_and(|pid| test_kill_process(pid) == Err(Errno::SRCH))
@@ -355,7 +345,7 @@ mod tests {
             let (folder, root) = (folder.clone(), root.clone());
             move || Held::take(&folder, &root).map(drop)
         });
-        // Who has been killed is in the lock until the next one has written itself there.
+        // A killed process is in the lock until the next one has written itself there.
         let mut child = std::process::Command::new("true").spawn().unwrap();
         child.wait().unwrap();
         std::fs::write(folder.join("lock"), format!("{}\n", child.id())).unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is known of one cluster.
+//! One cluster, as far as it is known.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -30,9 +30,9 @@ pub struct Cluster {
     pub config: Arc<settings::Cluster>,
     /// By address.
     pub hosts: BTreeMap<String, Host>,
-    /// Who has what in its cache.
+    /// Keys that hosts have in their caches.
     pub holdings: Holdings,
-    /// What requests cost.
+    /// Costs of requests.
     pub costs: Costs,
     /// How polls go that are about the whole cluster, by source.
     pub polls: BTreeMap<Source, Polls>,
@@ -46,10 +46,10 @@ pub struct Cluster {
     pub changed: bool,
     /// When it was built.
     pub built: Option<Duration>,
-    /// What was last said of [`Cluster::panics`].
+    /// [`Cluster::panics`], as it was last told.
     pub panicked: bool,
     ids: HashMap<HostId, String>,
-    /// What proxies say that hosts were asked for since the levels last moved.
+    /// Requests that hosts got since the levels last moved, as proxies say.
     claims: Claims,
     stepped: Duration,
     level: ClusterLevel,
@@ -85,7 +85,7 @@ impl Cluster {
             ids: HashMap::new(),
             claims: Claims::default(),
             stepped: Duration::ZERO,
-            level: ClusterLevel::new(&config.dagor),
+            level: ClusterLevel::default(),
             began: Duration::ZERO,
             inherited: None,
             resumption: None,
@@ -123,7 +123,7 @@ impl Cluster {
         self.stepped = now;
         // A host that was behind the others had less than the cluster.
         let highest = levels.values().max().copied().unwrap_or(Level::ALL);
-        self.level = ClusterLevel::starting_at(highest, &self.config.dagor);
+        self.level = ClusterLevel::starting_at(highest);
         let steady = self.config.dagor.control == Control::Steady;
         let levels = levels.iter();
         self.inherited_levels = levels
@@ -132,7 +132,7 @@ impl Cluster {
             .collect();
         for (address, host) in &mut self.hosts {
             if let Some(level) = self.inherited_levels.remove(address) {
-                host.level = HostLevel::starting_at(level, &self.config.dagor);
+                host.level = HostLevel::starting_at(level);
             }
         }
     }
@@ -172,7 +172,7 @@ impl Cluster {
         for host in &config.hosts {
             let kept = match old.remove(&host.address) {
                 Some(kept) => kept.configured(host.clone(), &config),
-                None => self.new_host(host, &config.dagor),
+                None => self.new_host(host),
             };
             self.hosts.insert(host.address.clone(), kept);
         }
@@ -199,15 +199,14 @@ impl Cluster {
         if config.policy.overload != Overload::Dagor {
             self.claims = Claims::default();
         }
-        self.level.configure(&config.dagor);
         self.config = config;
         self.changed = true;
     }
 
-    fn new_host(&mut self, host: &settings::Host, dagor: &settings::Dagor) -> Host {
-        let mut new = Host::new(host.clone(), dagor);
+    fn new_host(&mut self, host: &settings::Host) -> Host {
+        let mut new = Host::new(host.clone());
         if let Some(level) = self.inherited_levels.remove(&host.address) {
-            new.level = HostLevel::starting_at(level, dagor);
+            new.level = HostLevel::starting_at(level);
         }
         new
     }
@@ -223,7 +222,7 @@ impl Cluster {
         } else if self.config.plan.is_some() {
             self.holdings = Holdings::new(config.cache_shards);
         } else if config.cache.is_none() && self.config.cache.is_some() {
-            // What nobody asks for any more would be believed for ever.
+            // A source that is asked no more would be believed for ever.
             self.holdings = Holdings::new(config.cache_shards);
         } else {
             self.holdings.resize(config.cache_shards);
@@ -300,7 +299,7 @@ impl Cluster {
             .retain(|_, said| now.saturating_sub(*said) <= limit);
     }
 
-    /// What the table says of a host's state.
+    /// A host's state, as the table has it.
     pub fn state_of(&self, host: &Host, health_ignored: bool) -> HostState {
         match () {
             () if host.config.draining => HostState::Draining,
@@ -310,7 +309,7 @@ impl Cluster {
         }
     }
 
-    /// What the table says of a host's level.
+    /// A host's level, as the table has it.
     pub fn level_of(&self, host: &Host, now: Duration) -> Level {
         let stale = host
             .age(now)
@@ -466,7 +465,7 @@ impl Cluster {
             .sum()
     }
 
-    /// What governors said counts when its time has come, and no more when it is longer ago than `limit`.
+    /// Governors' words count when their time has come, and no more when they are older than `limit`.
     pub fn settle_nodes(&mut self, now: Duration, limit: Duration) {
         for host in self.hosts.values_mut() {
             let configured = host.config.capacity_millicores;
@@ -475,7 +474,7 @@ impl Cluster {
         }
     }
 
-    /// What the governor of its node is told of a host. `origin` is where the state's clock began.
+    /// A host's row, as the governor of its node is told it. `origin` is where the state's clock began.
     pub fn row_of(&self, host: &Host, now: Duration, origin: Instant) -> Row {
         let observed = host.observed.as_ref();
         // It may be older than the other figures.
@@ -507,7 +506,7 @@ impl Cluster {
     pub fn is_unknown(&self, now: Duration) -> bool {
         let found = |host: &Host| host.config.instance.is_some();
         if self.hosts.is_empty() {
-            // Whoever wants to be without hosts has to say so.
+            // An empty list has to be meant.
             return self.config.consul.is_some() || !self.config.shrink_after.is_zero();
         }
         self.config.consul.is_some()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is known of one host.
+//! One host, as far as it is known.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub struct Polls {
     pub failing: Option<(PollError, Duration)>,
     /// Connections refused in a row.
     pub refused: u32,
-    /// What a good answer should have had and did not.
+    /// Complaints of a good answer: parts that it should have had.
     pub complaints: Vec<String>,
 }
 
@@ -74,19 +74,19 @@ pub struct Host {
     pub draining: bool,
     /// The newest figures.
     pub observed: Option<Observed>,
-    /// Where those in the newest table come from.
+    /// The source of those in the newest table.
     pub pushed_from: Option<From>,
     /// By source.
     pub polls: BTreeMap<Source, Polls>,
     /// Its admission level.
     pub level: HostLevel,
-    /// What the governor of its node says and is told.
+    /// The governor of its node: its words, and the answers to it.
     pub node: Node,
 }
 
 impl Host {
     /// A host that has not been heard of.
-    pub fn new(config: settings::Host, dagor: &settings::Dagor) -> Self {
+    pub fn new(config: settings::Host) -> Self {
         let id = HostId::of(&config.address);
         Self {
             config,
@@ -95,7 +95,7 @@ impl Host {
             observed: None,
             pushed_from: None,
             polls: BTreeMap::new(),
-            level: HostLevel::new(dagor),
+            level: HostLevel::default(),
             node: Node::default(),
         }
     }
@@ -105,7 +105,6 @@ impl Host {
     pub fn configured(mut self, host: settings::Host, cluster: &settings::Cluster) -> Self {
         let asked = cluster.prometheus.as_ref();
         let asked = asked.is_some_and(|asked| asked.queries.contains_key(&Figure::Draining));
-        self.level.configure(&cluster.dagor);
         if cluster.scrape.is_none() {
             self.polls.remove(&Source::Scrape);
         }
@@ -215,8 +214,7 @@ mod tests {
             written: None,
             instance: None,
         };
-        let dagor = settings::Dagor::default();
-        Host::new(config, &dagor)
+        Host::new(config)
     }
 
     fn fail(host: &mut Host, source: Source, fault: Fault) {

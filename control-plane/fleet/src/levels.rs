@@ -22,8 +22,8 @@ pub mod witnesses;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use weir_policy::dagor::{self, LevelController, Window};
-use weir_policy::{HostId, Level, Rank};
+use weir_policy::dagor::{self, Window};
+use weir_policy::{HostId, Level, MovingLevel, Rank};
 
 use crate::observed::Observed;
 use crate::settings::{Control, Dagor};
@@ -33,10 +33,11 @@ use witnesses::Witnesses;
 /// Requests by rank.
 pub type Counts = BTreeMap<Rank, f64>;
 
-/// One host's level and what it was asked for since its last step.
-#[derive(Debug)]
+/// One host's level and what it was asked for since its last step. By default it admits everything.
+#[derive(Debug, Default)]
 pub struct HostLevel {
-    controller: LevelController,
+    /// Of the other controls.
+    level: MovingLevel,
     /// Of [`Control::Steady`]: what the host passes on because it is behind the others.
     passing: weir_policy::steady::Controller,
     flow: Flow,
@@ -67,30 +68,12 @@ pub struct Seen<'a> {
 }
 
 impl HostLevel {
-    /// A level that admits everything.
-    pub fn new(dagor: &Dagor) -> Self {
+    /// Goes on from the level that somebody else came to.
+    pub fn starting_at(level: Level) -> Self {
         Self {
-            controller: LevelController::new(dagor.params),
-            passing: weir_policy::steady::Controller::new(steady::passing(dagor)),
-            flow: Flow::default(),
-            demand: Counts::new(),
-            requests: 0.0,
-            sent: 0.0,
-            refused: 0.0,
-            counted: None,
-            witnesses: Witnesses::default(),
-            stepped: Duration::ZERO,
-            measured: None,
-        }
-    }
-
-    /// The same, going on from the level that somebody else came to.
-    pub fn starting_at(level: Level, dagor: &Dagor) -> Self {
-        let passing = steady::passing(dagor);
-        Self {
-            controller: LevelController::starting_at(level, dagor.params),
-            passing: weir_policy::steady::Controller::starting_at(level, passing),
-            ..Self::new(dagor)
+            level: MovingLevel::starting_at(level),
+            passing: weir_policy::steady::Controller::starting_at(level),
+            ..Self::default()
         }
     }
 
@@ -98,14 +81,8 @@ impl HostLevel {
     pub fn get(&self, control: Control) -> Level {
         match control {
             Control::Steady => self.passing.level(),
-            Control::Paper | Control::StalledJobs => self.controller.level(),
+            Control::Paper | Control::StalledJobs => self.level.get(),
         }
-    }
-
-    /// Changes how it moves.
-    pub fn configure(&mut self, dagor: &Dagor) {
-        self.controller.set_params(dagor.params);
-        self.passing.set_params(steady::passing(dagor));
     }
 
     /// A proxy says that the host got so many requests.
@@ -136,7 +113,7 @@ impl HostLevel {
         self.witnesses.believed(now, window)
     }
 
-    /// What is confirmed of a window: the requests that the host got, and how many of them it did not take.
+    /// The confirmed part of a window: the requests that the host got, and how many of them it did not take.
     pub fn confirm(&mut self, sent: Counts, refused: f64) {
         for (rank, count) in sent {
             self.sent += count;
@@ -172,12 +149,12 @@ impl HostLevel {
         with: &Step<'_>,
     ) {
         self.requests = 0.0;
-        let level = self.controller.level();
+        let level = self.level.get();
         self.wanted(offered, level);
         let Some(observed) = observed
             .filter(|observed| now.saturating_sub(observed.overload_at()) <= with.stale_after)
         else {
-            *self = self.opened(now, with.dagor);
+            *self = self.opened(now);
             return;
         };
         if self
@@ -198,18 +175,18 @@ impl HostLevel {
             overloaded: Some(overload > 1.0 || dagor::is_early_sign(refused, overload >= AGREES)),
             idle,
         };
-        self.controller.step(&window);
+        dagor::step(&mut self.level, &with.dagor.params, &window);
         self.stepped = now;
         self.measured = Some(observed.overload_at());
     }
 
     /// One that admits everything, of the same host.
-    fn opened(&mut self, now: Duration, dagor: &Dagor) -> Self {
+    fn opened(&mut self, now: Duration) -> Self {
         Self {
             witnesses: std::mem::take(&mut self.witnesses),
             counted: self.counted,
             stepped: now,
-            ..Self::new(dagor)
+            ..Self::default()
         }
     }
 
@@ -221,7 +198,7 @@ impl HostLevel {
     }
 }
 
-/// What is the same for all hosts of a step.
+/// The part of a step that is the same for all hosts.
 #[derive(Clone, Copy, Debug)]
 pub struct Step<'a> {
     /// How levels move.
@@ -322,7 +299,7 @@ mod tests {
 
     #[test]
     fn queuing_delay_over_the_threshold_lowers_the_level_and_below_raises_it() {
-        let mut level = HostLevel::new(&dagor());
+        let mut level = HostLevel::default();
         let mut last = Level::ALL;
         for second in 1..10 {
             let now = step(
@@ -346,7 +323,7 @@ mod tests {
 
     #[test]
     fn stalled_jobs_count_where_no_queuing_delay_is_known() {
-        let mut level = HostLevel::new(&dagor());
+        let mut level = HostLevel::default();
         assert_eq!(
             step(
                 &mut level,
@@ -367,7 +344,7 @@ mod tests {
     #[test]
     fn a_host_that_does_not_take_connections_counts_as_overloaded_where_a_queue_agrees() {
         for (delay_ms, refused, lowers) in [(6, 32.0, true), (0, 320.0, false), (6, 16.0, false)] {
-            let mut level = HostLevel::new(&dagor());
+            let mut level = HostLevel::default();
             level.confirm(Counts::new(), refused);
             let calm = observed(Duration::from_secs(1), Some(delay_ms), Some(0));
             let lowered = step(&mut level, 1, Some(&calm));
@@ -409,7 +386,7 @@ mod tests {
 
     #[test]
     fn one_measurement_moves_the_level_once() {
-        let mut level = HostLevel::new(&dagor());
+        let mut level = HostLevel::default();
         let bad = observed(Duration::from_secs(1), Some(30), None);
         let first = step(&mut level, 1, Some(&bad));
         assert!(first < Level::ALL);
@@ -418,7 +395,7 @@ mod tests {
 
     #[test]
     fn lost_figures_open_the_level() {
-        let mut level = HostLevel::new(&dagor());
+        let mut level = HostLevel::default();
         let bad = observed(Duration::from_secs(1), Some(30), None);
         step(&mut level, 1, Some(&bad));
         assert!(step(&mut level, 6, Some(&bad)) < Level::ALL);
@@ -428,7 +405,7 @@ mod tests {
 
     #[test]
     fn figures_that_say_nothing_of_the_queue_change_nothing() {
-        let mut level = HostLevel::new(&dagor());
+        let mut level = HostLevel::default();
         step(
             &mut level,
             1,

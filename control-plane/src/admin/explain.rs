@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which hosts a request would go to: the proxies' own decision, on the tables that they are pushed.
+//! The hosts that a request would go to: the proxies' own decision, on the tables that they are pushed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -24,14 +24,14 @@ const MOST_SHOWN: usize = 50;
 /// Any origin will do, if it is later than the oldest figures.
 const NOW: Duration = Duration::from_secs(10 * 365 * 86_400);
 
-/// What is wrong with a question, and what would be right.
+/// A fault of a question, and what would be right.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Problem {
     /// The parameter.
     pub parameter: String,
     /// Why it does not do.
     pub reason: String,
-    /// What would.
+    /// Values that would do.
     pub possible: Vec<String>,
     /// The thing named does not exist.
     #[serde(skip)]
@@ -147,9 +147,9 @@ pub struct Explanation {
     pub ranked: Vec<Row>,
     /// The others, at most fifty.
     pub others: Vec<Row>,
-    /// What is wrong with sources that are asked for the whole cluster.
+    /// Faults of the sources that are asked for the whole cluster.
     pub trouble: Vec<String>,
-    /// What this answer does not know.
+    /// The limits of this answer.
     pub note: &'static str,
 }
 
@@ -176,7 +176,7 @@ pub struct Row {
     pub admits: bool,
     /// 0 where unknown.
     pub capacity_millicores: u32,
-    /// What is wrong with what its sources say.
+    /// Faults of its sources' answers.
     pub trouble: Vec<String>,
 }
 
@@ -187,26 +187,12 @@ pub fn explain(
     rng: &mut impl Rng,
 ) -> Result<Explanation, Problem> {
     let name = &question.cluster;
-    let not_pushed = || Problem {
-        parameter: "cluster".into(),
-        reason: view
-            .clusters
-            .get(name)
-            .map_or_else(String::new, why_not_pushed),
-        possible: Vec::new(),
-        unknown: true,
-    };
-    let pushed = view
-        .snapshot
-        .get(HOST_TABLE_TYPE, name)
-        .ok_or_else(not_pushed)?;
-    let shown = view.clusters.get(name).ok_or_else(not_pushed)?;
-    let age = Duration::from_millis(shown.table_age_ms.unwrap_or(0));
-    let (_, table) =
-        decode_host_table(name, &pushed.body, NOW - age).map_err(|refusal| Problem {
-            reason: format!("proxies refuse this table: {refusal}"),
-            ..not_pushed()
-        })?;
+    let Pushed {
+        shown,
+        version,
+        age,
+        table,
+    } = Pushed::find(view, name)?;
     let names = question.keys.iter();
     let hash = |name: &String| KeyHash::under(shown.salt.as_ref(), name.as_bytes());
     let keys = Keys::new(names.map(hash));
@@ -216,47 +202,102 @@ pub fn explain(
     let rank = question.rank;
     let request = Request { keys, rank };
     let decision = cluster.decide_or_hold(&request, Patience::new(NOW), NOW, rng);
-    let held_for = match decision.outcome {
-        Outcome::Hold { until } => Some(until.saturating_sub(NOW)),
-        _ => None,
-    };
-    let (outcome, ranked, hedged_after) = match decision.outcome {
-        Outcome::Send(ranked) => {
-            let hedged_after = cluster.hedge(&ranked, &request, NOW);
-            ("send", ranked.as_slice().to_vec(), hedged_after)
-        }
-        Outcome::Hold { .. } => ("hold", Vec::new(), None),
-        Outcome::Shed { .. } => ("shed", Vec::new(), None),
-        Outcome::Fallback => ("fallback", Vec::new(), None),
-    };
+    let answer = Answer::to(&request, decision.outcome, &cluster);
     let row = |host: &u32| row(&cluster, &table, *host, &request, shown);
     let all = 0..table.hosts().len() as u32;
     let others: Vec<u32> = all
-        .filter(|host| !ranked.contains(host))
+        .filter(|host| !answer.ranked.contains(host))
         .take(MOST_SHOWN)
         .collect();
     let hashes = request.keys.as_slice().iter();
+    let millis = |time: Duration| time.as_millis() as u64;
     Ok(Explanation {
         cluster: name.clone(),
         keys: question.keys.clone(),
         key_hashes: hashes.map(|key| format!("{:016x}", key.0)).collect(),
-        class: question.rank.class(),
-        user_priority: question.rank.number() % weir_policy::USERS,
-        rank: question.rank.number(),
-        outcome,
+        class: rank.class(),
+        user_priority: rank.number() % weir_policy::USERS,
+        rank: rank.number(),
+        outcome: answer.outcome,
         reason: decision.reason.as_str(),
-        held_for_ms: held_for.map(|time| time.as_millis() as u64),
-        hedged_after_ms: hedged_after.map(|time| time.as_millis() as u64),
+        held_for_ms: answer.held_for.map(millis),
+        hedged_after_ms: answer.hedged_after.map(millis),
         overload: shown.overload.clone(),
         selection: shown.selection.clone(),
-        table_version: pushed.version.to_string(),
-        table_age_ms: age.as_millis() as u64,
+        table_version: version,
+        table_age_ms: millis(age),
         cache_shards,
-        ranked: ranked.iter().filter_map(row).collect(),
+        ranked: answer.ranked.iter().filter_map(row).collect(),
         others: others.iter().filter_map(row).collect(),
         trouble: trouble(&shown.sources),
         note: "A proxy also counts its own requests in flight and its hosts' answers, and breaks ties at random.",
     })
+}
+
+/// A cluster's table as proxies are pushed it.
+struct Pushed<'a> {
+    shown: &'a ClusterView,
+    version: String,
+    age: Duration,
+    table: Table,
+}
+
+impl<'a> Pushed<'a> {
+    fn find(view: &'a View, name: &str) -> Result<Self, Problem> {
+        let problem = |reason| Problem {
+            parameter: "cluster".into(),
+            reason,
+            possible: Vec::new(),
+            unknown: true,
+        };
+        let shown = view.clusters.get(name);
+        let not_pushed = || problem(shown.map_or_else(String::new, why_not_pushed));
+        let pushed = view.snapshot.get(HOST_TABLE_TYPE, name);
+        let (shown, pushed) = shown.zip(pushed).ok_or_else(not_pushed)?;
+        let age = Duration::from_millis(shown.table_age_ms.unwrap_or(0));
+        let table = decode_host_table(name, &pushed.body, NOW - age);
+        let refused = |refusal| problem(format!("proxies refuse this table: {refusal}"));
+        let (_, table) = table.map_err(refused)?;
+        Ok(Self {
+            shown,
+            version: pushed.version.to_string(),
+            age,
+            table,
+        })
+    }
+}
+
+/// The outcome of a decision, as it is shown.
+struct Answer {
+    outcome: &'static str,
+    /// Indices of hosts, best first.
+    ranked: Vec<u32>,
+    held_for: Option<Duration>,
+    hedged_after: Option<Duration>,
+}
+
+impl Answer {
+    fn to(request: &Request, outcome: Outcome, cluster: &Cluster) -> Self {
+        let answer = |outcome| Self {
+            outcome,
+            ranked: Vec::new(),
+            held_for: None,
+            hedged_after: None,
+        };
+        match outcome {
+            Outcome::Send(ranked) => Self {
+                ranked: ranked.as_slice().to_vec(),
+                hedged_after: cluster.hedge(&ranked, request, NOW),
+                ..answer("send")
+            },
+            Outcome::Hold { until } => Self {
+                held_for: Some(until.saturating_sub(NOW)),
+                ..answer("hold")
+            },
+            Outcome::Shed { .. } => answer("shed"),
+            Outcome::Fallback => answer("fallback"),
+        }
+    }
 }
 
 /// Reads the shards that have these keys, and names them.

@@ -80,32 +80,15 @@ pub(super) fn file(path: &Path, reader: &mut Reader) -> Result<Config, Error> {
         &root.section("discovery"),
     )?;
     let clusters = clusters(&written, &root, reader)?;
+    let (publish, cache_bytes_per_second) = publish(&written.publish, &root.section("publish"))?;
     let config = Config {
         xds,
         admin,
-        // A tenth of the default polling interval: nobody notices, and a burst of polls makes one table.
-        publish: root.section("publish").duration(
-            &written.publish.interval,
-            "interval",
-            ms(100),
-            ms(10)..=ms(10_000),
-        )?,
-        // Ten thousand keys are pushed again after 0.2 s.
-        cache_bytes_per_second: root.section("publish").size(
-            &written.publish.cache_bytes_per_second,
-            "cache_bytes_per_second",
-            weir_fleet::settings::CACHE_BYTES_PER_SECOND,
-            1 << 10..=1 << 30,
-        )?,
+        publish,
+        cache_bytes_per_second,
         reports,
         discovery,
-        memory_limit: match &written.memory.limit {
-            None => None,
-            limit => Some(
-                root.section("memory")
-                    .size(limit, "limit", 0, 1 << 20..=1 << 40)?,
-            ),
-        },
+        memory_limit: memory_limit(&written.memory, &root.section("memory"))?,
         clusters,
         standalone: None,
         replicas,
@@ -124,6 +107,27 @@ pub(super) fn file(path: &Path, reader: &mut Reader) -> Result<Config, Error> {
         ..config
     };
     standalone(&written, config, &root, reader)
+}
+
+/// The time between two tables, and the bytes of cache contents a second.
+fn publish(written: &written::Publish, scope: &Scope<'_>) -> Result<(Duration, usize), Error> {
+    // A tenth of the default polling interval: nobody notices, and a burst of polls makes one table.
+    let interval = scope.duration(&written.interval, "interval", ms(100), ms(10)..=ms(10_000))?;
+    // Ten thousand keys are pushed again after 0.2 s.
+    let bytes = scope.size(
+        &written.cache_bytes_per_second,
+        "cache_bytes_per_second",
+        weir_fleet::settings::CACHE_BYTES_PER_SECOND,
+        1 << 10..=1 << 30,
+    )?;
+    Ok((interval, bytes))
+}
+
+fn memory_limit(written: &written::Memory, scope: &Scope<'_>) -> Result<Option<usize>, Error> {
+    match &written.limit {
+        None => Ok(None),
+        limit => scope.size(limit, "limit", 0, 1 << 20..=1 << 40).map(Some),
+    }
 }
 
 fn admin(written: &written::Admin, scope: &Scope<'_>) -> Result<SocketAddr, Error> {
@@ -294,7 +298,7 @@ fn tls(written: &written::Tls, scope: &Scope<'_>, reader: &mut Reader) -> Result
         key: required(key, "key")?,
         client_ca,
     };
-    // What the library says of the pair, before any port is bound.
+    // The library refuses a bad pair here, before any port is bound.
     crate::tls::acceptor(&tls)
         .map_err(|why| scope.refuse(&written.certificate, "certificate", why))?;
     Ok(tls)

@@ -10,6 +10,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 use tokio_stream::wrappers::TcpListenerStream;
 use tokio_util::sync::CancellationToken;
+use weir_control::config::DiscoveryLimits;
 use weir_control::feed::Feed;
 use weir_control::xds::{self, XdsMetrics, types};
 use weir_fleet::clients::ClientEvent;
@@ -21,15 +22,19 @@ const PATIENCE: Duration = Duration::from_secs(90);
 
 pub(crate) struct Control {
     pub(crate) address: SocketAddr,
-    metrics: XdsMetrics,
+    pub(crate) metrics: XdsMetrics,
+    pub(crate) events: mpsc::Receiver<ClientEvent>,
     snapshots: watch::Sender<Arc<Snapshot>>,
-    events: mpsc::Receiver<ClientEvent>,
     shutdown: CancellationToken,
     task: tokio::task::JoinHandle<()>,
 }
 
 impl Control {
-    pub(crate) async fn start(address: SocketAddr, resources: ResourcesByType) -> Self {
+    pub(crate) async fn start(
+        address: SocketAddr,
+        resources: ResourcesByType,
+        limits: DiscoveryLimits,
+    ) -> Self {
         let listener = TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap();
         let (snapshots, receiver) = watch::channel(Arc::new(Snapshot { resources }));
@@ -39,7 +44,6 @@ impl Control {
             events: sender,
         };
         let (metrics, shutdown) = (XdsMetrics::default(), CancellationToken::new());
-        let limits = weir_control::config::DiscoveryLimits::for_proxies(100);
         let service = xds::service(feed, metrics.clone(), limits, shutdown.clone());
         let router = xds::server().add_service(service);
         let stop = shutdown.clone();
@@ -53,8 +57,8 @@ impl Control {
         Self {
             address,
             metrics,
-            snapshots,
             events,
+            snapshots,
             shutdown,
             task,
         }

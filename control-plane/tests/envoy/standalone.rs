@@ -10,6 +10,7 @@ use envoy_types::pb::envoy::config::core::v3::{HeaderValue, HeaderValueOption};
 use envoy_types::pb::envoy::config::route::v3::RouteConfiguration;
 use envoy_types::pb::google::protobuf::Duration;
 use prost::Message;
+use weir_control::config::DiscoveryLimits;
 use weir_control::standalone::{Code, Standalone, Written};
 use weir_control::xds::types;
 use weir_fleet::clients::ClientEvent;
@@ -22,7 +23,12 @@ use crate::{hosts, http, tools};
 
 const ANY_PORT: &str = "127.0.0.1:0";
 
-/// What weir-control would serve for these hosts, made anew as after a restart.
+/// A discovery server with these resources.
+async fn serve(address: SocketAddr, resources: ResourcesByType) -> Control {
+    Control::start(address, resources, DiscoveryLimits::for_proxies(100)).await
+}
+
+/// The resources that weir-control would serve for these hosts, made anew as after a restart.
 fn resources(hosts: &[SocketAddr]) -> ResourcesByType {
     let wasm = tools::filter();
     let yaml = format!(
@@ -64,7 +70,7 @@ async fn wait_for_host(sidecar: &Sidecar, host: SocketAddr) {
 #[tokio::test]
 async fn a_sidecar_gets_all_it_needs_and_a_host_that_joins() {
     let (first, second) = (hosts::start().await, hosts::start().await);
-    let control = Control::start(ANY_PORT.parse().unwrap(), resources(&[first])).await;
+    let control = serve(ANY_PORT.parse().unwrap(), resources(&[first])).await;
     let sidecar = sidecar(control.address).await;
     wait_for_host(&sidecar, first).await;
     let dump = sidecar.page("/config_dump?include_eds").await.unwrap();
@@ -121,7 +127,7 @@ async fn the_host_in_the_header_gets_the_request_and_not_the_header() {
         Arc::new([("egress".to_owned(), routes)].into()),
     );
 
-    let control = Control::start(ANY_PORT.parse().unwrap(), resources).await;
+    let control = serve(ANY_PORT.parse().unwrap(), resources).await;
     let sidecar = sidecar(control.address).await;
     for host in all {
         wait_for_host(&sidecar, host).await;
@@ -142,7 +148,7 @@ async fn the_host_in_the_header_gets_the_request_and_not_the_header() {
 async fn a_resource_that_envoy_refuses_is_told_with_the_reason() {
     let host = hosts::start().await;
     let good = resources(&[host]);
-    let mut control = Control::start(ANY_PORT.parse().unwrap(), good.clone()).await;
+    let mut control = serve(ANY_PORT.parse().unwrap(), good.clone()).await;
     let sidecar = sidecar(control.address).await;
     control.until(accepted(types::CLUSTER)).await;
 
@@ -180,7 +186,7 @@ async fn a_resource_that_envoy_refuses_is_told_with_the_reason() {
 #[tokio::test]
 async fn after_a_restart_of_the_server_nothing_is_sent_that_envoy_has() {
     let (first, second) = (hosts::start().await, hosts::start().await);
-    let control = Control::start(ANY_PORT.parse().unwrap(), resources(&[first])).await;
+    let control = serve(ANY_PORT.parse().unwrap(), resources(&[first])).await;
     let address = control.address;
     let sidecar = sidecar(address).await;
     // Not by what it accepts: while it compiles the filter it answers no ping, so on a busy machine its stream ends,
@@ -189,7 +195,7 @@ async fn after_a_restart_of_the_server_nothing_is_sent_that_envoy_has() {
     wait_for_host(&sidecar, first).await;
     control.stop().await;
 
-    let mut control = Control::start(address, resources(&[first])).await;
+    let mut control = serve(address, resources(&[first])).await;
     assert_eq!(
         control.until(accepted(types::LISTENER)).await,
         0,

@@ -14,6 +14,7 @@ use weir_tables::{CACHE_SHARD_TYPE, HOST_TABLE_TYPE};
 
 use crate::certificates::{Authority, Pair};
 use crate::program::{Program, until};
+use crate::reports::end;
 use crate::sidecar::{Tables, connect};
 
 const A: &str = "spiffe://mesh/ns/a/sidecar";
@@ -135,15 +136,6 @@ async fn told(tables: &mut Tables) -> (Vec<String>, Vec<String>) {
     let mut names: Vec<String> = resources.map(|resource| resource.name).collect();
     names.sort();
     (names, response.removed_resources)
-}
-
-/// Why a stream of reports ended: it may have been answered before.
-async fn end(answers: &mut Streaming<ReportAnswer>) -> Status {
-    loop {
-        if let Err(status) = answers.message().await {
-            return status;
-        }
-    }
 }
 
 /// A VM's counters: so many requests of class 0 and of class 16 to each cluster.

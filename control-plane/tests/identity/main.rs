@@ -12,3 +12,5 @@ mod certificates;
 #[allow(dead_code)] // The tests of threats use more of it.
 #[path = "../threats/program.rs"]
 mod program;
+#[path = "../reports/mod.rs"]
+mod reports;

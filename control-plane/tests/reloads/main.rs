@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a caller sees while something is replaced: nothing. Real Envoys, weir-control and hosts under a steady load.
+//! Parts that are replaced, of which a caller sees nothing. Real Envoys, weir-control and hosts under a steady load.
 //!
 //! A file a kind of reload. In each no request fails, all go on being chosen by a table, and the reload is
 //! seen to have taken effect.
@@ -13,25 +13,8 @@ mod start;
 mod steady;
 mod watched;
 
-// The tests of faults use more of these.
-#[allow(dead_code)]
-#[path = "../faults/client.rs"]
-mod client;
-#[path = "../faults/config.rs"]
-mod config;
-#[path = "../envoy/http.rs"]
-mod http;
-#[allow(dead_code)]
-#[path = "../faults/load.rs"]
-mod load;
-#[allow(dead_code)]
-#[path = "../faults/process.rs"]
-mod process;
-#[allow(dead_code)]
-#[path = "../envoy/sidecar.rs"]
-mod sidecar;
-#[path = "../envoy/tools.rs"]
-mod tools;
-#[allow(dead_code)]
-#[path = "../faults/world.rs"]
-mod world;
+#[allow(dead_code)] // Each group of tests uses a part of it.
+#[path = "../stage/mod.rs"]
+mod stage;
+
+use stage::{client, config, http, load, process, sidecar, tools, world};

@@ -18,28 +18,11 @@ mod agent;
 #[allow(dead_code)]
 #[path = "../certificates/mod.rs"]
 mod certificates;
-#[allow(dead_code)]
-#[path = "../faults/client.rs"]
-mod client;
-#[allow(dead_code)]
-#[path = "../faults/config.rs"]
-mod config;
-#[path = "../envoy/http.rs"]
-mod http;
-#[allow(dead_code)]
-#[path = "../faults/load.rs"]
-mod load;
-#[allow(dead_code)]
-#[path = "../faults/process.rs"]
-mod process;
-#[allow(dead_code)]
-#[path = "../envoy/sidecar.rs"]
-mod sidecar;
+#[allow(dead_code)] // Each group of tests uses a part of it.
+#[path = "../stage/mod.rs"]
+mod stage;
 #[allow(dead_code)]
 #[path = "../reloads/steady.rs"]
 mod steady;
-#[path = "../envoy/tools.rs"]
-mod tools;
-#[allow(dead_code)]
-#[path = "../faults/world.rs"]
-mod world;
+
+use stage::{client, config, http, load, process, sidecar, tools, world};

@@ -16,10 +16,11 @@ use tonic::Code;
 use weir_control::config::Tls;
 use weir_control::server::{Connection, Limits, incoming};
 use weir_control::tls::acceptor;
-use weir_tables::v1::{Report, reports_client::ReportsClient};
+use weir_tables::v1::reports_client::ReportsClient;
 
 use crate::certificates::Authority;
 use crate::program::{FREE, Program};
+use crate::reports::end_of_nameless;
 
 /// Longer than a test: what ends sooner was ended for another reason.
 const HOURS: Duration = Duration::from_secs(7200);
@@ -116,20 +117,7 @@ async fn thousands_of_idle_connections_on_both_ports_keep_nobody_out() {
         let mut client = ReportsClient::connect(format!("http://{}", control.xds))
             .await
             .unwrap();
-        let reports = tokio_stream::iter([Report::default()]);
-        let answer = client.stream(reports).await;
-        let status = match answer {
-            Err(status) => status,
-            Ok(answer) => {
-                let mut answers = answer.into_inner();
-                // It may have been answered before.
-                loop {
-                    if let Err(status) = answers.message().await {
-                        break status;
-                    }
-                }
-            }
-        };
+        let status = end_of_nameless(&mut client).await;
         assert_eq!(status.code(), Code::InvalidArgument, "{status:?}");
     }
     let megabytes = control.most_memory() >> 20;

@@ -17,3 +17,5 @@ mod subscribers;
 #[allow(dead_code)] // Other tests use more of it.
 #[path = "../certificates/mod.rs"]
 mod certificates;
+#[path = "../reports/mod.rs"]
+mod reports;

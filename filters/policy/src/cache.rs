@@ -118,17 +118,7 @@ impl CacheShard {
                 unused: holders.len() - previous as usize,
             });
         }
-        let unknown = holders
-            .iter()
-            .position(|holder| *holder as usize / 2 >= hosts.len());
-        if let Some((index, holder)) = unknown.and_then(|index| Some((index, holders.get(index)?)))
-        {
-            return Err(ShardError::UnknownHost {
-                index,
-                host: holder / 2,
-                hosts: hosts.len(),
-            });
-        }
+        check_hosts(&holders, hosts.len())?;
         Ok(Self(Arc::new(Columns {
             hosts,
             keys,
@@ -190,6 +180,20 @@ impl CacheShard {
     }
 }
 
+/// Refuses holders that are none of the hosts.
+fn check_hosts(holders: &[u32], hosts: usize) -> Result<(), ShardError> {
+    let unknown = |holder: &u32| *holder as usize / 2 >= hosts;
+    let index = holders.iter().position(unknown);
+    if let Some((index, holder)) = index.and_then(|index| Some((index, holders.get(index)?))) {
+        return Err(ShardError::UnknownHost {
+            index,
+            host: holder / 2,
+            hosts,
+        });
+    }
+    Ok(())
+}
+
 impl Columns {
     fn entries(&self, key: KeyHash) -> Range<usize> {
         let Ok(found) = self.keys.binary_search(&key.0) else {
@@ -209,7 +213,7 @@ impl Columns {
     }
 }
 
-/// Which hosts hold which keys, by shard.
+/// The hosts that hold each key, by shard.
 #[derive(Clone, Debug, Default)]
 pub struct CacheIndex {
     shards: Vec<CacheShard>,
@@ -240,13 +244,13 @@ impl CacheIndex {
         self.shards.iter().all(CacheShard::is_empty)
     }
 
-    /// What requests for the key have cost lately.
+    /// The cost of requests for the key lately.
     pub(crate) fn cost(&self, key: KeyHash) -> Option<Cost> {
         let shard = shard_of(key, self.shards.len() as u32);
         self.shards.get(shard as usize)?.cost(key)
     }
 
-    /// What is known of the key at the host. It looks at every holder: not for decisions.
+    /// The holding of the key at the host, if one is known. It looks at every holder: not for decisions.
     pub fn holder(&self, key: KeyHash, host: HostId) -> Option<Holder> {
         let mut holders = self.holders(key, usize::MAX, 0);
         holders.find(|holder| holder.host == host)
@@ -262,7 +266,7 @@ impl CacheIndex {
         self.entries(key).sample(limit, random)
     }
 
-    /// What is known of the key.
+    /// The holders of the key.
     pub(crate) fn entries(&self, key: KeyHash) -> Entries<'_> {
         let shard = self
             .shards

@@ -60,7 +60,7 @@ pub use host::{Host, HostState, Load};
 pub use key::{HostId, KeyHash, user_priority};
 pub use keys::{Keys, MAX_KEYS};
 pub use level::{CLASSES, Level, RANKS, Rank, USERS};
-pub use overload::{Overload, dagor, steady};
+pub use overload::{MovingLevel, Overload, dagor, steady};
 pub use ranked::{MAX_RANKED, Ranked};
 pub use room::{Claimant, Usage, fit};
 pub use salt::Salt;

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which requests a host admits.
+//! The requests that a host admits.
 
 pub mod breaker;
 pub mod dagor;
 mod demand;
 pub mod dynamic_breaker;
 mod evidence;
+mod moving_level;
 pub mod steady;
 
 use std::time::Duration;
 
 use crate::{Host, Level, Load};
+
+pub use moving_level::MovingLevel;
 
 /// The overload policies (document 001, *Scheduling data feed processing jobs*, section 9.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +28,7 @@ pub enum Overload {
     /// The same, but the number of queued jobs falls as jobs wait longer.
     DynamicBreaker(dynamic_breaker::Params),
     /// A host admits what its level says, which weir-control adjusts with [`steady::Controller`] or
-    /// [`dagor::LevelController`].
+    /// [`dagor::step`].
     Dagor,
 }
 

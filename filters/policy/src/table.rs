@@ -19,9 +19,9 @@ pub const MAX_CACHE_SHARDS: u32 = 1024;
 /// How one cluster's hosts are chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// Which hosts a request may go to.
+    /// The choice of hosts that a request may go to.
     pub overload: Overload,
-    /// Which of those it goes to.
+    /// The choice among those.
     pub selection: Selection,
     /// For how long a key is assumed cached at the host it was last sent to.
     pub assumed_cached: Duration,
@@ -37,7 +37,7 @@ pub struct Policy {
     pub hedging: Hedging,
     /// Fewer hosts than this share of all, in percent, are too few to take the whole load: 0 to 100.
     pub panic_threshold: u32,
-    /// What the cluster's salt says of itself ([`Salt::check`](crate::Salt::check)); none: its keys have no salt.
+    /// The check of the cluster's salt ([`Salt::check`](crate::Salt::check)); none: its keys have no salt.
     pub salt_check: Option<KeyHash>,
 }
 
@@ -47,6 +47,27 @@ impl Policy {
     pub fn panics(&self, left: usize, all: usize) -> bool {
         let (left, all) = (left as u64, all as u64);
         100 * left < u64::from(self.panic_threshold) * all
+    }
+
+    fn check(&self) -> Result<(), TableError> {
+        if !(1..=MAX_RANKED).contains(&self.ranked_hosts) {
+            return Err(TableError::BadRankedHosts {
+                count: self.ranked_hosts,
+            });
+        }
+        self.holding.check()?;
+        self.hedging.check()?;
+        if let Selection::HotCold { permille } = self.selection
+            && permille > 1000
+        {
+            return Err(TableError::BadQuantile { permille });
+        }
+        if self.panic_threshold > 100 {
+            return Err(TableError::BadPanicThreshold {
+                percent: self.panic_threshold,
+            });
+        }
+        Ok(())
     }
 }
 
@@ -115,7 +136,7 @@ fn clipped(text: &str) -> String {
 
 /// Whether it is `ip:port`, spelled as this library spells it.
 fn is_canonical(address: &str) -> bool {
-    /// What is left of a text when what was written is taken off its front.
+    /// The rest of a text when what was written is taken off its front.
     struct Rest<'a>(&'a str);
 
     impl Write for Rest<'_> {
@@ -130,13 +151,47 @@ fn is_canonical(address: &str) -> bool {
     parsed.is_ok_and(|parsed| write!(rest, "{parsed}").is_ok() && rest.0.is_empty())
 }
 
+/// Places of hosts by identity.
+type Index = HashMap<HostId, u32, BuildHasherDefault<AsIs>>;
+
+/// The place of each host. Addresses that are not sorted, or there twice, are refused.
+fn index(hosts: &[Host], ids: &[HostId]) -> Result<Index, TableError> {
+    let mut index_of = Index::with_capacity_and_hasher(hosts.len(), Default::default());
+    let mut previous = "";
+    for (index, (host, id)) in hosts.iter().zip(ids).enumerate() {
+        let address = host.address.as_str();
+        // Only the canonical spelling: two spellings of one address would be two hosts.
+        if !is_canonical(address) {
+            return Err(TableError::BadAddress {
+                index,
+                address: clipped(address),
+            });
+        }
+        // Two addresses with one identity (1 in 10¹⁰ for 40,000 hosts) are as good as one address twice.
+        if address == previous || index_of.insert(*id, index as u32).is_some() {
+            return Err(TableError::DuplicateHost {
+                index,
+                address: clipped(address),
+            });
+        }
+        if address < previous {
+            return Err(TableError::UnsortedHosts {
+                index,
+                address: clipped(address),
+            });
+        }
+        previous = address;
+    }
+    Ok(index_of)
+}
+
 /// A checked host table. A clone shares the rows.
 #[derive(Clone, Debug)]
 pub struct Table {
     policy: Policy,
     hosts: Arc<[Host]>,
     ids: Arc<[HostId]>,
-    index_of: Arc<HashMap<HostId, u32, BuildHasherDefault<AsIs>>>,
+    index_of: Arc<Index>,
     cache_shards: u32,
     mean_cost: Cost,
     callers: u32,
@@ -145,23 +200,7 @@ pub struct Table {
 impl Table {
     /// Checks the parts: hosts sorted by address without a duplicate, addresses that parse, counts in range.
     pub fn new(policy: Policy, hosts: Vec<Host>, cache_shards: u32) -> Result<Self, TableError> {
-        if !(1..=MAX_RANKED).contains(&policy.ranked_hosts) {
-            return Err(TableError::BadRankedHosts {
-                count: policy.ranked_hosts,
-            });
-        }
-        policy.holding.check()?;
-        policy.hedging.check()?;
-        if let Selection::HotCold { permille } = policy.selection
-            && permille > 1000
-        {
-            return Err(TableError::BadQuantile { permille });
-        }
-        if policy.panic_threshold > 100 {
-            return Err(TableError::BadPanicThreshold {
-                percent: policy.panic_threshold,
-            });
-        }
+        policy.check()?;
         if cache_shards > MAX_CACHE_SHARDS || cache_shards != 0 && !cache_shards.is_power_of_two() {
             return Err(TableError::BadShardCount {
                 count: cache_shards,
@@ -171,32 +210,7 @@ impl Table {
             return Err(TableError::TooManyHosts { count: hosts.len() });
         }
         let ids: Arc<[HostId]> = hosts.iter().map(Host::id).collect();
-        let mut index_of = HashMap::with_capacity_and_hasher(hosts.len(), Default::default());
-        let mut previous = "";
-        for (index, (host, id)) in hosts.iter().zip(&*ids).enumerate() {
-            let address = host.address.as_str();
-            // Only the canonical spelling: two spellings of one address would be two hosts.
-            if !is_canonical(address) {
-                return Err(TableError::BadAddress {
-                    index,
-                    address: clipped(address),
-                });
-            }
-            // Two addresses with one identity (1 in 10¹⁰ for 40,000 hosts) are as good as one address twice.
-            if address == previous || index_of.insert(*id, index as u32).is_some() {
-                return Err(TableError::DuplicateHost {
-                    index,
-                    address: clipped(address),
-                });
-            }
-            if address < previous {
-                return Err(TableError::UnsortedHosts {
-                    index,
-                    address: clipped(address),
-                });
-            }
-            previous = address;
-        }
+        let index_of = index(&hosts, &ids)?;
         Ok(Self {
             policy,
             hosts: hosts.into(),
@@ -214,12 +228,12 @@ impl Table {
         Self { mean_cost, ..self }
     }
 
-    /// What requests cost on average; nothing where that is not known.
+    /// The mean cost of requests; nothing where that is not known.
     pub fn mean_cost(&self) -> Cost {
         self.mean_cost
     }
 
-    /// What a request is expected to cost of whose keys nothing is known.
+    /// The expected cost of a request of whose keys nothing is known.
     pub fn expected_cost(&self) -> Cost {
         if self.mean_cost == Cost::default() {
             return Cost::UNTOLD;

@@ -1,43 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A decision takes no memory from the heap, whatever it decides.
 
-// Counting allocations takes an allocator, and that trait is unsafe.
-#![allow(unsafe_code)]
-
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::time::Duration;
 
+use allocation_counter::measure;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use weir_policy::{
     CacheShard, Cluster, Host, HostId, HostState, KeyHash, Keys, Level, Load, Outcome, Overload,
     Policy, Rank, Request, Selection, Table,
 };
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-/// The system's allocator, which counts what each thread asks for.
-struct Counting;
-
-// SAFETY: every call goes on to the system's allocator unchanged; `dealloc` is all that is not counted.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: as the caller promises.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        // SAFETY: as the caller promises.
-        unsafe { System.dealloc(memory, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 const NOW: Duration = Duration::from_secs(1000);
 
@@ -117,21 +89,19 @@ fn a_decision_takes_no_memory_from_the_heap() {
                 rank: Rank::new(16, 64),
             };
             let mut rng = SmallRng::seed_from_u64(1);
-            let before = ALLOCATIONS.get();
-            let fresh = cluster.decide(&request, NOW, &mut rng);
-            let stale = cluster.decide(&request, NOW + Duration::from_secs(60), &mut rng);
-            assert_eq!(
-                ALLOCATIONS.get(),
-                before,
-                "{selection:?}, one of {open} open, {keys:?}"
-            );
-            assert!(
-                matches!(fresh.outcome, Outcome::Send(_))
-                    && matches!(stale.outcome, Outcome::Send(_))
-            );
+            for age in [Duration::ZERO, Duration::from_secs(60)] {
+                let mut decision = None;
+                let took = measure(|| {
+                    decision = Some(cluster.decide(&request, NOW + age, &mut rng));
+                });
+                assert_eq!(
+                    took.count_total, 0,
+                    "{selection:?}, one of {open} open, {keys:?}"
+                );
+                assert!(matches!(decision.unwrap().outcome, Outcome::Send(_)));
+            }
         }
     }
-    let before = ALLOCATIONS.get();
-    drop(std::hint::black_box(vec![0u8; 100]));
-    assert_eq!(ALLOCATIONS.get(), before + 1, "the allocator counts");
+    let took = measure(|| drop(std::hint::black_box(vec![0u8; 100])));
+    assert_eq!(took.count_total, 1, "allocations are counted");
 }

@@ -23,6 +23,7 @@
 //! # score();
 //! ```
 
+mod file_error;
 mod lane;
 pub mod layout;
 mod map;
@@ -32,6 +33,7 @@ mod reader;
 mod ring;
 mod words;
 
+pub use file_error::FileError;
 pub use layout::{Event, FunctionId, Geometry, Kind, Owner};
 pub use memory::Memory;
 pub use problem::Problem;

@@ -4,27 +4,18 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::FileError;
 use crate::layout::HeaderError;
 
 /// Why a producer writes nothing for now: the program goes on, and it is tried again at most once a second.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
     /// Missing, not ours to write, not mapped.
-    #[error("{}: {source}", file.display())]
-    File {
-        /// Of the ring.
-        file: PathBuf,
-        /// From the system.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] FileError<io::Error>),
     /// Not a ring of this version.
-    #[error("{}: {source}", file.display())]
-    Header {
-        /// Of the ring.
-        file: PathBuf,
-        /// What is wrong.
-        source: HeaderError,
-    },
+    #[error(transparent)]
+    Header(#[from] FileError<HeaderError>),
     /// The governor has replaced the file, and the new one is not there yet.
     #[error("{}: retired by the governor", file.display())]
     Retired {

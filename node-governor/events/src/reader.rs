@@ -2,10 +2,10 @@
 //! The governor's side: once a tick, what runs since when, and the events since the last tick.
 
 use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{Ordering, fence};
 
+use crate::FileError;
 use crate::layout::{
     Event, FUNCTIONS, Geometry, HEAD_BYTES, HEADER_BYTES, Header, OWNER, Owner, PID_NAMESPACE,
     SINCE_NS, THREAD_STARTED,
@@ -62,14 +62,8 @@ impl<M: Memory> Reader<M> {
             0..HEADER_BYTES => Ok(()),
             _ => memory.read_at(0, &mut page),
         };
-        read.map_err(|source| ReadError::File {
-            file: file.clone(),
-            source,
-        })?;
-        let header = Header::check(&page, bytes).map_err(|source| ReadError::Header {
-            file: file.clone(),
-            source,
-        })?;
+        read.map_err(FileError::of(&file))?;
+        let header = Header::check(&page, bytes).map_err(FileError::of(&file))?;
         let geometry = header.geometry;
         let lanes = geometry.lanes() as usize;
         let events = geometry.events_per_lane() as usize;
@@ -144,7 +138,7 @@ impl<M: Memory> Reader<M> {
                 fence(Ordering::SeqCst);
                 clear(OWNER, 8)
             })
-            .map_err(|source| failed(&self.file, source))?;
+            .map_err(FileError::of(&self.file))?;
         Ok(true)
     }
 
@@ -161,7 +155,7 @@ impl<M: Memory> Reader<M> {
                 }
             };
             let read = self.slots.read(&self.memory, lane, from, until);
-            if !read.map_err(|source| failed(&self.file, source))? {
+            if !read.map_err(FileError::of(&self.file))? {
                 return Ok(lane);
             }
         }
@@ -206,7 +200,7 @@ impl<M: Memory> Reader<M> {
 
     fn read_heads(&mut self) -> Result<(), ReadError> {
         let read = self.memory.read_at(HEADER_BYTES, &mut self.heads);
-        read.map_err(|source| failed(&self.file, source))?;
+        read.map_err(FileError::of(&self.file))?;
         // Events are read after the counts that say they are there.
         fence(Ordering::SeqCst);
         Ok(())
@@ -217,26 +211,19 @@ impl<M: Memory> Reader<M> {
         if self.slots.is_empty() {
             return Ok(());
         }
-        // What a slot is overwritten with is not read before the count that tells so.
+        // A slot's new content is not read before the count that tells of it.
         fence(Ordering::SeqCst);
         let bytes = HEAD_BYTES as usize;
         let heads = &mut self.heads[first as usize * bytes..end as usize * bytes];
         let read = self.memory.read_at(self.geometry.head(first), heads);
-        read.map_err(|source| failed(&self.file, source))
+        Ok(read.map_err(FileError::of(&self.file))?)
     }
 
     fn read_head(&self, lane: u32) -> Result<Head, ReadError> {
         let mut bytes = [0; HEAD_BYTES as usize];
         let read = self.memory.read_at(self.geometry.head(lane), &mut bytes);
-        read.map_err(|source| failed(&self.file, source))?;
+        read.map_err(FileError::of(&self.file))?;
         Ok(Head::decode(&bytes))
-    }
-}
-
-fn failed(file: &Path, source: io::Error) -> ReadError {
-    ReadError::File {
-        file: file.to_owned(),
-        source,
     }
 }
 

@@ -1,43 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Neither an event nor a tick takes memory from the heap.
 
-// Counting allocations takes an allocator, and that trait is unsafe.
-#![allow(unsafe_code)]
-
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
 use weir_events::{FunctionId, Geometry, Reader, Ring};
 
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-/// The system's allocator, which counts what each thread asks for.
-struct Counting;
-
-// SAFETY: every call goes on to the system's allocator unchanged; `dealloc` is all that is not counted.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: as the caller promises.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        // SAFETY: as the caller promises.
-        unsafe { System.dealloc(memory, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-/// How often this thread asked for memory meanwhile.
+/// Allocations of this thread meanwhile.
 fn allocations(work: impl FnOnce()) -> u64 {
-    let before = ALLOCATIONS.get();
-    work();
-    ALLOCATIONS.get() - before
+    allocation_counter::measure(work).count_total
 }
 
 #[test]

@@ -17,9 +17,10 @@ use weir_events::FunctionId;
 use weir_settings::{Error, Scope, Value};
 use weir_uprobe::Probe;
 
-use super::shares::{Division, Service};
-use super::{Config, Events, TailSource, Uprobe, frequency, written};
+use super::shares::{Division, Service, Shares};
+use super::{Config, Events, Places, Tail, TailSource, Uprobe, frequency, written};
 use crate::apply::Driver;
+use crate::frequency::Policy;
 use crate::planner::STALE;
 use crate::sensed::FUNCTIONS;
 
@@ -31,35 +32,9 @@ const fn ms(millis: u64) -> Duration {
 pub(super) fn file(path: &Path, written: written::File) -> Result<Config, Error> {
     let root = Scope::root(path);
     let functions = functions(&written, &root)?;
-    let (policy, places) = match &written.policy {
-        Some(section) => {
-            let (policy, places) = policy::policy(section, &functions, &root)?;
-            (Some(policy), Some(places))
-        }
-        None if written.core_policy.is_none() => {
-            let reason = "required, or core_policy; three_state: {} is document 002's";
-            return Err(root.refuse(&None, "policy", reason));
-        }
-        None => (None, None),
-    };
+    let (policy, places) = core_frequencies(&written, &functions, &root)?;
     let mut shares = shares::shares(&written, &root)?;
-    let quantile = match shares.as_ref().map(|shares| &shares.division) {
-        // What its target is for.
-        Some(Division::LatencySlack(_)) => 0.95,
-        _ => 0.99,
-    };
-    let tail = tail::tail(&written.tail, quantile, &root.section("tail"))?;
-    if let Some(Division::LatencySlack(slack)) = shares.as_mut().map(|shares| &mut shares.division)
-    {
-        slack.measured = tail.source != TailSource::Calls;
-        if slack.measured && tail.every > STALE / 2 {
-            let reason =
-                "at most 1s with latency_slack, which goes by what was measured in the last 2s";
-            return Err(root
-                .section("tail")
-                .refuse(&written.tail.every, "every", reason));
-        }
-    }
+    let tail = tail(&written.tail, shares.as_mut(), &root.section("tail"))?;
     let service = shares.as_ref().and_then(|shares| match &shares.service {
         Some(Service::Cgroup(path)) => Some(path.clone()),
         _ => None,
@@ -89,6 +64,45 @@ pub(super) fn file(path: &Path, written: written::File) -> Result<Config, Error>
         state_directory: state_directory(path, &written)?,
         places,
     })
+}
+
+/// The policy of frequencies and where it is written; none where cores are divided alone.
+fn core_frequencies(
+    written: &written::File,
+    functions: &[Function<'_>],
+    root: &Scope<'_>,
+) -> Result<(Option<Policy>, Option<Places>), Error> {
+    match &written.policy {
+        Some(section) => {
+            let (policy, places) = policy::policy(section, functions, root)?;
+            Ok((Some(policy), Some(places)))
+        }
+        None if written.core_policy.is_none() => {
+            let reason = "required, or core_policy; three_state: {} is document 002's";
+            Err(root.refuse(&None, "policy", reason))
+        }
+        None => Ok((None, None)),
+    }
+}
+
+/// The measurement of latency, as the division of the cores wants it and is told of it.
+fn tail(
+    written: &written::Tail,
+    shares: Option<&mut Shares>,
+    scope: &Scope<'_>,
+) -> Result<Tail, Error> {
+    let Some(Division::LatencySlack(slack)) = shares.map(|shares| &mut shares.division) else {
+        return tail::tail(written, 0.99, scope);
+    };
+    // The quantile that its target is for.
+    let tail = tail::tail(written, 0.95, scope)?;
+    slack.measured = tail.source != TailSource::Calls;
+    if slack.measured && tail.every > STALE / 2 {
+        let reason =
+            "at most 1s with latency_slack, which goes by what was measured in the last 2s";
+        return Err(scope.refuse(&written.every, "every", reason));
+    }
+    Ok(tail)
 }
 
 /// The one choice that is written, with its line; `none` says what is wrong where there is none.
@@ -257,7 +271,7 @@ fn uprobes(
         let cgroup = match &value.cgroup {
             Some(text) if text.value == EVERYBODY => None,
             Some(_) => Some(shares::cgroup(&value.cgroup, "cgroup", "", &scope)?),
-            // Who names a process means that one.
+            // A process that is named is the one that is meant.
             None => service.filter(|_| process.is_none()).map(str::to_owned),
         };
         let probe = Probe {

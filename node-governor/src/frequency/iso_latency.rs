@@ -19,7 +19,7 @@ use crate::sensed::{Nanos, Sensed};
 /// The target; the rest is the paper's unless it says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct IsoLatency {
-    /// What the quantile of [`Tail`](crate::sensed::Tail) shall stay under. By default the second of Medeiros,
+    /// The limit for the quantile of [`Tail`](crate::sensed::Tail). By default the second of Medeiros,
     /// chapter 4.
     pub target: Duration,
     /// Over this multiple of the target: all the power.
@@ -115,10 +115,8 @@ struct Limiting {
 impl Limiting {
     fn limit(&mut self, sensed: &Sensed) {
         let of = &self.parameters;
-        let elapsed = self
-            .last
-            .map_or(Duration::ZERO, |last| sensed.now.since(last));
-        self.last = Some(sensed.now);
+        let last = self.last.replace(sensed.now);
+        let elapsed = last.map_or(Duration::ZERO, |last| sensed.now.since(last));
         let Some(tail) = sensed.fresh_tail(of.stale) else {
             self.power = 1.0;
             return;

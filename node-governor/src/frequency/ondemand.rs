@@ -74,7 +74,7 @@ struct Sampling {
     last: Option<Nanos>,
 }
 
-/// What a core has done since it was looked at.
+/// A core's work since it was looked at.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sample {
     elapsed: Duration,
@@ -92,10 +92,8 @@ impl Choose for Sampling {
         } = self.parameters;
         plan.sleep = sampling_period;
         // The first reading of how busy a core was is over an unknown time: one period.
-        let elapsed = self
-            .last
-            .map_or(sampling_period, |last| sensed.now.since(last));
-        self.last = Some(sensed.now);
+        let last = self.last.replace(sensed.now);
+        let elapsed = last.map_or(sampling_period, |last| sensed.now.since(last));
         for (position, range, seen, setting) in online(node, sensed, plan) {
             let Some(sample) = self.samples.get_mut(position) else {
                 continue;

@@ -20,7 +20,7 @@ const LOADS: usize = 5;
 /// The target, and the frequencies on either side of the time that is learned.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SlowToFast {
-    /// What the quantile of [`Tail`](crate::sensed::Tail) shall stay under. By default the second of Medeiros,
+    /// The limit for the quantile of [`Tail`](crate::sensed::Tail). By default the second of Medeiros,
     /// chapter 4; so are the frequencies.
     pub target: Duration,
     /// No hot function runs on the core.
@@ -82,10 +82,8 @@ struct Learning {
 impl Learning {
     fn threshold(&mut self, sensed: &Sensed) -> Duration {
         let of = &self.parameters;
-        let elapsed = self
-            .last
-            .map_or(Duration::ZERO, |last| sensed.now.since(last));
-        self.last = Some(sensed.now);
+        let last = self.last.replace(sensed.now);
+        let elapsed = last.map_or(Duration::ZERO, |last| sensed.now.since(last));
         let Some(tail) = sensed.fresh_tail(of.stale) else {
             return Duration::ZERO;
         };

@@ -1,27 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Jobs that have ended may be started again.
 
-use std::io::{self, ErrorKind};
-use std::path::{Path, PathBuf};
+use std::io::ErrorKind;
+use std::path::Path;
 
 use super::record::{Folder, JOBS};
+use crate::FileError;
 use crate::state::only_ours;
 
 /// Why nothing was forgotten.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file or a folder of the jobs cannot be used.
-    #[error("{}: {source}", path.display())]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// From the system.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] FileError),
     /// It has no record.
     #[error("{name}: no such job has ended; {there}")]
     Unknown {
-        /// What was asked for.
+        /// As it was asked for.
         name: String,
         /// Those that there are.
         there: String,
@@ -29,7 +25,7 @@ pub enum Error {
     /// It has not ended.
     #[error("{name}: runs still, or nobody has seen its end yet; weir-governor run finds out")]
     Runs {
-        /// What was asked for.
+        /// As it was asked for.
         name: String,
     },
 }
@@ -39,31 +35,27 @@ pub enum Error {
 /// starts them again.
 pub fn forget(state: &Path, names: &[String]) -> Result<Vec<String>, Error> {
     let jobs = state.join(JOBS);
-    let failed = |path: &Path| {
-        let path = path.to_owned();
-        |source| Error::File { path, source }
-    };
-    only_ours(state).map_err(failed(state))?;
+    only_ours(state).map_err(FileError::of(state))?;
     let mut there = Vec::new();
     match std::fs::read_dir(&jobs) {
         Ok(entries) => {
             for entry in entries {
-                let path = entry.map_err(failed(&jobs))?.path();
+                let path = entry.map_err(FileError::of(&jobs))?.path();
                 let name = path.file_name().unwrap_or_default();
                 let name = name.to_string_lossy().into_owned();
-                there.push((name, Folder::open(&path).map_err(failed(&path))?));
+                there.push((name, Folder::open(&path).map_err(FileError::of(&path))?));
             }
         }
         Err(error) if error.kind() == ErrorKind::NotFound => {}
-        Err(error) => return Err(failed(&jobs)(error)),
+        Err(error) => return Err(FileError::of(&jobs)(error).into()),
     }
     there.sort_by(|(one, _), (other, _)| one.cmp(other));
     let mut ended = Vec::new();
     for (name, folder) in &there {
         let path = folder.path();
-        let held = folder.hold().map_err(failed(path))?;
-        let has_ended = std::fs::exists(path.join("ended")).map_err(failed(path))?;
-        let has_started = std::fs::exists(path.join("started")).map_err(failed(path))?;
+        let held = folder.hold().map_err(FileError::of(path))?;
+        let has_ended = std::fs::exists(path.join("ended")).map_err(FileError::of(path))?;
+        let has_started = std::fs::exists(path.join("started")).map_err(FileError::of(path))?;
         match held {
             Some(held) if has_ended => ended.push((name, held)),
             // There is nothing to forget.
@@ -87,7 +79,7 @@ pub fn forget(state: &Path, names: &[String]) -> Result<Vec<String>, Error> {
     }
     ended.retain(|(name, _)| names.is_empty() || names.contains(name));
     for (name, held) in &ended {
-        held.forget().map_err(failed(&jobs.join(name)))?;
+        held.forget().map_err(FileError::of(&jobs.join(name)))?;
     }
     Ok(ended.into_iter().map(|(name, _)| name.clone()).collect())
 }

@@ -27,6 +27,7 @@ use tracing::{info, warn};
 use super::State;
 use super::record::{Folder, JOBS, Started};
 use super::spec::{Batch, Source, Spec};
+use crate::FileError;
 use crate::apply::groups::{Found, Groups, Members};
 use crate::cores::{Act, Cores, JobPlan};
 use crate::root::{Root, line};
@@ -37,28 +38,16 @@ use job::Job;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file or a folder of the jobs cannot be used.
-    #[error("{}: {source}", path.display())]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// From the system.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] FileError),
     /// A job is not as it is configured.
     #[error("jobs.{name}: {reason}")]
     Job {
         /// Which.
         name: String,
-        /// What is wrong, and what to do.
+        /// The fault, and what to do.
         reason: String,
     },
-}
-
-fn failed(path: &Path) -> impl FnOnce(io::Error) -> Error {
-    |source| Error::File {
-        path: path.to_owned(),
-        source,
-    }
 }
 
 /// More than the state of a job.
@@ -68,7 +57,7 @@ pub struct Facts {
     pub code: Option<i32>,
     /// CPU time that it has used, where that is known; while it runs, as last looked.
     pub cpu: Option<Duration>,
-    /// What went wrong last.
+    /// The last fault.
     pub trouble: Option<String>,
     /// It was started with so many; 0 before.
     pub threads: u32,
@@ -82,7 +71,7 @@ pub struct Runner {
     states: Vec<State>,
 }
 
-/// What every job needs.
+/// The things that every job needs.
 #[derive(Debug)]
 struct Shared {
     batch: Batch,
@@ -103,14 +92,14 @@ struct Shared {
 }
 
 impl Shared {
-    /// What jobs of the governor's need: a folder for their logs, and a cgroup where the machine has them.
+    /// The needs of the governor's own jobs: a folder for their logs, and a cgroup where the machine has them.
     fn make(&mut self) -> Result<(), Error> {
         let logs = &self.batch.logs;
         let made = DirBuilder::new().recursive(true).mode(0o755).create(logs);
-        made.map_err(failed(logs))?;
+        made.map_err(FileError::of(logs))?;
         let cgroup = Path::new(&self.batch.cgroup);
         let made = self.groups.make(&self.batch.cgroup);
-        self.has_cgroups = made.map_err(failed(cgroup))?.is_some();
+        self.has_cgroups = made.map_err(FileError::of(cgroup))?.is_some();
         Ok(())
     }
 }
@@ -128,7 +117,7 @@ impl Runner {
     ) -> Result<Runner, Error> {
         // Of this process' own kernel, as the processes are.
         let boot = Root::new("/").path("proc/sys/kernel/random/boot_id");
-        let boot = line(&boot).map_err(failed(&boot))?;
+        let boot = line(&boot).map_err(FileError::of(&boot))?;
         let is_own = |spec: &Spec| matches!(spec.source, Source::Command(_));
         let any = specs.iter().any(is_own);
         let folder = state.join(JOBS);
@@ -168,7 +157,7 @@ impl Runner {
         self
     }
 
-    /// What each job that has not ended is to be put back to, by its name. The caller has it on disk before it
+    /// The state to put each job back to that has not ended, by name. The caller has it on disk before it
     /// calls [`give`](Self::give) or [`take`](Self::take). That of a job that waits is known before its cgroup is
     /// there: then there is nothing to put back.
     pub fn found(&self) -> Vec<(String, Found)> {
@@ -185,7 +174,7 @@ impl Runner {
         self.shared.found_version
     }
 
-    /// Who has ended: one question to the kernel for each job that runs.
+    /// The jobs that have ended: one question to the kernel for each job that runs.
     pub fn tick(&mut self, now: Nanos) {
         self.shared.now = now;
         // One that cannot be asked is asked again.
@@ -240,7 +229,7 @@ impl Runner {
         self.shared.write_errors
     }
 
-    /// What has changed, once.
+    /// Each change, once.
     fn tell(&mut self) {
         for index in 0..self.jobs.len() {
             let (job, state) = (&self.jobs[index], self.jobs[index].state());
@@ -287,15 +276,15 @@ fn show(state: State) -> &'static str {
 fn strangers(folder: &Path, specs: &[Spec], shared: &Shared) -> Result<(), Error> {
     let entries = match std::fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        entries => entries.map_err(failed(folder))?,
+        entries => entries.map_err(FileError::of(folder))?,
     };
     for entry in entries {
-        let path = entry.map_err(failed(folder))?.path();
+        let path = entry.map_err(FileError::of(folder))?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         if specs.iter().any(|spec| spec.job.name == name) {
             continue;
         }
-        if let Some(started) = runs(&path, shared).map_err(failed(&path))? {
+        if let Some(started) = runs(&path, shared).map_err(FileError::of(&path))? {
             return Err(Error::Job {
                 name: name.into_owned(),
                 reason: format!(

@@ -8,7 +8,8 @@ use weir_governor::restore::restore;
 use weir_governor::sensed::Nanos;
 use weir_governor::state::Held;
 
-use crate::kernel::{FOUND, Kernel};
+use crate::kernel::Kernel;
+use crate::kernel::cpufreq::FOUND;
 
 fn taken(kernel: &Kernel) -> Apply {
     let mut apply = found(kernel, None, None).unwrap();

@@ -6,13 +6,8 @@ use std::path::PathBuf;
 use weir_governor::config::{self, Config};
 use weir_governor::root::Root;
 
-/// What a core is found at.
-pub(crate) const FOUND: [(&str, &str); 4] = [
-    ("scaling_governor", "schedutil"),
-    ("scaling_setspeed", "<unsupported>"),
-    ("scaling_min_freq", "1000000"),
-    ("scaling_max_freq", "2600000"),
-];
+#[path = "../cpufreq/mod.rs"]
+pub(crate) mod cpufreq;
 
 pub(crate) struct Kernel {
     folder: tempfile::TempDir,
@@ -48,25 +43,7 @@ impl Kernel {
     }
 
     pub(crate) fn add(&self, policy: usize, cores: &[usize]) {
-        let cores: Vec<String> = cores.iter().map(ToString::to_string).collect();
-        std::fs::create_dir_all(self.policy(policy)).unwrap();
-        let files = [
-            ("scaling_driver", "acpi-cpufreq"),
-            (
-                "scaling_available_governors",
-                "powersave userspace schedutil",
-            ),
-            (
-                "scaling_available_frequencies",
-                "2600000 2000000 1600000 1000000",
-            ),
-            ("cpuinfo_min_freq", "1000000"),
-            ("cpuinfo_max_freq", "2600000"),
-            ("affected_cpus", &cores.join(" ")),
-        ];
-        for (file, text) in files.into_iter().chain(FOUND) {
-            self.write(policy, file, text);
-        }
+        cpufreq::make(self.folder.path(), policy, cores).unwrap();
     }
 
     pub(crate) fn root(&self) -> Root {
@@ -78,7 +55,7 @@ impl Kernel {
     }
 
     pub(crate) fn policy(&self, policy: usize) -> PathBuf {
-        self.path(&format!("sys/devices/system/cpu/cpufreq/policy{policy}"))
+        cpufreq::folder(self.folder.path(), policy)
     }
 
     pub(crate) fn write(&self, policy: usize, file: &str, text: &str) {

@@ -17,14 +17,14 @@ use weir_policy::steady::{Controller, Params, Window};
 use super::{Counts, HostLevel, Seen, Step};
 use crate::settings::Dagor;
 
-/// The cluster's level.
-#[derive(Debug)]
+/// The cluster's level. By default it admits everything.
+#[derive(Debug, Default)]
 pub struct ClusterLevel {
     controller: Controller,
     stepped: Duration,
 }
 
-/// What others do for a host costs them a fetch, so it gets its keys back at an even pace.
+/// Work done for another host costs a fetch, so that host gets its keys back at an even pace.
 pub(super) fn passing(dagor: &Dagor) -> Params {
     Params {
         // A single host's wait is too much chance to be extrapolated.
@@ -46,25 +46,12 @@ fn midmean(mut waits: Vec<Duration>) -> Option<Duration> {
 }
 
 impl ClusterLevel {
-    /// A level that admits everything.
-    pub fn new(dagor: &Dagor) -> Self {
+    /// Goes on from the level that somebody else came to.
+    pub fn starting_at(level: Level) -> Self {
         Self {
-            controller: Controller::new(dagor.steady),
-            stepped: Duration::ZERO,
+            controller: Controller::starting_at(level),
+            ..Self::default()
         }
-    }
-
-    /// The same, going on from the level that somebody else came to.
-    pub fn starting_at(level: Level, dagor: &Dagor) -> Self {
-        Self {
-            controller: Controller::starting_at(level, dagor.steady),
-            ..Self::new(dagor)
-        }
-    }
-
-    /// Changes how it moves.
-    pub fn configure(&mut self, dagor: &Dagor) {
-        self.controller.set_params(dagor.steady);
     }
 
     /// The level.
@@ -101,55 +88,66 @@ impl ClusterLevel {
     ) -> bool {
         let before = self.get();
         let length = now.saturating_sub(std::mem::replace(&mut self.stepped, now));
-        let mut waits = Vec::with_capacity(hosts.len());
-        let mut changed = false;
-        for host in hosts.iter_mut() {
-            host.figures = host.figures.take().filter(|seen| with.is_fresh(seen, now));
-            match &host.figures {
-                Some(seen) => {
-                    host.level.flow.observe(seen);
-                    waits.extend(host.level.flow.wait(seen));
-                }
-                None => {
-                    changed |= host.level.passing.level() != Level::ALL;
-                    *host.level = host.level.opened(now, with.dagor);
-                }
-            }
-        }
+        let (waits, mut changed) = waits(hosts, now, with);
         let Some(usual) = midmean(waits) else {
             *self = Self {
                 stepped: now,
-                ..Self::new(with.dagor)
+                ..Self::default()
             };
             return changed || self.get() != before;
         };
-        let idle = hosts.iter().filter(|host| host.idle).count();
-        let all = |part: fn(&HostLevel) -> f64| -> f64 {
-            hosts.iter().map(|host| part(host.level)).sum()
-        };
-        let (sent, refused) = (all(|host| host.sent), all(|host| host.refused));
-        let rates = hosts.iter().filter_map(|host| host.level.flow.rate());
-        self.controller.step(&Window {
-            length,
-            demand: offered
-                .iter()
-                .map(|(rank, count)| (*rank, *count))
-                .collect(),
-            done: rates.sum::<f64>() * length.as_secs_f64(),
-            wait: Some(usual),
-            // As many as the usual wait is the mean of.
-            idle: idle >= hosts.len() - hosts.len() / 4,
-            refused: if sent > 0.0 { refused / sent } else { 0.0 },
-        });
+        let window = window(offered, hosts, usual, length);
+        self.controller.step(&with.dagor.steady, &window);
         changed |= self.get() != before;
         for host in hosts.iter_mut().filter(|_| with.passes_on) {
             if let Some(seen) = &host.figures {
                 let wait = host.level.flow.wait(seen);
                 let beyond = wait.map(|wait| wait.saturating_sub(usual));
-                changed |= host.level.pass_on(share, length, beyond, host.idle);
+                changed |= host
+                    .level
+                    .pass_on(with.dagor, share, length, beyond, host.idle);
             }
         }
         changed
+    }
+}
+
+/// The waits of the hosts whose figures are fresh. The levels of the others are opened; whether one has changed.
+fn waits(hosts: &mut [Seen<'_>], now: Duration, with: &Step<'_>) -> (Vec<Duration>, bool) {
+    let mut waits = Vec::with_capacity(hosts.len());
+    let mut changed = false;
+    for host in hosts {
+        host.figures = host.figures.take().filter(|seen| with.is_fresh(seen, now));
+        match &host.figures {
+            Some(seen) => {
+                host.level.flow.observe(seen);
+                waits.extend(host.level.flow.wait(seen));
+            }
+            None => {
+                changed |= host.level.passing.level() != Level::ALL;
+                *host.level = host.level.opened(now);
+            }
+        }
+    }
+    (waits, changed)
+}
+
+/// The cluster's window: what was asked for, and what its hosts did.
+fn window(offered: &Counts, hosts: &[Seen<'_>], usual: Duration, length: Duration) -> Window {
+    let idle = hosts.iter().filter(|host| host.idle).count();
+    let all =
+        |part: fn(&HostLevel) -> f64| -> f64 { hosts.iter().map(|host| part(host.level)).sum() };
+    let (sent, refused) = (all(|host| host.sent), all(|host| host.refused));
+    let rates = hosts.iter().filter_map(|host| host.level.flow.rate());
+    let offered = offered.iter();
+    Window {
+        length,
+        demand: offered.map(|(rank, count)| (*rank, *count)).collect(),
+        done: rates.sum::<f64>() * length.as_secs_f64(),
+        wait: Some(usual),
+        // As many as the usual wait is the mean of.
+        idle: idle >= hosts.len() - hosts.len() / 4,
+        refused: if sent > 0.0 { refused / sent } else { 0.0 },
     }
 }
 
@@ -157,6 +155,7 @@ impl HostLevel {
     /// Moves what the host passes on, whose wait is so far `beyond` the usual one; whether it has changed.
     fn pass_on(
         &mut self,
+        dagor: &Dagor,
         share: &Counts,
         length: Duration,
         beyond: Option<Duration>,
@@ -164,14 +163,15 @@ impl HostLevel {
     ) -> bool {
         let before = self.passing.level();
         self.wanted(share, before);
-        self.passing.step(&Window {
+        let window = Window {
             length,
             demand: std::mem::take(&mut self.demand).into_iter().collect(),
             done: self.flow.rate().unwrap_or(0.0) * length.as_secs_f64(),
             wait: beyond,
             idle,
             refused: self.refused(),
-        });
+        };
+        self.passing.step(&passing(dagor), &window);
         self.passing.level() != before
     }
 
@@ -183,7 +183,7 @@ impl HostLevel {
         self.demand.clear();
         let opens = !with.passes_on && self.passing.level() != Level::ALL;
         if opens {
-            self.passing = Controller::new(passing(with.dagor));
+            self.passing = Controller::default();
         }
         opens
     }

@@ -138,57 +138,9 @@ fn policy(
     scope: &Scope<'_>,
 ) -> Result<Policy, Error> {
     let default = Policy::default();
-    let queued_jobs = scope.whole(
-        &written.breaker_queued_jobs,
-        "breaker_queued_jobs",
-        breaker::QUEUED_JOBS.into(),
-        0..=u64::from(u32::MAX),
-    )?;
-    // 2^-0.25, in thousandths as it travels.
-    let quantile = f64::from(hot_cold::QUANTILE_PERMILLE) / 1000.0;
-    let quantile = scope.share(
-        &written.hot_cold_quantile,
-        "hot_cold_quantile",
-        quantile,
-        0.0..=1.0,
-    )?;
-    let dynamic_breaker = dynamic_breaker(written, queued_jobs as u32, scope)?;
     Ok(Policy {
-        overload: scope.choice(
-            &written.overload,
-            "overload",
-            default.overload,
-            &[
-                ("none", Overload::None),
-                (
-                    "breaker",
-                    Overload::Breaker {
-                        queued_jobs: queued_jobs as u32,
-                    },
-                ),
-                ("dynamic_breaker", Overload::DynamicBreaker(dynamic_breaker)),
-                ("dagor", Overload::Dagor),
-            ],
-        )?,
-        selection: scope.choice(
-            &written.selection,
-            "selection",
-            default.selection,
-            &[
-                ("baseline", Selection::Baseline),
-                ("random", Selection::Random),
-                ("rendezvous", Selection::Rendezvous),
-                ("dynamic", Selection::Dynamic),
-                ("estimate", Selection::Estimate),
-                (
-                    "hot_cold",
-                    Selection::HotCold {
-                        permille: (quantile * 1000.0).round() as u16,
-                    },
-                ),
-                ("caching_plan", Selection::CachingPlan),
-            ],
-        )?,
+        overload: overload(written, default.overload, scope)?,
+        selection: selection(written, default.selection, scope)?,
         assumed_cached: scope.duration(
             &written.assumed_cached,
             "assumed_cached",
@@ -224,6 +176,61 @@ fn policy(
         )? as u32,
         salt_check: salt.map(Salt::check),
     })
+}
+
+fn overload(
+    written: &written::Policy,
+    default: Overload,
+    scope: &Scope<'_>,
+) -> Result<Overload, Error> {
+    let queued_jobs = scope.whole(
+        &written.breaker_queued_jobs,
+        "breaker_queued_jobs",
+        breaker::QUEUED_JOBS.into(),
+        0..=u64::from(u32::MAX),
+    )? as u32;
+    let dynamic_breaker = dynamic_breaker(written, queued_jobs, scope)?;
+    scope.choice(
+        &written.overload,
+        "overload",
+        default,
+        &[
+            ("none", Overload::None),
+            ("breaker", Overload::Breaker { queued_jobs }),
+            ("dynamic_breaker", Overload::DynamicBreaker(dynamic_breaker)),
+            ("dagor", Overload::Dagor),
+        ],
+    )
+}
+
+fn selection(
+    written: &written::Policy,
+    default: Selection,
+    scope: &Scope<'_>,
+) -> Result<Selection, Error> {
+    // 2^-0.25, in thousandths as it travels.
+    let quantile = f64::from(hot_cold::QUANTILE_PERMILLE) / 1000.0;
+    let quantile = scope.share(
+        &written.hot_cold_quantile,
+        "hot_cold_quantile",
+        quantile,
+        0.0..=1.0,
+    )?;
+    let permille = (quantile * 1000.0).round() as u16;
+    scope.choice(
+        &written.selection,
+        "selection",
+        default,
+        &[
+            ("baseline", Selection::Baseline),
+            ("random", Selection::Random),
+            ("rendezvous", Selection::Rendezvous),
+            ("dynamic", Selection::Dynamic),
+            ("estimate", Selection::Estimate),
+            ("hot_cold", Selection::HotCold { permille }),
+            ("caching_plan", Selection::CachingPlan),
+        ],
+    )
 }
 
 fn holding(written: &written::Holding, scope: &Scope<'_>) -> Result<Holding, Error> {

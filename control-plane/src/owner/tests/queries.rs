@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Rounds of queries, and what is pushed and shown after them. No clock but the script's.
 
-use std::sync::Mutex;
-
 use weir_fleet::prometheus::{Answers, Figure};
 use weir_promql::{Answer, Series};
 
+use self::logged::Log;
 use super::*;
+
+#[path = "../../../tests/logged/mod.rs"]
+mod logged;
 
 struct Script {
     owner: Owner,
@@ -267,45 +269,15 @@ fn a_host_that_drains_says_so_through_prometheus_as_well() {
     assert_eq!(drains(0.0, 0.0), "up");
 }
 
-/// What is logged.
-#[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<u8>>>);
-
-impl std::io::Write for Lines {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Lines {
-    fn taken(&self) -> Vec<String> {
-        let bytes = std::mem::take(&mut *self.0.lock().unwrap());
-        let text = String::from_utf8(bytes).unwrap();
-        text.lines().map(|line| line.trim().to_owned()).collect()
-    }
-}
-
 #[test]
 fn each_change_is_logged_once() {
-    let lines = Lines::default();
-    let writer = lines.clone();
-    let log = tracing_subscriber::fmt()
-        .with_writer(move || writer.clone())
-        .with_ansi(false)
-        .with_target(false)
-        .without_time()
-        .finish();
-    tracing::subscriber::with_default(log, || {
+    Log::of(|log| {
         let mut script = Script::new(PROMETHEUS);
         let mut thrice = |answers: Answers| {
             for _ in 0..3 {
                 script.pass(100).queried(answers.clone());
             }
-            lines.taken()
+            log.lines()
         };
         assert_eq!(
             thrice(jobs(&[(1, 1.0), (2, 1.0), (9, 1.0)], 0.0)),

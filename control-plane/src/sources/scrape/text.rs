@@ -10,7 +10,7 @@ use crate::config::Scrape;
 /// Number of business classes.
 const CLASSES: usize = weir_policy::CLASSES as usize;
 
-/// What a page says of the named metrics.
+/// The figures of the named metrics on a page.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Page {
     /// Jobs running or queued: the sum where the metric has several label sets.
@@ -34,64 +34,45 @@ type Samples = Vec<(Option<String>, f64)>;
 
 /// Reads a page.
 pub fn read(page: &str, names: &Scrape) -> Page {
-    let sum = format!("{}_sum", names.queuing_delay);
-    let count = format!("{}_count", names.queuing_delay);
-    let mut in_progress = Gathered::of(&names.in_progress);
-    let mut queued = Gathered::of(&names.queued);
-    let mut busy_cores = Gathered::of(&names.busy_cores);
-    let mut work = Gathered::of(&names.work);
-    let (mut seconds, mut jobs) = (Gathered::of(&sum), Gathered::of(&count));
-    let mut draining = Gathered::of(&names.draining);
-    for line in lines(page) {
-        for metric in [
-            &mut in_progress,
-            &mut queued,
-            &mut busy_cores,
-            &mut work,
-            &mut seconds,
-            &mut jobs,
-            &mut draining,
-        ] {
-            if metric.name == line.name {
-                metric.take(&line, &names.queued_priority_label);
-            }
-        }
-    }
-    let mut complaints = Vec::new();
-    let mut figure = |result: Result<Samples, String>| match result {
-        Ok(samples) => Some(samples),
-        Err(complaint) => {
-            complaints.push(complaint);
-            None
-        }
-    };
+    let gathered = Gathered::of(page, names);
+    let mut complaints = Complaints::default();
     let total = |samples: Samples| samples.iter().map(|(_, value)| value).sum::<f64>();
-    let in_progress = figure(in_progress.samples()).map(|samples| total(samples) as u32);
-    let queued = figure(queued.samples());
-    let queued = queued.map(|samples| by_class(&names.queued, samples));
-    let queued = queued.and_then(|classes| {
-        let classes = classes.map_err(|complaint| figure(Err(complaint))).ok()?;
-        Some(classes.into_iter().map(|jobs| jobs as u32).collect())
-    });
-    // Few hosts tell these, and nobody misses them; but what is told is to be read.
-    let busy_cores = busy_cores.told().and_then(&mut figure);
-    let work = work.told().and_then(&mut figure);
-    let work = work.and_then(|samples| {
-        let classes = by_class(&names.work, samples);
-        classes.map_err(|complaint| figure(Err(complaint))).ok()
-    });
     let micros = |seconds: f64| (seconds * 1e6) as u64;
-    let seconds = figure(seconds.samples()).map(total);
-    let delay = seconds.zip(figure(jobs.samples()).map(total));
-    let draining = draining.told().and_then(&mut figure);
+    let in_progress = complaints.sort(gathered.in_progress.samples());
+    let queued = gathered.queued.samples();
+    let queued = queued.and_then(|samples| by_class(&names.queued, samples));
+    let queued = complaints.sort(queued);
+    // Few hosts tell these, and nobody misses them; but what is told is to be read.
+    let busy_cores = gathered.busy_cores.told();
+    let busy_cores = busy_cores.and_then(|told| complaints.sort(told));
+    let work = gathered.work.told();
+    let work = work.map(|told| told.and_then(|samples| by_class(&names.work, samples)));
+    let work = work.and_then(|told| complaints.sort(told));
+    let seconds = complaints.sort(gathered.seconds.samples()).map(total);
+    let jobs = complaints.sort(gathered.jobs.samples()).map(total);
+    let draining = gathered.draining.told();
+    let draining = draining.and_then(|told| complaints.sort(told));
     Page {
-        in_progress,
-        queued,
+        in_progress: in_progress.map(|samples| total(samples) as u32),
+        queued: queued.map(|queued| queued.into_iter().map(|jobs| jobs as u32).collect()),
         busy_cores: busy_cores.map(|samples| total(samples) as u32),
         work: work.map(|work| work.into_iter().map(micros).collect()),
-        delay: delay.map(|(seconds, jobs)| Totals { seconds, jobs }),
+        delay: seconds
+            .zip(jobs)
+            .map(|(seconds, jobs)| Totals { seconds, jobs }),
         draining: draining.is_some_and(|samples| total(samples) > 0.0),
-        complaints,
+        complaints: complaints.0,
+    }
+}
+
+/// One sentence a figure that is missing or refused.
+#[derive(Default)]
+struct Complaints(Vec<String>);
+
+impl Complaints {
+    /// The figure, or a complaint of it.
+    fn sort<T>(&mut self, figure: Result<T, String>) -> Option<T> {
+        figure.map_err(|complaint| self.0.push(complaint)).ok()
     }
 }
 
@@ -120,16 +101,62 @@ fn by_class(name: &str, samples: Samples) -> Result<Vec<f64>, String> {
     Ok(sums)
 }
 
+/// The samples of the named metrics.
+struct Gathered {
+    in_progress: Metric,
+    queued: Metric,
+    busy_cores: Metric,
+    work: Metric,
+    /// Of the queuing delay, as `jobs`.
+    seconds: Metric,
+    jobs: Metric,
+    draining: Metric,
+}
+
+impl Gathered {
+    fn of(page: &str, names: &Scrape) -> Self {
+        let mut gathered = Self {
+            in_progress: Metric::named(&names.in_progress),
+            queued: Metric::named(&names.queued),
+            busy_cores: Metric::named(&names.busy_cores),
+            work: Metric::named(&names.work),
+            seconds: Metric::named(&format!("{}_sum", names.queuing_delay)),
+            jobs: Metric::named(&format!("{}_count", names.queuing_delay)),
+            draining: Metric::named(&names.draining),
+        };
+        for line in lines(page) {
+            for metric in gathered.metrics() {
+                if metric.name == line.name {
+                    metric.take(&line, &names.queued_priority_label);
+                }
+            }
+        }
+        gathered
+    }
+
+    fn metrics(&mut self) -> [&mut Metric; 7] {
+        [
+            &mut self.in_progress,
+            &mut self.queued,
+            &mut self.busy_cores,
+            &mut self.work,
+            &mut self.seconds,
+            &mut self.jobs,
+            &mut self.draining,
+        ]
+    }
+}
+
 /// The samples of one metric.
-struct Gathered<'a> {
-    name: &'a str,
+struct Metric {
+    name: String,
     samples: Result<Samples, String>,
 }
 
-impl<'a> Gathered<'a> {
-    fn of(name: &'a str) -> Self {
+impl Metric {
+    fn named(name: &str) -> Self {
         Self {
-            name,
+            name: name.to_owned(),
             samples: Ok(Vec::new()),
         }
     }

@@ -2,17 +2,17 @@
 //! The admission level of a host, adjusted window by window (DAGOR: Zhou et al., *Overload Control for
 //! Scaling WeChat Microservices*, SoCC 2018, section 4.2 and algorithm 1).
 //!
-//! What differs from the paper, and why: the histogram of ranks decays and keeps what was refused
-//! ([`Demand`] says why), and a host that was idle for two windows admits everything, as each request that it
+//! Two differences from the paper, and why: the histogram of ranks decays and keeps what was refused
+//! ([`super::demand`] says why), and a host that was idle for two windows admits everything, as each request that it
 //! refuses then is refused for nothing.
 
 use std::time::Duration;
 
-use super::demand::Demand;
-use super::evidence::{EARLY_SIGN, Idleness};
+use super::MovingLevel;
+use super::evidence::EARLY_SIGN;
 use crate::{Level, Rank};
 
-/// How the level moves.
+/// By how much a window moves the level.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Params {
     /// Mean queuing time over a window above which a host counts as overloaded.
@@ -45,7 +45,7 @@ impl Params {
     }
 }
 
-/// What happened at one host since the last step.
+/// Demand and load of one host since the last step.
 #[derive(Clone, Debug, Default)]
 pub struct Window {
     /// How long it was.
@@ -65,68 +65,27 @@ pub fn is_early_sign(refused: f64, agrees: bool) -> bool {
     refused > EARLY_SIGN && agrees
 }
 
-/// The level of one host.
-#[derive(Clone, Debug)]
-pub struct LevelController {
-    params: Params,
-    level: Level,
-    demand: Demand,
-    idleness: Idleness,
-}
-
-impl LevelController {
-    /// A host that admits everything.
-    pub fn new(params: Params) -> Self {
-        Self {
-            params,
-            level: Level::ALL,
-            demand: Demand::default(),
-            idleness: Idleness::default(),
-        }
+/// Takes in one window of a host and returns the level for the next.
+///
+/// One step sheds (or adds) at most `alpha` (`beta`) of the admitted weight and the rank that crosses
+/// that share, and at least one rank for which there is demand. The second idle window in a row admits
+/// everything. Another one without demand, or one without a measurement, changes nothing.
+pub fn step(level: &mut MovingLevel, params: &Params, window: &Window) -> Level {
+    let Some(overloaded) = window.overloaded else {
+        return level.get();
+    };
+    if level.idleness.opens(window.idle && !overloaded) {
+        level.open();
     }
-
-    /// Goes on from a level that another controller came to, with none of its demand.
-    pub fn starting_at(level: Level, params: Params) -> Self {
-        Self {
-            level,
-            demand: Demand::unseen(level),
-            ..Self::new(params)
-        }
+    if window.demand.iter().all(|(_, count)| *count <= 0.0) {
+        return level.get();
     }
-
-    /// Changes how the level moves from the next step on.
-    pub fn set_params(&mut self, params: Params) {
-        self.params = params;
+    level.remember(&window.demand, window.length, params.half_life);
+    match overloaded {
+        true => level.lower(params.alpha, 0.0),
+        false => level.raise(params.beta, 0.0),
     }
-
-    /// The present level.
-    pub fn level(&self) -> Level {
-        self.level
-    }
-
-    /// Takes in one window and returns the level for the next.
-    ///
-    /// One step sheds (or adds) at most `alpha` (`beta`) of the admitted weight and the rank that crosses
-    /// that share, and at least one rank for which there is demand. The second idle window in a row admits
-    /// everything. Another one without demand, or one without a measurement, changes nothing.
-    pub fn step(&mut self, window: &Window) -> Level {
-        let Some(overloaded) = window.overloaded else {
-            return self.level;
-        };
-        if self.idleness.opens(window.idle && !overloaded) {
-            self.level = Level::ALL;
-        }
-        if window.demand.iter().all(|(_, count)| *count <= 0.0) {
-            return self.level;
-        }
-        self.demand
-            .remember(&window.demand, window.length, self.params.half_life);
-        self.level = match overloaded {
-            true => self.demand.lowered(self.level, self.params.alpha, 0.0),
-            false => self.demand.raised(self.level, self.params.beta, 0.0),
-        };
-        self.level
-    }
+    level.get()
 }
 
 #[cfg(test)]
@@ -153,6 +112,10 @@ mod tests {
         }
     }
 
+    fn moved(level: &mut MovingLevel, window: &Window) -> Level {
+        step(level, &Params::default(), window)
+    }
+
     fn windows() -> impl Strategy<Value = Vec<Window>> {
         let demand = prop::collection::vec((0..RANKS, 0u32..50), 0..30);
         let window = (demand, prop::option::of(any::<bool>()))
@@ -164,11 +127,11 @@ mod tests {
         #[test]
         fn a_step_moves_at_most_its_share_of_the_admitted_weight_and_one_rank(windows in windows()) {
             let params = Params::default();
-            let mut controller = LevelController::new(params);
+            let mut level = MovingLevel::default();
             for window in windows {
-                let before = controller.level();
-                let after = controller.step(&window);
-                let between = |low: Level, high: Level| controller.demand.between(low, high);
+                let before = level.get();
+                let after = moved(&mut level, &window);
+                let between = |low: Level, high: Level| level.demand.between(low, high);
                 let admitted: f64 = between(Level::NONE, before).iter().sum();
                 let (moved, share) = if after < before {
                     (between(after, before), params.alpha)
@@ -188,22 +151,22 @@ mod tests {
 
         #[test]
         fn an_empty_window_changes_nothing(windows in windows(), overloaded in prop::option::of(any::<bool>())) {
-            let mut controller = LevelController::new(Params::default());
+            let mut level = MovingLevel::default();
             for window in windows {
-                controller.step(&window);
+                moved(&mut level, &window);
             }
-            let before = controller.level();
-            prop_assert_eq!(controller.step(&window(&[], overloaded)), before);
-            prop_assert_eq!(controller.step(&window(&[(7, 0)], overloaded)), before);
+            let before = level.get();
+            prop_assert_eq!(moved(&mut level, &window(&[], overloaded)), before);
+            prop_assert_eq!(moved(&mut level, &window(&[(7, 0)], overloaded)), before);
         }
 
         #[test]
         fn what_is_admitted_at_a_rank_is_admitted_at_every_more_important_one(
             windows in windows(), class in 0u8..32, user in 0u8..128,
         ) {
-            let mut controller = LevelController::new(Params::default());
+            let mut level = MovingLevel::default();
             for window in windows {
-                let level = controller.step(&window);
+                let level = moved(&mut level, &window);
                 if level.admits(Rank::new(class, user)) {
                     prop_assert!(level.admits(Rank::new(class, user.saturating_sub(1))));
                     prop_assert!(level.admits(Rank::new(class.saturating_sub(1), user)));
@@ -215,11 +178,11 @@ mod tests {
 
     #[test]
     fn overload_sheds_the_least_important_first_and_calm_lets_them_back() {
-        let mut controller = LevelController::new(Params::default());
+        let mut level = MovingLevel::default();
         let demand: Vec<_> = (0..100).map(|rank| (rank * 40, 10)).collect();
         let mut levels = Vec::new();
         for _ in 0..10 {
-            levels.push(controller.step(&window(&demand, Some(true))).ranks());
+            levels.push(moved(&mut level, &window(&demand, Some(true))).ranks());
         }
         assert!(levels.is_sorted_by(|a, b| a > b), "{levels:?}");
         // Ten steps of 5 % of what was left.
@@ -228,9 +191,9 @@ mod tests {
             "{levels:?}"
         );
         for _ in 0..60 {
-            controller.step(&window(&demand, Some(false)));
+            moved(&mut level, &window(&demand, Some(false)));
         }
-        assert_eq!(controller.level(), Level::ALL);
+        assert_eq!(level.get(), Level::ALL);
     }
 
     #[test]
@@ -240,23 +203,23 @@ mod tests {
             ..window(demand, Some(false))
         };
         for demand in [&[][..], &[(4000, 3)]] {
-            let mut controller = LevelController::new(Params::default());
+            let mut level = MovingLevel::default();
             for _ in 0..5 {
-                controller.step(&window(&[(2048, 3), (4000, 3)], Some(true)));
+                moved(&mut level, &window(&[(2048, 3), (4000, 3)], Some(true)));
             }
-            assert!(controller.step(&idle(&[])) < Level::ALL);
-            assert_eq!(controller.step(&idle(demand)), Level::ALL);
+            assert!(moved(&mut level, &idle(&[])) < Level::ALL);
+            assert_eq!(moved(&mut level, &idle(demand)), Level::ALL);
         }
     }
 
     #[test]
     fn a_host_that_admits_nothing_opens_again_when_its_queue_is_gone() {
-        let mut controller = LevelController::new(Params::default());
+        let mut level = MovingLevel::default();
         for _ in 0..5 {
-            controller.step(&window(&[(2048, 3)], Some(true)));
+            moved(&mut level, &window(&[(2048, 3)], Some(true)));
         }
-        assert_eq!(controller.level().ranks(), 2048);
-        controller.step(&window(&[(2048, 3)], Some(false)));
-        assert!(controller.level().admits(Rank::from_number(2048).unwrap()));
+        assert_eq!(level.get().ranks(), 2048);
+        moved(&mut level, &window(&[(2048, 3)], Some(false)));
+        assert!(level.get().admits(Rank::from_number(2048).unwrap()));
     }
 }

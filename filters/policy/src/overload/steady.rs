@@ -21,8 +21,8 @@
 
 use std::time::Duration;
 
-use super::demand::Demand;
-use super::evidence::{EARLY_SIGN, Idleness};
+use super::MovingLevel;
+use super::evidence::EARLY_SIGN;
 use crate::{Level, Rank};
 
 /// How the level moves.
@@ -89,7 +89,7 @@ const LONGEST_S: f64 = 120.0;
 /// Most of what is admitted that refused connections shed in one window.
 const REFUSAL: f64 = 0.1;
 
-/// What happened since the last step.
+/// Demand and load since the last step.
 #[derive(Clone, Debug, Default)]
 pub struct Window {
     /// How long it was.
@@ -119,12 +119,10 @@ impl Window {
     }
 }
 
-/// The level of a host or of a cluster.
-#[derive(Clone, Debug)]
+/// The level of a host or of a cluster. By default everything is admitted.
+#[derive(Clone, Debug, Default)]
 pub struct Controller {
-    params: Params,
-    level: Level,
-    demand: Demand,
+    moving: MovingLevel,
     /// Seconds since the beginning.
     now: f64,
     last: Option<Reading>,
@@ -134,7 +132,6 @@ pub struct Controller {
     fresh: bool,
     /// Steps up in a row.
     calm: i32,
-    idleness: Idleness,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -153,38 +150,17 @@ impl Reading {
 }
 
 impl Controller {
-    /// Everything is admitted.
-    pub fn new(params: Params) -> Self {
+    /// See [`MovingLevel::starting_at`].
+    pub fn starting_at(level: Level) -> Self {
         Self {
-            params,
-            level: Level::ALL,
-            demand: Demand::default(),
-            now: 0.0,
-            last: None,
-            since: None,
-            fresh: false,
-            calm: 0,
-            idleness: Idleness::default(),
+            moving: MovingLevel::starting_at(level),
+            ..Self::default()
         }
-    }
-
-    /// Goes on from a level that another controller came to, with none of its demand.
-    pub fn starting_at(level: Level, params: Params) -> Self {
-        Self {
-            level,
-            demand: Demand::unseen(level),
-            ..Self::new(params)
-        }
-    }
-
-    /// Changes how the level moves from the next step on.
-    pub fn set_params(&mut self, params: Params) {
-        self.params = params;
     }
 
     /// The present level.
     pub fn level(&self) -> Level {
-        self.level
+        self.moving.get()
     }
 
     /// Takes in one window and returns the level for the next.
@@ -193,46 +169,47 @@ impl Controller {
     /// most as much as is admitted and the rank that crosses it, and moves at least one rank for which there
     /// is demand. A window without a measurement changes nothing, unless it has an early sign. The second idle
     /// window in a row admits everything.
-    pub fn step(&mut self, window: &Window) -> Level {
+    pub fn step(&mut self, params: &Params, window: &Window) -> Level {
         self.now += window.length.as_secs_f64();
-        self.demand
-            .remember(&window.demand, window.length, self.params.half_life);
+        self.moving
+            .remember(&window.demand, window.length, params.half_life);
         let reading = window.wait.map(|wait| Reading {
             at: self.now,
             wait: wait.as_secs_f64(),
         });
-        let idle = self.idleness.opens(window.idle);
-        let measured = reading.map(|reading| self.factor(reading, window));
-        let sign = window.early_sign(self.params.low);
-        // What was taken is served, so no more is shed than the share that was not.
-        let signalled = sign.map(|share| 1.0 - share.min(REFUSAL).min(self.params.most));
+        let idle = self.moving.idleness.opens(window.idle);
+        let measured = reading.map(|reading| self.factor(params, reading, window));
+        let sign = window.early_sign(params.low);
+        // Requests that were taken are served, so no more is shed than the share that was not.
+        let signalled = sign.map(|share| 1.0 - share.min(REFUSAL).min(params.most));
         let factor = match (measured, signalled) {
-            (None, None) => return self.level,
+            (None, None) => return self.level(),
             (Some(measured), None) => measured,
             (measured, Some(signalled)) => {
                 self.calm = 0;
                 measured.unwrap_or(1.0).min(signalled)
             }
         };
-        let before = self.level;
-        self.level = match factor {
-            _ if idle => Level::ALL,
-            ..1.0 => self.demand.lowered(before, 1.0 - factor, NEAREST),
-            1.0 => before,
-            _ => self.demand.raised(before, factor - 1.0, NEAREST),
-        };
-        self.fresh = self.level < before;
+        let before = self.level();
+        match factor {
+            _ if idle => self.moving.open(),
+            ..1.0 => self.moving.lower(1.0 - factor, NEAREST),
+            1.0 => {}
+            _ => self.moving.raise(factor - 1.0, NEAREST),
+        }
+        let level = self.level();
+        self.fresh = level < before;
         let old = |since: Reading| self.now - since.at > LONGEST_S;
-        if self.level != before || self.since.is_none_or(old) {
+        if level != before || self.since.is_none_or(old) {
             self.since = reading.filter(|_| !self.fresh);
         }
         self.last = reading.or(self.last);
-        self.level
+        level
     }
 
     /// By what the admitted weight is to be multiplied.
-    fn factor(&mut self, now: Reading, window: &Window) -> f64 {
-        let least = 1.0 - self.params.most;
+    fn factor(&mut self, params: &Params, now: Reading, window: &Window) -> f64 {
+        let least = 1.0 - params.most;
         if std::mem::take(&mut self.fresh) {
             return 1.0;
         }
@@ -242,17 +219,16 @@ impl Controller {
         let slope = steep.or_else(|| self.since.and_then(|since| since.slope_to(now)));
         let slope = slope.unwrap_or(0.0);
         let seconds = |time: Duration| time.as_secs_f64();
-        let ahead = now.wait + steep.unwrap_or(0.0) * seconds(self.params.ahead);
-        let wanted =
-            (seconds(self.params.target) - now.wait) / seconds(self.params.settle).max(1e-3);
+        let ahead = now.wait + steep.unwrap_or(0.0) * seconds(params.ahead);
+        let wanted = (seconds(params.target) - now.wait) / seconds(params.settle).max(1e-3);
         let exact = (1.0 + wanted.clamp(-0.5, 0.5)) / (1.0 + slope);
-        let beyond = now.wait >= seconds(self.params.target);
-        if beyond && ahead > seconds(self.params.high) {
+        let beyond = now.wait >= seconds(params.target);
+        if beyond && ahead > seconds(params.high) {
             self.calm = 0;
             // Above one it falls fast enough already.
             exact.clamp(least, 1.0)
-        } else if ahead < seconds(self.params.low) {
-            let probe = PROBE * self.params.haste.powi(self.calm);
+        } else if ahead < seconds(params.low) {
+            let probe = PROBE * params.haste.powi(self.calm);
             self.calm = (self.calm + 1).min(16);
             exact.max(1.0 + probe).min(2.0)
         } else {
@@ -326,14 +302,17 @@ mod tests {
                     .filter(|(rank, _)| controller.level().admits(*rank));
                 let admitted: f64 = admitted.map(|(_, weight)| weight).sum();
                 queue = (queue + admitted - done).max(0.0);
-                let level = controller.step(&Window {
-                    length: Duration::from_secs(1),
-                    demand: demand.clone(),
-                    done,
-                    wait: Some(Duration::from_secs_f64(queue / done)),
-                    idle: queue == 0.0 && admitted < done,
-                    refused: 0.0,
-                });
+                let level = controller.step(
+                    &Params::default(),
+                    &Window {
+                        length: Duration::from_secs(1),
+                        demand: demand.clone(),
+                        done,
+                        wait: Some(Duration::from_secs_f64(queue / done)),
+                        idle: queue == 0.0 && admitted < done,
+                        refused: 0.0,
+                    },
+                );
                 (queue / done, level.ranks())
             })
             .collect()
@@ -352,13 +331,13 @@ mod tests {
         #[test]
         fn a_step_moves_at_most_its_share_and_one_rank(windows in windows()) {
             let params = Params::default();
-            let mut controller = Controller::new(params);
+            let mut controller = Controller::default();
             for window in windows {
                 let before = controller.level();
-                let after = controller.step(&window);
-                let between = |low, high| controller.demand.between(low, high);
+                let after = controller.step(&Params::default(), &window);
+                let between = |low, high| controller.moving.demand.between(low, high);
                 let admitted: f64 = between(Level::NONE, before).iter().sum();
-                if controller.idleness.is_long() {
+                if controller.moving.idleness.is_long() {
                     prop_assert_eq!(after, Level::ALL);
                     continue;
                 }
@@ -377,33 +356,33 @@ mod tests {
 
         #[test]
         fn a_constant_wait_within_the_band_changes_nothing(before in windows(), ms in 501u64..6000) {
-            let mut controller = Controller::new(Params::default());
+            let mut controller = Controller::default();
             for window in before {
-                controller.step(&window);
+                controller.step(&Params::default(), &window);
             }
             // The first two compare with what was before.
-            controller.step(&window(ms));
-            controller.step(&window(ms));
+            controller.step(&Params::default(), &window(ms));
+            controller.step(&Params::default(), &window(ms));
             let held = controller.level();
             for _ in 0..50 {
-                prop_assert_eq!(controller.step(&window(ms)), held);
+                prop_assert_eq!(controller.step(&Params::default(), &window(ms)), held);
             }
         }
 
         #[test]
         fn of_the_same_past_a_longer_wait_never_admits_more(past in windows(), waits in (0u64..30_000, 0u64..30_000)) {
-            let mut shorter = Controller::new(Params::default());
+            let mut shorter = Controller::default();
             for window in past {
-                shorter.step(&window);
+                shorter.step(&Params::default(), &window);
             }
             let mut longer = shorter.clone();
             let (low, high) = (waits.0.min(waits.1), waits.0.max(waits.1));
-            prop_assert!(longer.step(&window(high)) <= shorter.step(&window(low)));
+            prop_assert!(longer.step(&Params::default(), &window(high)) <= shorter.step(&Params::default(), &window(low)));
         }
 
         #[test]
         fn any_overload_settles_and_then_hardly_moves(capacity in 0.25f64..0.95) {
-            let mut controller = Controller::new(Params::default());
+            let mut controller = Controller::default();
             let run = closed_loop(capacity, 600, &mut controller);
             let worst = run.iter().map(|(wait, _)| *wait).fold(0.0, f64::max);
             prop_assert!(worst < 12.0, "{worst} s");
@@ -416,7 +395,7 @@ mod tests {
     #[test]
     fn twice_and_three_times_the_work_are_brought_back_by_three_steps() {
         for (capacity, admitted) in [(0.5, 0.35..0.6), (1.0 / 3.0, 0.2..0.45)] {
-            let mut controller = Controller::new(Params::default());
+            let mut controller = Controller::default();
             let run = closed_loop(capacity, 5, &mut controller);
             let share = f64::from(run[4].1) / f64::from(RANKS);
             assert!(admitted.contains(&share), "{share}: {run:?}");
@@ -425,7 +404,7 @@ mod tests {
 
     #[test]
     fn when_the_crowd_has_gone_everything_is_admitted_within_seconds() {
-        let mut controller = Controller::new(Params::default());
+        let mut controller = Controller::default();
         closed_loop(1.0 / 3.0, 60, &mut controller);
         assert!(controller.level() < Level::ALL);
         let after = closed_loop(1.25, 10, &mut controller);
@@ -434,14 +413,17 @@ mod tests {
 
     /// After a window with this wait and share of refused connections.
     fn after(wait: Option<u64>, refused: f64, done: f64) -> Controller {
-        let mut controller = Controller::new(Params::default());
-        controller.step(&window(600));
-        controller.step(&Window {
-            refused,
-            done,
-            wait: wait.map(Duration::from_millis),
-            ..window(0)
-        });
+        let mut controller = Controller::default();
+        controller.step(&Params::default(), &window(600));
+        controller.step(
+            &Params::default(),
+            &Window {
+                refused,
+                done,
+                wait: wait.map(Duration::from_millis),
+                ..window(0)
+            },
+        );
         controller
     }
 
@@ -452,7 +434,7 @@ mod tests {
             let share = f64::from(controller.level().ranks()) / f64::from(RANKS);
             assert!((0.85..0.95).contains(&share), "{wait:?}: {share}");
             for _ in 0..5 {
-                controller.step(&window(0));
+                controller.step(&Params::default(), &window(0));
             }
             assert_eq!(controller.level(), Level::ALL, "{wait:?}");
         }
@@ -482,15 +464,15 @@ mod tests {
 
     #[test]
     fn two_idle_windows_in_a_row_admit_everything() {
-        let mut controller = Controller::new(Params::default());
+        let mut controller = Controller::default();
         closed_loop(1.0 / 3.0, 60, &mut controller);
         let lowered = controller.level();
         let idle = Window {
             idle: true,
             ..window(0)
         };
-        controller.step(&idle);
+        controller.step(&Params::default(), &idle);
         assert!(controller.level() >= lowered && controller.level() < Level::ALL);
-        assert_eq!(controller.step(&idle), Level::ALL);
+        assert_eq!(controller.step(&Params::default(), &idle), Level::ALL);
     }
 }

@@ -4,35 +4,26 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::FileError;
 use crate::layout::HeaderError;
 
 /// Why nothing could be read, or why the file cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// Truncated while it was read, or worse.
-    #[error("{}: {source}", file.display())]
-    File {
-        /// Of the ring.
-        file: PathBuf,
-        /// From the system.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] FileError<io::Error>),
     /// Not a ring of this version.
-    #[error("{}: {source}", file.display())]
-    Header {
-        /// Of the ring.
-        file: PathBuf,
-        /// What is wrong.
-        source: HeaderError,
-    },
+    #[error(transparent)]
+    Header(#[from] FileError<HeaderError>),
     /// Something is in its place that is not the governor's to use or to replace.
     #[error("{}: {found}; expected {expected}", file.display())]
     Refused {
-        /// What is in its place, or the directory it would be in.
+        /// The file in its place, or the directory it would be in.
         file: PathBuf,
-        /// What it is.
+        /// Its kind.
         found: String,
-        /// What would do.
+        /// A kind that would do.
         expected: String,
     },
 }

@@ -9,7 +9,8 @@ use std::os::unix::fs::{
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::{ReadError, Reader, failed};
+use super::{ReadError, Reader};
+use crate::FileError;
 use crate::layout::{Geometry, HEADER_BYTES, Header, HeaderError, RETIRED, STATE};
 
 /// Only the owner and the group may write, and nobody else may read.
@@ -17,7 +18,7 @@ const MODE: u32 = 0o660;
 /// Everybody may find the file; only the governor may put another in its place.
 const DIRECTORY_MODE: u32 = 0o755;
 
-/// Where a reader's file comes from.
+/// The origin of a reader's file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Opened {
     /// There was none.
@@ -80,13 +81,13 @@ impl Place<'_> {
             Ok(()) => {
                 // Whatever the umask.
                 let permissions = Permissions::from_mode(DIRECTORY_MODE);
-                fs::set_permissions(path, permissions).map_err(|e| failed(path, e))?;
+                fs::set_permissions(path, permissions).map_err(FileError::of(path))?;
             }
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(failed(path, error)),
+            Err(error) => return Err(FileError::of(path)(error).into()),
         }
         // Of a link, whoever may change it says where the file is.
-        let found = fs::symlink_metadata(path).map_err(|e| failed(path, e))?;
+        let found = fs::symlink_metadata(path).map_err(FileError::of(path))?;
         if !found.is_dir() {
             let expected = "a directory, not by a link".to_owned();
             return Err(refused(path, "no directory".to_owned(), expected));
@@ -102,11 +103,11 @@ impl Place<'_> {
         Ok(())
     }
 
-    /// What is there, after it has been looked at, not through a link.
+    /// The file that is there, after it has been looked at, not through a link.
     fn open(&self) -> Result<Option<(File, u64)>, ReadError> {
         match fs::symlink_metadata(self.path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(failed(self.path, error)),
+            Err(error) => return Err(FileError::of(self.path)(error).into()),
             Ok(found) => self.check(&found)?,
         }
         let file = OpenOptions::new()
@@ -114,8 +115,8 @@ impl Place<'_> {
             .write(true)
             .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
             .open(self.path)
-            .map_err(|e| failed(self.path, e))?;
-        let found = file.metadata().map_err(|e| failed(self.path, e))?;
+            .map_err(FileError::of(self.path))?;
+        let found = file.metadata().map_err(FileError::of(self.path))?;
         self.check(&found)?;
         self.lock(&file)?;
         Ok(Some((file, found.len())))
@@ -152,7 +153,7 @@ impl Place<'_> {
         let mut page = [0; 40];
         let read = file
             .read_at(&mut page, 0)
-            .map_err(|e| failed(self.path, e))?;
+            .map_err(FileError::of(self.path))?;
         Ok(match Header::check(&page[..read], bytes) {
             Err(error @ HeaderError::Magic { .. }) => {
                 let expected = "a ring of events, or nothing".to_owned();
@@ -192,10 +193,10 @@ impl Place<'_> {
         };
         let whole = whole.map_or(HEADER_BYTES, Geometry::file_bytes);
         if bytes < whole {
-            file.set_len(whole).map_err(|e| failed(self.path, e))?;
+            file.set_len(whole).map_err(FileError::of(self.path))?;
         }
         let retired = file.write_all_at(&RETIRED.to_le_bytes(), STATE);
-        retired.map_err(|e| failed(self.path, e))
+        Ok(retired.map_err(FileError::of(self.path))?)
     }
 
     /// Under another name first, so that nobody sees half of it, and producers that are told to go find it at once.
@@ -209,7 +210,7 @@ impl Place<'_> {
             if let Some((old, bytes)) = old {
                 self.retire(old, bytes, geometry)?;
             }
-            fs::rename(&new, self.path).map_err(|e| failed(self.path, e))?;
+            fs::rename(&new, self.path).map_err(FileError::of(self.path))?;
             Ok(file)
         });
         if made.is_err() {
@@ -248,7 +249,7 @@ impl Place<'_> {
             file.set_permissions(Permissions::from_mode(MODE))?;
             Ok(file)
         };
-        written().map_err(|e| failed(new, e))
+        Ok(written().map_err(FileError::of(new))?)
     }
 
     /// One governor a file. The lock ends with the process.
@@ -259,7 +260,7 @@ impl Place<'_> {
                 "another governor reads it".to_owned(),
                 "one governor for each file".to_owned(),
             ),
-            TryLockError::Error(error) => failed(self.path, error),
+            TryLockError::Error(error) => FileError::of(self.path)(error).into(),
         })
     }
 }

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
-use crate::Problem;
 use crate::layout::{Geometry, Header, LIVE, STATE};
 use crate::map::{self, Map};
 use crate::words::Words;
+use crate::{FileError, Problem};
 
 /// How long after a failure it is tried again.
 pub(super) const RETRY_NS: u64 = 1_000_000_000;
@@ -27,35 +27,29 @@ pub(super) struct Attached {
 
 impl Attached {
     fn open(path: &Path) -> Result<Attached, Problem> {
-        let failed = |source| Problem::File {
-            file: path.to_owned(),
-            source,
-        };
+        let failed = FileError::of(path);
         let file = OpenOptions::new()
             .read(true)
             .write(true)
             // A pipe in its place would wait for somebody to open the other end.
             .custom_flags(libc::O_NONBLOCK)
             .open(path)
-            .map_err(failed)?;
-        let bytes = file.metadata().map_err(failed)?.len();
+            .map_err(&failed)?;
+        let bytes = file.metadata().map_err(&failed)?.len();
         let mut page = [0; 40];
-        let read = file.read_at(&mut page, 0).map_err(failed)?;
-        let header = Header::check(&page[..read], bytes).map_err(|source| Problem::Header {
-            file: path.to_owned(),
-            source,
-        })?;
+        let read = file.read_at(&mut page, 0).map_err(&failed)?;
+        let header = Header::check(&page[..read], bytes).map_err(FileError::of(path))?;
         if header.retired {
             let file = path.to_owned();
             return Err(Problem::Retired { file });
         }
-        let map = Map::new(&file, bytes).map_err(failed)?;
+        let map = Map::new(&file, bytes).map_err(&failed)?;
         let geometry = header.geometry;
         Ok(Attached { map, geometry })
     }
 }
 
-/// What the threads of a program have in common.
+/// The part that the threads of a program have in common.
 #[derive(Debug)]
 pub(super) struct Shared {
     file: PathBuf,

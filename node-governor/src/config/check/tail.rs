@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where the service's latency is measured.
+//! The place where the service's latency is measured.
 
 use std::net::SocketAddr;
 
@@ -29,6 +29,27 @@ pub(super) fn tail(
         ("promql", Source::Query),
     ];
     let source = scope.choice(&written.source, "source", Source::Calls, &sources)?;
+    refuse_unread(written, source, scope)?;
+    Ok(Tail {
+        source: match source {
+            Source::Calls => TailSource::Calls,
+            Source::Page(unit) => TailSource::Page(page(written, scope, unit)?),
+            Source::Query => TailSource::Query(query(written, scope)?),
+        },
+        quantile: scope.share(&written.quantile, "quantile", quantile, 0.5..=0.9999)?,
+        // At ten requests a second one in a hundred of them is there.
+        window: scope.duration(
+            &written.window,
+            "window",
+            ms(10_000),
+            ms(1000)..=ms(600_000),
+        )?,
+        every: scope.duration(&written.every, "every", ms(1000), ms(50)..=ms(60_000))?,
+    })
+}
+
+/// Refuses the fields that this source does not read.
+fn refuse_unread(written: &written::Tail, source: Source, scope: &Scope<'_>) -> Result<(), Error> {
     let is_page = matches!(source, Source::Page(_));
     let is_query = matches!(source, Source::Query);
     let read = [
@@ -69,22 +90,7 @@ pub(super) fn tail(
             return Err(scope.refuse(value, field, reason));
         }
     }
-    Ok(Tail {
-        source: match source {
-            Source::Calls => TailSource::Calls,
-            Source::Page(unit) => TailSource::Page(page(written, scope, unit)?),
-            Source::Query => TailSource::Query(query(written, scope)?),
-        },
-        quantile: scope.share(&written.quantile, "quantile", quantile, 0.5..=0.9999)?,
-        // At ten requests a second one in a hundred of them is there.
-        window: scope.duration(
-            &written.window,
-            "window",
-            ms(10_000),
-            ms(1000)..=ms(600_000),
-        )?,
-        every: scope.duration(&written.every, "every", ms(1000), ms(50)..=ms(60_000))?,
-    })
+    Ok(())
 }
 
 fn page(written: &written::Tail, scope: &Scope<'_>, unit: f64) -> Result<Page, Error> {

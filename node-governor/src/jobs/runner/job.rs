@@ -14,7 +14,8 @@ use std::time::Duration;
 use rustix::process::Pid;
 use tracing::warn;
 
-use super::{Error, Facts, Shared, failed};
+use super::{Error, Facts, Shared};
+use crate::FileError;
 use crate::apply::groups::{Found, Group, Members};
 use crate::cores::Cores;
 use crate::jobs::State;
@@ -76,7 +77,7 @@ impl Job {
     /// As it is found on disk and in the kernel.
     pub(super) fn open(spec: Spec, folder: &Path, shared: &mut Shared) -> Result<Job, Error> {
         let path = folder.join(&spec.job.name);
-        let folder = Folder::make(&path).map_err(failed(&path))?;
+        let folder = Folder::make(&path).map_err(FileError::of(&path))?;
         let mut job = Job {
             spec,
             facts: Facts::default(),
@@ -92,7 +93,7 @@ impl Job {
             keeper: None,
             left: None,
         };
-        match job.resume(shared).map_err(failed(&path))? {
+        match job.resume(shared).map_err(FileError::of(&path))? {
             Some(started) if started.source != job.spec.source => Err(job.changed(&started)),
             _ => Ok(job),
         }
@@ -109,7 +110,7 @@ impl Job {
         }
     }
 
-    /// What it was started with, if it runs.
+    /// The record of its start, if it runs.
     fn resume(&mut self, shared: &mut Shared) -> io::Result<Option<Started>> {
         if self.is_free()? {
             self.settle(shared, false)?;

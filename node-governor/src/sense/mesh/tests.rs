@@ -12,11 +12,14 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use weir_control::{Listeners, config as control};
 
 use self::certificates::{Authority, Pair};
+use self::logged::Log;
 use super::*;
 use crate::pressure;
 
 #[path = "../../../../control-plane/tests/certificates/mod.rs"]
 mod certificates;
+#[path = "../../../../control-plane/tests/logged/mod.rs"]
+mod logged;
 
 /// weir-control with one host, whose metrics page says what a test wants.
 struct Control {
@@ -344,58 +347,33 @@ async fn the_older_of_two_governors_of_a_host_is_told() {
     );
 }
 
-/// What is logged, without times and fields.
-#[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<u8>>>);
-
-impl std::io::Write for Lines {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Lines {
-    fn taken(&self) -> Vec<String> {
-        let bytes = std::mem::take(&mut *self.0.lock().unwrap());
-        let text = String::from_utf8(bytes).unwrap();
-        let before_fields = |line: &str| line.split(" control=").next().unwrap().trim().to_owned();
-        text.lines().map(before_fields).collect()
-    }
+/// The lines since the last call, without fields.
+fn messages(log: &Log) -> Vec<String> {
+    let message = |line: &String| line.split(" control=").next().unwrap().trim().to_owned();
+    log.lines().iter().map(message).collect()
 }
 
 #[test]
 fn each_change_is_logged_once() {
-    let lines = Lines::default();
-    let writer = lines.clone();
-    let log = tracing_subscriber::fmt()
-        .with_writer(move || writer.clone())
-        .with_ansi(false)
-        .with_target(false)
-        .without_time()
-        .finish();
     let mesh = mesh("http://x".to_owned(), SocketAddr::from(([127, 0, 0, 1], 9)));
     let gone = || Trouble::Unreachable("refused".to_owned());
     let unknown = || Trouble::from(tonic::Status::not_found("no host"));
-    tracing::subscriber::with_default(log, || {
+    Log::of(|log| {
         let mut said = Said::default();
         let twice = |said: &mut Said, trouble: &dyn Fn() -> Trouble| {
             let connected = [(); 2].map(|()| said.ended(&mesh, &trouble()));
-            (connected, lines.taken())
+            (connected, messages(log))
         };
         let silent = vec!["WARN weir-control does not answer".to_owned()];
         assert_eq!(twice(&mut said, &gone), ([false; 2], silent));
         let refuses = vec!["WARN weir-control refuses".to_owned()];
         assert_eq!(twice(&mut said, &unknown), ([false; 2], refuses.clone()));
         said.answered(&mesh);
-        assert_eq!(lines.taken(), ["INFO weir-control answers"]);
+        assert_eq!(messages(log), ["INFO weir-control answers"]);
         let lost = vec!["INFO weir-control is lost".to_owned()];
         assert_eq!(twice(&mut said, &gone), ([true, false], lost));
         said.answered(&mesh);
-        lines.taken();
+        messages(log);
         assert_eq!(twice(&mut said, &unknown), ([true, false], refuses));
     });
 }

@@ -17,6 +17,10 @@ use weir_stage::{bootstrap, control, envoy, http, ports, worker};
 
 use crate::programs::Programs;
 
+#[allow(dead_code)] // The governor's own tests use more of it.
+#[path = "../../../../../node-governor/tests/cpufreq/mod.rs"]
+mod cpufreq;
+
 const LIMIT: Duration = Duration::from_secs(60);
 /// Of each round: enough for every class and some hits.
 const REQUESTS: usize = 20;
@@ -126,28 +130,7 @@ fn hosts(processes: &mut Processes, programs: &Programs, folder: &Path) -> Resul
 fn governor(processes: &mut Processes, programs: &Programs, folder: &Path) -> Result<SocketAddr> {
     let root = folder.join("root");
     for core in 0..2 {
-        let policy = root.join(format!("sys/devices/system/cpu/cpufreq/policy{core}"));
-        fs::create_dir_all(&policy)?;
-        for (file, text) in [
-            ("scaling_driver", "acpi-cpufreq"),
-            (
-                "scaling_available_governors",
-                "powersave userspace schedutil",
-            ),
-            (
-                "scaling_available_frequencies",
-                "2600000 2000000 1600000 1000000",
-            ),
-            ("cpuinfo_min_freq", "1000000"),
-            ("cpuinfo_max_freq", "2600000"),
-            ("affected_cpus", &core.to_string()),
-            ("scaling_governor", "schedutil"),
-            ("scaling_setspeed", "<unsupported>"),
-            ("scaling_min_freq", "1000000"),
-            ("scaling_max_freq", "2600000"),
-        ] {
-            fs::write(policy.join(file), format!("{text}\n"))?;
-        }
+        cpufreq::make(&root, core, &[core])?;
     }
     std::os::unix::fs::symlink("/proc", root.join("proc"))?;
     let (config, ports) = (root.join("governor.yaml"), root.join("ports"));

@@ -69,7 +69,7 @@ pub(crate) struct World {
     _turn: MutexGuard<'static, ()>,
 }
 
-/// What a world is made of.
+/// The parts of a world.
 pub(crate) struct Plan {
     workers: usize,
     options: Vec<String>,
@@ -84,7 +84,7 @@ pub(crate) struct Plan {
 /// has to have its filter, which a busy machine is long about.
 const DRAIN_SECONDS: u32 = 5;
 
-/// What tells Envoys apart that may take over from each other.
+/// The number that tells Envoys apart which may take over from each other.
 struct BaseId(u32);
 
 impl Drop for BaseId {

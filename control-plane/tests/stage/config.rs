@@ -11,7 +11,7 @@ pub(crate) fn select(selection: &str) -> Value {
     json!({"clusters": {"rules": {"policy": {"selection": selection}}}})
 }
 
-/// What every world begins with.
+/// The begin of every world.
 pub(crate) fn base(xds: SocketAddr, filter: &Path) -> Value {
     json!({
         "xds": {"listen": xds},

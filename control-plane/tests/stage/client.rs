@@ -13,10 +13,10 @@ use hyper_util::rt::TokioExecutor;
 /// Headers of a request.
 pub(crate) type Headers = Vec<(&'static str, String)>;
 
-/// What came back.
+/// An answer.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Answer {
-    /// Which request it belongs to, counted from 0.
+    /// The number of its request, counted from 0.
     pub(crate) number: usize,
     /// Requests of its load that were sent when it was answered.
     pub(crate) sent: usize,

@@ -58,7 +58,7 @@ pub(crate) fn free_address() -> SocketAddr {
     }
 }
 
-/// Where cargo puts what it builds for these tests.
+/// The folder of the programs that cargo builds for these tests.
 pub(crate) fn target() -> &'static Path {
     Path::new(CONTROL).parent().unwrap().parent().unwrap()
 }
