@@ -41,13 +41,14 @@ impl Reasons {
 
     /// Fails unless every answer was decided by what the filter knows of the request's key, and came from where
     /// it said: as many from the one host that has the key as were sent there because it has it, the others for
-    /// one of the two reasons to go elsewhere.
+    /// one of the two reasons to go elsewhere, and no more than those.
     pub(crate) fn check(&self, from_holder: u64, from_elsewhere: u64) -> Result<()> {
         let holder = self.of(Reason::KnownCached);
         let elsewhere = self.of(Reason::AssumedCached) + self.of(Reason::NotCached);
         ensure!(
             (holder, elsewhere) == (from_holder, from_elsewhere)
-                && self.all() == from_holder + from_elsewhere,
+                && self.all() == from_holder + from_elsewhere
+                && elsewhere <= holder,
             "{from_holder} answers came from the host that has the key and {from_elsewhere} from others, \
              and the filter decided: {self}"
         );
@@ -135,6 +136,11 @@ mod tests {
             ("not_cached", 2),
         ]);
         reasons.check(7, 3).unwrap();
+        assert!(
+            page(&[("known_cached", 3), ("not_cached", 7)])
+                .check(3, 7)
+                .is_err()
+        );
         let error = reasons.check(8, 2).unwrap_err().to_string();
         assert!(error.contains("8 answers came from the host"), "{error}");
     }
