@@ -4,12 +4,11 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 use weir_stage::interrupt;
 
-use crate::load::{Answers, Pace, Pool, Work};
+use crate::load::{Pace, Pool, Work};
 use crate::reasons::Reasons;
 use crate::request::case::{Case, Group, Rate};
 use crate::request::figures::{Figures, Meter};
@@ -28,7 +27,7 @@ pub(super) struct Results {
     pub(super) rate: f64,
     /// Of Weir's choices in the same.
     pub(super) reasons: BTreeMap<(usize, Way), Reasons>,
-    /// All of them were answered 200, by a host that they may have come to.
+    /// In the same. All of them were answered 200, by a host that they may have come to.
     pub(super) requests: u64,
 }
 
@@ -88,10 +87,10 @@ impl Runner<'_> {
         let work = self.work(number, way)?;
         let connections = self.group.cases[number].connections;
         let mut pool = Pool::connect(target, connections, work)?;
-        self.send(&mut pool, Pace::Closed, self.plan.warm_up)?;
+        pool.send(Pace::Closed, self.plan.warm_up)?;
         let mut most = 0.0_f64;
         for _ in 0..CALIBRATIONS {
-            let answers = self.send(&mut pool, Pace::Closed, self.plan.slice)?;
+            let answers = pool.send(Pace::Closed, self.plan.slice)?;
             most = most.max(answers.per_second());
         }
         self.results.rate = (most / 2.0 / 50.0).round().max(1.0) * 50.0;
@@ -107,25 +106,20 @@ impl Runner<'_> {
             Rate::HalfOfSaturation => Pace::Open(self.results.rate),
         };
         let mut pool = Pool::connect(target, case.connections, self.work(number, way)?)?;
-        self.send(&mut pool, pace, self.plan.warm_up)?;
+        pool.send(pace, self.plan.warm_up)?;
         let control = self.stage.control.process;
         let earlier = Reasons::read(sidecar.envoy.admin)?;
         let before = Meter::read(&sidecar, control)?;
         let time = self.plan.slice.mul_f64(case.length);
-        let answers = self.send(&mut pool, pace, time)?;
+        let answers = pool.send(pace, time)?;
         let figures = before.figures(Meter::read(&sidecar, control)?, &answers);
         self.stage.check()?;
         let reasons = sidecar.checked(way, &earlier, &answers)?;
         let at = (number, way);
+        self.results.requests += answers.count;
         self.results.reasons.entry(at).or_default().add(&reasons);
         self.results.figures.entry(at).or_default().push(figures);
         Ok(())
-    }
-
-    fn send(&mut self, pool: &mut Pool, pace: Pace, time: Duration) -> Result<Answers> {
-        let answers = pool.send(pace, time)?;
-        self.results.requests += answers.count;
-        Ok(answers)
     }
 
     fn work(&mut self, number: usize, way: Way) -> Result<Rc<Work>> {
