@@ -6,6 +6,7 @@ mod fleet;
 
 use anyhow::{Context, Result};
 use weir_policy::Selection;
+use weir_policy::selection::hot_cold;
 use weir_report::Table;
 use weir_stage::interrupt;
 use weir_stage::usage::Process;
@@ -21,6 +22,10 @@ const RUNS: usize = 20;
 /// A decision is to cost less than a microsecond, and at 10,000 hosts at most twice what it costs at 14.
 const MOST_NANOSECONDS: f64 = 1000.0;
 const FLAT: f64 = 2.0;
+/// Prequal's rule.
+const HOT_COLD: Selection = Selection::HotCold {
+    permille: hot_cold::QUANTILE_PERMILLE,
+};
 
 /// One row: the same case in fleets of each size, and the nanoseconds of each round.
 struct Row {
@@ -156,7 +161,7 @@ pub(crate) fn measure(bench: &Bench) -> Result<Vec<Section>> {
             "CPU time of the library, compiled for this machine, of one thread: {rounds} rounds of every case \
              in turns, every other round backwards, of each the fastest of {RUNS} times {} decisions or answers, \
              or of {RUNS} times as many new tables as have {} hosts together, which are there before the clock \
-             runs. DAGOR levels, of which one in eight refuses; keys that are cached are so at three hosts.",
+             runs. The default selection is estimate. DAGOR levels, of which one in eight refuses; keys that are cached are so at three hosts.",
             case::REPEATED,
             case::TABLED
         ),
@@ -174,9 +179,13 @@ pub(crate) fn measure(bench: &Bench) -> Result<Vec<Section>> {
 
 fn rows() -> Result<Vec<Row>> {
     let decisions = [
-        ("baseline", Selection::Baseline, Asked::NotCached),
-        ("random", Selection::Random, Asked::NotCached),
-        ("rendezvous", Selection::Rendezvous, Asked::NotCached),
+        ("estimate, key cached", Selection::Estimate, Asked::Cached),
+        (
+            "estimate, key not cached",
+            Selection::Estimate,
+            Asked::NotCached,
+        ),
+        ("estimate, no key", Selection::Estimate, Asked::NoKey),
         ("dynamic, key cached", Selection::Dynamic, Asked::Cached),
         (
             "dynamic, key not cached",
@@ -184,11 +193,14 @@ fn rows() -> Result<Vec<Row>> {
             Asked::NotCached,
         ),
         ("dynamic, no key", Selection::Dynamic, Asked::NoKey),
-        ("estimate, key cached", Selection::Estimate, Asked::Cached),
+        ("baseline", Selection::Baseline, Asked::NotCached),
+        ("random", Selection::Random, Asked::NotCached),
+        ("rendezvous", Selection::Rendezvous, Asked::NotCached),
+        ("hot_cold", HOT_COLD, Asked::NotCached),
         (
-            "estimate, key not cached",
-            Selection::Estimate,
-            Asked::NotCached,
+            "caching_plan, key planned",
+            Selection::CachingPlan,
+            Asked::Cached,
         ),
     ];
     let decisions = decisions.map(|(name, selection, asked)| {

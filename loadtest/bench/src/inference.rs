@@ -14,7 +14,6 @@ mod figures;
 mod hits;
 mod plan;
 mod plots;
-mod reasons;
 mod records;
 mod run;
 mod sections;

@@ -22,7 +22,7 @@ use tokio::runtime::Runtime;
 use tokio::task::{JoinSet, LocalSet};
 use tokio::time::timeout;
 
-use crate::load::exchange::Connection;
+use crate::load::exchange::{Connection, Origin};
 use crate::load::open::Schedule;
 pub(crate) use crate::load::work::{AnsweredBy, Shot, Work};
 
@@ -41,6 +41,8 @@ pub(crate) enum Pace {
 /// What came back.
 pub(crate) struct Answers {
     pub(crate) count: u64,
+    /// Of these, from another host than was preferred.
+    pub(crate) elsewhere: u64,
     /// From the first request to the last answer.
     pub(crate) elapsed: Duration,
     /// In nanoseconds.
@@ -114,7 +116,7 @@ async fn run(
     pace: Pace,
     time: Duration,
 ) -> Result<(Vec<Connection>, Answers)> {
-    let count = Rc::new(Cell::new(0));
+    let (count, elsewhere) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(0)));
     // Three digits; it grows with what it is told.
     let latencies = Rc::new(RefCell::new(Histogram::<u64>::new(3)?));
     let start = Instant::now();
@@ -125,7 +127,8 @@ async fn run(
     let mut senders = JoinSet::new();
     for mut connection in connections {
         let (work, schedule) = (Rc::clone(work), schedule.clone());
-        let (count, latencies) = (Rc::clone(&count), Rc::clone(&latencies));
+        let (count, elsewhere) = (Rc::clone(&count), Rc::clone(&elsewhere));
+        let latencies = Rc::clone(&latencies);
         senders.spawn_local(async move {
             // One at least, however long this thread was off the core.
             let mut sent = false;
@@ -138,11 +141,12 @@ async fn run(
                         None => break,
                     },
                 };
-                connection.exchange(work.next()).await?;
+                let origin = connection.exchange(work.next()).await?;
                 sent = true;
                 let taken = due.elapsed().as_nanos() as u64;
                 latencies.borrow_mut().record(taken)?;
                 count.set(count.get() + 1);
+                elsewhere.set(elsewhere.get() + u64::from(origin == Origin::Elsewhere));
             }
             Ok::<_, anyhow::Error>(connection)
         });
@@ -156,6 +160,7 @@ async fn run(
     }
     let answers = Answers {
         count: count.get(),
+        elsewhere: elsewhere.get(),
         elapsed: start.elapsed(),
         latencies: latencies.borrow().clone(),
     };

@@ -16,9 +16,11 @@ mod load;
 mod part;
 mod programs;
 mod push;
+mod reasons;
 mod request;
 mod section;
 mod sidecar;
+mod weir;
 mod write;
 
 use std::path::PathBuf;

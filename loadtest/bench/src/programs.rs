@@ -2,8 +2,13 @@
 //! What is measured, by absolute path.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
+use serde::de::DeserializeOwned;
+use weir_stage::ports;
+use weir_stage::processes::Processes;
+use weir_stage::usage::Process;
 
 /// Each part needs some of them; a part whose program is not named says so and fails.
 #[derive(clap::Args)]
@@ -54,4 +59,17 @@ impl Programs {
         );
         Ok(program)
     }
+}
+
+/// Starts a program that writes its addresses to a `--ports-file`, and waits for them.
+pub(crate) fn start<T: DeserializeOwned>(
+    processes: &mut Processes,
+    name: &str,
+    mut command: Command,
+    folder: &Path,
+) -> Result<(Process, T)> {
+    let file = folder.join(format!("{name}.ports"));
+    command.arg("--ports-file").arg(&file);
+    let process = processes.start(name, command)?;
+    Ok((process, ports::wait(processes, name, &file)?))
 }

@@ -12,7 +12,6 @@ mod case;
 mod figures;
 mod lua;
 mod plan;
-mod reasons;
 mod rounds;
 mod sections;
 mod stage;

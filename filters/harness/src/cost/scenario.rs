@@ -7,8 +7,8 @@ use weir_tables::v1::{self, HostState, Overload, Selection};
 
 use crate::{busy, table};
 
-/// A request and the proxy that it comes to. The defaults: 14 idle hosts, `dynamic`, nothing cached, a key
-/// that is new each time.
+/// A request and the proxy that it comes to. Unless it says more: 14 idle hosts that tell no costs, `estimate` as by
+/// default, nothing cached, a key that is new each time.
 pub(super) struct Scenario {
     pub(super) name: &'static str,
     /// What decisions have to say, or the figures would be of something else.
@@ -47,7 +47,7 @@ pub(super) fn hosts(count: usize) -> Vec<v1::Host> {
 fn scenario(name: &'static str, reason: &'static str) -> Scenario {
     let mut table = table(1, hosts(14));
     table.cache_shards = 16;
-    Scenario {
+    let scenario = Scenario {
         name,
         reason,
         table: Some(table),
@@ -56,7 +56,8 @@ fn scenario(name: &'static str, reason: &'static str) -> Scenario {
         caller: APPLICATION,
         more: &[],
         answer: &[],
-    }
+    };
+    selected(Selection::Estimate, scenario)
 }
 
 fn of_fleet(count: usize, mut scenario: Scenario) -> Scenario {
@@ -88,8 +89,7 @@ pub(super) fn all() -> Vec<Scenario> {
         key: Key::Cached,
         ..scenario(name, "known_cached")
     };
-    // The default of configurations, where hosts tell no costs.
-    let estimated = |scenario| selected(Selection::Estimate, scenario);
+    let dynamic = |scenario| selected(Selection::Dynamic, scenario);
     let all_headers = &[("x-weir-priority", "high"), ("x-weir-user", "somebody")];
     let down = |table: &mut v1::HostTable, _: &mut v1::Policy| {
         for host in &mut table.hosts {
@@ -140,14 +140,19 @@ pub(super) fn all() -> Vec<Scenario> {
         },
         of_fleet(1000, cached("known_cached, 1000 hosts")),
         of_fleet(1000, scenario("not_cached, 1000 hosts", "not_cached")),
-        estimated(cached("known_cached, by estimate")),
-        estimated(scenario("not_cached, by estimate", "not_cached")),
+        dynamic(cached("known_cached, by dynamic")),
+        dynamic(scenario("not_cached, by dynamic", "not_cached")),
+        dynamic(Scenario {
+            key: Key::None,
+            ..scenario("no_key, by dynamic", "no_key")
+        }),
         of_fleet(
             1000,
-            estimated(scenario(
-                "not_cached, by estimate, 1000 hosts",
-                "not_cached",
-            )),
+            dynamic(cached("known_cached, by dynamic, 1000 hosts")),
+        ),
+        of_fleet(
+            1000,
+            dynamic(scenario("not_cached, by dynamic, 1000 hosts", "not_cached")),
         ),
     ]
 }

@@ -91,8 +91,8 @@ impl Case for Tables {
 /// New tables. Counted by host: it is once a table, not once a request.
 pub(super) fn tables(hosts: usize) -> Result<Box<dyn Case>> {
     Ok(Box::new(Tables {
-        cluster: fleet::cluster(hosts, Selection::Dynamic)?,
-        table: fleet::table(hosts, Selection::Dynamic, Overload::Dagor)?,
+        cluster: fleet::cluster(hosts, Selection::Estimate)?,
+        table: fleet::table(hosts, Selection::Estimate, Overload::Dagor)?,
         copies: Vec::new(),
     }))
 }
@@ -100,7 +100,7 @@ pub(super) fn tables(hosts: usize) -> Result<Box<dyn Case>> {
 /// Answers whose load closes or opens a breaker, so that a host changes its place among the others.
 pub(super) fn answers(hosts: usize) -> Result<Box<dyn Case>> {
     let breaker = Overload::Breaker { queued_jobs: 100 };
-    let table = fleet::table(hosts, Selection::Dynamic, breaker)?;
+    let table = fleet::table(hosts, Selection::Estimate, breaker)?;
     let ids: Vec<HostId> = table.hosts().iter().map(Host::id).collect();
     let mut cluster = Cluster::default();
     cluster.set_table(table, NOW, NOW);

@@ -16,7 +16,8 @@ pub(super) fn section() -> Section {
         title: "A request in the filter, by reason".to_owned(),
         how: "WebAssembly instructions (fuel) and calls of Envoy, from the creation of a request's context to \
               its end, under weir-testkit: the same in every run on every machine, and held by a test \
-              (filters/host-choice/tests/kept.toml). 14 hosts unless it says more; 9 headers of a usual request."
+              (filters/host-choice/tests/kept.toml). Selection estimate, the default, and 14 hosts unless it \
+              says more; 9 headers of a usual request."
             .to_owned(),
         table: Table {
             header: header.map(str::to_owned).to_vec(),

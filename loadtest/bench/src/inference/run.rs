@@ -14,11 +14,11 @@ use crate::bench::Bench;
 use crate::inference::cpu::{Cpu, Spent};
 use crate::inference::hits;
 use crate::inference::plan::Plan;
-use crate::inference::reasons::Reasons;
 use crate::inference::records::{self, Answered, Record};
 use crate::inference::stage::Stage;
 use crate::inference::way::Way;
 use crate::inference::workload::Workload;
+use crate::reasons::Reasons;
 
 /// More than the slowest answer takes; what is not answered by then is given up and counted.
 pub(super) const DEADLINE: Duration = Duration::from_secs(60);

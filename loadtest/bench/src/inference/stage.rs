@@ -10,10 +10,8 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use weir_stage::control;
 use weir_stage::envoy::{self, Envoy};
 use weir_stage::http;
-use weir_stage::ports;
 use weir_stage::processes::Processes;
 use weir_stage::usage::Process;
 
@@ -21,10 +19,11 @@ use crate::bench::Bench;
 use crate::epp::{self, Epp};
 use crate::inference::cpu::Spent;
 use crate::inference::plan::Plan;
-use crate::inference::reasons::Reasons;
 use crate::inference::way::Way;
-use crate::programs::Programs;
-use crate::sidecar::{self, HOSTS, bootstrap, clusters, filters};
+use crate::programs::{self, Programs};
+use crate::reasons::Reasons;
+use crate::sidecar::{self, HOSTS, bootstrap, clusters};
+use crate::weir;
 
 /// From the start of a sidecar until it chooses as it should.
 const SETTLED: Duration = Duration::from_secs(30);
@@ -64,12 +63,11 @@ impl Stage {
                 epp = Some(picker);
                 bootstrap
             }
-            Way::Weir => {
-                let program = programs.release("weir-control")?;
-                let config = control_config(plan, &hosts);
-                let control = control::start(&mut processes, &program, &config, folder)?;
+            Way::Weir | Way::Dynamic => {
+                let clusters = json!({HOSTS: cluster(plan, way, &hosts)});
+                let control = weir::control(&mut processes, programs, &clusters, folder)?;
                 asked = Some(control.process);
-                weir(node, programs, &hosts, control.xds)?
+                weir::sidecar(node, programs, HOSTS, &hosts, control.xds)?
             }
         };
         let program = Programs::needed(&programs.envoy, "envoy")?;
@@ -98,7 +96,7 @@ impl Stage {
         self.processes.wait_until(&what, SETTLED, || {
             http::get(caller, "/metrics").ok()?;
             let chosen = || Reasons::read(admin).is_ok_and(|reasons| reasons.with_table());
-            (way != Way::Weir || chosen()).then_some(())
+            (!way.is_weir() || chosen()).then_some(())
         })
     }
 }
@@ -114,56 +112,29 @@ fn start_hosts(
     struct Ports {
         hosts: Vec<SocketAddr>,
     }
-    let file = folder.join("weir-llm-host.ports");
-    let mut command = Command::new(programs.release("weir-llm-host")?);
+    let name = "weir-llm-host";
+    let mut command = Command::new(programs.release(name)?);
     command
         .args(["--hosts", &plan.hosts.to_string()])
         .args(["--capacity-blocks", &plan.capacity_blocks.to_string()])
         .args(["--speed-up", &plan.speed_up.to_string()])
         .arg("--request-log")
-        .arg(request_log)
-        .arg("--ports-file")
-        .arg(&file);
-    processes.start("weir-llm-host", command)?;
-    let ports: Ports = ports::wait(processes, "weir-llm-host", &file)?;
-    Ok(ports.hosts)
+        .arg(request_log);
+    let (_, Ports { hosts }) = programs::start(processes, name, command, folder)?;
+    Ok(hosts)
 }
 
-fn weir(
-    node: &str,
-    programs: &Programs,
-    hosts: &[SocketAddr],
-    control: SocketAddr,
-) -> Result<Value> {
-    let module = Programs::needed(&programs.filter, "filter")?;
-    let configuration = json!({
-        "control_cluster": "weir-control",
-        "clusters": {HOSTS: {"table": HOSTS}},
-    });
-    let clusters = vec![
-        clusters::named_and_stripped(hosts),
-        clusters::grpc("weir-control", control),
-    ];
-    let filter = filters::wasm(node, module, &configuration);
-    Ok(bootstrap(node, vec![filter], clusters))
-}
-
-fn control_config(plan: &Plan, hosts: &[SocketAddr]) -> Value {
-    let hosts: Vec<Value> = hosts.iter().map(|host| json!({"address": host})).collect();
-    json!({
-        "xds": {"listen": "127.0.0.1:0"},
-        "admin": {"listen": "127.0.0.1:0"},
-        "clusters": {HOSTS: {
-            "hosts": hosts,
-            "policy": {
-                "selection": "dynamic",
-                "overload": "breaker",
-                "breaker_queued_jobs": plan.breaker_queued,
-            },
-            "scrape": {"interval": plan.weir_poll},
-            "cache": {"interval": plan.weir_poll},
-        }},
-    })
+/// The defaults, or what is beside them.
+fn cluster(plan: &Plan, way: Way, hosts: &[SocketAddr]) -> Value {
+    let mut cluster = weir::cluster(hosts, &json!({"interval": plan.weir_poll}));
+    if way == Way::Dynamic {
+        cluster["policy"] = json!({
+            "selection": "dynamic",
+            "overload": "breaker",
+            "breaker_queued_jobs": plan.breaker_queued,
+        });
+    }
+    cluster
 }
 
 #[cfg(test)]

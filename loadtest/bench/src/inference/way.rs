@@ -8,11 +8,20 @@ pub(super) enum Way {
     RingHash,
     /// With its prefix scorer.
     Epp,
+    /// With its defaults.
     Weir,
+    /// With the selection `dynamic`, and a breaker: `dynamic` leaves a host for nothing else.
+    Dynamic,
 }
 
 impl Way {
-    pub(super) const ALL: [Self; 4] = [Self::LeastRequest, Self::RingHash, Self::Epp, Self::Weir];
+    pub(super) const ALL: [Self; 5] = [
+        Self::LeastRequest,
+        Self::RingHash,
+        Self::Epp,
+        Self::Weir,
+        Self::Dynamic,
+    ];
 
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -20,6 +29,7 @@ impl Way {
             Self::RingHash => "Envoy ring_hash",
             Self::Epp => "EPP 1.3.0",
             Self::Weir => "Weir",
+            Self::Dynamic => "Weir, dynamic",
         }
     }
 
@@ -29,6 +39,12 @@ impl Way {
             Self::RingHash => "ring-hash",
             Self::Epp => "epp",
             Self::Weir => "weir",
+            Self::Dynamic => "weir-dynamic",
         }
+    }
+
+    /// Whether the filter decides, and counts why.
+    pub(super) fn is_weir(self) -> bool {
+        matches!(self, Self::Weir | Self::Dynamic)
     }
 }

@@ -15,6 +15,14 @@ use super::work::{AnsweredBy, Shot};
 
 pub(super) struct Connection(SendRequest<Full<Bytes>>);
 
+/// Where a right answer came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    Wanted,
+    /// From another host than was preferred.
+    Elsewhere,
+}
+
 impl Connection {
     pub(super) async fn open(target: SocketAddr) -> Result<Self> {
         let stream = TcpStream::connect(target).await?;
@@ -24,7 +32,7 @@ impl Connection {
         Ok(Self(sender))
     }
 
-    pub(super) async fn exchange(&mut self, shot: &Shot) -> Result<()> {
+    pub(super) async fn exchange(&mut self, shot: &Shot) -> Result<Origin> {
         self.0.ready().await.context("the connection has ended")?;
         let answer = self.0.send_request(shot.request()).await;
         let (head, mut body) = answer.context("no answer")?.into_parts();
@@ -44,24 +52,26 @@ impl Connection {
     }
 }
 
-fn check(answer: &HeaderMap, answered_by: &AnsweredBy) -> Result<()> {
+fn check(answer: &HeaderMap, answered_by: &AnsweredBy) -> Result<Origin> {
     let told = |name: &str| answer.get(name).map_or(&b""[..], HeaderValue::as_bytes);
     let wanted = match answered_by {
-        AnsweredBy::Any => return Ok(()),
-        AnsweredBy::This(host) => host.as_bytes(),
+        AnsweredBy::Any => return Ok(Origin::Wanted),
+        AnsweredBy::This(host) | AnsweredBy::Preferably(host) => host.as_bytes(),
         AnsweredBy::TheNamed => told("x-named")
             .split(|byte| *byte == b',')
             .next()
             .unwrap_or_default(),
     };
-    if wanted == told("x-host") && !wanted.is_empty() {
-        return Ok(());
+    let came_from = told("x-host");
+    match answered_by {
+        _ if wanted == came_from && !wanted.is_empty() => Ok(Origin::Wanted),
+        AnsweredBy::Preferably(_) if !came_from.is_empty() => Ok(Origin::Elsewhere),
+        _ => bail!(
+            "the request should have come to the host `{}`, and came to `{}`",
+            String::from_utf8_lossy(wanted),
+            String::from_utf8_lossy(came_from)
+        ),
     }
-    bail!(
-        "the request should have come to the host `{}`, and came to `{}`",
-        String::from_utf8_lossy(wanted),
-        String::from_utf8_lossy(told("x-host"))
-    )
 }
 
 #[cfg(test)]
@@ -81,6 +91,15 @@ mod tests {
         assert!(check(&answer("a:1", ""), &wanted).is_ok());
         let error = check(&answer("b:1", ""), &wanted).unwrap_err().to_string();
         assert!(error.contains("`a:1`, and came to `b:1`"), "{error}");
+    }
+
+    #[test]
+    fn another_host_than_the_preferred_is_told_and_has_to_be_one() {
+        let preferred = AnsweredBy::Preferably(HeaderValue::from_static("a:1"));
+        let from = |host| check(&answer(host, ""), &preferred);
+        assert_eq!(from("a:1").unwrap(), Origin::Wanted);
+        assert_eq!(from("b:1").unwrap(), Origin::Elsewhere);
+        assert!(from("").is_err());
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub(crate) struct Shot {
 pub(crate) enum AnsweredBy {
     Any,
     This(HeaderValue),
+    /// This one, unless whoever chose had reasons: these answers are counted.
+    Preferably(HeaderValue),
     /// Whom the destination header named first, as it came to the host.
     TheNamed,
 }

@@ -53,6 +53,7 @@ pub(super) fn groups() -> [Group; 2] {
                 Way::NoOp,
                 Way::Weir,
                 Way::WeirLoads,
+                Way::Dynamic,
                 Way::Lua,
                 Way::Picker,
                 Way::ToldPicker,
@@ -70,7 +71,7 @@ pub(super) fn groups() -> [Group; 2] {
         Group {
             name: "completions",
             title: "A completion, beside the inference gateway's picker",
-            ways: &[Way::Plain, Way::NoOp, Way::Weir, Way::Epp],
+            ways: &[Way::Plain, Way::NoOp, Way::Weir, Way::Dynamic, Way::Epp],
             cases: [
                 closed("500 B prompts, 16 connections", 16, Some(500)),
                 closed("20 KB prompts, 16 connections", 16, Some(20_000)),

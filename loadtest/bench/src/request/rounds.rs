@@ -4,42 +4,40 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 use weir_stage::interrupt;
 
-use crate::load::{Answers, Pace, Pool, Work};
+use crate::load::{Pace, Pool, Work};
+use crate::reasons::Reasons;
 use crate::request::case::{Case, Group, Rate};
 use crate::request::figures::{Figures, Meter};
 use crate::request::plan::Plan;
-use crate::request::reasons::Reasons;
 use crate::request::stage::Stage;
 use crate::request::way::Way;
 
 /// The most of so many is taken for saturation: what else the machine does only makes it less.
 const CALIBRATIONS: usize = 3;
 
+#[derive(Default)]
 pub(super) struct Results {
     /// By the case's place in its group and the way: a figure a round.
     pub(super) figures: BTreeMap<(usize, Way), Vec<Figures>>,
     /// Requests a second of the open loop.
     pub(super) rate: f64,
-    /// All of them were answered 200, by the host that they should have come to.
+    /// Of Weir's choices in the same.
+    pub(super) reasons: BTreeMap<(usize, Way), Reasons>,
+    /// In the same. All of them were answered 200, by a host that they may have come to.
     pub(super) requests: u64,
 }
 
 pub(super) fn run(stage: &mut Stage, group: &Group, plan: &Plan) -> Result<Results> {
-    let weir = stage.sidecar(Way::Weir)?.envoy.admin;
-    let before = Reasons::read(weir)?;
     let mut runner = Runner {
         stage,
         group,
         plan,
-        rate: 0.0,
         works: BTreeMap::new(),
-        figures: BTreeMap::new(),
-        requests: BTreeMap::new(),
+        results: Results::default(),
     };
     runner.calibrate()?;
     for round in 0..plan.rounds {
@@ -59,14 +57,7 @@ pub(super) fn run(stage: &mut Stage, group: &Group, plan: &Plan) -> Result<Resul
             }
         }
     }
-    let of = |way| runner.requests.get(&way).copied().unwrap_or(0);
-    let decided = of(Way::Weir) + of(Way::WeirLoads);
-    Reasons::read(weir)?.check(before, decided)?;
-    Ok(Results {
-        requests: runner.requests.values().sum(),
-        figures: runner.figures,
-        rate: runner.rate,
-    })
+    Ok(runner.results)
 }
 
 /// There and back: nobody is always the first.
@@ -81,10 +72,8 @@ struct Runner<'a> {
     stage: &'a mut Stage,
     group: &'a Group,
     plan: &'a Plan,
-    rate: f64,
     works: BTreeMap<(usize, Way), Rc<Work>>,
-    figures: BTreeMap<(usize, Way), Vec<Figures>>,
-    requests: BTreeMap<Way, u64>,
+    results: Results,
 }
 
 impl Runner<'_> {
@@ -98,13 +87,13 @@ impl Runner<'_> {
         let work = self.work(number, way)?;
         let connections = self.group.cases[number].connections;
         let mut pool = Pool::connect(target, connections, work)?;
-        self.send(&mut pool, way, Pace::Closed, self.plan.warm_up)?;
+        pool.send(Pace::Closed, self.plan.warm_up)?;
         let mut most = 0.0_f64;
         for _ in 0..CALIBRATIONS {
-            let answers = self.send(&mut pool, way, Pace::Closed, self.plan.slice)?;
+            let answers = pool.send(Pace::Closed, self.plan.slice)?;
             most = most.max(answers.per_second());
         }
-        self.rate = (most / 2.0 / 50.0).round().max(1.0) * 50.0;
+        self.results.rate = (most / 2.0 / 50.0).round().max(1.0) * 50.0;
         Ok(())
     }
 
@@ -114,24 +103,23 @@ impl Runner<'_> {
         let target: SocketAddr = sidecar.envoy.listener;
         let pace = match case.rate {
             Rate::Closed => Pace::Closed,
-            Rate::HalfOfSaturation => Pace::Open(self.rate),
+            Rate::HalfOfSaturation => Pace::Open(self.results.rate),
         };
         let mut pool = Pool::connect(target, case.connections, self.work(number, way)?)?;
-        self.send(&mut pool, way, pace, self.plan.warm_up)?;
+        pool.send(pace, self.plan.warm_up)?;
         let control = self.stage.control.process;
+        let earlier = Reasons::read(sidecar.envoy.admin)?;
         let before = Meter::read(&sidecar, control)?;
         let time = self.plan.slice.mul_f64(case.length);
-        let answers = self.send(&mut pool, way, pace, time)?;
+        let answers = pool.send(pace, time)?;
         let figures = before.figures(Meter::read(&sidecar, control)?, &answers);
         self.stage.check()?;
-        self.figures.entry((number, way)).or_default().push(figures);
+        let reasons = sidecar.checked(way, &earlier, &answers)?;
+        let at = (number, way);
+        self.results.requests += answers.count;
+        self.results.reasons.entry(at).or_default().add(&reasons);
+        self.results.figures.entry(at).or_default().push(figures);
         Ok(())
-    }
-
-    fn send(&mut self, pool: &mut Pool, way: Way, pace: Pace, time: Duration) -> Result<Answers> {
-        let answers = pool.send(pace, time)?;
-        *self.requests.entry(way).or_default() += answers.count;
-        Ok(answers)
     }
 
     fn work(&mut self, number: usize, way: Way) -> Result<Rc<Work>> {

@@ -53,9 +53,9 @@ impl Measured<'_> {
             "requests/s",
             "weir-control CPU / ms a second",
         ];
-        let mut notes = vec![];
+        let mut notes = vec![self.reasons()];
         if self.number == 0 {
-            notes = self.notes();
+            notes.extend(self.notes());
         }
         Ok(Section {
             title: format!("{}: {}", self.group.title, self.case.title),
@@ -138,7 +138,7 @@ impl Measured<'_> {
             self.spread(way, |figures| figures.p50)?,
             self.spread(way, |figures| figures.p99)?,
             self.spread(way, |figures| figures.per_second)?,
-            match way.is_told_by_control() {
+            match way.table().is_some() {
                 true => self.spread(way, |figures| figures.control)?,
                 false => none(),
             },
@@ -188,6 +188,16 @@ impl Measured<'_> {
         })
     }
 
+    fn reasons(&self) -> String {
+        let ways = self.group.ways.iter().filter(|way| way.is_weir());
+        let told = ways.filter_map(|way| {
+            let reasons = self.results.reasons.get(&(self.number, *way))?;
+            Some(format!("{}: {reasons}", way.name()))
+        });
+        let told: Vec<String> = told.collect();
+        format!("Decisions, by Weir's own metric. {}.", told.join("; "))
+    }
+
     fn notes(&self) -> Vec<String> {
         let checked = format!(
             "All {} requests of these tables were answered 200",
@@ -195,19 +205,20 @@ impl Measured<'_> {
         );
         let notes: &[&str] = match self.group.ways.contains(&Way::Epp) {
             false => &[
-                "and, but for plain Envoy and the no-op, by the host that has the key. Every decision of \
-                 Weir was `known_cached`, by its own metric.",
+                "and, but for plain Envoy and the no-op, by the host that has the key; where Weir decides by its \
+                 default, `estimate`, by another as often as its own metric says so.",
                 "Lua finds the host in a table that is written into the script: it knows no load and \
                  learns nothing.",
-                "The ext_proc picker is the cheapest there can be: Weir's decision on weir-control's \
+                "The ext_proc picker is the cheapest there can be: Weir's decision by `dynamic` on weir-control's \
                  tables, one thread, sent the three headers only. It cannot know what is in flight, as Weir \
                  does: that takes the row below, which is told of answers, too.",
-                "weir-control works per second, not per request, for all ways that it tells.",
+                "weir-control works per second, not per request, for all ways that it tells. It asks the hosts \
+                 twice here, as it has them in two clusters: with the default selection, and with `dynamic`.",
                 "With load on answers each carries an `endpoint-load-metrics` header, which only Weir reads.",
             ],
             true => &[
-                "by the host that has the key (Weir) or that the picker named (EPP). Every decision of Weir \
-                 was `known_cached`, by its own metric.",
+                "by the host that has the key (Weir; by its default, `estimate`, by another as often as its own \
+                 metric says so) or that the picker named (EPP).",
                 "EPP parses bodies, which pass through it both ways, and writes them anew; Weir reads three \
                  headers. It has the scorers and weights of its chart, and its share of scraping the hosts \
                  every 50 ms is in its figure.",

@@ -11,21 +11,22 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use weir_stage::control::{self, Control};
+use weir_stage::control::Control;
 use weir_stage::envoy::{self, Envoy};
-use weir_stage::ports;
 use weir_stage::processes::Processes;
 use weir_stage::usage::Process;
 
 use crate::bench::Bench;
 use crate::epp::{self, Epp};
-use crate::load::{Pace, Pool};
-use crate::programs::Programs;
+use crate::load::{Answers, Pace, Pool};
+use crate::programs::{self, Programs};
+use crate::reasons::Reasons;
 use crate::request::case::Group;
 use crate::request::lua;
-use crate::request::way::Way;
+use crate::request::way::{DYNAMIC, Way};
 use crate::sidecar::filters::Sent;
 use crate::sidecar::{HOSTS, bootstrap, clusters, filters};
+use crate::weir;
 
 /// From the start of a sidecar to right answers only.
 const SETTLED: Duration = Duration::from_secs(30);
@@ -66,9 +67,7 @@ impl Stage {
         fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
         let mut processes = Processes::new(folder.clone())?;
         let hosts = start_hosts(&mut processes, programs, group, &folder)?;
-        let program = programs.release("weir-control")?;
-        let config = control_config(&hosts);
-        let control = control::start(&mut processes, &program, &config, &folder)?;
+        let control = weir::control(&mut processes, programs, &tables(&hosts), &folder)?;
         let mut starter = Starter {
             programs,
             group,
@@ -119,11 +118,16 @@ impl Stage {
         let started = Instant::now();
         let case = group.cases.first().context("the group has no case")?;
         let work = case.work(way, &self.hosts, group.keys)?;
-        let target = self.sidecar(way)?.envoy.listener;
+        let sidecar = self.sidecar(way)?;
+        let sent = || {
+            let mut pool = Pool::connect(sidecar.envoy.listener, 16, work.clone())?;
+            let earlier = Reasons::read(sidecar.envoy.admin)?;
+            let answers = pool.send(Pace::Closed, TRY)?;
+            sidecar.checked(way, &earlier, &answers)
+        };
         loop {
             self.check()?;
-            let mut pool = Pool::connect(target, 16, work.clone())?;
-            match pool.send(Pace::Closed, TRY) {
+            match sent() {
                 Ok(_) => return Ok(()),
                 Err(error) if started.elapsed() > SETTLED => {
                     let limit = SETTLED.as_secs();
@@ -135,89 +139,92 @@ impl Stage {
     }
 }
 
+impl Sidecar {
+    /// Why Weir decided these answers as it did since `earlier`, where it did; fails where they are not right.
+    pub(super) fn checked(
+        &self,
+        way: Way,
+        earlier: &Reasons,
+        answers: &Answers,
+    ) -> Result<Reasons> {
+        let reasons = Reasons::read(self.envoy.admin)?.since(earlier);
+        if way.is_weir() {
+            reasons.check(answers.count - answers.elsewhere, answers.elsewhere)?;
+        }
+        Ok(reasons)
+    }
+}
+
 impl Starter<'_> {
     fn sidecar(&mut self, way: Way) -> Result<Sidecar> {
-        let node = way.node();
-        let hosts = &self.hosts;
-        let mut picker = None;
-        let bootstrap = match way {
+        let (bootstrap, picker) = self.bootstrap(way)?;
+        let program = Programs::needed(&self.programs.envoy, "envoy")?;
+        let (node, text) = (way.node(), bootstrap.to_string());
+        let envoy = envoy::start(&mut self.processes, program, node, &text, self.folder)?;
+        Ok(Sidecar { envoy, picker })
+    }
+
+    /// What the sidecar is started with, and the picker that it asks.
+    fn bootstrap(&mut self, way: Way) -> Result<(Value, Option<Process>)> {
+        let (node, hosts) = (way.node(), &self.hosts);
+        let alone = match way {
             Way::Plain => bootstrap(node, vec![], vec![clusters::least_request(hosts)]),
             Way::NoOp => {
                 let module = Programs::needed(&self.programs.no_op, "no-op")?;
                 let filter = filters::wasm(node, module, &json!({}));
                 bootstrap(node, vec![filter], vec![clusters::least_request(hosts)])
             }
-            Way::Weir | Way::WeirLoads => {
-                let module = Programs::needed(&self.programs.filter, "filter")?;
-                let configuration = json!({
-                    "control_cluster": "weir-control",
-                    "clusters": {HOSTS: {"table": HOSTS}},
-                });
-                let clusters = vec![
-                    clusters::named_and_stripped(hosts),
-                    clusters::grpc("weir-control", self.control.xds),
-                ];
-                let filter = filters::wasm(node, module, &configuration);
-                bootstrap(node, vec![filter], clusters)
+            Way::Weir | Way::WeirLoads | Way::Dynamic => {
+                weir::sidecar(node, self.programs, table(way)?, hosts, self.control.xds)?
             }
             Way::Lua => {
                 let filter = filters::lua(&lua::script(hosts, self.group.keys));
-                bootstrap(
-                    node,
-                    vec![filter],
-                    vec![clusters::named_and_stripped(hosts)],
-                )
+                let cluster = clusters::named_and_stripped(hosts);
+                bootstrap(node, vec![filter], vec![cluster])
             }
-            Way::Picker | Way::ToldPicker => {
-                let (process, grpc) = self.start_picker(way)?;
-                picker = Some(process);
-                let clusters = vec![
-                    clusters::named_and_stripped(&self.hosts),
-                    clusters::grpc("picker", grpc),
-                ];
-                let sent = match way {
-                    Way::ToldPicker => Sent::WeirHeadersAndAnswers,
-                    _ => Sent::WeirHeaders,
-                };
-                let filter = filters::ext_proc("picker", sent);
-                bootstrap(node, vec![filter], clusters)
-            }
-            Way::Epp => {
-                let program = Programs::needed(&self.programs.epp, "epp")?;
-                let processes = &mut self.processes;
-                let epp = epp::start(processes, program, epp::CHART_CONFIG, hosts, self.folder)?;
-                picker = Some(epp.process);
-                let bootstrap = epp::sidecar(node, hosts, epp.grpc);
-                self.epp = Some(epp);
-                bootstrap
-            }
+            Way::Picker => return self.picker(way, Sent::WeirHeaders),
+            Way::ToldPicker => return self.picker(way, Sent::WeirHeadersAndAnswers),
+            Way::Epp => return self.epp(way),
         };
-        let program = Programs::needed(&self.programs.envoy, "envoy")?;
-        let text = bootstrap.to_string();
-        let envoy = envoy::start(&mut self.processes, program, node, &text, self.folder)?;
-        Ok(Sidecar { envoy, picker })
+        Ok((alone, None))
     }
 
-    fn start_picker(&mut self, way: Way) -> Result<(Process, SocketAddr)> {
+    fn picker(&mut self, way: Way, sent: Sent) -> Result<(Value, Option<Process>)> {
         #[derive(Deserialize)]
         struct Ports {
             grpc: SocketAddr,
         }
-        let name = format!("weir-bench-{}", way.node());
-        let file = self.folder.join(format!("{name}.ports"));
+        let node = way.node();
         let mut command = Command::new(self.programs.release("weir-bench-picker")?);
         command
-            .args(["--cluster", HOSTS])
-            .args(["--control", &self.control.xds.to_string()])
-            .arg("--ports-file")
-            .arg(&file);
-        if way == Way::ToldPicker {
+            .args(["--cluster", table(way)?])
+            .args(["--control", &self.control.xds.to_string()]);
+        if sent == Sent::WeirHeadersAndAnswers {
             command.arg("--told-of-answers");
         }
-        let process = self.processes.start(&name, command)?;
-        let ports: Ports = ports::wait(&mut self.processes, &name, &file)?;
-        Ok((process, ports.grpc))
+        let (name, processes) = (format!("weir-bench-{node}"), &mut self.processes);
+        let (process, Ports { grpc }) = programs::start(processes, &name, command, self.folder)?;
+        let clusters = vec![
+            clusters::named_and_stripped(&self.hosts),
+            clusters::grpc("picker", grpc),
+        ];
+        let filter = filters::ext_proc("picker", sent);
+        Ok((bootstrap(node, vec![filter], clusters), Some(process)))
     }
+
+    fn epp(&mut self, way: Way) -> Result<(Value, Option<Process>)> {
+        let (program, hosts) = (Programs::needed(&self.programs.epp, "epp")?, &self.hosts);
+        let processes = &mut self.processes;
+        let epp = epp::start(processes, program, epp::CHART_CONFIG, hosts, self.folder)?;
+        let bootstrap = epp::sidecar(way.node(), hosts, epp.grpc);
+        let process = epp.process;
+        self.epp = Some(epp);
+        Ok((bootstrap, Some(process)))
+    }
+}
+
+fn table(way: Way) -> Result<&'static str> {
+    way.table().context("it has no table")
 }
 
 fn start_hosts(
@@ -230,27 +237,19 @@ fn start_hosts(
     struct Ports {
         hosts: Vec<SocketAddr>,
     }
-    let file = folder.join("weir-bench-hosts.ports");
-    let mut command = Command::new(programs.release("weir-bench-hosts")?);
+    let name = "weir-bench-hosts";
+    let mut command = Command::new(programs.release(name)?);
     command
         .args(["--hosts", &group.hosts.to_string()])
-        .args(["--keys", &group.keys.to_string()])
-        .arg("--ports-file")
-        .arg(&file);
-    processes.start("weir-bench-hosts", command)?;
-    let ports: Ports = ports::wait(processes, "weir-bench-hosts", &file)?;
-    Ok(ports.hosts)
+        .args(["--keys", &group.keys.to_string()]);
+    let (_, Ports { hosts }) = programs::start(processes, name, command, folder)?;
+    Ok(hosts)
 }
 
-/// The defaults.
-fn control_config(hosts: &[SocketAddr]) -> Value {
-    let hosts: Vec<Value> = hosts.iter().map(|host| json!({"address": host})).collect();
-    json!({
-        "xds": {"listen": "127.0.0.1:0"},
-        "admin": {"listen": "127.0.0.1:0"},
-        "clusters": {HOSTS: {
-            // Whoever has it, then whoever has least: what the pickers beside it do.
-            "policy": {"selection": "dynamic"}, "hosts": hosts, "scrape": {}, "cache": {},
-        }},
-    })
+/// The same hosts twice: with the defaults, and with `dynamic`.
+fn tables(hosts: &[SocketAddr]) -> Value {
+    let default = weir::cluster(hosts, &json!({}));
+    let mut dynamic = default.clone();
+    dynamic["policy"] = json!({"selection": "dynamic"});
+    json!({HOSTS: default, DYNAMIC: dynamic})
 }

@@ -7,6 +7,10 @@ use anyhow::Result;
 use http::HeaderValue;
 
 use crate::load::AnsweredBy;
+use crate::sidecar::HOSTS;
+
+/// weir-control's table for the selection `dynamic`; that of [`HOSTS`] has the defaults.
+pub(super) const DYNAMIC: &str = "rules-dynamic";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Way {
@@ -14,12 +18,15 @@ pub(super) enum Way {
     Plain,
     /// The same with a module that does nothing.
     NoOp,
+    /// With its defaults.
     Weir,
     /// Hosts tell their load on every answer, and the filter takes it in.
     WeirLoads,
+    /// Weir with the selection `dynamic`, which leaves the host that has the key for nothing.
+    Dynamic,
     /// A table in Lua, the same headers.
     Lua,
-    /// Weir's decision on Weir's tables, in another process.
+    /// Weir's decision by `dynamic` on Weir's tables, in another process.
     Picker,
     /// The same, which knows as much as Weir does: it is told of answers, too.
     ToldPicker,
@@ -34,8 +41,9 @@ impl Way {
             Self::NoOp => "no-op Wasm",
             Self::Weir => "Weir",
             Self::WeirLoads => "Weir, load on answers",
+            Self::Dynamic => "Weir, dynamic",
             Self::Lua => "Lua",
-            Self::Picker => "ext_proc, Weir's decision",
+            Self::Picker => "ext_proc, Weir's decision (dynamic)",
             Self::ToldPicker => "ext_proc, told of answers",
             Self::Epp => "ext_proc, EPP 1.3.0",
         }
@@ -47,6 +55,7 @@ impl Way {
             Self::Plain => "plain",
             Self::NoOp => "no-op",
             Self::Weir | Self::WeirLoads => "weir",
+            Self::Dynamic => "weir-dynamic",
             Self::Lua => "lua",
             Self::Picker => "picker",
             Self::ToldPicker => "told-picker",
@@ -54,22 +63,28 @@ impl Way {
         }
     }
 
-    /// Whether weir-control works for it.
-    pub(super) fn is_told_by_control(self) -> bool {
-        matches!(
-            self,
-            Self::Weir | Self::WeirLoads | Self::Picker | Self::ToldPicker
-        )
+    /// The table of weir-control that it decides by.
+    pub(super) fn table(self) -> Option<&'static str> {
+        match self {
+            Self::Weir | Self::WeirLoads => Some(HOSTS),
+            Self::Dynamic | Self::Picker | Self::ToldPicker => Some(DYNAMIC),
+            Self::Plain | Self::NoOp | Self::Lua | Self::Epp => None,
+        }
+    }
+
+    /// Whether the filter decides, and counts why.
+    pub(super) fn is_weir(self) -> bool {
+        matches!(self, Self::Weir | Self::WeirLoads | Self::Dynamic)
     }
 
     /// Who must answer a request for a key that this host has.
     pub(super) fn answered_by(self, holder: SocketAddr) -> Result<AnsweredBy> {
+        let holder = HeaderValue::try_from(holder.to_string())?;
         Ok(match self {
             Self::Plain | Self::NoOp => AnsweredBy::Any,
             Self::Epp => AnsweredBy::TheNamed,
-            Self::Weir | Self::WeirLoads | Self::Lua | Self::Picker | Self::ToldPicker => {
-                AnsweredBy::This(HeaderValue::try_from(holder.to_string())?)
-            }
+            Self::Weir | Self::WeirLoads => AnsweredBy::Preferably(holder),
+            Self::Dynamic | Self::Lua | Self::Picker | Self::ToldPicker => AnsweredBy::This(holder),
         })
     }
 }

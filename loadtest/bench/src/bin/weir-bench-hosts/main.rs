@@ -12,14 +12,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Parser;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use serde_json::json;
 use tokio::net::TcpListener;
-use tokio::runtime::Builder;
 use weir_stage::{exit, ports};
 
 use crate::answer::Host;
@@ -39,11 +38,9 @@ struct Cli {
     ports_file: PathBuf,
 }
 
-fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let runtime = Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.context("starting a runtime");
-    exit::code(runtime.and_then(|runtime| runtime.block_on(serve(cli))))
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    exit::code(serve(Cli::parse()).await)
 }
 
 async fn serve(cli: Cli) -> Result<()> {

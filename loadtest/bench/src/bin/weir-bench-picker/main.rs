@@ -21,7 +21,6 @@ use clap::Parser;
 use envoy_types::pb::envoy::service::ext_proc::v3::external_processor_server::ExternalProcessorServer;
 use serde_json::json;
 use tokio::net::TcpListener;
-use tokio::runtime::Builder;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::transport::Server;
 use weir_stage::{exit, ports};
@@ -47,11 +46,9 @@ struct Cli {
     ports_file: PathBuf,
 }
 
-fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let runtime = Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.context("starting a runtime");
-    exit::code(runtime.and_then(|runtime| runtime.block_on(serve(cli))))
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    exit::code(serve(Cli::parse()).await)
 }
 
 async fn serve(cli: Cli) -> Result<()> {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a reader has to know beside the figures.
 
-use crate::inference::reasons::Reasons;
 use crate::inference::run::{DEADLINE, Run};
 use crate::inference::sections::Measured;
 use crate::inference::way::Way;
+use crate::reasons::Reasons;
 
 /// Share of the cores' time above which processes wait for one another.
 const TOO_BUSY: f64 = 0.8;
@@ -47,8 +47,9 @@ impl Measured<'_> {
              the hosts' own block size and capacity, and a limit of blocks that no prompt reaches."
                 .to_owned(),
             format!(
-                "Weir: selection dynamic, overload breaker above {} queued requests; the key is the session's \
-                 first own block, as there are no prefix keys yet. ring_hash hashes the same key.",
+                "Weir: the defaults (selection estimate, overload none); beside it selection dynamic, overload breaker \
+                 above {} queued requests. The key is the session's first own block, as there are no prefix keys \
+                 yet. ring_hash hashes the same key.",
                 self.plan.breaker_queued
             ),
             format!(
@@ -58,7 +59,8 @@ impl Measured<'_> {
             ),
         ];
         notes.extend(Way::ALL.into_iter().filter_map(|way| self.trouble(way)));
-        notes.push(self.reasons());
+        let weirs = Way::ALL.into_iter().filter(|way| way.is_weir());
+        notes.extend(weirs.map(|way| self.reasons(way)));
         notes
     }
 
@@ -113,12 +115,12 @@ impl Measured<'_> {
         })
     }
 
-    fn reasons(&self) -> String {
+    fn reasons(&self, way: Way) -> String {
         let mut reasons = Reasons::default();
-        for run in self.of_way(Way::Weir) {
+        for run in self.of_way(way) {
             reasons.add(&run.reasons);
         }
-        format!("Why Weir chose, by its own count: {}.", reasons.told())
+        format!("Decisions of {}, by its own metric: {reasons}.", way.name())
     }
 
     fn of_way(&self, way: Way) -> impl Iterator<Item = &Run> {

@@ -8,9 +8,10 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
-use weir_stage::ports;
 use weir_stage::processes::Processes;
 use weir_stage::usage::Process;
+
+use crate::programs;
 
 #[derive(Deserialize)]
 struct Ports {
@@ -28,12 +29,9 @@ pub(super) fn start(
     let lines: Vec<String> = hosts.iter().map(SocketAddr::to_string).collect();
     let file = folder.join("hosts");
     fs::write(&file, lines.join("\n")).with_context(|| format!("writing {}", file.display()))?;
-    let ports = folder.join("linear-cache.ports");
     let mut command = Command::new(program);
     command.arg("-hosts").arg(&file);
-    command.arg("-ports-file").arg(&ports);
     command.args(whole.then_some("-whole"));
-    let process = processes.start("linear-cache", command)?;
-    let Ports { xds } = ports::wait(processes, "linear-cache", &ports)?;
+    let (process, Ports { xds }) = programs::start(processes, "linear-cache", command, folder)?;
     Ok((process, xds))
 }
