@@ -10,6 +10,7 @@ pub mod steady;
 
 use std::time::Duration;
 
+use crate::every::every;
 use crate::{Host, Level, Load};
 
 /// The overload policies (document 001, *Scheduling data feed processing jobs*, section 9.1).
@@ -30,6 +31,26 @@ pub enum Overload {
 }
 
 impl Overload {
+    /// Every policy, with the defaults of its parameters.
+    pub const ALL: [Self; 4] = every![
+        None,
+        Breaker {
+            queued_jobs: breaker::QUEUED_JOBS
+        },
+        DynamicBreaker(dynamic_breaker::Params::DEFAULT),
+        Dagor,
+    ];
+
+    /// Its name in configurations.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Breaker { .. } => "breaker",
+            Self::DynamicBreaker(_) => "dynamic_breaker",
+            Self::Dagor => "dagor",
+        }
+    }
+
     /// The level of a host that is up, from its row and its newest load. Load older than `stale_after`
     /// never closes a host: not to know is not to be overloaded.
     pub(crate) fn level(

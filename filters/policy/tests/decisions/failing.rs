@@ -160,18 +160,6 @@ const POISON: u64 = 1_000;
 const ENDS: [End; 3] = [End::Answered(Answer::Failed), End::TimedOut, End::Reset];
 const WELL: Does = Does::Well(Duration::from_millis(20));
 
-fn selections() -> [Selection; 7] {
-    [
-        Selection::Baseline,
-        Selection::Random,
-        Selection::Rendezvous,
-        Selection::Dynamic,
-        Selection::Estimate,
-        Selection::HotCold { permille: 841 },
-        Selection::CachingPlan,
-    ]
-}
-
 fn hosts(others: usize, first: Does) -> Vec<Does> {
     let others = std::iter::repeat_n(WELL, others);
     std::iter::once(first).chain(others).collect()
@@ -179,7 +167,7 @@ fn hosts(others: usize, first: Does) -> Vec<Does> {
 
 #[test]
 fn a_host_that_fails_alone_gets_less_than_a_fiftieth_after_two_seconds_whatever_the_selection() {
-    for selection in selections() {
+    for selection in Selection::ALL {
         for (ranked_hosts, others) in [(3, 2), (1, 2), (3, 1), (1, 13), (3, 13), (3, 40)] {
             let does = hosts(others, Does::Fails(1000));
             let mut stage = Stage::new(selection, does, ranked_hosts, 1);
@@ -199,7 +187,7 @@ fn a_host_that_fails_alone_gets_less_than_a_fiftieth_after_two_seconds_whatever_
 
 #[test]
 fn the_most_important_requests_do_not_find_out_which_host_fails() {
-    for selection in selections() {
+    for selection in Selection::ALL {
         for others in [1, 2, 13] {
             let does = hosts(others, Does::Fails(1000));
             let mut stage = Stage::new(selection, does, 3, 1);
@@ -215,7 +203,7 @@ fn the_most_important_requests_do_not_find_out_which_host_fails() {
 
 #[test]
 fn where_all_requests_are_the_most_important_ones_they_do_find_out_and_come_back() {
-    for selection in selections() {
+    for selection in Selection::ALL {
         let mut stage = Stage::new(selection, hosts(2, Does::Fails(1000)), 3, 1);
         stage.important_one_in = 1;
         stage.shares(seconds(20), 200);
@@ -230,7 +218,7 @@ fn where_all_requests_are_the_most_important_ones_they_do_find_out_and_come_back
 
 #[test]
 fn a_host_that_never_answers_gets_less_than_a_fiftieth_once_callers_have_waited_in_vain() {
-    for selection in selections() {
+    for selection in Selection::ALL {
         let does = hosts(2, Does::Hangs(seconds(1)));
         let mut stage = Stage::new(selection, does, 3, 1);
         let first = stage.shares(seconds(2), 200)[0];
@@ -242,7 +230,7 @@ fn a_host_that_never_answers_gets_less_than_a_fiftieth_once_callers_have_waited_
 
 #[test]
 fn a_host_that_is_well_again_gets_its_share_within_a_minute() {
-    for selection in selections() {
+    for selection in Selection::ALL {
         let mut stage = Stage::new(selection, hosts(2, Does::Fails(1000)), 3, 1);
         let usual = {
             let mut well = Stage::new(selection, hosts(2, WELL), 3, 1);
@@ -261,7 +249,7 @@ fn a_host_that_is_well_again_gets_its_share_within_a_minute() {
 
 #[test]
 fn two_of_three_that_fail_leave_the_traffic_to_the_third() {
-    for selection in selections() {
+    for selection in Selection::ALL {
         let does = vec![Does::Fails(1000), Does::Fails(1000), WELL];
         let mut stage = Stage::new(selection, does, 3, 1);
         stage.shares(seconds(2), 200);
@@ -316,7 +304,7 @@ fn a_host_that_was_down_meanwhile_is_judged_anew() {
 
 #[test]
 fn a_poison_key_takes_no_host_out_whatever_the_selection() {
-    for selection in selections() {
+    for selection in Selection::ALL {
         for end in ENDS {
             let mut stage = Stage::new(selection, vec![WELL; 4], 3, 1);
             stage.poison = (800, end);
@@ -395,8 +383,8 @@ proptest! {
 
     #[test]
     fn a_poison_key_at_any_rate_takes_no_host_out(
-        permille in 1u32..=1000, count in 2usize..8, selection in prop::sample::select(selections().to_vec()),
-        end in prop::sample::select(ENDS.to_vec()), important_one_in in 1u64..10, seed in any::<u64>(),
+        permille in 1u32..=1000, count in 2usize..8, selection in prop::sample::select(&Selection::ALL),
+        end in prop::sample::select(&ENDS), important_one_in in 1u64..10, seed in any::<u64>(),
     ) {
         let mut stage = Stage::new(selection, vec![WELL; count], 3, seed);
         stage.poison = (permille, end);
@@ -407,7 +395,7 @@ proptest! {
 
     #[test]
     fn a_poison_key_does_not_hide_a_host_that_fails(
-        permille in 1u32..=500, end in prop::sample::select(ENDS.to_vec()), seed in any::<u64>(),
+        permille in 1u32..=500, end in prop::sample::select(&ENDS), seed in any::<u64>(),
     ) {
         let mut stage = Stage::new(Selection::Random, hosts(3, Does::Fails(1000)), 3, seed);
         stage.poison = (permille, end);
@@ -446,7 +434,7 @@ proptest! {
             Just(Does::Refuses),
         ], 1..8),
         changes in prop::collection::vec((0usize..8, 0u32..=1000), 0..6),
-        selection in prop::sample::select(selections().to_vec()),
+        selection in prop::sample::select(&Selection::ALL),
         ranked_hosts in 1usize..4, seed in any::<u64>(),
     ) {
         let mut stage = Stage::new(selection, does, ranked_hosts, seed);

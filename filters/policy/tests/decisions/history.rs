@@ -47,20 +47,8 @@ pub(crate) struct Row {
 }
 
 fn policies(selection: impl Strategy<Value = Selection>) -> impl Strategy<Value = Policy> {
-    let overload = prop_oneof![
-        Just(Overload::None),
-        (0u32..200).prop_map(|queued_jobs| Overload::Breaker { queued_jobs }),
-        (0u32..200, 1u64..5000, 0u32..20).prop_map(|(queued_jobs, wait_ms, least_queued_jobs)| {
-            Overload::DynamicBreaker(dynamic_breaker::Params {
-                queued_jobs,
-                wait: Duration::from_millis(wait_ms),
-                least_queued_jobs,
-            })
-        }),
-        Just(Overload::Dagor),
-    ];
     (
-        overload,
+        overloads(),
         selection,
         0u64..20_000,
         500u64..8000,
@@ -84,15 +72,24 @@ fn policies(selection: impl Strategy<Value = Selection>) -> impl Strategy<Value 
         )
 }
 
+fn overloads() -> impl Strategy<Value = Overload> {
+    let params = (0u32..200, 1u64..5000, 0u32..20);
+    (prop::sample::select(&Overload::ALL), params).prop_map(|(overload, params)| {
+        let (queued_jobs, wait_ms, least_queued_jobs) = params;
+        match overload {
+            Overload::Breaker { .. } => Overload::Breaker { queued_jobs },
+            Overload::DynamicBreaker(_) => Overload::DynamicBreaker(dynamic_breaker::Params {
+                queued_jobs,
+                wait: millis(wait_ms),
+                least_queued_jobs,
+            }),
+            Overload::None | Overload::Dagor => overload,
+        }
+    })
+}
+
 pub(crate) fn selections() -> impl Strategy<Value = Selection> + Clone {
-    prop::sample::select(vec![
-        Selection::Baseline,
-        Selection::Random,
-        Selection::Rendezvous,
-        Selection::Dynamic,
-        Selection::HotCold { permille: 841 },
-        Selection::CachingPlan,
-    ])
+    prop::sample::select(&Selection::ALL)
 }
 
 fn rows() -> impl Strategy<Value = Vec<Row>> {

@@ -167,10 +167,8 @@ proptest! {
     #[test]
     fn where_a_host_answers_and_admits_the_request_it_is_sent_or_left_to_the_proxy(
         hosts in rows(),
-        selection in prop_oneof![1 => Just(Selection::Estimate), 4 => selections()],
-        overload in prop::sample::select(vec![
-            Overload::None, Overload::Breaker { queued_jobs: 100 }, Overload::Dagor,
-        ]),
+        selection in selections(),
+        overload in prop::sample::select(&Overload::ALL),
         panic_threshold in 0u32..=100,
         age in 0u64..20,
         keys in prop::collection::vec(0u64..6, 0..3),
