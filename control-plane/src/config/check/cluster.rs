@@ -153,41 +153,37 @@ fn policy(
         0.0..=1.0,
     )?;
     let dynamic_breaker = dynamic_breaker(written, queued_jobs as u32, scope)?;
+    let overload = |policy: Overload| {
+        let written = match policy {
+            Overload::Breaker { .. } => Overload::Breaker {
+                queued_jobs: queued_jobs as u32,
+            },
+            Overload::DynamicBreaker(_) => Overload::DynamicBreaker(dynamic_breaker),
+            Overload::None | Overload::Dagor => policy,
+        };
+        (policy.as_str(), written)
+    };
+    let selection = |policy: Selection| {
+        let written = match policy {
+            Selection::HotCold { .. } => Selection::HotCold {
+                permille: (quantile * 1000.0).round() as u16,
+            },
+            other => other,
+        };
+        (policy.as_str(), written)
+    };
     Ok(Policy {
         overload: scope.choice(
             &written.overload,
             "overload",
             default.overload,
-            &[
-                ("none", Overload::None),
-                (
-                    "breaker",
-                    Overload::Breaker {
-                        queued_jobs: queued_jobs as u32,
-                    },
-                ),
-                ("dynamic_breaker", Overload::DynamicBreaker(dynamic_breaker)),
-                ("dagor", Overload::Dagor),
-            ],
+            &Overload::ALL.map(overload),
         )?,
         selection: scope.choice(
             &written.selection,
             "selection",
             default.selection,
-            &[
-                ("baseline", Selection::Baseline),
-                ("random", Selection::Random),
-                ("rendezvous", Selection::Rendezvous),
-                ("dynamic", Selection::Dynamic),
-                ("estimate", Selection::Estimate),
-                (
-                    "hot_cold",
-                    Selection::HotCold {
-                        permille: (quantile * 1000.0).round() as u16,
-                    },
-                ),
-                ("caching_plan", Selection::CachingPlan),
-            ],
+            &Selection::ALL.map(selection),
         )?,
         assumed_cached: scope.duration(
             &written.assumed_cached,
