@@ -106,18 +106,10 @@ impl Host {
         let asked = cluster.prometheus.as_ref();
         let asked = asked.is_some_and(|asked| asked.queries.contains_key(&Figure::Draining));
         self.level.configure(&cluster.dagor);
-        if cluster.scrape.is_none() {
-            self.polls.remove(&Source::Scrape);
-        }
-        if cluster.asked_cache().is_none() {
-            self.polls.remove(&Source::Cache);
-        }
+        self.polls.retain(|source, _| cluster.asks(*source));
         if cluster.scrape.is_none() && !asked {
             // Nobody would ever say that it is over.
             self.draining = false;
-        }
-        if cluster.prometheus.is_none() {
-            self.polls.remove(&Source::Prometheus);
         }
         self.config = host;
         self

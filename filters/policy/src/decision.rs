@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 use std::time::Duration;
 
-use crate::every::every;
+use crate::every;
 use crate::{Keys, Rank, Ranked};
 
 /// What is asked.

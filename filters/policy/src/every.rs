@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Lists of all variants of an enum.
 
-/// An array of every variant, each with the fields that are given. A list that lacks a variant does not compile.
+/// An array of every variant of `Self`, each with the fields that are given. A list that lacks a variant does not
+/// compile.
+#[macro_export]
 macro_rules! every {
     ($($variant:ident $(($($value:expr),+))? $({ $($field:ident: $of:expr),+ })?),+ $(,)?) => {{
         // No arm for others: this is what the compiler refuses.
@@ -11,5 +13,3 @@ macro_rules! every {
         [$(Self::$variant $(($($value),+))? $({ $($field: $of),+ })?),+]
     }};
 }
-
-pub(crate) use every;

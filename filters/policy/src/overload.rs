@@ -10,7 +10,7 @@ pub mod steady;
 
 use std::time::Duration;
 
-use crate::every::every;
+use crate::every;
 use crate::{Host, Level, Load};
 
 /// The overload policies (document 001, *Scheduling data feed processing jobs*, section 9.1).

@@ -16,7 +16,7 @@ use std::time::Duration;
 use rand::Rng;
 
 use crate::cluster::Cluster;
-use crate::every::every;
+use crate::every;
 use crate::prefix::Prefixes;
 use crate::standing::Clock;
 use crate::{KeyHash, Ranked, Reason, Request, Table};
