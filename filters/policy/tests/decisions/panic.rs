@@ -108,6 +108,25 @@ fn failing_and_refusing_hosts_are_not_left_and_come_last_all_the_same() {
 }
 
 #[test]
+fn a_host_that_the_most_important_requests_leave_for_a_moment_is_not_left() {
+    let table = || {
+        let hosts = vec![host(0), host(1), in_state(2, HostState::Draining)];
+        crate::fleet::table(select(Selection::Random), hosts)
+    };
+    let mut cluster = Cluster::default();
+    cluster.set_table(table(), NOW, NOW);
+    for number in [1, 2] {
+        let keys = Keys::from(key(number));
+        let is_out = cluster.answered(id(0), &keys, NOW, Answer::Failed, NOW);
+        assert!(!is_out, "two are not enough");
+    }
+    cluster.set_table(table(), NOW, NOW);
+    assert!(cluster.panics(), "one of three is left");
+    cluster.set_table(table(), NOW, NOW + seconds(1));
+    assert!(!cluster.panics());
+}
+
+#[test]
 fn while_the_proxy_goes_its_own_way_no_level_holds_anybody_back() {
     let policy = Policy {
         overload: Overload::Dagor,
