@@ -154,11 +154,24 @@ impl Cluster {
         if self.resumes() {
             return true;
         }
-        let scraped = |host: &Host| host.polls.contains_key(&Source::Scrape);
-        let known = (self.config.scrape.is_none() || self.hosts.values().all(scraped))
-            && (self.config.prometheus.is_none() || self.polls.contains_key(&Source::Prometheus));
+        let asked = Source::ALL.into_iter();
+        let mut asked = asked.filter(|source| self.config.asks(*source));
+        let known = asked.all(|source| self.has_figures_of(source));
         self.inherited
             .is_some_and(|since| now < since + INHERITED_FOR && !known)
+    }
+
+    /// Whether the source has told, or failed to tell, all the figures that it has of the hosts.
+    fn has_figures_of(&self, source: Source) -> bool {
+        match source {
+            Source::Scrape => {
+                let mut hosts = self.hosts.values();
+                hosts.all(|host| host.polls.contains_key(&source))
+            }
+            Source::Prometheus => self.polls.contains_key(&source),
+            // None.
+            Source::Cache | Source::Consul | Source::ConsulRoots => true,
+        }
     }
 
     /// Its hosts are still to be found: what it waits for begins when they are.
@@ -176,8 +189,8 @@ impl Cluster {
             };
             self.hosts.insert(host.address.clone(), kept);
         }
+        self.polls.retain(|source, _| config.asks(*source));
         if config.prometheus.is_none() {
-            self.polls.remove(&Source::Prometheus);
             self.unknown_series = 0;
         }
         for gone in old.into_values() {
@@ -185,10 +198,6 @@ impl Cluster {
                 self.holdings.remove(gone.id);
             }
             self.costs.remove(gone.id);
-        }
-        if config.consul.is_none() {
-            self.polls.remove(&Source::Consul);
-            self.polls.remove(&Source::ConsulRoots);
         }
         self.configure_contents(&config);
         self.ids = self

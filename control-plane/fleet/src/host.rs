@@ -105,18 +105,10 @@ impl Host {
     pub fn configured(mut self, host: settings::Host, cluster: &settings::Cluster) -> Self {
         let asked = cluster.prometheus.as_ref();
         let asked = asked.is_some_and(|asked| asked.queries.contains_key(&Figure::Draining));
-        if cluster.scrape.is_none() {
-            self.polls.remove(&Source::Scrape);
-        }
-        if cluster.asked_cache().is_none() {
-            self.polls.remove(&Source::Cache);
-        }
+        self.polls.retain(|source, _| cluster.asks(*source));
         if cluster.scrape.is_none() && !asked {
             // Nobody would ever say that it is over.
             self.draining = false;
-        }
-        if cluster.prometheus.is_none() {
-            self.polls.remove(&Source::Prometheus);
         }
         self.config = host;
         self

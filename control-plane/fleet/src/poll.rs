@@ -19,6 +19,9 @@ pub enum Source {
 }
 
 impl Source {
+    /// Every source.
+    pub const ALL: [Self; 5] = weir_policy::every![Scrape, Cache, Consul, ConsulRoots, Prometheus];
+
     /// Its name in metrics and `/tables`.
     pub fn as_str(self) -> &'static str {
         match self {

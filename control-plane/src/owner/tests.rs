@@ -22,6 +22,7 @@ mod admission;
 mod memory;
 mod queries;
 mod replica;
+mod sources;
 
 struct Script {
     owner: Owner,

@@ -2,6 +2,7 @@
 //! Another policy, other hosts, other shards in weir-control.yaml.
 
 use serde_json::{Value, json};
+use weir_policy::{Overload, Selection};
 
 use crate::client::Answer;
 use crate::steady::Steady;
@@ -34,7 +35,7 @@ async fn until_shards(world: &World, shards: usize) {
 async fn policies_follow_each_other() {
     let mut world = Plan::workers(3, &[]).start().await;
     let load = Steady::start(world.egress).await;
-    for (policy, reason) in [
+    let policies = [
         (
             json!({"selection": "baseline", "overload": "dagor"}),
             "baseline",
@@ -60,7 +61,19 @@ async fn policies_follow_each_other() {
             json!({"selection": "dynamic", "holding": {"for_eligible": "1s", "for_cached": "100ms"}}),
             "known_cached",
         ),
-    ] {
+    ];
+    // A plan is of the cluster and not of its policy.
+    let all = Selection::ALL.map(Selection::as_str);
+    for selection in all.iter().filter(|name| **name != "caching_plan") {
+        let is_of = |(policy, _): &(Value, _)| policy["selection"] == *selection;
+        assert!(policies.iter().any(is_of), "{selection}");
+    }
+    let all = Overload::ALL.map(Overload::as_str);
+    for overload in all {
+        let is_of = |(policy, _): &(Value, _)| policy["overload"] == overload;
+        assert!(policies.iter().any(is_of), "{overload}");
+    }
+    for (policy, reason) in policies {
         world.configure(rules(json!({ "policy": policy })));
         load.until(reason, |answer| answer.reason == reason).await;
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 use std::time::Duration;
 
+use crate::every;
 use crate::{Keys, Rank, Ranked};
 
 /// What is asked.
@@ -84,24 +85,24 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Self; 17] = [
-        Self::KnownCached,
-        Self::AssumedCached,
-        Self::NotCached,
-        Self::NoKey,
-        Self::Baseline,
-        Self::Random,
-        Self::Rendezvous,
-        Self::Cold,
-        Self::Hot,
-        Self::Planned,
-        Self::Overloaded,
-        Self::HeldForEligible,
-        Self::HeldForCached,
-        Self::Panic,
-        Self::NoHost,
-        Self::NoTable,
-        Self::StaleTable,
+    pub const ALL: [Self; 17] = every![
+        KnownCached,
+        AssumedCached,
+        NotCached,
+        NoKey,
+        Baseline,
+        Random,
+        Rendezvous,
+        Cold,
+        Hot,
+        Planned,
+        Overloaded,
+        HeldForEligible,
+        HeldForCached,
+        Panic,
+        NoHost,
+        NoTable,
+        StaleTable,
     ];
 
     /// Its name in metrics, headers and logs.

@@ -30,6 +30,7 @@ mod admission;
 mod cache;
 mod cluster;
 mod decision;
+mod every;
 mod failed_keys;
 mod feedback;
 mod hashed;

@@ -11,6 +11,7 @@ pub mod steady;
 
 use std::time::Duration;
 
+use crate::every;
 use crate::{Host, Level, Load};
 
 pub use moving_level::MovingLevel;
@@ -33,6 +34,26 @@ pub enum Overload {
 }
 
 impl Overload {
+    /// Every policy, with the defaults of its parameters.
+    pub const ALL: [Self; 4] = every![
+        None,
+        Breaker {
+            queued_jobs: breaker::QUEUED_JOBS
+        },
+        DynamicBreaker(dynamic_breaker::Params::DEFAULT),
+        Dagor,
+    ];
+
+    /// Its name in configurations.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Breaker { .. } => "breaker",
+            Self::DynamicBreaker(_) => "dynamic_breaker",
+            Self::Dagor => "dagor",
+        }
+    }
+
     /// The level of a host that is up, from its row and its newest load. Load older than `stale_after`
     /// never closes a host: not to know is not to be overloaded.
     pub(crate) fn level(

@@ -16,6 +16,7 @@ use std::time::Duration;
 use rand::Rng;
 
 use crate::cluster::Cluster;
+use crate::every;
 use crate::prefix::Prefixes;
 use crate::standing::Clock;
 use crate::{KeyHash, Ranked, Reason, Request, Table};
@@ -113,6 +114,19 @@ fn telling(keys: &[KeyHash]) -> Option<KeyHash> {
 }
 
 impl Selection {
+    /// Every policy, with the defaults of its parameters.
+    pub const ALL: [Self; 7] = every![
+        Baseline,
+        Random,
+        Rendezvous,
+        Dynamic,
+        Estimate,
+        HotCold {
+            permille: hot_cold::QUANTILE_PERMILLE
+        },
+        CachingPlan,
+    ];
+
     /// Its name in configurations.
     pub fn as_str(self) -> &'static str {
         match self {

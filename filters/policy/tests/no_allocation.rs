@@ -61,15 +61,6 @@ fn cluster(selection: Selection, open: usize) -> Cluster {
 
 #[test]
 fn a_decision_takes_no_memory_from_the_heap() {
-    let selections = [
-        Selection::Baseline,
-        Selection::Random,
-        Selection::Rendezvous,
-        Selection::Dynamic,
-        Selection::Estimate,
-        Selection::HotCold { permille: 841 },
-        Selection::CachingPlan,
-    ];
     let keys = [
         Keys::default(),
         KeyHash(1).into(),
@@ -78,7 +69,7 @@ fn a_decision_takes_no_memory_from_the_heap() {
         Keys::new([1, 2, 3].map(KeyHash)),
     ];
     // All open, most closed, all but one closed.
-    for (selection, open) in selections
+    for (selection, open) in Selection::ALL
         .into_iter()
         .flat_map(|s| [1, 10, 1000].map(|open| (s, open)))
     {

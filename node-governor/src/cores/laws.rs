@@ -74,6 +74,10 @@ fn policies(jobs: &[Job]) -> Vec<(Policy, Option<f64>)> {
     let blocks = |params, machine| Policy::Blocks(Blocks::new(params, machine, jobs).unwrap());
     let slack =
         |params, machine| Policy::LatencySlack(LatencySlack::new(params, machine, jobs).unwrap());
+    // The compiler says so here when the list below lacks a new one.
+    let _ = |policy| match policy {
+        Policy::StaticPlan(_) | Policy::Blocks(_) | Policy::LatencySlack(_) => (),
+    };
     vec![
         (
             Policy::StaticPlan(

@@ -68,6 +68,18 @@ pub(super) fn settings<const N: usize>(
 
 fn every_policy() -> Vec<Policy> {
     let by_load = Some(ByLoad::default());
+    // The compiler says so here when the list below lacks a new one.
+    let _ = |policy| match policy {
+        Policy::Performance(_)
+        | Policy::Powersave(_)
+        | Policy::Ondemand(_)
+        | Policy::TwoState(_)
+        | Policy::ThreeState(_)
+        | Policy::MultiState(_)
+        | Policy::IsoLatency(_)
+        | Policy::SlowToFast(_)
+        | Policy::Adaptive(_) => (),
+    };
     vec![
         Policy::Performance(Default::default()),
         Policy::Powersave(Default::default()),

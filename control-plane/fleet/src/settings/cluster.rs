@@ -9,6 +9,7 @@ use serde::Serialize;
 use weir_policy::{HostId, KeyHash, Policy, Salt};
 
 use super::{Cache, Consul, Dagor, Kept, Prometheus, Scrape};
+use crate::poll::Source;
 
 /// One cluster.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,6 +46,16 @@ impl Cluster {
     /// with all that there is, and who went on would hear of changes alone.
     pub fn asked_cache(&self) -> Option<&Cache> {
         self.cache.as_ref().filter(|_| self.cache_shards > 0)
+    }
+
+    /// Whether the source is asked for this cluster.
+    pub fn asks(&self, source: Source) -> bool {
+        match source {
+            Source::Scrape => self.scrape.is_some(),
+            Source::Cache => self.asked_cache().is_some(),
+            Source::Consul | Source::ConsulRoots => self.consul.is_some(),
+            Source::Prometheus => self.prometheus.is_some(),
+        }
     }
 }
 

@@ -190,17 +190,16 @@ fn overload(
         0..=u64::from(u32::MAX),
     )? as u32;
     let dynamic_breaker = dynamic_breaker(written, queued_jobs, scope)?;
-    scope.choice(
-        &written.overload,
-        "overload",
-        default,
-        &[
-            ("none", Overload::None),
-            ("breaker", Overload::Breaker { queued_jobs }),
-            ("dynamic_breaker", Overload::DynamicBreaker(dynamic_breaker)),
-            ("dagor", Overload::Dagor),
-        ],
-    )
+    let named = |policy: Overload| {
+        let written = match policy {
+            Overload::Breaker { .. } => Overload::Breaker { queued_jobs },
+            Overload::DynamicBreaker(_) => Overload::DynamicBreaker(dynamic_breaker),
+            Overload::None | Overload::Dagor => policy,
+        };
+        (policy.as_str(), written)
+    };
+    let all = Overload::ALL.map(named);
+    scope.choice(&written.overload, "overload", default, &all)
 }
 
 fn selection(
@@ -217,20 +216,15 @@ fn selection(
         0.0..=1.0,
     )?;
     let permille = (quantile * 1000.0).round() as u16;
-    scope.choice(
-        &written.selection,
-        "selection",
-        default,
-        &[
-            ("baseline", Selection::Baseline),
-            ("random", Selection::Random),
-            ("rendezvous", Selection::Rendezvous),
-            ("dynamic", Selection::Dynamic),
-            ("estimate", Selection::Estimate),
-            ("hot_cold", Selection::HotCold { permille }),
-            ("caching_plan", Selection::CachingPlan),
-        ],
-    )
+    let named = |policy: Selection| {
+        let written = match policy {
+            Selection::HotCold { .. } => Selection::HotCold { permille },
+            other => other,
+        };
+        (policy.as_str(), written)
+    };
+    let all = Selection::ALL.map(named);
+    scope.choice(&written.selection, "selection", default, &all)
 }
 
 fn holding(written: &written::Holding, scope: &Scope<'_>) -> Result<Holding, Error> {

@@ -7,7 +7,7 @@ use weir_fleet::snapshot::Resource;
 
 use super::*;
 
-fn following(index: u64) -> Role {
+pub(super) fn following(index: u64) -> Role {
     Role::Following(Arc::new(Leader {
         name: "n".to_owned(),
         address: "10.0.0.1:1".to_owned(),
@@ -16,7 +16,7 @@ fn following(index: u64) -> Role {
     }))
 }
 
-fn mirrored(index: u64, name: &str, levels: &[u32]) -> Update {
+pub(super) fn mirrored(index: u64, name: &str, levels: &[u32]) -> Update {
     let (epoch, version) = (Meta::draw_epoch(index, 9), 5);
     let host = |(n, level): (usize, &u32)| v1::Host {
         address: format!("127.0.0.1:{}", n + 1),

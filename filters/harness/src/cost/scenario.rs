@@ -83,12 +83,25 @@ fn selected(selection: Selection, scenario: Scenario) -> Scenario {
     with(scenario, |_, policy| policy.selection = selection.into())
 }
 
-/// Every reason once, and what else a request can bring along.
+/// The one host that has less in progress than the others admits nothing.
+fn only_the_cold_refuse(table: &mut v1::HostTable, policy: &mut v1::Policy) {
+    policy.overload = Overload::Dagor.into();
+    policy.hot_cold_permille = Some(0);
+    if let Some(cold) = table.hosts.first_mut() {
+        *cold = v1::Host {
+            admission_level: Some(0),
+            ..busy(&cold.address, 0, 0)
+        };
+    }
+}
+
+/// Every reason once but for those to hold a request, which end with another, and what else a request can bring along.
 pub(super) fn all() -> Vec<Scenario> {
-    let cached = |name| Scenario {
+    let cached = |name, reason| Scenario {
         key: Key::Cached,
-        ..scenario(name, "known_cached")
+        ..scenario(name, reason)
     };
+    let known = |name| cached(name, "known_cached");
     let dynamic = |scenario| selected(Selection::Dynamic, scenario);
     let all_headers = &[("x-weir-priority", "high"), ("x-weir-user", "somebody")];
     let down = |table: &mut v1::HostTable, _: &mut v1::Policy| {
@@ -97,7 +110,7 @@ pub(super) fn all() -> Vec<Scenario> {
         }
     };
     vec![
-        cached("known_cached"),
+        known("known_cached"),
         Scenario {
             key: Key::Same,
             ..scenario("assumed_cached", "assumed_cached")
@@ -127,33 +140,41 @@ pub(super) fn all() -> Vec<Scenario> {
         },
         Scenario {
             more: all_headers,
-            ..cached("known_cached, with priority and user")
+            ..known("known_cached, with priority and user")
         },
         Scenario {
             answer: &LOAD,
-            ..cached("known_cached, with the host's load on the answer")
+            ..known("known_cached, with the host's load on the answer")
         },
         Scenario {
             caller: STRANGER,
             more: all_headers,
             ..scenario("no_key, of a stranger whose headers are removed", "no_key")
         },
-        of_fleet(1000, cached("known_cached, 1000 hosts")),
+        of_fleet(1000, known("known_cached, 1000 hosts")),
         of_fleet(1000, scenario("not_cached, 1000 hosts", "not_cached")),
-        dynamic(cached("known_cached, by dynamic")),
+        dynamic(known("known_cached, by dynamic")),
         dynamic(scenario("not_cached, by dynamic", "not_cached")),
         dynamic(Scenario {
             key: Key::None,
             ..scenario("no_key, by dynamic", "no_key")
         }),
-        of_fleet(
-            1000,
-            dynamic(cached("known_cached, by dynamic, 1000 hosts")),
-        ),
+        of_fleet(1000, dynamic(known("known_cached, by dynamic, 1000 hosts"))),
         of_fleet(
             1000,
             dynamic(scenario("not_cached, by dynamic, 1000 hosts", "not_cached")),
         ),
+        selected(Selection::HotCold, scenario("cold", "cold")),
+        selected(
+            Selection::HotCold,
+            with(scenario("hot", "hot"), only_the_cold_refuse),
+        ),
+        selected(Selection::CachingPlan, cached("planned", "planned")),
+        with(scenario("panic", "panic"), |table, _| {
+            for host in table.hosts.iter_mut().skip(1) {
+                host.state = HostState::Draining.into();
+            }
+        }),
     ]
 }
 

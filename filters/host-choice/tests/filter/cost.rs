@@ -8,6 +8,7 @@ use std::fs;
 use std::path::Path;
 
 use weir_harness::cost::{self, Fleet, Request};
+use weir_policy::Reason;
 use weir_reference::RENEW;
 
 const HEAD: &str = "\
@@ -84,6 +85,18 @@ fn entries(text: &str) -> BTreeMap<String, &str> {
         }
     }
     entries
+}
+
+#[test]
+fn every_reason_to_end_a_decision_has_its_cost() {
+    let names: Vec<_> = cost::requests()
+        .iter()
+        .map(|request| request.name)
+        .collect();
+    for reason in Reason::ALL {
+        let holds = matches!(reason, Reason::HeldForEligible | Reason::HeldForCached);
+        assert_eq!(names.contains(&reason.as_str()), !holds, "{reason:?}");
+    }
 }
 
 #[test]

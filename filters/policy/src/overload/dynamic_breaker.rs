@@ -30,15 +30,18 @@ pub struct Params {
 
 impl Default for Params {
     fn default() -> Self {
-        Self {
-            queued_jobs: super::breaker::QUEUED_JOBS,
-            wait: WAIT,
-            least_queued_jobs: LEAST_QUEUED_JOBS,
-        }
+        Self::DEFAULT
     }
 }
 
 impl Params {
+    /// The static breaker's threshold, and the two above.
+    pub(super) const DEFAULT: Self = Self {
+        queued_jobs: super::breaker::QUEUED_JOBS,
+        wait: WAIT,
+        least_queued_jobs: LEAST_QUEUED_JOBS,
+    };
+
     /// Jobs that may be queued where jobs waited so long on average; none: nobody has measured it.
     pub fn threshold(&self, wait: Option<Duration>) -> u32 {
         let wait = wait.unwrap_or_default().max(self.wait).as_nanos();

@@ -5,7 +5,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 use weir_policy::{
-    Decision, HostState, KeyHash, Keys, Outcome, Policy, Rank, Reason, Request, Selection,
+    Decision, Host, HostState, KeyHash, Keys, Level, Outcome, Overload, Policy, Rank, Reason,
+    Request, Selection,
 };
 
 use crate::fleet::{NOW, chosen, cluster, host, id, key, named, rng, select};
@@ -156,6 +157,27 @@ proptest! {
                 prop_assert_eq!(decision.reason, Reason::NoKey);
             }
         }
+    }
+}
+
+#[test]
+fn a_host_that_refuses_does_not_stand_in_for_one_that_failed() {
+    for selection in Selection::ALL {
+        let policy = Policy {
+            overload: Overload::Dagor,
+            ..select(selection)
+        };
+        let refusing = Host {
+            level: Level::NONE,
+            ..host(1)
+        };
+        let mut cluster = cluster(policy, vec![host(0), refusing]);
+        cluster.failed(id(0), &Keys::default(), NOW, NOW);
+        assert_eq!(
+            chosen(&cluster, key(1), &mut rng(1)),
+            id(0),
+            "{selection:?}"
+        );
     }
 }
 

@@ -77,14 +77,7 @@ proptest! {
 
 #[test]
 fn a_host_that_failed_comes_after_the_others_until_it_answers_or_a_second_is_over() {
-    for selection in [
-        Selection::Baseline,
-        Selection::Random,
-        Selection::Rendezvous,
-        Selection::Dynamic,
-        Selection::HotCold { permille: 841 },
-        Selection::CachingPlan,
-    ] {
+    for selection in Selection::ALL {
         let mut cluster = cluster(select(selection), (0..3).map(host).collect());
         let first = |cluster: &Cluster, now| {
             let decision = cluster.decide(&request(Some(key(1))), now, &mut rng(1));

@@ -47,20 +47,8 @@ pub(crate) struct Row {
 }
 
 fn policies(selection: impl Strategy<Value = Selection>) -> impl Strategy<Value = Policy> {
-    let overload = prop_oneof![
-        Just(Overload::None),
-        (0u32..200).prop_map(|queued_jobs| Overload::Breaker { queued_jobs }),
-        (0u32..200, 1u64..5000, 0u32..20).prop_map(|(queued_jobs, wait_ms, least_queued_jobs)| {
-            Overload::DynamicBreaker(dynamic_breaker::Params {
-                queued_jobs,
-                wait: Duration::from_millis(wait_ms),
-                least_queued_jobs,
-            })
-        }),
-        Just(Overload::Dagor),
-    ];
     (
-        overload,
+        overloads(),
         selection,
         0u64..20_000,
         500u64..8000,
@@ -84,15 +72,24 @@ fn policies(selection: impl Strategy<Value = Selection>) -> impl Strategy<Value 
         )
 }
 
+fn overloads() -> impl Strategy<Value = Overload> {
+    let params = (0u32..200, 1u64..5000, 0u32..20);
+    (prop::sample::select(&Overload::ALL), params).prop_map(|(overload, params)| {
+        let (queued_jobs, wait_ms, least_queued_jobs) = params;
+        match overload {
+            Overload::Breaker { .. } => Overload::Breaker { queued_jobs },
+            Overload::DynamicBreaker(_) => Overload::DynamicBreaker(dynamic_breaker::Params {
+                queued_jobs,
+                wait: millis(wait_ms),
+                least_queued_jobs,
+            }),
+            Overload::None | Overload::Dagor => overload,
+        }
+    })
+}
+
 pub(crate) fn selections() -> impl Strategy<Value = Selection> + Clone {
-    prop::sample::select(vec![
-        Selection::Baseline,
-        Selection::Random,
-        Selection::Rendezvous,
-        Selection::Dynamic,
-        Selection::HotCold { permille: 841 },
-        Selection::CachingPlan,
-    ])
+    prop::sample::select(&Selection::ALL)
 }
 
 fn rows() -> impl Strategy<Value = Vec<Row>> {
@@ -149,10 +146,38 @@ pub(crate) fn histories(
 #[derive(Clone, Debug, Default)]
 struct Known {
     load: Option<Load>,
-    sent: Vec<Duration>,
+    sent: Vec<Sent>,
     in_flight: u32,
     peers_in_flight: u32,
     suspect_until: Duration,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    at: Duration,
+    /// It was sent by `estimate`, which keeps account of what has ended.
+    expected: bool,
+    ended: bool,
+}
+
+impl Known {
+    /// When the oldest request in flight was sent, which ends now; none where nothing is in flight.
+    fn end(&mut self) -> Option<Duration> {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        let oldest = self.sent.iter_mut().find(|sent| !sent.ended)?;
+        oldest.ended = true;
+        Some(oldest.at)
+    }
+
+    /// To `estimate` a host that has told nothing is known by what is in flight alone: what has ended does not come
+    /// beside its first load. What was sent by another policy may have ended for all that is known.
+    fn forget_ended(&mut self) {
+        if self.load.is_none() {
+            let over = |sent: &Sent| sent.ended || !sent.expected;
+            let over = self.sent.iter().take_while(|sent| over(sent)).count();
+            self.sent.drain(..over);
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -231,10 +256,15 @@ impl World {
                     ..request(None)
                 };
                 self.cluster.assigned(id(host), &request, now);
+                let estimates = self.estimates();
                 if self.has(host) {
                     let known = self.known.entry(host).or_default();
                     known.in_flight += 1;
-                    known.sent.push(now);
+                    known.sent.push(Sent {
+                        at: now,
+                        expected: estimates,
+                        ended: false,
+                    });
                     for name in names {
                         self.assigned.entry(name).or_default().insert(host, now);
                     }
@@ -258,10 +288,17 @@ impl World {
                 }
             }
             Event::Finished(host) => {
-                self.cluster.finished(id(host), now, now);
-                if let Some(known) = self.known.get_mut(&host) {
-                    known.in_flight = known.in_flight.saturating_sub(1);
-                }
+                let estimates = self.estimates();
+                let known = self.known.get_mut(&host);
+                let sent = known.and_then(|known| {
+                    let sent = known.end();
+                    if estimates {
+                        known.forget_ended();
+                    }
+                    sent
+                });
+                // One end too many now and then.
+                self.cluster.finished(id(host), sent.unwrap_or(now), now);
                 self.forget_departed();
             }
             Event::Observed(host, ago, in_progress, queued) => {
@@ -404,6 +441,11 @@ impl World {
         (self.now.saturating_sub(load.observed) <= stale_after).then_some(load)
     }
 
+    fn estimates(&self) -> bool {
+        let table = self.table.as_ref();
+        table.is_some_and(|table| table.policy.selection == Selection::Estimate)
+    }
+
     fn has(&self, host: usize) -> bool {
         self.table
             .as_ref()
@@ -458,7 +500,7 @@ impl World {
         let since = known
             .sent
             .iter()
-            .filter(|sent| **sent > load.observed)
+            .filter(|sent| sent.at > load.observed)
             .count();
         in_flight.max(load.in_progress + since as u32)
     }

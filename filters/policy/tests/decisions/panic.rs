@@ -108,6 +108,25 @@ fn failing_and_refusing_hosts_are_not_left_and_come_last_all_the_same() {
 }
 
 #[test]
+fn a_host_that_the_most_important_requests_leave_for_a_moment_is_not_left() {
+    let table = || {
+        let hosts = vec![host(0), host(1), in_state(2, HostState::Draining)];
+        crate::fleet::table(select(Selection::Random), hosts)
+    };
+    let mut cluster = Cluster::default();
+    cluster.set_table(table(), NOW, NOW);
+    for number in [1, 2] {
+        let keys = Keys::from(key(number));
+        let is_out = cluster.answered(id(0), &keys, NOW, Answer::Failed, NOW);
+        assert!(!is_out, "two are not enough");
+    }
+    cluster.set_table(table(), NOW, NOW);
+    assert!(cluster.panics(), "one of three is left");
+    cluster.set_table(table(), NOW, NOW + seconds(1));
+    assert!(!cluster.panics());
+}
+
+#[test]
 fn while_the_proxy_goes_its_own_way_no_level_holds_anybody_back() {
     let policy = Policy {
         overload: Overload::Dagor,
@@ -167,10 +186,8 @@ proptest! {
     #[test]
     fn where_a_host_answers_and_admits_the_request_it_is_sent_or_left_to_the_proxy(
         hosts in rows(),
-        selection in prop_oneof![1 => Just(Selection::Estimate), 4 => selections()],
-        overload in prop::sample::select(vec![
-            Overload::None, Overload::Breaker { queued_jobs: 100 }, Overload::Dagor,
-        ]),
+        selection in selections(),
+        overload in prop::sample::select(&Overload::ALL),
         panic_threshold in 0u32..=100,
         age in 0u64..20,
         keys in prop::collection::vec(0u64..6, 0..3),

@@ -63,15 +63,18 @@ fn the_levels_of_a_stale_table_hold_nobody_back() {
 
 #[test]
 fn the_load_in_a_stale_table_counts_for_nothing_but_what_is_in_flight_does() {
-    let mut busy = host(1);
-    busy.load = Some(load(NOW, 50, 0));
-    let mut cluster = cluster(select(Selection::Dynamic), vec![busy, host(2)]);
-    cluster.assigned(id(2), &request(None), NOW);
-    let first = |cluster: &Cluster, now| {
-        named(cluster, &cluster.decide(&request(None), now, &mut rng(1)))[0]
-    };
-    assert_eq!(first(&cluster, NOW), id(2));
-    assert_eq!(first(&cluster, LATER), id(1));
+    let hot_cold = Selection::HotCold { permille: 500 };
+    for selection in [Selection::Dynamic, Selection::Estimate, hot_cold] {
+        let mut busy = host(1);
+        busy.load = Some(load(NOW, 50, 49));
+        let mut cluster = cluster(select(selection), vec![busy, host(2)]);
+        cluster.assigned(id(2), &request(None), NOW);
+        let first = |cluster: &Cluster, now| {
+            named(cluster, &cluster.decide(&request(None), now, &mut rng(1)))[0]
+        };
+        assert_eq!(first(&cluster, NOW), id(2), "{selection:?}");
+        assert_eq!(first(&cluster, LATER), id(1), "{selection:?}");
+    }
 }
 
 #[test]

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+use std::collections::BTreeSet;
+
 use prost::Message;
-use weir_policy::MAX_HOSTS;
-use weir_tables::{Meta, Refusal, decode_cache_shard, decode_host_table, v1};
+use weir_policy::{MAX_HOSTS, Overload, Policy, Selection};
+use weir_tables::{Meta, Refusal, decode_cache_shard, decode_host_table, encode_policy, v1};
 
 use crate::samples::{CLUSTER, RECEIVED, SHARD, cache_shard, host_table};
 
@@ -56,6 +58,34 @@ fn unknown_policies_are_refused_with_those_that_are_known() {
         refused_table(|table| table.policy.as_mut().unwrap().selection = -1),
         "policy.selection: -1 is not one that this version knows; known are baseline (1), random (2), rendezvous (3), dynamic (4), estimate (5), hot_cold (6), caching_plan (7)"
     );
+}
+
+/// The policies that a refusal lists.
+fn listed(refusal: &str) -> BTreeSet<String> {
+    let (_, known) = refusal.split_once("known are ").unwrap();
+    known.split(", ").map(str::to_owned).collect()
+}
+
+#[test]
+fn a_refusal_lists_every_policy_with_its_number() {
+    let overload = |overload: Overload| {
+        let policy = encode_policy(&Policy {
+            overload,
+            ..Policy::default()
+        });
+        format!("{} ({})", overload.as_str(), policy.overload)
+    };
+    let refused = refused_table(|table| table.policy.as_mut().unwrap().overload = 99);
+    assert_eq!(listed(&refused), Overload::ALL.map(overload).into());
+    let selection = |selection: Selection| {
+        let policy = encode_policy(&Policy {
+            selection,
+            ..Policy::default()
+        });
+        format!("{} ({})", selection.as_str(), policy.selection)
+    };
+    let refused = refused_table(|table| table.policy.as_mut().unwrap().selection = 99);
+    assert_eq!(listed(&refused), Selection::ALL.map(selection).into());
 }
 
 #[test]

@@ -16,33 +16,37 @@ use weir_tables::{
 
 use crate::samples::{CLUSTER, RECEIVED};
 
-fn policies() -> impl Strategy<Value = Policy> {
-    let overload = prop_oneof![
-        Just(Overload::None),
-        any::<u32>().prop_map(|queued_jobs| Overload::Breaker { queued_jobs }),
-        Just(Overload::Dagor),
-        any::<(u32, u32, u32)>().prop_map(|(queued_jobs, wait_ms, least_queued_jobs)| {
-            Overload::DynamicBreaker(dynamic_breaker::Params {
+fn overloads() -> impl Strategy<Value = Overload> {
+    let params = any::<(u32, u32, u32)>();
+    (prop::sample::select(&Overload::ALL), params).prop_map(|(overload, params)| {
+        let (queued_jobs, wait_ms, least_queued_jobs) = params;
+        match overload {
+            Overload::Breaker { .. } => Overload::Breaker { queued_jobs },
+            Overload::DynamicBreaker(_) => Overload::DynamicBreaker(dynamic_breaker::Params {
                 queued_jobs,
                 wait: Duration::from_millis(wait_ms.into()),
                 least_queued_jobs,
-            })
-        }),
-    ];
-    let selection = prop::sample::select(vec![
-        Selection::Baseline,
-        Selection::Random,
-        Selection::Rendezvous,
-        Selection::Dynamic,
-        Selection::Estimate,
-        Selection::HotCold { permille: 0 },
-        Selection::HotCold { permille: 1000 },
-        Selection::CachingPlan,
-    ]);
+            }),
+            Overload::None | Overload::Dagor => overload,
+        }
+    })
+}
+
+fn selections() -> impl Strategy<Value = Selection> {
+    let permille = prop_oneof![Just(0), Just(1000), 0u16..=1000];
+    (prop::sample::select(&Selection::ALL), permille).prop_map(|(selection, permille)| {
+        match selection {
+            Selection::HotCold { .. } => Selection::HotCold { permille },
+            other => other,
+        }
+    })
+}
+
+fn policies() -> impl Strategy<Value = Policy> {
     let duration = || any::<u32>().prop_map(|ms| Duration::from_millis(ms.into()));
     (
-        overload,
-        selection,
+        overloads(),
+        selections(),
         duration(),
         duration(),
         1usize..=8,

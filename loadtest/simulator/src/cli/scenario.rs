@@ -365,3 +365,30 @@ fn trouble(text: &str) -> Result<Trouble, String> {
         },
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Args as _;
+    use clap::FromArgMatches as _;
+
+    use super::*;
+
+    fn written(flag: &str, name: &str) -> Args {
+        let command = Args::augment_args(clap::Command::new("fleet"));
+        let name = name.replace('_', "-");
+        let matches = command.try_get_matches_from(["fleet", flag, &name]);
+        Args::from_arg_matches(&matches.unwrap()).unwrap()
+    }
+
+    #[test]
+    fn every_policy_has_its_name_and_its_defaults() {
+        for selection in Selection::ALL {
+            let args = written("--selection", selection.as_str());
+            assert_eq!(args.selection(), selection);
+        }
+        for overload in Overload::ALL {
+            let args = written("--overload", overload.as_str());
+            assert_eq!(args.overload(), overload);
+        }
+    }
+}

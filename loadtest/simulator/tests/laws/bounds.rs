@@ -36,7 +36,7 @@ proptest! {
     fn no_policy_comes_before_the_clairvoyant(seed in 0u64..1000, run in 28u32..36) {
         let work = || jobs(4000, 12, 5 * MS, run * MS, seed);
         let bound = mean(&play(&by(Placement::Clairvoyant), &keys(12), work()));
-        for selection in [Selection::Dynamic, Selection::Random, Selection::Baseline] {
+        for selection in Selection::ALL {
             let scenario = Scenario { policy: policy(selection, Overload::None), ..scenario() };
             let got = mean(&play(&scenario, &keys(12), work()));
             prop_assert!(bound <= 1.05 * got, "{selection:?}: {got} before {bound}");

@@ -10,7 +10,7 @@ use weir_replay::record::Outcome;
 use weir_sim::Scenario;
 use weir_sim::scenario::{Accept, HostFault, Preemption, Timeouts, Trouble};
 
-use crate::{SECOND, jobs, keys, play, policy, scenario};
+use crate::{SECOND, jobs, keys, overloads, play, policy, scenario};
 
 fn fates() -> impl Strategy<Value = Vec<Trouble>> {
     let fault = prop_oneof![
@@ -31,7 +31,7 @@ fn patience() -> impl Strategy<Value = Option<Duration>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(96))]
     #[test]
     fn every_request_ends_exactly_once(
         seed in 0u64..1000, between_us in 3000u64..30_000, troubles in fates(),
@@ -39,6 +39,9 @@ proptest! {
         per_job_ms in 0u64..200, attempts in 1u32..5, preempted in any::<bool>(),
         (for_eligible, for_cached, max_held) in (0u64..3000, 0u64..500, 1usize..40),
         hedge_ms in 0u64..200,
+        selection in prop::sample::select(&Selection::ALL),
+        // Most are shed by the breakers, and may wait then.
+        overload in prop::sample::select(overloads().to_vec()),
     ) {
         let preemption = Preemption {
             hosts: 3,
@@ -54,7 +57,7 @@ proptest! {
                     max_held,
                 },
                 hedging: Hedging { after: Duration::from_millis(hedge_ms), ..Hedging::default() },
-                ..policy(Selection::Dynamic, Overload::Breaker { queued_jobs: 3 })
+                ..policy(selection, overload)
             },
             accept: Accept { free: 5, per_job: Duration::from_millis(per_job_ms), ..Accept::AT_ONCE },
             timeouts: Timeouts { deadline: 15 * SECOND, connect, read, queue },

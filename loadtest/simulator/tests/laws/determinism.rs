@@ -6,7 +6,7 @@ use std::process::Command;
 
 use weir_policy::{Overload, Selection};
 
-use crate::{SECOND, jobs, keys, play, policy, scenario};
+use crate::{SECOND, jobs, keys, overloads, play, policy, scenario};
 
 /// `weir-sim run` with a seed: what it prints and what it writes.
 fn run(workload: &Path, out: &Path, seed: u64) -> (Vec<u8>, Vec<u8>) {
@@ -51,21 +51,8 @@ fn one_seed_gives_the_same_bytes_and_another_gives_others() {
 
 #[test]
 fn every_policy_is_deterministic() {
-    let selections = [
-        Selection::Baseline,
-        Selection::Random,
-        Selection::Dynamic,
-        Selection::Rendezvous,
-        Selection::HotCold { permille: 841 },
-        Selection::CachingPlan,
-    ];
-    let overloads = [
-        Overload::None,
-        Overload::Breaker { queued_jobs: 3 },
-        Overload::Dagor,
-    ];
-    for selection in selections {
-        for overload in overloads {
+    for selection in Selection::ALL {
+        for overload in overloads() {
             let scenario = weir_sim::Scenario {
                 policy: policy(selection, overload),
                 ..scenario()

@@ -20,6 +20,7 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use weir_executor::{Order, Settings, Timing};
 use weir_fleet::settings::Dagor;
+use weir_policy::overload::dynamic_breaker;
 use weir_policy::{Overload, Policy, Selection};
 use weir_replay::backoff::Backoff;
 use weir_sim::scenario::{Accept, Placement, Timeouts};
@@ -80,6 +81,19 @@ fn policy(selection: Selection, overload: Overload) -> Policy {
         overload,
         ..Policy::default()
     }
+}
+
+/// Every overload policy, with breakers that close here.
+fn overloads() -> [Overload; Overload::ALL.len()] {
+    Overload::ALL.map(|overload| match overload {
+        Overload::Breaker { .. } => Overload::Breaker { queued_jobs: 3 },
+        Overload::DynamicBreaker(params) => Overload::DynamicBreaker(dynamic_breaker::Params {
+            queued_jobs: 3,
+            least_queued_jobs: 1,
+            ..params
+        }),
+        Overload::None | Overload::Dagor => overload,
+    })
 }
 
 fn exponential(rng: &mut SmallRng, mean: Duration) -> Duration {

@@ -29,6 +29,14 @@ fn order() -> impl Strategy<Value = Order> {
             ..QuantumSettings::default()
         })
     });
+    // The compiler says so here when the list below lacks a new one.
+    let _ = |order| match order {
+        Order::Priority
+        | Order::RoundRobin { .. }
+        | Order::Quantum(_)
+        | Order::RateBased
+        | Order::ThreadPerJob => (),
+    };
     prop_oneof![
         Just(Order::Priority),
         Just(Order::RateBased),
