@@ -142,6 +142,22 @@ fn a_new_leader_goes_on_from_the_mirrored_levels_when_it_knows_its_hosts() {
 }
 
 #[test]
+fn the_level_of_a_host_that_is_silent_for_stale_after_is_open_and_others_stay() {
+    let mut script = Script::of_several("policy: { overload: dagor, stale_after: 5s }");
+    script.is(following(3)).fold(mirrored(3, "c", &[1000, 500]));
+    script.pass(60_000).is(Role::Leading { index: 4 });
+    script.scraped(1, Ok(figures(1, 1, 3000)));
+    script.scraped(2, Ok(figures(1, 1, 3000)));
+    assert_eq!(script.pushed(), (Some(4), vec![1000, 500]));
+    script.pass(4_900).scraped(1, Ok(figures(1, 1, 3000)));
+    let (_, levels) = script.pushed();
+    assert!(levels[1] < 4096, "{levels:?}");
+    // The table is built again for its ages.
+    let (_, levels) = script.pass(1_700).pushed();
+    assert!(levels[0] < 4096 && levels[1] == 4096, "{levels:?}");
+}
+
+#[test]
 fn of_a_leader_that_is_silent_for_stale_after_nobody_new_gets_a_table() {
     let mut script = Script::of_several("policy: { overload: dagor, stale_after: 5s }");
     let is_told = |snapshot: Option<Arc<Snapshot>>| {
