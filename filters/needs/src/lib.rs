@@ -10,6 +10,7 @@
 //! passed there. The record is what tells them apart.
 
 use std::env;
+use std::error::Error;
 use std::fmt::{self, Display};
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -22,6 +23,9 @@ pub const RECORD: &str = "WEIR_SKIPPED";
 
 /// The variable that `cargo xtask test --nightly` sets.
 pub const NIGHTLY: &str = "WEIR_NIGHTLY";
+
+/// The variable that names the folder of the workspace's own programs.
+const PROGRAMS: &str = "WEIR_BIN_DIR";
 
 /// What a test cannot do without.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -69,21 +73,61 @@ pub fn is_nightly() -> bool {
     env::var_os(NIGHTLY).is_some()
 }
 
+/// Why a test can test nothing here.
+#[derive(Debug)]
+pub struct Lacking {
+    /// What is missing.
+    pub need: Need,
+    /// In words.
+    pub why: String,
+}
+
+impl Lacking {
+    /// A need that is not met, and why.
+    pub fn new(need: Need, why: impl Display) -> Self {
+        let why = why.to_string();
+        Self { need, why }
+    }
+}
+
+impl Display for Lacking {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.why)
+    }
+}
+
+impl Error for Lacking {}
+
 /// The path that a variable names.
 ///
 /// # Errors
 /// It is not set, or nothing is there.
-pub fn provided(variable: &'static str) -> Result<PathBuf, String> {
-    let path = env::var_os(variable)
-        .map(PathBuf::from)
-        .ok_or_else(|| format!("{variable} is not set: `cargo xtask test` sets it"))?;
-    if path.exists() {
-        Ok(path)
-    } else {
-        Err(format!(
+pub fn provided(variable: &'static str) -> Result<PathBuf, Lacking> {
+    let lacking = |why| Lacking::new(Need::Provided(variable), why);
+    let path = env::var_os(variable).map(PathBuf::from);
+    let path =
+        path.ok_or_else(|| lacking(format!("{variable} is not set: `cargo xtask test` sets it")))?;
+    match path.exists() {
+        true => Ok(path),
+        false => Err(lacking(format!(
             "{variable} is {}, which is not there",
             path.display()
-        ))
+        ))),
+    }
+}
+
+/// One of the workspace's own programs.
+///
+/// # Errors
+/// It is not built.
+pub fn program(name: &str) -> Result<PathBuf, Lacking> {
+    let file = provided(PROGRAMS)?.join(name);
+    match file.is_file() {
+        true => Ok(file),
+        false => Err(Lacking::new(
+            Need::Provided(PROGRAMS),
+            format!("there is no {}", file.display()),
+        )),
     }
 }
 
@@ -91,7 +135,7 @@ pub fn provided(variable: &'static str) -> Result<PathBuf, String> {
 #[must_use]
 pub fn provided_or_skip(variable: &'static str) -> Option<PathBuf> {
     provided(variable)
-        .inspect_err(|why| skip(Need::Provided(variable), why))
+        .inspect_err(|lacking| skip(lacking.need, lacking))
         .ok()
 }
 
@@ -147,7 +191,9 @@ mod tests {
 
     #[test]
     fn a_variable_names_something_that_is_there() {
-        assert!(provided("WEIR_NEVER_SET").is_err_and(|why| why.contains("WEIR_NEVER_SET")));
+        assert!(
+            provided("WEIR_NEVER_SET").is_err_and(|lacking| lacking.why.contains("WEIR_NEVER_SET"))
+        );
         assert!(provided("CARGO_MANIFEST_DIR").is_ok_and(|folder| folder.is_dir()));
     }
 }

@@ -4,7 +4,6 @@
 //! Where a program cannot be had (`WEIR_MEMCACHED`, `WEIR_STRESS_NG`, `WEIR_X264`, `WEIR_ZSTD`, `WEIR_BIN_DIR`, which
 //! `cargo xtask test` sets) or no cgroup can be made, the tests are reported as ignored.
 
-use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -21,7 +20,7 @@ use weir_experiment::colocation::programs::Programs;
 use weir_experiment::colocation::rounds::{self, Round, Setting, Which};
 use weir_experiment::colocation::samples::Sample;
 use weir_experiment::colocation::way::Way;
-use weir_needs::{Need, skip_test};
+use weir_needs::{Lacking, Need, program, provided, skip_test};
 
 /// Of cgroups.
 const NAME: &str = "colocation";
@@ -55,13 +54,13 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // Loads side by side would be slower than they are told to be.
     arguments.test_threads = Some(1);
-    let all = programs().and_then(|programs| Cgroups::new(NAME).map(|_| programs));
+    let all = stage();
     let trial = |(name, run): &Scenario| {
         let run = *run;
         let programs = all.as_ref().ok().cloned();
         let absent = programs.is_none();
-        if let Err(why) = &all {
-            skip_test(name, Need::Cgroups, format!("{why:#}"));
+        if let Err(lacking) = &all {
+            skip_test(name, lacking.need, lacking);
         }
         Trial::test(*name, move || {
             let programs = programs.ok_or("there are no programs")?;
@@ -73,23 +72,21 @@ fn main() -> ExitCode {
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
-fn programs() -> Result<Programs> {
-    let named = |variable: &str| {
-        let path = env::var_os(variable).map(PathBuf::from);
-        path.with_context(|| format!("{variable} is not set"))
-    };
-    let built = named("WEIR_BIN_DIR")?;
-    let programs = Programs {
-        memcached: named("WEIR_MEMCACHED")?,
-        load: built.join("weir-memcached-load"),
-        stress_ng: named("WEIR_STRESS_NG")?,
-        x264: named("WEIR_X264")?,
-        zstd: named("WEIR_ZSTD")?,
-        governor: built.join("weir-governor"),
-    };
-    for file in [&programs.load, &programs.governor] {
-        ensure!(file.is_file(), "there is no {}", file.display());
-    }
+fn programs() -> Result<Programs, Lacking> {
+    Ok(Programs {
+        memcached: provided("WEIR_MEMCACHED")?,
+        load: program("weir-memcached-load")?,
+        stress_ng: provided("WEIR_STRESS_NG")?,
+        x264: provided("WEIR_X264")?,
+        zstd: provided("WEIR_ZSTD")?,
+        governor: program("weir-governor")?,
+    })
+}
+
+/// The programs, where cgroups can be had as well.
+fn stage() -> Result<Programs, Lacking> {
+    let programs = programs()?;
+    Cgroups::new(NAME).map_err(|why| Lacking::new(Need::Cgroups, format!("{why:#}")))?;
     Ok(programs)
 }
 

@@ -4,13 +4,12 @@
 //! Where something cannot be had (`WEIR_ENVOY`, `WEIR_FILTER_WASM`, `WEIR_BIN_DIR`, which `cargo xtask test` sets) or
 //! no cgroup can be made, the test is reported as ignored.
 
-use std::env;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use libtest_mimic::{Arguments, Trial};
 use nix::time::ClockId;
 use tempfile::TempDir;
@@ -22,7 +21,7 @@ use weir_experiment::shared_node::rounds::{self, Round, Setting};
 use weir_experiment::shared_node::way::Way;
 use weir_experiment::shared_node::work::Work;
 use weir_experiment::variant::Variant;
-use weir_needs::{Need, skip_test};
+use weir_needs::{Lacking, Need, program, provided, skip_test};
 
 /// More than one core can do, also where it was busy with something else while it was measured.
 const PLAN: Plan = Plan {
@@ -45,9 +44,9 @@ const TEST: &str = "fewer_are_shed_with_the_governor_and_nothing_is_left";
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    let programs = programs().and_then(|programs| Cgroups::new(NAME).map(|_| programs));
-    if let Err(why) = &programs {
-        skip_test(TEST, Need::Cgroups, format!("{why:#}"));
+    let programs = stage();
+    if let Err(lacking) = &programs {
+        skip_test(TEST, lacking.need, lacking);
     }
     let absent = programs.is_err();
     let trial = Trial::test(TEST, || {
@@ -57,31 +56,22 @@ fn main() -> ExitCode {
     libtest_mimic::run(&arguments, vec![trial.with_ignored_flag(absent)]).exit_code()
 }
 
-fn programs() -> Result<Programs> {
-    let named = |variable: &str| {
-        let path = env::var_os(variable).map(PathBuf::from);
-        path.with_context(|| format!("{variable} is not set"))
-    };
-    let built = named("WEIR_BIN_DIR")?;
-    let programs = Programs {
-        envoy: named("WEIR_ENVOY")?,
-        filter: named("WEIR_FILTER_WASM")?,
-        control: built.join("weir-control"),
-        governor: built.join("weir-governor"),
-        worker: built.join("weir-worker"),
-        replay: built.join("weir-replay"),
+fn programs() -> Result<Programs, Lacking> {
+    Ok(Programs {
+        envoy: provided("WEIR_ENVOY")?,
+        filter: provided("WEIR_FILTER_WASM")?,
+        control: program("weir-control")?,
+        governor: program("weir-governor")?,
+        worker: program("weir-worker")?,
+        replay: program("weir-replay")?,
         burn: env!("CARGO_BIN_EXE_weir-experiment").into(),
-    };
-    for file in [
-        &programs.envoy,
-        &programs.filter,
-        &programs.control,
-        &programs.governor,
-        &programs.worker,
-        &programs.replay,
-    ] {
-        ensure!(file.is_file(), "there is no {}", file.display());
-    }
+    })
+}
+
+/// The programs, where cgroups can be had as well.
+fn stage() -> Result<Programs, Lacking> {
+    let programs = programs()?;
+    Cgroups::new(NAME).map_err(|why| Lacking::new(Need::Cgroups, format!("{why:#}")))?;
     Ok(programs)
 }
 

@@ -2,43 +2,34 @@
 //! A minute of everything that comes and goes. Too short to judge whether anything grows, but whatever is counted
 //! must be 0 again afterwards.
 
-use std::env;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::Result;
 use weir_experiment::crashing_filter;
 use weir_experiment::soak::{self, Plan, Programs};
+use weir_needs::{Lacking, program};
 
-/// What tests are given, and what is built for them.
-fn programs() -> Result<Programs> {
-    let named = |variable: &str| -> Result<PathBuf> {
-        let path = env::var_os(variable).with_context(|| format!("{variable} is not set"))?;
-        Ok(path.into())
-    };
-    let envoy = named("WEIR_ENVOY")?;
-    let bin = named("WEIR_BIN_DIR")?;
-    let (control, worker) = (bin.join("weir-control"), bin.join("weir-worker"));
-    for program in [&envoy, &control, &worker] {
-        ensure!(program.is_file(), "{} is no file", program.display());
-    }
-    Ok(Programs {
-        envoy,
-        filter: crashing_filter::build()?,
-        control,
-        worker,
-    })
+/// What tests are given: Envoy, weir-control, weir-worker.
+fn provided() -> Result<[PathBuf; 3], Lacking> {
+    let envoy = weir_needs::provided("WEIR_ENVOY")?;
+    Ok([envoy, program("weir-control")?, program("weir-worker")?])
 }
 
 #[test]
 fn after_a_minute_of_churn_nothing_is_in_flight_and_whoever_left_is_forgotten() -> Result<()> {
-    let programs = match programs() {
+    let [envoy, control, worker] = match provided() {
         Ok(programs) => programs,
-        Err(error) => {
-            let why = format!("{error:#}");
-            weir_needs::skip(weir_needs::Need::Provided("WEIR_ENVOY"), why);
+        Err(lacking) => {
+            weir_needs::skip(lacking.need, &lacking);
             return Ok(());
         }
+    };
+    let programs = Programs {
+        envoy,
+        filter: crashing_filter::build()?,
+        control,
+        worker,
     };
     let folder = tempfile::tempdir()?;
     let plan = Plan::of(Duration::from_secs(60));

@@ -31,11 +31,7 @@ impl Need {
     /// Why it cannot be had.
     pub(crate) fn missing(self) -> Option<String> {
         match self {
-            Self::Variable(name) => match env::var_os(name) {
-                Some(path) if Path::new(&path).exists() => None,
-                Some(path) => Some(format!("{name} is {}, which is not there", path.display())),
-                None => Some(format!("{name} is not set")),
-            },
+            Self::Variable(name) => weir_needs::provided(name).err().map(|lacking| lacking.why),
             Self::Program(name) => match Command::new(name).arg("--version").output() {
                 Ok(_) => None,
                 Err(error) => Some(format!("`{name}`: {error}")),
