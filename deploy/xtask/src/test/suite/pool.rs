@@ -5,17 +5,15 @@
 //! a guest, a compiled filter, between theirs.
 
 use std::collections::VecDeque;
-use std::fs::{self, File};
-use std::os::unix::process::CommandExt;
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
 use weir_stage::interrupt;
+use weir_stage::process::Started;
 
 const POLL: Duration = Duration::from_millis(20);
 
@@ -46,9 +44,10 @@ pub(super) enum End {
     Overdue(Duration),
 }
 
+/// Killed with its children when it is dropped.
 struct Running {
     name: String,
-    child: Child,
+    process: Started,
     since: Instant,
     log: PathBuf,
     skips: PathBuf,
@@ -107,71 +106,36 @@ impl Pool<'_> {
     }
 
     fn start(&self, mut job: Job) -> Result<Running> {
-        let file = |ending: &str| {
-            let name = job.name.replace([' ', '/'], "-");
-            self.folder.join(format!("{name}.{ending}"))
-        };
-        let (log, skips) = (file("log"), file("skipped"));
+        let name = job.name.replace([' ', '/'], "-");
+        let skips = self.folder.join(format!("{name}.skipped"));
         // Of the run before.
         let _ = fs::remove_file(&skips);
-        let output = File::create(&log).with_context(|| format!("creating {}", log.display()))?;
-        let child = job
-            .command
-            .env(weir_needs::RECORD, &skips)
-            .stdin(Stdio::null())
-            .stdout(output.try_clone()?)
-            .stderr(output)
-            .process_group(0)
-            .spawn()
-            .with_context(|| format!("starting {}", job.name))?;
+        job.command.env(weir_needs::RECORD, &skips);
         Ok(Running {
+            process: Started::new(&name, job.command, self.folder)?,
             name: job.name,
-            child,
             since: Instant::now(),
-            log,
+            log: self.folder.join(format!("{name}.log")),
             skips,
         })
     }
 }
 
 impl Running {
-    /// How it ended, if it has; one that has run for too long is ended.
+    /// How it ended, if it has; one that has run for too long has ended, too.
     fn look(&mut self, limit: Duration) -> Result<Option<End>> {
-        if let Some(status) = self.child.try_wait()? {
-            return Ok(Some(End::Exited(status)));
-        }
-        Ok((self.since.elapsed() > limit).then(|| {
-            self.end();
-            End::Overdue(limit)
-        }))
+        let ended = self.process.ended()?.map(End::Exited);
+        Ok(ended.or((self.since.elapsed() > limit).then_some(End::Overdue(limit))))
     }
 
-    /// Kills it with its children, of which nobody else knows.
-    fn end(&mut self) {
-        if let Ok(None) = self.child.try_wait() {
-            // Its group is its own, and has its number.
-            if let Ok(group) = self.child.id().try_into() {
-                let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
-            }
-            let _ = self.child.wait();
-        }
-    }
-
-    fn done(mut self, end: End) -> Done {
+    fn done(self, end: End) -> Done {
         Done {
-            name: std::mem::take(&mut self.name),
+            name: self.name,
             end,
             took: self.since.elapsed(),
-            log: std::mem::take(&mut self.log),
-            skips: std::mem::take(&mut self.skips),
+            log: self.log,
+            skips: self.skips,
         }
-    }
-}
-
-/// Nothing outlives the command, however it ends.
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.end();
     }
 }
 
