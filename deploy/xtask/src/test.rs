@@ -155,10 +155,12 @@ fn clippy_wasm(workspace: &Workspace) -> Result<Outcome> {
 /// The tests, after what they need. A step that failed leaves its tests to be skipped, and the run has failed.
 fn set_up_and_test(workspace: &Workspace, args: &Args, summary: &mut Summary) -> Report {
     let mut report = Report::default();
-    let needs =
-        Packages::find(workspace).and_then(|packages| packages.needs(args.package.as_deref()));
-    let needs = match needs {
-        Ok(needs) => needs,
+    let found = Packages::find(workspace).and_then(|packages| {
+        let needs = packages.needs(args.package.as_deref())?;
+        Ok((packages, needs))
+    });
+    let (packages, needs) = match found {
+        Ok(found) => found,
         Err(error) => {
             summary.run("test", || Err(error));
             return report;
@@ -166,7 +168,7 @@ fn set_up_and_test(workspace: &Workspace, args: &Args, summary: &mut Summary) ->
     };
     let set_up = SetUp::make(workspace, &needs, summary);
     summary.run("test", || {
-        suite::run(workspace, args, &set_up, &mut report)?;
+        suite::run(workspace, &packages, args, &set_up, &mut report)?;
         Ok(Outcome::Passed)
     });
     report

@@ -33,14 +33,14 @@ const LONG_LIMIT: Duration = Duration::from_secs(6 * 3600);
 /// Runs the tests and adds what they report to `report`, also when some fail.
 pub(super) fn run(
     workspace: &Workspace,
+    packages: &Packages,
     args: &Args,
     set_up: &SetUp,
     report: &mut Report,
 ) -> Result<()> {
-    let packages = Packages::find(workspace)?;
     let mut build = cargo_test(workspace, args);
     build.args(["--no-run", "--message-format", "json-render-diagnostics"]);
-    let mut binaries = binary::build(&mut build, &packages)?;
+    let mut binaries = binary::build(&mut build, packages)?;
     binaries.sort_by_key(|binary| !binary.slow);
     let mut jobs: Vec<Job> = binaries.iter().map(|binary| job(binary, args)).collect();
     jobs.push(Job {
