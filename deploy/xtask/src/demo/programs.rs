@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the demonstration runs.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result};
@@ -21,48 +21,52 @@ pub(crate) struct Programs {
 }
 
 impl Programs {
-    /// Installs and builds what is missing, for a taste: in half the time of a release, and slower than one. Emulated
-    /// hosts sleep, so it is the sidecars and weir-control that take more of the machine.
-    pub(crate) fn quick(workspace: &Workspace, command: &str) -> Result<Self> {
-        let envoy = tools::install(workspace)?.envoy;
-        let filter = build_filter::run(workspace)?;
-        let packages = ["weir-control", "weir-worker", "weir-replay"];
-        println!(
-            "{command}: building {} for development",
-            packages.join(", ")
-        );
-        let folder = workspace.build(&packages, true)?;
-        Ok(Self::of(envoy, filter, &folder))
-    }
-
     /// Installs and builds what is missing.
     pub(crate) fn build(workspace: &Workspace, command: &str) -> Result<Self> {
-        let envoy = tools::install(workspace)?.envoy;
-        let filter = build_filter::run(workspace)?;
         let packages = ["weir-control", "weir-worker", "weir-replay", feeds::PACKAGE];
-        println!("{command}: building {}", packages.join(", "));
-        let folder = workspace.build(&packages, false)?;
-        Ok(Self::of(envoy, filter, &folder))
+        Self::beside_envoy(workspace, || {
+            println!("{command}: building {}", packages.join(", "));
+            workspace.build(&packages, false)
+        })
+    }
+
+    /// The same for a taste: in half the time of a release, and slower than one. Emulated hosts sleep and need no
+    /// feeds, so it is the sidecars and weir-control that take more of the machine.
+    pub(crate) fn quick(workspace: &Workspace, command: &str) -> Result<Self> {
+        let packages = ["weir-control", "weir-worker", "weir-replay"];
+        Self::beside_envoy(workspace, || {
+            println!(
+                "{command}: building {} for development",
+                packages.join(", ")
+            );
+            workspace.build(&packages, true)
+        })
     }
 
     /// The same as tests use them: built for development.
     pub(crate) fn debug(workspace: &Workspace) -> Result<Self> {
-        let envoy = tools::install(workspace)?.envoy;
-        let filter = build_filter::run(workspace)?;
-        workspace.build_programs()?;
-        Ok(Self::of(envoy, filter, &workspace.target.join("debug")))
+        Self::beside_envoy(workspace, || {
+            workspace.build_programs()?;
+            Ok(workspace.target.join("debug"))
+        })
     }
 
-    /// Of one folder.
-    fn of(envoy: PathBuf, filter: PathBuf, folder: &Path) -> Self {
-        Self {
+    /// Envoy and the filter, and those that are built into one folder.
+    fn beside_envoy(
+        workspace: &Workspace,
+        build: impl FnOnce() -> Result<PathBuf>,
+    ) -> Result<Self> {
+        let envoy = tools::install(workspace)?.envoy;
+        let filter = build_filter::run(workspace)?;
+        let folder = build()?;
+        Ok(Self {
             envoy,
             filter,
             control: folder.join("weir-control"),
             worker: folder.join("weir-worker"),
             replay: folder.join("weir-replay"),
             feeds: folder.join(feeds::PACKAGE),
-        }
+        })
     }
 
     /// What ran, for the report.
