@@ -74,6 +74,8 @@ struct Found<'a, M: Model> {
     numbers: HashMap<Rc<M::State>, usize>,
     /// By state: the one before it, the step from there, and the steps from the start.
     ways: Vec<(usize, String, usize)>,
+    /// Of states that settle: after how many calm steps.
+    settling: HashMap<Rc<M::State>, usize>,
 }
 
 impl<M: Model> Found<'_, M> {
@@ -102,15 +104,26 @@ impl<M: Model> Found<'_, M> {
     }
 
     /// Calm steps from a state until the model has settled; none where it takes more than `patience`.
-    fn calm(&self, number: usize, patience: usize) -> Option<usize> {
-        let mut state = M::State::clone(&self.states[number]);
-        for steps in 0..=patience {
-            if self.model.is_settled(&state) {
-                return Some(steps);
+    fn calm(&mut self, number: usize, patience: usize) -> Option<usize> {
+        let mut state = self.states[number].clone();
+        let mut way = Vec::new();
+        let left = loop {
+            if let Some(steps) = self.settling.get(&state) {
+                break *steps;
             }
-            state = self.model.calm(&state);
-        }
-        None
+            if self.model.is_settled(&state) {
+                break 0;
+            }
+            if way.len() == patience {
+                return None;
+            }
+            let next = Rc::new(self.model.calm(&state));
+            way.push(std::mem::replace(&mut state, next));
+        };
+        let steps = way.len() + left;
+        let known = way.into_iter().rev().zip(left + 1..);
+        self.settling.extend(known);
+        (steps <= patience).then_some(steps)
     }
 }
 
@@ -121,6 +134,7 @@ pub fn explore<M: Model>(model: &M, patience: usize) -> Result<Explored, Box<Bro
         states: Vec::new(),
         numbers: HashMap::new(),
         ways: Vec::new(),
+        settling: HashMap::new(),
     };
     found.add(model.start(), (0, String::new(), 0));
     let mut explored = Explored::default();
