@@ -17,7 +17,7 @@ pub(crate) const CLASSES: [(u8, &str, f64); 3] =
 /// Most of what is admitted that a step of a level sheds: [`weir_policy::steady::Params::most`].
 const MOST: f64 = 0.7;
 /// What was asked for lately differs by so much from what is asked for in the long run.
-const CHANCE: f64 = 0.15;
+const CHANCE: f64 = 0.07;
 /// Levels move once in it.
 const WINDOW: Duration = Duration::from_secs(1);
 /// Keys in shared data: six of the proxy, a table, two shards and a record of each VM, with room for VMs that died.
@@ -158,6 +158,10 @@ impl Laws {
         let stale_after = cluster.config.policy.stale_after;
         let counts =
             |host: &&weir_fleet::host::Host| host.age(clock).is_some_and(|age| age <= stale_after);
+        for host in cluster.hosts.values().filter(|host| !counts(host)) {
+            let level = cluster.level_of(host, clock);
+            assert_eq!(level, Level::ALL, "not to know is not to be overloaded");
+        }
         let fresh = || cluster.hosts.values().filter(counts);
         let highest = fresh().map(|host| cluster.level_of(host, clock)).max();
         let levels = Levels {

@@ -34,7 +34,7 @@ const TIMED_OUT: u64 = 0x4;
 const NOT_CONNECTED: u64 = 0x20;
 const LOST: u64 = 0x40;
 /// Of all that hosts can do, what is asked for in a phase. The first is a calm one.
-const LOADS: [f64; 5] = [0.3, 0.3, 0.8, 1.5, 3.0];
+const LOADS: [f64; 6] = [0.3, 0.3, 0.8, 1.5, 3.0, 6.0];
 /// In low load all is admitted again after so long.
 const OPEN_AFTER: Duration = Duration::from_secs(120);
 
@@ -464,8 +464,8 @@ impl World {
     fn ask(&mut self) {
         let rate = self.load * (HOSTS * CORES) as f64 / RUN.as_secs_f64();
         // So many chances a step: near enough to a crowd that comes one by one.
-        for _ in 0..24 {
-            if self.rng.random_bool(rate * STEP.as_secs_f64() / 24.0) {
+        for _ in 0..64 {
+            if self.rng.random_bool(rate * STEP.as_secs_f64() / 64.0) {
                 self.request();
             }
         }
