@@ -236,8 +236,7 @@ impl Candidate {
         if let Event::Answered(false) = event {
             self.retry_at = now + RETRY;
         }
-        // What the key says now decides, and not what it said when the question for it began.
-        if let Event::Answered(_) | Event::Expired | Event::Buried = event {
+        if event.outdates_reading() {
             self.read = Box::pin(read(self.lock.clone(), 0, Duration::ZERO));
         }
         self.take(event).await;

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// What a replica is.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Role {
     /// Nobody is known to lead yet.
     #[default]
@@ -20,7 +20,7 @@ pub enum Role {
 }
 
 /// The one that builds the tables.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Leader {
     /// What it is called.
     pub name: String,

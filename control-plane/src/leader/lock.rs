@@ -26,7 +26,7 @@ const MAX_SESSION_SHOWN: usize = 64;
 const MOST_INDEX: u64 = (1 << 31) - 1;
 
 /// What the key says.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Key {
     /// Nobody holds it.
     Free,
@@ -37,7 +37,7 @@ pub enum Key {
 }
 
 /// The replica that holds the key.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Holder {
     /// Of the replica.
     pub name: String,

@@ -8,7 +8,7 @@ use weir_fleet::role::{Leader, Role};
 use super::lock::{Holder, Key};
 
 /// What has happened.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Event {
     /// The key was read.
     Read(Key),
@@ -40,10 +40,16 @@ impl Event {
     pub(super) fn is_answer(&self) -> bool {
         !matches!(self, Self::Silence | Self::Failed { denied: false, .. })
     }
+
+    /// Whether the key may have changed since it was asked for: what it says now decides, and not what it said when
+    /// the question began.
+    pub(super) fn outdates_reading(&self) -> bool {
+        matches!(self, Self::Answered(_) | Self::Expired | Self::Buried)
+    }
 }
 
 /// What is to be done.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Wish {
     /// Open a session.
     Open,
@@ -56,7 +62,7 @@ pub(super) enum Wish {
 }
 
 /// A replica's view of the lock.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Machine {
     address: String,
     role: Role,
@@ -214,6 +220,9 @@ impl Machine {
         }
     }
 }
+
+#[cfg(test)]
+mod model;
 
 #[cfg(test)]
 mod tests;

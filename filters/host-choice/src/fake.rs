@@ -131,7 +131,8 @@ impl Host for FakeHost {
             *entry = (value, entry.1 + 1);
         }
         let entry = proxy.shared.entry(key.into()).or_default();
-        if cas.is_some_and(|cas| cas != entry.1) {
+        // The number of a key that was never written is 0.
+        if entry.1 != 0 && cas.is_some_and(|cas| cas != entry.1) {
             return Ok(false);
         }
         *entry = (value.to_vec(), entry.1 + 1);

@@ -57,8 +57,8 @@ pub trait Host: Clone {
     /// A value of shared data and its compare-and-swap number; none where the key was never written.
     fn shared(&self, key: &str) -> Option<(Vec<u8>, u32)>;
 
-    /// Writes the key: whatever it holds, or only where nobody has written since `cas` was read. Says whether it
-    /// did.
+    /// Writes the key: whatever it holds, or only where nobody has written since `cas` was read. A key that was never
+    /// written is, whatever the `cas`. Says whether it did.
     fn set_shared(&self, key: &str, value: &[u8], cas: Option<u32>) -> Result<bool, Failed>;
 
     /// Makes a metric known, or finds it; of a label (name, value) each value is a metric of its own.

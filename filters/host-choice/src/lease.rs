@@ -11,7 +11,7 @@
 use std::time::Duration;
 
 /// The lease as it stands in shared data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Lease {
     /// Who holds it.
     pub holder: Holder,
@@ -20,7 +20,7 @@ pub struct Lease {
 }
 
 /// A root context of a VM.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Holder {
     /// Drawn by each life of a VM; never 0.
     pub vm: u64,
@@ -32,7 +32,7 @@ pub struct Holder {
 }
 
 /// What to do about the lease now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Step {
     /// Write this value if nobody else has written; whoever succeeds holds the lease.
     Write(Lease),
@@ -40,6 +40,17 @@ pub enum Step {
     Wait,
     /// Held; no need to write yet.
     Hold,
+}
+
+impl Step {
+    /// Whether the lease is held after this step. `write` writes it unless somebody else has, and says whether it did.
+    pub fn holds(self, write: impl FnOnce(Lease) -> bool) -> bool {
+        match self {
+            Self::Hold => true,
+            Self::Write(lease) => write(lease),
+            Self::Wait => false,
+        }
+    }
 }
 
 /// The longest term that a configuration may ask for.
@@ -159,6 +170,9 @@ impl Lease {
         })
     }
 }
+
+#[cfg(test)]
+mod model;
 
 #[cfg(test)]
 mod tests {

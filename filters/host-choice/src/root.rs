@@ -11,7 +11,7 @@ use crate::control::Control;
 use crate::exchange::Exchange;
 use crate::handle::VmHandle;
 use crate::host::{Host, LogLevel, RequestHost};
-use crate::lease::{self, Holder, Step};
+use crate::lease::{self, Holder};
 use crate::plugin::Plugin;
 use crate::release::release;
 use crate::shared;
@@ -160,11 +160,8 @@ impl<H: Host> Root<H> {
         let Some((current, cas)) = shared::lease(&vm.host) else {
             return;
         };
-        let held = match lease::step(current, me, now, term) {
-            Step::Hold => true,
-            Step::Write(lease) => shared::set_lease(&vm.host, Some(lease), cas),
-            Step::Wait => false,
-        };
+        let write = |lease| shared::set_lease(&vm.host, Some(lease), cas);
+        let held = lease::step(current, me, now, term).holds(write);
         match (&mut self.control, held) {
             (None, true) => self.control = Some(Control::default()),
             (Some(control), false) => {

@@ -31,17 +31,18 @@ fn key(name: &str) -> String {
     [PREFIX, name].concat()
 }
 
-/// Creates the keys that are written by compare-and-swap: only a key that exists has a number to compare.
+/// No key has this compare-and-swap number before four billion writes. A key that is not there is written whatever
+/// number is given, so that with this one only the first of several writers succeeds.
+const ABSENT: Option<u32> = Some(u32::MAX);
+
+/// Creates the keys that are written by compare-and-swap: only a key that exists has a number to compare. VMs start
+/// at the same time, and one that was slow must not undo what the others have written since.
 pub(crate) fn create(host: &impl Host) {
     for name in ["owner", "generation", "slots", "index"] {
-        if host.shared(&key(name)).is_none() {
-            let _ = host.set_shared(&key(name), &[0], None);
-        }
+        let _ = host.set_shared(&key(name), &[0], ABSENT);
     }
-    if host.shared(&key("process")).is_none() {
-        let drawn = host.random().to_le_bytes();
-        let _ = host.set_shared(&key("process"), &drawn, None);
-    }
+    let drawn = host.random().to_le_bytes();
+    let _ = host.set_shared(&key("process"), &drawn, ABSENT);
 }
 
 /// What tells this process from another one of the same proxy.

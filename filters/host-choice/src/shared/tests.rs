@@ -51,6 +51,20 @@ fn keys_are_created_once_and_a_process_keeps_its_name() {
 }
 
 #[test]
+fn a_vm_that_starts_late_does_not_undo_what_another_has_written() {
+    let host = FakeHost::default();
+    host.race("weir/1/owner", &lease_of(8).encode());
+    create(&host);
+    assert_eq!(lease(&host).unwrap().0, Some(lease_of(8)));
+    let mut others = Index::default();
+    let (meta, says) = Default::default();
+    others.insert(Kind::Table, "a", meta, says, ALIVE);
+    update_index(&host, |index| *index = others.clone());
+    create(&host);
+    assert_eq!(index(&host, None).unwrap().0, others);
+}
+
+#[test]
 fn without_its_key_there_is_no_lease_and_no_slot() {
     let host = FakeHost::default();
     assert_eq!(lease(&host), None);
