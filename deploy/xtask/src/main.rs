@@ -9,6 +9,8 @@ mod build_filter;
 #[cfg(test)]
 mod commands;
 mod demo;
+#[cfg(test)]
+mod dependencies;
 mod experiment;
 mod experiments;
 mod feeds;
