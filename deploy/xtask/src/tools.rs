@@ -43,6 +43,8 @@ pub(crate) const XDS_CLIENT: &str = "xds-client";
 pub(crate) const EVENTS_AGENT: &str = "weir-events-agent";
 /// Holds dependencies against `deny.toml`.
 pub(crate) const CARGO_DENY: &str = "cargo-deny";
+/// Changes code to see whether tests notice.
+pub(crate) const CARGO_MUTANTS: &str = "cargo-mutants";
 /// Builds fuzz targets.
 pub(crate) const CARGO_FUZZ: &str = "cargo-fuzz";
 
