@@ -19,8 +19,6 @@ use crate::workspace::Workspace;
 
 /// Shares of all mutants: in a month of nights every one was tried.
 const SHARES: u64 = 30;
-/// For the tests of one mutant. Many that loop for ever would wait for the limit that cargo-mutants chooses.
-const SECONDS: &str = "120";
 /// Mutants that no test notices, with reasons.
 const SURVIVORS: &str = "deploy/xtask/survivors.toml";
 
@@ -73,7 +71,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
             .env_remove("CARGO_TARGET_DIR")
             // The first failure is enough: nobody reads the smallest.
             .env("PROPTEST_MAX_SHRINK_ITERS", "0")
-            .args(["mutants", "--no-shuffle", "--timeout", SECONDS])
+            .args(["mutants", "--no-shuffle"])
             .args(["--sharding", "round-robin", "--shard", &share])
             .args(files.iter().flat_map(|file| ["--file", file]))
             .args(tests)
