@@ -7,7 +7,7 @@
 //! mpsc<ClientEvent> <── ACK, NACK ──────┘
 //! ```
 //!
-//! The filter and Envoy itself use the same service, each with a stream of its own. [`standalone`]
+//! The filter and Envoy itself use the same service, each with a stream of its own. [`crate::standalone`]
 //! turns clusters and hosts into resources for Envoys without another control plane.
 
 use std::sync::Arc;

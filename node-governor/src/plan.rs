@@ -9,7 +9,7 @@ use crate::node::{Khz, Node, NodeCore};
 /// What each core shall do, and who has it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
-    /// One for each core of the [`Node`](crate::node::Node), in its order.
+    /// One for each core of the [`Node`], in its order.
     pub cores: Vec<Setting>,
     /// Who has which cores; none where they are not divided.
     pub shares: Option<CorePlan>,

@@ -39,7 +39,7 @@ struct Process {
 pub struct Listed {
     /// As it was started.
     pub name: String,
-    /// Also of one that has ended: its number was not given away, because it was not waited for.
+    /// Of one that has ended the number may be another's by now.
     pub process: usage::Process,
     /// The file of its output.
     pub log: PathBuf,

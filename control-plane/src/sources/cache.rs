@@ -75,9 +75,8 @@ impl Conversation {
     }
 }
 
-/// What is wrong with an answer. How many keys the host holds is counted where they are kept ([`Holdings`]).
-///
-/// [`Holdings`]: crate::state::holdings::Holdings
+/// What is wrong with an answer. How many keys the host holds is counted where they are kept (`Holdings` of
+/// weir-fleet).
 fn check(answer: &Answer, heard: Option<Heard>, limits: &Cache) -> Result<(), PollError> {
     let lie = |detail: String| Err(PollError::new(Fault::Inconsistent, detail));
     let (epoch, version) = (answer.epoch, answer.version);

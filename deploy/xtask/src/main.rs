@@ -9,6 +9,8 @@ mod build_filter;
 #[cfg(test)]
 mod commands;
 mod demo;
+#[cfg(test)]
+mod dependencies;
 mod experiment;
 mod experiments;
 mod feeds;
@@ -20,6 +22,7 @@ mod lab;
 mod links;
 mod load;
 mod mesh;
+mod mutants;
 mod packages;
 mod packaging;
 mod parts;
@@ -84,6 +87,8 @@ enum Command {
     Faults(experiment::Faults),
     /// Try every decoder with made-up bytes, for as long as wanted; needs a nightly compiler
     Fuzz(fuzz::Args),
+    /// Change the code that decides in small ways, and list the changes that no test notices
+    Mutants(mutants::Args),
     /// Make OCI images of the filter and the programs in target/image, without a daemon
     Image(image::Args),
     /// Hold what users install against its real readers: images, manifests, units, snippets
@@ -133,6 +138,7 @@ fn run(command: Command) -> Result<()> {
             experiment::faults(launch, args.debug)
         }),
         Command::Fuzz(args) => fuzz::run(&workspace, &args),
+        Command::Mutants(args) => mutants::run(&workspace, &args),
         Command::Image(args) => image::run(&workspace, &args),
         Command::Packaging(args) => packaging::run(&workspace, &args),
         Command::Keep => keep::run(&workspace),

@@ -49,6 +49,8 @@ enum Step {
     Clippy,
     /// Lints of the filter as it is built for Envoy
     ClippyWasm,
+    /// Documentation in the code: its links lead somewhere
+    Doc,
     /// All tests
     Test,
     /// The Java agent's own tests, on its packed jar
@@ -74,6 +76,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
             Step::Fmt => summary.run("fmt", || fmt(workspace)),
             Step::Clippy => summary.run("clippy", || clippy(workspace)),
             Step::ClippyWasm => summary.run("clippy-wasm", || clippy_wasm(workspace)),
+            Step::Doc => summary.run("doc", || doc(workspace)),
             Step::Test => report = Some(set_up_and_test(workspace, args, &mut summary)),
             Step::Java => summary.run("java", || {
                 tools::test(workspace, EVENTS_AGENT)?;
@@ -148,6 +151,18 @@ fn clippy_wasm(workspace: &Workspace) -> Result<Outcome> {
             build_filter::TARGET,
         ])
         .args(["--", "-D", "warnings"])
+        .shown()?;
+    Ok(Outcome::Passed)
+}
+
+/// Rustdoc's lints, which no compiler has. Comments are for whoever changes the code, so private items count too, and
+/// public ones may link to them. Dependencies are not documented, and clippy has checked them already.
+fn doc(workspace: &Workspace) -> Result<Outcome> {
+    const FLAGS: &str = "--document-private-items -D warnings -A rustdoc::private_intra_doc_links";
+    workspace
+        .cargo()
+        .args(["doc", "--workspace", "--no-deps"])
+        .env("RUSTDOCFLAGS", FLAGS)
         .shown()?;
     Ok(Outcome::Passed)
 }

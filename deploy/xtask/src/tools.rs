@@ -36,11 +36,15 @@ pub(crate) const BATCH: [&str; 3] = ["stress-ng", "x264", "zstd"];
 pub(crate) const CONSUL: &str = "consul";
 /// What reads the pages of all in it.
 pub(crate) const PROMETHEUS: &str = "prometheus";
+/// Asks weir-control as an Envoy does.
+pub(crate) const XDS_CLIENT: &str = "xds-client";
 
 /// The Java agent that tells the governor of hot methods.
 pub(crate) const EVENTS_AGENT: &str = "weir-events-agent";
 /// Holds dependencies against `deny.toml`.
 pub(crate) const CARGO_DENY: &str = "cargo-deny";
+/// Changes code to see whether tests notice.
+pub(crate) const CARGO_MUTANTS: &str = "cargo-mutants";
 /// Builds fuzz targets.
 pub(crate) const CARGO_FUZZ: &str = "cargo-fuzz";
 

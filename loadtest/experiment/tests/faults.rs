@@ -29,7 +29,6 @@ fn main() -> ExitCode {
     // They share a mesh, and the machine.
     arguments.test_threads = Some(1);
     let programs = Programs::from_environment();
-    let absent = programs.as_ref().err().map(|why| format!("{why:#}"));
     let folder = match tempfile::tempdir() {
         Ok(folder) => folder,
         Err(error) => {
@@ -40,9 +39,9 @@ fn main() -> ExitCode {
     let prometheus = programs
         .as_ref()
         .is_ok_and(|programs| programs.prometheus.is_some());
-    let suite = programs.ok().map(|programs| {
+    let suite = programs.as_ref().ok().map(|programs| {
         let tell = |line: &str| eprintln!("faults: {line}");
-        Suite::new(programs, folder.path().to_owned(), tell)
+        Suite::new(programs.clone(), folder.path().to_owned(), tell)
     });
     let suite = Arc::new(Mutex::new(suite));
     let nightly = weir_needs::is_nightly();
@@ -50,12 +49,12 @@ fn main() -> ExitCode {
         let (suite, length) = (Arc::clone(&suite), fault.short?);
         let name = format!("what_is_expected_holds_in_short::{}", fault.name);
         let trial = Trial::test(name, move || play(&suite, fault, length));
-        let lacking = match &absent {
-            None if !nightly && !EVERY_CHANGE.contains(&fault.name) => {
+        let lacking = match &programs {
+            Ok(_) if !nightly && !EVERY_CHANGE.contains(&fault.name) => {
                 Some((Need::Nightly, "one of its kind is played".into()))
             }
-            Some(why) => Some((Need::Provided("WEIR_ENVOY"), why.clone())),
-            None => lacks(fault, prometheus),
+            Err(lacking) => Some((lacking.need, lacking.why.clone())),
+            Ok(_) => lacks(fault, prometheus),
         };
         if let Some((need, why)) = &lacking {
             skip_test(trial.name(), *need, why);

@@ -2,10 +2,15 @@
 //! What a mesh runs.
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
+use weir_needs::{Lacking, Need};
+
+const PROMETHEUS: &str = "WEIR_PROMETHEUS";
+/// The folder of the workspace's own programs.
+const OWN: &str = "WEIR_BIN_DIR";
 
 /// By absolute path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,25 +36,16 @@ impl Programs {
     ///
     /// # Errors
     /// A variable that is needed is not set, or names no file: tests are skipped then, and say why.
-    pub fn from_environment() -> Result<Self> {
-        let bin = match env::var_os("WEIR_BIN_DIR") {
-            Some(folder) => PathBuf::from(folder),
-            None => env::current_exe()?
-                .ancestors()
-                .nth(2)
-                .context("this program has no folder")?
-                .to_owned(),
-        };
-        let programs = Self {
-            envoy: named("WEIR_ENVOY")?,
-            consul: named("WEIR_CONSUL")?,
-            prometheus: env::var_os("WEIR_PROMETHEUS").map(PathBuf::from),
-            filter: named("WEIR_FILTER_WASM")?,
-            control: bin.join("weir-control"),
-            worker: bin.join("weir-worker"),
-        };
-        programs.check()?;
-        Ok(programs)
+    pub fn from_environment() -> Result<Self, Lacking> {
+        let prometheus = env::var_os(PROMETHEUS).map(|_| given(PROMETHEUS));
+        Ok(Self {
+            envoy: given("WEIR_ENVOY")?,
+            consul: given("WEIR_CONSUL")?,
+            prometheus: prometheus.transpose()?,
+            filter: given("WEIR_FILTER_WASM")?,
+            control: own("weir-control")?,
+            worker: own("weir-worker")?,
+        })
     }
 
     /// Whether all are there.
@@ -66,7 +62,7 @@ impl Programs {
         ];
         for program in needed.into_iter().chain(&self.prometheus) {
             ensure!(
-                program.is_absolute() && program.is_file(),
+                is_file(program),
                 "{} is not the absolute path of a file",
                 program.display()
             );
@@ -75,7 +71,36 @@ impl Programs {
     }
 }
 
-fn named(variable: &str) -> Result<PathBuf> {
-    let path = env::var_os(variable).with_context(|| format!("{variable} is not set"))?;
-    Ok(path.into())
+fn given(variable: &'static str) -> Result<PathBuf, Lacking> {
+    file(variable, weir_needs::provided(variable)?)
+}
+
+/// One of the workspace's own.
+fn own(name: &str) -> Result<PathBuf, Lacking> {
+    let folder = match env::var_os(OWN) {
+        Some(folder) => PathBuf::from(folder),
+        None => beside_tests().map_err(|why| Lacking::new(Need::Provided(OWN), why))?,
+    };
+    file(OWN, folder.join(name))
+}
+
+/// Where Cargo put the running test.
+fn beside_tests() -> Result<PathBuf> {
+    let program = env::current_exe()?;
+    let folder = program.ancestors().nth(2);
+    Ok(folder.context("this program has no folder")?.to_owned())
+}
+
+fn file(variable: &'static str, path: PathBuf) -> Result<PathBuf, Lacking> {
+    match is_file(&path) {
+        true => Ok(path),
+        false => {
+            let why = format!("{} is not the absolute path of a file", path.display());
+            Err(Lacking::new(Need::Provided(variable), why))
+        }
+    }
+}
+
+fn is_file(path: &Path) -> bool {
+    path.is_absolute() && path.is_file()
 }

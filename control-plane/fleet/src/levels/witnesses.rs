@@ -126,11 +126,49 @@ mod tests {
     }
 
     #[test]
+    fn of_three_proxies_without_a_word_of_the_host_the_middle_one_is_believed() {
+        let mut witnesses = Witnesses::default();
+        for (proxy, queued) in [(1, 7), (2, 0), (3, 1_000_000)] {
+            witnesses.hear(proxy, &observed(From::Report, 10, queued));
+        }
+        assert_eq!(believed(&witnesses, 10), Some(7));
+    }
+
+    /// Else the level would wait for news that it has.
+    #[test]
+    fn the_middle_word_counts_as_old_as_the_newest() {
+        let mut witnesses = Witnesses::default();
+        for (proxy, at, queued) in [(1, 9, 7), (2, 10, 0), (3, 9, 8)] {
+            witnesses.hear(proxy, &observed(From::Report, at, queued));
+        }
+        let now = Duration::from_secs(10);
+        let word = witnesses.believed(now, WINDOW).unwrap();
+        assert_eq!((weight(&word).0, word.at, word.delay_at), (7, now, now));
+    }
+
+    #[test]
     fn a_proxy_that_is_alone_is_believed() {
         let mut witnesses = Witnesses::default();
         assert_eq!(believed(&witnesses, 0), None);
         witnesses.hear(1, &observed(From::Report, 10, 9));
         assert_eq!(believed(&witnesses, 10), Some(9));
+        witnesses.hear(0, &observed(From::Scrape, 1, 5));
+        assert_eq!(believed(&witnesses, 10), Some(9), "the host's word is old");
+    }
+
+    /// Words come by several ways, and one may be overtaken.
+    #[test]
+    fn an_older_word_of_a_witness_does_not_replace_its_newer_one() {
+        for from in [From::Scrape, From::Report] {
+            let mut witnesses = Witnesses::default();
+            witnesses.hear(1, &observed(from, 10, 9));
+            witnesses.hear(1, &observed(from, 9, 1));
+            assert_eq!(believed(&witnesses, 10), Some(9), "{from:?}");
+            for (at, queued) in [(10, 8), (11, 7)] {
+                witnesses.hear(1, &observed(from, at, queued));
+                assert_eq!(believed(&witnesses, 11), Some(queued.into()), "{from:?}");
+            }
+        }
     }
 
     #[test]

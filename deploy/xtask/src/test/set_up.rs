@@ -8,7 +8,9 @@ use anyhow::Result;
 
 use crate::packages::Need;
 use crate::test::summary::{Outcome, Summary};
-use crate::tools::{self, BATCH, CONSUL, EVENTS_AGENT, MEMCACHED, PROMETHEUS, SEARCH_NODE};
+use crate::tools::{
+    self, BATCH, CONSUL, EVENTS_AGENT, MEMCACHED, PROMETHEUS, SEARCH_NODE, XDS_CLIENT,
+};
 use crate::workspace::Workspace;
 use crate::{build_filter, load, packaging};
 
@@ -43,6 +45,7 @@ impl SetUp {
                 }),
                 Need::Consul => set_up.program(workspace, CONSUL, summary),
                 Need::Prometheus => set_up.program(workspace, PROMETHEUS, summary),
+                Need::XdsClient => set_up.program(workspace, XDS_CLIENT, summary),
                 Need::K6 => set_up.program(workspace, load::TOOL, summary),
                 Need::Memcached => set_up.program(workspace, MEMCACHED, summary),
                 Need::Batch => {

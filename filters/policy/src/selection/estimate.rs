@@ -15,7 +15,7 @@
 //! than what is in flight there from here, so that no host gains by what it says more than it would where the fewest
 //! jobs in progress count (`dynamic`). What a
 //! key costs is learned by weir-control; a key that nobody has seen costs what all do on average, and where hosts
-//! tell no costs at all each is taken for the same ([`Cost::UNTOLD`]). Of a list of
+//! tell no costs at all each is taken for the same ([`crate::Cost::UNTOLD`]). Of a list of
 //! keys the last one's cost counts, and of its fetch the part that a host lacks. Hosts that will be taken away
 //! before the finish come last.
 //!

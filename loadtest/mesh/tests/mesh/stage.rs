@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use libtest_mimic::{Arguments, Trial};
 use tempfile::TempDir;
 use weir_mesh::{Mesh, Plan, Programs};
-use weir_needs::{Need, skip_test};
+use weir_needs::{Lacking, Need, skip_test};
 
 /// A test: its name, and what it does.
 pub(crate) type Scenario = (&'static str, Act);
@@ -31,22 +31,20 @@ pub(crate) fn run(scenarios: &[&[Scenario]]) -> ExitCode {
     // They share a mesh, and the machine.
     arguments.test_threads = Some(1);
     let programs = Programs::from_environment();
-    let absent = programs.as_ref().err().map(|why| format!("{why:#}"));
-    let namespaces = weir_mesh::namespaces_possible().err();
-    let namespaces = namespaces.map(|why| format!("{why:#}"));
+    let namespaces = weir_mesh::namespaces_possible();
+    let namespaces = namespaces.map_err(|why| Lacking::new(Need::Namespaces, format!("{why:#}")));
     let play = Arc::new(Play {
-        programs: programs.ok(),
+        programs: programs.as_ref().ok().cloned(),
         mesh: Mutex::new(None),
     });
     let trial = |(name, act): &Scenario| {
         let (play, act) = (Arc::clone(&play), *act);
-        let lacking = match (&absent, &namespaces, act) {
-            (Some(why), ..) => Some((Need::Provided("WEIR_ENVOY"), why)),
-            (None, Some(why), Act::Namespaces(_)) => Some((Need::Namespaces, why)),
+        let lacking = match (&programs, &namespaces, act) {
+            (Err(lacking), ..) | (Ok(_), Err(lacking), Act::Namespaces(_)) => Some(lacking),
             _ => None,
         };
-        if let Some((need, why)) = lacking {
-            skip_test(name, need, why);
+        if let Some(lacking) = lacking {
+            skip_test(name, lacking.need, lacking);
         }
         Trial::test(*name, move || {
             play.run(act).map_err(|error| format!("{error:#}").into())
