@@ -1,94 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The processes of one way: hosts, sidecars and, where Weir chooses, weir-control.
+//! Callers' sidecars: Envoys that know everything, or that weir-control tells everything.
+
+pub(crate) mod bootstrap;
+pub(crate) mod settings;
 
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
-use serde_json::{Value, json};
+use serde_json::Value;
 use weir_stage::bootstrap::standalone;
+use weir_stage::control::{self, Control};
+use weir_stage::envoy::{self, Envoy};
+use weir_stage::http;
 use weir_stage::processes::Processes;
-use weir_stage::{envoy, http};
 
-use crate::demo::control::Settings;
-use crate::demo::programs::Programs;
-use crate::demo::sampler::Sights;
-use crate::demo::ways::{Kind, Way};
-use crate::demo::{Demo, bootstrap, control, hosts};
+use crate::programs::Programs;
 
-/// The workload has jobs of minutes, and its own deadline; time-outs are not what is compared.
-const NO_TIMEOUT: &str = "0s";
-
-/// From the start of the sidecars to the filter's first choice from a table.
+/// From the start of a sidecar to the filter's first choice from a table.
 const FIRST_TABLE: Duration = Duration::from_secs(20);
 
-/// Where to send requests, and where to look meanwhile.
-pub(super) struct Stage {
-    pub(super) callers: Vec<SocketAddr>,
-    pub(super) sights: Sights,
-}
-
-impl Stage {
-    /// Starts them all.
-    pub(super) fn start(
-        demo: &Demo,
-        way: &Way,
-        processes: &mut Processes,
-        folder: &Path,
-    ) -> Result<Self> {
-        let programs = &demo.programs;
-        let hosts = hosts::start(
-            processes,
-            &programs.worker,
-            &demo.plan,
-            &demo.workload,
-            folder,
-        )?;
-        let plan = &demo.plan;
-        let (callers, control) = match way.kind {
-            Kind::Envoy(balancer) => {
-                let bootstrap =
-                    |node: &str| bootstrap::alone(node, balancer, &hosts, NO_TIMEOUT, &[]);
-                let callers = alone(processes, programs, plan.callers, bootstrap, folder)?;
-                (callers, None)
-            }
-            Kind::Weir {
-                selection,
-                overload,
-            } => {
-                let limits = &plan.limits;
-                let settings = Settings {
-                    selection,
-                    overload,
-                    breaker_queued_jobs: limits.breaker_queued_jobs,
-                    dagor: json!({
-                        "control": "paper",
-                        "threshold": limits.dagor_threshold,
-                        "alpha": limits.dagor_step,
-                        "beta": limits.dagor_step,
-                    }),
-                    scrape: json!({}),
-                    cores: plan.cores,
-                    timeout: NO_TIMEOUT,
-                };
-                let config = control::config(&settings, &hosts, &programs.filter);
-                let (callers, admin) =
-                    with_control(processes, programs, plan.callers, &config, folder)?;
-                (callers, Some(admin))
-            }
-        };
-        let sights = Sights {
-            named: hosts.clone(),
-            hosts,
-            control,
-        };
-        Ok(Self { callers, sights })
-    }
-}
-
 /// Starts sidecars that know everything; returns where they listen.
-pub(crate) fn alone(
+pub(crate) fn start_alone(
     processes: &mut Processes,
     programs: &Programs,
     callers: usize,
@@ -103,24 +37,23 @@ pub(crate) fn alone(
     nodes(callers).map(start).collect()
 }
 
-/// Starts weir-control with the configuration, and sidecars that it tells everything; returns where these
-/// listen once each chooses from a table, and the admin pages of weir-control.
-pub(crate) fn with_control(
+/// Starts weir-control with the configuration, and sidecars that it tells everything. Each chooses from a table then.
+pub(crate) fn start_told(
     processes: &mut Processes,
     programs: &Programs,
     callers: usize,
     config: &Value,
     folder: &Path,
-) -> Result<(Vec<SocketAddr>, SocketAddr)> {
-    let control = weir_stage::control::start(processes, &programs.control, config, folder)?;
+) -> Result<(Vec<Envoy>, Control)> {
+    let control = control::start(processes, &programs.control, config, folder)?;
     let start = |node: String| {
         let bootstrap = standalone(&node, control.xds)?;
         let caller = envoy::start(processes, &programs.envoy, &node, &bootstrap, folder)?;
         wait_for_table(processes, &node, caller.listener)?;
-        Ok(caller.listener)
+        Ok(caller)
     };
     let callers = nodes(callers).map(start).collect::<Result<_>>()?;
-    Ok((callers, control.admin))
+    Ok((callers, control))
 }
 
 fn nodes(callers: usize) -> impl Iterator<Item = String> {

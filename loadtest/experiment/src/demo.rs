@@ -1,57 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `cargo xtask demo`: one workload, sent six ways through real Envoys, and a table.
+//! One workload, sent six ways through real Envoys.
 //!
 //! ```text
 //!  replay ──> 2 Envoys (callers) ──> hosts      new processes for every way
 //!                 ▲                    │
 //!                 └── weir-control <───┘         only where Weir chooses
 //!
-//!  requests.csv, samples.csv, run.json ─> report.html
-//!
 //!  emulated hosts: a recorded trace whose jobs sleep
 //!  real hosts:     rules on generated feeds, on the cores of this machine
 //! ```
 
-pub(crate) mod agreement;
-pub(crate) mod bootstrap;
+pub mod agreement;
 mod comparison;
-pub(crate) mod control;
 mod header;
-pub(crate) mod hosts;
-pub(crate) mod kept;
+mod kept;
 mod plan;
-pub(crate) mod programs;
-mod progress;
-mod replay;
 mod report;
 mod results;
-pub(crate) mod sampler;
-pub(crate) mod stage;
+mod stage;
 pub(crate) mod table;
 mod verdict;
-pub(crate) mod ways;
+mod ways;
 mod workload;
 
-use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use weir_report::Report;
 use weir_stage::busy::Busy;
-use weir_stage::interrupt;
 use weir_stage::processes::Processes;
 
-use crate::demo::kept::Run;
-use crate::demo::plan::{Plan, Work};
-use crate::demo::programs::Programs;
-use crate::demo::progress::Progress;
-use crate::demo::results::Figures;
-use crate::demo::sampler::{Sampler, samples};
-use crate::demo::stage::Stage;
-use crate::demo::table::Table;
-use crate::demo::ways::{WAYS, Way};
-use crate::demo::workload::{PRIORITIES, Workload};
-use crate::workspace::Workspace;
+use self::kept::Run;
+pub use self::kept::Told;
+use self::plan::{Plan, Work};
+use self::report::story::Story;
+use self::results::Figures;
+use self::table::Table;
+use self::ways::WAYS;
+pub use self::ways::Way;
+use self::workload::Workload;
+use crate::origin::Origin;
+use crate::progress::Progress;
+use crate::replay::Replay;
+use crate::sampler::{self, Sampler};
+use crate::{Experiment, driver};
 
 const EXPLANATION: &str = "\
 duration: of all requests, from the offset in the workload to the last answer or the giving up,
@@ -59,9 +52,12 @@ duration: of all requests, from the offset in the workload to the last answer or
 hit:      served requests that found their data; shed: attempts refused, each tried again;
 failed:   requests without a good answer; uneven: deviation over mean of the hosts' mean waits
 ";
+/// Attempts of a request, at most.
+const ATTEMPTS: u32 = 10;
 
+/// Flags of the demonstration.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub struct Args {
     /// Hosts that do the work: rules on generated feeds, instead of a recorded trace whose jobs
     /// sleep. Smaller, as this machine's cores are all there is
     #[arg(long)]
@@ -76,71 +72,103 @@ pub(crate) struct Args {
     /// Run nothing: write the report of a run again, from what its folder keeps
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["real", "quick", "way"])]
     report: Option<PathBuf>,
+    #[command(flatten)]
+    programs: Programs,
 }
 
-/// One run of the command.
-struct Demo {
+/// Programs and files that it needs.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = crate::driver::GIVEN)]
+pub struct Programs {
+    #[command(flatten)]
+    fleet: crate::programs::Programs,
+    /// weir-replay
+    #[arg(long, value_name = "FILE")]
+    replay: PathBuf,
+    /// weir-feeds, for hosts that do the work
+    #[arg(long, value_name = "FILE")]
+    feeds: Option<PathBuf>,
+    /// Recorded traces
+    #[arg(long, value_name = "FOLDER", default_value = "loadtest/traces")]
+    traces: PathBuf,
+}
+
+/// The experiment: a way a turn.
+pub struct Demo {
     programs: Programs,
     plan: Plan,
     workload: Workload,
-    /// Where everything that the run leaves is kept.
     folder: PathBuf,
+    ways: Vec<&'static Way>,
+    run: Run,
+    progress: Progress,
 }
 
-pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
-    if let Some(folder) = &args.report {
-        println!("The report is {}", report::write(folder)?.display());
-        return Ok(());
+impl Experiment for Demo {
+    const NAME: &'static str = "demo";
+    const TABLE: &'static str = "table.txt";
+    type Args = Args;
+    type Turn = &'static Way;
+    type Round = Told;
+
+    fn listing(args: &Args) -> Result<Option<String>> {
+        args.ways()?;
+        let Some(folder) = &args.report else {
+            return Ok(None);
+        };
+        let report = report::write(folder)?;
+        Ok(Some(format!("The report is {}\n", report.display())))
     }
-    let ways: Vec<&Way> = WAYS.iter().filter(|way| args.wants(way)).collect();
-    ensure!(!ways.is_empty(), "no way has such a name: {}", names());
-    interrupt::catch()?;
-    let programs = match args.quick && !args.real {
-        true => Programs::quick(workspace, "demo")?,
-        false => Programs::build(workspace, "demo")?,
-    };
-    let plan = match args.real {
-        true => Plan::real(args.quick),
-        false => Plan::emulated(args.quick),
-    };
-    let begun = kept::now()?;
-    let folder = new_folder(workspace, begun)?;
-    let workload = Workload::prepare(workspace, &programs, &plan, &folder)?;
-    let demo = Demo {
-        programs,
-        plan,
-        workload,
-        folder,
-    };
-    let header = header::text(&demo.plan, &demo.workload.description);
-    println!("\n{header}\n");
-    let (figures, ways) = demo.compare(&ways)?;
-    let told = format!("{header}\n\n{}", demo.tell(figures));
-    let file = demo.folder.join("table.txt");
-    fs::write(&file, &told).with_context(|| format!("writing {}", file.display()))?;
-    println!("\n{told}");
-    let run = Run {
-        begun,
-        command: args.command(),
-        emulated: !args.real,
-        header,
-        versions: demo.programs.versions(workspace)?,
-        seconds: demo.plan.replay.as_secs_f64(),
-        deadline: demo.plan.deadline.as_secs_f64(),
-        cores: demo.plan.cores,
-        ways,
-    };
-    run.write(&demo.folder)?;
-    let report = report::write(&demo.folder)?;
-    println!("The report is {}", workspace.shown(&report));
-    let folder = workspace.shown(&demo.folder);
-    println!("Every request, configuration and log is kept in {folder}");
-    Ok(())
+
+    fn set_up(args: Args, folder: &Path) -> Result<Self> {
+        let plan = match args.real {
+            true => Plan::real(args.quick),
+            false => Plan::emulated(args.quick),
+        };
+        let (command, ways) = (args.command(), args.ways()?);
+        let demo = Self::new(args.programs, plan, ways, command, folder)?;
+        demo.run.write(folder)?;
+        println!("\n{}\n", demo.run.origin.header);
+        Ok(demo)
+    }
+
+    fn turns(&self) -> Vec<&'static Way> {
+        self.ways.clone()
+    }
+
+    fn play(&mut self, way: &&'static Way) -> Result<Vec<Told>> {
+        self.progress.next_way(way.name);
+        Ok(vec![self.try_way(way).context(way.name)?])
+    }
+
+    fn table(&self, ways: &[Told]) -> String {
+        let figures: Vec<&Figures> = ways.iter().map(|told| &told.figures).collect();
+        let rows = figures.iter().flat_map(|way| &way.by_priority);
+        let table = Table(rows.cloned().collect());
+        let closing = closing(self.run.emulated, &figures).join("\n");
+        let header = &self.run.origin.header;
+        format!("{header}\n\n{table}\n{EXPLANATION}\n{closing}\n")
+    }
+
+    fn report(&self, ways: &[Told]) -> Option<Report> {
+        let run = &self.run;
+        Some(report::page(&Story { run, ways }))
+    }
 }
 
 impl Args {
-    fn wants(&self, way: &Way) -> bool {
-        self.way.is_empty() || self.way.iter().any(|part| way.name.contains(&**part))
+    fn ways(&self) -> Result<Vec<&'static Way>> {
+        let wanted = |way: &&Way| {
+            self.way.is_empty() || self.way.iter().any(|part| way.name.contains(&**part))
+        };
+        let ways: Vec<&Way> = WAYS.iter().filter(wanted).collect();
+        let names: Vec<&str> = WAYS.iter().map(|way| way.name).collect();
+        ensure!(
+            !ways.is_empty(),
+            "no way has such a name: {}",
+            names.join(", ")
+        );
+        Ok(ways)
     }
 
     /// The command that these are of.
@@ -156,59 +184,66 @@ impl Args {
     }
 }
 
-fn names() -> String {
-    let names: Vec<&str> = WAYS.iter().map(|way| way.name).collect();
-    names.join(", ")
-}
-
-fn new_folder(workspace: &Workspace, begun: u64) -> Result<PathBuf> {
-    let folder = workspace.cache().join("demo").join(begun.to_string());
-    fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
-    Ok(folder)
-}
-
 impl Demo {
-    /// Runs the ways one after another, each with new processes.
-    fn compare(&self, ways: &[&'static Way]) -> Result<(Vec<Figures>, Vec<kept::Way>)> {
-        let mut progress = Progress::new(ways.len(), self.plan.replay + plan::AROUND);
-        let mut tried = Vec::new();
-        for way in ways {
-            progress.next_way(way.name);
-            tried.push(self.try_way(way, &mut progress).context(way.name)?);
-        }
-        Ok(tried.into_iter().unzip())
+    /// Makes the workload.
+    fn new(
+        programs: Programs,
+        plan: Plan,
+        ways: Vec<&'static Way>,
+        command: String,
+        folder: &Path,
+    ) -> Result<Self> {
+        let workload = Workload::prepare(&programs, &plan, folder)?;
+        let header = header::text(&plan, &workload.description);
+        let run = Run {
+            origin: Origin::now(command, header, programs.fleet.versions()?)?,
+            emulated: matches!(plan.work, Work::Emulated(_)),
+            seconds: plan.replay.as_secs_f64(),
+            deadline: plan.deadline.as_secs_f64(),
+            cores: plan.cores,
+        };
+        let progress = Progress::new(ways.len(), plan.replay + plan::AROUND);
+        Ok(Self {
+            programs,
+            plan,
+            workload,
+            folder: folder.to_owned(),
+            ways,
+            run,
+            progress,
+        })
     }
 
-    fn try_way(&self, way: &Way, progress: &mut Progress) -> Result<(Figures, kept::Way)> {
+    fn try_way(&mut self, way: &Way) -> Result<Told> {
         let started = Instant::now();
         let folder = self.folder.join(way.folder());
         let mut processes = Processes::new(folder.clone())?;
-        progress.say("starting", started.elapsed());
-        let Stage { callers, sights } = Stage::start(self, way, &mut processes, &folder)?;
+        self.progress.say("starting", started.elapsed());
+        let (targets, sights) = stage::start(self, way, &mut processes, &folder)?;
         let hosts = sights.hosts.clone();
         let plan = &self.plan;
+        let replay = Replay {
+            program: &self.programs.replay,
+            workload: &self.workload.file,
+            bodies: self.workload.feeds.as_deref(),
+            targets: &targets,
+            deadline: plan.deadline,
+            attempts: ATTEMPTS,
+        };
         let sending = |sent: Duration| match plan.replay.checked_sub(sent) {
             Some(_) => format!("sending, {} of {} s", sent.as_secs(), plan.replay.as_secs()),
             None => "waiting for the last answers".to_owned(),
         };
         let busy = Busy::start();
         let sampler = Sampler::start(sights);
-        let replayed = replay::send(
-            &self.workload,
-            &mut processes,
-            &self.programs.replay,
-            &callers,
-            plan.deadline,
-            &folder,
-            |sent| progress.say(&sending(sent), started.elapsed()),
-        )?;
-        let (records, busy) = (replayed.records, busy.share());
-        let file = folder.join(samples::FILE);
-        fs::write(&file, samples::written(&sampler.end()?))
-            .with_context(|| format!("writing {}", file.display()))?;
+        let progress = &mut self.progress;
+        let replayed = replay.send(&mut processes, "replay", &folder, |sent| {
+            progress.say(&sending(sent), started.elapsed());
+        })?;
+        let (busy, samples) = (busy.share(), sampler.end()?);
+        driver::write_lines(&folder.join(sampler::FILE), &samples)?;
         progress.end_way(&format!("done in {} s", started.elapsed().as_secs()));
-        let figures = Figures::new(way.name, &PRIORITIES, &records, busy, replayed.lag);
-        let kept = kept::Way {
+        let way = kept::Way {
             name: way.name.to_owned(),
             folder: way.folder(),
             overload: way.overload().map(str::to_owned),
@@ -216,20 +251,14 @@ impl Demo {
             busy,
             lag: replayed.lag,
         };
-        Ok((figures, kept))
+        Ok(Told::new(way, replayed.records, samples))
     }
+}
 
-    /// The table, and what is to be said of it.
-    fn tell(&self, figures: Vec<Figures>) -> String {
-        let closing = match self.plan.work {
-            Work::Emulated(_) => {
-                let all: Vec<_> = figures.iter().map(|way| &way.all).collect();
-                verdict::lines(&all)
-            }
-            Work::Real(_) => comparison::lines(&figures.iter().collect::<Vec<_>>()),
-        };
-        let rows = figures.into_iter().flat_map(|way| way.by_priority);
-        let table = Table(rows.collect());
-        format!("{table}\n{EXPLANATION}\n{}\n", closing.join("\n"))
+/// The last lines of the table: claims of emulated hosts, figures of real ones.
+fn closing(emulated: bool, figures: &[&Figures]) -> Vec<String> {
+    match emulated {
+        true => verdict::lines(&figures.iter().map(|way| &way.all).collect::<Vec<_>>()),
+        false => comparison::lines(figures),
     }
 }

@@ -7,36 +7,36 @@ use std::time::{Duration, Instant};
 /// Between lines where the output is not a terminal.
 const LOG_EVERY: Duration = Duration::from_secs(15);
 
-pub(super) struct Progress {
+pub(crate) struct Progress {
     terminal: bool,
     ways: usize,
     each: Duration,
     way: usize,
-    name: &'static str,
+    name: String,
     shown: Option<Instant>,
 }
 
 impl Progress {
     /// `each` is how long one way takes.
-    pub(super) fn new(ways: usize, each: Duration) -> Self {
+    pub(crate) fn new(ways: usize, each: Duration) -> Self {
         Self {
             terminal: stdout().is_terminal(),
             ways,
             each,
             way: 0,
-            name: "",
+            name: String::new(),
             shown: None,
         }
     }
 
-    pub(super) fn next_way(&mut self, name: &'static str) {
+    pub(crate) fn next_way(&mut self, name: &str) {
         self.way += 1;
-        self.name = name;
+        name.clone_into(&mut self.name);
         self.shown = None;
     }
 
     /// Says what happens, `elapsed` into the way. Cheap to call often.
-    pub(super) fn say(&mut self, what: &str, elapsed: Duration) {
+    pub(crate) fn say(&mut self, what: &str, elapsed: Duration) {
         let every = if self.terminal {
             Duration::from_secs(1)
         } else {
@@ -57,7 +57,7 @@ impl Progress {
     }
 
     /// Ends the line of this way.
-    pub(super) fn end_way(&mut self, what: &str) {
+    pub(crate) fn end_way(&mut self, what: &str) {
         let start = if self.terminal { "\r" } else { "" };
         let end = if self.terminal { "\x1b[K" } else { "" };
         println!(

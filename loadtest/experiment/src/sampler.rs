@@ -3,11 +3,12 @@
 //!
 //! ```text
 //! hosts' /metrics ─────────┐
-//! weir-control's /metrics ─┴─> page (pure) ─> Sample ─> samples.csv ─> series for the report
+//! weir-control's /metrics ─┴─> page (pure) ─> Sample ─> samples.jsonl
+//!                                                └────> over_time (pure) ─> series for a report
 //! ```
 
+pub(crate) mod over_time;
 pub(crate) mod page;
-pub(crate) mod samples;
 
 use std::net::SocketAddr;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -15,13 +16,37 @@ use std::thread::{JoinHandle, spawn};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
+use serde::{Deserialize, Serialize};
 use weir_stage::http;
 
-use crate::demo::sampler::page::Load;
-use crate::demo::sampler::samples::Sample;
+use crate::sampler::page::Load;
+
+/// The file of samples in a way's folder, a line of JSON each.
+pub(crate) const FILE: &str = "samples.jsonl";
 
 /// Seldom enough not to be felt on two cores: a look costs a host less than a request.
 const EVERY: Duration = Duration::from_millis(500);
+
+/// A look at one host.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub(crate) struct Sample {
+    /// Seconds since sending began.
+    #[serde(rename = "at_s")]
+    pub(crate) at: f64,
+    /// Its place among the hosts, from 0.
+    pub(crate) host: usize,
+    /// None if it did not answer.
+    pub(crate) load: Option<Load>,
+    /// Ranks that weir-control lets it be asked for; none where no levels are kept.
+    pub(crate) level: Option<u16>,
+}
+
+impl Sample {
+    /// Requests that wait for a core; not a number where the host did not answer.
+    pub(crate) fn queued(&self) -> f64 {
+        self.load.as_ref().map_or(f64::NAN, |load| load.queued)
+    }
+}
 
 /// Where to look.
 #[derive(Clone)]

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the sidecars are started with.
+//! The configuration of an Envoy without weir-control.
 
 use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 use weir_stage::bootstrap::retry_policy;
 
-use crate::demo::ways::Balancer;
+/// One of Envoy's own load-balancing policies.
+#[derive(Clone, Copy)]
+pub(crate) enum Balancer {
+    LeastRequest,
+    /// Consistent hashing of the key.
+    RingHash,
+}
 
 /// Envoy's own limits must not decide anything here.
 const NO_LIMIT: u32 = 100_000;

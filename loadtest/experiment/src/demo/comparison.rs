@@ -42,25 +42,11 @@ pub(super) fn too_busy(figures: &Figures) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::demo::results::{Outcome, Record, Served};
+    use crate::replay::Record;
 
     fn figures(way: &str, busy: f64, lag: f64) -> Figures {
-        let served = Served {
-            host: "a".to_owned(),
-            wait: 7.0,
-            hit: true,
-        };
-        let record = Record {
-            at: 0.0,
-            key: String::new(),
-            priority: "high".to_owned(),
-            duration: 10.0,
-            outcome: Outcome::Ok,
-            attempts: 1,
-            shed_attempts: 0,
-            served: Some(served),
-        };
-        Figures::new(way, &["high"], &[record], Some(busy), lag)
+        let record = Record::good("high", "a", 7.0, true);
+        Figures::new(way, &[record], Some(busy), lag)
     }
 
     #[test]

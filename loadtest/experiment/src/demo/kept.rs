@@ -1,56 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is kept of a run beside its requests: enough to tell of it again.
+//! What is kept of a run: enough to tell of it again.
 
 use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::time::UNIX_EPOCH;
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-/// The file in the run's folder.
+use crate::demo::results::Figures;
+use crate::driver;
+use crate::origin::Origin;
+use crate::replay::{self, REQUESTS, Record};
+use crate::sampler::{self, Sample};
+
+/// The file of what is the same for all ways, in the run's folder.
 const FILE: &str = "run.json";
 
-const MONTHS: [&str; 12] = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-];
-
-/// One run of the command.
+/// What is the same for all ways.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Run {
-    /// Seconds since 1970.
-    pub(super) begun: u64,
-    /// What was typed.
-    pub(super) command: String,
+    #[serde(flatten)]
+    pub(super) origin: Origin,
     /// The hosts slept instead of working.
     pub(super) emulated: bool,
-    /// The head of the table.
-    pub(super) header: String,
-    /// Programs and their versions.
-    pub(super) versions: Vec<(String, String)>,
     /// Seconds of sending for each way.
     pub(super) seconds: f64,
     /// Seconds until a caller gives up.
     pub(super) deadline: f64,
     /// Of each host.
     pub(super) cores: usize,
-    /// In the order in which they were run.
-    pub(super) ways: Vec<Way>,
 }
 
-/// One way of a run.
+/// One way of a run: a line of `rounds.jsonl`.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Way {
     pub(super) name: String,
@@ -66,11 +48,22 @@ pub(super) struct Way {
     pub(super) lag: f64,
 }
 
+/// A way and what came of it.
+#[derive(Serialize)]
+pub struct Told {
+    #[serde(flatten)]
+    pub(super) way: Way,
+    #[serde(skip)]
+    pub(super) records: Vec<Record>,
+    #[serde(skip)]
+    pub(super) samples: Vec<Sample>,
+    #[serde(skip)]
+    pub(super) figures: Figures,
+}
+
 impl Run {
     pub(super) fn write(&self, folder: &Path) -> Result<()> {
-        let file = folder.join(FILE);
-        fs::write(&file, serde_json::to_vec_pretty(self)?)
-            .with_context(|| format!("writing {}", file.display()))
+        driver::write_json(&folder.join(FILE), self)
     }
 
     /// serde_json names line and column of what it does not understand.
@@ -80,52 +73,40 @@ impl Run {
             .with_context(|| format!("reading {}: is this a run's folder?", file.display()))?;
         serde_json::from_slice(&text).with_context(|| format!("reading {}", file.display()))
     }
+}
 
-    /// When it began.
-    pub(super) fn date(&self) -> String {
-        date(self.begun)
+impl Told {
+    pub(super) fn new(way: Way, records: Vec<Record>, samples: Vec<Sample>) -> Self {
+        let figures = Figures::new(&way.name, &records, way.busy, way.lag);
+        Self {
+            way,
+            records,
+            samples,
+            figures,
+        }
     }
-}
 
-/// Seconds since 1970 as `21 November 2026, 12:05 UTC`.
-pub(crate) fn date(seconds: u64) -> String {
-    let (year, month, day) = civil(seconds / 86_400);
-    let minutes = seconds % 86_400 / 60;
-    let (hour, minute) = (minutes / 60, minutes % 60);
-    let month = MONTHS[month as usize - 1];
-    format!("{day} {month} {year}, {hour:02}:{minute:02} UTC")
-}
+    /// What the run's folder keeps of a way.
+    pub(super) fn read(way: Way, folder: &Path) -> Result<Self> {
+        let folder = folder.join(&way.folder);
+        let records = replay::read(&folder.join(REQUESTS))?;
+        let samples = driver::read_lines(&folder.join(sampler::FILE))?;
+        Ok(Self::new(way, records, samples))
+    }
 
-/// Now, for [`Run::begun`].
-pub(crate) fn now() -> Result<u64> {
-    Ok(UNIX_EPOCH.elapsed()?.as_secs())
-}
+    pub(super) fn name(&self) -> &str {
+        &self.way.name
+    }
 
-/// The day of the Gregorian calendar that is so many days after the first of 1970 (H. Hinnant,
-/// "chrono-Compatible Low-Level Date Algorithms").
-fn civil(days: u64) -> (u64, u64, u64) {
-    // Years begin with March here, so that leap days are their last.
-    let days = days + 719_468;
-    let (era, of_era) = (days / 146_097, days % 146_097);
-    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    (era * 400 + year + u64::from(month <= 2), month, day)
+    /// Whether weir-control told levels of admission.
+    pub(super) fn has_levels(&self) -> bool {
+        self.samples.iter().any(|sample| sample.level.is_some())
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn days_become_dates() {
-        assert_eq!(civil(0), (1970, 1, 1));
-        assert_eq!(civil(11_016), (2000, 2, 29));
-        assert_eq!(civil(11_017), (2000, 3, 1));
-        assert_eq!(civil(20_778), (2026, 11, 21));
-    }
 
     #[test]
     fn a_folder_without_a_run_is_named() {

@@ -3,6 +3,10 @@
 
 use std::time::Duration;
 
+use weir_replay::azure;
+use weir_replay::excerpt::{Excerpt, Fleet};
+use weir_replay::feeds::{self, Rate};
+
 /// Starting the processes of a way and letting the last answers come, where hosts keep up.
 pub(super) const AROUND: Duration = Duration::from_secs(6);
 
@@ -37,14 +41,9 @@ pub(super) enum Work {
 pub(super) struct Trace {
     /// Its name in `loadtest/traces`.
     pub(super) name: &'static str,
-    pub(super) from_minute: u64,
-    pub(super) minutes: u64,
     /// The first minute as time of the day.
     pub(super) from_clock: &'static str,
-    /// Share of the trace's calls. With all of them two real cores would be the bottleneck.
-    pub(super) sample: f64,
-    /// The workload's run times over the time that the hosts' cores offer.
-    pub(super) utilisation: f64,
+    pub(super) params: azure::Params,
     /// Absent data comes with this bandwidth, and keeps a core busy meanwhile.
     pub(super) fetch_bytes_per_second: &'static str,
 }
@@ -57,14 +56,7 @@ pub(super) struct Feeds {
     /// Kinds of requests of a project, at most.
     pub(super) channels_max: u32,
     pub(super) format: &'static str,
-    /// Of the feeds and of the workload.
-    pub(super) seed: u64,
-    /// Jobs a second.
-    pub(super) rate: f64,
-    /// Exponent of the projects' popularity.
-    pub(super) zipf: f64,
-    /// Share of the jobs that are important.
-    pub(super) high_share: f64,
+    pub(super) params: feeds::Params,
 }
 
 /// Where Weir's defaults are for other hosts than these.
@@ -80,23 +72,36 @@ pub(super) struct Limits {
 impl Plan {
     pub(super) fn emulated(quick: bool) -> Self {
         let part = if quick { 4 } else { 1 };
+        let replay = Duration::from_secs(50) / part;
+        let (hosts, cores, minutes) = (6, 4, 5);
         Self {
             work: Work::Emulated(Trace {
                 // Its load is even, so that what differs between the ways is their doing.
                 name: "azfunc2019_steady_5min",
-                from_minute: 100,
-                minutes: 5,
                 // The source begins at 08:00.
                 from_clock: "09:40",
-                // The same number of requests a second, quick or not.
-                sample: 0.5 / f64::from(part),
-                utilisation: 0.85,
+                params: azure::Params {
+                    excerpt: Excerpt {
+                        from_minute: 100,
+                        minutes,
+                        speed_up: minutes as f64 * 60.0 / replay.as_secs_f64(),
+                    },
+                    fleet: Fleet { hosts, cores },
+                    // With all calls two real cores would be the bottleneck. The same number of requests a second,
+                    // quick or not.
+                    sample: 0.5 / f64::from(part),
+                    utilisation: 0.85,
+                    max_run: None,
+                    high: vec!["http".to_owned()],
+                    users: false,
+                    seed: 1,
+                },
                 fetch_bytes_per_second: "5G",
             }),
-            replay: Duration::from_secs(50) / part,
+            replay,
             deadline: Duration::from_secs(15) / if quick { 2 } else { 1 },
-            hosts: 6,
-            cores: 4,
+            hosts: hosts as usize,
+            cores: cores as usize,
             cache_bytes: "4G",
             callers: 2,
             limits: Limits {
@@ -114,6 +119,7 @@ impl Plan {
     /// Small enough for two real cores, which hosts, Envoys and the replayer share: these are to be
     /// less than half busy, so that it is the hosts' queues that requests wait in.
     pub(super) fn real(quick: bool) -> Self {
+        let replay = Duration::from_secs(if quick { 15 } else { 60 });
         Self {
             work: Work::Real(Feeds {
                 projects: 24,
@@ -121,12 +127,19 @@ impl Plan {
                 items_max: 60_000,
                 channels_max: 3,
                 format: "parquet",
-                seed: 1,
-                rate: 30.0,
-                zipf: 0.8,
-                high_share: 0.2,
+                params: feeds::Params {
+                    rate: Rate {
+                        from: 30.0,
+                        to: 30.0,
+                    },
+                    duration: replay,
+                    zipf: 0.8,
+                    high_share: 0.2,
+                    users: false,
+                    seed: 1,
+                },
             }),
-            replay: Duration::from_secs(if quick { 15 } else { 60 }),
+            replay,
             deadline: Duration::from_secs(10),
             hosts: 3,
             cores: 1,
@@ -140,12 +153,5 @@ impl Plan {
                 dagor_step: 0.3,
             },
         }
-    }
-}
-
-impl Trace {
-    /// So that the minutes of the trace fit.
-    pub(super) fn speed_up(&self, replay: Duration) -> f64 {
-        self.minutes as f64 * 60.0 / replay.as_secs_f64()
     }
 }

@@ -2,9 +2,9 @@
 //! The demonstration as one HTML file: the answer first, then what it rests on.
 //!
 //! ```text
-//! run.json, requests.csv, samples.csv ─> Story ─┬─> answer ──────> sentences and a table
-//!    (kept by the run, whole or not)            ├─> distributions, over_time, places, shed
-//!                                               └─> hosts (folded), figures, setting
+//! run.json, rounds.jsonl, requests.csv, samples.jsonl ─> Story ─┬─> answer ──────> sentences and a table
+//!    (kept by the run, whole or not)                            ├─> distributions, over_time, places, shed
+//!                                                               └─> hosts (folded), figures, setting
 //! ```
 //! The same files give the same page.
 
@@ -14,38 +14,51 @@ mod figures;
 mod hosts;
 mod over_time;
 mod places;
-mod series;
 mod setting;
 mod shed;
-mod story;
+pub(super) mod story;
+mod stretches;
 #[cfg(test)]
 mod tests;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use weir_report::{Report, Series, Style};
 
-use crate::demo::report::story::{Story, Told};
-
-/// The report in a run's folder.
-const FILE: &str = "report.html";
+use crate::Experiment;
+use crate::demo::Demo;
+use crate::demo::kept::{Run, Told, Way};
+use crate::demo::report::story::Story;
+use crate::driver;
 
 /// Tells of the run that is kept in the folder, in a file beside it; returns the file.
 pub(super) fn write(folder: &Path) -> Result<PathBuf> {
-    let file = folder.join(FILE);
-    page(&Story::read(folder)?).write(&file)?;
+    let run = Run::read(folder)?;
+    let ways: Vec<Way> = driver::read_lines(&folder.join(Demo::ROUNDS))?;
+    ensure!(!ways.is_empty(), "{}: no way was run", folder.display());
+    let read = |way| Told::read(way, folder);
+    let ways: Vec<Told> = ways.into_iter().map(read).collect::<Result<_>>()?;
+    let file = folder.join(driver::REPORT);
+    let story = Story {
+        run: &run,
+        ways: &ways,
+    };
+    page(&story).write(&file)?;
     Ok(file)
 }
 
-fn page(story: &Story) -> Report {
+pub(super) fn page(story: &Story<'_>) -> Report {
     let ways = match story.ways.len() {
         1 => "one way".to_owned(),
         n => format!("{} ways", word(n)),
     };
     let mut page = Report::new(
         format!("One workload, {ways} of choosing the host"),
-        format!("The demonstration of Weir, run on {}", story.run.date()),
+        format!(
+            "The demonstration of Weir, run on {}",
+            story.run.origin.date()
+        ),
     );
     setting::note(&mut page, story);
     answer::add(&mut page, story);
@@ -60,7 +73,11 @@ fn page(story: &Story) -> Report {
 }
 
 /// A line for each way, in the same order and so in the same colour in every figure.
-fn by_way(story: &Story, style: Style, points: impl Fn(&Told) -> Vec<(f64, f64)>) -> Vec<Series> {
+fn by_way(
+    story: &Story<'_>,
+    style: Style,
+    points: impl Fn(&Told) -> Vec<(f64, f64)>,
+) -> Vec<Series> {
     let series = |told: &Told| Series {
         name: told.name().to_owned(),
         points: points(told),

@@ -1,49 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! From what replay recorded of each request to the rows of the table.
+//! From the records of requests to the rows of the table.
 
 use std::collections::BTreeMap;
 
 use weir_report::quantile_of_sorted;
 
 use crate::demo::table::{Row, Spread};
-
-/// One request of the workload, with all its attempts.
-#[derive(Clone, Debug)]
-pub(super) struct Record {
-    /// Its time in the workload, in seconds.
-    pub(super) at: f64,
-    /// What a host may have cached; may be empty.
-    pub(super) key: String,
-    pub(super) priority: String,
-    /// From its time in the workload to its end, in milliseconds.
-    pub(super) duration: f64,
-    pub(super) outcome: Outcome,
-    pub(super) attempts: u64,
-    pub(super) shed_attempts: u64,
-    /// What the host that served it says; none if no attempt succeeded.
-    pub(super) served: Option<Served>,
-}
-
-/// How it ended.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Outcome {
-    /// With a good answer.
-    Ok,
-    /// The last attempt was refused.
-    Shed,
-    /// The last answer was an error, or none came.
-    Failed,
-    /// An attempt was under way at the deadline.
-    Timeout,
-}
-
-#[derive(Clone, Debug)]
-pub(super) struct Served {
-    pub(super) host: String,
-    /// Time in the host in which nothing ran for the request, in milliseconds.
-    pub(super) wait: f64,
-    pub(super) hit: bool,
-}
+use crate::demo::workload::PRIORITIES;
+use crate::replay::{Record, Served};
 
 /// The figures of a way: each priority's, and those of all requests.
 pub(super) struct Figures {
@@ -56,15 +20,9 @@ pub(super) struct Figures {
 }
 
 impl Figures {
-    pub(super) fn new(
-        way: &str,
-        priorities: &[&str],
-        records: &[Record],
-        busy: Option<f64>,
-        lag: f64,
-    ) -> Self {
+    pub(super) fn new(way: &str, records: &[Record], busy: Option<f64>, lag: f64) -> Self {
         Self {
-            by_priority: rows(way, priorities, records),
+            by_priority: rows(way, records),
             all: row(way, "all", records.iter().collect()),
             busy,
             lag,
@@ -72,13 +30,13 @@ impl Figures {
     }
 }
 
-/// One row for each priority, in the order of `priorities`.
-fn rows(way: &str, priorities: &[&str], records: &[Record]) -> Vec<Row> {
+/// One row for each priority.
+fn rows(way: &str, records: &[Record]) -> Vec<Row> {
     let row = |priority: &&str| {
         let of_priority = records.iter().filter(|record| record.priority == *priority);
         row(way, priority, of_priority.collect())
     };
-    priorities.iter().map(row).collect()
+    PRIORITIES.iter().map(row).collect()
 }
 
 fn row(way: &str, priority: &str, records: Vec<&Record>) -> Row {
@@ -136,24 +94,7 @@ fn mean(values: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn served(priority: &str, host: &str, wait: f64, hit: bool) -> Record {
-        let served = Served {
-            host: host.into(),
-            wait,
-            hit,
-        };
-        Record {
-            at: 0.0,
-            key: String::new(),
-            priority: priority.into(),
-            duration: wait + 10.0,
-            outcome: Outcome::Ok,
-            attempts: 1,
-            shed_attempts: 0,
-            served: Some(served),
-        }
-    }
+    use weir_replay::record::Outcome;
 
     #[test]
     fn quantiles_are_of_recorded_values() {
@@ -176,14 +117,14 @@ mod tests {
             attempts: 4,
             shed_attempts: 4,
             served: None,
-            ..served("high", "a", 0.0, true)
+            ..Record::good("high", "a", 0.0, true)
         };
         let records = [
-            served("high", "a", 0.0, true),
+            Record::good("high", "a", 0.0, true),
             failed,
-            served("low", "a", 5.0, false),
+            Record::good("low", "a", 5.0, false),
         ];
-        let rows = rows("way", &["high", "low"], &records);
+        let rows = rows("way", &records);
         assert_eq!((rows[0].requests, rows[0].failed, rows[0].shed), (2, 1, 4));
         assert_eq!(
             (rows[0].duration.mean, rows[0].wait.mean, rows[0].hits),
@@ -198,12 +139,15 @@ mod tests {
     #[test]
     fn hosts_with_equal_waits_are_even() {
         let records = [
-            served("low", "a", 4.0, true),
-            served("low", "b", 2.0, true),
-            served("low", "b", 6.0, true),
+            Record::good("low", "a", 4.0, true),
+            Record::good("low", "b", 2.0, true),
+            Record::good("low", "b", 6.0, true),
         ];
-        assert_eq!(rows("way", &["low"], &records)[0].unevenness, 0.0);
-        let records = [served("low", "a", 1.0, true), served("low", "b", 3.0, true)];
-        assert_eq!(rows("way", &["low"], &records)[0].unevenness, 0.5);
+        assert_eq!(rows("way", &records)[1].unevenness, 0.0);
+        let records = [
+            Record::good("low", "a", 1.0, true),
+            Record::good("low", "b", 3.0, true),
+        ];
+        assert_eq!(rows("way", &records)[1].unevenness, 0.5);
     }
 }

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The ways of choosing a host that are compared, as data.
 
+use crate::callers::bootstrap::Balancer;
+
 /// One way: a name for the table and what to run.
-pub(crate) struct Way {
-    pub(crate) name: &'static str,
-    pub(crate) kind: Kind,
+pub struct Way {
+    pub(super) name: &'static str,
+    pub(super) kind: Kind,
 }
 
 #[derive(Clone, Copy)]
-pub(crate) enum Kind {
+pub(super) enum Kind {
     /// Envoy alone, with one of its own load-balancing policies.
     Envoy(Balancer),
     /// Envoy with the filter, told by weir-control.
@@ -18,14 +20,7 @@ pub(crate) enum Kind {
     },
 }
 
-#[derive(Clone, Copy)]
-pub(crate) enum Balancer {
-    LeastRequest,
-    /// Consistent hashing of the key.
-    RingHash,
-}
-
-pub(crate) const WAYS: [Way; 6] = [
+pub(super) const WAYS: [Way; 6] = [
     Way {
         name: "envoy least_request",
         kind: Kind::Envoy(Balancer::LeastRequest),
@@ -42,7 +37,7 @@ pub(crate) const WAYS: [Way; 6] = [
 
 /// Those on which the simulator and the demonstration have to agree: both can run them, and they are
 /// far apart.
-pub(crate) const AGREED: [Way; 4] = [
+pub(super) const AGREED: [Way; 4] = [
     weir("weir baseline+none", "baseline", "none"),
     weir("weir random+none", "random", "none"),
     weir("weir dynamic+breaker", "dynamic", "breaker"),
@@ -59,7 +54,7 @@ const fn weir(name: &'static str, selection: &'static str, overload: &'static st
 
 impl Way {
     /// weir-control's overload policy, where there is a weir-control.
-    pub(crate) fn overload(&self) -> Option<&'static str> {
+    pub(super) fn overload(&self) -> Option<&'static str> {
         match self.kind {
             Kind::Envoy(_) => None,
             Kind::Weir { overload, .. } => Some(overload),
@@ -67,7 +62,7 @@ impl Way {
     }
 
     /// The name as a folder.
-    pub(crate) fn folder(&self) -> String {
+    pub(super) fn folder(&self) -> String {
         self.name.replace([' ', '+'], "-")
     }
 }

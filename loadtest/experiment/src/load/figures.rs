@@ -8,8 +8,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde::Serialize;
 use serde_json::Value;
-
-use crate::load::plan::{Figure, Plan};
+use weir_replay::scenario::{Figure, Plan};
 
 /// As `loadtest/k6/objectives.js` has them.
 pub(super) const OUTCOMES: [&str; 5] = ["good", "late", "refused", "timed_out", "failed"];

@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use weir_stage::open_files;
 use weir_stage::processes::Processes;
 
 use crate::load::figures::Figures;
-use crate::load::plan::Plan;
+use crate::load::{Made, Programs};
 
 /// Every threshold was met; at least one was not (k6's `ThresholdsHaveFailed`).
 const MET: i32 = 0;
@@ -21,23 +21,13 @@ const CROSSED: i32 = 99;
 /// Beside a connection of each virtual user to each caller.
 const SPARE_FILES: u64 = 1_000;
 
-/// A program, its script and what it sends.
-pub(super) struct K6 {
-    pub(super) program: PathBuf,
-    /// `loadtest/k6/load.js`.
-    pub(super) script: PathBuf,
-    pub(super) workload: PathBuf,
-    pub(super) plan_file: PathBuf,
+/// k6, and what it sends.
+pub(super) struct K6<'a> {
+    pub(super) programs: &'a Programs,
+    pub(super) made: &'a Made,
 }
 
-/// A workload with its plan, in files.
-pub(super) struct Made {
-    pub(super) workload: PathBuf,
-    pub(super) plan_file: PathBuf,
-    pub(super) plan: Plan,
-}
-
-impl K6 {
+impl K6<'_> {
     /// Sends everything. The summaries are `k6.json` and `k6.txt` in the folder.
     ///
     /// # Errors
@@ -46,14 +36,15 @@ impl K6 {
         &self,
         processes: &mut Processes,
         callers: &[SocketAddr],
-        plan: &Plan,
         folder: &Path,
         tick: impl FnMut(Duration),
     ) -> Result<Figures> {
-        let most = 2 * plan.requests.min(50_000) + SPARE_FILES;
+        let Self { programs, made } = self;
+        let plan = &made.plan;
+        let most = 2 * (plan.requests as u64).min(50_000) + SPARE_FILES;
         open_files::allow(most.min(20_000))?;
         let summary = folder.join("k6.json");
-        let mut command = Command::new(&self.program);
+        let mut command = Command::new(&programs.k6);
         let targets: Vec<String> = callers.iter().map(|at| format!("http://{at}")).collect();
         command
             // No server for its own API, no colours in a file, nobody is told of it.
@@ -62,14 +53,14 @@ impl K6 {
             .arg("--summary-export")
             .arg(&summary);
         let settings = [
-            ("PLAN", self.plan_file.display().to_string()),
-            ("WORKLOAD", self.workload.display().to_string()),
+            ("PLAN", made.plan_file.display().to_string()),
+            ("WORKLOAD", made.workload.display().to_string()),
             ("TARGETS", targets.join(",")),
         ];
         for (name, value) in settings {
             command.arg("-e").arg(format!("{name}={value}"));
         }
-        command.arg(&self.script);
+        command.arg(&programs.script);
         processes.run_to("k6", command, &[MET, CROSSED], tick)?;
         let log = folder.join("k6.log");
         let text = folder.join("k6.txt");

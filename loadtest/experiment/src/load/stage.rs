@@ -7,18 +7,18 @@ use std::process::Command;
 
 use anyhow::Result;
 use serde_json::{Value, json};
+use weir_mesh::Mesh;
 use weir_stage::envoy;
 use weir_stage::processes::Processes;
 
-use crate::demo::bootstrap;
-use crate::demo::control::{self, Settings};
-use crate::demo::hosts;
-use crate::demo::programs::Programs;
-use crate::demo::sampler::Sights;
-use crate::demo::stage::{alone, with_control};
-use crate::demo::ways::Balancer;
-use crate::load::against::{Against, Queue};
+use crate::callers::bootstrap::{self, Balancer};
+use crate::callers::settings::Settings;
+use crate::callers::{start_alone, start_told};
+use crate::hosts;
 use crate::load::ways::{Place, SELECTION, Way, levels, scrape};
+use crate::load::{Args, Queue};
+use crate::programs::Programs;
+use crate::sampler::Sights;
 
 pub(super) const HOSTS: usize = 6;
 /// Emulated: a job holds one, asleep.
@@ -30,18 +30,26 @@ const FETCH_BASE_US: &str = "1000";
 /// Room for all keys of all scenarios.
 const CACHE_BYTES: &str = "8G";
 
-/// Starts a way's processes.
+/// Where to send, and where to look meanwhile.
+pub(super) struct Stage {
+    pub(super) callers: Vec<SocketAddr>,
+    pub(super) sights: Sights,
+    /// Ends with it.
+    pub(super) mesh: Option<Mesh>,
+}
+
+/// Starts a way's processes. After the deadline a caller gives up.
 pub(super) fn start(
-    programs: &Programs,
+    args: &Args,
     way: Way,
-    queue: Queue,
     deadline_ms: f64,
     processes: &mut Processes,
     folder: &Path,
-) -> Result<Against> {
-    let command = || host(&programs.worker, queue);
-    let hosts = hosts::start_each(processes, HOSTS, command, folder)?;
-    let mut stage = Stage {
+) -> Result<Stage> {
+    let programs = &args.programs.fleet;
+    let host = || host(&programs.worker, args.queue);
+    let hosts = hosts::start(processes, HOSTS, host, folder)?;
+    let mut fleet = Fleet {
         programs,
         hosts: &hosts,
         deadline_ms,
@@ -50,33 +58,32 @@ pub(super) fn start(
     };
     let (callers, control) = match way {
         Way::Weir => {
-            let (callers, admin) = stage.start_weir()?;
+            let (callers, admin) = fleet.start_weir()?;
             (callers, Some(admin))
         }
-        _ => (stage.start_envoys(way)?, None),
+        _ => (fleet.start_envoys(way)?, None),
     };
-    Ok(Against {
+    Ok(Stage {
         callers,
         sights: Sights {
             named: hosts.clone(),
             hosts,
             control,
         },
-        _mesh: None,
+        mesh: None,
     })
 }
 
 /// Hosts that are up, and what their callers are started with.
-struct Stage<'a> {
+struct Fleet<'a> {
     programs: &'a Programs,
     hosts: &'a [SocketAddr],
-    /// After it a caller gives up.
     deadline_ms: f64,
     processes: &'a mut Processes,
     folder: &'a Path,
 }
 
-impl Stage<'_> {
+impl Fleet<'_> {
     /// Callers with the filter, and weir-control's admin page.
     fn start_weir(&mut self) -> Result<(Vec<SocketAddr>, SocketAddr)> {
         let settings = Settings {
@@ -89,8 +96,11 @@ impl Stage<'_> {
             cores: CORES,
             timeout: &format!("{}ms", self.deadline_ms.ceil()),
         };
-        let config = control::config(&settings, self.hosts, &self.programs.filter);
-        with_control(self.processes, self.programs, CALLERS, &config, self.folder)
+        let config = settings.config(self.hosts, &self.programs.filter);
+        let (programs, folder) = (self.programs, self.folder);
+        let (callers, control) = start_told(self.processes, programs, CALLERS, &config, folder)?;
+        let callers = callers.iter().map(|caller| caller.listener).collect();
+        Ok((callers, control.admin))
     }
 
     /// Callers that know everything, with the way's filters at them or at the hosts.
@@ -109,7 +119,7 @@ impl Stage<'_> {
             }
             bootstrap
         };
-        alone(
+        start_alone(
             self.processes,
             self.programs,
             CALLERS,
@@ -147,7 +157,6 @@ fn host(program: &Path, queue: Queue) -> Command {
     let mut command = Command::new(program);
     command
         .arg("--emulate")
-        .args(["--listen", "127.0.0.1:0"])
         .args(["--cores", &CORES.to_string()])
         .args(host_flags(queue));
     command

@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::demo::table::milliseconds;
 use crate::load::figures::Row;
-use crate::load::kept::{Tried, share};
+use crate::load::tried::{Tried, share};
 
 pub(super) struct Table<'a>(pub(super) &'a [Tried]);
 

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Figures and verdicts made up here, and the smallest real runs.
 
-use std::env;
 use std::net::TcpListener;
-use std::path::Path;
 
+use clap::Parser;
 use serde_json::{Value, json};
 use weir_needs::provided_or_skip;
 use weir_stage::record;
 
 use super::*;
-use crate::load::verdict::verdicts;
+use crate::callers::bootstrap::{self, Balancer};
+use crate::load::figures::Figures;
+use crate::load::verdict::{line, verdicts};
 
 fn plan(thresholds: Value) -> Plan {
     let stage = |name: &str, from: f64, measured: bool| json!({"name": name, "from_s": from, "to_s": from + 10.0, "measured": measured, "requests": 9, "run_s": 1});
@@ -91,8 +92,8 @@ fn thresholds_are_met_or_missed_and_say_by_what() {
         {"stage": "crowd", "priority": "high", "figure": "p99_ms", "at_most": 139, "objective": "d"},
         {"stage": "warm", "figure": "p50_ms", "at_most": 1, "objective": "e"},
     ]));
-    let verdicts = verdicts(&plan, &figures(&plan));
-    let lines: Vec<&str> = verdicts.iter().map(|verdict| &*verdict.line).collect();
+    let verdicts = verdicts(&plan, &figures(&plan), false);
+    let lines: Vec<String> = verdicts.iter().map(line).collect();
     assert_eq!(
         lines,
         [
@@ -104,7 +105,7 @@ fn thresholds_are_met_or_missed_and_say_by_what() {
             "MISSED: warm: p50 unknown (at most 1.00 ms): e",
         ]
     );
-    let met: Vec<bool> = verdicts.iter().map(|verdict| verdict.met).collect();
+    let met: Vec<bool> = verdicts.iter().map(|verdict| verdict.holds).collect();
     assert_eq!(met, [true, false, true, false, false]);
 }
 
@@ -123,48 +124,47 @@ fn ways_are_taken_by_name_and_all_is_each_once() {
     );
 }
 
-/// What `cargo xtask test` names; none without it.
-fn real(folder: &Path) -> Option<Load> {
-    let programs = provided_or_skip("WEIR_BIN_DIR")?;
-    Some(Load {
-        programs: Programs {
-            envoy: provided_or_skip("WEIR_ENVOY")?,
-            filter: provided_or_skip("WEIR_FILTER_WASM")?,
-            control: programs.join("weir-control"),
-            worker: programs.join("weir-worker"),
-            replay: programs.join("weir-replay"),
-            feeds: programs.join("weir-feeds"),
-        },
-        k6: provided_or_skip("WEIR_K6")?,
-        script: Path::new(env!("CARGO_MANIFEST_DIR")).join("../../loadtest/k6/load.js"),
-        consul: None,
-        queue: Queue::Priority,
-        folder: folder.to_owned(),
-    })
+#[derive(Parser)]
+struct Typed {
+    #[command(flatten)]
+    args: Args,
 }
 
-fn smoke(load: &Load) -> Made {
-    let scenario =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../loadtest/scenarios/smoke.json");
-    load.make(&scenario, Some(Duration::from_secs(4)), 1)
-        .unwrap()
+/// Four seconds of the smallest scenario, with what `cargo xtask test` names; none without it.
+fn real(folder: &Path, flags: &[&str]) -> Option<Load> {
+    let loadtest = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let programs = provided_or_skip("WEIR_BIN_DIR")?;
+    let given = [
+        ("--envoy", provided_or_skip("WEIR_ENVOY")?),
+        ("--filter", provided_or_skip("WEIR_FILTER_WASM")?),
+        ("--control", programs.join("weir-control")),
+        ("--worker", programs.join("weir-worker")),
+        ("--k6", provided_or_skip("WEIR_K6")?),
+        ("--scenarios", loadtest.join("scenarios")),
+        ("--script", loadtest.join("k6/load.js")),
+    ];
+    let given = given.map(|(flag, file)| format!("{flag}={}", file.display()));
+    let typed = ["load", "smoke", "--seconds=4"].iter().chain(flags);
+    let line = typed.map(|word| (*word).to_owned()).chain(given);
+    Some(Load::set_up(Typed::parse_from(line).args, folder).unwrap())
 }
 
 #[test]
 fn k6_sends_a_scenario_through_a_real_envoy_and_weir_answers_all_of_it() {
     let folder = tempfile::tempdir().unwrap();
-    let Some(load) = real(folder.path()) else {
+    let Some(mut load) = real(folder.path(), &[]) else {
         return;
     };
-    let made = smoke(&load);
-    let (tried, samples) = load.try_way(Way::Weir, &made).unwrap();
+    let tried = load.try_way(Way::Weir).unwrap();
     let sent: u64 = tried.figures.by_priority().map(|row| row.requests).sum();
-    assert_eq!((sent, tried.figures.dropped), (made.plan.requests, 0));
+    let planned = load.made.plan.requests as u64;
+    assert_eq!((sent, tried.figures.dropped), (planned, 0));
     let all = tried.figures.row("smoke", None).unwrap();
     assert_eq!(answered(&tried), all.requests);
     assert!(
-        samples.iter().any(|sample| sample.level.is_some()),
-        "{samples:?}"
+        tried.samples.iter().any(|sample| sample.level.is_some()),
+        "{:?}",
+        tried.samples
     );
     // They would have ended with a killed command, and who they were is known.
     let recorded = record::read(&folder.path().join("weir").join(RECORD)).unwrap();
@@ -182,24 +182,22 @@ fn k6_sends_a_scenario_through_a_real_envoy_and_weir_answers_all_of_it() {
 #[test]
 fn k6_sends_a_scenario_through_sidecars_of_consul() {
     let folder = tempfile::tempdir().unwrap();
-    let Some(load) = real(folder.path()) else {
-        return;
-    };
     let Some(consul) = provided_or_skip("WEIR_CONSUL") else {
         return;
     };
-    let load = Load {
-        consul: Some(consul),
-        ..load
+    let consul = format!("--consul={}", consul.display());
+    let Some(mut load) = real(folder.path(), &["--against=mesh", &consul]) else {
+        return;
     };
-    let made = smoke(&load);
-    let (tried, samples) = load.try_way(Way::Weir, &made).unwrap();
+    let tried = load.try_way(Way::Weir).unwrap();
+    let planned = load.made.plan.requests as u64;
     let all = tried.figures.row("smoke", None).unwrap();
-    assert_eq!(all.requests, made.plan.requests);
-    assert_eq!(answered(&tried), made.plan.requests);
+    assert_eq!(all.requests, planned);
+    assert_eq!(answered(&tried), planned);
     assert!(
-        samples.iter().any(|sample| sample.level.is_some()),
-        "{samples:?}"
+        tried.samples.iter().any(|sample| sample.level.is_some()),
+        "{:?}",
+        tried.samples
     );
 }
 
@@ -214,7 +212,7 @@ fn answered(tried: &Tried) -> u64 {
 #[test]
 fn envoy_takes_the_configuration_of_each_way() {
     let folder = tempfile::tempdir().unwrap();
-    let Some(load) = real(folder.path()) else {
+    let Some(load) = real(folder.path(), &[]) else {
         return;
     };
     for way in [
@@ -223,11 +221,11 @@ fn envoy_takes_the_configuration_of_each_way() {
         Way::AdaptiveConcurrency,
     ] {
         let hosts = ["127.0.0.1:1".parse().unwrap()];
-        let least = crate::demo::ways::Balancer::LeastRequest;
-        let bootstrap = crate::demo::bootstrap::alone("n", least, &hosts, "2s", &way.filters().1);
+        let least = Balancer::LeastRequest;
+        let bootstrap = bootstrap::alone("n", least, &hosts, "2s", &way.filters().1);
         let file = folder.path().join(way.name());
         fs::write(&file, bootstrap.to_string()).unwrap();
-        let mut command = Command::new(&load.programs.envoy);
+        let mut command = Command::new(&load.args.programs.fleet.envoy);
         // It tells formats by the name.
         let file = {
             fs::rename(&file, file.with_extension("json")).unwrap();
@@ -241,22 +239,22 @@ fn envoy_takes_the_configuration_of_each_way() {
 #[test]
 fn objectives_are_missed_where_nobody_answers_and_k6_says_so() {
     let folder = tempfile::tempdir().unwrap();
-    let Some(load) = real(folder.path()) else {
+    let Some(load) = real(folder.path(), &[]) else {
         return;
     };
-    let made = smoke(&load);
+    let (programs, made) = (&load.args.programs, &load.made);
     // Nobody listens there once it is dropped.
     let nobody = TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()
         .unwrap();
     let k6 = |settings: &[(&str, String)]| {
-        let mut command = Command::new(&load.k6);
+        let mut command = Command::new(&programs.k6);
         command.args(["run", "--address", "", "--quiet", "--no-usage-report"]);
         for (name, value) in settings {
             command.arg("-e").arg(format!("{name}={value}"));
         }
-        command.arg(&load.script).output().unwrap()
+        command.arg(&programs.script).output().unwrap()
     };
     let path = |file: &Path| file.display().to_string();
     let mut settings = vec![

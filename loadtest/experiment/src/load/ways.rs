@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 /// A way to keep hosts from too much work, all with the same hosts, callers and time-outs.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 #[value(rename_all = "snake_case")]
-pub(crate) enum Way {
+pub enum Way {
     /// Envoy with Weir's filter, told by weir-control
     Weir,
     /// Envoy alone; nothing is refused
@@ -31,23 +31,6 @@ pub(super) enum Place {
 pub(super) const SELECTION: &str = "estimate";
 
 impl Way {
-    pub(super) const ALL: [Self; 4] = [
-        Self::Weir,
-        Self::LeastRequest,
-        Self::AdmissionControl,
-        Self::AdaptiveConcurrency,
-    ];
-
-    /// As one types it; the folder, too.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Weir => "weir",
-            Self::LeastRequest => "least_request",
-            Self::AdmissionControl => "admission_control",
-            Self::AdaptiveConcurrency => "adaptive_concurrency",
-        }
-    }
-
     /// With what it runs, for the report.
     pub(super) fn parameters(self) -> String {
         match self {

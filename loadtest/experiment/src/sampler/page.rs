@@ -5,16 +5,18 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 
 use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
 use weir_exposition::{Fault, Series, lines};
 
 /// What a host says of itself at one moment.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub(crate) struct Load {
     /// Requests that it has, waiting ones included.
     pub(crate) in_progress: f64,
     /// Those that wait for a core.
     pub(crate) queued: f64,
     /// Of all jobs so far: seconds that they waited, and how many they are.
+    #[serde(rename = "waited_s")]
     pub(crate) waited: f64,
     pub(crate) jobs: f64,
 }

@@ -3,16 +3,17 @@
 
 use weir_report::{Report, Table};
 
-use crate::demo::report::story::{Story, Told};
+use crate::demo;
+use crate::demo::kept::Told;
+use crate::demo::report::story::Story;
 use crate::demo::report::{listed, tied, word};
 use crate::demo::results::Figures;
 use crate::demo::table::{Row, milliseconds};
-use crate::demo::{comparison, verdict};
 
 /// Differences below are called none: one run cannot tell them from chance.
 const CHANCE: f64 = 1.05;
 
-pub(super) fn add(page: &mut Report, story: &Story) {
+pub(super) fn add(page: &mut Report, story: &Story<'_>) {
     page.list(&sentences(story).map(|sentence| tied(&sentence)));
     page.table(&table(story));
     page.text("Of all requests, high and low. Mean and p95 are of the all-in duration, from the moment in the workload to the last answer or the giving up, back-off and retries included; the wait is that in the host, of those served. One run of each way: differences of a few per cent are chance.");
@@ -30,18 +31,13 @@ pub(super) fn add(page: &mut Report, story: &Story) {
 
 /// What the command says below its table.
 fn closing(emulated: bool, figures: &[&Figures]) -> Vec<String> {
-    let lines = if emulated {
-        let all: Vec<&Row> = figures.iter().map(|way| &way.all).collect();
-        verdict::lines(&all)
-    } else {
-        comparison::lines(figures)
-    };
-    // They are aligned there.
+    // There they are aligned.
     let plain = |line: String| line.split_whitespace().collect::<Vec<_>>().join(" ");
-    lines.into_iter().map(|line| tied(&plain(line))).collect()
+    let lines = demo::closing(emulated, figures).into_iter();
+    lines.map(|line| tied(&plain(line))).collect()
 }
 
-fn sentences(story: &Story) -> [String; 3] {
+fn sentences(story: &Story<'_>) -> [String; 3] {
     let all: Vec<&Row> = story.figures().map(|way| &way.all).collect();
     [fastest(&all), caches(&all), unanswered(story)]
 }
@@ -94,7 +90,7 @@ fn caches(all: &[&Row]) -> String {
     }
 }
 
-fn unanswered(story: &Story) -> String {
+fn unanswered(story: &Story<'_>) -> String {
     let all = || story.figures().map(|way| &way.all);
     let deadline = time(1e3 * story.run.deadline);
     let without: Vec<String> = all()
@@ -129,7 +125,7 @@ fn time(ms: f64) -> String {
     }
 }
 
-fn table(story: &Story) -> Table {
+fn table(story: &Story<'_>) -> Table {
     let header = [
         "way",
         "p95 / ms",

@@ -3,13 +3,14 @@
 
 use weir_report::{Axis, Figure, Panels, Plot, Report, Style, cdf};
 
+use crate::demo::kept::Told;
 use crate::demo::report::by_way;
-use crate::demo::report::series::Points;
-use crate::demo::report::story::{Story, Told};
-use crate::demo::results::Record;
+use crate::demo::report::story::Story;
 use crate::demo::workload::PRIORITIES;
+use crate::replay::Record;
+use crate::sampler::over_time::Points;
 
-pub(super) fn add(page: &mut Report, story: &Story) {
+pub(super) fn add(page: &mut Report, story: &Story<'_>) {
     page.heading("How long requests took");
     page.panels(&Panels {
         title: "Duration, all-in".to_owned(),
@@ -33,7 +34,7 @@ pub(super) fn add(page: &mut Report, story: &Story) {
 }
 
 /// A panel for each priority, all with the same axes.
-fn panels(story: &Story, label: &str, value: impl Fn(&Record) -> Option<f64>) -> Vec<Figure> {
+fn panels(story: &Story<'_>, label: &str, value: impl Fn(&Record) -> Option<f64>) -> Vec<Figure> {
     let all = story.ways.iter().flat_map(|told| &told.records);
     let most = all.filter_map(&value).fold(10.0, f64::max);
     let panel = |priority: &str| {

@@ -7,7 +7,7 @@ use crate::demo::report::answer::percent;
 use crate::demo::report::story::Story;
 use crate::demo::table::{Row, Spread, milliseconds};
 
-pub(super) fn add(page: &mut Report, story: &Story) {
+pub(super) fn add(page: &mut Report, story: &Story<'_>) {
     page.heading("All figures");
     let table = |header: &[&str], cells: fn(&Row) -> Vec<String>| Table {
         header: header.iter().map(|name| (*name).to_owned()).collect(),
@@ -50,7 +50,7 @@ fn spread(spread: &Spread) -> [String; 5] {
 }
 
 /// A line for each way and priority.
-fn rows(story: &Story, cells: fn(&Row) -> Vec<String>) -> Vec<Vec<String>> {
+fn rows(story: &Story<'_>, cells: fn(&Row) -> Vec<String>) -> Vec<Vec<String>> {
     let rows = story.figures().flat_map(|way| &way.by_priority);
     let row = |row: &Row| {
         let names = [row.way.clone(), row.priority.clone()];

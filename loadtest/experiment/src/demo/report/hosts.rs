@@ -3,22 +3,23 @@
 
 use weir_report::{Axis, Figure, Panels, Plot, Report, Series, Style};
 
-use crate::demo::report::over_time::{admitted, delays, in_progress, last_class, time};
-use crate::demo::report::series::{self, Points};
-use crate::demo::report::story::{Story, Told};
-use crate::demo::sampler::samples::Sample;
+use crate::demo::kept::Told;
+use crate::demo::report::over_time::{admitted, delays, in_progress, per_host, time};
+use crate::demo::report::story::Story;
+use crate::sampler::Sample;
+use crate::sampler::over_time::{LOW, Points};
 
-pub(super) fn add(page: &mut Report, story: &Story) {
+pub(super) fn add(page: &mut Report, story: &Story<'_>) {
     page.heading("Host by host");
     page.text(
         "One line a host; colours stand for hosts here. The axes are the same for every way.",
     );
-    for told in &story.ways {
+    for told in story.ways {
         page.fold(told.name(), |page| way(page, story, told));
     }
 }
 
-fn way(page: &mut Report, story: &Story, told: &Told) {
+fn way(page: &mut Report, story: &Story<'_>, told: &Told) {
     let missed = told.samples.iter().filter(|s| s.load.is_none()).count();
     let missed = match missed {
         0 => String::new(),
@@ -39,7 +40,7 @@ fn way(page: &mut Report, story: &Story, told: &Told) {
             story,
             "Of these waiting for a core",
             "requests",
-            per_host(told, queued),
+            per_host(told, Sample::queued),
             most(story, in_progress),
         ),
         figure(
@@ -55,7 +56,7 @@ fn way(page: &mut Report, story: &Story, told: &Told) {
             title: "Low priority admitted".to_owned(),
             x: time(story),
             y: Axis::linear("requests admitted / %").range(0.0, 100.0),
-            series: lines(admitted(told, last_class()), Style::Step),
+            series: lines(admitted(told, LOW), Style::Step),
             ..Plot::default()
         }));
     }
@@ -73,29 +74,18 @@ fn way(page: &mut Report, story: &Story, told: &Told) {
     });
 }
 
-fn queued(sample: &Sample) -> f64 {
-    sample.load.as_ref().map_or(f64::NAN, |load| load.queued)
-}
-
-fn per_host(told: &Told, value: impl Fn(&Sample) -> f64) -> Vec<Points> {
-    let hosts = 0..told.way.hosts.len();
-    hosts
-        .map(|host| series::of_host(told, host, &value))
-        .collect()
-}
-
 /// The largest value of all ways, so that their axes are the same.
-fn most(story: &Story, value: impl Fn(&Sample) -> f64) -> f64 {
+fn most(story: &Story<'_>, value: impl Fn(&Sample) -> f64) -> f64 {
     let samples = story.ways.iter().flat_map(|told| &told.samples);
     samples.map(value).fold(10.0, f64::max)
 }
 
-fn most_delay(story: &Story) -> f64 {
+fn most_delay(story: &Story<'_>) -> f64 {
     let points = story.ways.iter().flat_map(delays).flatten();
     points.map(|point| point.1).fold(10.0, f64::max)
 }
 
-fn figure(story: &Story, title: &str, label: &str, hosts: Vec<Points>, most: f64) -> Figure {
+fn figure(story: &Story<'_>, title: &str, label: &str, hosts: Vec<Points>, most: f64) -> Figure {
     Figure::Plot(Plot {
         title: title.to_owned(),
         x: time(story),

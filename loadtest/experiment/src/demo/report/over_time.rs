@@ -3,11 +3,12 @@
 
 use weir_report::{Axis, Figure, Panels, Plot, Report, Strip, Strips, Style};
 
-use crate::demo::report::series::{self, Points};
-use crate::demo::report::story::{Story, Told};
-use crate::demo::report::{by_way, listed};
-use crate::demo::results::Record;
-use crate::demo::sampler::samples::Sample;
+use crate::demo::kept::Told;
+use crate::demo::report::story::Story;
+use crate::demo::report::{by_way, listed, stretches};
+use crate::replay::Record;
+use crate::sampler::Sample;
+use crate::sampler::over_time::{self, LOW, Points, largest, mean, of_each};
 
 /// Seconds of a cell of a strip, at least: that of two looks.
 const CELL: f64 = 1.0;
@@ -15,9 +16,9 @@ const CELL: f64 = 1.0;
 const CELLS: f64 = 80.0;
 
 /// Priorities' classes, as hosts and the filter have them unless told otherwise.
-const CLASSES: [(&str, u8); 2] = [("high", 0), ("low", 16)];
+const CLASSES: [(&str, u8); 2] = [("high", 0), ("low", LOW)];
 
-pub(super) fn add(page: &mut Report, story: &Story) {
+pub(super) fn add(page: &mut Report, story: &Story<'_>) {
     page.heading("Over time");
     page.panels(&load(story));
     page.plot(&delay(story));
@@ -26,7 +27,7 @@ pub(super) fn add(page: &mut Report, story: &Story) {
 }
 
 /// The axis of all of them, so that one can look from one to the next.
-pub(super) fn time(story: &Story) -> Axis {
+pub(super) fn time(story: &Story<'_>) -> Axis {
     Axis::linear("time / s").range(0.0, story.end())
 }
 
@@ -34,7 +35,7 @@ pub(super) fn in_progress(sample: &Sample) -> f64 {
     sample.load.as_ref().map_or(f64::NAN, |l| l.in_progress)
 }
 
-fn load(story: &Story) -> Panels {
+fn load(story: &Story<'_>) -> Panels {
     let end = story.end();
     let cells = (end / CELL).ceil().clamp(1.0, CELLS) as usize;
     let cores = story.run.cores as f64;
@@ -45,14 +46,15 @@ fn load(story: &Story) -> Panels {
     let waiting = (1..5).map(|n| cores * 4f64.powi(n));
     let steps: Vec<f64> = steps.chain(waiting).filter(|step| *step <= most).collect();
     let panel = |told: &Told| {
-        let strip = |host: usize| Strip {
+        let strip = |(host, points): (usize, Points)| Strip {
             label: format!("host {}", host + 1),
-            values: series::parts(&series::of_host(told, host, in_progress), end, cells),
+            values: over_time::parts(&points, end, cells),
         };
+        let hosts = per_host(told, in_progress);
         Figure::Strips(Strips {
             title: told.name().to_owned(),
             x: time(story),
-            rows: (0..told.way.hosts.len()).map(strip).collect(),
+            rows: hosts.into_iter().enumerate().map(strip).collect(),
             steps: steps.clone(),
             unit: "requests that a host has, running and waiting".to_owned(),
             caption: String::new(),
@@ -70,13 +72,19 @@ fn load(story: &Story) -> Panels {
     }
 }
 
-pub(super) fn delays(told: &Told) -> Vec<Points> {
-    let hosts = 0..told.way.hosts.len();
-    hosts.map(|host| series::delays(told, host)).collect()
+/// A line for each host.
+pub(super) fn per_host(told: &Told, value: impl Fn(&Sample) -> f64) -> Vec<Points> {
+    of_each(&told.samples, told.way.hosts.len(), value)
 }
 
-fn delay(story: &Story) -> Plot {
-    let points = |told: &Told| series::largest(&delays(told));
+pub(super) fn delays(told: &Told) -> Vec<Points> {
+    let hosts = 0..told.way.hosts.len();
+    let delays = |host| over_time::delays(&told.samples, host);
+    hosts.map(delays).collect()
+}
+
+fn delay(story: &Story<'_>) -> Plot {
+    let points = |told: &Told| largest(&delays(told));
     Plot {
         title: "Queuing delay of the slowest host".to_owned(),
         x: time(story),
@@ -89,7 +97,7 @@ fn delay(story: &Story) -> Plot {
     }
 }
 
-fn admission(page: &mut Report, story: &Story) {
+fn admission(page: &mut Report, story: &Story<'_>) {
     let without: Vec<&str> = story
         .ways
         .iter()
@@ -109,7 +117,7 @@ fn admission(page: &mut Report, story: &Story) {
             x: time(story),
             y: Axis::linear("requests admitted / %").range(0.0, 100.0),
             series: by_way(story, Style::Step, |told| match told.has_levels() {
-                true => series::mean(&admitted(told, *class)),
+                true => mean(&admitted(told, *class)),
                 false => Vec::new(),
             }),
             ..Plot::default()
@@ -131,25 +139,13 @@ fn admission(page: &mut Report, story: &Story) {
 
 /// What each host admits of a class, in per cent.
 pub(super) fn admitted(told: &Told, class: u8) -> Vec<Points> {
-    let level = |sample: &Sample| {
-        let level = sample.level.map(|level| series::admitted(level, class));
-        100.0 * level.unwrap_or(f64::NAN)
-    };
-    let hosts = 0..told.way.hosts.len();
-    hosts
-        .map(|host| series::of_host(told, host, level))
-        .collect()
+    per_host(told, |sample| over_time::admitted(sample, class))
 }
 
-/// The least important class, which levels refuse first.
-pub(super) fn last_class() -> u8 {
-    CLASSES[1].1
-}
-
-fn hits(story: &Story) -> Plot {
+fn hits(story: &Story<'_>) -> Plot {
     let seconds = story.run.seconds;
     let requests = story.ways.iter().map(|told| told.records.len()).max();
-    let stretch = series::stretch(seconds, requests.unwrap_or(0));
+    let stretch = stretches::stretch(seconds, requests.unwrap_or(0));
     let share = |records: &[&Record], _| {
         let served: Vec<_> = records.iter().filter_map(|r| r.served.as_ref()).collect();
         let hits = served.iter().filter(|served| served.hit).count();
@@ -160,7 +156,7 @@ fn hits(story: &Story) -> Plot {
         x: Axis::linear("time in the workload / s").range(0.0, seconds),
         y: Axis::linear("share of served requests / %"),
         series: by_way(story, Style::Line, |told| {
-            series::by_stretch(told.records.iter(), seconds, stretch, share)
+            stretches::by_stretch(told.records.iter(), seconds, stretch, share)
         }),
         caption: format!(
             "Of the requests of each {stretch} s of the workload that were served in the end. Caches are empty at the \

@@ -5,13 +5,14 @@ use std::collections::HashMap;
 
 use weir_report::{Figure, Heat, HeatRow, Panels, Report};
 
-use crate::demo::report::story::{Story, Told};
-use crate::demo::results::Record;
+use crate::demo::kept::Told;
+use crate::demo::report::story::Story;
+use crate::replay::Record;
 
 /// Keys with a row of their own.
 const KEYS: usize = 10;
 
-pub(super) fn add(page: &mut Report, story: &Story) {
+pub(super) fn add(page: &mut Report, story: &Story<'_>) {
     // The workload is the same for every way.
     let records = &story.ways[0].records;
     let top = top(records);

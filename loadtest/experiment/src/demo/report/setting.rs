@@ -4,11 +4,12 @@
 use weir_report::Report;
 
 use crate::demo::comparison;
+use crate::demo::kept::Told;
 use crate::demo::report::listed;
-use crate::demo::report::story::{Story, Told};
+use crate::demo::report::story::Story;
 
 /// What must not be overlooked.
-pub(super) fn note(page: &mut Report, story: &Story) {
+pub(super) fn note(page: &mut Report, story: &Story<'_>) {
     page.note(if story.run.emulated {
         "EMULATED hosts: a job sleeps for its time instead of computing, so durations, waits and loads are of queues, \
          caches and choices, not of real work. MODELLED: run times, data sizes and priorities of the recorded trace. \
@@ -35,29 +36,19 @@ pub(super) fn note(page: &mut Report, story: &Story) {
     }
 }
 
-pub(super) fn add(page: &mut Report, story: &Story) {
+pub(super) fn add(page: &mut Report, story: &Story<'_>) {
     page.heading("What was run");
-    let mut facts = facts(&story.run.header);
-    facts.extend(story.run.versions.iter().cloned());
+    let mut facts = story.run.origin.facts();
     facts.push(("ways".to_owned(), ways(story)));
     page.facts(&facts);
     page.heading("Run it again");
     page.text("In a clone of the repository, on Linux; it installs and builds what it needs:");
-    page.command(&story.run.command);
+    page.command(&story.run.origin.command);
     page.text("The workload is the same each time; times and choices are not, so figures differ by a few per cent from run to run and by more from machine to machine.");
 }
 
-/// The lines of the table's head by their names; `name:     text`.
-fn facts(header: &str) -> Vec<(String, String)> {
-    let lines = header.lines().map(|line| {
-        let (name, text) = line.split_once(':').unwrap_or(("", line));
-        (name.trim().to_owned(), text.trim().to_owned())
-    });
-    lines.collect()
-}
-
 /// How busy the machine was with each.
-fn ways(story: &Story) -> String {
+fn ways(story: &Story<'_>) -> String {
     let line = |told: &Told| {
         let busy = told.way.busy.map(|share| 100.0 * share);
         let busy = busy.map(|share| format!("the machine's cores {share:.0} % busy, "));

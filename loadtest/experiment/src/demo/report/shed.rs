@@ -3,13 +3,15 @@
 
 use weir_report::{Axis, Figure, Panels, Plot, Report, Style, Table};
 
+use crate::demo::kept::Told;
 use crate::demo::report::by_way;
-use crate::demo::report::series;
-use crate::demo::report::story::{Story, Told};
-use crate::demo::results::{Outcome, Record};
+use crate::demo::report::story::Story;
+use crate::demo::report::stretches;
 use crate::demo::workload::PRIORITIES;
+use crate::replay::Record;
+use weir_replay::record::Outcome;
 
-pub(super) fn add(page: &mut Report, story: &Story) {
+pub(super) fn add(page: &mut Report, story: &Story<'_>) {
     page.heading("What was shed");
     if story.figures().all(|way| way.all.shed == 0) {
         page.text("Nothing: no attempt was refused, whatever the priority.");
@@ -20,10 +22,10 @@ pub(super) fn add(page: &mut Report, story: &Story) {
     page.text("An attempt that is refused is tried again after a pause, until there is an answer or the caller gives up. Out of time: an attempt was under way when the caller gave up.");
 }
 
-fn over_time(page: &mut Report, story: &Story) {
+fn over_time(page: &mut Report, story: &Story<'_>) {
     let seconds = story.run.seconds;
     let requests = story.ways.iter().map(|told| told.records.len()).max();
-    let stretch = series::stretch(seconds, requests.unwrap_or(0));
+    let stretch = stretches::stretch(seconds, requests.unwrap_or(0));
     let rate = |records: &[&Record], lasts: f64| {
         let refused: u64 = records.iter().map(|record| record.shed_attempts).sum();
         refused as f64 / lasts
@@ -31,7 +33,7 @@ fn over_time(page: &mut Report, story: &Story) {
     let points = |told: &Told, priority: &str| {
         let records = told.records.iter();
         let records = records.filter(|record| record.priority == priority);
-        series::by_stretch(records, seconds, stretch, rate)
+        stretches::by_stretch(records, seconds, stretch, rate)
     };
     let most = |priority: &str| {
         let points = story.ways.iter().flat_map(|told| points(told, priority));
@@ -63,7 +65,7 @@ fn over_time(page: &mut Report, story: &Story) {
     }
 }
 
-fn table(story: &Story) -> Table {
+fn table(story: &Story<'_>) -> Table {
     let header = [
         "way",
         "priority",

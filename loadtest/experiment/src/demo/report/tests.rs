@@ -7,19 +7,20 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use super::*;
+use weir_replay::record::COLUMNS;
+
 use crate::demo::kept::{Run, Way};
-use crate::demo::replay::REQUESTS;
-use crate::demo::sampler::page::Load;
-use crate::demo::sampler::samples::{self, Sample};
+use crate::origin::Origin;
+use crate::replay::REQUESTS;
+use crate::sampler::page::Load;
+use crate::sampler::{self, Sample};
 
 const HOSTS: usize = 3;
-const COLUMNS: &str = "index,t_us,lag_us,duration_us,priority,key,user,target,outcome,status,\
-attempts,shed_attempts,host,reason,cache,wait_us,fetch_us,run_us,slowdown\n";
-
 /// A run in a folder of its own.
 struct Made {
     folder: tempfile::TempDir,
     run: Run,
+    ways: Vec<Way>,
 }
 
 impl Made {
@@ -34,30 +35,32 @@ impl Made {
             lag: 1.0,
         };
         let run = Run {
-            begun: 1_795_263_585,
-            command: "cargo xtask demo --quick".to_owned(),
+            origin: Origin::made_up(
+                "cargo xtask demo --quick",
+                "workload: w <http>\nMODELLED: m",
+            ),
             emulated: true,
-            header: "workload: w <http>\nMODELLED: m".to_owned(),
-            versions: vec![("Envoy".to_owned(), "1.40.0".to_owned())],
             seconds: 10.0,
             deadline: 5.0,
             cores: 2,
-            ways: ways.iter().map(way).collect(),
         };
-        for way in &run.ways {
+        let ways: Vec<Way> = ways.iter().map(way).collect();
+        for way in &ways {
             fs::create_dir(folder.path().join(&way.folder)).unwrap();
         }
-        Self { folder, run }
+        Self { folder, run, ways }
     }
 
     /// Every way with so many requests and looks.
     fn filled(self, requests: usize, looks: usize) -> Self {
-        for way in &self.run.ways {
+        for way in &self.ways {
             let dagor = way.overload.as_deref() == Some("dagor");
             self.put(way, REQUESTS, &records(requests, dagor));
-            self.put(way, samples::FILE, &samples::written(&seen(looks, dagor)));
+            let file = self.path().join(&way.folder).join(sampler::FILE);
+            driver::write_lines(&file, &seen(looks, dagor)).unwrap();
         }
         self.run.write(self.path()).unwrap();
+        driver::write_lines(&self.path().join(Demo::ROUNDS), &self.ways).unwrap();
         self
     }
 
@@ -79,7 +82,7 @@ fn address(host: usize) -> SocketAddr {
 }
 
 fn records(requests: usize, shed: bool) -> String {
-    let mut text = COLUMNS.to_owned();
+    let mut text = format!("{COLUMNS}\n");
     for n in 0..requests {
         let (at, host) = (n * 10_000_000 / requests, address(n * n % HOSTS));
         let (priority, key) = (["high", "low"][usize::from(n % 5 > 0)], n % 17 % 14);
@@ -188,8 +191,8 @@ fn a_run_in_which_nothing_was_served_or_seen_is_told_too() {
     let made = Made::new(&TWO).filled(0, 0);
     assert!(!made.html().contains("NaN"));
     let line = "0,1,0,5000000,high,k,,t,timeout,,2,0,,,,,,,\n";
-    for way in &made.run.ways {
-        made.put(way, REQUESTS, &format!("{COLUMNS}{line}"));
+    for way in &made.ways {
+        made.put(way, REQUESTS, &format!("{COLUMNS}\n{line}"));
     }
     let html = made.html();
     assert!(!html.contains("NaN") && html.contains("Nothing was served."));
@@ -199,7 +202,7 @@ fn a_run_in_which_nothing_was_served_or_seen_is_told_too() {
 fn only_emulated_hosts_are_called_so() {
     let mut made = Made::new(&TWO);
     made.run.emulated = false;
-    made.run.header = "workload: w".to_owned();
+    made.run.origin.header = "workload: w".to_owned();
     let html = made.filled(500, 20).html();
     assert!(!html.contains("EMULATED") && html.contains("share one machine"));
 }
@@ -208,7 +211,7 @@ fn only_emulated_hosts_are_called_so() {
 fn a_machine_that_was_too_busy_is_told_at_the_top() {
     assert!(!Made::new(&TWO).filled(500, 20).html().contains("TOO BUSY"));
     let mut made = Made::new(&TWO);
-    made.run.ways[1].busy = Some(0.97);
+    made.ways[1].busy = Some(0.97);
     let html = made.filled(500, 20).html();
     let (top, _) = html.split_once("How long requests took").unwrap();
     assert!(top.contains("TOO BUSY: with weir dynamic+dagor the"));
@@ -239,17 +242,22 @@ fn a_way_has_the_same_colour_wherever_it_is_shown() {
 #[test]
 fn a_broken_file_is_named_with_line_and_column() {
     let made = Made::new(&TWO).filled(5, 2);
-    let way = &made.run.ways[1];
-    let text = samples::written(&seen(2, true)).replace("\n500000,3,", "\nsoon,3,");
-    made.put(way, samples::FILE, &text);
+    let way = &made.ways[1];
+    let file = made.path().join(&way.folder).join(sampler::FILE);
+    let text = fs::read_to_string(file).unwrap();
+    let text = text.replace(
+        "{\"at_s\":0.5,\"host\":2,",
+        "{\"at_s\":\"soon\",\"host\":2,",
+    );
+    made.put(way, sampler::FILE, &text);
     let error = format!("{:#}", write(made.path()).unwrap_err());
-    for part in ["weir-dynamic-dagor", "samples.csv", "line 7", "column t_us"] {
+    for part in ["weir-dynamic-dagor", "samples.jsonl", "line 6", "column 14"] {
         assert!(error.contains(part), "{error}");
     }
     made.put(way, REQUESTS, "index,t_us\n1,2\n");
     let error = format!("{:#}", write(made.path()).unwrap_err());
     assert!(
-        error.contains("requests.csv") && error.contains("line 2"),
+        error.contains("requests.csv") && error.contains("line 1"),
         "{error}"
     );
 }

@@ -1,26 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-//! From looks and requests to values over time.
+//! From looks at hosts to values over time.
 
-use crate::demo::report::story::Told;
-use crate::demo::results::Record;
-use crate::demo::sampler::samples::Sample;
+use crate::sampler::Sample;
 
 /// Points over seconds.
-pub(super) type Points = Vec<(f64, f64)>;
+pub(crate) type Points = Vec<(f64, f64)>;
 
 /// Ranks of a class: user priorities in `weir-policy`.
-const USERS: f64 = 128.0;
+const USERS: f64 = weir_policy::USERS as f64;
+/// The class of low priority, in weir-worker and the filter.
+pub(crate) const LOW: u8 = 16;
 
 /// A value of one host at each look; not a number where it did not answer.
-pub(super) fn of_host(told: &Told, host: usize, value: impl Fn(&Sample) -> f64) -> Points {
-    let samples = told.samples.iter().filter(|sample| sample.host == host);
-    samples.map(|sample| (sample.at, value(sample))).collect()
+pub(crate) fn of_host(samples: &[Sample], host: usize, value: impl Fn(&Sample) -> f64) -> Points {
+    let looks = samples.iter().filter(|sample| sample.host == host);
+    looks.map(|sample| (sample.at, value(sample))).collect()
+}
+
+/// The same of each of so many hosts.
+pub(crate) fn of_each(
+    samples: &[Sample],
+    hosts: usize,
+    value: impl Fn(&Sample) -> f64,
+) -> Vec<Points> {
+    (0..hosts)
+        .map(|host| of_host(samples, host, &value))
+        .collect()
 }
 
 /// How long the jobs that began since the look before had waited, mean in milliseconds. While none
 /// begins they wait on: then it is the last mean and the time since, or nothing on an idle host.
-pub(super) fn delays(told: &Told, host: usize) -> Points {
-    let samples = told.samples.iter().filter(|sample| sample.host == host);
+pub(crate) fn delays(samples: &[Sample], host: usize) -> Points {
+    let samples = samples.iter().filter(|sample| sample.host == host);
     let looks = samples.filter_map(|sample| Some((sample.at, sample.load.as_ref()?)));
     let looks: Vec<_> = looks.collect();
     let mut last = 0.0;
@@ -40,14 +51,14 @@ pub(super) fn delays(told: &Told, host: usize) -> Points {
 }
 
 /// At each look the largest of the hosts' values.
-pub(super) fn largest(hosts: &[Points]) -> Points {
+pub(crate) fn largest(hosts: &[Points]) -> Points {
     joined(hosts, |values| {
         values.iter().copied().fold(f64::NAN, f64::max)
     })
 }
 
 /// At each look the mean of the hosts' values.
-pub(super) fn mean(hosts: &[Points]) -> Points {
+pub(crate) fn mean(hosts: &[Points]) -> Points {
     joined(hosts, |values| {
         values.iter().sum::<f64>() / values.len() as f64
     })
@@ -66,45 +77,17 @@ fn joined(hosts: &[Points], join: impl Fn(&[f64]) -> f64) -> Points {
     (0..looks).filter_map(look).collect()
 }
 
-/// What a host admits of a class at this level, in 0..=1.
-pub(super) fn admitted(level: u16, class: u8) -> f64 {
-    let ranks = f64::from(level) - f64::from(class) * USERS;
-    (ranks / USERS).clamp(0.0, 1.0)
-}
-
-/// Seconds of a stretch of the workload: at most some fifty, and enough requests in each.
-pub(super) fn stretch(seconds: f64, requests: usize) -> f64 {
-    let least = (seconds / 50.0).max(60.0 * seconds / requests.max(1) as f64);
-    let nice = [0.5, 1.0, 2.0, 5.0, 10.0];
-    nice.into_iter().find(|n| *n >= least).unwrap_or(20.0)
-}
-
-/// The requests of each stretch, as one value at its middle; `value` is told the seconds of the
-/// stretch, of which the last may have fewer. Not a number: nothing to tell.
-pub(super) fn by_stretch<'a>(
-    records: impl Iterator<Item = &'a Record>,
-    seconds: f64,
-    stretch: f64,
-    value: impl Fn(&[&Record], f64) -> f64,
-) -> Points {
-    let count = (seconds / stretch).ceil() as usize;
-    let mut stretches: Vec<Vec<&Record>> = vec![Vec::new(); count];
-    for record in records {
-        if let Some(stretch) = stretches.get_mut((record.at / stretch) as usize) {
-            stretch.push(record);
-        }
-    }
-    let point = |(n, records): (usize, &Vec<&Record>)| {
-        let start = n as f64 * stretch;
-        let lasts = stretch.min(seconds - start);
-        (start + lasts / 2.0, value(records, lasts))
-    };
-    stretches.iter().enumerate().map(point).collect()
+/// What a host admits of a class, in per cent; not a number where no levels are kept.
+pub(crate) fn admitted(sample: &Sample, class: u8) -> f64 {
+    sample.level.map_or(f64::NAN, |level| {
+        let ranks = f64::from(level) - f64::from(class) * USERS;
+        100.0 * (ranks / USERS).clamp(0.0, 1.0)
+    })
 }
 
 /// The largest value in each of `count` equal parts of the time until `end`; not a number where
 /// there is none.
-pub(super) fn parts(points: &[(f64, f64)], end: f64, count: usize) -> Vec<f64> {
+pub(crate) fn parts(points: &[(f64, f64)], end: f64, count: usize) -> Vec<f64> {
     let mut parts = vec![f64::NAN; count];
     for (at, value) in points {
         let part = (at / end * count as f64) as usize;
@@ -119,10 +102,9 @@ pub(super) fn parts(points: &[(f64, f64)], end: f64, count: usize) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::demo::kept::Way;
-    use crate::demo::sampler::page::Load;
+    use crate::sampler::page::Load;
 
-    fn told(loads: &[(f64, f64, f64)]) -> Told {
+    fn samples(loads: &[(f64, f64, f64)]) -> Vec<Sample> {
         let sample = |(n, (queued, waited, jobs)): (usize, &(f64, f64, f64))| Sample {
             at: 0.5 * n as f64,
             host: 0,
@@ -134,29 +116,20 @@ mod tests {
             }),
             level: None,
         };
-        let way = Way {
-            name: "way".to_owned(),
-            folder: "way".to_owned(),
-            overload: None,
-            hosts: Vec::new(),
-            busy: None,
-            lag: 0.0,
-        };
-        let samples = loads.iter().enumerate().map(sample).collect();
-        Told::new(way, Vec::new(), samples)
+        loads.iter().enumerate().map(sample).collect()
     }
 
     #[test]
     fn jobs_that_wait_while_none_begins_wait_on() {
-        let told = told(&[
+        let samples = samples(&[
             (0.0, 0.0, 0.0),
             (3.0, 0.2, 4.0),
             (9.0, 0.2, 4.0),
             (0.0, 0.2, 4.0),
         ]);
-        let delays: Vec<f64> = delays(&told, 0).iter().map(|p| p.1).collect();
+        let delays: Vec<f64> = delays(&samples, 0).iter().map(|p| p.1).collect();
         assert_eq!(delays, [50.0, 550.0, 0.0]);
-        assert!(super::delays(&told, 1).is_empty());
+        assert!(super::delays(&samples, 1).is_empty());
     }
 
     #[test]
@@ -171,28 +144,17 @@ mod tests {
 
     #[test]
     fn a_level_admits_classes_from_the_most_important_on() {
-        assert_eq!(admitted(4096, 16), 1.0);
-        assert_eq!(admitted(2048 + 32, 16), 0.25);
-        assert_eq!((admitted(1000, 16), admitted(1000, 0)), (0.0, 1.0));
-        assert_eq!(admitted(64, 0), 0.5);
-    }
-
-    #[test]
-    fn a_level_counts_the_ranks_that_the_policy_has() {
-        assert_eq!(USERS, f64::from(weir_policy::USERS));
-    }
-
-    #[test]
-    fn stretches_are_few_and_hold_enough() {
-        assert_eq!(stretch(50.0, 16_000), 1.0);
-        assert_eq!(stretch(15.0, 486), 2.0);
-        assert_eq!(stretch(15.0, 1), 20.0);
-    }
-
-    #[test]
-    fn the_last_stretch_may_be_shorter() {
-        let points = by_stretch(std::iter::empty(), 5.0, 2.0, |_, lasts| lasts);
-        assert_eq!(points, [(1.0, 2.0), (3.0, 2.0), (4.5, 1.0)]);
+        let admitted = |level, class| {
+            let sample = Sample {
+                level: Some(level),
+                ..samples(&[(0.0, 0.0, 0.0)])[0].clone()
+            };
+            admitted(&sample, class)
+        };
+        assert_eq!(admitted(4096, 16), 100.0);
+        assert_eq!(admitted(2048 + 32, 16), 25.0);
+        assert_eq!((admitted(1000, 16), admitted(1000, 0)), (0.0, 100.0));
+        assert_eq!(admitted(64, 0), 50.0);
     }
 
     #[test]

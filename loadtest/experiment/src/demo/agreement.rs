@@ -9,23 +9,20 @@
 //! No time is held against another: only the order of two ways, and only where the simulator sees
 //! them so far apart that a busy machine does not turn it.
 
-use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
+use serde::Serialize;
 use weir_stage::command::Run;
-use weir_stage::interrupt;
 
 use crate::demo::plan::{Plan, Work};
-use crate::demo::programs::Programs;
-use crate::demo::replay::records;
 use crate::demo::results::Figures;
 use crate::demo::table::{Row, Table};
 use crate::demo::ways::{AGREED, Kind, Way};
-use crate::demo::workload::{PRIORITIES, Workload};
-use crate::demo::{Demo, kept};
-use crate::workspace::Workspace;
+use crate::demo::{Demo, Programs, Told};
+use crate::verdict::Verdict;
+use crate::{Experiment, replay};
 
 /// Two ways are apart where the simulator has one figure of the one so many times that of the other.
 /// The demonstration came within 15 % of the simulator in each, on a busy machine.
@@ -48,41 +45,77 @@ struct Measure {
     of: fn(&Row) -> f64,
 }
 
-/// Runs both and fails where they disagree, or where there is nothing to agree on.
-pub(crate) fn check(workspace: &Workspace) -> Result<()> {
-    interrupt::catch()?;
-    let programs = Programs::debug(workspace)?;
-    let folder = workspace
-        .cache()
-        .join("agreement")
-        .join(kept::now()?.to_string());
-    fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
-    let plan = Plan::emulated(true);
-    let workload = Workload::prepare(workspace, &programs, &plan, &folder)?;
-    let demo = Demo {
-        programs,
-        plan,
-        workload,
-        folder,
-    };
-    let ways: Vec<&'static Way> = AGREED.iter().collect();
-    let simulator = workspace.target.join("debug/weir-sim");
-    let simulated: Vec<Figures> = ways
-        .iter()
-        .map(|way| simulate(&demo, way, &simulator))
-        .collect::<Result<_>>()?;
-    let (real, _) = demo.compare(&ways)?;
-    let rows = |figures: &[Figures]| -> Vec<Row> {
-        let rows = figures.iter().flat_map(|way| &way.by_priority);
-        rows.cloned().collect()
-    };
-    println!("\nSIMULATED:\n{}", Table(rows(&simulated)));
-    println!("through Envoys:\n{}", Table(rows(&real)));
-    let all =
-        |figures: &[Figures]| -> Vec<Row> { figures.iter().map(|way| way.all.clone()).collect() };
-    let lines = compare(&all(&simulated), &all(&real))?;
-    println!("{}", lines.join("\n"));
-    Ok(())
+/// Programs of both.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    programs: Programs,
+    /// weir-sim
+    #[arg(long, value_name = "FILE", help_heading = crate::driver::GIVEN)]
+    simulator: PathBuf,
+}
+
+/// The experiment: both, a way a turn.
+pub struct Agreement {
+    demo: Demo,
+    simulator: PathBuf,
+}
+
+/// A way in both.
+#[derive(Serialize)]
+pub struct Both {
+    #[serde(flatten)]
+    real: Told,
+    #[serde(skip)]
+    simulated: Figures,
+}
+
+impl Experiment for Agreement {
+    const NAME: &'static str = "agreement";
+    type Args = Args;
+    type Turn = &'static Way;
+    type Round = Both;
+
+    fn set_up(args: Args, folder: &Path) -> Result<Self> {
+        let command = "cargo xtask test --only agreement".to_owned();
+        let (plan, ways) = (Plan::emulated(true), AGREED.iter().collect());
+        Ok(Self {
+            demo: Demo::new(args.programs, plan, ways, command, folder)?,
+            simulator: args.simulator,
+        })
+    }
+
+    fn turns(&self) -> Vec<&'static Way> {
+        self.demo.turns()
+    }
+
+    fn play(&mut self, way: &&'static Way) -> Result<Vec<Both>> {
+        let simulated = simulate(&self.demo, way, &self.simulator)?;
+        let real = self.demo.play(way)?.into_iter().zip([simulated]);
+        let both = real.map(|(real, simulated)| Both { real, simulated });
+        Ok(both.collect())
+    }
+
+    fn table(&self, ways: &[Both]) -> String {
+        let table = |of: fn(&Both) -> &Figures| {
+            let rows = ways.iter().flat_map(|both| &of(both).by_priority);
+            Table(rows.cloned().collect())
+        };
+        let (simulated, real) = (
+            table(|both| &both.simulated),
+            table(|both| &both.real.figures),
+        );
+        format!("SIMULATED:\n{simulated}\nthrough Envoys:\n{real}")
+    }
+
+    fn verdicts(&self, ways: &[Both]) -> Vec<Verdict> {
+        let simulated: Vec<Row> = ways.iter().map(|both| both.simulated.all.clone()).collect();
+        let real: Vec<Row> = ways
+            .iter()
+            .map(|both| both.real.figures.all.clone())
+            .collect();
+        compare(&simulated, &real)
+    }
 }
 
 /// The way on the demonstration's fleet.
@@ -124,8 +157,8 @@ fn simulate(demo: &Demo, way: &Way, simulator: &Path) -> Result<Figures> {
         .args(["--deadline", &format!("{}ms", plan.deadline.as_millis())])
         .captured()
         .with_context(|| format!("simulating {}", way.name))?;
-    let records = records::read(&out)?;
-    Ok(Figures::new(way.name, &PRIORITIES, &records, None, 0.0))
+    let records = replay::read(&out)?;
+    Ok(Figures::new(way.name, &records, None, 0.0))
 }
 
 /// `5G`, as weir-worker reads it.
@@ -137,41 +170,44 @@ fn bytes(text: &str) -> Result<u64> {
     Ok(billions * 1_000_000_000)
 }
 
-/// A line for each two ways that the simulator tells apart.
-fn compare(simulated: &[Row], real: &[Row]) -> Result<Vec<String>> {
-    let (mut lines, mut wrong) = (Vec::new(), 0);
+/// A claim for each two ways that the simulator tells apart: there have to be some.
+fn compare(simulated: &[Row], real: &[Row]) -> Vec<Verdict> {
+    let mut verdicts = Vec::new();
+    let mut claim = |holds, claim| {
+        verdicts.push(Verdict {
+            claim,
+            holds,
+            asserted: true,
+        });
+    };
     for Measure { name, of } in &MEASURES {
-        let mut apart = 0;
+        let mut apart = false;
         for (worse, real_worse) in simulated.iter().zip(real) {
             for (better, real_better) in simulated.iter().zip(real) {
                 let (more, less) = (of(worse), of(better));
                 if more <= APART * less {
                     continue;
                 }
-                apart += 1;
+                apart = true;
                 let (real_more, real_less) = (of(real_worse), of(real_better));
-                let agreed = real_more > real_less;
-                wrong += usize::from(!agreed);
-                lines.push(format!(
-                    "{}: {name} of {} over that of {}: {more:.3} over {less:.3} SIMULATED, {real_more:.3} over \
-                     {real_less:.3} through Envoys",
-                    if agreed { "agreed" } else { "NOT AGREED" },
-                    worse.way,
-                    better.way,
-                ));
+                claim(
+                    real_more > real_less,
+                    format!(
+                        "{name} of {} over that of {}: {more:.3} over {less:.3} SIMULATED, {real_more:.3} over \
+                         {real_less:.3} through Envoys",
+                        worse.way, better.way,
+                    ),
+                );
             }
         }
-        ensure!(
-            apart > 0,
-            "the simulator tells no two ways apart by {name}: nothing is compared"
-        );
+        if !apart {
+            claim(
+                false,
+                format!("the simulator tells two ways apart by {name}"),
+            );
+        }
     }
-    ensure!(
-        wrong == 0,
-        "the simulator and the demonstration disagree:\n{}",
-        lines.join("\n")
-    );
-    Ok(lines)
+    verdicts
 }
 
 #[cfg(test)]
@@ -213,24 +249,29 @@ mod tests {
             row("b", 300.0, 0.9),
             row("c", 200.0, 0.8),
         ];
-        let lines = compare(&simulated, &real).unwrap();
-        assert_eq!(lines.len(), 3, "{lines:?}");
-        assert!(lines.iter().all(|line| line.starts_with("agreed")));
+        let verdicts = compare(&simulated, &real);
+        assert_eq!(verdicts.len(), 3, "{verdicts:?}");
+        assert!(verdicts.iter().all(|verdict| verdict.holds));
     }
 
     #[test]
-    fn another_order_is_an_error_and_so_is_nothing_to_compare() {
+    fn another_order_fails_and_so_does_nothing_to_compare() {
         let simulated = [row("a", 3000.0, 0.9), row("b", 100.0, 0.97)];
         let real = [row("a", 90.0, 0.7), row("b", 300.0, 0.9)];
-        let error = compare(&simulated, &real).unwrap_err().to_string();
+        let [duration, data] = &compare(&simulated, &real)[..] else {
+            panic!("one claim a measure");
+        };
+        let claim = "mean duration / ms of a over that of b";
         assert!(
-            error.contains("NOT AGREED: mean duration / ms of a over that of b"),
-            "{error}"
+            duration.fails() && duration.claim.starts_with(claim),
+            "{duration}"
         );
-        let error = compare(&simulated[..1], &real[..1])
-            .unwrap_err()
-            .to_string();
-        assert!(error.contains("nothing is compared"), "{error}");
+        assert!(!data.fails(), "{data}");
+        let nothing = compare(&simulated[..1], &real[..1]);
+        assert!(
+            nothing.len() == 2 && nothing.iter().all(Verdict::fails),
+            "{nothing:?}"
+        );
     }
 
     #[test]
