@@ -142,10 +142,9 @@ impl Experiment for Demo {
     }
 
     fn table(&self, ways: &[Told]) -> String {
-        let figures: Vec<&Figures> = ways.iter().map(|told| &told.figures).collect();
-        let rows = figures.iter().flat_map(|way| &way.by_priority);
+        let rows = ways.iter().flat_map(|told| &told.figures.by_priority);
         let table = Table(rows.cloned().collect());
-        let closing = closing(self.run.emulated, &figures).join("\n");
+        let closing = closing(self.run.emulated, ways).join("\n");
         let header = &self.run.origin.header;
         format!("{header}\n\n{table}\n{EXPLANATION}\n{closing}\n")
     }
@@ -196,7 +195,7 @@ impl Demo {
         let workload = Workload::prepare(&programs, &plan, folder)?;
         let header = header::text(&plan, &workload.description);
         let run = Run {
-            origin: Origin::now(command, header, programs.fleet.versions()?)?,
+            origin: Origin::now(command, header, programs.fleet.versions()?),
             emulated: matches!(plan.work, Work::Emulated(_)),
             seconds: plan.replay.as_secs_f64(),
             deadline: plan.deadline.as_secs_f64(),
@@ -243,22 +242,25 @@ impl Demo {
         let (busy, samples) = (busy.share(), sampler.end()?);
         driver::write_lines(&folder.join(sampler::FILE), &samples)?;
         progress.end_way(&format!("done in {} s", started.elapsed().as_secs()));
-        let way = kept::Way {
+        Ok(Told {
             name: way.name.to_owned(),
             folder: way.folder(),
             overload: way.overload().map(str::to_owned),
             hosts,
             busy,
             lag: replayed.lag,
-        };
-        Ok(Told::new(way, replayed.records, samples))
+            figures: Figures::new(way.name, &replayed.records),
+            records: replayed.records,
+            samples,
+        })
     }
 }
 
 /// The last lines of the table: claims of emulated hosts, figures of real ones.
-fn closing(emulated: bool, figures: &[&Figures]) -> Vec<String> {
+fn closing(emulated: bool, ways: &[Told]) -> Vec<String> {
+    let all: Vec<_> = ways.iter().map(|told| &told.figures.all).collect();
     match emulated {
-        true => verdict::lines(&figures.iter().map(|way| &way.all).collect::<Vec<_>>()),
-        false => comparison::lines(figures),
+        true => verdict::lines(&all),
+        false => comparison::lines(ways),
     }
 }

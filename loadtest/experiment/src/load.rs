@@ -38,7 +38,7 @@ use weir_stage::processes::Processes;
 
 use self::k6::K6;
 use self::stage::Stage;
-use self::table::Table;
+use self::table::Text;
 pub use self::tried::Tried;
 pub use self::ways::Way;
 use crate::origin::Origin;
@@ -179,7 +179,7 @@ impl Experiment for Load {
         let made = make(&args.file()?, args.seconds, args.seed, folder)?;
         let plan = made.plan.clone();
         let header = args.header(&plan);
-        let origin = Origin::now(args.command(), header, args.programs.versions()?)?;
+        let origin = Origin::now(args.command(), header, args.programs.versions()?);
         println!("\n{}\n", origin.header);
         let run = Run { origin, plan };
         driver::write_json(&folder.join("run.json"), &run)?;
@@ -205,7 +205,7 @@ impl Experiment for Load {
 
     fn table(&self, ways: &[Tried]) -> String {
         let closing: String = ways.iter().map(Tried::closing).collect();
-        format!("{}\n\n{}\n{closing}", self.run.origin.header, Table(ways))
+        format!("{}\n\n{}\n{closing}", self.run.origin.header, Text(ways))
     }
 
     fn verdicts(&self, ways: &[Tried]) -> Vec<Verdict> {

@@ -106,6 +106,15 @@ impl Drop for Sampler {
 }
 
 impl Sights {
+    /// Of hosts that weir-control, if there is one, names as they are.
+    pub(crate) fn of(hosts: Vec<SocketAddr>, control: Option<SocketAddr>) -> Self {
+        Self {
+            named: hosts.clone(),
+            hosts,
+            control,
+        }
+    }
+
     /// One look at each host. Who does not answer, or not what was expected, is a gap.
     fn look(&self, started: Instant) -> Vec<Sample> {
         let levels = self.control.and_then(|control| {
@@ -159,12 +168,7 @@ mod tests {
 
     #[test]
     fn a_host_that_does_not_answer_is_a_gap_beside_the_others() {
-        let hosts = vec![host(1), host(0)];
-        let sights = Sights {
-            named: hosts.clone(),
-            hosts,
-            control: Some(host(0)),
-        };
+        let sights = Sights::of(vec![host(1), host(0)], Some(host(0)));
         let samples = sights.look(Instant::now());
         assert_eq!(samples[0].load.as_ref().unwrap().in_progress, 3.0);
         assert!(samples[1].load.is_none());
@@ -173,12 +177,7 @@ mod tests {
 
     #[test]
     fn looking_ends_when_it_is_told_to() {
-        let hosts = vec![host(1)];
-        let sights = Sights {
-            named: hosts.clone(),
-            hosts,
-            control: None,
-        };
+        let sights = Sights::of(vec![host(1)], None);
         let samples = Sampler::start(sights).end().unwrap();
         assert_eq!(samples.len(), 1);
     }

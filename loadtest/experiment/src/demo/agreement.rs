@@ -158,7 +158,7 @@ fn simulate(demo: &Demo, way: &Way, simulator: &Path) -> Result<Figures> {
         .captured()
         .with_context(|| format!("simulating {}", way.name))?;
     let records = replay::read(&out)?;
-    Ok(Figures::new(way.name, &records, None, 0.0))
+    Ok(Figures::new(way.name, &records))
 }
 
 /// `5G`, as weir-worker reads it.
@@ -213,27 +213,11 @@ fn compare(simulated: &[Row], real: &[Row]) -> Vec<Verdict> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::demo::table::Spread;
 
     fn row(way: &str, duration: f64, hits: f64) -> Row {
-        let spread = Spread {
-            mean: duration,
-            p50: 1.0,
-            p90: 1.0,
-            p95: 1.0,
-            p99: 1.0,
-        };
-        Row {
-            way: way.into(),
-            priority: "all".into(),
-            requests: 1,
-            duration: spread,
-            wait: spread,
-            hits,
-            shed: 0,
-            failed: 0,
-            unevenness: 0.0,
-        }
+        let mut row = Row::made_up(way, 1.0, hits);
+        row.duration.mean = duration;
+        row
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! What is told of ways on real hosts: figures side by side, and whether the machine let them be
 //! compared. No claims: nobody has set thresholds for this workload.
 
-use crate::demo::results::Figures;
+use crate::demo::Told;
 
 /// Above it requests wait for the machine's cores rather than in the hosts' queues.
 const MOST_BUSY: f64 = 0.9;
@@ -11,9 +11,9 @@ const MOST_BUSY: f64 = 0.9;
 const MOST_LAG: f64 = 50.0;
 
 /// A line for each way, and one of warning.
-pub(super) fn lines(figures: &[&Figures]) -> Vec<String> {
-    let mut lines: Vec<String> = figures.iter().map(|way| line(way)).collect();
-    lines.push(if figures.iter().any(|way| too_busy(way)) {
+pub(super) fn lines(ways: &[Told]) -> Vec<String> {
+    let mut lines: Vec<String> = ways.iter().map(line).collect();
+    lines.push(if ways.iter().any(too_busy) {
         "The machine was too busy in some ways: their figures are of it, not of the way".to_owned()
     } else {
         "One run of each, on one small machine: differences of a few per cent are chance".to_owned()
@@ -21,47 +21,50 @@ pub(super) fn lines(figures: &[&Figures]) -> Vec<String> {
     lines
 }
 
-fn line(figures: &Figures) -> String {
-    let Figures { all, busy, lag, .. } = figures;
-    let busy = busy.map(|share| format!("the machine's cores {:.0} % busy, ", 100.0 * share));
+fn line(told: &Told) -> String {
+    let all = &told.figures.all;
     format!(
-        "{:<21} hits {:>5.1} %, p99 wait {:.0} ms; {}replayer at most {lag:.0} ms behind for 99 %{}",
+        "{:<21} hits {:>5.1} %, p99 wait {:.0} ms; {}{}",
         all.way,
         100.0 * all.hits,
         all.wait.p99,
-        busy.unwrap_or_default(),
-        if too_busy(figures) { ": TOO BUSY" } else { "" },
+        told.machine(),
+        if too_busy(told) { ": TOO BUSY" } else { "" },
     )
 }
 
 /// Whether the figures of a way are rather those of the machine.
-pub(super) fn too_busy(figures: &Figures) -> bool {
-    figures.busy.is_some_and(|share| share > MOST_BUSY) || figures.lag > MOST_LAG
+pub(super) fn too_busy(told: &Told) -> bool {
+    told.busy.is_some_and(|share| share > MOST_BUSY) || told.lag > MOST_LAG
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::demo::results::Figures;
     use crate::replay::Record;
 
-    fn figures(way: &str, busy: f64, lag: f64) -> Figures {
+    fn told(way: &str, busy: f64, lag: f64) -> Told {
         let record = Record::good("high", "a", 7.0, true);
-        Figures::new(way, &[record], Some(busy), lag)
+        Told {
+            figures: Figures::new(way, &[record]),
+            ..Told::made_up(way, None, busy, lag)
+        }
     }
 
     #[test]
     fn ways_stand_side_by_side_and_a_busy_machine_is_confessed() {
-        let calm = figures("a", 0.5, 1.0);
+        let ways = [told("a", 0.5, 1.0)];
         assert_eq!(
-            lines(&[&calm]),
+            lines(&ways),
             [
                 "a                     hits 100.0 %, p99 wait 7 ms; the machine's cores 50 % busy, replayer at most 1 ms \
                  behind for 99 %",
                 "One run of each, on one small machine: differences of a few per cent are chance",
             ]
         );
-        for busy in [figures("b", 0.95, 1.0), figures("b", 0.5, 80.0)] {
-            let lines = lines(&[&calm, &busy]);
+        for busy in [told("b", 0.95, 1.0), told("b", 0.5, 80.0)] {
+            let lines = lines(&[told("a", 0.5, 1.0), busy]);
             assert!(lines[1].ends_with(": TOO BUSY"), "{lines:?}");
             assert!(lines[2].contains("too busy"), "{lines:?}");
         }

@@ -5,14 +5,15 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
+use crate::demo::Demo;
 use crate::demo::results::Figures;
-use crate::driver;
 use crate::origin::Origin;
 use crate::replay::{self, REQUESTS, Record};
 use crate::sampler::{self, Sample};
+use crate::{Experiment, driver};
 
 /// The file of what is the same for all ways, in the run's folder.
 const FILE: &str = "run.json";
@@ -32,9 +33,9 @@ pub(super) struct Run {
     pub(super) cores: usize,
 }
 
-/// One way of a run: a line of `rounds.jsonl`.
+/// A way and what came of it: a line of `rounds.jsonl`, and files in its folder.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Way {
+pub struct Told {
     pub(super) name: String,
     /// Its folder in the run's.
     pub(super) folder: String,
@@ -42,17 +43,10 @@ pub(super) struct Way {
     pub(super) overload: Option<String>,
     /// In the order of the samples.
     pub(super) hosts: Vec<SocketAddr>,
-    /// Share of the machine's cores' time while it was sent.
+    /// Share of the machine's cores' time while it was sent, in 0..=1.
     pub(super) busy: Option<f64>,
     /// How far the replayer was behind, in milliseconds: 99th percentile.
     pub(super) lag: f64,
-}
-
-/// A way and what came of it.
-#[derive(Serialize)]
-pub struct Told {
-    #[serde(flatten)]
-    pub(super) way: Way,
     #[serde(skip)]
     pub(super) records: Vec<Record>,
     #[serde(skip)]
@@ -76,31 +70,49 @@ impl Run {
 }
 
 impl Told {
-    pub(super) fn new(way: Way, records: Vec<Record>, samples: Vec<Sample>) -> Self {
-        let figures = Figures::new(&way.name, &records, way.busy, way.lag);
-        Self {
-            way,
-            records,
-            samples,
-            figures,
+    /// Every way that the run's folder keeps.
+    pub(super) fn read_all(folder: &Path) -> Result<Vec<Self>> {
+        let mut ways: Vec<Self> = driver::read_lines(&folder.join(Demo::ROUNDS))?;
+        for told in &mut ways {
+            let folder = folder.join(&told.folder);
+            told.records = replay::read(&folder.join(REQUESTS))?;
+            told.samples = driver::read_lines(&folder.join(sampler::FILE))?;
+            told.figures = Figures::new(&told.name, &told.records);
         }
+        ensure!(!ways.is_empty(), "{}: no way was run", folder.display());
+        Ok(ways)
     }
 
-    /// What the run's folder keeps of a way.
-    pub(super) fn read(way: Way, folder: &Path) -> Result<Self> {
-        let folder = folder.join(&way.folder);
-        let records = replay::read(&folder.join(REQUESTS))?;
-        let samples = driver::read_lines(&folder.join(sampler::FILE))?;
-        Ok(Self::new(way, records, samples))
-    }
-
-    pub(super) fn name(&self) -> &str {
-        &self.way.name
+    /// How busy it was with the way.
+    pub(super) fn machine(&self) -> String {
+        let busy = self.busy.map(|share| 100.0 * share);
+        let busy = busy.map(|share| format!("the machine's cores {share:.0} % busy, "));
+        let (busy, lag) = (busy.unwrap_or_default(), self.lag);
+        format!("{busy}replayer at most {lag:.0} ms behind for 99 %")
     }
 
     /// Whether weir-control told levels of admission.
     pub(super) fn has_levels(&self) -> bool {
         self.samples.iter().any(|sample| sample.level.is_some())
+    }
+}
+
+#[cfg(test)]
+impl Told {
+    /// A way of three hosts that nobody ran.
+    pub(super) fn made_up(name: &str, overload: Option<&str>, busy: f64, lag: f64) -> Self {
+        let address = |n: u16| SocketAddr::from(([127, 0, 0, 1], 9000 + n));
+        Self {
+            name: name.to_owned(),
+            folder: name.replace([' ', '+'], "-"),
+            overload: overload.map(str::to_owned),
+            hosts: (0..3).map(address).collect(),
+            busy: Some(busy),
+            lag,
+            records: Vec::new(),
+            samples: Vec::new(),
+            figures: Figures::default(),
+        }
     }
 }
 

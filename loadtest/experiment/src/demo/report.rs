@@ -23,22 +23,17 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use weir_report::{Report, Series, Style};
 
-use crate::Experiment;
-use crate::demo::Demo;
-use crate::demo::kept::{Run, Told, Way};
+use crate::demo::kept::{Run, Told};
 use crate::demo::report::story::Story;
 use crate::driver;
 
 /// Tells of the run that is kept in the folder, in a file beside it; returns the file.
 pub(super) fn write(folder: &Path) -> Result<PathBuf> {
     let run = Run::read(folder)?;
-    let ways: Vec<Way> = driver::read_lines(&folder.join(Demo::ROUNDS))?;
-    ensure!(!ways.is_empty(), "{}: no way was run", folder.display());
-    let read = |way| Told::read(way, folder);
-    let ways: Vec<Told> = ways.into_iter().map(read).collect::<Result<_>>()?;
+    let ways = Told::read_all(folder)?;
     let file = folder.join(driver::REPORT);
     let story = Story {
         run: &run,
@@ -79,7 +74,7 @@ fn by_way(
     points: impl Fn(&Told) -> Vec<(f64, f64)>,
 ) -> Vec<Series> {
     let series = |told: &Told| Series {
-        name: told.name().to_owned(),
+        name: told.name.clone(),
         points: points(told),
         style,
     };

@@ -10,22 +10,17 @@ use crate::demo::workload::PRIORITIES;
 use crate::replay::{Record, Served};
 
 /// The figures of a way: each priority's, and those of all requests.
+#[derive(Default)]
 pub(super) struct Figures {
     pub(super) by_priority: Vec<Row>,
     pub(super) all: Row,
-    /// Share of the machine's cores' time while it was sent, in 0..=1.
-    pub(super) busy: Option<f64>,
-    /// How far the replayer was behind, in milliseconds: 99th percentile.
-    pub(super) lag: f64,
 }
 
 impl Figures {
-    pub(super) fn new(way: &str, records: &[Record], busy: Option<f64>, lag: f64) -> Self {
+    pub(super) fn new(way: &str, records: &[Record]) -> Self {
         Self {
             by_priority: rows(way, records),
             all: row(way, "all", records.iter().collect()),
-            busy,
-            lag,
         }
     }
 }

@@ -64,12 +64,7 @@ pub(super) fn start(
             (callers, Some(control.admin))
         }
     };
-    let sights = Sights {
-        named: hosts.clone(),
-        hosts,
-        control,
-    };
-    Ok((callers, sights))
+    Ok((callers, Sights::of(hosts, control)))
 }
 
 fn host(program: &Path, plan: &Plan, workload: &Workload) -> Command {

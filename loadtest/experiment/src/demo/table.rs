@@ -4,7 +4,7 @@
 use std::fmt;
 
 /// One line: the requests of one priority under one way.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(super) struct Row {
     pub(super) way: String,
     pub(super) priority: String,
@@ -24,7 +24,7 @@ pub(super) struct Row {
 }
 
 /// Milliseconds.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct Spread {
     pub(super) mean: f64,
     pub(super) p50: f64,
@@ -94,6 +94,29 @@ pub(crate) fn milliseconds(value: f64) -> String {
 }
 
 #[cfg(test)]
+impl Row {
+    /// One request, over after so many milliseconds.
+    pub(super) fn made_up(way: &str, milliseconds: f64, hits: f64) -> Self {
+        let spread = Spread {
+            mean: milliseconds,
+            p50: milliseconds,
+            p90: milliseconds,
+            p95: milliseconds,
+            p99: milliseconds,
+        };
+        Self {
+            way: way.to_owned(),
+            priority: "all".to_owned(),
+            requests: 1,
+            duration: spread,
+            wait: spread,
+            hits,
+            ..Self::default()
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -106,15 +129,13 @@ mod tests {
             p99: 100.0 * p50,
         };
         Row {
-            way: way.into(),
-            priority: priority.into(),
+            priority: priority.to_owned(),
             requests: 12345,
             duration: spread(31.25),
             wait: spread(0.5),
-            hits: 0.915,
             shed: 17,
-            failed: 0,
             unevenness: 0.257,
+            ..Row::made_up(way, 0.0, 0.915)
         }
     }
 

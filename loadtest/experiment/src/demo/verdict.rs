@@ -79,27 +79,11 @@ impl Claim {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::demo::table::Spread;
 
     fn row(way: &str, hits: f64, p99: f64) -> Row {
-        let wait = Spread {
-            mean: 1.0,
-            p50: 1.0,
-            p90: 1.0,
-            p95: 1.0,
-            p99,
-        };
-        Row {
-            way: way.into(),
-            priority: "all".into(),
-            requests: 1,
-            duration: wait,
-            wait,
-            hits,
-            shed: 0,
-            failed: 0,
-            unevenness: 0.0,
-        }
+        let mut row = Row::made_up(way, 1.0, hits);
+        row.wait.p99 = p99;
+        row
     }
 
     #[test]

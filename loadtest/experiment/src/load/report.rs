@@ -2,13 +2,12 @@
 //! The run as one HTML file.
 
 use weir_replay::scenario::Timed;
-use weir_report::{Axis, BarRow, Bars, Plot, Report, Series, Style, Table, VerticalMark};
+use weir_report::{Axis, BarRow, Bars, Plot, Report, Series, Style, VerticalMark};
 
-use crate::demo::table::milliseconds;
 use crate::load::Run;
-use crate::load::figures::Row;
 use crate::load::stage::HOSTS;
-use crate::load::tried::{Tried, share};
+use crate::load::table::table;
+use crate::load::tried::Tried;
 use crate::sampler::Sample;
 use crate::sampler::over_time::{LOW, admitted, mean, of_each};
 
@@ -54,51 +53,6 @@ pub(super) fn page(run: &Run, ways: &[Tried]) -> Report {
     page.heading("Run it again");
     page.command(&run.origin.command);
     page
-}
-
-fn table(ways: &[Tried]) -> Table {
-    let header = [
-        "way",
-        "stage",
-        "priority",
-        "sent",
-        "success",
-        "refused",
-        "timed out",
-        "late",
-        "failed",
-        "p50 / ms",
-        "p95 / ms",
-        "p99 / ms",
-        "goodput",
-    ];
-    let row = |tried: &Tried, row: &Row| {
-        let outcome = |name: &str| row.outcome(name).to_string();
-        let goodput = tried.figures.goodput.get(&row.stage);
-        vec![
-            tried.way.clone(),
-            row.stage.clone(),
-            row.priority.clone().unwrap_or_default(),
-            row.requests.to_string(),
-            share(row.success),
-            outcome("refused"),
-            outcome("timed_out"),
-            outcome("late"),
-            outcome("failed"),
-            milliseconds(row.p50),
-            milliseconds(row.p95),
-            milliseconds(row.p99),
-            goodput.map_or_else(String::new, |share| format!("{share:.3}")),
-        ]
-    };
-    let rows = ways.iter().flat_map(|tried| {
-        let rows = tried.figures.by_priority();
-        rows.map(move |of| row(tried, of))
-    });
-    Table {
-        header: header.map(str::to_owned).to_vec(),
-        rows: rows.collect(),
-    }
 }
 
 /// A group of bars for each stage, a bar for each way.

@@ -65,11 +65,7 @@ pub(super) fn start(
     };
     Ok(Stage {
         callers,
-        sights: Sights {
-            named: hosts.clone(),
-            hosts,
-            control,
-        },
+        sights: Sights::of(hosts, control),
         mesh: None,
     })
 }

@@ -7,7 +7,6 @@ use crate::demo;
 use crate::demo::kept::Told;
 use crate::demo::report::story::Story;
 use crate::demo::report::{listed, tied, word};
-use crate::demo::results::Figures;
 use crate::demo::table::{Row, milliseconds};
 
 /// Differences below are called none: one run cannot tell them from chance.
@@ -17,8 +16,7 @@ pub(super) fn add(page: &mut Report, story: &Story<'_>) {
     page.list(&sentences(story).map(|sentence| tied(&sentence)));
     page.table(&table(story));
     page.text("Of all requests, high and low. Mean and p95 are of the all-in duration, from the moment in the workload to the last answer or the giving up, back-off and retries included; the wait is that in the host, of those served. One run of each way: differences of a few per cent are chance.");
-    let figures: Vec<&Figures> = story.figures().collect();
-    let closing = closing(story.run.emulated, &figures);
+    let closing = closing(story);
     if !closing.is_empty() {
         page.text(if story.run.emulated {
             "What the demo claims, held against these figures:"
@@ -30,10 +28,10 @@ pub(super) fn add(page: &mut Report, story: &Story<'_>) {
 }
 
 /// What the command says below its table.
-fn closing(emulated: bool, figures: &[&Figures]) -> Vec<String> {
-    // There they are aligned.
+fn closing(story: &Story<'_>) -> Vec<String> {
+    // There the lines are aligned.
     let plain = |line: String| line.split_whitespace().collect::<Vec<_>>().join(" ");
-    let lines = demo::closing(emulated, figures).into_iter();
+    let lines = demo::closing(story.run.emulated, story.ways).into_iter();
     lines.map(|line| tied(&plain(line))).collect()
 }
 
@@ -138,7 +136,7 @@ fn table(story: &Story<'_>) -> Table {
     let row = |told: &Told| {
         let all = &told.figures.all;
         vec![
-            told.name().to_owned(),
+            told.name.clone(),
             milliseconds(all.duration.p95),
             percent(all.hits),
             all.failed.to_string(),

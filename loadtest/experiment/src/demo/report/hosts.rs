@@ -15,7 +15,7 @@ pub(super) fn add(page: &mut Report, story: &Story<'_>) {
         "One line a host; colours stand for hosts here. The axes are the same for every way.",
     );
     for told in story.ways {
-        page.fold(told.name(), |page| way(page, story, told));
+        page.fold(&told.name, |page| way(page, story, told));
     }
 }
 
@@ -60,7 +60,7 @@ fn way(page: &mut Report, story: &Story<'_>, told: &Told) {
             ..Plot::default()
         }));
     }
-    let levels = match (&told.way.overload, told.has_levels()) {
+    let levels = match (&told.overload, told.has_levels()) {
         (_, true) => String::new(),
         (None, _) => " No admission levels: there is no weir-control in this way.".to_owned(),
         (Some(overload), _) => {

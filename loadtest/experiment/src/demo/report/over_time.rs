@@ -52,7 +52,7 @@ fn load(story: &Story<'_>) -> Panels {
         };
         let hosts = per_host(told, in_progress);
         Figure::Strips(Strips {
-            title: told.name().to_owned(),
+            title: told.name.clone(),
             x: time(story),
             rows: hosts.into_iter().enumerate().map(strip).collect(),
             steps: steps.clone(),
@@ -74,11 +74,11 @@ fn load(story: &Story<'_>) -> Panels {
 
 /// A line for each host.
 pub(super) fn per_host(told: &Told, value: impl Fn(&Sample) -> f64) -> Vec<Points> {
-    of_each(&told.samples, told.way.hosts.len(), value)
+    of_each(&told.samples, told.hosts.len(), value)
 }
 
 pub(super) fn delays(told: &Told) -> Vec<Points> {
-    let hosts = 0..told.way.hosts.len();
+    let hosts = 0..told.hosts.len();
     let delays = |host| over_time::delays(&told.samples, host);
     hosts.map(delays).collect()
 }
@@ -102,7 +102,7 @@ fn admission(page: &mut Report, story: &Story<'_>) {
         .ways
         .iter()
         .filter(|told| !told.has_levels())
-        .map(Told::name)
+        .map(|told| &*told.name)
         .collect();
     if without.len() == story.ways.len() {
         page.text(&format!(

@@ -67,9 +67,9 @@ fn heat(told: &Told, top: &[(&str, usize)], requests: usize) -> Heat {
         label: "all".to_owned(),
         shares: shares(told, |_| true),
     });
-    let hosts = (1..=told.way.hosts.len()).map(|host| host.to_string());
+    let hosts = (1..=told.hosts.len()).map(|host| host.to_string());
     Heat {
-        title: told.name().to_owned(),
+        title: told.name.clone(),
         header: std::iter::once("key · share, host".to_owned())
             .chain(hosts)
             .collect(),
@@ -80,7 +80,7 @@ fn heat(told: &Told, top: &[(&str, usize)], requests: usize) -> Heat {
 
 /// Each host's part of the served requests; not numbers if none was.
 fn shares(told: &Told, of: impl Fn(&Record) -> bool) -> Vec<f64> {
-    let names: Vec<String> = told.way.hosts.iter().map(ToString::to_string).collect();
+    let names: Vec<String> = told.hosts.iter().map(ToString::to_string).collect();
     let mut counts = vec![0.0; names.len()];
     for served in told
         .records

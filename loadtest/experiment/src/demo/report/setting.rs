@@ -21,8 +21,8 @@ pub(super) fn note(page: &mut Report, story: &Story<'_>) {
     let busy: Vec<&str> = story
         .ways
         .iter()
-        .filter(|told| comparison::too_busy(&told.figures))
-        .map(Told::name)
+        .filter(|told| comparison::too_busy(told))
+        .map(|told| &*told.name)
         .collect();
     if !busy.is_empty() {
         let which = match busy.len() == story.ways.len() {
@@ -49,16 +49,7 @@ pub(super) fn add(page: &mut Report, story: &Story<'_>) {
 
 /// How busy the machine was with each.
 fn ways(story: &Story<'_>) -> String {
-    let line = |told: &Told| {
-        let busy = told.way.busy.map(|share| 100.0 * share);
-        let busy = busy.map(|share| format!("the machine's cores {share:.0} % busy, "));
-        format!(
-            "{}: {}replayer at most {:.0} ms behind for 99 %",
-            told.name(),
-            busy.unwrap_or_default(),
-            told.way.lag
-        )
-    };
+    let line = |told: &Told| format!("{}: {}", told.name, told.machine());
     let lines: Vec<String> = story.ways.iter().map(line).collect();
     lines.join("\n")
 }

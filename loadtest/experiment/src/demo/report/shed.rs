@@ -89,7 +89,7 @@ fn table(story: &Story<'_>) -> Table {
             ended(Outcome::Failed),
             ended(Outcome::Timeout),
         ];
-        let names = [told.name().to_owned(), priority.to_owned()];
+        let names = [told.name.clone(), priority.to_owned()];
         let numbers = numbers.map(|number| number.to_string());
         names.into_iter().chain(numbers).collect()
     };

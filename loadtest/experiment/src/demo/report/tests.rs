@@ -9,7 +9,8 @@ use std::path::Path;
 use super::*;
 use weir_replay::record::COLUMNS;
 
-use crate::demo::kept::{Run, Way};
+use crate::Experiment;
+use crate::demo::Demo;
 use crate::origin::Origin;
 use crate::replay::REQUESTS;
 use crate::sampler::page::Load;
@@ -20,20 +21,14 @@ const HOSTS: usize = 3;
 struct Made {
     folder: tempfile::TempDir,
     run: Run,
-    ways: Vec<Way>,
+    ways: Vec<Told>,
 }
 
 impl Made {
     fn new(ways: &[(&str, Option<&str>)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let way = |(name, overload): &(&str, Option<&str>)| Way {
-            name: (*name).to_owned(),
-            folder: name.replace([' ', '+'], "-"),
-            overload: overload.map(str::to_owned),
-            hosts: (1..=HOSTS).map(|n| address(n - 1)).collect(),
-            busy: Some(0.5),
-            lag: 1.0,
-        };
+        let way =
+            |(name, overload): &(&str, Option<&str>)| Told::made_up(name, *overload, 0.5, 1.0);
         let run = Run {
             origin: Origin::made_up(
                 "cargo xtask demo --quick",
@@ -44,7 +39,7 @@ impl Made {
             deadline: 5.0,
             cores: 2,
         };
-        let ways: Vec<Way> = ways.iter().map(way).collect();
+        let ways: Vec<Told> = ways.iter().map(way).collect();
         for way in &ways {
             fs::create_dir(folder.path().join(&way.folder)).unwrap();
         }
@@ -64,7 +59,7 @@ impl Made {
         self
     }
 
-    fn put(&self, way: &Way, file: &str, text: &str) {
+    fn put(&self, way: &Told, file: &str, text: &str) {
         fs::write(self.path().join(&way.folder).join(file), text).unwrap();
     }
 
