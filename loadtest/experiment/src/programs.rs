@@ -10,6 +10,7 @@ use weir_stage::command::Run;
 /// By absolute path.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = crate::driver::GIVEN)]
+#[group(skip)]
 pub struct Programs {
     /// Envoy
     #[arg(long, value_name = "FILE")]
