@@ -49,7 +49,7 @@ pub(super) fn start(
     let programs = &args.programs.fleet;
     let host = || host(&programs.worker, args.queue);
     let hosts = hosts::start(processes, HOSTS, host, folder)?;
-    let mut fleet = Fleet {
+    let mut stage = Hosts {
         programs,
         hosts: &hosts,
         deadline_ms,
@@ -58,10 +58,10 @@ pub(super) fn start(
     };
     let (callers, control) = match way {
         Way::Weir => {
-            let (callers, admin) = fleet.start_weir()?;
+            let (callers, admin) = stage.start_weir()?;
             (callers, Some(admin))
         }
-        _ => (fleet.start_envoys(way)?, None),
+        _ => (stage.start_envoys(way)?, None),
     };
     Ok(Stage {
         callers,
@@ -71,7 +71,7 @@ pub(super) fn start(
 }
 
 /// Hosts that are up, and what their callers are started with.
-struct Fleet<'a> {
+struct Hosts<'a> {
     programs: &'a Programs,
     hosts: &'a [SocketAddr],
     deadline_ms: f64,
@@ -79,7 +79,7 @@ struct Fleet<'a> {
     folder: &'a Path,
 }
 
-impl Fleet<'_> {
+impl Hosts<'_> {
     /// Callers with the filter, and weir-control's admin page.
     fn start_weir(&mut self) -> Result<(Vec<SocketAddr>, SocketAddr)> {
         let settings = Settings {
