@@ -11,13 +11,19 @@ use weir_stage::command::Run;
 use weir_stage::interrupt;
 
 use crate::build_filter;
-use crate::tools::{self, BATCH, CONSUL, EVENTS_AGENT, MEMCACHED, PROMETHEUS, SEARCH_NODE};
+use crate::tools::{self, BATCH, CONSUL, EVENTS_AGENT, K6, MEMCACHED, PROMETHEUS, SEARCH_NODE};
 use crate::workspace::Workspace;
 
 const PACKAGE: &str = "weir-experiment";
 const DEBUG: &str = "--debug";
 
-#[derive(clap::Args)]
+/// Programs by flag and package.
+const CONTROL: (&str, &str) = ("control", "weir-control");
+const GOVERNOR: (&str, &str) = ("governor", "weir-governor");
+const REPLAY: (&str, &str) = ("replay", "weir-replay");
+const WORKER: (&str, &str) = ("worker", "weir-worker");
+
+#[derive(clap::Args, Default)]
 #[command(disable_help_flag = true)]
 pub(crate) struct Flags {
     /// Flags of the experiment: `--help` shows them, and so does loadtest/experiment/COMMANDS.md
@@ -39,9 +45,18 @@ impl Flags {
         self.flags.iter().any(|own| own == flag)
     }
 
+    /// The flag with this value, in either way of writing it.
+    fn has_value(&self, flag: &str, value: &str) -> bool {
+        let joined = format!("{flag}={value}");
+        let mut pairs = self.flags.windows(2);
+        self.has(&joined) || pairs.any(|pair| pair[0] == flag && pair[1] == value)
+    }
+
     /// The experiment only says something, and needs no programs.
     fn only_ask(&self) -> bool {
-        ["--help", "-h", "--list"].iter().any(|flag| self.has(flag))
+        let asking = ["--help", "-h", "--list", "--report"];
+        let begins = |own: &OsString| own.to_string_lossy().starts_with("--report=");
+        asking.iter().any(|flag| self.has(flag)) || self.flags.iter().any(begins)
     }
 }
 
@@ -56,10 +71,10 @@ pub(crate) struct Launch<'a> {
     flags: Vec<(String, PathBuf)>,
     /// The same by variable of its environment.
     environment: Vec<(&'static str, PathBuf)>,
-    /// Packages whose programs it finds in `WEIR_BIN_DIR`.
-    beside: &'static [&'static str],
     /// Built as for development.
     debug: bool,
+    /// The folder of programs.
+    built: PathBuf,
 }
 
 /// Starts an experiment, or has it answer a question about itself.
@@ -71,7 +86,7 @@ pub(crate) fn run(
 ) -> Result<()> {
     if own.only_ask() {
         let mut command = workspace.cargo();
-        command.args(["run", "--quiet", "--package", PACKAGE, "--", name]);
+        command.args(["run", "--quiet", "--package", PACKAGE, "--", "ask", name]);
         return command.args(&own.flags).shown();
     }
     start(Launch {
@@ -80,13 +95,47 @@ pub(crate) fn run(
         own,
         flags: Vec::new(),
         environment: Vec::new(),
-        beside: &[],
         debug: false,
+        built: workspace.target.join("debug"),
     })
+}
+
+pub(crate) fn demo(mut launch: Launch<'_>) -> Result<()> {
+    let real = launch.own.has("--real");
+    launch.debug = !real && launch.own.has("--quick");
+    let mut programs = vec![CONTROL, WORKER, REPLAY];
+    if real {
+        programs.push(("feeds", "weir-feeds"));
+    }
+    launch.build(&programs, &[])?;
+    launch.tell_sidecar()?;
+    launch.start("the table, the report, every request, every configuration and every log are")
+}
+
+/// The step of the tests that holds the simulator against the demo. Nothing is built that other steps have built.
+pub(crate) fn agreement(mut launch: Launch<'_>) -> Result<()> {
+    launch.workspace.build_programs()?;
+    for (flag, package) in [CONTROL, WORKER, REPLAY, ("simulator", "weir-sim")] {
+        launch.tell(flag, launch.built.join(package));
+    }
+    launch.tell_sidecar()?;
+    launch.start("both tables, every request and every log are")
+}
+
+pub(crate) fn load(mut launch: Launch<'_>) -> Result<()> {
+    let workspace = launch.workspace;
+    launch.build(&[CONTROL, WORKER], &[])?;
+    launch.tell_sidecar()?;
+    launch.tell(K6, tools::build(workspace, K6)?);
+    if launch.own.has_value("--against", "mesh") {
+        launch.tell(CONSUL, tools::build(workspace, CONSUL)?);
+    }
+    launch.start("the table, the report, k6's own summaries, every configuration and every log are")
 }
 
 pub(crate) fn search(mut launch: Launch<'_>) -> Result<()> {
     let workspace = launch.workspace;
+    launch.build(&[GOVERNOR], &[])?;
     launch.tell("agent", tools::build(workspace, EVENTS_AGENT)?);
     launch.tell("node", tools::build(workspace, SEARCH_NODE)?);
     launch.tell("cache", workspace.cache().join("search"));
@@ -96,57 +145,35 @@ pub(crate) fn search(mut launch: Launch<'_>) -> Result<()> {
             .root
             .join("loadtest/traces/cloudsuite_term_counts.csv"),
     );
-    launch.start(
-        &[("governor", "weir-governor")],
-        "the table, every round and every log are",
-    )
+    launch.start("the table, every round and every log are")
 }
 
 pub(crate) fn colocation(mut launch: Launch<'_>) -> Result<()> {
     let workspace = launch.workspace;
+    launch.build(&[("load", "weir-memcached-load"), GOVERNOR], &[])?;
     for name in [MEMCACHED].into_iter().chain(BATCH) {
         launch.tell(name, tools::program(workspace, name)?);
     }
-    launch.start(
-        &[
-            ("load", "weir-memcached-load"),
-            ("governor", "weir-governor"),
-        ],
-        "the table, the report, every round and every log are",
-    )
+    launch.start("the table, the report, every round and every log are")
 }
 
 pub(crate) fn shared_node(mut launch: Launch<'_>) -> Result<()> {
-    let workspace = launch.workspace;
-    launch.tell("envoy", tools::install(workspace)?.envoy);
-    launch.tell("filter", build_filter::run(workspace)?);
-    let programs = [
-        ("control", "weir-control"),
-        ("governor", "weir-governor"),
-        ("worker", "weir-worker"),
-        ("replay", "weir-replay"),
-    ];
-    launch.start(
-        &programs,
-        "the table, the report, every round, every request and every log are",
-    )
+    launch.build(&[CONTROL, GOVERNOR, WORKER, REPLAY], &[])?;
+    launch.tell_sidecar()?;
+    launch.start("the table, the report, every round, every request and every log are")
 }
 
-pub(crate) fn fleet(launch: Launch<'_>) -> Result<()> {
-    launch.start(
-        &[("control", "weir-control")],
-        "fleet.json and every log are",
-    )
+pub(crate) fn fleet(mut launch: Launch<'_>) -> Result<()> {
+    launch.build(&[CONTROL], &[])?;
+    launch.start("fleet.json and every log are")
 }
 
 pub(crate) fn soak(mut launch: Launch<'_>) -> Result<()> {
     let workspace = launch.workspace;
+    launch.build(&[CONTROL, WORKER], &[])?;
     launch.tell("envoy", tools::install(workspace)?.envoy);
     launch.tell("filter", build_filter::crashing(workspace)?);
-    launch.start(
-        &[("control", "weir-control"), ("worker", "weir-worker")],
-        "the report, every sample and every log are",
-    )
+    launch.start("the report, every sample and every log are")
 }
 
 pub(crate) fn faults(mut launch: Launch<'_>, debug: bool) -> Result<()> {
@@ -157,6 +184,7 @@ pub(crate) fn faults(mut launch: Launch<'_>, debug: bool) -> Result<()> {
         !launch.debug || !launch.own.has("--update"),
         "RESULTS.md is written of release builds alone: --update and {DEBUG} cannot be used together"
     );
+    launch.build(&[], &["weir-control", "weir-worker"])?;
     launch.environment = vec![
         ("WEIR_ENVOY", tools::install(workspace)?.envoy),
         ("WEIR_CONSUL", tools::build(workspace, CONSUL)?),
@@ -164,8 +192,7 @@ pub(crate) fn faults(mut launch: Launch<'_>, debug: bool) -> Result<()> {
         ("WEIR_FILTER_WASM", build_filter::run(workspace)?),
         ("CARGO_TARGET_DIR", workspace.target.clone()),
     ];
-    launch.beside = &["weir-control", "weir-worker"];
-    launch.start(&[], "every request, every result and every log are")
+    launch.start("every request, every result and every log are")
 }
 
 impl Launch<'_> {
@@ -173,30 +200,75 @@ impl Launch<'_> {
         self.flags.push((format!("--{flag}"), file));
     }
 
-    /// Builds it with these programs, by flag and package, runs it to its end, and says what it has `kept`.
-    fn start(mut self, programs: &[(&str, &str)], kept: &str) -> Result<()> {
-        let (workspace, name) = (self.workspace, self.name);
-        let mut packages = [&[PACKAGE], self.beside].concat();
+    /// Tells it of Envoy and the filter.
+    fn tell_sidecar(&mut self) -> Result<()> {
+        self.tell("envoy", tools::install(self.workspace)?.envoy);
+        self.tell("filter", build_filter::run(self.workspace)?);
+        Ok(())
+    }
+
+    /// Builds it with the programs that it is told of, by flag and package, and those that it finds `beside` it.
+    /// Flags that it does not take are refused then, before anything is fetched: all are built at once, as each other
+    /// choice of packages is a build of its own.
+    fn build(&mut self, programs: &[(&str, &str)], beside: &[&str]) -> Result<()> {
+        let mut packages = [&[PACKAGE], beside].concat();
         packages.extend(programs.iter().map(|(_, package)| package));
-        println!("{name}: building {}", packages.join(", "));
-        let built = workspace.build(&packages, self.debug)?;
+        println!("{}: building {}", self.name, packages.join(", "));
+        self.built = self.workspace.build(&packages, self.debug)?;
         for (flag, package) in programs {
-            self.tell(flag, built.join(package));
+            self.tell(flag, self.built.join(package));
         }
+        let mut ask = self.command();
+        ask.args(["ask", self.name]).args(self.typed()).shown()
+    }
+
+    /// Runs it to its end, and says what it has `kept`.
+    fn start(self, kept: &str) -> Result<()> {
+        let (workspace, name) = (self.workspace, self.name);
         let folder = workspace.new_folder(name)?;
-        self.tell("folder", folder.clone());
-        let mut command = Command::new(built.join(PACKAGE));
-        command.current_dir(&workspace.root).arg(name);
-        for (flag, file) in self.flags {
+        let mut command = self.command();
+        command.arg(name).arg("--folder").arg(&folder);
+        for (flag, file) in &self.flags {
             command.arg(flag).arg(file);
         }
-        command.envs(self.environment).env("WEIR_BIN_DIR", built);
-        // The build is not the experiment's matter.
-        command.args(self.own.flags.iter().filter(|flag| *flag != DEBUG));
+        command.args(self.typed());
+        command.envs(self.environment.iter().cloned());
+        command.env("WEIR_BIN_DIR", &self.built);
         // The experiment ends what it has started; until then this waits.
         interrupt::catch()?;
         let ran = command.shown();
         println!("{name}: {kept} kept in {}", workspace.shown(&folder));
         ran
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(self.built.join(PACKAGE));
+        command.current_dir(&self.workspace.root);
+        command
+    }
+
+    /// The build is not the experiment's matter.
+    fn typed(&self) -> impl Iterator<Item = &OsString> {
+        self.own.flags.iter().filter(|flag| *flag != DEBUG)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_are_found_in_either_way_of_writing_them() {
+        let flags = |typed: &str| Flags {
+            flags: typed.split_whitespace().map(Into::into).collect(),
+        };
+        for typed in ["smoke --against mesh", "--against=mesh smoke"] {
+            assert!(flags(typed).has_value("--against", "mesh"), "{typed}");
+        }
+        assert!(!flags("mesh --against static").has_value("--against", "mesh"));
+        for typed in ["--report folder", "--report=folder", "-h"] {
+            assert!(flags(typed).only_ask(), "{typed}");
+        }
+        assert!(!flags("--quick --way list").only_ask());
     }
 }

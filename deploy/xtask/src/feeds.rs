@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `cargo xtask feeds`: projects, items and rules for real hosts, made by `weir-feeds`.
 
-mod index;
-
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,9 +10,7 @@ use anyhow::Result;
 use crate::workspace::Workspace;
 use weir_stage::command::Run;
 
-pub(crate) use index::Index;
-
-pub(crate) const PACKAGE: &str = "weir-feeds";
+const PACKAGE: &str = "weir-feeds";
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -39,8 +35,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
         .args(&args.args)
         .shown()?;
     if !help {
-        let index = Index::open(&out)?;
-        println!("\nfeeds: {index}\n\n{}", next(workspace, &out));
+        println!("\n{}", next(workspace, &out));
     }
     Ok(())
 }

@@ -8,7 +8,6 @@ mod bench;
 mod build_filter;
 #[cfg(test)]
 mod commands;
-mod demo;
 #[cfg(test)]
 mod dependencies;
 mod experiment;
@@ -20,7 +19,6 @@ mod keep;
 mod lab;
 #[cfg(test)]
 mod links;
-mod load;
 mod mesh;
 mod mutants;
 mod packages;
@@ -42,8 +40,8 @@ use clap::{Parser, Subcommand};
 
 use crate::workspace::Workspace;
 
-const FLAGS: &str = "Experiments are colocation, faults, fleet, search, shared-node and soak: `--help` after the name of \
-                     one shows its flags.";
+const FLAGS: &str = "Experiments are colocation, demo, faults, fleet, load, search, shared-node and soak: `--help` after \
+                     the name of one shows its flags.";
 
 /// Developer commands of Weir.
 #[derive(Parser)]
@@ -62,7 +60,7 @@ enum Command {
     /// Install the pinned external programs into .weir/tools (WEIR_TOOLS_DIR for elsewhere)
     Tools(tools::Args),
     /// Replay a workload six ways through real Envoys and print a table
-    Demo(demo::Args),
+    Demo(experiment::Flags),
     /// Simulate every policy on every workload, and print tables and a report
     Experiments(experiments::Args),
     /// Generate feeds and rules for real hosts into .weir/feeds
@@ -82,7 +80,7 @@ enum Command {
     /// Run a whole Consul mesh on this machine, in the background
     Mesh(mesh::Args),
     /// Send a scenario by k6 to a fleet, and hold what came of it against its objectives
-    Load(load::Args),
+    Load(experiment::Flags),
     /// Harm parts of a mesh under steady load, and hold what came of it against what is expected
     Faults(experiment::Faults),
     /// Try every decoder with made-up bytes, for as long as wanted; needs a nightly compiler
@@ -118,7 +116,7 @@ fn run(command: Command) -> Result<()> {
         Command::Test(args) => test::run(&workspace, &args),
         Command::Bench(args) => bench::run(&workspace, &args),
         Command::Tools(args) => tools::run(&workspace, &args),
-        Command::Demo(args) => demo::run(&workspace, &args),
+        Command::Demo(own) => experiment::run(&workspace, "demo", &own, experiment::demo),
         Command::Experiments(args) => experiments::run(&workspace, &args),
         Command::Feeds(args) => feeds::run(&workspace, &args),
         Command::Lab(args) => lab::run(&workspace, &args),
@@ -133,7 +131,7 @@ fn run(command: Command) -> Result<()> {
         Command::Fleet(own) => experiment::run(&workspace, "fleet", &own, experiment::fleet),
         Command::Soak(own) => experiment::run(&workspace, "soak", &own, experiment::soak),
         Command::Mesh(args) => mesh::run(&workspace, &args),
-        Command::Load(args) => load::run(&workspace, &args),
+        Command::Load(own) => experiment::run(&workspace, "load", &own, experiment::load),
         Command::Faults(args) => experiment::run(&workspace, "faults", &args.own, |launch| {
             experiment::faults(launch, args.debug)
         }),

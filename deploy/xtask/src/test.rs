@@ -11,6 +11,7 @@ mod summary;
 use anyhow::{Result, bail, ensure};
 use clap::ValueEnum;
 
+use crate::experiment::Flags;
 use crate::packages::Packages;
 use crate::probe::{self, Checked};
 use crate::test::set_up::SetUp;
@@ -18,7 +19,7 @@ use crate::test::suite::Report;
 use crate::test::summary::{Outcome, Summary};
 use crate::tools::EVENTS_AGENT;
 use crate::workspace::Workspace;
-use crate::{build_filter, demo, sizes, tools};
+use crate::{build_filter, experiment, sizes, tools};
 use weir_stage::command::Run;
 
 #[derive(clap::Args)]
@@ -83,7 +84,8 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
                 Ok(Outcome::Passed)
             }),
             Step::Agreement => summary.run("agreement", || {
-                demo::agreement::check(workspace)?;
+                let flags = Flags::default();
+                experiment::run(workspace, "agreement", &flags, experiment::agreement)?;
                 Ok(Outcome::Passed)
             }),
             Step::Sizes => summary.run("sizes", || {

@@ -34,6 +34,8 @@ pub(crate) const BATCH: [&str; 3] = ["stress-ng", "x264", "zstd"];
 
 /// The mesh that Weir is tried in.
 pub(crate) const CONSUL: &str = "consul";
+/// Sends scenarios.
+pub(crate) const K6: &str = "k6";
 /// What reads the pages of all in it.
 pub(crate) const PROMETHEUS: &str = "prometheus";
 /// Asks weir-control as an Envoy does.

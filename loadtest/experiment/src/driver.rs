@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use weir_replay::rng::SplitMix64;
 use weir_report::Report;
 use weir_stage::interrupt;
@@ -32,7 +33,7 @@ pub trait Experiment: Sized {
     /// What was measured in it.
     type Round: Serialize;
 
-    /// What is printed instead of running anything, where that is asked for.
+    /// What is printed instead of running anything, where that is asked for. Also says no to flags that cannot be.
     ///
     /// # Errors
     /// The flags name something that is not there.
@@ -82,6 +83,9 @@ pub trait Experiment: Sized {
     }
 }
 
+/// The file of the report.
+pub const REPORT: &str = "report.html";
+
 /// The heading of flags that `cargo xtask` gives by itself.
 pub const GIVEN: &str = "Given by cargo xtask";
 
@@ -128,13 +132,25 @@ impl Seeded {
     }
 }
 
-/// Runs it from the set-up to the verdicts.
+/// How far it goes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Course {
+    /// From the set-up to the verdicts.
+    Whole,
+    /// Flags are looked at, and what needs no programs is said: nothing is run.
+    Asked,
+}
+
+/// Runs it.
 ///
 /// # Errors
-/// A part fails, or a claim that is asserted does not hold.
-pub fn run<E: Experiment>(Line { own, folder }: Line<E>) -> Result<()> {
+/// A flag names something that is not there, a part fails, or a claim that is asserted does not hold.
+pub fn run<E: Experiment>(Line { own, folder }: Line<E>, course: Course) -> Result<()> {
     if let Some(listing) = E::listing(&own)? {
         print!("{listing}");
+        return Ok(());
+    }
+    if course == Course::Asked {
         return Ok(());
     }
     interrupt::catch()?;
@@ -171,7 +187,7 @@ fn keep<E: Experiment>(experiment: &E, rounds: &[E::Round], folder: &Path) -> Re
     weir_whole_file::write(&table, experiment.table(rounds))
         .with_context(|| format!("writing {}", table.display()))?;
     if let Some(report) = experiment.report(rounds) {
-        report.write(folder.join("report.html"))?;
+        report.write(folder.join(REPORT))?;
     }
     Ok(())
 }
@@ -193,4 +209,26 @@ pub fn write_lines<'a, T: Serialize + 'a>(
         Ok(out.finish()?)
     };
     write().with_context(|| format!("writing {}", file.display()))
+}
+
+/// Reads what [`write_lines`] wrote.
+///
+/// # Errors
+/// The file cannot be read, or a line is not one of these.
+pub fn read_lines<T: DeserializeOwned>(file: &Path) -> Result<Vec<T>> {
+    let text = fs::read_to_string(file).with_context(|| format!("reading {}", file.display()))?;
+    let lines = text.lines().enumerate().map(|(number, line)| {
+        serde_json::from_str(line)
+            .with_context(|| format!("reading {}, line {}", file.display(), number + 1))
+    });
+    lines.collect()
+}
+
+/// Writes a value for people and programs.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn write_json(file: &Path, value: &impl Serialize) -> Result<()> {
+    let text = serde_json::to_vec_pretty(value)?;
+    weir_whole_file::write(file, text).with_context(|| format!("writing {}", file.display()))
 }

@@ -10,13 +10,22 @@
 //! A new experiment is a file with an [`Experiment`] in it and an arm in `main.rs`. What is alike for all is
 //! [`driver`]'s: files, progress, the table and the verdicts.
 
+mod callers;
 pub mod cgroups;
 pub mod colocation;
 pub mod crashing_filter;
+pub mod demo;
 pub mod driver;
 pub mod faults;
 pub mod fleet;
 pub mod governor;
+mod hosts;
+pub mod load;
+mod origin;
+pub mod programs;
+mod progress;
+mod replay;
+mod sampler;
 pub mod search;
 pub mod shared_node;
 pub mod soak;

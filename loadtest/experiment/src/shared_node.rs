@@ -17,7 +17,6 @@ pub mod governor;
 pub mod mesh;
 pub mod plan;
 pub mod programs;
-pub mod records;
 pub mod report;
 pub mod rounds;
 pub mod service;

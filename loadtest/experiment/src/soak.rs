@@ -12,7 +12,6 @@ mod load;
 mod outcome;
 mod places;
 mod plan;
-mod programs;
 mod report;
 mod run;
 mod samples;
@@ -28,9 +27,9 @@ use weir_report::Report;
 
 pub use self::outcome::Outcome;
 pub use self::plan::Plan;
-pub use self::programs::Programs;
 pub use self::run::run;
 use crate::Experiment;
+use crate::programs::Programs;
 use crate::verdict::Verdict;
 
 /// Under a steady load hosts, keys, tables, VMs and callers come and go, and nobody may grow.

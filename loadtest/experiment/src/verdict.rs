@@ -3,8 +3,10 @@
 
 use std::fmt;
 
+use serde::Serialize;
+
 /// A claim, and whether it holds.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Verdict {
     /// With the figures.
     pub claim: String,

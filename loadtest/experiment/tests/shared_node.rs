@@ -58,11 +58,13 @@ fn main() -> ExitCode {
 
 fn programs() -> Result<Programs, Lacking> {
     Ok(Programs {
-        envoy: provided("WEIR_ENVOY")?,
-        filter: provided("WEIR_FILTER_WASM")?,
-        control: program("weir-control")?,
+        fleet: weir_experiment::programs::Programs {
+            envoy: provided("WEIR_ENVOY")?,
+            filter: provided("WEIR_FILTER_WASM")?,
+            control: program("weir-control")?,
+            worker: program("weir-worker")?,
+        },
         governor: program("weir-governor")?,
-        worker: program("weir-worker")?,
         replay: program("weir-replay")?,
         burn: env!("CARGO_BIN_EXE_weir-experiment").into(),
     })

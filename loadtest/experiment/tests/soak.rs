@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 use weir_experiment::crashing_filter;
-use weir_experiment::soak::{self, Plan, Programs};
+use weir_experiment::programs::Programs;
+use weir_experiment::soak::{self, Plan};
 use weir_needs::{Lacking, program};
 
 /// What tests are given: Envoy, weir-control, weir-worker.

@@ -36,6 +36,14 @@ impl Outcome {
             Self::Timeout => "timeout",
         }
     }
+
+    /// The outcome of this name.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|outcome| outcome.as_str() == text)
+    }
 }
 
 /// Where the host had the data from.

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use made::{Distribution, Keys, Made, Pace, Stage};
-pub use plan::{Capacity, Plan, Threshold, Timed};
+pub use plan::{Bound, Capacity, Figure, Plan, Threshold, Timed};
 pub use trace::Trace;
 
 use crate::workload::Request;

@@ -3,10 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Write};
+use std::path::Path;
 
 use http::HeaderValue;
 use serde::Serialize;
 use serde_json::Value;
+use weir_whole_file::WholeFile;
 
 use crate::bodies::bad_name;
 use crate::table::{BadInput, Lines, Row};
@@ -74,6 +76,13 @@ pub fn read_each(
         return Err(BadInput::new(2, "line", "the file holds no request"));
     }
     Ok(requests)
+}
+
+/// Writes a workload to a file, whole or not at all.
+pub fn save(requests: &[Request], file: &Path) -> io::Result<()> {
+    let mut out = WholeFile::create(file)?;
+    write(requests, &mut out)?;
+    out.finish()
 }
 
 /// Writes a workload as NDJSON.

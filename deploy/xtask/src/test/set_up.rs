@@ -9,10 +9,10 @@ use anyhow::Result;
 use crate::packages::Need;
 use crate::test::summary::{Outcome, Summary};
 use crate::tools::{
-    self, BATCH, CONSUL, EVENTS_AGENT, MEMCACHED, PROMETHEUS, SEARCH_NODE, XDS_CLIENT,
+    self, BATCH, CONSUL, EVENTS_AGENT, K6, MEMCACHED, PROMETHEUS, SEARCH_NODE, XDS_CLIENT,
 };
 use crate::workspace::Workspace;
-use crate::{build_filter, load, packaging};
+use crate::{build_filter, packaging};
 
 /// Variables, with absolute paths. What could not be had is missing: its tests are skipped, and counted.
 #[derive(Default)]
@@ -46,7 +46,7 @@ impl SetUp {
                 Need::Consul => set_up.program(workspace, CONSUL, summary),
                 Need::Prometheus => set_up.program(workspace, PROMETHEUS, summary),
                 Need::XdsClient => set_up.program(workspace, XDS_CLIENT, summary),
-                Need::K6 => set_up.program(workspace, load::TOOL, summary),
+                Need::K6 => set_up.program(workspace, K6, summary),
                 Need::Memcached => set_up.program(workspace, MEMCACHED, summary),
                 Need::Batch => {
                     for name in BATCH {

@@ -7,11 +7,11 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use serde::Serialize;
 use weir_governor::cores::Cores;
+use weir_replay::record::Outcome;
 use weir_stage::processes::Processes;
 
 use crate::cgroups::Cgroups;
 use crate::shared_node::programs::Programs;
-use crate::shared_node::records::{self, Outcome};
 use crate::shared_node::service;
 use crate::shared_node::work::Work;
 
@@ -55,16 +55,15 @@ fn rate(programs: &Programs, folder: &Path, rules: usize, jobs: usize) -> Result
     let mut processes = Processes::new(folder.to_owned())?;
     let host = service::start(&mut processes, programs, &cgroups, &work, folder)?;
     warm_up(&mut processes, programs, &work, folder, host)?;
-    let file = records::workload("burst", folder);
-    work.workload(&file, &vec![Duration::ZERO; jobs], 1)?;
+    let burst = folder.join("burst");
+    work.workload(&burst, &vec![Duration::ZERO; jobs], 1)?;
     let mut best = 0.0_f64;
     for _ in 0..BURSTS {
-        let what = ("burst", folder);
-        let records = records::send(&mut processes, programs, &work, what, host, |_| ())?;
+        let records = work.send(&mut processes, &programs.replay, &burst, host, |_| ())?;
         let good = records.iter().all(|record| record.outcome == Outcome::Ok);
-        ensure!(good, "not all jobs of {} were done", file.display());
-        let last = records.iter().map(|record| record.duration_us).max();
-        best = best.max(jobs as f64 / (last.unwrap_or(0).max(1) as f64 / 1e6));
+        ensure!(good, "not all jobs of {} were done", burst.display());
+        let durations = records.iter().map(|record| record.duration);
+        best = best.max(jobs as f64 / (durations.fold(1e-3, f64::max) / 1e3));
     }
     Ok(best)
 }
@@ -82,8 +81,8 @@ pub fn warm_up(
 ) -> Result<()> {
     let every = Duration::from_millis(100);
     let moments: Vec<Duration> = (0..3).map(|number| number * every).collect();
-    work.workload(&records::workload("warm-up", folder), &moments, 1)?;
-    let what = ("warm-up", folder);
-    records::send(processes, programs, work, what, target, |_| ())?;
+    let folder = folder.join("warm-up");
+    work.workload(&folder, &moments, 1)?;
+    work.send(processes, &programs.replay, &folder, target, |_| ())?;
     Ok(())
 }

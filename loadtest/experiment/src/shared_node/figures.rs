@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Numbers of a way, of one round or over all.
 
+use std::time::Duration;
+
 use serde::Serialize;
+use weir_replay::record::Outcome;
 use weir_report::quantile;
 
+use crate::replay::Record;
 use crate::shared_node::plan::Plan;
-use crate::shared_node::records::{Outcome, Record};
 
 /// What became of requests.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -39,8 +42,7 @@ pub struct Count {
 
 impl Figures {
     /// Of a round's requests.
-    #[must_use]
-    pub fn of(records: &[Record], plan: &Plan) -> Self {
+    pub(crate) fn of(records: &[Record], plan: &Plan) -> Self {
         let mut figures = Self::default();
         for record in records {
             let count = match record.priority.as_str() {
@@ -52,15 +54,14 @@ impl Figures {
                 Outcome::Ok => count.ok += 1,
                 Outcome::Shed => {
                     count.shed += 1;
-                    let at = std::time::Duration::from_micros(record.t_us);
+                    let at = Duration::from_secs_f64(record.at);
                     count.shed_over += u64::from(plan.load_at(at) > 1.0);
                 }
                 Outcome::Failed | Outcome::Timeout => count.failed += 1,
             }
-            figures.durations.push(record.duration_us as f64 / 1e3);
-            if let (Outcome::Ok, Some(wait)) = (record.outcome, record.wait_us) {
-                figures.waits.push(wait as f64 / 1e3);
-            }
+            figures.durations.push(record.duration);
+            let served = record.served.as_ref();
+            figures.waits.extend(served.map(|served| served.wait));
         }
         figures
     }
@@ -114,12 +115,14 @@ pub(crate) mod tests {
     use super::*;
 
     pub(crate) fn record(t_s: u64, outcome: Outcome, wait_ms: u64) -> Record {
+        let priority = if t_s.is_multiple_of(2) { "high" } else { "low" };
+        let good = Record::good(priority, "host", wait_ms as f64, true);
         Record {
-            t_us: t_s * 1_000_000,
-            duration_us: 2_000 * wait_ms,
-            priority: if t_s.is_multiple_of(2) { "high" } else { "low" }.to_owned(),
+            at: t_s as f64,
+            duration: 2.0 * wait_ms as f64,
             outcome,
-            wait_us: (outcome == Outcome::Ok).then_some(1_000 * wait_ms),
+            served: good.served.clone().filter(|_| outcome == Outcome::Ok),
+            ..good
         }
     }
 

@@ -3,22 +3,19 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
-use weir_stage::bootstrap::standalone;
 use weir_stage::control::Control;
 use weir_stage::envoy::Envoy;
+use weir_stage::http;
 use weir_stage::processes::Processes;
-use weir_stage::{control, envoy, http};
 
+use crate::callers::start_told;
 use crate::shared_node::programs::Programs;
 
 /// The only cluster.
 pub const CLUSTER: &str = "rules";
-/// From the sidecar's start to the filter's first choice from a table.
-const FIRST_TABLE: Duration = Duration::from_secs(20);
 
 /// Both of them.
 pub struct Mesh {
@@ -38,16 +35,10 @@ pub fn start(
     host: SocketAddr,
     folder: &Path,
 ) -> Result<Mesh> {
+    let programs = &programs.fleet;
     let configuration = configuration(host, &programs.filter);
-    let control = control::start(processes, &programs.control, &configuration, folder)?;
-    let bootstrap = standalone("caller", control.xds)?;
-    let envoy = envoy::start(processes, &programs.envoy, "envoy", &bootstrap, folder)?;
-    processes.wait_until("the filter's first table", FIRST_TABLE, || {
-        // The host has no answer to this but an error.
-        let answer = http::ask(envoy.listener, "/").ok()?;
-        let reason = answer.header("x-weir-reason")?;
-        (reason != "no_table").then_some(())
-    })?;
+    let (callers, control) = start_told(processes, programs, 1, &configuration, folder)?;
+    let envoy = *callers.first().context("no caller was started")?;
     Ok(Mesh { control, envoy })
 }
 

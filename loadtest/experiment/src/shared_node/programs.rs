@@ -7,21 +7,12 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = crate::driver::GIVEN)]
 pub struct Programs {
-    /// Envoy
-    #[arg(long, value_name = "FILE")]
-    pub envoy: PathBuf,
-    /// The filter, as wasm
-    #[arg(long, value_name = "FILE")]
-    pub filter: PathBuf,
-    /// weir-control
-    #[arg(long, value_name = "FILE")]
-    pub control: PathBuf,
+    /// Those of a host behind Weir
+    #[command(flatten)]
+    pub fleet: crate::programs::Programs,
     /// weir-governor
     #[arg(long, value_name = "FILE")]
     pub governor: PathBuf,
-    /// weir-worker
-    #[arg(long, value_name = "FILE")]
-    pub worker: PathBuf,
     /// weir-replay
     #[arg(long, value_name = "FILE")]
     pub replay: PathBuf,

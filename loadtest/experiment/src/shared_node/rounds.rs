@@ -9,11 +9,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use serde::Serialize;
 use weir_governor::cores::Cores;
+use weir_replay::record::Outcome;
 use weir_stage::processes::Processes;
 use weir_stage::usage::Process;
 
 use crate::cgroups::{Cgroups, Seen};
 use crate::governor::Governor;
+use crate::replay::Record;
 use crate::shared_node::batch::{self, JOB};
 use crate::shared_node::calibration::{Calibration, warm_up};
 use crate::shared_node::figures::Figures;
@@ -21,10 +23,9 @@ use crate::shared_node::governor::{self, Row};
 use crate::shared_node::mesh::{self, Mesh};
 use crate::shared_node::plan::Plan;
 use crate::shared_node::programs::Programs;
-use crate::shared_node::records::{Outcome, Record};
+use crate::shared_node::service;
 use crate::shared_node::way::Way;
 use crate::shared_node::work::{Work, moments};
-use crate::shared_node::{records, service};
 
 /// Between two looks at who has the cores.
 const LOOK: Duration = Duration::from_millis(250);
@@ -118,7 +119,7 @@ pub fn run(
         folder,
     )?;
     let moments = moments(plan, setting.found.one_core, seed);
-    work.workload(&records::workload("round", folder), &moments, seed)?;
+    work.workload(&folder.join("round"), &moments, seed)?;
     let parts = [mesh.envoy.process, mesh.control.process];
     let before = Spent::now(&cgroups, &parts, governor.as_ref())?;
     let begun = Instant::now();
@@ -156,14 +157,14 @@ fn ask(
     folder: &Path,
 ) -> Result<(Vec<Record>, Vec<Sample>)> {
     let mut samples = Vec::new();
-    let (what, target) = (("round", folder), mesh.envoy.listener);
+    let (folder, target) = (folder.join("round"), mesh.envoy.listener);
     let look = |at| {
         if at >= LOOK * samples.len() as u32 {
             samples.extend(Sample::now(cgroups, at));
         }
     };
-    let (programs, work) = (setting.programs, setting.work);
-    let records = records::send(processes, programs, work, what, target, look)?;
+    let (program, work) = (&setting.programs.replay, setting.work);
+    let records = work.send(processes, program, &folder, target, look)?;
     Ok((records, samples))
 }
 
@@ -171,7 +172,7 @@ fn shed_at_s(records: &[Record]) -> Vec<f64> {
     let shed = records
         .iter()
         .filter(|record| record.outcome == Outcome::Shed);
-    shed.map(|record| record.t_us as f64 / 1e6).collect()
+    shed.map(|record| record.at).collect()
 }
 
 /// Starts the governor, which starts the job, or the job itself.

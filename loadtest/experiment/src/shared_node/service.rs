@@ -28,7 +28,7 @@ pub fn start(
     folder: &Path,
 ) -> Result<SocketAddr> {
     let ports = folder.join("weir-worker.ports");
-    let mut command = Command::new(&programs.worker);
+    let mut command = Command::new(&programs.fleet.worker);
     command
         .arg("--store")
         .arg(&work.folder)

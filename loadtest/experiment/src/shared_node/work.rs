@@ -1,17 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the service is asked: rules on one small project, so that a job is CPU time and hardly anything else.
 
-use std::fmt::Write;
 use std::fs;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use weir_replay::rng::SplitMix64;
+use weir_replay::workload::{self, Request};
+use weir_stage::processes::Processes;
 
+use crate::replay::{Record, Replay};
 use crate::shared_node::plan::Plan;
 
+/// A caller that has no answer by then gives up.
+const DEADLINE: Duration = Duration::from_secs(5);
+/// The file of requests in a folder.
+const WORKLOAD: &str = "workload.ndjson";
 /// The project's name.
 const PROJECT: &str = "shop";
 /// So few that they are one joblet's work: weir-worker gives a joblet a core for each MiB.
@@ -51,26 +58,51 @@ impl Work {
         })
     }
 
-    /// Writes a workload of requests at these moments.
+    /// Writes a workload of requests at these moments to a folder of its own.
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn workload(&self, file: &Path, moments: &[Duration], seed: u64) -> Result<()> {
+    pub(crate) fn workload(&self, folder: &Path, moments: &[Duration], seed: u64) -> Result<()> {
         let mut random = SplitMix64::new(seed);
-        let mut text = String::new();
-        for (number, at) in moments.iter().enumerate() {
-            let line = json!({
-                "t_us": at.as_micros() as u64,
-                "key": PROJECT,
-                "priority": if random.unit() < HIGH { "high" } else { "low" },
-                "user": "",
-                "run_us": 0,
-                "bytes": 0,
-                "body": body(number % BODIES),
-            });
-            writeln!(text, "{line}")?;
-        }
-        fs::write(file, text).with_context(|| format!("writing {}", file.display()))
+        let request = |(number, at): (usize, &Duration)| Request {
+            t_us: at.as_micros() as u64,
+            key: PROJECT.to_owned(),
+            priority: if random.unit() < HIGH { "high" } else { "low" }.to_owned(),
+            user: String::new(),
+            run_us: 0,
+            bytes: 0,
+            body: Some(body(number % BODIES)),
+        };
+        let requests: Vec<Request> = moments.iter().enumerate().map(request).collect();
+        fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
+        let file = folder.join(WORKLOAD);
+        workload::save(&requests, &file).with_context(|| format!("writing {}", file.display()))
+    }
+
+    /// Sends the workload of a folder to an address; `tick` is told the time gone by. Each request is sent once: who is
+    /// refused does not come again.
+    ///
+    /// # Errors
+    /// weir-replay fails, or another process has ended.
+    pub(crate) fn send(
+        &self,
+        processes: &mut Processes,
+        program: &Path,
+        folder: &Path,
+        target: SocketAddr,
+        tick: impl FnMut(Duration),
+    ) -> Result<Vec<Record>> {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy();
+        let replay = Replay {
+            program,
+            workload: &folder.join(WORKLOAD),
+            bodies: Some(&self.folder),
+            targets: &[target],
+            deadline: DEADLINE,
+            attempts: 1,
+        };
+        let replayed = replay.send(processes, &format!("replay-{name}"), folder, tick)?;
+        Ok(replayed.records)
     }
 }
 

@@ -11,11 +11,11 @@ use anyhow::{Context, Result};
 use serde_json::json;
 use weir_stage::{control, http};
 
+use crate::programs::Programs;
 use crate::soak::churn::Churn;
 use crate::soak::load::Load;
 use crate::soak::outcome::Outcome;
 use crate::soak::plan::Plan;
-use crate::soak::programs::Programs;
 use crate::soak::samples::{self, Sample};
 use crate::soak::stage::{CLUSTER, Stage};
 use crate::soak::verdict;

@@ -13,8 +13,8 @@ use weir_stage::http::{self, Request};
 use weir_stage::processes::Processes;
 use weir_stage::{bootstrap, control, envoy, worker};
 
+use crate::programs::Programs;
 use crate::soak::places::{Place, Places};
-use crate::soak::programs::Programs;
 
 pub(crate) const CONTROL: &str = "weir-control";
 pub(crate) const CLUSTER: &str = "rules";

@@ -8,7 +8,7 @@ use std::time::Duration;
 use http::HeaderValue;
 
 use super::made::{Distribution, Keys, Made, Pace, Stage};
-use super::plan::{Bound, Threshold};
+use super::plan::{Bound, Figure, Threshold};
 use super::trace::{self, Trace};
 use super::{Load, Scenario, written};
 
@@ -218,7 +218,6 @@ fn check_threshold(
     stages: &[&str],
     priorities: &[&str],
 ) -> Result<Threshold, Refused> {
-    use written::Figure;
     let known = |field: &str, name: &str, all: &[&str]| {
         if all.contains(&name) {
             return Ok(());
@@ -251,13 +250,7 @@ fn check_threshold(
     Ok(Threshold {
         stage: written.stage,
         priority: written.priority,
-        figure: match written.figure {
-            Figure::Success => "success",
-            Figure::P50Ms => "p50_ms",
-            Figure::P95Ms => "p95_ms",
-            Figure::P99Ms => "p99_ms",
-            Figure::Goodput => "goodput",
-        },
+        figure: written.figure,
         bound,
         objective: words("objective", &written.objective)?,
     })

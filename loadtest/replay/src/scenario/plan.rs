@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What was made of a scenario, for those who send it and those who judge it.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Beside the requests: their stages, and what is wanted of the answers.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct Plan {
     /// The scenario's name.
     pub scenario: String,
@@ -28,8 +28,31 @@ pub struct Plan {
     pub thresholds: Vec<Threshold>,
 }
 
+impl Plan {
+    /// Of all stages, in seconds.
+    #[must_use]
+    pub fn length(&self) -> f64 {
+        self.stages.last().map_or(0.0, |stage| stage.to_s)
+    }
+
+    /// The stages whose figures are told.
+    pub fn measured(&self) -> impl Iterator<Item = &Timed> {
+        self.stages.iter().filter(|stage| stage.measured)
+    }
+}
+
+impl Timed {
+    /// Seconds on a core that the fleet offers in it; none where the cores are not known.
+    #[must_use]
+    pub fn core_seconds(&self, capacity: &Capacity) -> Option<f64> {
+        capacity
+            .cores
+            .map(|cores| cores * (self.to_s - self.from_s))
+    }
+}
+
 /// What the fleet can do.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize, Serialize)]
 pub struct Capacity {
     /// Cores, if they are known.
     pub cores: Option<f64>,
@@ -38,7 +61,7 @@ pub struct Capacity {
 }
 
 /// A stage with its moments.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct Timed {
     /// Its name.
     pub name: String,
@@ -55,14 +78,14 @@ pub struct Timed {
 }
 
 /// What is wanted of the answers of a stage.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct Threshold {
     /// Whose.
     pub stage: String,
     /// None: of all.
     pub priority: Option<String>,
-    /// `success`, `p50_ms`, `p95_ms`, `p99_ms` or `goodput`.
-    pub figure: &'static str,
+    /// Of which figure it is asked.
+    pub figure: Figure,
     /// What is asked of it.
     #[serde(flatten)]
     pub bound: Bound,
@@ -70,8 +93,24 @@ pub struct Threshold {
     pub objective: String,
 }
 
+/// A figure of the answers of a stage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Figure {
+    /// Share with a good answer in time.
+    Success,
+    /// Quantiles of the time that good answers took, in milliseconds.
+    P50Ms,
+    /// See [`Self::P50Ms`].
+    P95Ms,
+    /// See [`Self::P50Ms`].
+    P99Ms,
+    /// What the good answers needed of the cores, as a share of these.
+    Goodput,
+}
+
 /// What is asked of a figure.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub enum Bound {
     /// No less.
     #[serde(rename = "at_least")]

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
+use super::plan::Figure;
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Scenario {
@@ -100,16 +102,6 @@ pub(super) struct Threshold {
     pub(super) at_most: Option<f64>,
     pub(super) at_most_times: Option<Times>,
     pub(super) objective: String,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Figure {
-    Success,
-    P50Ms,
-    P95Ms,
-    P99Ms,
-    Goodput,
 }
 
 #[derive(Debug, Deserialize)]

@@ -73,10 +73,7 @@ impl Args {
 fn main() -> ExitCode {
     match run(&Args::parse()) {
         Ok(index) => {
-            let items: u64 = index.projects.iter().map(|project| project.items).sum();
-            let bytes: u64 = index.projects.iter().map(|project| project.bytes).sum();
-            let projects = index.projects.len();
-            eprintln!("{projects} projects, {items} items, {bytes} bytes");
+            println!("{index}");
             ExitCode::SUCCESS
         }
         Err(error) => {

@@ -63,15 +63,16 @@ impl Scenario {
 }
 
 fn tell(plan: &Plan) {
-    let seconds = plan.stages.last().map_or(0.0, |stage| stage.to_s);
+    let seconds = plan.length();
     eprintln!(
         "{}: {} requests over {seconds:.1} s; the fleet does {:.1}/s of {:.1} ms",
         plan.scenario, plan.requests, plan.capacity.requests_per_s, plan.mean_run_ms,
     );
     for stage in &plan.stages {
         let length = stage.to_s - stage.from_s;
-        let of_capacity = plan.capacity.cores.map_or_else(String::new, |cores| {
-            format!(", {:.2} of the capacity", stage.run_s / (cores * length))
+        let offered = stage.core_seconds(&plan.capacity);
+        let of_capacity = offered.map_or_else(String::new, |offered| {
+            format!(", {:.2} of the capacity", stage.run_s / offered)
         });
         eprintln!(
             "{}: {length:.1} s, {} requests ({:.1}/s){of_capacity}",

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The processes of one way: hosts, sidecars and, where Weir chooses, weir-control. New ones for every way, so all
+//! hosts start with empty caches.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::Result;
+use serde_json::json;
+use weir_stage::processes::Processes;
+
+use crate::callers::settings::Settings;
+use crate::callers::{bootstrap, start_alone, start_told};
+use crate::demo::Demo;
+use crate::demo::plan::{Plan, Work};
+use crate::demo::ways::{Kind, Way};
+use crate::demo::workload::Workload;
+use crate::hosts;
+use crate::sampler::Sights;
+
+/// The workload has jobs of minutes, and its own deadline; time-outs are not what is compared.
+const NO_TIMEOUT: &str = "0s";
+
+/// Starts them all; returns where to send requests, and where to look meanwhile.
+pub(super) fn start(
+    demo: &Demo,
+    way: &Way,
+    processes: &mut Processes,
+    folder: &Path,
+) -> Result<(Vec<SocketAddr>, Sights)> {
+    let (plan, programs) = (&demo.plan, &demo.programs.fleet);
+    let host = || host(&programs.worker, plan, &demo.workload);
+    let hosts = hosts::start(processes, plan.hosts, host, folder)?;
+    let (callers, control) = match way.kind {
+        Kind::Envoy(balancer) => {
+            let bootstrap = |node: &str| bootstrap::alone(node, balancer, &hosts, NO_TIMEOUT, &[]);
+            let callers = start_alone(processes, programs, plan.callers, bootstrap, folder)?;
+            (callers, None)
+        }
+        Kind::Weir {
+            selection,
+            overload,
+        } => {
+            let limits = &plan.limits;
+            let settings = Settings {
+                selection,
+                overload,
+                breaker_queued_jobs: limits.breaker_queued_jobs,
+                dagor: json!({
+                    "control": "paper",
+                    "threshold": limits.dagor_threshold,
+                    "alpha": limits.dagor_step,
+                    "beta": limits.dagor_step,
+                }),
+                scrape: json!({}),
+                cores: plan.cores,
+                timeout: NO_TIMEOUT,
+            };
+            let config = settings.config(&hosts, &programs.filter);
+            let (callers, control) =
+                start_told(processes, programs, plan.callers, &config, folder)?;
+            let callers = callers.iter().map(|caller| caller.listener).collect();
+            (callers, Some(control.admin))
+        }
+    };
+    Ok((callers, Sights::of(hosts, control)))
+}
+
+fn host(program: &Path, plan: &Plan, workload: &Workload) -> Command {
+    let mut command = Command::new(program);
+    match &plan.work {
+        Work::Emulated(trace) => command
+            .arg("--emulate")
+            .args(["--fetch-bytes-per-second", trace.fetch_bytes_per_second]),
+        Work::Real(_) => command.arg("--store").args(&workload.feeds),
+    };
+    command
+        .args(["--cores", &plan.cores.to_string()])
+        .args(["--cache-bytes", plan.cache_bytes]);
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_stage::command::describe;
+
+    #[test]
+    fn emulated_hosts_are_told_so_and_real_ones_where_the_feeds_are() {
+        let workload = |feeds: Option<&str>| Workload {
+            file: "w.ndjson".into(),
+            feeds: feeds.map(Into::into),
+            description: String::new(),
+        };
+        let said = |plan: &Plan, workload: &Workload| {
+            describe(&host(Path::new("weir-worker"), plan, workload))
+        };
+        let emulated = said(&Plan::emulated(true), &workload(None));
+        assert!(emulated.starts_with("weir-worker --emulate "), "{emulated}");
+        let real = said(&Plan::real(true), &workload(Some("feeds")));
+        assert!(real.starts_with("weir-worker --store feeds "), "{real}");
+        assert!(!real.contains("emulate"), "{real}");
+    }
+}

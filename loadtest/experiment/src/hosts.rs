@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Hosts: weir-workers, each on a port of its own.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::Result;
+use weir_stage::processes::Processes;
+use weir_stage::worker;
+
+/// Starts so many, each with the command and a file for its ports, and returns their addresses.
+pub(crate) fn start(
+    processes: &mut Processes,
+    hosts: usize,
+    command: impl Fn() -> Command,
+    folder: &Path,
+) -> Result<Vec<SocketAddr>> {
+    let names: Vec<String> = (1..=hosts).map(|n| format!("host-{n}")).collect();
+    let ports = |name: &str| folder.join(format!("{name}.ports"));
+    for name in &names {
+        let mut command = command();
+        command
+            .args(["--listen", "127.0.0.1:0", "--ports-file"])
+            .arg(ports(name))
+            .env("RUST_LOG", "warn");
+        processes.start(name, command)?;
+    }
+    let address = |name: &String| worker::address(processes, name, &ports(name));
+    names.iter().map(address).collect()
+}
