@@ -16,6 +16,8 @@ use crate::workspace::Workspace;
 
 const PACKAGE: &str = "weir-experiment";
 const DEBUG: &str = "--debug";
+/// Of the bench, as it names them: a wrong name is refused before anything is built.
+const PARTS: [&str; 5] = ["request", "decide", "filter", "push", "inference"];
 
 #[derive(clap::Args)]
 #[command(disable_help_flag = true)]
@@ -39,6 +41,18 @@ impl Flags {
         self.flags.iter().any(|own| own == flag)
     }
 
+    /// Parts of the bench that are named.
+    fn parts(&self) -> Result<Vec<&str>> {
+        let words = self.flags.iter().filter_map(|flag| flag.to_str());
+        let parts: Vec<_> = words.filter(|word| !word.starts_with('-')).collect();
+        let wrong = parts.iter().find(|part| !PARTS.contains(part));
+        ensure!(
+            wrong.is_none(),
+            "there is no part {wrong:?}; there are {PARTS:?}"
+        );
+        Ok(parts)
+    }
+
     /// The experiment only says something, and needs no programs.
     fn only_ask(&self) -> bool {
         ["--help", "-h", "--list"].iter().any(|flag| self.has(flag))
@@ -58,6 +72,8 @@ pub(crate) struct Launch<'a> {
     environment: Vec<(&'static str, PathBuf)>,
     /// Packages whose programs it finds in `WEIR_BIN_DIR`.
     beside: &'static [&'static str],
+    /// Of the packages.
+    features: &'static [&'static str],
     /// Built as for development.
     debug: bool,
 }
@@ -81,8 +97,39 @@ pub(crate) fn run(
         flags: Vec::new(),
         environment: Vec::new(),
         beside: &[],
+        features: &[],
         debug: false,
     })
+}
+
+pub(crate) fn bench(mut launch: Launch<'_>) -> Result<()> {
+    let workspace = launch.workspace;
+    let parts = launch.own.parts()?;
+    launch.tell("envoy", tools::install(workspace)?.envoy);
+    // They take minutes to build: only where something is measured beside them.
+    if wanted(&parts, &["request", "inference"]) {
+        launch.tell("epp", tools::build(workspace, "epp")?);
+    }
+    if wanted(&parts, &["push"]) {
+        launch.tell("linear-cache", tools::build(workspace, "linear-cache")?);
+    }
+    launch.tell("filter", build_filter::run(workspace)?);
+    launch.tell("no-op", build_filter::no_op(workspace)?);
+    launch.features = &["weir-experiment/harness"];
+    let programs = [
+        ("control", "weir-control"),
+        ("llm-host", "weir-llm-host"),
+        ("replay", "weir-replay"),
+    ];
+    launch.start(
+        &programs,
+        "the tables, the report, every configuration and every log are",
+    )
+}
+
+/// Whether one of these parts of the bench is run: all are if none is named.
+fn wanted(named: &[&str], parts: &[&str]) -> bool {
+    named.is_empty() || named.iter().any(|part| parts.contains(part))
 }
 
 pub(crate) fn search(mut launch: Launch<'_>) -> Result<()> {
@@ -179,7 +226,7 @@ impl Launch<'_> {
         let mut packages = [&[PACKAGE], self.beside].concat();
         packages.extend(programs.iter().map(|(_, package)| package));
         println!("{name}: building {}", packages.join(", "));
-        let built = workspace.build(&packages, self.debug)?;
+        let built = workspace.build_with(&packages, self.debug, self.features)?;
         for (flag, package) in programs {
             self.tell(flag, built.join(package));
         }
@@ -198,5 +245,26 @@ impl Launch<'_> {
         let ran = command.shown();
         println!("{name}: {kept} kept in {}", workspace.shown(&folder));
         ran
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn peers_are_built_for_the_parts_that_measure_beside_them() {
+        assert!(wanted(&[], &["request"]));
+        assert!(wanted(&["decide", "request"], &["request"]));
+        assert!(!wanted(&["decide"], &["request"]));
+    }
+
+    #[test]
+    fn a_part_that_is_none_is_refused() {
+        let flags = |words: [&str; 2]| Flags {
+            flags: words.map(OsString::from).to_vec(),
+        };
+        assert_eq!(flags(["--quick", "push"]).parts().unwrap(), ["push"]);
+        assert!(flags(["push", "pull"]).parts().is_err());
     }
 }

@@ -10,8 +10,10 @@
 //! A new experiment is a file with an [`Experiment`] in it and an arm in `main.rs`. What is alike for all is
 //! [`driver`]'s: files, progress, the table and the verdicts.
 
+pub mod bench;
 pub mod cgroups;
 pub mod colocation;
+mod costs;
 pub mod crashing_filter;
 pub mod driver;
 pub mod faults;
@@ -19,6 +21,7 @@ pub mod fleet;
 pub mod governor;
 pub mod search;
 pub mod shared_node;
+pub mod sidecar;
 pub mod soak;
 pub mod variant;
 pub mod verdict;

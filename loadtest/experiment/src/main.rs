@@ -4,6 +4,9 @@
 use std::process::ExitCode;
 
 use clap::Parser;
+use weir_experiment::bench::Bench;
+use weir_experiment::bench::hosts::Hosts;
+use weir_experiment::bench::picker::Picker;
 use weir_experiment::colocation::Colocation;
 use weir_experiment::driver::{self, Line};
 use weir_experiment::faults::Faults;
@@ -17,6 +20,8 @@ use weir_stage::exit;
 #[derive(Parser)]
 #[command(name = "weir-experiment", version)]
 enum Command {
+    /// What Weir costs beside its peers, in tables
+    Bench(Line<Bench>),
     /// memcached beside batch jobs, four ways
     Colocation(Line<Colocation>),
     /// Parts of a mesh killed, frozen, cut off or lied to, under steady load
@@ -35,6 +40,12 @@ enum Command {
         /// How many threads
         threads: usize,
     },
+    /// Play the hosts of bench that answer at once
+    #[command(hide = true)]
+    BenchHosts(Hosts),
+    /// Be the cheapest picker of bench
+    #[command(hide = true)]
+    BenchPicker(Picker),
     /// Play the sidecars of fleet
     #[command(hide = true)]
     Sidecars(Sidecars),
@@ -42,12 +53,15 @@ enum Command {
 
 fn main() -> ExitCode {
     let ran = match Command::parse() {
+        Command::Bench(line) => driver::run(line),
         Command::Colocation(line) => driver::run(line),
         Command::Faults(line) => driver::run(line),
         Command::Fleet(line) => driver::run(line),
         Command::Search(line) => driver::run(line),
         Command::SharedNode(line) => driver::run(line),
         Command::Soak(line) => driver::run(line),
+        Command::BenchHosts(hosts) => hosts.play(),
+        Command::BenchPicker(picker) => picker.play(),
         Command::Sidecars(sidecars) => fleet::play(&sidecars),
         Command::Burn { threads } => batch::burn(threads),
     };

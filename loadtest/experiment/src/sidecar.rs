@@ -3,8 +3,8 @@
 //!
 //! The listener, the route and the limits are those of `envoy-config/static/envoy.yaml`.
 
-pub(crate) mod clusters;
-pub(crate) mod filters;
+pub mod clusters;
+pub mod filters;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -12,15 +12,15 @@ use serde_json::{Value, json};
 use weir_stage::bootstrap::retry_policy;
 
 /// The name of the cluster of hosts, here and in weir-control.
-pub(crate) const HOSTS: &str = "rules";
+pub const HOSTS: &str = "rules";
 
 /// Set by whoever chooses: `ip:port[,ip:port…]`.
-pub(crate) const DESTINATION: &str = "x-gateway-destination-endpoint";
+pub const DESTINATION: &str = "x-gateway-destination-endpoint";
 
 const FREE_PORT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 /// A listener on a free port whose requests pass `filters` and go to the cluster [`HOSTS`].
-pub(crate) fn bootstrap(node: &str, mut filters: Vec<Value>, clusters: Vec<Value>) -> Value {
+pub fn bootstrap(node: &str, mut filters: Vec<Value>, clusters: Vec<Value>) -> Value {
     filters.push(filters::router());
     json!({
         "node": {"id": node, "cluster": "callers"},
@@ -34,7 +34,7 @@ pub(crate) fn bootstrap(node: &str, mut filters: Vec<Value>, clusters: Vec<Value
 }
 
 /// The same, whose route makes a hash of this header.
-pub(crate) fn hashed_by(mut bootstrap: Value, header: &str) -> Value {
+pub fn hashed_by(mut bootstrap: Value, header: &str) -> Value {
     const ROUTE: &str = "/static_resources/listeners/0/filter_chains/0/filters/0/typed_config/route_config\
                          /virtual_hosts/0/routes/0/route";
     if let Some(route) = bootstrap.pointer_mut(ROUTE) {

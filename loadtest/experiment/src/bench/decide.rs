@@ -7,14 +7,13 @@ mod fleet;
 use anyhow::{Context, Result};
 use weir_policy::Selection;
 use weir_policy::selection::hot_cold;
-use weir_report::Table;
+use weir_report::{Spread, Table};
 use weir_stage::interrupt;
 use weir_stage::usage::Process;
 
 use self::case::{Asked, Case};
-use crate::bench::Bench;
-use crate::section::{Bound, NO_SPREAD, Section, Target};
-use weir_report::Spread;
+use crate::bench::section::{Bound, NO_SPREAD, Section, Target};
+use crate::bench::{Bench, in_turn};
 
 const HOSTS: [usize; 3] = [14, 1000, 10_000];
 /// Times that a case is run in its turn; the fastest counts, because the machine only ever adds.
@@ -52,13 +51,12 @@ impl Row {
         })
     }
 
-    fn measure(&mut self, order: Order) -> Result<()> {
-        let cases = self.cases.iter_mut().zip(&mut self.rounds);
-        order.of(cases).into_iter().try_for_each(|(case, rounds)| {
+    fn measure(&mut self, round: usize) -> Result<()> {
+        for (case, rounds) in in_turn(round, self.cases.iter_mut().zip(&mut self.rounds)) {
             interrupt::check()?;
             rounds.push(fastest(case.as_mut())?);
-            Ok(())
-        })
+        }
+        Ok(())
     }
 
     fn spread(&self, size: usize) -> Result<Spread> {
@@ -99,30 +97,6 @@ impl Row {
     }
 }
 
-/// In which cases follow each other: every other round backwards.
-#[derive(Clone, Copy)]
-enum Order {
-    Forwards,
-    Backwards,
-}
-
-impl Order {
-    fn of_round(round: usize) -> Self {
-        match round % 2 {
-            0 => Self::Forwards,
-            _ => Self::Backwards,
-        }
-    }
-
-    fn of<T>(self, items: impl Iterator<Item = T>) -> Vec<T> {
-        let mut items: Vec<T> = items.collect();
-        if let Self::Backwards = self {
-            items.reverse();
-        }
-        items
-    }
-}
-
 /// Nanoseconds of CPU for one repetition, of the fastest of some runs.
 fn fastest(case: &mut dyn Case) -> Result<f64> {
     let process = Process::own();
@@ -138,17 +112,15 @@ fn fastest(case: &mut dyn Case) -> Result<f64> {
 }
 
 pub(crate) fn measure(bench: &Bench) -> Result<Vec<Section>> {
-    let rounds = if bench.quick { 10 } else { 60 };
+    let rounds = if bench.asked.quick { 10 } else { 60 };
     let mut rows = rows()?;
     for round in 0..rounds {
         if round % 10 == 0 {
             eprintln!("decide: round {} of {rounds}", round + 1);
         }
-        let order = Order::of_round(round);
-        order
-            .of(rows.iter_mut())
-            .into_iter()
-            .try_for_each(|row| row.measure(order))?;
+        for row in in_turn(round, &mut rows) {
+            row.measure(round)?;
+        }
     }
     let mut header = vec!["nanoseconds".to_owned()];
     header.extend(HOSTS.map(|hosts| format!("{hosts} hosts")));

@@ -20,7 +20,7 @@ use weir_stage::http;
 use weir_stage::processes::Processes;
 use weir_stage::usage::Process;
 
-use crate::epp::kubernetes::Kubernetes;
+use crate::bench::epp::kubernetes::Kubernetes;
 use crate::sidecar::filters::Sent;
 use crate::sidecar::{bootstrap, clusters, filters};
 
@@ -42,20 +42,9 @@ pub(crate) struct Epp {
     _kubernetes: Kubernetes,
 }
 
-/// Starts it with this configuration (`epp.yaml`), and waits until it has found all hosts, which
+/// Starts it with this configuration (`epp.yaml`) and these flags, and waits until it has found all hosts, which
 /// are on 127.0.0.1 and must answer `/metrics`. Only one at a time among `processes`.
 pub(crate) fn start(
-    processes: &mut Processes,
-    program: &Path,
-    config: &str,
-    hosts: &[SocketAddr],
-    folder: &Path,
-) -> Result<Epp> {
-    start_with(processes, program, config, &[], hosts, folder)
-}
-
-/// [`start`], with more flags.
-pub(crate) fn start_with(
     processes: &mut Processes,
     program: &Path,
     config: &str,
@@ -138,10 +127,8 @@ fn free_ports<const N: usize>() -> Result<[u16; N]> {
 
 /// How many hosts it has found, by its metrics.
 fn ready_hosts(page: &str) -> Option<usize> {
-    let line = page
-        .lines()
-        .find(|line| line.starts_with("inference_pool_ready_pods{"))?;
-    line.rsplit_once(' ')?.1.parse().ok()
+    let hosts = weir_exposition::sum(page, "inference_pool_ready_pods", &[])?;
+    Some(hosts as usize)
 }
 
 fn loopback(port: u16) -> SocketAddr {

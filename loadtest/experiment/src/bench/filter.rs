@@ -4,17 +4,16 @@
 mod requests;
 mod tables;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use weir_stage::interrupt;
 
 use crate::bench::Bench;
-use crate::section::Section;
+use crate::bench::section::Section;
 
 pub(crate) fn measure(bench: &Bench) -> Result<Vec<Section>> {
-    let module = bench.programs.filter.as_deref();
-    weir_harness::load(module.context("this part needs --filter")?)?;
+    weir_harness::load(&bench.programs.filter)?;
     eprintln!("filter: requests by reason");
     interrupt::check()?;
     let requests = requests::section();
-    Ok(vec![requests, tables::section(bench.quick)?])
+    Ok(vec![requests, tables::section(bench.asked.quick)?])
 }

@@ -9,24 +9,21 @@ mod keys;
 
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Result;
-use clap::Parser;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use serde_json::json;
 use tokio::net::TcpListener;
-use weir_stage::{exit, ports};
+use weir_stage::ports;
 
-use crate::answer::Host;
+use self::answer::Host;
 
 /// Hosts that answer at once.
-#[derive(Parser)]
-#[command(version)]
-struct Cli {
+#[derive(clap::Args)]
+pub struct Hosts {
     /// How many
     #[arg(long)]
     hosts: usize,
@@ -38,23 +35,28 @@ struct Cli {
     ports_file: PathBuf,
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> ExitCode {
-    exit::code(serve(Cli::parse()).await)
-}
-
-async fn serve(cli: Cli) -> Result<()> {
-    let mut addresses = Vec::new();
-    for number in 0..cli.hosts {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-        let address = listener.local_addr()?;
-        let keys = keys::of_host(number, cli.hosts, cli.keys);
-        let host = Arc::new(Host::new(address, keys)?);
-        tokio::spawn(accept(listener, host));
-        addresses.push(address);
+impl Hosts {
+    /// Plays them until the process is ended.
+    ///
+    /// # Errors
+    /// There are no ports, or the file cannot be written.
+    pub fn play(self) -> Result<()> {
+        super::one_thread()?.block_on(self.serve())
     }
-    ports::write(&cli.ports_file, &json!({"hosts": addresses}))?;
-    std::future::pending().await
+
+    async fn serve(self) -> Result<()> {
+        let mut addresses = Vec::new();
+        for number in 0..self.hosts {
+            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+            let address = listener.local_addr()?;
+            let keys = keys::of_host(number, self.hosts, self.keys);
+            let host = Arc::new(Host::new(address, keys)?);
+            tokio::spawn(accept(listener, host));
+            addresses.push(address);
+        }
+        ports::write(&self.ports_file, &json!({"hosts": addresses}))?;
+        std::future::pending().await
+    }
 }
 
 async fn accept(listener: TcpListener, host: Arc<Host>) {

@@ -27,13 +27,13 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use crate::bench::Bench;
-use crate::inference::plan::Plan;
-use crate::inference::run::Run;
-use crate::inference::workload::Workload;
-use crate::section::Section;
+use crate::bench::inference::plan::Plan;
+use crate::bench::inference::run::Run;
+use crate::bench::inference::workload::Workload;
+use crate::bench::section::Section;
 
 pub(crate) fn measure(bench: &Bench) -> Result<Vec<Section>> {
-    let plan = Plan::new(bench.quick);
+    let plan = Plan::new(bench.asked.quick);
     let folder = bench.folder.join("inference");
     let workload = Workload::make(bench, &plan, &folder)?;
     let runs = rounds(bench, &plan, &workload, &folder);

@@ -22,9 +22,10 @@ use tokio::runtime::Runtime;
 use tokio::task::{JoinSet, LocalSet};
 use tokio::time::timeout;
 
-use crate::load::exchange::{Connection, Origin};
-use crate::load::open::Schedule;
-pub(crate) use crate::load::work::{AnsweredBy, Shot, Work};
+use crate::bench::load::exchange::{Connection, Origin};
+use crate::bench::load::open::Schedule;
+pub(crate) use crate::bench::load::work::{AnsweredBy, Shot, Work};
+use crate::bench::one_thread;
 
 /// Answers that have not come so long after the load's end are not waited for.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -70,9 +71,7 @@ pub(crate) struct Pool {
 
 impl Pool {
     pub(crate) fn connect(target: SocketAddr, connections: usize, work: Rc<Work>) -> Result<Self> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
+        let runtime = one_thread()?;
         let tasks = LocalSet::new();
         let open = async {
             let mut open = Vec::new();

@@ -4,12 +4,12 @@
 use anyhow::Result;
 use clap::ValueEnum;
 
-use crate::bench::Bench;
-use crate::section::Section;
-use crate::{decide, filter, inference, push, request};
+use crate::bench::section::Section;
+use crate::bench::{Bench, decide, inference, push, request};
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Part {
+/// A part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Part {
     /// CPU and latency of a request, by who chooses its host
     Request,
     /// Nanoseconds of a decision, by policy and size of the fleet
@@ -23,29 +23,14 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    pub(crate) const ALL: [Self; 5] = [
-        Self::Request,
-        Self::Decide,
-        Self::Filter,
-        Self::Push,
-        Self::Inference,
-    ];
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Request => "request",
-            Self::Decide => "decide",
-            Self::Filter => "filter",
-            Self::Push => "push",
-            Self::Inference => "inference",
-        }
-    }
-
     pub(crate) fn measure(self, bench: &Bench) -> Result<Vec<Section>> {
         match self {
             Self::Request => request::measure(bench),
             Self::Decide => decide::measure(bench),
-            Self::Filter => filter::measure(bench),
+            #[cfg(any(test, feature = "harness"))]
+            Self::Filter => crate::bench::filter::measure(bench),
+            #[cfg(not(any(test, feature = "harness")))]
+            Self::Filter => anyhow::bail!("it is built without the feature `harness`"),
             Self::Push => push::measure(bench),
             Self::Inference => inference::measure(bench),
         }

@@ -8,30 +8,26 @@
 //! One thread, headers only, no report, nothing logged.
 
 mod knowledge;
-mod picker;
+mod service;
 mod tables;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
 use anyhow::{Context, Result};
-use clap::Parser;
 use envoy_types::pb::envoy::service::ext_proc::v3::external_processor_server::ExternalProcessorServer;
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::transport::Server;
-use weir_stage::{exit, ports};
+use weir_stage::ports;
 
-use crate::knowledge::Knowledge;
-use crate::picker::Picker;
+use self::knowledge::Knowledge;
 
 /// Names the host of each request to an Envoy that asks by ext_proc.
-#[derive(Parser)]
-#[command(version)]
-struct Cli {
+#[derive(clap::Args)]
+pub struct Picker {
     /// weir-control's discovery server
     #[arg(long, value_name = "ADDRESS")]
     control: SocketAddr,
@@ -46,23 +42,27 @@ struct Cli {
     ports_file: PathBuf,
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> ExitCode {
-    exit::code(serve(Cli::parse()).await)
-}
+impl Picker {
+    /// Picks until the process is ended.
+    ///
+    /// # Errors
+    /// There is no port, the file cannot be written, or weir-control is gone.
+    pub fn play(self) -> Result<()> {
+        super::one_thread()?.block_on(self.serve())
+    }
 
-async fn serve(cli: Cli) -> Result<()> {
-    let knowledge = Arc::new(Mutex::new(Knowledge::new()));
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-    ports::write(&cli.ports_file, &json!({"grpc": listener.local_addr()?}))?;
-    let picker =
-        ExternalProcessorServer::new(Picker::new(Arc::clone(&knowledge), cli.told_of_answers));
-    let serving = Server::builder()
-        .tcp_nodelay(true)
-        .add_service(picker)
-        .serve_with_incoming(TcpListenerStream::new(listener));
-    tokio::select! {
-        served = serving => served.context("serving"),
-        ended = tables::follow(cli.control, &cli.cluster, &knowledge) => ended.context("tables"),
+    async fn serve(self) -> Result<()> {
+        let knowledge = Arc::new(Mutex::new(Knowledge::new()));
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        ports::write(&self.ports_file, &json!({"grpc": listener.local_addr()?}))?;
+        let picker = service::Picker::new(Arc::clone(&knowledge), self.told_of_answers);
+        let serving = Server::builder()
+            .tcp_nodelay(true)
+            .add_service(ExternalProcessorServer::new(picker))
+            .serve_with_incoming(TcpListenerStream::new(listener));
+        tokio::select! {
+            served = serving => served.context("serving"),
+            ended = tables::follow(self.control, &self.cluster, &knowledge) => ended.context("tables"),
+        }
     }
 }

@@ -2,12 +2,9 @@
 //! The part about news of hosts: how soon sidecars decide by it, and what it costs to tell a
 //! thousand of them.
 
-mod codec;
 mod crowd;
 mod decisions;
 mod fan_out;
-mod fleet;
-mod page;
 mod receipts;
 mod sidecar;
 
@@ -15,7 +12,7 @@ use anyhow::{Context, Result};
 use tokio::runtime::Runtime;
 
 use crate::bench::Bench;
-use crate::section::Section;
+use crate::bench::section::Section;
 
 pub(crate) fn measure(bench: &Bench) -> Result<Vec<Section>> {
     Ok(vec![decisions::measure(bench)?, fan_out::measure(bench)?])

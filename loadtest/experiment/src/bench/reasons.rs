@@ -22,16 +22,12 @@ impl Reasons {
     }
 
     fn parse(page: &str) -> Option<Self> {
-        let samples = page
-            .lines()
-            .filter_map(|line| line.strip_prefix("weir_decisions_total{"));
-        let parse = |sample: &str| {
-            let (labels, count) = sample.rsplit_once(' ')?;
-            let (_, reason) = labels.split_once("reason=\"")?;
-            let (reason, _) = reason.split_once('"')?;
-            Some((reason.to_owned(), count.parse().ok()?))
-        };
-        samples.map(parse).collect::<Option<_>>().map(Self)
+        let lines = weir_exposition::lines(page).filter(|line| line.name == "weir_decisions_total");
+        let read = lines.map(|line| {
+            let (series, count) = line.read().ok()?;
+            Some((series.label("reason")?.to_owned(), count as u64))
+        });
+        read.collect::<Option<_>>().map(Self)
     }
 
     /// Whether a choice was made from a table.

@@ -20,12 +20,12 @@ mod way;
 use anyhow::{Context, Result};
 
 use crate::bench::Bench;
-use crate::request::plan::Plan;
-use crate::request::stage::Stage;
-use crate::section::Section;
+use crate::bench::request::plan::Plan;
+use crate::bench::request::stage::Stage;
+use crate::bench::section::Section;
 
 pub(crate) fn measure(bench: &Bench) -> Result<Vec<Section>> {
-    let plan = Plan::new(bench.quick);
+    let plan = Plan::new(bench.asked.quick);
     let mut sections = Vec::new();
     for group in case::groups() {
         let folder = bench.folder.join("request").join(group.name);

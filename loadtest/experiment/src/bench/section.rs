@@ -3,24 +3,34 @@
 
 use std::fmt;
 
-use weir_report::{Plot, Table};
-
-use weir_report::{Spread, digits};
+use serde::{Serialize, Serializer};
+use weir_report::{Plot, Spread, Table, digits};
 
 /// What to say where there is no spread.
 pub(crate) const NO_SPREAD: &str = "no rounds, or a figure that is no number";
 
 /// One table, with how it was made and what was hoped for.
-pub(crate) struct Section {
+#[derive(Serialize)]
+pub struct Section {
     pub(crate) title: String,
     /// What was measured and how: rounds, durations, what shares the machine.
     pub(crate) how: String,
+    #[serde(with = "Cells")]
     pub(crate) table: Table,
     pub(crate) targets: Vec<Target>,
     /// What a reader has to know beside the figures.
     pub(crate) notes: Vec<String>,
     /// Only for the HTML file.
+    #[serde(skip)]
     pub(crate) plots: Vec<Plot>,
+}
+
+/// As JSON has it.
+#[derive(Serialize)]
+#[serde(remote = "Table")]
+struct Cells {
+    header: Vec<String>,
+    rows: Vec<Vec<String>>,
 }
 
 /// A figure that was hoped for, beside the one that came.
@@ -58,28 +68,9 @@ impl fmt::Display for Target {
     }
 }
 
-impl fmt::Display for Section {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "\n{}\n{}\n", self.title, self.how)?;
-        let rows = || std::iter::once(&self.table.header).chain(&self.table.rows);
-        let columns = rows().map(Vec::len).max().unwrap_or(0);
-        let width = |column: usize| {
-            let cells = rows().filter_map(|row| row.get(column));
-            cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
-        };
-        let widths: Vec<usize> = (0..columns).map(width).collect();
-        for row in rows() {
-            let cell = |(cell, width): (&String, &usize)| format!("{cell:<width$}");
-            let cells: Vec<String> = row.iter().zip(&widths).map(cell).collect();
-            writeln!(f, "  {}", cells.join("  ").trim_end())?;
-        }
-        writeln!(f)?;
-        for target in &self.targets {
-            writeln!(f, "  {target}")?;
-        }
-        self.notes
-            .iter()
-            .try_for_each(|note| writeln!(f, "  {note}"))
+impl Serialize for Target {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 

@@ -2,35 +2,11 @@
 //! Weir as it is shipped: weir-control, and the sidecars that it tells.
 
 use std::net::SocketAddr;
-use std::path::Path;
 
-use anyhow::Result;
 use serde_json::{Value, json};
-use weir_stage::control::{self, Control};
-use weir_stage::processes::Processes;
 
-use crate::programs::Programs;
+use crate::bench::programs::Programs;
 use crate::sidecar::{HOSTS, bootstrap, clusters, filters};
-
-/// Starts weir-control with these clusters.
-pub(crate) fn control(
-    processes: &mut Processes,
-    programs: &Programs,
-    clusters: &Value,
-    folder: &Path,
-) -> Result<Control> {
-    let config = json!({
-        "xds": {"listen": "127.0.0.1:0"},
-        "admin": {"listen": "127.0.0.1:0"},
-        "clusters": clusters,
-    });
-    control::start(
-        processes,
-        &programs.release("weir-control")?,
-        &config,
-        folder,
-    )
-}
 
 /// What weir-control is told of a cluster whose hosts it asks for load and cache contents as `poll` says. Without a
 /// `policy` it has the defaults.
@@ -46,8 +22,7 @@ pub(crate) fn sidecar(
     table: &str,
     hosts: &[SocketAddr],
     control: SocketAddr,
-) -> Result<Value> {
-    let module = Programs::needed(&programs.filter, "filter")?;
+) -> Value {
     let configuration = json!({
         "control_cluster": "weir-control",
         "clusters": {HOSTS: {"table": table}},
@@ -56,6 +31,6 @@ pub(crate) fn sidecar(
         clusters::named_and_stripped(hosts),
         clusters::grpc("weir-control", control),
     ];
-    let filter = filters::wasm(node, module, &configuration);
-    Ok(bootstrap(node, vec![filter], clusters))
+    let filter = filters::wasm(node, &programs.filter, &configuration);
+    bootstrap(node, vec![filter], clusters)
 }

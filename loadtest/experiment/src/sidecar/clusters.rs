@@ -11,21 +11,21 @@ use super::{DESTINATION, HOSTS, address};
 const NO_LIMIT: u32 = 100_000;
 
 /// Hosts that Envoy chooses from by itself.
-pub(crate) fn least_request(hosts: &[SocketAddr]) -> Value {
+pub fn least_request(hosts: &[SocketAddr]) -> Value {
     let mut cluster = cluster(HOSTS, hosts);
     cluster["lb_policy"] = json!("LEAST_REQUEST");
     cluster
 }
 
 /// Hosts that Envoy chooses from by a hash that the route has to make.
-pub(crate) fn ring_hash(hosts: &[SocketAddr]) -> Value {
+pub fn ring_hash(hosts: &[SocketAddr]) -> Value {
     let mut cluster = cluster(HOSTS, hosts);
     cluster["lb_policy"] = json!("RING_HASH");
     cluster
 }
 
 /// Hosts of which the header [`DESTINATION`] names one. It goes on to the host, which can tell it.
-pub(crate) fn named(hosts: &[SocketAddr]) -> Value {
+pub fn named(hosts: &[SocketAddr]) -> Value {
     let mut cluster = cluster(HOSTS, hosts);
     cluster["load_balancing_policy"] = json!({"policies": [{"typed_extension_config": {
         "name": "envoy.load_balancing_policies.override_host",
@@ -44,7 +44,7 @@ pub(crate) fn named(hosts: &[SocketAddr]) -> Value {
 }
 
 /// [`named`], where the header goes no further than this sidecar: as Weir is shipped.
-pub(crate) fn named_and_stripped(hosts: &[SocketAddr]) -> Value {
+pub fn named_and_stripped(hosts: &[SocketAddr]) -> Value {
     let mut cluster = named(hosts);
     cluster["typed_extension_protocol_options"] = protocol(json!({
         "explicit_http_config": {"http_protocol_options": {}},
@@ -68,7 +68,7 @@ pub(crate) fn named_and_stripped(hosts: &[SocketAddr]) -> Value {
 }
 
 /// A server that the sidecar itself talks to.
-pub(crate) fn grpc(name: &str, server: SocketAddr) -> Value {
+pub fn grpc(name: &str, server: SocketAddr) -> Value {
     let mut cluster = cluster(name, &[server]);
     cluster["typed_extension_protocol_options"] = protocol(json!({
         "explicit_http_config": {"http2_protocol_options": {

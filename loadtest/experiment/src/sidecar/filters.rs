@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 /// A WebAssembly module, in the same kind of VM whatever it does.
-pub(crate) fn wasm(name: &str, module: &Path, configuration: &Value) -> Value {
+pub fn wasm(name: &str, module: &Path, configuration: &Value) -> Value {
     json!({
         "name": name,
         "typed_config": {
@@ -30,7 +30,8 @@ pub(crate) fn wasm(name: &str, module: &Path, configuration: &Value) -> Value {
     })
 }
 
-pub(crate) fn lua(source: &str) -> Value {
+/// A script in Lua.
+pub fn lua(source: &str) -> Value {
     json!({
         "name": "envoy.filters.http.lua",
         "typed_config": {
@@ -42,7 +43,7 @@ pub(crate) fn lua(source: &str) -> Value {
 
 /// What an external processor is sent.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sent {
+pub enum Sent {
     /// The caller's `x-weir-` headers: as little as a decision needs.
     WeirHeaders,
     /// The same, and that there is an answer.
@@ -51,7 +52,8 @@ pub(crate) enum Sent {
     Everything,
 }
 
-pub(crate) fn ext_proc(cluster: &str, sent: Sent) -> Value {
+/// A server that is asked, behind the cluster of this name.
+pub fn ext_proc(cluster: &str, sent: Sent) -> Value {
     let mut config = json!({
         "@type": "type.googleapis.com/envoy.extensions.filters.http.ext_proc.v3.ExternalProcessor",
         "grpc_service": {"envoy_grpc": {"cluster_name": cluster}},

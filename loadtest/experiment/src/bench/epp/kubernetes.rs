@@ -15,7 +15,8 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-use crate::epp::kubernetes::held::Held;
+use crate::bench::epp::kubernetes::held::Held;
+use crate::bench::one_thread;
 
 mod held;
 
@@ -31,9 +32,7 @@ pub(super) struct Kubernetes {
 
 impl Kubernetes {
     pub(super) fn start() -> Result<Self> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_io()
-            .build()?;
+        let runtime = one_thread()?;
         let bound = runtime.block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
         let listener = bound.context("binding the Kubernetes API")?;
         let address = listener.local_addr()?;

@@ -4,7 +4,7 @@
 use weir_harness::cost::{self, Request};
 use weir_report::Table;
 
-use crate::section::Section;
+use crate::bench::section::Section;
 
 /// How the testkit counts what the host asks of the module to hand something over.
 const ALLOCATE: &str = "proxy_on_memory_allocate";

@@ -7,7 +7,7 @@ use weir_report::Table;
 use weir_stage::interrupt;
 use weir_stage::usage::Process;
 
-use crate::section::{NO_SPREAD, Section};
+use crate::bench::section::{NO_SPREAD, Section};
 use weir_report::{Spread, digits};
 
 const FLEETS: [Fleet; 2] = [

@@ -13,7 +13,7 @@ use http::{Method, Request, Response};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 
-use crate::keys;
+use crate::bench::hosts::keys;
 
 /// The host's own address, so that whoever asked can see where the request came to.
 const HOST: HeaderName = HeaderName::from_static("x-host");

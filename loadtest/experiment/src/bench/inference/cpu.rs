@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What processes cost: with requests, and without.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Result;
-use weir_stage::usage::Process;
+
+use crate::costs::Costs;
 
 /// What a process cost.
 #[derive(Debug, Clone, Copy)]
@@ -22,49 +23,25 @@ impl Cpu {
     }
 }
 
-/// CPU times so far, and when.
-pub(super) struct Spent {
-    pub(super) envoy: Moment,
-    asked: Option<Moment>,
+/// The costs of a process that has been left alone, and now has requests.
+pub(super) struct Meter {
+    idle: f64,
+    costs: Costs,
 }
 
-/// Of one process.
-#[derive(Clone, Copy)]
-pub(super) struct Moment {
-    at: Instant,
-    cpu: Duration,
-}
-
-impl Spent {
-    pub(super) fn now(envoy: Process, asked: Option<Process>) -> Result<Self> {
+impl Meter {
+    pub(super) fn after(alone: &Costs) -> Result<Self> {
         Ok(Self {
-            envoy: Moment::of(envoy)?,
-            asked: asked.map(Moment::of).transpose()?,
+            idle: alone.cores()?,
+            costs: alone.anew()?,
         })
     }
 
-    /// What the picker or weir-control cost; see [`Moment::since`].
-    pub(super) fn asked_since(&self, idle: &Self, begin: &Self) -> Option<Cpu> {
-        Some(self.asked?.since(idle.asked?, begin.asked?))
-    }
-}
-
-impl Moment {
-    fn of(process: Process) -> Result<Self> {
-        let cpu = process.cpu()?;
-        Ok(Self {
-            at: Instant::now(),
-            cpu,
+    pub(super) fn read(&self) -> Result<Cpu> {
+        Ok(Cpu {
+            spent: self.costs.cpu()?,
+            idle: self.idle,
         })
-    }
-
-    /// From `begin` to `idle` there were no requests, since then there were.
-    pub(super) fn since(self, idle: Self, begin: Self) -> Cpu {
-        let alone = (idle.cpu - begin.cpu).as_secs_f64();
-        Cpu {
-            spent: self.cpu - idle.cpu,
-            idle: alone / (idle.at - begin.at).as_secs_f64(),
-        }
     }
 }
 
@@ -74,13 +51,11 @@ mod tests {
 
     #[test]
     fn what_it_takes_without_requests_is_not_theirs() {
-        let begin = Instant::now();
-        let at = |s: u64, cpu_ms: u64| Moment {
-            at: begin + Duration::from_secs(s),
-            cpu: Duration::from_millis(cpu_ms),
-        };
         // 50 ms a second alone; then 300 ms in 2 s.
-        let cpu = at(4, 400).since(at(2, 100), at(0, 0));
+        let cpu = Cpu {
+            spent: Duration::from_millis(300),
+            idle: 0.05,
+        };
         let of_requests = cpu.of_requests(Duration::from_secs(2));
         assert_eq!(of_requests, Duration::from_millis(200));
         assert_eq!(cpu.of_requests(Duration::from_secs(60)), Duration::ZERO);

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::inference::records::{Answered, Record};
-use crate::inference::run::{DEADLINE, Run};
+use crate::bench::inference::records::{Answered, Record};
+use crate::bench::inference::run::{DEADLINE, Run};
 
 /// Times of one answered request, in seconds of the trace: what the model takes, as if it had not
 /// been sped up, and the rest as it was. Of a request that was tried again, the rest is mostly
@@ -77,7 +77,7 @@ pub(super) fn imbalance(answered: &[Answered], hosts: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inference::records::answered;
+    use crate::bench::inference::records::answered;
 
     #[test]
     fn only_the_model_was_sped_up() {

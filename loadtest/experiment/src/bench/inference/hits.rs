@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use anyhow::{Result, ensure};
 
-use crate::inference::records::Answered;
+use crate::bench::inference::records::Answered;
 
 /// Counts again what hosts may have found: no more than what each had read before.
 pub(super) fn check(answered: &[Answered]) -> Result<()> {
@@ -33,7 +33,7 @@ pub(super) fn check(answered: &[Answered]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inference::records::answered;
+    use crate::bench::inference::records::answered;
 
     #[test]
     fn a_host_cannot_have_found_what_it_never_read() {

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::epp::MOST_HOSTS;
+use crate::bench::epp::MOST_HOSTS;
 
 pub(super) struct Plan {
     /// As many as the endpoint picker takes without a cluster.

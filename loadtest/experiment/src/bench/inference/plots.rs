@@ -3,10 +3,10 @@
 
 use weir_report::{Axis, Plot, Series, Style, cdf};
 
-use crate::inference::figures::{self, Times};
-use crate::inference::plan::Plan;
-use crate::inference::run::Run;
-use crate::inference::way::Way;
+use crate::bench::inference::figures::{self, Times};
+use crate::bench::inference::plan::Plan;
+use crate::bench::inference::run::Run;
+use crate::bench::inference::way::Way;
 
 /// Of the trace.
 const STEP_S: f64 = 30.0;

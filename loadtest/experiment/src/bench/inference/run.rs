@@ -11,14 +11,15 @@ use weir_stage::busy::Busy;
 use weir_stage::interrupt;
 
 use crate::bench::Bench;
-use crate::inference::cpu::{Cpu, Spent};
-use crate::inference::hits;
-use crate::inference::plan::Plan;
-use crate::inference::records::{self, Answered, Record};
-use crate::inference::stage::Stage;
-use crate::inference::way::Way;
-use crate::inference::workload::Workload;
-use crate::reasons::Reasons;
+use crate::bench::inference::cpu::{Cpu, Meter};
+use crate::bench::inference::hits;
+use crate::bench::inference::plan::Plan;
+use crate::bench::inference::records::{self, Answered, Record};
+use crate::bench::inference::stage::Stage;
+use crate::bench::inference::way::Way;
+use crate::bench::inference::workload::Workload;
+use crate::bench::reasons::Reasons;
+use crate::costs::Costs;
 
 /// More than the slowest answer takes; what is not answered by then is given up and counted.
 pub(super) const DEADLINE: Duration = Duration::from_secs(60);
@@ -54,20 +55,19 @@ pub(super) fn round(
         Ok((way, stage, folder))
     };
     let stages: Vec<_> = Way::ALL.into_iter().map(start).collect::<Result<_>>()?;
-    let spent = |(_, stage, _): &(Way, Stage, PathBuf)| stage.spent();
-    let begin: Vec<Spent> = stages.iter().map(spent).collect::<Result<_>>()?;
+    let costs = |(_, stage, _): &(Way, Stage, PathBuf)| stage.costs();
+    let alone = stages.iter().map(costs).collect::<Result<Vec<_>>>()?;
     leave_alone(plan.idle)?;
     eprintln!(
         "inference: {} requests by each way, {:.0} s",
         workload.facts.requests, workload.facts.duration_s
     );
-    let replay = bench.programs.release("weir-replay")?;
+    let replay = &bench.programs.replay;
     thread::scope(|scope| {
-        let runs = stages.into_iter().zip(begin);
+        let runs = stages.into_iter().zip(alone);
         let runs: Vec<_> = runs
-            .map(|((way, stage, folder), begin)| {
-                let replay = &replay;
-                let run = move || once(replay, workload, way, stage, &begin, &folder);
+            .map(|((way, stage, folder), alone)| {
+                let run = move || once(replay, workload, way, stage, &alone, &folder);
                 scope.spawn(move || run().context(way.name()))
             })
             .collect();
@@ -84,13 +84,14 @@ fn once(
     workload: &Workload,
     way: Way,
     mut stage: Stage,
-    begin: &Spent,
+    (envoy, asked): &(Costs, Option<Costs>),
     folder: &Path,
 ) -> Result<Run> {
     let deadline = format!("{}s", DEADLINE.as_secs());
     let admin = stage.envoy.admin;
     let earlier = Reasons::read(admin)?;
-    let idle = stage.spent()?;
+    let envoy = Meter::after(envoy)?;
+    let asked = asked.as_ref().map(Meter::after).transpose()?;
     let (busy, started) = (Busy::start(), Instant::now());
     let out = folder.join("records.ndjson");
     let mut command = Command::new(replay);
@@ -107,14 +108,14 @@ fn once(
         .arg(folder.join("summary.json"));
     stage.processes.run("weir-replay", command, |_| ())?;
     let (busy, lasted) = (busy.share(), started.elapsed());
-    let after = stage.spent()?;
+    let (envoy, asked) = (envoy.read()?, asked.map(|asked| asked.read()).transpose()?);
     let run = Run {
         way,
         records: records::read(&out)?,
         answered: records::read(&stage.request_log)?,
         reasons: Reasons::read(admin)?.since(&earlier),
-        envoy: after.envoy.since(idle.envoy, begin.envoy),
-        asked: after.asked_since(&idle, begin),
+        envoy,
+        asked,
         lasted,
         busy,
     };

@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use crate::inference::figures::{self, Times, mean};
-use crate::inference::plan::Plan;
-use crate::inference::plots;
-use crate::inference::run::Run;
-use crate::inference::way::Way;
-use crate::inference::workload::Workload;
-use crate::section::{NO_SPREAD, Section};
+use crate::bench::inference::figures::{self, Times, mean};
+use crate::bench::inference::plan::Plan;
+use crate::bench::inference::plots;
+use crate::bench::inference::run::Run;
+use crate::bench::inference::way::Way;
+use crate::bench::inference::workload::Workload;
+use crate::bench::section::{NO_SPREAD, Section};
 use table::Column;
 use weir_report::{Spread, quantile};
 

@@ -14,16 +14,16 @@ use weir_stage::envoy::{self, Envoy};
 use weir_stage::http;
 use weir_stage::processes::Processes;
 use weir_stage::usage::Process;
+use weir_stage::{control, ports};
 
 use crate::bench::Bench;
-use crate::epp::{self, Epp};
-use crate::inference::cpu::Spent;
-use crate::inference::plan::Plan;
-use crate::inference::way::Way;
-use crate::programs::{self, Programs};
-use crate::reasons::Reasons;
+use crate::bench::epp::{self, Epp};
+use crate::bench::inference::plan::Plan;
+use crate::bench::inference::way::Way;
+use crate::bench::reasons::Reasons;
+use crate::bench::weir;
+use crate::costs::Costs;
 use crate::sidecar::{self, HOSTS, bootstrap, clusters};
-use crate::weir;
 
 /// From the start of a sidecar until it chooses as it should.
 const SETTLED: Duration = Duration::from_secs(30);
@@ -45,7 +45,13 @@ impl Stage {
         let programs = &bench.programs;
         let mut processes = Processes::new(folder.to_owned())?;
         let request_log = folder.join("requests.ndjson");
-        let hosts = start_hosts(&mut processes, programs, plan, &request_log, folder)?;
+        let hosts = start_hosts(
+            &mut processes,
+            &programs.llm_host,
+            plan,
+            &request_log,
+            folder,
+        )?;
         let (node, mut epp, mut asked) = (way.node(), None, None);
         let bootstrap = match way {
             Way::LeastRequest => bootstrap(node, vec![], vec![clusters::least_request(&hosts)]),
@@ -54,10 +60,10 @@ impl Stage {
                 sidecar::hashed_by(bootstrap, "x-weir-key")
             }
             Way::Epp => {
-                let program = Programs::needed(&programs.epp, "epp")?;
+                let program = programs.epp()?;
                 let flags = [format!("--refresh-metrics-interval={}", plan.epp_poll)];
                 let started = &mut processes;
-                let picker = epp::start_with(started, program, EPP_CONFIG, &flags, &hosts, folder)?;
+                let picker = epp::start(started, program, EPP_CONFIG, &flags, &hosts, folder)?;
                 asked = Some(picker.process);
                 let bootstrap = epp::sidecar(node, &hosts, picker.grpc);
                 epp = Some(picker);
@@ -65,14 +71,14 @@ impl Stage {
             }
             Way::Weir | Way::Dynamic => {
                 let clusters = json!({HOSTS: cluster(plan, way, &hosts)});
-                let control = weir::control(&mut processes, programs, &clusters, folder)?;
+                let config = control::config(clusters);
+                let control = control::start(&mut processes, &programs.control, &config, folder)?;
                 asked = Some(control.process);
-                weir::sidecar(node, programs, HOSTS, &hosts, control.xds)?
+                weir::sidecar(node, programs, HOSTS, &hosts, control.xds)
             }
         };
-        let program = Programs::needed(&programs.envoy, "envoy")?;
         let text = bootstrap.to_string();
-        let envoy = envoy::start(&mut processes, program, node, &text, folder)?;
+        let envoy = envoy::start(&mut processes, &programs.envoy, node, &text, folder)?;
         let mut stage = Self {
             envoy,
             asked,
@@ -84,9 +90,10 @@ impl Stage {
         Ok(stage)
     }
 
-    /// CPU time of the sidecar and of whom it asks, so far.
-    pub(super) fn spent(&self) -> Result<Spent> {
-        Spent::now(self.envoy.process, self.asked)
+    /// Costs of the sidecar and of whom it asks, from now on.
+    pub(super) fn costs(&self) -> Result<(Costs, Option<Costs>)> {
+        let asked = self.asked.map(Costs::of).transpose()?;
+        Ok((Costs::of(self.envoy.process)?, asked))
     }
 
     /// Asks for pages of the hosts until they come by this way.
@@ -103,7 +110,7 @@ impl Stage {
 
 fn start_hosts(
     processes: &mut Processes,
-    programs: &Programs,
+    program: &Path,
     plan: &Plan,
     request_log: &Path,
     folder: &Path,
@@ -112,15 +119,14 @@ fn start_hosts(
     struct Ports {
         hosts: Vec<SocketAddr>,
     }
-    let name = "weir-llm-host";
-    let mut command = Command::new(programs.release(name)?);
+    let mut command = Command::new(program);
     command
         .args(["--hosts", &plan.hosts.to_string()])
         .args(["--capacity-blocks", &plan.capacity_blocks.to_string()])
         .args(["--speed-up", &plan.speed_up.to_string()])
         .arg("--request-log")
         .arg(request_log);
-    let (_, Ports { hosts }) = programs::start(processes, name, command, folder)?;
+    let (_, Ports { hosts }) = ports::start(processes, "weir-llm-host", command, folder)?;
     Ok(hosts)
 }
 

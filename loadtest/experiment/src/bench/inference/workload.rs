@@ -10,10 +10,10 @@ use serde::Deserialize;
 use weir_stage::command::Run;
 
 use crate::bench::Bench;
-use crate::inference::plan::Plan;
+use crate::bench::inference::plan::Plan;
 
 /// A part of the program, so that it can be repeated from anywhere.
-const TRACE: &[u8] = include_bytes!("../../../traces/mooncake_conversation_10min.csv.gz");
+const TRACE: &[u8] = include_bytes!("../../../../traces/mooncake_conversation_10min.csv.gz");
 
 pub(super) struct Workload {
     pub(super) file: PathBuf,
@@ -42,7 +42,7 @@ impl Workload {
         fs::write(&trace, TRACE).with_context(|| format!("writing {}", trace.display()))?;
         let (file, bodies) = (folder.join("workload.ndjson"), folder.join("bodies"));
         let report = folder.join("workload.json");
-        Command::new(bench.programs.release("weir-replay")?)
+        Command::new(&bench.programs.replay)
             .args(["workload", "mooncake", "--trace"])
             .arg(&trace)
             .args(["--minutes", &plan.minutes.to_string()])

@@ -16,10 +16,7 @@ use super::*;
 
 /// A host on a thread that stays until the tests end.
 fn host(answer: impl Fn(u64) -> Response<Full<Bytes>> + Send + Sync + 'static) -> SocketAddr {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
+    let runtime = one_thread().unwrap();
     let listener = runtime
         .block_on(tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))
         .unwrap();

@@ -18,7 +18,7 @@ use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status, Streaming};
 use weir_policy::{HostId, KeyHash, Rank, USERS, user_priority};
 
-use crate::knowledge::{Choice, Knowledge};
+use crate::bench::picker::knowledge::{Choice, Knowledge};
 
 const DESTINATION: &str = "x-gateway-destination-endpoint";
 

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use weir_tables::{CACHE_SHARD_TYPE, HOST_TABLE_TYPE, cache_shard_name};
 
-use crate::knowledge::Knowledge;
+use crate::bench::picker::knowledge::Knowledge;
 
 /// Takes every table that comes; ends only with an error.
 pub(crate) async fn follow(

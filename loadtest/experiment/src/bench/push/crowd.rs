@@ -10,9 +10,9 @@ use anyhow::{Result, ensure};
 use tokio::task::JoinSet;
 use weir_stage::interrupt;
 
-use super::fleet::Fleet;
 use super::receipts::Receipts;
 use super::sidecar::{self, Task};
+use crate::fleet::hosts::Hosts;
 
 /// One in so many looks into the tables it gets: to look into all of them would keep the machine
 /// busier than what is measured.
@@ -34,7 +34,7 @@ impl Crowd {
         size: usize,
         server: SocketAddr,
         names: &[String],
-        fleet: &Fleet,
+        hosts: &Hosts,
     ) -> Result<(Self, Duration)> {
         let started = Instant::now();
         let receipts = Arc::new(Receipts::default());
@@ -45,7 +45,7 @@ impl Crowd {
                 server,
                 names: names.to_vec(),
                 receipts: receipts.clone(),
-                history: (number % LOOKING == 0).then(|| fleet.history.clone()),
+                history: (number % LOOKING == 0).then(|| hosts.history.clone()),
             }));
         }
         let crowd = Self { receipts, sidecars };

@@ -18,8 +18,7 @@ use weir_stage::{control, envoy, interrupt};
 
 use super::runtime;
 use crate::bench::Bench;
-use crate::programs::Programs;
-use crate::section::Section;
+use crate::bench::section::Section;
 use hosts::{Change, Hosts};
 use probe::Probe;
 
@@ -66,7 +65,7 @@ impl Delay {
 
 pub(super) fn measure(bench: &Bench) -> Result<Section> {
     let mut all = Vec::new();
-    for plan in Plan::all(bench.quick) {
+    for plan in Plan::all(bench.asked.quick) {
         let ms = plan.interval.as_millis();
         eprintln!(
             "bench: push: {} changes, hosts asked every {ms} ms",
@@ -82,15 +81,13 @@ pub(super) fn measure(bench: &Bench) -> Result<Section> {
 async fn delays(bench: &Bench, plan: Plan, folder: &Path) -> Result<Vec<Delay>> {
     let mut processes = Processes::new(folder.to_owned())?;
     let hosts = Hosts::start(HOSTS).await?;
-    let filter = Programs::needed(&bench.programs.filter, "filter")?;
-    let envoy = Programs::needed(&bench.programs.envoy, "envoy")?;
-    let config = config(&hosts, plan.interval, filter);
-    let program = bench.programs.release("weir-control")?;
-    let control = control::start(&mut processes, &program, &config, folder)?;
+    let programs = &bench.programs;
+    let config = config(&hosts, plan.interval, &programs.filter);
+    let control = control::start(&mut processes, &programs.control, &config, folder)?;
     let mut probes = Vec::new();
     for name in SIDECARS {
         let bootstrap = bootstrap::standalone(name, control.xds)?;
-        let sidecar = envoy::start(&mut processes, envoy, name, &bootstrap, folder)?;
+        let sidecar = envoy::start(&mut processes, &programs.envoy, name, &bootstrap, folder)?;
         probes.push(Probe::start(sidecar.listener).await?);
     }
     // All requests have one key, so all go to one host, which is told by the first table.

@@ -9,40 +9,33 @@ mod way;
 use anyhow::Result;
 use weir_stage::open_files;
 
-use super::fleet::Fleet;
 use super::runtime;
-use crate::bench::Bench;
-use crate::section::Section;
+use crate::bench::section::Section;
+use crate::bench::{Bench, in_turn};
+use crate::fleet::hosts::Hosts;
 use round::{Plan, Round};
 use way::Way;
 
-const HOSTS: u32 = 200;
+const HOSTS: usize = 200;
 const SIDECARS: usize = 1000;
 /// A connection of each sidecar and each host, and room for the rest.
 const OPEN_FILES: u64 = 4000;
 
 pub(super) fn measure(bench: &Bench) -> Result<Section> {
     open_files::allow(OPEN_FILES)?;
-    let plan = Plan::new(bench.quick);
+    let plan = Plan::new(bench.asked.quick);
     let runtime = runtime()?;
-    let fleet = runtime.block_on(Fleet::start(HOSTS))?;
+    let hosts = runtime.block_on(Hosts::start(HOSTS, 0))?;
     let mut rounds: [Vec<Round>; Way::ALL.len()] = Default::default();
-    for number in 1..=plan.rounds {
-        let mut ways: Vec<_> = Way::ALL.into_iter().zip(&mut rounds).collect();
-        // Whoever comes first finds another machine than whoever comes last.
-        if number % 2 == 0 {
-            ways.reverse();
-        }
-        for (way, rounds) in ways {
-            eprintln!(
-                "bench: push: fan-out, round {number} of {}: {}",
-                plan.rounds,
-                way.name()
-            );
+    for round in 0..plan.rounds {
+        let number = round + 1;
+        for (way, rounds) in in_turn(round, Way::ALL.into_iter().zip(&mut rounds)) {
+            let (name, all) = (way.name(), plan.rounds);
+            eprintln!("bench: push: fan-out, round {number} of {all}: {name}");
             let folder = bench
                 .folder
                 .join(format!("push/fan-out-{number}-{}", way.folder()));
-            let round = round::measure(bench, &plan, way, &fleet, &folder);
+            let round = round::measure(bench, &plan, way, &hosts, &folder);
             rounds.push(runtime.block_on(round)?);
         }
     }

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use weir_tables::v1;
 
-use super::fleet::{Age, History};
+use crate::fleet::hosts::{Age, History};
 
 /// Of all sidecars together.
 #[derive(Default)]

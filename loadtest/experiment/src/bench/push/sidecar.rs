@@ -10,24 +10,16 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use prost::Message;
 use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tokio_util::sync::CancellationToken;
 use tonic::Request;
-use tonic::client::Grpc;
-use tonic::codegen::http::uri::PathAndQuery;
-use tonic::codegen::tokio_stream::wrappers::ReceiverStream;
-use tonic::transport::Endpoint;
-use weir_tables::discovery::{DeltaDiscoveryRequest, DeltaDiscoveryResponse, Node};
+use weir_filter::stream;
+use weir_tables::discovery::{DeltaDiscoveryRequest, Node};
 use weir_tables::{HOST_TABLE_TYPE, v1};
 
-use super::codec::Raw;
-use super::fleet::History;
 use super::receipts::{Known, Receipts};
-
-const METHOD: &str =
-    "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources";
-
-/// As Envoy 1.40 has them: smaller ones cost the server more messages about them.
-const STREAM_WINDOW: u32 = 16 << 20;
-const CONNECTION_WINDOW: u32 = 24 << 20;
+use crate::fleet::connection::{connect, open};
+use crate::fleet::hosts::History;
 
 /// The filter's first pause before it tries again.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -58,23 +50,12 @@ pub(super) async fn run(task: Task) {
 }
 
 async fn converse(task: &Task, served: &mut bool, known: &mut Known) -> Result<()> {
-    let channel = Endpoint::from_shared(format!("http://{}", task.server))?
-        .initial_stream_window_size(STREAM_WINDOW)
-        .initial_connection_window_size(CONNECTION_WINDOW)
-        .tcp_nodelay(true)
-        .connect()
-        .await?;
-    let mut client = Grpc::new(channel);
-    client.ready().await?;
+    let channel = connect(task.server, CancellationToken::new()).await?;
     let (requests, outbound) = mpsc::channel(1);
     requests.send(first(task)).await?;
-    let request = Request::new(ReceiverStream::new(outbound));
-    let path = PathAndQuery::from_static(METHOD);
-    let codec = Raw::<DeltaDiscoveryRequest>::default();
-    let mut responses = client.streaming(request, path, codec).await?.into_inner();
-    while let Some(message) = responses.message().await? {
-        task.receipts.count(message.len());
-        let response = DeltaDiscoveryResponse::decode(message)?;
+    let mut responses = open(channel, Request::new(ReceiverStream::new(outbound))).await?;
+    while let Some(response) = responses.message().await? {
+        task.receipts.count(response.encoded_len());
         if !std::mem::replace(served, true) {
             task.receipts.served.fetch_add(1, Ordering::Relaxed);
         }
@@ -85,7 +66,9 @@ async fn converse(task: &Task, served: &mut bool, known: &mut Known) -> Result<(
                 task.receipts.table(known, &table, history);
             }
         }
-        requests.send(accept(response)).await?;
+        requests
+            .send(stream::answer(&response, &Default::default()))
+            .await?;
     }
     bail!("the server has ended the stream")
 }
@@ -98,14 +81,6 @@ fn first(task: &Task) -> DeltaDiscoveryRequest {
         }),
         type_url: HOST_TABLE_TYPE.to_owned(),
         resource_names_subscribe: task.names.clone(),
-        ..Default::default()
-    }
-}
-
-fn accept(response: DeltaDiscoveryResponse) -> DeltaDiscoveryRequest {
-    DeltaDiscoveryRequest {
-        type_url: response.type_url,
-        response_nonce: response.nonce,
         ..Default::default()
     }
 }

@@ -9,9 +9,9 @@ use anyhow::{Context, Result};
 use bytes::Bytes;
 use serde_json::json;
 
-use crate::epp;
-use crate::load::{Shot, Work};
-use crate::request::way::Way;
+use crate::bench::epp;
+use crate::bench::load::{Shot, Work};
+use crate::bench::request::way::Way;
 
 /// Ways that are measured side by side, on the same hosts and requests.
 pub(super) struct Group {
@@ -134,7 +134,7 @@ impl Case {
     }
 }
 
-/// As weir-bench-hosts calls them.
+/// As the hosts call them.
 pub(super) fn key(number: usize) -> String {
     format!("key-{number}")
 }

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a slice of one way in one case gave.
 
-use std::time::{Duration, Instant};
-
 use anyhow::Result;
 use weir_stage::usage::Process;
 
-use crate::load::Answers;
-use crate::request::stage::Sidecar;
+use crate::bench::load::Answers;
+use crate::bench::request::stage::Sidecar;
+use crate::costs::Costs;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Figures {
@@ -29,36 +28,32 @@ impl Figures {
     }
 }
 
-/// What the processes have spent so far.
+/// What the processes spend from a moment on.
 pub(super) struct Meter {
-    at: Instant,
-    sidecar: Duration,
-    picker: Option<Duration>,
-    control: Duration,
+    sidecar: Costs,
+    picker: Option<Costs>,
+    control: Costs,
 }
 
 impl Meter {
-    pub(super) fn read(sidecar: &Sidecar, control: Process) -> Result<Self> {
+    pub(super) fn start(sidecar: &Sidecar, control: Process) -> Result<Self> {
         Ok(Self {
-            at: Instant::now(),
-            sidecar: sidecar.envoy.process.cpu()?,
-            picker: sidecar.picker.map(Process::cpu).transpose()?,
-            control: control.cpu()?,
+            sidecar: Costs::of(sidecar.envoy.process)?,
+            picker: sidecar.picker.map(Costs::of).transpose()?,
+            control: Costs::of(control)?,
         })
     }
 
-    pub(super) fn figures(self, after: Self, answers: &Answers) -> Figures {
-        let each = |before: Duration, after: Duration| {
-            (after - before).as_secs_f64() * 1e6 / answers.count as f64
-        };
-        let seconds = (after.at - self.at).as_secs_f64();
-        Figures {
-            sidecar: each(self.sidecar, after.sidecar),
-            picker: self.picker.zip(after.picker).map(|(a, b)| each(a, b)),
-            control: (after.control - self.control).as_secs_f64() * 1e3 / seconds,
+    pub(super) fn figures(self, answers: &Answers) -> Result<Figures> {
+        let each =
+            |costs: &Costs| anyhow::Ok(costs.cpu()?.as_secs_f64() * 1e6 / answers.count as f64);
+        Ok(Figures {
+            sidecar: each(&self.sidecar)?,
+            picker: self.picker.as_ref().map(each).transpose()?,
+            control: self.control.cores()? * 1e3,
             p50: answers.quantile(0.5),
             p99: answers.quantile(0.99),
             per_second: answers.per_second(),
-        }
+        })
     }
 }

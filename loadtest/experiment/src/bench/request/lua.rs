@@ -4,7 +4,7 @@
 use std::fmt::Write;
 use std::net::SocketAddr;
 
-use crate::request::case::key;
+use crate::bench::request::case::key;
 use crate::sidecar::DESTINATION;
 
 /// As many as Weir names by default.

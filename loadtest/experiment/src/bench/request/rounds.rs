@@ -8,13 +8,14 @@ use std::rc::Rc;
 use anyhow::{Context, Result};
 use weir_stage::interrupt;
 
-use crate::load::{Pace, Pool, Work};
-use crate::reasons::Reasons;
-use crate::request::case::{Case, Group, Rate};
-use crate::request::figures::{Figures, Meter};
-use crate::request::plan::Plan;
-use crate::request::stage::Stage;
-use crate::request::way::Way;
+use crate::bench::in_turn;
+use crate::bench::load::{Pace, Pool, Work};
+use crate::bench::reasons::Reasons;
+use crate::bench::request::case::{Case, Group, Rate};
+use crate::bench::request::figures::{Figures, Meter};
+use crate::bench::request::plan::Plan;
+use crate::bench::request::stage::Stage;
+use crate::bench::request::way::Way;
 
 /// The most of so many is taken for saturation: what else the machine does only makes it less.
 const CALIBRATIONS: usize = 3;
@@ -49,23 +50,14 @@ pub(super) fn run(stage: &mut Stage, group: &Group, plan: &Plan) -> Result<Resul
                 round + 1,
                 plan.rounds
             );
-            for place in 0..group.ways.len() {
-                let way = in_turn(group.ways, round, place);
+            for way in in_turn(round, group.ways) {
                 runner
-                    .slice(number, case, way)
+                    .slice(number, case, *way)
                     .with_context(|| format!("{}: {}", case.title, way.name()))?;
             }
         }
     }
     Ok(runner.results)
-}
-
-/// There and back: nobody is always the first.
-fn in_turn(ways: &[Way], round: usize, place: usize) -> Way {
-    match round % 2 {
-        0 => ways[place],
-        _ => ways[ways.len() - 1 - place],
-    }
 }
 
 struct Runner<'a> {
@@ -109,10 +101,10 @@ impl Runner<'_> {
         pool.send(pace, self.plan.warm_up)?;
         let control = self.stage.control.process;
         let earlier = Reasons::read(sidecar.envoy.admin)?;
-        let before = Meter::read(&sidecar, control)?;
+        let meter = Meter::start(&sidecar, control)?;
         let time = self.plan.slice.mul_f64(case.length);
         let answers = pool.send(pace, time)?;
-        let figures = before.figures(Meter::read(&sidecar, control)?, &answers);
+        let figures = meter.figures(&answers)?;
         self.stage.check()?;
         let reasons = sidecar.checked(way, &earlier, &answers)?;
         let at = (number, way);
@@ -130,18 +122,5 @@ impl Runner<'_> {
         let work = case.work(way, &self.stage.hosts, self.group.keys)?;
         self.works.insert((number, way), Rc::clone(&work));
         Ok(work)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_other_round_goes_back() {
-        let ways = [Way::Plain, Way::NoOp, Way::Weir];
-        let round = |round| [0, 1, 2].map(|place| in_turn(&ways, round, place));
-        assert_eq!(round(0), ways);
-        assert_eq!(round(1), [Way::Weir, Way::NoOp, Way::Plain]);
     }
 }

@@ -4,12 +4,12 @@
 use anyhow::{Context, Result};
 use weir_report::Table;
 
-use crate::request::case::{Case, Group, Rate};
-use crate::request::figures::Figures;
-use crate::request::plan::Plan;
-use crate::request::rounds::Results;
-use crate::request::way::Way;
-use crate::section::{Bound, NO_SPREAD, Section, Target};
+use crate::bench::request::case::{Case, Group, Rate};
+use crate::bench::request::figures::Figures;
+use crate::bench::request::plan::Plan;
+use crate::bench::request::rounds::Results;
+use crate::bench::request::way::Way;
+use crate::bench::section::{Bound, NO_SPREAD, Section, Target};
 use weir_report::Spread;
 
 /// Share of the requests sent that a way must keep up with.

@@ -5,28 +5,28 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use weir_stage::control::Control;
+use weir_stage::control::{self, Control};
 use weir_stage::envoy::{self, Envoy};
+use weir_stage::ports;
 use weir_stage::processes::Processes;
 use weir_stage::usage::Process;
 
 use crate::bench::Bench;
-use crate::epp::{self, Epp};
-use crate::load::{Answers, Pace, Pool};
-use crate::programs::{self, Programs};
-use crate::reasons::Reasons;
-use crate::request::case::Group;
-use crate::request::lua;
-use crate::request::way::{DYNAMIC, Way};
+use crate::bench::epp::{self, Epp};
+use crate::bench::load::{Answers, Pace, Pool};
+use crate::bench::programs::{self, Programs};
+use crate::bench::reasons::Reasons;
+use crate::bench::request::case::Group;
+use crate::bench::request::lua;
+use crate::bench::request::way::{DYNAMIC, Way};
+use crate::bench::weir;
 use crate::sidecar::filters::Sent;
 use crate::sidecar::{HOSTS, bootstrap, clusters, filters};
-use crate::weir;
 
 /// From the start of a sidecar to right answers only.
 const SETTLED: Duration = Duration::from_secs(30);
@@ -66,8 +66,9 @@ impl Stage {
         let programs = &bench.programs;
         fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
         let mut processes = Processes::new(folder.clone())?;
-        let hosts = start_hosts(&mut processes, programs, group, &folder)?;
-        let control = weir::control(&mut processes, programs, &tables(&hosts), &folder)?;
+        let hosts = start_hosts(&mut processes, group, &folder)?;
+        let config = control::config(tables(&hosts));
+        let control = control::start(&mut processes, &programs.control, &config, &folder)?;
         let mut starter = Starter {
             programs,
             group,
@@ -158,8 +159,8 @@ impl Sidecar {
 impl Starter<'_> {
     fn sidecar(&mut self, way: Way) -> Result<Sidecar> {
         let (bootstrap, picker) = self.bootstrap(way)?;
-        let program = Programs::needed(&self.programs.envoy, "envoy")?;
         let (node, text) = (way.node(), bootstrap.to_string());
+        let program = &self.programs.envoy;
         let envoy = envoy::start(&mut self.processes, program, node, &text, self.folder)?;
         Ok(Sidecar { envoy, picker })
     }
@@ -170,12 +171,11 @@ impl Starter<'_> {
         let alone = match way {
             Way::Plain => bootstrap(node, vec![], vec![clusters::least_request(hosts)]),
             Way::NoOp => {
-                let module = Programs::needed(&self.programs.no_op, "no-op")?;
-                let filter = filters::wasm(node, module, &json!({}));
+                let filter = filters::wasm(node, &self.programs.no_op, &json!({}));
                 bootstrap(node, vec![filter], vec![clusters::least_request(hosts)])
             }
             Way::Weir | Way::WeirLoads | Way::Dynamic => {
-                weir::sidecar(node, self.programs, table(way)?, hosts, self.control.xds)?
+                weir::sidecar(node, self.programs, table(way)?, hosts, self.control.xds)
             }
             Way::Lua => {
                 let filter = filters::lua(&lua::script(hosts, self.group.keys));
@@ -195,15 +195,15 @@ impl Starter<'_> {
             grpc: SocketAddr,
         }
         let node = way.node();
-        let mut command = Command::new(self.programs.release("weir-bench-picker")?);
+        let mut command = programs::own("bench-picker")?;
         command
             .args(["--cluster", table(way)?])
             .args(["--control", &self.control.xds.to_string()]);
         if sent == Sent::WeirHeadersAndAnswers {
             command.arg("--told-of-answers");
         }
-        let (name, processes) = (format!("weir-bench-{node}"), &mut self.processes);
-        let (process, Ports { grpc }) = programs::start(processes, &name, command, self.folder)?;
+        let (name, processes) = (format!("bench-{node}"), &mut self.processes);
+        let (process, Ports { grpc }) = ports::start(processes, &name, command, self.folder)?;
         let clusters = vec![
             clusters::named_and_stripped(&self.hosts),
             clusters::grpc("picker", grpc),
@@ -213,9 +213,16 @@ impl Starter<'_> {
     }
 
     fn epp(&mut self, way: Way) -> Result<(Value, Option<Process>)> {
-        let (program, hosts) = (Programs::needed(&self.programs.epp, "epp")?, &self.hosts);
+        let (program, hosts) = (self.programs.epp()?, &self.hosts);
         let processes = &mut self.processes;
-        let epp = epp::start(processes, program, epp::CHART_CONFIG, hosts, self.folder)?;
+        let epp = epp::start(
+            processes,
+            program,
+            epp::CHART_CONFIG,
+            &[],
+            hosts,
+            self.folder,
+        )?;
         let bootstrap = epp::sidecar(way.node(), hosts, epp.grpc);
         let process = epp.process;
         self.epp = Some(epp);
@@ -227,22 +234,16 @@ fn table(way: Way) -> Result<&'static str> {
     way.table().context("it has no table")
 }
 
-fn start_hosts(
-    processes: &mut Processes,
-    programs: &Programs,
-    group: &Group,
-    folder: &Path,
-) -> Result<Vec<SocketAddr>> {
+fn start_hosts(processes: &mut Processes, group: &Group, folder: &Path) -> Result<Vec<SocketAddr>> {
     #[derive(Deserialize)]
     struct Ports {
         hosts: Vec<SocketAddr>,
     }
-    let name = "weir-bench-hosts";
-    let mut command = Command::new(programs.release(name)?);
+    let mut command = programs::own("bench-hosts")?;
     command
         .args(["--hosts", &group.hosts.to_string()])
         .args(["--keys", &group.keys.to_string()]);
-    let (_, Ports { hosts }) = programs::start(processes, name, command, folder)?;
+    let (_, Ports { hosts }) = ports::start(processes, "hosts", command, folder)?;
     Ok(hosts)
 }
 

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use anyhow::Result;
 use http::HeaderValue;
 
-use crate::load::AnsweredBy;
+use crate::bench::load::AnsweredBy;
 use crate::sidecar::HOSTS;
 
 /// weir-control's table for the selection `dynamic`; that of [`HOSTS`] has the defaults.

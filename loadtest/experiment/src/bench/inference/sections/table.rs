@@ -4,9 +4,9 @@
 use anyhow::{Context, Result};
 use weir_report::Table;
 
-use crate::inference::run::Run;
-use crate::inference::way::Way;
-use crate::section::NO_SPREAD;
+use crate::bench::inference::run::Run;
+use crate::bench::inference::way::Way;
+use crate::bench::section::NO_SPREAD;
 use weir_report::{Spread, digits};
 
 /// None where a way has no such figure.

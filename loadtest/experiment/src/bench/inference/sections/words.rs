@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a reader has to know beside the figures.
 
-use crate::inference::run::{DEADLINE, Run};
-use crate::inference::sections::Measured;
-use crate::inference::way::Way;
-use crate::reasons::Reasons;
+use crate::bench::inference::run::{DEADLINE, Run};
+use crate::bench::inference::sections::Measured;
+use crate::bench::inference::way::Way;
+use crate::bench::reasons::Reasons;
 
 /// Share of the cores' time above which processes wait for one another.
 const TOO_BUSY: f64 = 0.8;

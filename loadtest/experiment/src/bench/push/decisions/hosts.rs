@@ -10,7 +10,7 @@ use axum::Router;
 use axum::routing::get;
 use tokio::net::TcpListener;
 
-use crate::push::page::{Figures, page};
+use crate::fleet::page::{Figures, page};
 
 /// Ten times what the breaker lets through.
 const QUEUED: u32 = 1000;

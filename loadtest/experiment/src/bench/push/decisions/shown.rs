@@ -8,7 +8,7 @@ use weir_report::{Axis, Plot, Series, Style, Table, cdf};
 
 use super::hosts::Change;
 use super::{Delay, HOSTS, Plan, SIDECARS};
-use crate::section::Section;
+use crate::bench::section::Section;
 use weir_report::{digits, quantile};
 
 const HEADER: [&str; 7] = [

@@ -6,17 +6,18 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use weir_report::quantile;
 use weir_stage::processes::Processes;
 
 use super::SIDECARS;
 use super::way::Way;
 use crate::bench::Bench;
-use crate::push::crowd::{Crowd, LOOKING};
-use crate::push::fleet::{Age, Fleet};
-use weir_report::quantile;
+use crate::bench::push::crowd::{Crowd, LOOKING};
+use crate::costs::Costs;
+use crate::fleet::hosts::{Age, Hosts};
 
 pub(super) struct Plan {
-    pub(super) rounds: u32,
+    pub(super) rounds: usize,
     settle: Duration,
     pub(super) measure: Duration,
 }
@@ -74,28 +75,28 @@ pub(super) async fn measure(
     bench: &Bench,
     plan: &Plan,
     way: Way,
-    fleet: &Fleet,
+    hosts: &Hosts,
     folder: &Path,
 ) -> Result<Round> {
     let mut processes = Processes::new(folder.to_owned())?;
-    let (process, server) = way.start(bench, &mut processes, &fleet.addresses, folder)?;
+    let (process, server) = way.start(bench, &mut processes, hosts, folder)?;
     let names = way.names();
-    let (crowd, _) = Crowd::connect(SIDECARS, server, &names, fleet).await?;
+    let (crowd, _) = Crowd::connect(SIDECARS, server, &names, hosts).await?;
     tokio::time::sleep(plan.settle).await;
 
     let receipts = crowd.receipts.clone();
     let counted = || [&receipts.messages, &receipts.bytes].map(|n| n.load(Ordering::Relaxed));
     receipts.keeping.store(true, Ordering::Relaxed);
-    let (started, cpu, before) = (Instant::now(), process.cpu()?, counted());
+    let (started, costs, before) = (Instant::now(), Costs::of(process)?, counted());
     tokio::time::sleep(plan.measure).await;
-    let (took, cpu, after) = (started.elapsed(), process.cpu()? - cpu, counted());
+    let (took, cpu, after) = (started.elapsed(), costs.cpu()?, counted());
     receipts.keeping.store(false, Ordering::Relaxed);
     let lost = receipts.lost.load(Ordering::Relaxed);
     let ages = receipts.take_ages();
     let resident = process.memory()?.resident;
 
     crowd.leave().await;
-    let (crowd, again) = Crowd::connect(SIDECARS, server, &names, fleet).await?;
+    let (crowd, again) = Crowd::connect(SIDECARS, server, &names, hosts).await?;
     crowd.leave().await;
 
     let sidecars = SIDECARS as f64;

@@ -7,8 +7,8 @@ use weir_report::Table;
 use super::round::{Plan, Round};
 use super::way::Way;
 use super::{HOSTS, SIDECARS};
-use crate::push::crowd::LOOKING;
-use crate::section::{Bound, NO_SPREAD, Section, Target};
+use crate::bench::push::crowd::LOOKING;
+use crate::bench::section::{Bound, NO_SPREAD, Section, Target};
 use weir_report::Spread;
 
 const MIB: f64 = (1 << 20) as f64;

@@ -12,7 +12,7 @@ use weir_stage::usage::Process;
 
 use super::linear_cache;
 use crate::bench::Bench;
-use crate::programs::Programs;
+use crate::fleet::hosts::Hosts;
 
 const CLUSTER: &str = "rules";
 
@@ -57,15 +57,15 @@ impl Way {
         self,
         bench: &Bench,
         processes: &mut Processes,
-        hosts: &[SocketAddr],
+        hosts: &Hosts,
         folder: &Path,
     ) -> Result<(Process, SocketAddr)> {
         if self == Self::Weir {
-            let program = bench.programs.release("weir-control")?;
-            let control = control::start(processes, &program, &config(hosts), folder)?;
+            let program = &bench.programs.control;
+            let control = control::start(processes, program, &config(&hosts.addresses), folder)?;
             return Ok((control.process, control.xds));
         }
-        let program = Programs::needed(&bench.programs.linear_cache, "linear-cache")?;
+        let program = bench.programs.linear_cache()?;
         let whole = self == Self::LinearWhole;
         linear_cache::start(processes, program, hosts, whole, folder)
     }
@@ -75,9 +75,5 @@ impl Way {
 fn config(hosts: &[SocketAddr]) -> Value {
     let host = |address: &SocketAddr| json!({"address": address});
     let hosts: Vec<Value> = hosts.iter().map(host).collect();
-    json!({
-        "xds": {"listen": "127.0.0.1:0"},
-        "admin": {"listen": "127.0.0.1:0"},
-        "clusters": {CLUSTER: {"hosts": hosts, "scrape": {}, "cache_shards": 0}},
-    })
+    control::config(json!({CLUSTER: {"hosts": hosts, "scrape": {}, "cache_shards": 0}}))
 }

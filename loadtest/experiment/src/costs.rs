@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What processes cost between two moments.
+//! What a process costs between two moments.
 
 use std::time::{Duration, Instant};
 
@@ -20,6 +20,11 @@ impl Costs {
             began: Instant::now(),
             cpu: process.cpu()?,
         })
+    }
+
+    /// Those of the same process from now on.
+    pub(crate) fn anew(&self) -> Result<Self> {
+        Self::of(self.process)
     }
 
     /// Since then.

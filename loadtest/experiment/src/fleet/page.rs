@@ -3,15 +3,15 @@
 
 /// What a host says of itself.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Figures {
-    pub(super) in_progress: u32,
-    pub(super) queued: u32,
-    pub(super) draining: bool,
+pub(crate) struct Figures {
+    pub(crate) in_progress: u32,
+    pub(crate) queued: u32,
+    pub(crate) draining: bool,
     /// Jobs that have left the queue, each after 10 ms.
-    pub(super) waited: u32,
+    pub(crate) waited: u32,
 }
 
-pub(super) fn page(figures: Figures) -> String {
+pub(crate) fn page(figures: Figures) -> String {
     let Figures {
         in_progress,
         queued,
