@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The course of every experiment: set up, a turn after the other, and what is told of them.
 
-use std::fs;
-use std::io::Write;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use weir_replay::rng::SplitMix64;
 use weir_report::Report;
 use weir_stage::interrupt;
@@ -193,4 +194,18 @@ pub fn write_lines<'a, T: Serialize + 'a>(
         Ok(out.finish()?)
     };
     write().with_context(|| format!("writing {}", file.display()))
+}
+
+/// Reads a line of JSON each.
+///
+/// # Errors
+/// The file cannot be read, or a line is something else.
+pub fn read_lines<T: DeserializeOwned>(file: &Path) -> Result<Vec<T>> {
+    let name = file.display();
+    let lines = BufReader::new(File::open(file).with_context(|| format!("reading {name}"))?);
+    let parse = |(number, line): (usize, std::io::Result<String>)| {
+        let line = line.with_context(|| format!("reading {name}"))?;
+        serde_json::from_str(&line).with_context(|| format!("{name}: line {}", number + 1))
+    };
+    lines.lines().enumerate().map(parse).collect()
 }

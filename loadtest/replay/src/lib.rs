@@ -22,7 +22,7 @@ pub mod feeds;
 pub mod flash_crowd;
 pub mod mooncake;
 pub mod nasa;
-mod popularity;
+pub mod popularity;
 pub mod record;
 pub mod recorder;
 pub mod rng;

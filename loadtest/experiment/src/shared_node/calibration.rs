@@ -7,11 +7,12 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use serde::Serialize;
 use weir_governor::cores::Cores;
+use weir_replay::record::Outcome;
 use weir_stage::processes::Processes;
 
 use crate::cgroups::Cgroups;
 use crate::shared_node::programs::Programs;
-use crate::shared_node::records::{self, Outcome};
+use crate::shared_node::records;
 use crate::shared_node::service;
 use crate::shared_node::work::Work;
 

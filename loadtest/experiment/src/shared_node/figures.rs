@@ -2,10 +2,11 @@
 //! Numbers of a way, of one round or over all.
 
 use serde::Serialize;
+use weir_replay::record::Outcome;
 use weir_report::quantile;
 
 use crate::shared_node::plan::Plan;
-use crate::shared_node::records::{Outcome, Record};
+use crate::shared_node::records::Record;
 
 /// What became of requests.
 #[derive(Clone, Debug, Default, Serialize)]

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! weir-replay, and what it wrote of each request.
 
-use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde::Deserialize;
+use weir_replay::record::Outcome;
 use weir_stage::processes::Processes;
 
+use crate::driver::read_lines;
 use crate::shared_node::programs::Programs;
 use crate::shared_node::work::Work;
 
@@ -30,20 +31,6 @@ pub struct Record {
     pub outcome: Outcome,
     /// Time at the host in which nothing ran for it.
     pub wait_us: Option<u64>,
-}
-
-/// As weir-replay says it.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
-#[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    /// With a good answer.
-    Ok,
-    /// Refused: 429.
-    Shed,
-    /// With another answer, or none.
-    Failed,
-    /// Not by the deadline.
-    Timeout,
 }
 
 /// Sends a workload of the folder to an address; `tick` is told the time gone by.
@@ -75,10 +62,7 @@ pub fn send(
         .arg("--summary")
         .arg(file(".summary.json"));
     processes.run(&format!("replay-{name}"), command, tick)?;
-    let text = fs::read_to_string(&out).with_context(|| format!("reading {}", out.display()))?;
-    let lines = text.lines().map(serde_json::from_str);
-    let records: Result<Vec<Record>, _> = lines.collect();
-    records.with_context(|| format!("reading {}", out.display()))
+    read_lines(&out)
 }
 
 /// Where the workload that [`send`] sends is to be.

@@ -117,8 +117,8 @@ mod tests {
     use super::*;
     use crate::shared_node::figures::Figures;
     use crate::shared_node::figures::tests::record;
-    use crate::shared_node::records::Outcome;
     use crate::shared_node::rounds::Sample;
+    use weir_replay::record::Outcome;
 
     fn round(way: Way, outcomes: &[Outcome]) -> Round {
         let records = outcomes.iter().map(|outcome| record(3, *outcome, 5));

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use serde::Serialize;
 use weir_governor::cores::Cores;
+use weir_replay::record::Outcome;
 use weir_stage::processes::Processes;
 use weir_stage::usage::Process;
 
@@ -21,7 +22,7 @@ use crate::shared_node::governor::{self, Row};
 use crate::shared_node::mesh::{self, Mesh};
 use crate::shared_node::plan::Plan;
 use crate::shared_node::programs::Programs;
-use crate::shared_node::records::{Outcome, Record};
+use crate::shared_node::records::Record;
 use crate::shared_node::way::Way;
 use crate::shared_node::work::{Work, moments};
 use crate::shared_node::{records, service};

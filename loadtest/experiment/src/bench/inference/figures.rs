@@ -78,13 +78,14 @@ pub(super) fn imbalance(answered: &[Answered], hosts: usize) -> f64 {
 mod tests {
     use super::*;
     use crate::bench::inference::records::answered;
+    use weir_replay::record::Outcome;
 
     #[test]
     fn only_the_model_was_sped_up() {
         let mut record = Record {
             lag_us: 2000,
             duration_us: 167_000,
-            outcome: "ok".to_owned(),
+            outcome: Outcome::Ok,
             attempts: 1,
             wait_us: Some(10_000),
             fetch_us: Some(50_000),
@@ -100,7 +101,7 @@ mod tests {
         record.run_us = None;
         assert_eq!(Times::of(&record, 10), None);
         // Refused early or never answered: it never was any better than the deadline.
-        record.outcome = "shed".to_owned();
+        record.outcome = Outcome::Shed;
         let failed = Times::of(&record, 10).unwrap();
         assert_eq!((failed.all_s, failed.rest_s), (600.0, None));
     }

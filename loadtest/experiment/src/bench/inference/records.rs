@@ -1,21 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What weir-replay and the hosts wrote down.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
-use std::path::Path;
 
-use anyhow::{Context, Result};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use weir_replay::record::Outcome;
 
 /// A request, by who sent it.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Record {
     pub(super) lag_us: u64,
     pub(super) duration_us: u64,
-    pub(super) outcome: String,
+    pub(super) outcome: Outcome,
     pub(super) attempts: u32,
     /// By the host: in its queue, in prefill, in decode.
     pub(super) wait_us: Option<u64>,
@@ -26,7 +22,7 @@ pub(super) struct Record {
 impl Record {
     /// Whether it was answered.
     pub(super) fn is_good(&self) -> bool {
-        self.outcome == "ok"
+        self.outcome == Outcome::Ok
     }
 
     /// Until the first token and until the last, by the host.
@@ -48,16 +44,6 @@ pub(super) struct Answered {
     pub(super) hit_blocks: usize,
     pub(super) prompt_tokens: u64,
     pub(super) hit_tokens: u64,
-}
-
-pub(super) fn read<T: DeserializeOwned>(file: &Path) -> Result<Vec<T>> {
-    let name = file.display();
-    let lines = BufReader::new(File::open(file).with_context(|| format!("reading {name}"))?);
-    let parse = |(number, line): (usize, std::io::Result<String>)| {
-        let line = line.with_context(|| format!("reading {name}"))?;
-        serde_json::from_str(&line).with_context(|| format!("{name}: line {}", number + 1))
-    };
-    lines.lines().enumerate().map(parse).collect()
 }
 
 /// One with nothing in it, for tests.

@@ -14,12 +14,13 @@ use crate::bench::Bench;
 use crate::bench::inference::cpu::{Cpu, Meter};
 use crate::bench::inference::hits;
 use crate::bench::inference::plan::Plan;
-use crate::bench::inference::records::{self, Answered, Record};
+use crate::bench::inference::records::{Answered, Record};
 use crate::bench::inference::stage::Stage;
 use crate::bench::inference::way::Way;
 use crate::bench::inference::workload::Workload;
 use crate::bench::reasons::Reasons;
 use crate::costs::Costs;
+use crate::driver::read_lines;
 
 /// More than the slowest answer takes; what is not answered by then is given up and counted.
 pub(super) const DEADLINE: Duration = Duration::from_secs(60);
@@ -111,8 +112,8 @@ fn once(
     let (envoy, asked) = (envoy.read()?, asked.map(|asked| asked.read()).transpose()?);
     let run = Run {
         way,
-        records: records::read(&out)?,
-        answered: records::read(&stage.request_log)?,
+        records: read_lines(&out)?,
+        answered: read_lines(&stage.request_log)?,
         reasons: Reasons::read(admin)?.since(&earlier),
         envoy,
         asked,
