@@ -145,7 +145,7 @@ pub(crate) fn measure(bench: &Bench) -> Result<Vec<Section>> {
         notes: vec![
             "A new table comes once a source interval, an answer's load with a request.".to_owned(),
         ],
-        plots: Vec::new(),
+        ..Section::default()
     }])
 }
 

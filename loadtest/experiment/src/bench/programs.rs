@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is measured, by absolute path.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
+use serde::Deserialize;
+use weir_stage::ports;
+use weir_stage::processes::Processes;
 
 /// The programs of the bench, by path.
 #[derive(Clone, Debug, clap::Args)]
@@ -45,6 +49,21 @@ impl Programs {
         let program = self.linear_cache.as_deref();
         program.context("this part needs --linear-cache")
     }
+}
+
+/// Starts hosts that write their addresses to a `--ports-file`.
+pub(crate) fn hosts(
+    processes: &mut Processes,
+    name: &str,
+    command: Command,
+    folder: &Path,
+) -> Result<Vec<SocketAddr>> {
+    #[derive(Deserialize)]
+    struct Ports {
+        hosts: Vec<SocketAddr>,
+    }
+    let (_, Ports { hosts }) = ports::start(processes, name, command, folder)?;
+    Ok(hosts)
 }
 
 /// This program, to be another one of the bench.

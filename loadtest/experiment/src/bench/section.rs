@@ -10,7 +10,7 @@ use weir_report::{Plot, Spread, Table, digits};
 pub(crate) const NO_SPREAD: &str = "no rounds, or a figure that is no number";
 
 /// One table, with how it was made and what was hoped for.
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 pub struct Section {
     pub(crate) title: String,
     /// What was measured and how: rounds, durations, what shares the machine.

@@ -20,7 +20,7 @@ use tonic::codegen::http::uri::PathAndQuery;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Streaming};
 use tonic_prost::ProstCodec;
-use weir_tables::discovery::{DeltaDiscoveryRequest, DeltaDiscoveryResponse};
+use weir_tables::discovery::{DeltaDiscoveryRequest, DeltaDiscoveryResponse, Node};
 
 const METHOD: &str =
     "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources";
@@ -35,6 +35,19 @@ pub(crate) async fn connect(server: SocketAddr, cut: CancellationToken) -> Resul
         .initial_connection_window_size(CONNECTION_WINDOW);
     let connector = Connector { server, cut };
     Ok(endpoint.connect_with_connector(connector).await?)
+}
+
+/// The first request for resources of a kind: those of these names, or all.
+pub(crate) fn subscription(node: &str, kind: &str, names: Vec<String>) -> DeltaDiscoveryRequest {
+    DeltaDiscoveryRequest {
+        node: Some(Node {
+            id: node.to_owned(),
+            ..Default::default()
+        }),
+        type_url: kind.to_owned(),
+        resource_names_subscribe: names,
+        ..Default::default()
+    }
 }
 
 /// Opens the stream of subscriptions and responses.

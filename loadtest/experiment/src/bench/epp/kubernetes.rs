@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! As much of a Kubernetes API as the endpoint picker asks for: one pod that is ready, for ever.
 
+use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::thread;
 
 use anyhow::{Context, Result};
 use axum::Router;
+use axum::body::Body;
 use axum::extract::RawQuery;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
@@ -14,11 +16,9 @@ use axum::routing::get;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
+use tokio_stream::StreamExt;
 
-use crate::bench::epp::kubernetes::held::Held;
 use crate::bench::one_thread;
-
-mod held;
 
 pub(super) const NAMESPACE: &str = "default";
 /// The label that the pod has.
@@ -124,8 +124,13 @@ fn pods(query: &str) -> Response {
         }
         false => String::new(),
     };
-    let body = axum::body::Body::new(Held::after(events));
-    ([(CONTENT_TYPE, "application/json")], body).into_response()
+    ([(CONTENT_TYPE, "application/json")], held(events)).into_response()
+}
+
+/// A body that says something and then stays open.
+fn held(text: String) -> Body {
+    let said = (!text.is_empty()).then_some(Ok::<_, Infallible>(text));
+    Body::from_stream(tokio_stream::iter(said).chain(tokio_stream::pending()))
 }
 
 fn pod() -> Value {
@@ -165,9 +170,25 @@ fn answer(value: &Value) -> Response {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::Pin;
+    use std::task::{Context, Poll, Waker};
+
+    use axum::body::HttpBody;
     use weir_stage::http;
 
     use super::*;
+
+    #[test]
+    fn a_body_that_is_held_is_never_finished() {
+        let mut context = Context::from_waker(Waker::noop());
+        let mut held = held("x".to_owned());
+        let said = Pin::new(&mut held).poll_frame(&mut context);
+        let Poll::Ready(Some(Ok(frame))) = said else {
+            panic!("nothing was said")
+        };
+        assert_eq!(frame.into_data().unwrap(), "x");
+        assert!(Pin::new(&mut held).poll_frame(&mut context).is_pending());
+    }
 
     #[test]
     fn there_is_one_pod_that_is_ready() {

@@ -19,11 +19,7 @@ pub(super) fn section() -> Section {
               (filters/host-choice/tests/kept.toml). Selection estimate, the default, and 14 hosts unless it \
               says more; 9 headers of a usual request."
             .to_owned(),
-        table: Table {
-            header: header.map(str::to_owned).to_vec(),
-            rows: cost::requests().iter().map(row).collect(),
-        },
-        targets: Vec::new(),
+        table: Table::new(header, cost::requests().iter().map(row)),
         notes: vec![
             "To hand over bytes (a property, a header map), Envoy calls the module for memory: most of what a \
              host call costs."
@@ -33,7 +29,7 @@ pub(super) fn section() -> Section {
                 tick.owner, tick.other
             ),
         ],
-        plots: Vec::new(),
+        ..Section::default()
     }
 }
 

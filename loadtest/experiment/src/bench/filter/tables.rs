@@ -69,15 +69,11 @@ pub(super) fn section(quick: bool) -> Result<Section> {
              holds what was needed at the most) are exact. The time is CPU under wasmtime, which counts fuel \
              meanwhile: V8 in Envoy takes another."
         ),
-        table: Table {
-            header: header.map(str::to_owned).to_vec(),
-            rows: rows.collect::<Result<_>>()?,
-        },
-        targets: Vec::new(),
+        table: Table::new(header, rows.collect::<Result<Vec<_>>>()?),
         notes: vec![
             "Every VM of a proxy has its own copy: one a worker thread and one more.".to_owned(),
         ],
-        plots: Vec::new(),
+        ..Section::default()
     })
 }
 

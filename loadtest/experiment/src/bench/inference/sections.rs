@@ -55,9 +55,9 @@ impl Measured<'_> {
                 .to_owned(),
             how: self.how(),
             table: table::of(&columns, self.runs)?,
-            targets: vec![],
             notes: self.notes(),
             plots: plots::of(self.plan, self.runs),
+            ..Section::default()
         })
     }
 
@@ -67,9 +67,7 @@ impl Measured<'_> {
             how: "EMULATED, MODELLED: the same runs. Mostly decode, whose modelled time does not depend on the host."
                 .to_owned(),
             table: table::of(&self.times("all-in", |times| times.all_s), self.runs)?,
-            targets: vec![],
-            notes: vec![],
-            plots: vec![],
+            ..Section::default()
         })
     }
 
@@ -122,9 +120,8 @@ impl Measured<'_> {
             title: "The same prompts on EMULATED hosts: what choosing costs".to_owned(),
             how: self.how_costs(),
             table,
-            targets: vec![],
             notes: self.notes_on_costs(),
-            plots: vec![],
+            ..Section::default()
         })
     }
 

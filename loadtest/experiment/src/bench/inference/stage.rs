@@ -8,18 +8,18 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use serde::Deserialize;
 use serde_json::{Value, json};
+use weir_stage::control;
 use weir_stage::envoy::{self, Envoy};
 use weir_stage::http;
 use weir_stage::processes::Processes;
 use weir_stage::usage::Process;
-use weir_stage::{control, ports};
 
 use crate::bench::Bench;
 use crate::bench::epp::{self, Epp};
 use crate::bench::inference::plan::Plan;
 use crate::bench::inference::way::Way;
+use crate::bench::programs;
 use crate::bench::reasons::Reasons;
 use crate::bench::weir;
 use crate::costs::Costs;
@@ -115,10 +115,6 @@ fn start_hosts(
     request_log: &Path,
     folder: &Path,
 ) -> Result<Vec<SocketAddr>> {
-    #[derive(Deserialize)]
-    struct Ports {
-        hosts: Vec<SocketAddr>,
-    }
     let mut command = Command::new(program);
     command
         .args(["--hosts", &plan.hosts.to_string()])
@@ -126,8 +122,7 @@ fn start_hosts(
         .args(["--speed-up", &plan.speed_up.to_string()])
         .arg("--request-log")
         .arg(request_log);
-    let (_, Ports { hosts }) = ports::start(processes, "weir-llm-host", command, folder)?;
-    Ok(hosts)
+    programs::hosts(processes, "weir-llm-host", command, folder)
 }
 
 /// The defaults, or what is beside them.

@@ -5,16 +5,16 @@ use std::net::SocketAddr;
 use std::sync::Mutex;
 
 use anyhow::{Context, Result, anyhow, bail};
-use envoy_types::pb::envoy::config::core::v3::Node;
-use envoy_types::pb::envoy::service::discovery::v3::aggregated_discovery_service_client::AggregatedDiscoveryServiceClient as Client;
-use envoy_types::pb::envoy::service::discovery::v3::{
-    DeltaDiscoveryRequest, DeltaDiscoveryResponse, Resource,
-};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
+use tokio_util::sync::CancellationToken;
+use tonic::Request;
+use weir_filter::stream;
+use weir_tables::discovery::Resource;
 use weir_tables::{CACHE_SHARD_TYPE, HOST_TABLE_TYPE, cache_shard_name};
 
 use crate::bench::picker::knowledge::Knowledge;
+use crate::fleet::connection::{connect, open, subscription};
 
 /// Takes every table that comes; ends only with an error.
 pub(crate) async fn follow(
@@ -22,27 +22,27 @@ pub(crate) async fn follow(
     cluster: &str,
     knowledge: &Mutex<Knowledge>,
 ) -> Result<()> {
-    let mut client = Client::connect(format!("http://{control}"))
-        .await
-        .context("connecting to weir-control")?;
+    // Of two streams with one name weir-control keeps the newest.
+    let node = format!("picker-{}", std::process::id());
+    let subscribe = |kind, names| subscription(&node, kind, names);
+    let channel = connect(control, CancellationToken::new()).await;
+    let channel = channel.context("connecting to weir-control")?;
     let (requests, outbound) = mpsc::channel(64);
-    requests
-        .send(subscription(HOST_TABLE_TYPE, vec![cluster.to_owned()]))
-        .await?;
-    let mut responses = client
-        .delta_aggregated_resources(ReceiverStream::new(outbound))
-        .await?
-        .into_inner();
+    let first = subscribe(HOST_TABLE_TYPE, vec![cluster.to_owned()]);
+    requests.send(first).await?;
+    let mut responses = open(channel, Request::new(ReceiverStream::new(outbound))).await?;
     let mut shards = 0;
     while let Some(response) = responses.message().await? {
-        requests.send(acceptance(&response)).await?;
+        let accepted = stream::answer(&response, &Default::default());
+        requests.send(accepted).await?;
         for resource in &response.resources {
             let wanted = take(resource, &response.type_url, knowledge)?;
             if let Some(wanted) = wanted.filter(|wanted| *wanted != shards) {
                 shards = wanted;
                 let names = (0..shards).map(|shard| cache_shard_name(cluster, shards, shard));
-                let subscription = subscription(CACHE_SHARD_TYPE, names.collect());
-                requests.send(subscription).await?;
+                requests
+                    .send(subscribe(CACHE_SHARD_TYPE, names.collect()))
+                    .await?;
             }
         }
     }
@@ -64,26 +64,5 @@ fn take(resource: &Resource, kind: &str, knowledge: &Mutex<Knowledge>) -> Result
             .set_shard(&resource.name, &body.value)
             .map(|()| None),
         other => bail!("{other} was not asked for"),
-    }
-}
-
-fn subscription(kind: &str, names: Vec<String>) -> DeltaDiscoveryRequest {
-    DeltaDiscoveryRequest {
-        node: Some(Node {
-            // Of two streams with one name weir-control keeps the newest.
-            id: format!("picker-{}", std::process::id()),
-            ..Default::default()
-        }),
-        type_url: kind.to_owned(),
-        resource_names_subscribe: names,
-        ..Default::default()
-    }
-}
-
-fn acceptance(response: &DeltaDiscoveryResponse) -> DeltaDiscoveryRequest {
-    DeltaDiscoveryRequest {
-        type_url: response.type_url.clone(),
-        response_nonce: response.nonce.clone(),
-        ..Default::default()
     }
 }

@@ -14,11 +14,10 @@ use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 use tonic::Request;
 use weir_filter::stream;
-use weir_tables::discovery::{DeltaDiscoveryRequest, Node};
 use weir_tables::{HOST_TABLE_TYPE, v1};
 
 use super::receipts::{Known, Receipts};
-use crate::fleet::connection::{connect, open};
+use crate::fleet::connection::{connect, open, subscription};
 use crate::fleet::hosts::History;
 
 /// The filter's first pause before it tries again.
@@ -52,7 +51,10 @@ pub(super) async fn run(task: Task) {
 async fn converse(task: &Task, served: &mut bool, known: &mut Known) -> Result<()> {
     let channel = connect(task.server, CancellationToken::new()).await?;
     let (requests, outbound) = mpsc::channel(1);
-    requests.send(first(task)).await?;
+    let node = format!("simulated-{}", task.number);
+    let names = task.names.clone();
+    let first = subscription(&node, HOST_TABLE_TYPE, names);
+    requests.send(first).await?;
     let mut responses = open(channel, Request::new(ReceiverStream::new(outbound))).await?;
     while let Some(response) = responses.message().await? {
         task.receipts.count(response.encoded_len());
@@ -71,16 +73,4 @@ async fn converse(task: &Task, served: &mut bool, known: &mut Known) -> Result<(
             .await?;
     }
     bail!("the server has ended the stream")
-}
-
-fn first(task: &Task) -> DeltaDiscoveryRequest {
-    DeltaDiscoveryRequest {
-        node: Some(Node {
-            id: format!("simulated-{}", task.number),
-            cluster: "simulated".to_owned(),
-        }),
-        type_url: HOST_TABLE_TYPE.to_owned(),
-        resource_names_subscribe: task.names.clone(),
-        ..Default::default()
-    }
 }

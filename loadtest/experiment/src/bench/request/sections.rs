@@ -60,13 +60,10 @@ impl Measured<'_> {
         Ok(Section {
             title: format!("{}: {}", self.group.title, self.case.title),
             how: self.how(),
-            table: Table {
-                header: header.map(str::to_owned).to_vec(),
-                rows: rows.collect::<Result<_>>()?,
-            },
+            table: Table::new(header, rows.collect::<Result<Vec<_>>>()?),
             targets: self.targets()?,
             notes,
-            plots: vec![],
+            ..Section::default()
         })
     }
 

@@ -235,16 +235,11 @@ fn table(way: Way) -> Result<&'static str> {
 }
 
 fn start_hosts(processes: &mut Processes, group: &Group, folder: &Path) -> Result<Vec<SocketAddr>> {
-    #[derive(Deserialize)]
-    struct Ports {
-        hosts: Vec<SocketAddr>,
-    }
     let mut command = programs::own("bench-hosts")?;
     command
         .args(["--hosts", &group.hosts.to_string()])
         .args(["--keys", &group.keys.to_string()]);
-    let (_, Ports { hosts }) = ports::start(processes, "hosts", command, folder)?;
-    Ok(hosts)
+    programs::hosts(processes, "hosts", command, folder)
 }
 
 /// The same hosts twice: with the defaults, and with `dynamic`.

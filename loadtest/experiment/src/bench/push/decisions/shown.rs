@@ -22,7 +22,7 @@ const HEADER: [&str; 7] = [
 ];
 
 pub(super) fn section(all: &[(Plan, Vec<Delay>)]) -> Result<Section> {
-    let rows = all.iter().map(row).collect::<Result<_>>()?;
+    let rows = all.iter().map(row).collect::<Result<Vec<_>>>()?;
     let kinds: Vec<&str> = Change::ALL.into_iter().map(Change::name).collect();
     let every = |(plan, _): &(Plan, _)| format!("{} ms", plan.interval.as_millis());
     let intervals: Vec<String> = all.iter().map(every).collect();
@@ -38,17 +38,14 @@ pub(super) fn section(all: &[(Plan, Vec<Delay>)]) -> Result<Section> {
             SIDECARS.len(),
             kinds.join("; ")
         ),
-        table: Table {
-            header: HEADER.map(str::to_owned).to_vec(),
-            rows,
-        },
-        targets: Vec::new(),
+        table: Table::new(HEADER, rows),
         notes: vec![
             "Half an interval of it is the wait until the host is asked (±10 %), on average; weir-control \
              publishes every 100 ms."
                 .to_owned(),
         ],
         plots: vec![plot(all)],
+        ..Section::default()
     })
 }
 

@@ -49,7 +49,7 @@ pub(super) fn section(plan: &Plan, rounds: &[Vec<Round>; Way::ALL.len()]) -> Res
         table: Table { header, rows },
         targets: targets(rounds)?,
         notes: notes(),
-        plots: Vec::new(),
+        ..Section::default()
     })
 }
 
