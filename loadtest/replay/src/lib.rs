@@ -20,6 +20,7 @@ pub mod excerpt;
 pub mod exchange;
 pub mod feeds;
 pub mod flash_crowd;
+mod log;
 pub mod mooncake;
 pub mod nasa;
 pub mod popularity;
