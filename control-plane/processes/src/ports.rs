@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -10,8 +11,25 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::processes::Processes;
+use crate::usage::Process;
 
 const READY: Duration = Duration::from_secs(10);
+
+/// Starts a program that takes a `--ports-file`, and waits for what it writes to it: `NAME.ports` in the folder.
+///
+/// # Errors
+/// It could not be started, or died.
+pub fn start<T: DeserializeOwned>(
+    processes: &mut Processes,
+    name: &str,
+    mut command: Command,
+    folder: &Path,
+) -> Result<(Process, T)> {
+    let file = folder.join(format!("{name}.ports"));
+    command.arg("--ports-file").arg(&file);
+    let process = processes.start(name, command)?;
+    Ok((process, wait(processes, name, &file)?))
+}
 
 /// Waits for the file of the program's `--ports-file`.
 ///

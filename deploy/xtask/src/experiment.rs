@@ -16,7 +16,6 @@ use crate::workspace::Workspace;
 
 const PACKAGE: &str = "weir-experiment";
 const DEBUG: &str = "--debug";
-
 /// Programs by flag and package.
 const CONTROL: (&str, &str) = ("control", "weir-control");
 const GOVERNOR: (&str, &str) = ("governor", "weir-governor");
@@ -52,6 +51,12 @@ impl Flags {
         self.has(&joined) || pairs.any(|pair| pair[0] == flag && pair[1] == value)
     }
 
+    /// Parts of the bench that are named.
+    fn parts(&self) -> Vec<&str> {
+        let words = self.flags.iter().filter_map(|flag| flag.to_str());
+        words.filter(|word| !word.starts_with('-')).collect()
+    }
+
     /// The experiment only says something, and needs no programs.
     fn only_ask(&self) -> bool {
         let asking = ["--help", "-h", "--list", "--report"];
@@ -71,6 +76,8 @@ pub(crate) struct Launch<'a> {
     flags: Vec<(String, PathBuf)>,
     /// The same by variable of its environment.
     environment: Vec<(&'static str, PathBuf)>,
+    /// Of the packages.
+    features: &'static [&'static str],
     /// Built as for development.
     debug: bool,
     /// The folder of programs.
@@ -95,6 +102,7 @@ pub(crate) fn run(
         own,
         flags: Vec::new(),
         environment: Vec::new(),
+        features: &[],
         debug: false,
         built: workspace.target.join("debug"),
     })
@@ -131,6 +139,29 @@ pub(crate) fn load(mut launch: Launch<'_>) -> Result<()> {
         launch.tell(CONSUL, tools::build(workspace, CONSUL)?);
     }
     launch.start("the table, the report, k6's own summaries, every configuration and every log are")
+}
+
+pub(crate) fn bench(mut launch: Launch<'_>) -> Result<()> {
+    let workspace = launch.workspace;
+    let parts = launch.own.parts();
+    launch.features = &["weir-experiment/harness"];
+    let llm_host = ("llm-host", "weir-llm-host");
+    launch.build(&[CONTROL, llm_host, REPLAY], &[])?;
+    launch.tell_sidecar()?;
+    launch.tell("no-op", build_filter::no_op(workspace)?);
+    // They take minutes to build: only where something is measured beside them.
+    if wanted(&parts, &["request", "inference"]) {
+        launch.tell("epp", tools::build(workspace, "epp")?);
+    }
+    if wanted(&parts, &["push"]) {
+        launch.tell("linear-cache", tools::build(workspace, "linear-cache")?);
+    }
+    launch.start("the tables, the report, every configuration and every log are")
+}
+
+/// Whether one of these parts of the bench is run: all are if none is named.
+fn wanted(named: &[&str], parts: &[&str]) -> bool {
+    named.is_empty() || named.iter().any(|part| parts.contains(part))
 }
 
 pub(crate) fn search(mut launch: Launch<'_>) -> Result<()> {
@@ -214,7 +245,8 @@ impl Launch<'_> {
         let mut packages = [&[PACKAGE], beside].concat();
         packages.extend(programs.iter().map(|(_, package)| package));
         println!("{}: building {}", self.name, packages.join(", "));
-        self.built = self.workspace.build(&packages, self.debug)?;
+        let workspace = self.workspace;
+        self.built = workspace.build_with(&packages, self.debug, self.features)?;
         for (flag, package) in programs {
             self.tell(flag, self.built.join(package));
         }
@@ -270,5 +302,18 @@ mod tests {
             assert!(flags(typed).only_ask(), "{typed}");
         }
         assert!(!flags("--quick --way list").only_ask());
+    }
+
+    #[test]
+    fn peers_are_built_for_the_parts_that_measure_beside_them() {
+        assert!(wanted(&[], &["request"]));
+        assert!(wanted(&["decide", "request"], &["request"]));
+        assert!(!wanted(&["decide"], &["request"]));
+    }
+
+    #[test]
+    fn parts_of_the_bench_are_its_words() {
+        let flags = ["--quick", "push"].map(OsString::from).to_vec();
+        assert_eq!(Flags { flags }.parts(), ["push"]);
     }
 }

@@ -4,7 +4,6 @@
 //! Each command is a file or a folder of the same name, whose `run` does it; `workspace` knows where everything is,
 //! `tools` fetches what is not of Cargo. COMMANDS.md lists commands and flags.
 
-mod bench;
 mod build_filter;
 #[cfg(test)]
 mod commands;
@@ -40,8 +39,8 @@ use clap::{Parser, Subcommand};
 
 use crate::workspace::Workspace;
 
-const FLAGS: &str = "Experiments are colocation, demo, faults, fleet, load, search, shared-node and soak: `--help` after \
-                     the name of one shows its flags.";
+const FLAGS: &str = "Experiments are bench, colocation, demo, faults, fleet, load, search, shared-node and soak: \
+                     `--help` after the name of one shows its flags.";
 
 /// Developer commands of Weir.
 #[derive(Parser)]
@@ -56,7 +55,7 @@ enum Command {
     /// Format, lint and test everything, after installing what that needs
     Test(test::Args),
     /// Measure what Weir costs beside its peers, and print tables
-    Bench(bench::Args),
+    Bench(experiment::Flags),
     /// Install the pinned external programs into .weir/tools (WEIR_TOOLS_DIR for elsewhere)
     Tools(tools::Args),
     /// Replay a workload six ways through real Envoys and print a table
@@ -114,7 +113,7 @@ fn run(command: Command) -> Result<()> {
     let workspace = Workspace::find()?;
     match command {
         Command::Test(args) => test::run(&workspace, &args),
-        Command::Bench(args) => bench::run(&workspace, &args),
+        Command::Bench(own) => experiment::run(&workspace, "bench", &own, experiment::bench),
         Command::Tools(args) => tools::run(&workspace, &args),
         Command::Demo(own) => experiment::run(&workspace, "demo", &own, experiment::demo),
         Command::Experiments(args) => experiments::run(&workspace, &args),

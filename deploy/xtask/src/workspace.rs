@@ -77,6 +77,16 @@ impl Workspace {
     /// Builds the programs of packages, and returns the folder that they are in. For development: sooner there,
     /// slower, and other bytes on each machine.
     pub(crate) fn build(&self, packages: &[&str], for_development: bool) -> Result<PathBuf> {
+        self.build_with(packages, for_development, &[])
+    }
+
+    /// The same, with these features (`PACKAGE/FEATURE`).
+    pub(crate) fn build_with(
+        &self,
+        packages: &[&str],
+        for_development: bool,
+        features: &[&str],
+    ) -> Result<PathBuf> {
         let mut command = self.cargo();
         command.args(["build", "--bins"]);
         let folder = if for_development {
@@ -87,6 +97,9 @@ impl Workspace {
         };
         for package in packages {
             command.args(["--package", package]);
+        }
+        for feature in features {
+            command.args(["--features", feature]);
         }
         command.shown()?;
         Ok(self.target.join(folder))

@@ -8,10 +8,10 @@
 //! ```
 //! The sidecars speak by the filter's own code ([`weir_filter::stream`]), each on a connection of its own.
 
-mod connection;
-mod costs;
+pub(crate) mod connection;
 mod crowd;
-mod hosts;
+pub(crate) mod hosts;
+pub(crate) mod page;
 mod plan;
 mod record;
 mod result;

@@ -10,9 +10,11 @@
 //! A new experiment is a file with an [`Experiment`] in it and an arm in `main.rs`. What is alike for all is
 //! [`driver`]'s: files, progress, the table and the verdicts.
 
+pub mod bench;
 mod callers;
 pub mod cgroups;
 pub mod colocation;
+mod costs;
 pub mod crashing_filter;
 pub mod demo;
 pub mod driver;
@@ -28,6 +30,7 @@ mod replay;
 mod sampler;
 pub mod search;
 pub mod shared_node;
+pub mod sidecar;
 pub mod soak;
 pub mod variant;
 pub mod verdict;

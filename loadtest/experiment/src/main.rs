@@ -6,6 +6,9 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Arg, CommandFactory, FromArgMatches, Parser};
+use weir_experiment::bench::Bench;
+use weir_experiment::bench::hosts::Hosts;
+use weir_experiment::bench::picker::Picker;
 use weir_experiment::colocation::Colocation;
 use weir_experiment::demo::Demo;
 use weir_experiment::demo::agreement::Agreement;
@@ -24,6 +27,8 @@ use weir_stage::exit;
 enum Command {
     /// The order of policies in the demo and in the simulator
     Agreement(Line<Agreement>),
+    /// What Weir costs beside its peers, in tables
+    Bench(Line<Bench>),
     /// memcached beside batch jobs, four ways
     Colocation(Line<Colocation>),
     /// A workload sent six ways through real Envoys
@@ -53,6 +58,12 @@ enum Command {
         /// How many threads
         threads: usize,
     },
+    /// Play the hosts of bench that answer at once
+    #[command(hide = true)]
+    BenchHosts(Hosts),
+    /// Be the cheapest picker of bench
+    #[command(hide = true)]
+    BenchPicker(Picker),
     /// Play the sidecars of fleet
     #[command(hide = true)]
     Sidecars(Sidecars),
@@ -65,6 +76,7 @@ fn main() -> ExitCode {
 fn start(command: Command, course: Course) -> Result<()> {
     match command {
         Command::Agreement(line) => driver::run(line, course),
+        Command::Bench(line) => driver::run(line, course),
         Command::Colocation(line) => driver::run(line, course),
         Command::Demo(line) => driver::run(line, course),
         Command::Faults(line) => driver::run(line, course),
@@ -74,6 +86,8 @@ fn start(command: Command, course: Course) -> Result<()> {
         Command::SharedNode(line) => driver::run(line, course),
         Command::Soak(line) => driver::run(line, course),
         Command::Ask { line } => start(without_given(line), Course::Asked),
+        Command::BenchHosts(hosts) => hosts.play(),
+        Command::BenchPicker(picker) => picker.play(),
         Command::Sidecars(sidecars) => fleet::play(&sidecars),
         Command::Burn { threads } => batch::burn(threads),
     }

@@ -25,7 +25,7 @@ impl Rate {
 /// The instants, by inversion of the cumulative rate: those of a process with one job a second,
 /// each moved to where the rate has added up to as much (Çinlar, Introduction to Stochastic
 /// Processes, 1975, section 4.7).
-pub(crate) struct Arrivals {
+pub struct Arrivals {
     from: f64,
     /// Half of what the rate changes by in a second.
     bend: f64,
@@ -35,7 +35,9 @@ pub(crate) struct Arrivals {
 }
 
 impl Arrivals {
-    pub(crate) fn new(rate: &Rate, duration: Duration) -> Self {
+    /// Of a workload that lasts so long.
+    #[must_use]
+    pub fn new(rate: &Rate, duration: Duration) -> Self {
         let seconds = duration.as_secs_f64();
         Self {
             from: rate.from,
@@ -46,7 +48,7 @@ impl Arrivals {
     }
 
     /// The next instant from the start, with `unit` uniform in 0..1; `None` after the end.
-    pub(crate) fn next(&mut self, unit: f64) -> Option<Duration> {
+    pub fn next(&mut self, unit: f64) -> Option<Duration> {
         // Exponential; 1 - unit is never 0.
         self.sum -= (1.0 - unit).ln();
         if self.sum >= self.end {

@@ -21,6 +21,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::excerpt::Excerpt;
+use crate::log;
 use crate::rng::SplitMix64;
 use crate::table::BadInput;
 use crate::units::{self, micros};
@@ -107,9 +108,9 @@ pub enum Error {
 /// Makes the workload. The same input and parameters give the same requests.
 pub fn convert(trace: impl BufRead, params: &Params) -> Result<(Vec<Made>, Report), Error> {
     let window = params.excerpt.window();
-    let rows = trace::read(trace, window)?;
+    let rows: Vec<Row> = log::read(trace, window)?;
     let mut rng = SplitMix64::new(params.seed);
-    let moments = trace::moments_us(&rows, &mut rng);
+    let moments = log::moments_us(&rows, &mut rng);
     let sessions = sessions::name(&rows);
     let kept = sessions::sample(&sessions.keys, params.sample, &mut rng);
     let start_us = params.excerpt.from_minute * 60_000_000;

@@ -13,14 +13,11 @@ use std::io::BufRead;
 use serde::Serialize;
 
 use crate::excerpt::{Excerpt, Fleet};
+use crate::log::{self, Timed};
 use crate::rng::SplitMix64;
-use crate::table::{self, BadInput, read_csv};
+use crate::table::{BadInput, Row};
 use crate::units;
 use crate::workload::{MAX_RUN_US, Request};
-
-const COLUMNS: [&str; 6] = ["t_ms", "keys", "cost", "size", "cls", "client"];
-/// The source's clock stands still for so long.
-const CLOCK_MS: u64 = 1000;
 
 /// Of which part of the log, and for whom.
 #[derive(Debug, Clone, clap::Args, Serialize)]
@@ -102,7 +99,7 @@ struct Hit {
 /// Makes the workload. The same input and parameters give the same requests.
 pub fn convert(trace: impl BufRead, params: &Params) -> Result<(Vec<Request>, Report), Error> {
     let window = params.excerpt.window();
-    let hits = read(trace, window.clone())?;
+    let hits: Vec<Hit> = log::read(trace, window.clone())?;
     if hits.is_empty() {
         return Err(Error::Empty(window.start, window.end));
     }
@@ -122,7 +119,7 @@ pub fn convert(trace: impl BufRead, params: &Params) -> Result<(Vec<Request>, Re
         .into_iter()
         .filter(|_| rng.unit() < params.high_share);
     let high: BTreeSet<u64> = high.collect();
-    let moments = moments_us(&hits, &mut rng);
+    let moments = log::moments_us(&hits, &mut rng);
     let requests = hits.iter().zip(moments).map(|(hit, at_us)| {
         let size = sizes.get(&hit.page).copied().unwrap_or(0);
         let t_us =
@@ -159,51 +156,26 @@ pub fn convert(trace: impl BufRead, params: &Params) -> Result<(Vec<Request>, Re
     Ok((requests, report))
 }
 
-/// The requests of some minutes. The whole file is checked.
-fn read(trace: impl BufRead, minutes: std::ops::Range<u64>) -> Result<Vec<Hit>, BadInput> {
-    let mut hits = Vec::new();
-    let mut last_ms = 0;
-    read_csv(trace, &COLUMNS, |cells| {
-        let hit = parse(cells)?;
-        if hit.t_ms < last_ms {
-            let reason = format!("{} is before {last_ms} of the line above", hit.t_ms);
-            return Err(cells.bad("t_ms", reason));
-        }
-        last_ms = hit.t_ms;
-        if minutes.contains(&(hit.t_ms / 60_000)) {
-            hits.push(hit);
-        }
-        Ok(())
-    })?;
-    Ok(hits)
-}
+impl Timed for Hit {
+    const COLUMNS: &'static [&'static str] = &["t_ms", "keys", "cost", "size", "cls", "client"];
+    const CLOCK_MS: u64 = 1000;
 
-fn parse(cells: &table::Row<'_>) -> Result<Hit, BadInput> {
-    match cells.whole("cls")? {
-        100..=599 => {}
-        status => return Err(cells.bad("cls", format!("{status} is no status of HTTP"))),
+    fn parse(cells: &Row<'_>) -> Result<Self, BadInput> {
+        match cells.whole("cls")? {
+            100..=599 => {}
+            status => return Err(cells.bad("cls", format!("{status} is no status of HTTP"))),
+        }
+        Ok(Self {
+            t_ms: cells.whole("t_ms")?,
+            page: cells.whole("keys")?,
+            bytes: cells.whole("size")?,
+            client: cells.whole("client")?,
+        })
     }
-    Ok(Hit {
-        t_ms: cells.whole("t_ms")?,
-        page: cells.whole("keys")?,
-        bytes: cells.whole("size")?,
-        client: cells.whole("client")?,
-    })
-}
 
-/// When each request came, in microseconds of the source: those of one second are spread over it, uniform
-/// at random, in the order of the source.
-fn moments_us(hits: &[Hit], rng: &mut SplitMix64) -> Vec<u64> {
-    let mut moments = Vec::with_capacity(hits.len());
-    for tick in hits.chunk_by(|a, b| a.t_ms == b.t_ms) {
-        let mut places: Vec<f64> = tick.iter().map(|_| rng.unit()).collect();
-        places.sort_by(f64::total_cmp);
-        let within = |place: f64| (place * (CLOCK_MS * 1000) as f64) as u64;
-        let spread = tick.iter().zip(places);
-        moments.extend(spread.map(|(hit, place)| hit.t_ms * 1000 + within(place)));
+    fn t_ms(&self) -> u64 {
+        self.t_ms
     }
-    moments.sort_unstable();
-    moments
 }
 
 fn report(requests: &[Request], params: &Params, duration_s: f64, cores: f64) -> Report {

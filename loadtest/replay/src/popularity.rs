@@ -3,13 +3,40 @@
 
 use crate::rng::SplitMix64;
 
+/// Zipf's law: the weight of rank k, from 1, is k^-s.
+pub struct Zipf {
+    /// Weights of the ranks, added up.
+    sums: Vec<f64>,
+}
+
+impl Zipf {
+    /// Of `n` ranks, at least one.
+    #[must_use]
+    pub fn new(n: usize, s: f64) -> Self {
+        let sums = (1..=n).scan(0.0, |sum, rank| {
+            *sum += (rank as f64).powf(-s);
+            Some(*sum)
+        });
+        Self {
+            sums: sums.collect(),
+        }
+    }
+
+    /// A rank, from 0, with `unit` uniform in 0..1.
+    #[must_use]
+    pub fn draw(&self, unit: f64) -> usize {
+        let all = self.sums.last().copied().unwrap_or(0.0);
+        let rank = self.sums.partition_point(|sum| *sum <= unit * all);
+        rank.min(self.sums.len().saturating_sub(1))
+    }
+}
+
 /// Zipf's law over ranks that are dealt out at random: how often a key is asked for says nothing
 /// of its size. That is an assumption, as document 001 does not say.
 pub(crate) struct Popularity {
     /// Keys from the most to the least popular.
     by_rank: Vec<usize>,
-    /// Weights of the ranks, added up.
-    sums: Vec<f64>,
+    ranks: Zipf,
 }
 
 impl Popularity {
@@ -21,22 +48,13 @@ impl Popularity {
             let other = (rng.unit() * (last + 1) as f64) as usize;
             by_rank.swap(last, other);
         }
-        let weight = |rank: usize| (rank as f64).powf(-s);
-        let sums = (1..=n).scan(0.0, |sum, rank| {
-            *sum += weight(rank);
-            Some(*sum)
-        });
-        Self {
-            by_rank,
-            sums: sums.collect(),
-        }
+        let ranks = Zipf::new(n, s);
+        Self { by_rank, ranks }
     }
 
     /// A key, with `unit` uniform in 0..1.
     pub(crate) fn draw(&self, unit: f64) -> usize {
-        let all = self.sums.last().copied().unwrap_or(0.0);
-        let rank = self.sums.partition_point(|sum| *sum <= unit * all);
-        self.by_rank[rank.min(self.by_rank.len() - 1)]
+        self.by_rank[self.ranks.draw(unit)]
     }
 }
 
@@ -64,6 +82,19 @@ mod tests {
             let expected = 1.0 / (at + 1) as f64 / harmonic;
             assert!((share - expected).abs() < 0.01, "rank {}: {share}", at + 1);
         }
+    }
+
+    #[test]
+    fn the_first_key_is_asked_for_twice_as_often_as_the_second_and_each_is() {
+        const KEYS: usize = 60;
+        let keys = Zipf::new(KEYS, 1.0);
+        let mut counts = [0_u32; KEYS];
+        for step in 0..100_000 {
+            counts[keys.draw(f64::from(step) / 100_000.0)] += 1;
+        }
+        let ratio = f64::from(counts[0]) / f64::from(counts[1]);
+        assert!((ratio - 2.0).abs() < 0.01, "{ratio}");
+        assert!(counts.iter().all(|count| *count > 0));
     }
 
     #[test]

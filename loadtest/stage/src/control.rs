@@ -8,7 +8,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::http;
 use crate::ports;
@@ -32,6 +32,16 @@ struct Ports {
     admin: SocketAddr,
 }
 
+/// A configuration with these clusters, whose listeners take free ports.
+#[must_use]
+pub fn config(clusters: Value) -> Value {
+    json!({
+        "xds": {"listen": "127.0.0.1:0"},
+        "admin": {"listen": "127.0.0.1:0"},
+        "clusters": clusters,
+    })
+}
+
 /// Starts it with this configuration, whose listeners should be on port 0, and waits until it serves.
 ///
 /// # Errors
@@ -46,15 +56,9 @@ pub fn start(
     let file = folder.join("weir-control.yaml");
     fs::write(&file, serde_json::to_vec_pretty(config)?)
         .with_context(|| format!("writing {}", file.display()))?;
-    let ports = folder.join("weir-control.ports");
     let mut command = Command::new(program);
-    command
-        .arg("--config")
-        .arg(&file)
-        .arg("--ports-file")
-        .arg(&ports);
-    let process = processes.start("weir-control", command)?;
-    let Ports { xds, admin } = ports::wait(processes, "weir-control", &ports)?;
+    command.arg("--config").arg(&file);
+    let (process, Ports { xds, admin }) = ports::start(processes, "weir-control", command, folder)?;
     Ok(Control {
         process,
         xds,

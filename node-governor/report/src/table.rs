@@ -17,6 +17,18 @@ pub struct Table {
 }
 
 impl Table {
+    /// With these names and rows.
+    #[must_use]
+    pub fn new<const N: usize>(
+        header: [&str; N],
+        rows: impl IntoIterator<Item = Vec<String>>,
+    ) -> Self {
+        Self {
+            header: header.map(str::to_owned).to_vec(),
+            rows: rows.into_iter().collect(),
+        }
+    }
+
     /// As Markdown.
     #[must_use]
     pub fn markdown(&self) -> String {

@@ -33,10 +33,7 @@ pub fn table(rounds: &[Round]) -> Table {
             rows.extend(of(rounds, way, interval).map(|figures| row(&name, way, &figures)));
         }
     }
-    Table {
-        header: HEADER.map(str::to_owned).to_vec(),
-        rows,
-    }
+    Table::new(HEADER, rows)
 }
 
 fn row(steps: &str, way: Way, figures: &Figures) -> Vec<String> {

@@ -2,7 +2,6 @@
 //! Steady requests, open-loop: each is sent when it is due, whatever became of those before it.
 
 mod client;
-mod keys;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,16 +11,18 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use tokio::task::JoinSet;
 use weir_mesh::Caller;
+use weir_replay::popularity::Zipf;
 use weir_replay::rng::SplitMix64;
 
 use self::client::{Client, Message};
-use self::keys::Keys;
 use crate::faults::record::{End, Record};
 
 /// A load that is forgotten ends by itself.
 const MOST: u64 = 200_000;
 /// Requests under way at the same time. One beyond fails, unsent: waiting would close the loop.
 const UNDER_WAY: usize = 5_000;
+/// Keys in all: a few are asked for by many.
+const KEYS: usize = 60;
 /// From when a request is due to its end. Longer than the 15 s after which Envoy gives up by itself.
 const DEADLINE: Duration = Duration::from_secs(20);
 
@@ -144,7 +145,7 @@ impl Drop for Load {
 }
 
 async fn requests(pattern: &Pattern, client: &Arc<Client>, state: &Arc<State>) {
-    let keys = Keys::new();
+    let keys = Zipf::new(KEYS, 1.0);
     let mut random = SplitMix64::new(1);
     let mut under_way = JoinSet::new();
     let pause = Duration::from_secs(1) / pattern.rate.max(1);

@@ -7,18 +7,65 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use anyhow::Result;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+use tonic::client::Grpc;
 use tonic::codegen::Service;
 use tonic::codegen::http::Uri;
+use tonic::codegen::http::uri::PathAndQuery;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Request, Streaming};
+use tonic_prost::ProstCodec;
+use weir_tables::discovery::{DeltaDiscoveryRequest, DeltaDiscoveryResponse, Node};
 
-/// Opens connections to a server that are cut when the token is cancelled.
+const METHOD: &str =
+    "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources";
+/// As Envoy 1.40 has them: smaller ones cost the server more messages about them.
+const STREAM_WINDOW: u32 = 16 << 20;
+const CONNECTION_WINDOW: u32 = 24 << 20;
+
+/// A connection to a server that is cut when the token is cancelled.
+pub(crate) async fn connect(server: SocketAddr, cut: CancellationToken) -> Result<Channel> {
+    let endpoint = Endpoint::from_shared(format!("http://{server}"))?
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW);
+    let connector = Connector { server, cut };
+    Ok(endpoint.connect_with_connector(connector).await?)
+}
+
+/// The first request for resources of a kind: those of these names, or all.
+pub(crate) fn subscription(node: &str, kind: &str, names: Vec<String>) -> DeltaDiscoveryRequest {
+    DeltaDiscoveryRequest {
+        node: Some(Node {
+            id: node.to_owned(),
+            ..Default::default()
+        }),
+        type_url: kind.to_owned(),
+        resource_names_subscribe: names,
+        ..Default::default()
+    }
+}
+
+/// Opens the stream of subscriptions and responses.
+pub(crate) async fn open(
+    channel: Channel,
+    outbound: Request<ReceiverStream<DeltaDiscoveryRequest>>,
+) -> Result<Streaming<DeltaDiscoveryResponse>> {
+    let mut client = Grpc::new(channel).max_decoding_message_size(64 << 20);
+    client.ready().await?;
+    let codec = ProstCodec::<DeltaDiscoveryRequest, DeltaDiscoveryResponse>::default();
+    let path = PathAndQuery::from_static(METHOD);
+    Ok(client.streaming(outbound, path, codec).await?.into_inner())
+}
+
 #[derive(Clone)]
-pub(crate) struct Connector {
-    pub(crate) server: SocketAddr,
-    pub(crate) cut: CancellationToken,
+struct Connector {
+    server: SocketAddr,
+    cut: CancellationToken,
 }
 
 impl Service<Uri> for Connector {
@@ -43,7 +90,7 @@ impl Service<Uri> for Connector {
     }
 }
 
-pub(crate) struct Connection {
+struct Connection {
     stream: TcpStream,
     cut: Pin<Box<WaitForCancellationFutureOwned>>,
 }

@@ -18,9 +18,9 @@ use weir_stage::processes::Processes;
 use weir_stage::usage::Process;
 use weir_stage::{control, ports};
 
-use crate::fleet::costs::Costs;
+use crate::costs::Costs;
 use crate::fleet::crowd::{Build, State};
-use crate::fleet::hosts;
+use crate::fleet::hosts::Hosts;
 use crate::fleet::plan::Plan;
 use crate::fleet::result::{Return, Steady, Told};
 use crate::fleet::sidecar::CLUSTER;
@@ -52,8 +52,8 @@ pub(crate) fn run(plan: &Plan, program: &Path, folder: &Path) -> Result<Told> {
     fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
     // It plays the hosts, and they end with it.
     let runtime = tokio::runtime::Runtime::new()?;
-    let addresses = runtime.block_on(hosts::start(plan.hosts, plan.keys))?;
-    let mut fleet = Fleet::start(plan, program, folder, &addresses)?;
+    let hosts = runtime.block_on(Hosts::start(plan.hosts, plan.keys))?;
+    let mut fleet = Fleet::start(plan, program, folder, &hosts)?;
     eprintln!("fleet: {} sidecars connect", plan.sidecars);
     let first = fleet.all_fresh()?.fresh_ms;
     wait(&mut fleet, Duration::from_secs(plan.settle))?;
@@ -138,16 +138,11 @@ fn returned(
 }
 
 impl Fleet {
-    fn start(plan: &Plan, program: &Path, folder: &Path, hosts: &[SocketAddr]) -> Result<Self> {
+    fn start(plan: &Plan, program: &Path, folder: &Path, hosts: &Hosts) -> Result<Self> {
         let mut processes =
             Processes::new(folder.join("logs"))?.bound(folder.join("processes.json"));
-        let config = config(plan, hosts)?;
+        let config = config(plan, &hosts.addresses)?;
         let control = control::start(&mut processes, program, &config, folder)?;
-        let lines: Vec<String> = hosts.iter().map(SocketAddr::to_string).collect();
-        let file = folder.join("hosts");
-        fs::write(&file, lines.join("\n"))
-            .with_context(|| format!("writing {}", file.display()))?;
-        let ports_file = folder.join("sidecars.ports");
         let mut command = Command::new(std::env::current_exe()?);
         command
             .arg("sidecars")
@@ -155,11 +150,9 @@ impl Fleet {
             .args(["--sidecars", &plan.sidecars.to_string()])
             .args(["--requests", &plan.requests.to_string()])
             .arg("--hosts")
-            .arg(&file)
-            .arg("--ports-file")
-            .arg(&ports_file);
-        let sidecars = processes.start("sidecars", command)?;
-        let Ports { pages } = ports::wait(&mut processes, "sidecars", &ports_file)?;
+            .arg(hosts.list(folder)?);
+        let (sidecars, Ports { pages }) =
+            ports::start(&mut processes, "sidecars", command, folder)?;
         Ok(Self {
             processes,
             control,
@@ -243,11 +236,9 @@ fn config(plan: &Plan, hosts: &[SocketAddr]) -> Result<Value> {
         0 => cluster["cache_shards"] = 0.into(),
         _ => cluster["cache"] = json!({}),
     }
-    Ok(json!({
-        "xds": {"listen": port()?},
-        "admin": {"listen": "127.0.0.1:0"},
-        "clusters": {CLUSTER: cluster},
-    }))
+    let mut config = control::config(json!({CLUSTER: cluster}));
+    config["xds"]["listen"] = json!(port()?);
+    Ok(config)
 }
 
 /// A free one below those that the system gives to clients, or one of a thousand sidecars may take it while

@@ -11,12 +11,9 @@ use anyhow::{Context, Result, bail};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::client::Grpc;
-use tonic::codegen::http::uri::PathAndQuery;
+use tonic::Request;
 use tonic::metadata::{Ascii, MetadataValue};
-use tonic::transport::{Channel, Endpoint};
-use tonic::{Request, Streaming};
-use tonic_prost::ProstCodec;
+use tonic::transport::Channel;
 use weir_filter::index::{Entry, Index, Kind};
 use weir_filter::stream::{self, Backoff, Subscriptions};
 use weir_tables::discovery::{DeltaDiscoveryRequest, DeltaDiscoveryResponse};
@@ -24,17 +21,12 @@ use weir_tables::v1;
 use weir_tables::v1::HostTable;
 use weir_tables::v1::reports_client::ReportsClient;
 
-use crate::fleet::connection::Connector;
-use crate::fleet::crowd::{Era, Shared};
+use crate::fleet::connection::{connect, open};
+use crate::fleet::crowd::Shared;
 use crate::fleet::record::Reporter;
 
 pub(crate) const CLUSTER: &str = "rules";
-const METHOD: &str =
-    "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources";
 const PROCESS: &str = "x-weir-process";
-/// As Envoy 1.40 has them: smaller ones cost the server more messages about them.
-const STREAM_WINDOW: u32 = 16 << 20;
-const CONNECTION_WINDOW: u32 = 24 << 20;
 /// The filter's default.
 const REPORT_EVERY: Duration = Duration::from_secs(1);
 /// Of the filter's tick.
@@ -86,13 +78,15 @@ impl Sidecar {
 
     async fn converse(&self, index: &mut Index, works: &mut bool, started: Instant) -> Result<()> {
         let era = self.shared.era();
-        let channel = self.connect(&era).await?;
+        let channel = connect(self.server, era.cut.clone()).await?;
         let process = MetadataValue::try_from(format!("{:x}", self.number))?;
         // The filter sends its subscriptions of both kinds at once.
         let (requests, outbound) = mpsc::channel(8);
         let mut subscriptions = Subscriptions::default();
         self.subscribe(&mut subscriptions, index, &requests).await?;
-        let mut responses = open(channel.clone(), process.clone(), outbound).await?;
+        let mut request = Request::new(ReceiverStream::new(outbound));
+        request.metadata_mut().insert(PROCESS, process.clone());
+        let mut responses = open(channel.clone(), request).await?;
         let mut reports = None;
         let mut has_whole = false;
         while let Some(response) = responses.message().await? {
@@ -124,17 +118,6 @@ impl Sidecar {
             }
         }
         bail!("the server has ended the stream")
-    }
-
-    async fn connect(&self, era: &Era) -> Result<Channel> {
-        let connector = Connector {
-            server: self.server,
-            cut: era.cut.clone(),
-        };
-        let endpoint = Endpoint::from_shared(format!("http://{}", self.server))?
-            .initial_stream_window_size(STREAM_WINDOW)
-            .initial_connection_window_size(CONNECTION_WINDOW);
-        Ok(endpoint.connect_with_connector(connector).await?)
     }
 
     /// Takes a response as the filter does. Returns the answer to it, and whether a whole table was in it.
@@ -206,21 +189,6 @@ impl Sidecar {
             }
         }
     }
-}
-
-/// Opens the stream of subscriptions and responses.
-async fn open(
-    channel: Channel,
-    process: MetadataValue<Ascii>,
-    outbound: mpsc::Receiver<DeltaDiscoveryRequest>,
-) -> Result<Streaming<DeltaDiscoveryResponse>> {
-    let mut client = Grpc::new(channel).max_decoding_message_size(64 << 20);
-    client.ready().await?;
-    let mut request = Request::new(ReceiverStream::new(outbound));
-    request.metadata_mut().insert(PROCESS, process);
-    let codec = ProstCodec::<DeltaDiscoveryRequest, DeltaDiscoveryResponse>::default();
-    let path = PathAndQuery::from_static(METHOD);
-    Ok(client.streaming(request, path, codec).await?.into_inner())
 }
 
 /// Accepts everything in a response without a look into it.

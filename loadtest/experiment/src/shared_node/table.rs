@@ -39,10 +39,7 @@ pub fn table(rounds: &[Round]) -> Table {
         let figures = of(rounds, *way)?;
         Some(row(rounds, *way, &figures))
     });
-    Table {
-        header: HEADER.map(str::to_owned).to_vec(),
-        rows: rows.collect(),
-    }
+    Table::new(HEADER, rows)
 }
 
 fn row(rounds: &[Round], way: Way, figures: &Figures) -> Vec<String> {

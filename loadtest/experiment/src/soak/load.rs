@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use serde::Serialize;
+use weir_replay::rng::SplitMix64;
 use weir_stage::http::{self, Request};
 
 use crate::soak::places::{Place, Places};
@@ -165,10 +166,7 @@ fn leave(address: SocketAddr, headers: &[(&str, &str)]) -> Result<()> {
     Ok(())
 }
 
-/// A number without a pattern: the finalizer of SplitMix64 (Steele et al., OOPSLA 2014).
+/// A number without a pattern.
 fn chance(number: u64) -> u64 {
-    let mut z = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+    SplitMix64::new(number).next_u64()
 }

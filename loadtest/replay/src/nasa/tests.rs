@@ -61,7 +61,7 @@ fn the_fields_come_from_the_source_as_stated() {
 #[test]
 fn a_client_has_one_priority_and_the_share_of_clients_is_as_asked() {
     let lines = (0..3000).map(|n| format!("{n}000,1,1,1,200,{}\n", n % 1000));
-    let text = format!("{}\n{}", COLUMNS.join(","), lines.collect::<String>());
+    let text = format!("{}\n{}", Hit::COLUMNS.join(","), lines.collect::<String>());
     let params = Params {
         excerpt: Excerpt {
             minutes: 50,
@@ -110,7 +110,7 @@ fn every_error_has_line_field_and_reason() {
         ),
         ("60000,0,1,1,200,1\n", "no request in minutes 0 to 1"),
     ] {
-        let text = format!("{}\n{rows}", COLUMNS.join(","));
+        let text = format!("{}\n{rows}", Hit::COLUMNS.join(","));
         let error = convert(text.as_bytes(), &params()).unwrap_err().to_string();
         assert!(error.starts_with(expected), "{rows:?}: {error}");
     }

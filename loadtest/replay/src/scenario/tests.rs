@@ -116,105 +116,38 @@ fn all_stages_are_stretched_alike_and_their_rates_stay() {
 
 #[test]
 fn every_refused_field_is_named_with_the_reason() {
-    for (pointer, value, expected) in [
-        (
-            "/name",
-            json!("Over load"),
-            "name: \"Over load\" is not made of",
-        ),
-        ("/objective", json!(" "), "objective: is empty"),
-        ("/deadline_ms", json!(0), "deadline_ms: 0 is not from 1"),
-        ("/deadline_ms", json!("1s"), "deadline_ms: invalid type"),
-        ("/sped", json!(1), "sped: unknown field `sped`"),
-        ("/made/stages", json!([]), "made.stages: there are none"),
-        (
-            "/made/stages/1/name",
-            json!("calm"),
-            "made.stages[1].name: \"calm\" is there twice",
-        ),
-        (
-            "/made/stages/0/duration_s",
-            json!(0),
-            "made.stages[0].duration_s: 0 is not",
-        ),
-        (
-            "/made/stages/0/rate",
-            json!({"of_capacity": -1}),
-            "made.stages[0].rate: -1 is not",
-        ),
-        (
-            "/made/stages/0/rate",
-            json!({"often": 1}),
-            "made.stages[0].rate",
-        ),
-        (
-            "/made/stages/2/to",
-            json!({"per_second": 1e9}),
-            "made.stages[2].to: 1000000000 is not",
-        ),
-        (
-            "/made/priorities/high",
-            json!(0.3),
-            "made.priorities: the shares make 1.1",
-        ),
-        (
-            "/made/priorities/high",
-            json!(-0.2),
-            "made.priorities.high: -0.2 is not",
-        ),
-        ("/made/keys/zipf", json!(-1), "made.keys.zipf: -1 is not"),
-        (
-            "/made/run_ms",
-            json!({"uniform": [2, 1]}),
-            "made.run_ms.uniform[0]: 2 is not from 0 to 1",
-        ),
-        (
-            "/made/bytes",
-            json!({"fixed": 1e13}),
-            "made.bytes.fixed: 10000000000000 is not",
-        ),
-        ("/made", Value::Null, "made: is missing, and so is `trace`"),
-        (
-            "/thresholds/0/stage",
-            json!("lull"),
-            "thresholds[0].stage: there is no \"lull\"; there are calm",
-        ),
-        (
-            "/thresholds/0/priority",
-            json!("top"),
-            "thresholds[0].priority: there is no \"top\"",
-        ),
-        (
-            "/thresholds/0/at_least",
-            json!(1.5),
-            "thresholds[0].at_least: 1.5 is not",
-        ),
-        (
-            "/thresholds/0/at_most",
-            json!(1),
-            "thresholds[0].figure: it wants `at_least`",
-        ),
-        (
-            "/thresholds/0/figure",
-            json!("goodput"),
-            "thresholds[0].priority: goodput is of all",
-        ),
-        (
-            "/thresholds/1/at_most_times/stage",
-            json!("lull"),
-            "thresholds[1].at_most_times.stage",
-        ),
-        (
-            "/thresholds/1/at_most",
-            json!(9),
-            "thresholds[1].figure: it wants one of",
-        ),
-        (
-            "/thresholds/1/objective",
-            json!(""),
-            "thresholds[1].objective: is empty",
-        ),
-    ] {
+    let cases = r#"
+/name => "Over load" => name: "Over load" is not made of
+/objective => " " => objective: is empty
+/deadline_ms => 0 => deadline_ms: 0 is not from 1
+/deadline_ms => "1s" => deadline_ms: invalid type
+/sped => 1 => sped: unknown field `sped`
+/made/stages => [] => made.stages: there are none
+/made/stages/1/name => "calm" => made.stages[1].name: "calm" is there twice
+/made/stages/0/duration_s => 0 => made.stages[0].duration_s: 0 is not
+/made/stages/0/rate => {"of_capacity": -1} => made.stages[0].rate: -1 is not
+/made/stages/0/rate => {"often": 1} => made.stages[0].rate
+/made/stages/2/to => {"per_second": 1e9} => made.stages[2].to: 1000000000 is not
+/made/priorities/high => 0.3 => made.priorities: the shares make 1.1
+/made/priorities/high => -0.2 => made.priorities.high: -0.2 is not
+/made/keys/zipf => -1 => made.keys.zipf: -1 is not
+/made/run_ms => {"uniform": [2, 1]} => made.run_ms.uniform[0]: 2 is not from 0 to 1
+/made/bytes => {"fixed": 1e13} => made.bytes.fixed: 10000000000000 is not
+/made => null => made: is missing, and so is `trace`
+/thresholds/0/stage => "lull" => thresholds[0].stage: there is no "lull"; there are calm
+/thresholds/0/priority => "top" => thresholds[0].priority: there is no "top"
+/thresholds/0/at_least => 1.5 => thresholds[0].at_least: 1.5 is not
+/thresholds/0/at_most => 1 => thresholds[0].figure: it wants `at_least`
+/thresholds/0/figure => "goodput" => thresholds[0].priority: goodput is of all
+/thresholds/1/at_most_times/stage => "lull" => thresholds[1].at_most_times.stage
+/thresholds/1/at_most => 9 => thresholds[1].figure: it wants one of
+/thresholds/1/objective => "" => thresholds[1].objective: is empty
+"#;
+    for case in cases.trim().lines() {
+        let [pointer, value, expected] = case.split(" => ").collect::<Vec<_>>()[..] else {
+            panic!("{case}");
+        };
+        let value = serde_json::from_str(value).unwrap();
         let error = parse(&with(pointer, value)).unwrap_err();
         assert!(error.starts_with(expected), "{pointer}: {error}");
     }

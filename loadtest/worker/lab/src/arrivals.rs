@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
+use weir_replay::arrivals::{self, Rate};
 
 /// A seeded generator of arrivals.
 #[derive(Debug)]
@@ -15,17 +16,15 @@ impl Arrivals {
         Self(StdRng::seed_from_u64(seed))
     }
 
-    /// A rate that rises evenly from 0 to `top` a second. The n-th arrival of a process of rate 1
-    /// is moved to where the expected number of arrivals reaches its time (inversion).
+    /// A rate that rises evenly from 0 to `top` a second.
     pub(crate) fn rising(&mut self, top: f64, lasts: Duration) -> Vec<Duration> {
-        let seconds = lasts.as_secs_f64();
-        let at = |expected: f64| (2.0 * seconds * expected / top).sqrt();
-        self.until(seconds, at)
+        self.at(Rate { from: 0.0, to: top }, lasts)
     }
 
     /// An even rate.
     pub(crate) fn even(&mut self, rate: f64, lasts: Duration) -> Vec<Duration> {
-        self.until(lasts.as_secs_f64(), |expected| expected / rate)
+        let (from, to) = (rate, rate);
+        self.at(Rate { from, to }, lasts)
     }
 
     /// One of `0..n`.
@@ -38,17 +37,9 @@ impl Arrivals {
         self.0.random_bool(share)
     }
 
-    fn until(&mut self, seconds: f64, at: impl Fn(f64) -> f64) -> Vec<Duration> {
-        let mut expected = 0.0;
-        let mut next = || {
-            // Never 0, whose logarithm there is not.
-            let unit: f64 = 1.0 - self.0.random::<f64>();
-            expected -= unit.ln();
-            Some(at(expected)).filter(|at| *at < seconds)
-        };
-        std::iter::from_fn(&mut next)
-            .map(Duration::from_secs_f64)
-            .collect()
+    fn at(&mut self, rate: Rate, lasts: Duration) -> Vec<Duration> {
+        let mut arrivals = arrivals::Arrivals::new(&rate, lasts);
+        std::iter::from_fn(|| arrivals.next(self.0.random())).collect()
     }
 }
 

@@ -32,12 +32,20 @@ fn with_action(action: &str) -> String {
     ))
 }
 
-/// Path and part of the reason of each body's refusal.
-fn check(cases: &[(String, &str, &str)]) {
-    for (body, path, reason) in cases {
-        let error = refused(body);
-        assert_eq!(error.path, *path, "{body}: {error}");
-        assert!(error.reason.contains(reason), "{body}: {error}");
+/// Lines of what is refused, its path behind `at`, and a part of the reason.
+fn check(at: &str, cases: &str, body_of: impl Fn(&str) -> String) {
+    for case in cases.trim().lines() {
+        let [what, path, reason] = case.split(" =>").collect::<Vec<_>>()[..] else {
+            panic!("{case}");
+        };
+        let body = body_of(what);
+        let error = refused(&body);
+        assert_eq!(
+            error.path,
+            format!("{at}{}", path.trim()),
+            "{body}: {error}"
+        );
+        assert!(error.reason.contains(reason.trim()), "{body}: {error}");
         assert!(!error.reason.contains(" at line "), "{body}: {error}");
     }
 }
@@ -45,440 +53,116 @@ fn check(cases: &[(String, &str, &str)]) {
 #[test]
 fn fields_of_a_request_are_refused_where_they_stand() {
     let long = "x".repeat(129);
-    check(&[
-        (
-            r#"{"project_id": 1}"#.to_owned(),
-            "",
-            "missing field `session_id`",
-        ),
-        (
-            r#"{"session_id": "s"}"#.to_owned(),
-            "",
-            "missing field `project_id`",
-        ),
-        (r#"["s", 1]"#.to_owned(), "", "expected an object"),
-        (
-            with(r#""timeouts": [1, 1, 1]"#),
-            "timeouts",
-            "expected an object",
-        ),
-        (
-            r#"{"session_id": 1, "project_id": 1}"#.to_owned(),
-            "session_id",
-            "expected a string",
-        ),
-        (
-            format!(r#"{{"session_id": "{long}", "project_id": 1}}"#),
-            "session_id",
-            "at most 128",
-        ),
-        (
-            r#"{"session_id": "s", "project_id": ".x"}"#.to_owned(),
-            "project_id",
-            "not a project's name",
-        ),
-        (
-            r#"{"session_id": "s", "project_id": "../x"}"#.to_owned(),
-            "project_id",
-            "not a project's name",
-        ),
-        (
-            r#"{"session_id": "s", "project_id": ""}"#.to_owned(),
-            "project_id",
-            "not a project's name",
-        ),
-        (
-            format!(r#"{{"session_id": "s", "project_id": "{long}"}}"#),
-            "project_id",
-            "not a project's name",
-        ),
-        (
-            r#"{"session_id": "s", "project_id": 1.5}"#.to_owned(),
-            "project_id",
-            "a project's name or a whole number",
-        ),
-        (
-            r#"{"session_id": "s", "project_id": -1}"#.to_owned(),
-            "project_id",
-            "a project's name or a whole number",
-        ),
-        (
-            r#"{"session_id": "s", "project_id": 1, "project_id": 2}"#.to_owned(),
-            "",
-            "duplicate field `project_id`",
-        ),
-        (with(r#""rules": []"#), "rules", "unknown field"),
-        (with(r#""priority": 1"#), "priority", "expected a string"),
-        (
-            with(&format!(r#""priority": "{long}""#)),
-            "priority",
-            "at most 128",
-        ),
-        (
-            with(r#""timeouts": {"queue_seconds": 0}"#),
-            "timeouts.queue_seconds",
-            "must be over 0",
-        ),
-        (
-            with(r#""timeouts": {"evaluate_seconds": 3601}"#),
-            "timeouts.evaluate_seconds",
-            "at most 3600",
-        ),
-        (
-            with(r#""timeouts": {"stream_seconds": "1"}"#),
-            "timeouts.stream_seconds",
-            "expected f64",
-        ),
-        (
-            with(r#""timeouts": {"total_seconds": 1}"#),
-            "timeouts.total_seconds",
-            "unknown field",
-        ),
-        (with(r#""cache": "yes""#), "cache", "expected a boolean"),
-        (
-            with(r#""format": "xml""#),
-            "format",
-            "unknown variant `xml`, expected one of `ndjson`, `json`, `csv`",
-        ),
-        (
-            with(r#""fields": ["a", 1]"#),
-            "fields[1]",
-            "expected a string",
-        ),
-        (
-            with(r#""fields": ["a", "b", "a"]"#),
-            "fields[2]",
-            "stands here twice",
-        ),
-        (with(r#""fields": [""]"#), "fields[0]", "must not be empty"),
-        (
-            with(r#""omit": ["a", "a"]"#),
-            "omit[1]",
-            "stands here twice",
-        ),
-        (
-            with(r#""sort": [{"field": "a", "order": "up"}]"#),
-            "sort[0].order",
-            "unknown variant",
-        ),
-        (
-            with(r#""sort": [{"field": "a"}, {"field": "a", "as": "date"}]"#),
-            "sort[1].as",
-            "unknown variant",
-        ),
-        (
-            with(r#""sort": [{"order": "ascending"}]"#),
-            "sort[0]",
-            "missing field `field`",
-        ),
-        (
-            with(r#""sort": [{"field": ""}]"#),
-            "sort[0].field",
-            "must not be empty",
-        ),
-        (
-            with(r#""search": {"fields": []}"#),
-            "search",
-            "missing field `text`",
-        ),
-        (
-            with(r#""search": {"text": "a", "fields": ["b", "b"]}"#),
-            "search.fields[1]",
-            "stands here twice",
-        ),
-    ]);
+    let whole = r#"
+{"project_id": 1} => => missing field `session_id`
+{"session_id": "s"} => => missing field `project_id`
+["s", 1] => => expected an object
+{"session_id": 1, "project_id": 1} => session_id => expected a string
+{"session_id": "s", "project_id": ".x"} => project_id => not a project's name
+{"session_id": "s", "project_id": "../x"} => project_id => not a project's name
+{"session_id": "s", "project_id": ""} => project_id => not a project's name
+{"session_id": "s", "project_id": 1.5} => project_id => a project's name or a whole number
+{"session_id": "s", "project_id": -1} => project_id => a project's name or a whole number
+{"session_id": "s", "project_id": 1, "project_id": 2} => => duplicate field `project_id`
+{"session_id": "LONG", "project_id": 1} => session_id => at most 128
+{"session_id": "s", "project_id": "LONG"} => project_id => not a project's name
+"#;
+    check("", &whole.replace("LONG", &long), str::to_owned);
+    let more = r#"
+"timeouts": [1, 1, 1] => timeouts => expected an object
+"rules": [] => rules => unknown field
+"priority": 1 => priority => expected a string
+"timeouts": {"queue_seconds": 0} => timeouts.queue_seconds => must be over 0
+"timeouts": {"evaluate_seconds": 3601} => timeouts.evaluate_seconds => at most 3600
+"timeouts": {"stream_seconds": "1"} => timeouts.stream_seconds => expected f64
+"timeouts": {"total_seconds": 1} => timeouts.total_seconds => unknown field
+"cache": "yes" => cache => expected a boolean
+"format": "xml" => format => unknown variant `xml`, expected one of `ndjson`, `json`, `csv`
+"fields": ["a", 1] => fields[1] => expected a string
+"fields": ["a", "b", "a"] => fields[2] => stands here twice
+"fields": [""] => fields[0] => must not be empty
+"omit": ["a", "a"] => omit[1] => stands here twice
+"sort": [{"field": "a", "order": "up"}] => sort[0].order => unknown variant
+"sort": [{"field": "a"}, {"field": "a", "as": "date"}] => sort[1].as => unknown variant
+"sort": [{"order": "ascending"}] => sort[0] => missing field `field`
+"sort": [{"field": ""}] => sort[0].field => must not be empty
+"search": {"fields": []} => search => missing field `text`
+"search": {"text": "a", "fields": ["b", "b"]} => search.fields[1] => stands here twice
+"priority": "LONG" => priority => at most 128
+"#;
+    check("", &more.replace("LONG", &long), with);
 }
 
 #[test]
 fn conditions_are_refused_where_they_stand() {
-    let at = "operators[0].condition[1]";
-    let value = "operators[0].condition[1].value";
-    let cases = [
-        (r#"{"filter": "is_empty"}"#, at, "missing field `field`"),
-        (r#"{"field": "f"}"#, at, "missing field `filter`"),
-        (
-            r#"{"field": 1, "filter": "is_empty"}"#,
-            "operators[0].condition[1].field",
-            "expected a string",
-        ),
-        (
-            r#"{"field": "", "filter": "is_empty"}"#,
-            "operators[0].condition[1].field",
-            "must not be empty",
-        ),
-        (
-            r#"{"field": "f", "filter": "is"}"#,
-            "operators[0].condition[1].filter",
-            "unknown variant",
-        ),
-        (
-            r#"{"field": "f", "filter": "is_empty", "value": 1}"#,
-            value,
-            "takes no value",
-        ),
-        (
-            r#"{"field": "f", "filter": "is_empty", "ignore_case": true}"#,
-            "operators[0].condition[1].ignore_case",
-            "only filters on text",
-        ),
-        (
-            r#"{"field": "f", "filter": "is_on", "value": "2024-05-01", "ignore_case": false}"#,
-            "operators[0].condition[1].ignore_case",
-            "only filters on text",
-        ),
-        (
-            r#"{"field": "f", "filter": "is_equal"}"#,
-            value,
-            "needs a value",
-        ),
-        (
-            r#"{"field": "f", "filter": "is_equal", "value": null}"#,
-            value,
-            "needs a value",
-        ),
-        (
-            r#"{"field": "f", "filter": "is_equal", "value": [1]}"#,
-            value,
-            "must be a text, a number, true or false",
-        ),
-        (
-            r#"{"field": "f", "filter": "is_less_than", "value": 1e999}"#,
-            value,
-            "out of range",
-        ),
-        (
-            r#"{"field": "f", "filter": "is_equal", "value": {"type": "static"}}"#,
-            value,
-            "missing field `value`",
-        ),
-        (
-            r#"{"field": "f", "filter": "is_equal", "value": {"value": 1}}"#,
-            value,
-            "missing field `type`",
-        ),
-        (
-            r#"{"field": "f", "filter": "is_equal", "value": {"type": "item", "value": 1}}"#,
-            "operators[0].condition[1].value.type",
-            "unknown variant",
-        ),
-        (
-            r#"{"field": "f", "filter": "is_equal", "value": {"type": "static", "value": {}}}"#,
-            "operators[0].condition[1].value.value",
-            "must be a text",
-        ),
-        (
-            r#"{"field": "f", "filter": "is_equal", "value": {"type": "static", "value": 1, "x": 1}}"#,
-            "operators[0].condition[1].value.x",
-            "unknown field",
-        ),
-        (
-            r#"{"field": "f", "filter": "is_equal", "value": {"type": "field", "value": 1}}"#,
-            "operators[0].condition[1].value.value",
-            "expected a string",
-        ),
-        (
-            r#"{"field": "f", "filter": "is_equal", "value": {"type": "field", "value": ""}}"#,
-            "operators[0].condition[1].value.value",
-            "must not be empty",
-        ),
-        (
-            r#"{"field": "f", "filter": "in_list", "value": "a"}"#,
-            value,
-            "expected a sequence",
-        ),
-        (
-            r#"{"field": "f", "filter": "in_list", "value": ["a", null]}"#,
-            "operators[0].condition[1].value[1]",
-            "must be a text",
-        ),
-        (
-            r#"{"field": "f", "filter": "matches_regex", "value": "(a"}"#,
-            value,
-            "not a regular expression: unclosed group",
-        ),
-        (
-            r#"{"field": "f", "filter": "matches_regex", "value": 1}"#,
-            value,
-            "the regular expression",
-        ),
-        (
-            r#"{"field": "f", "filter": "matches_regex", "value": {"type": "field", "value": "g"}}"#,
-            value,
-            "the regular expression",
-        ),
-        (
-            r#"{"field": "f", "filter": "matches_regex", "value": "(a{1000}){1000}"}"#,
-            value,
-            "once compiled",
-        ),
-        (
-            r#"{"field": "f", "filter": "is_empty", "children": [{"field": "f", "filter": "is_less_than"}]}"#,
-            "operators[0].condition[1].children[0].value",
-            "needs a value",
-        ),
-        (
-            r#"{"field": "f", "filter": "is_empty", "children": {}}"#,
-            "operators[0].condition[1].children",
-            "expected a sequence",
-        ),
-        (
-            r#"{"field": "f", "filter": "is_empty", "or": []}"#,
-            "operators[0].condition[1].or",
-            "unknown field",
-        ),
-    ];
-    check(&cases.map(|(node, path, reason)| (with_node(node), path, reason)));
+    let cases = r#"
+{"filter": "is_empty"} => => missing field `field`
+{"field": "f"} => => missing field `filter`
+{"field": 1, "filter": "is_empty"} => .field => expected a string
+{"field": "", "filter": "is_empty"} => .field => must not be empty
+{"field": "f", "filter": "is"} => .filter => unknown variant
+{"field": "f", "filter": "is_empty", "value": 1} => .value => takes no value
+{"field": "f", "filter": "is_empty", "ignore_case": true} => .ignore_case => only filters on text
+{"field": "f", "filter": "is_on", "value": "2024-05-01", "ignore_case": false} => .ignore_case => only filters on text
+{"field": "f", "filter": "is_equal"} => .value => needs a value
+{"field": "f", "filter": "is_equal", "value": null} => .value => needs a value
+{"field": "f", "filter": "is_equal", "value": [1]} => .value => must be a text, a number, true or false
+{"field": "f", "filter": "is_less_than", "value": 1e999} => .value => out of range
+{"field": "f", "filter": "is_equal", "value": {"type": "static"}} => .value => missing field `value`
+{"field": "f", "filter": "is_equal", "value": {"value": 1}} => .value => missing field `type`
+{"field": "f", "filter": "is_equal", "value": {"type": "item", "value": 1}} => .value.type => unknown variant
+{"field": "f", "filter": "is_equal", "value": {"type": "static", "value": {}}} => .value.value => must be a text
+{"field": "f", "filter": "is_equal", "value": {"type": "static", "value": 1, "x": 1}} => .value.x => unknown field
+{"field": "f", "filter": "is_equal", "value": {"type": "field", "value": 1}} => .value.value => expected a string
+{"field": "f", "filter": "is_equal", "value": {"type": "field", "value": ""}} => .value.value => must not be empty
+{"field": "f", "filter": "in_list", "value": "a"} => .value => expected a sequence
+{"field": "f", "filter": "in_list", "value": ["a", null]} => .value[1] => must be a text
+{"field": "f", "filter": "matches_regex", "value": "(a"} => .value => not a regular expression: unclosed group
+{"field": "f", "filter": "matches_regex", "value": 1} => .value => the regular expression
+{"field": "f", "filter": "matches_regex", "value": {"type": "field", "value": "g"}} => .value => the regular expression
+{"field": "f", "filter": "matches_regex", "value": "(a{1000}){1000}"} => .value => once compiled
+{"field": "f", "filter": "is_empty", "children": [{"field": "f", "filter": "is_less_than"}]} => .children[0].value => needs a value
+{"field": "f", "filter": "is_empty", "children": {}} => .children => expected a sequence
+{"field": "f", "filter": "is_empty", "or": []} => .or => unknown field
+"#;
+    check("operators[0].condition[1]", cases, with_node);
 }
 
 #[test]
 fn actions_are_refused_where_they_stand() {
-    let at = "shared_operators[0].else_actions[0]";
-    let value = "shared_operators[0].else_actions[0].value";
-    let cases = [
-        (r#"{"field": "f"}"#, at, "missing field `action`"),
-        (
-            r#"{"field": "f", "action": "delete"}"#,
-            "shared_operators[0].else_actions[0].action",
-            "unknown variant",
-        ),
-        (
-            r#"{"field": "", "action": "remove"}"#,
-            "shared_operators[0].else_actions[0].field",
-            "must not be empty",
-        ),
-        (
-            r#"{"field": "f", "action": "remove", "value": 1}"#,
-            value,
-            "takes no value",
-        ),
-        (
-            r#"{"field": "all", "action": "set", "value": 1}"#,
-            "shared_operators[0].else_actions[0].field",
-            "acts on `all`",
-        ),
-        (r#"{"field": "f", "action": "set"}"#, value, "needs a value"),
-        (
-            r#"{"field": "f", "action": "set", "value": []}"#,
-            value,
-            "must be a text",
-        ),
-        (
-            r#"{"field": "f", "action": "texttransform", "value": "bold"}"#,
-            value,
-            "unknown variant `bold`",
-        ),
-        (
-            r#"{"field": "f", "action": "combine", "value": "a"}"#,
-            value,
-            "expected a sequence",
-        ),
-        (
-            r#"{"field": "f", "action": "combine", "value": []}"#,
-            value,
-            "nothing to combine",
-        ),
-        (
-            r#"{"field": "f", "action": "combine", "value": [1, {}]}"#,
-            "shared_operators[0].else_actions[0].value[1]",
-            "missing field `type`",
-        ),
-        (
-            r#"{"field": "f", "action": "number", "value": 1}"#,
-            value,
-            "expected an object",
-        ),
-        (
-            r#"{"field": "f", "action": "number", "value": {"operation": "power"}}"#,
-            "shared_operators[0].else_actions[0].value.operation",
-            "unknown variant",
-        ),
-        (
-            r#"{"field": "f", "action": "number", "value": {"operation": "add"}}"#,
-            "shared_operators[0].else_actions[0].value.value",
-            "needs a value",
-        ),
-        (
-            r#"{"field": "f", "action": "number", "value": {"operation": "add", "value": "x"}}"#,
-            "shared_operators[0].else_actions[0].value.value",
-            "must be a number or a field",
-        ),
-        (
-            r#"{"field": "f", "action": "number", "value": {"operation": "round", "value": 1}}"#,
-            "shared_operators[0].else_actions[0].value.value",
-            "takes no value",
-        ),
-        (
-            r#"{"field": "f", "action": "number", "value": {"operation": "round", "decimals": 16}}"#,
-            "shared_operators[0].else_actions[0].value.decimals",
-            "at most 15",
-        ),
-        (
-            r#"{"field": "f", "action": "number", "value": {"operation": "round", "decimals": -1}}"#,
-            "shared_operators[0].else_actions[0].value.decimals",
-            "invalid value",
-        ),
-        (
-            r#"{"field": "f", "action": "split", "value": {"separator": "", "index": 0}}"#,
-            "shared_operators[0].else_actions[0].value.separator",
-            "must not be empty",
-        ),
-        (
-            r#"{"field": "f", "action": "split", "value": {"separator": ","}}"#,
-            value,
-            "missing field `index`",
-        ),
-        (
-            r#"{"field": "f", "action": "split", "value": {"separator": ",", "index": -1}}"#,
-            "shared_operators[0].else_actions[0].value.index",
-            "invalid value",
-        ),
-        (
-            r#"{"field": "f", "action": "replace", "value": {"search": "", "replacement": "a"}}"#,
-            "shared_operators[0].else_actions[0].value.search",
-            "must not be empty",
-        ),
-        (
-            r#"{"field": "f", "action": "replace", "value": {"search": "a"}}"#,
-            value,
-            "missing field `replacement`",
-        ),
-        (
-            r#"{"field": "f", "action": "replace", "value": {"search": "[", "replacement": "", "regex": true}}"#,
-            "shared_operators[0].else_actions[0].value.search",
-            "not a regular expression",
-        ),
-        (
-            r#"{"field": "f", "action": "replace", "value": {"search": "(a)", "replacement": "$2", "regex": true}}"#,
-            "shared_operators[0].else_actions[0].value.replacement",
-            "no group \"2\"",
-        ),
-        (
-            r#"{"field": "f", "action": "replace", "value": {"search": "(a)", "replacement": "5 $", "regex": true}}"#,
-            "shared_operators[0].else_actions[0].value.replacement",
-            "`$$`",
-        ),
-        (
-            r#"{"field": "f", "action": "lookup", "value": {"default": 1}}"#,
-            value,
-            "missing field `table`",
-        ),
-        (
-            r#"{"field": "f", "action": "lookup", "value": {"table": {"a": null}}}"#,
-            "shared_operators[0].else_actions[0].value.table.a",
-            "must be a text",
-        ),
-        (
-            r#"{"field": "f", "action": "lookup", "value": {"table": {"a": 1, "a": 2}}}"#,
-            "shared_operators[0].else_actions[0].value.table",
-            "twice",
-        ),
-        (
-            r#"{"field": "f", "action": "lookup", "value": {"table": {}, "default": []}}"#,
-            "shared_operators[0].else_actions[0].value.default",
-            "must be a text",
-        ),
-    ];
-    check(&cases.map(|(action, path, reason)| (with_action(action), path, reason)));
+    let cases = r#"
+{"field": "f"} => => missing field `action`
+{"field": "f", "action": "delete"} => .action => unknown variant
+{"field": "", "action": "remove"} => .field => must not be empty
+{"field": "f", "action": "remove", "value": 1} => .value => takes no value
+{"field": "all", "action": "set", "value": 1} => .field => acts on `all`
+{"field": "f", "action": "set"} => .value => needs a value
+{"field": "f", "action": "set", "value": []} => .value => must be a text
+{"field": "f", "action": "texttransform", "value": "bold"} => .value => unknown variant `bold`
+{"field": "f", "action": "combine", "value": "a"} => .value => expected a sequence
+{"field": "f", "action": "combine", "value": []} => .value => nothing to combine
+{"field": "f", "action": "combine", "value": [1, {}]} => .value[1] => missing field `type`
+{"field": "f", "action": "number", "value": 1} => .value => expected an object
+{"field": "f", "action": "number", "value": {"operation": "power"}} => .value.operation => unknown variant
+{"field": "f", "action": "number", "value": {"operation": "add"}} => .value.value => needs a value
+{"field": "f", "action": "number", "value": {"operation": "add", "value": "x"}} => .value.value => must be a number or a field
+{"field": "f", "action": "number", "value": {"operation": "round", "value": 1}} => .value.value => takes no value
+{"field": "f", "action": "number", "value": {"operation": "round", "decimals": 16}} => .value.decimals => at most 15
+{"field": "f", "action": "number", "value": {"operation": "round", "decimals": -1}} => .value.decimals => invalid value
+{"field": "f", "action": "split", "value": {"separator": "", "index": 0}} => .value.separator => must not be empty
+{"field": "f", "action": "split", "value": {"separator": ","}} => .value => missing field `index`
+{"field": "f", "action": "split", "value": {"separator": ",", "index": -1}} => .value.index => invalid value
+{"field": "f", "action": "replace", "value": {"search": "", "replacement": "a"}} => .value.search => must not be empty
+{"field": "f", "action": "replace", "value": {"search": "a"}} => .value => missing field `replacement`
+{"field": "f", "action": "replace", "value": {"search": "[", "replacement": "", "regex": true}} => .value.search => not a regular expression
+{"field": "f", "action": "replace", "value": {"search": "(a)", "replacement": "$2", "regex": true}} => .value.replacement => no group "2"
+{"field": "f", "action": "replace", "value": {"search": "(a)", "replacement": "5 $", "regex": true}} => .value.replacement => `$$`
+{"field": "f", "action": "lookup", "value": {"default": 1}} => .value => missing field `table`
+{"field": "f", "action": "lookup", "value": {"table": {"a": null}}} => .value.table.a => must be a text
+{"field": "f", "action": "lookup", "value": {"table": {"a": 1, "a": 2}}} => .value.table => twice
+{"field": "f", "action": "lookup", "value": {"table": {}, "default": []}} => .value.default => must be a text
+"#;
+    check("shared_operators[0].else_actions[0]", cases, with_action);
 }
 
 #[test]

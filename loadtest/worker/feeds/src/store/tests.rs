@@ -11,6 +11,17 @@ use weir_rules::{Feed, Stop};
 use super::*;
 use bucket::{Bucket, Mood};
 
+/// The result is this error.
+macro_rules! is_refused {
+    ($result:expr, $error:ident) => {
+        let result = $result;
+        assert!(
+            matches!(result, Err(StoreError::$error { .. })),
+            "{result:?}"
+        );
+    };
+}
+
 const ITEMS: &str = "{\"id\":\"1\",\"price\":15.00}\n{\"id\":\"2\"}\n";
 
 async fn fetched(store: &ItemStore, object: &Object) -> Result<Feed, StoreError> {
@@ -62,11 +73,7 @@ async fn an_absent_project_is_unknown_and_a_name_that_is_no_name_is_refused() {
         text.contains("neither shop.parquet nor shop.ndjson is in"),
         "{text}"
     );
-    let bad = store.find("../shop").await;
-    assert!(
-        matches!(bad, Err(StoreError::BadProjectName { .. })),
-        "{bad:?}"
-    );
+    is_refused!(store.find("../shop").await, BadProjectName);
 }
 
 #[tokio::test]
@@ -87,21 +94,13 @@ async fn a_file_written_again_is_another_version_and_the_old_one_has_changed() {
     let (folder, store) = folder_with(&[("shop.ndjson", ITEMS)]);
     let old = store.find("shop").await.unwrap();
     std::fs::write(folder.path().join("shop.ndjson"), "{}\n{}\n{}\n").unwrap();
-    let changed = fetched(&store, &old).await;
-    assert!(
-        matches!(changed, Err(StoreError::Changed { .. })),
-        "{changed:?}"
-    );
+    is_refused!(fetched(&store, &old).await, Changed);
     let new = store.find("shop").await.unwrap();
     assert_ne!(old.version, new.version);
     assert_eq!(fetched(&store, &new).await.unwrap().items(), 3);
 
     std::fs::remove_file(folder.path().join("shop.ndjson")).unwrap();
-    let removed = fetched(&store, &new).await;
-    assert!(
-        matches!(removed, Err(StoreError::Changed { .. })),
-        "{removed:?}"
-    );
+    is_refused!(fetched(&store, &new).await, Changed);
 }
 
 #[tokio::test]
@@ -110,16 +109,11 @@ async fn an_object_over_the_limit_is_not_read_and_a_raised_flag_ends_reading() {
     let object = store.find("shop").await.unwrap();
     let (mut limits, stop) = (FeedLimits::default(), Stop::default());
     limits.max_bytes = object.bytes - 1;
-    let large = store.fetch(&object, 1, &limits, &stop).await;
-    assert!(
-        matches!(large, Err(StoreError::TooLarge { .. })),
-        "{large:?}"
-    );
+    is_refused!(store.fetch(&object, 1, &limits, &stop).await, TooLarge);
     stop.raise();
-    let stopped = store.fetch(&object, 1, &FeedLimits::default(), &stop).await;
-    assert!(
-        matches!(stopped, Err(StoreError::Stopped { .. })),
-        "{stopped:?}"
+    is_refused!(
+        store.fetch(&object, 1, &FeedLimits::default(), &stop).await,
+        Stopped
     );
 }
 
@@ -158,11 +152,7 @@ async fn a_project_in_a_bucket_is_found_under_its_prefix_and_read() {
     let object = store.find("shop").await.unwrap();
     assert_eq!(object.bytes, ITEMS.len() as u64);
     assert_eq!(fetched(&store, &object).await.unwrap().items(), 2);
-    let unknown = store.find("other").await;
-    assert!(
-        matches!(unknown, Err(StoreError::UnknownProject { .. })),
-        "{unknown:?}"
-    );
+    is_refused!(store.find("other").await, UnknownProject);
 }
 
 #[tokio::test]
@@ -171,21 +161,13 @@ async fn an_etag_that_changes_between_finding_and_reading_is_a_change() {
     let store = bucket.store("s3://items");
     let old = store.find("shop").await.unwrap();
     bucket.replace("{}\n");
-    let changed = fetched(&store, &old).await;
-    assert!(
-        matches!(changed, Err(StoreError::Changed { .. })),
-        "{changed:?}"
-    );
+    is_refused!(fetched(&store, &old).await, Changed);
     let new = store.find("shop").await.unwrap();
     assert_ne!(old.version, new.version);
 
     // Some stores ignore If-Match.
     bucket.set(Mood::IgnoresConditions);
-    let changed = fetched(&store, &old).await;
-    assert!(
-        matches!(changed, Err(StoreError::Changed { .. })),
-        "{changed:?}"
-    );
+    is_refused!(fetched(&store, &old).await, Changed);
     assert_eq!(fetched(&store, &new).await.unwrap().items(), 1);
 }
 
@@ -195,11 +177,7 @@ async fn who_may_not_list_a_bucket_finds_a_project_of_either_format() {
     bucket.set(Mood::DeniesTheAbsent);
     let store = bucket.store("s3://items");
     assert_eq!(store.find("shop").await.unwrap().format, Format::Ndjson);
-    let absent = store.find("other").await;
-    assert!(
-        matches!(absent, Err(StoreError::Denied { .. })),
-        "{absent:?}"
-    );
+    is_refused!(store.find("other").await, Denied);
 }
 
 #[tokio::test]
@@ -238,11 +216,7 @@ async fn a_body_that_is_cut_or_falls_silent_gives_nothing() {
     let object = store.find("shop").await.unwrap();
     for mood in [Mood::CutsBodies, Mood::HangsInBodies] {
         bucket.set(mood);
-        let error = fetched(&store, &object).await;
-        assert!(
-            matches!(error, Err(StoreError::Unreachable { .. })),
-            "{error:?}"
-        );
+        is_refused!(fetched(&store, &object).await, Unreachable);
     }
 }
 
@@ -260,11 +234,7 @@ async fn a_bucket_that_is_down_is_unreachable() {
     let bucket = Bucket::start("items/shop.ndjson", ITEMS).await;
     let store = bucket.store("s3://items");
     bucket.stop().await;
-    let error = store.find("shop").await;
-    assert!(
-        matches!(error, Err(StoreError::Unreachable { .. })),
-        "{error:?}"
-    );
+    is_refused!(store.find("shop").await, Unreachable);
 }
 
 #[tokio::test]
@@ -298,9 +268,6 @@ async fn a_raised_flag_ends_the_wait_for_a_silent_bucket() {
             stop.raise();
         };
         let (result, ()) = tokio::join!(reading, raising);
-        assert!(
-            matches!(result, Err(StoreError::Stopped { .. })),
-            "{result:?}"
-        );
+        is_refused!(result, Stopped);
     }
 }

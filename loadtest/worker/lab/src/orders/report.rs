@@ -70,16 +70,8 @@ fn table(results: &Results) -> Table {
         "mean, EMULATED / ms",
         "document 003 / (jobs/s)",
     ];
-    let rows = results
-        .real
-        .iter()
-        .zip(&results.emulated)
-        .map(row)
-        .collect();
-    Table {
-        header: header.map(str::to_owned).to_vec(),
-        rows,
-    }
+    let runs = results.real.iter().zip(&results.emulated);
+    Table::new(header, runs.map(row))
 }
 
 fn row((real, emulated): (&Run, &Run)) -> Vec<String> {

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What Weir costs beside its peers, measured in one run on this machine.
+//!
+//! ```text
+//! Programs ─> parts (request, decide, ...) ─> Section ─> table on the terminal, BENCH.md, HTML
+//! ```
+//! Each part starts the processes it needs, measures its ways in turns, round after round, and gives ratios with
+//! their spread.
+
+mod decide;
+mod epp;
+#[cfg(any(test, feature = "harness"))]
+mod filter;
+pub mod hosts;
+mod inference;
+mod load;
+mod page;
+mod part;
+pub mod picker;
+mod programs;
+mod push;
+mod reasons;
+mod request;
+mod section;
+mod weir;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+use tokio::runtime::Runtime;
+use weir_report::Report;
+
+pub use self::page::Asked;
+pub use self::part::Part;
+pub use self::programs::Programs;
+pub use self::section::Section;
+use crate::Experiment;
+use crate::variant::Variant;
+
+/// From the root of the repository, where `cargo xtask bench` runs it.
+const TABLES: &str = "loadtest/BENCH.md";
+
+/// Measures what Weir costs beside its peers.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    asked: Asked,
+    #[command(flatten)]
+    programs: Programs,
+}
+
+/// The experiment: its turns are parts, each of which gives sections of the page.
+pub struct Bench {
+    asked: Asked,
+    programs: Programs,
+    folder: PathBuf,
+    /// Parts so far.
+    measured: usize,
+}
+
+impl Experiment for Bench {
+    const NAME: &'static str = "bench";
+    const ROUNDS: &'static str = "sections.jsonl";
+    type Args = Args;
+    type Turn = Part;
+    type Round = Section;
+
+    fn set_up(Args { asked, programs }: Args, folder: &Path) -> Result<Self> {
+        Ok(Self {
+            asked,
+            programs,
+            folder: folder.to_owned(),
+            measured: 0,
+        })
+    }
+
+    fn turns(&self) -> Vec<Part> {
+        match self.asked.parts.is_empty() {
+            true => Part::value_variants().to_vec(),
+            false => self.asked.parts.clone(),
+        }
+    }
+
+    fn play(&mut self, part: &Part) -> Result<Vec<Section>> {
+        let (name, all) = (part.name(), self.turns().len());
+        eprintln!("bench: {name} ({} of {all})", self.measured + 1);
+        let sections = part.measure(self).context(name)?;
+        self.measured += 1;
+        Ok(sections)
+    }
+
+    fn table(&self, sections: &[Section]) -> String {
+        page::markdown(&self.asked, sections)
+    }
+
+    fn report(&self, sections: &[Section]) -> Option<Report> {
+        let missing = self.turns().split_off(self.measured);
+        Some(page::report(&self.asked, sections, &missing))
+    }
+
+    fn finish(&mut self, sections: &[Section]) -> Result<()> {
+        if self.asked.update {
+            fs::write(TABLES, self.table(sections)).with_context(|| format!("writing {TABLES}"))?;
+            println!("bench: {TABLES} is up to date");
+        }
+        Ok(())
+    }
+}
+
+/// What programs of one thread run on.
+fn one_thread() -> Result<Runtime> {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    Ok(builder.enable_all().build()?)
+}
+
+/// What is measured in a round, in its order: every other round backwards, so that nobody is always the first.
+fn in_turn<T>(round: usize, all: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut all: Vec<T> = all.into_iter().collect();
+    if round % 2 == 1 {
+        all.reverse();
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_other_round_goes_back() {
+        let ways = ["plain", "no-op", "weir"];
+        assert_eq!(in_turn(0, ways), ways);
+        assert_eq!(in_turn(1, ways), ["weir", "no-op", "plain"]);
+    }
+}

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The part `filter`: what the built module costs, under weir-testkit.
+
+mod requests;
+mod tables;
+
+use anyhow::Result;
+use weir_stage::interrupt;
+
+use crate::bench::Bench;
+use crate::bench::section::Section;
+
+pub(crate) fn measure(bench: &Bench) -> Result<Vec<Section>> {
+    weir_harness::load(&bench.programs.filter)?;
+    eprintln!("filter: requests by reason");
+    interrupt::check()?;
+    let requests = requests::section();
+    Ok(vec![requests, tables::section(bench.asked.quick)?])
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How much is measured.
+
+use std::time::Duration;
+
+use crate::bench::epp::MOST_HOSTS;
+
+pub(super) struct Plan {
+    /// As many as the endpoint picker takes without a cluster.
+    pub(super) hosts: usize,
+    /// Of each host: what weir-llm-host has by default.
+    pub(super) capacity_blocks: u32,
+    /// Of the trace.
+    pub(super) minutes: u64,
+    /// Times of the trace and of the hosts are divided by this, and so are polls: a way that decides
+    /// by what it polls would otherwise decide by what is long past. A greater one would make polls
+    /// the most of the work.
+    pub(super) speed_up: u32,
+    pub(super) rounds: usize,
+    /// How long sidecars and whom they ask are left alone, to see what they cost then.
+    pub(super) idle: Duration,
+    /// weir-control asks the hosts so often for load and cache contents: its default of a second,
+    /// sped up.
+    pub(super) weir_poll: &'static str,
+    /// EPP asks them so often for their load: its default of 50 ms, sped up.
+    pub(super) epp_poll: &'static str,
+    /// With more queued requests than this a host gets nothing from Weir.
+    pub(super) breaker_queued: u32,
+}
+
+impl Plan {
+    pub(super) fn new(quick: bool) -> Self {
+        let full = Self {
+            hosts: MOST_HOSTS,
+            capacity_blocks: 2500,
+            minutes: 8,
+            speed_up: 5,
+            rounds: 2,
+            idle: Duration::from_secs(2),
+            weir_poll: "200ms",
+            epp_poll: "10ms",
+            breaker_queued: 4,
+        };
+        match quick {
+            false => full,
+            true => Self {
+                minutes: 3,
+                rounds: 1,
+                idle: Duration::from_secs(1),
+                ..full
+            },
+        }
+    }
+}

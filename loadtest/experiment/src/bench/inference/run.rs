@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One way, once: the whole workload, from empty caches.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread::{self, sleep};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use weir_stage::busy::Busy;
+use weir_stage::interrupt;
+
+use crate::bench::Bench;
+use crate::bench::inference::cpu::{Cpu, Meter};
+use crate::bench::inference::hits;
+use crate::bench::inference::plan::Plan;
+use crate::bench::inference::records::{Answered, Record};
+use crate::bench::inference::stage::Stage;
+use crate::bench::inference::way::Way;
+use crate::bench::inference::workload::Workload;
+use crate::bench::reasons::Reasons;
+use crate::costs::Costs;
+use crate::driver::read_lines;
+
+/// More than the slowest answer takes; what is not answered by then is given up and counted.
+pub(super) const DEADLINE: Duration = Duration::from_secs(60);
+/// With more that have no answer in a hundred, something is broken or the hosts are overloaded.
+const MOST_FAILED_PERCENT: usize = 1;
+
+pub(super) struct Run {
+    pub(super) way: Way,
+    pub(super) records: Vec<Record>,
+    pub(super) answered: Vec<Answered>,
+    /// Of Weir's choices.
+    pub(super) reasons: Reasons,
+    pub(super) envoy: Cpu,
+    /// Of the picker or weir-control.
+    pub(super) asked: Option<Cpu>,
+    /// From the first request to the last answer.
+    pub(super) lasted: Duration,
+    /// Of the machine's cores, while the workload was sent.
+    pub(super) busy: Option<f64>,
+}
+
+/// All ways at once.
+pub(super) fn round(
+    bench: &Bench,
+    plan: &Plan,
+    workload: &Workload,
+    folder: &Path,
+) -> Result<Vec<Run>> {
+    let start = |way: Way| {
+        eprintln!("inference: starting {}", way.name());
+        let folder = folder.join(way.node());
+        let stage = Stage::start(bench, plan, way, &folder).context(way.name())?;
+        Ok((way, stage, folder))
+    };
+    let stages: Vec<_> = Way::ALL.into_iter().map(start).collect::<Result<_>>()?;
+    let costs = |(_, stage, _): &(Way, Stage, PathBuf)| stage.costs();
+    let alone = stages.iter().map(costs).collect::<Result<Vec<_>>>()?;
+    leave_alone(plan.idle)?;
+    eprintln!(
+        "inference: {} requests by each way, {:.0} s",
+        workload.facts.requests, workload.facts.duration_s
+    );
+    let replay = &bench.programs.replay;
+    thread::scope(|scope| {
+        let runs = stages.into_iter().zip(alone);
+        let runs: Vec<_> = runs
+            .map(|((way, stage, folder), alone)| {
+                let run = move || once(replay, workload, way, stage, &alone, &folder);
+                scope.spawn(move || run().context(way.name()))
+            })
+            .collect();
+        let ended = runs.into_iter().map(|run| match run.join() {
+            Ok(run) => run,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        ended.collect()
+    })
+}
+
+fn once(
+    replay: &Path,
+    workload: &Workload,
+    way: Way,
+    mut stage: Stage,
+    (envoy, asked): &(Costs, Option<Costs>),
+    folder: &Path,
+) -> Result<Run> {
+    let deadline = format!("{}s", DEADLINE.as_secs());
+    let admin = stage.envoy.admin;
+    let earlier = Reasons::read(admin)?;
+    let envoy = Meter::after(envoy)?;
+    let asked = asked.as_ref().map(Meter::after).transpose()?;
+    let (busy, started) = (Busy::start(), Instant::now());
+    let out = folder.join("records.ndjson");
+    let mut command = Command::new(replay);
+    command
+        .args(["run", "--path", "/v1/completions", "--deadline", &deadline])
+        .args(["--target", &stage.envoy.listener.to_string()])
+        .arg("--workload")
+        .arg(&workload.file)
+        .arg("--bodies")
+        .arg(&workload.bodies)
+        .arg("--out")
+        .arg(&out)
+        .arg("--summary")
+        .arg(folder.join("summary.json"));
+    stage.processes.run("weir-replay", command, |_| ())?;
+    let (busy, lasted) = (busy.share(), started.elapsed());
+    let (envoy, asked) = (envoy.read()?, asked.map(|asked| asked.read()).transpose()?);
+    let run = Run {
+        way,
+        records: read_lines(&out)?,
+        answered: read_lines(&stage.request_log)?,
+        reasons: Reasons::read(admin)?.since(&earlier),
+        envoy,
+        asked,
+        lasted,
+        busy,
+    };
+    run.check(workload)?;
+    Ok(run)
+}
+
+fn leave_alone(time: Duration) -> Result<()> {
+    let started = Instant::now();
+    while started.elapsed() < time {
+        interrupt::check()?;
+        sleep(Duration::from_millis(50));
+    }
+    Ok(())
+}
+
+impl Run {
+    /// What was answered once was counted once, by both sides.
+    fn check(&self, workload: &Workload) -> Result<()> {
+        let (sent, wanted) = (self.records.len(), workload.facts.requests);
+        ensure!(sent == wanted, "{sent} records of {wanted} requests");
+        let good = self.good().count();
+        ensure!(
+            (sent - good) * 100 <= sent * MOST_FAILED_PERCENT,
+            "{}: only {good} of {sent} requests were answered: the hosts are overloaded, or the way \
+             is broken; its logs tell",
+            self.way.name()
+        );
+        let silent = self.good().filter(|record| record.host_us().is_none());
+        let silent = silent.count();
+        ensure!(silent == 0, "{silent} answers without the host's times");
+        let counted = self.answered.len();
+        ensure!(
+            counted >= good,
+            "the hosts noted {counted} answers, and {good} arrived"
+        );
+        hits::check(&self.answered)
+    }
+
+    /// Share of a core that both take without requests.
+    pub(super) fn idle(&self) -> f64 {
+        self.envoy.idle + self.asked.map_or(0.0, |asked| asked.idle)
+    }
+
+    /// CPU time of both.
+    pub(super) fn cpu(&self) -> Duration {
+        self.envoy.spent + self.asked.map_or(Duration::ZERO, |asked| asked.spent)
+    }
+
+    /// The same beyond that.
+    pub(super) fn cpu_of_requests(&self) -> Duration {
+        let both = std::iter::once(self.envoy).chain(self.asked);
+        both.map(|cpu| cpu.of_requests(self.lasted)).sum()
+    }
+
+    /// Those that were answered.
+    pub(super) fn good(&self) -> impl Iterator<Item = &Record> {
+        self.records.iter().filter(|record| record.is_good())
+    }
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a reader has to know beside the figures.
+
+use crate::bench::inference::run::{DEADLINE, Run};
+use crate::bench::inference::sections::Measured;
+use crate::bench::inference::way::Way;
+use crate::bench::reasons::Reasons;
+
+/// Share of the cores' time above which processes wait for one another.
+const TOO_BUSY: f64 = 0.8;
+
+impl Measured<'_> {
+    pub(super) fn how(&self) -> String {
+        let (plan, facts) = (self.plan, &self.workload.facts);
+        let each = |tokens: u64| tokens as f64 / facts.requests as f64;
+        format!(
+            "EMULATED, MODELLED: {} minutes of the Mooncake conversation trace, sped up {speed_up} times: {} \
+             requests ({:.0} a second, open loop) with prompts of {:.0} tokens and answers of {:.0} in the mean, \
+             to {} emulated hosts with real prefix caches of {} blocks and modelled times \
+             (loadtest/llm-host). All ways at once, each with hosts of its own, {}, \
+             from empty caches. Times are all-in and in seconds of the trace: \
+             the host's part times {speed_up}, plus the rest as measured (times {speed_up} too where a request was \
+             tried again); what had no answer counts at the deadline, {:.0} s of the trace. One host with an endless cache would \
+             find {:.1} % of the tokens; {:.0} % of the requests return to one of {} keys.",
+            plan.minutes,
+            facts.requests,
+            facts.rate_per_s,
+            each(facts.prompt_tokens),
+            each(facts.output_tokens),
+            plan.hosts,
+            plan.capacity_blocks,
+            match plan.rounds {
+                1 => "once".to_owned(),
+                rounds => format!("{rounds} times"),
+            },
+            DEADLINE.as_secs_f64() * f64::from(plan.speed_up),
+            facts.findable_share * 100.0,
+            facts.returning_share * 100.0,
+            facts.keys,
+            speed_up = plan.speed_up,
+        )
+    }
+
+    pub(super) fn notes(&self) -> Vec<String> {
+        let mut notes = vec![
+            "EPP: the chart's scorers and weights (queue 2, KV-cache use 2, prefix 3), its prefix scorer told \
+             the hosts' own block size and capacity, and a limit of blocks that no prompt reaches."
+                .to_owned(),
+            format!(
+                "Weir: the defaults (selection estimate, overload none); beside it selection dynamic, overload breaker \
+                 above {} queued requests. The key is the session's first own block, as there are no prefix keys \
+                 yet. ring_hash hashes the same key.",
+                self.plan.breaker_queued
+            ),
+            format!(
+                "One sidecar sends everything, so neither picker has to learn what others sent. EPP asks its hosts \
+                 for their load every {}, weir-control every {}: their defaults of 50 ms and 1 s, sped up.",
+                self.plan.epp_poll, self.plan.weir_poll
+            ),
+        ];
+        notes.extend(Way::ALL.into_iter().filter_map(|way| self.trouble(way)));
+        let weirs = Way::ALL.into_iter().filter(|way| way.is_weir());
+        notes.extend(weirs.map(|way| self.reasons(way)));
+        notes
+    }
+
+    pub(super) fn how_costs(&self) -> String {
+        let facts = &self.workload.facts;
+        format!(
+            "EMULATED hosts, the same runs. CPU from the first request to the last answer, with what the processes take without \
+             requests, which is mostly polls of the hosts and has its own column. All but the modelled host \
+             is, as measured and without the replayer's lag: the sidecar, whom it asks, back-off, bodies of {:.0} kB \
+             in the mean on loopback, and of the host's process what is no model, alike for all: reading and \
+             hashing of bodies, and timers that count in milliseconds. The machine's cores were up to {:.0} % busy.",
+            facts.prompt_tokens as f64 * 4e-3 / facts.requests as f64,
+            self.busiest() * 100.0,
+        )
+    }
+
+    pub(super) fn notes_on_costs(&self) -> Vec<String> {
+        let mut notes = vec![
+            "Not alike: EPP is sent and parses every body, and knows all blocks of a prompt; Weir reads headers \
+             and knows one key, which whoever sends it has to find out."
+                .to_owned(),
+        ];
+        if self.busiest() > TOO_BUSY {
+            notes.push(
+                "TOO BUSY: processes waited for cores, polls came late and choices were made by old figures; what \
+                 is taken off for polls is then too much. Repeat it on a machine that does nothing else."
+                    .to_owned(),
+            );
+        }
+        notes
+    }
+
+    fn busiest(&self) -> f64 {
+        self.runs
+            .iter()
+            .filter_map(|run| run.busy)
+            .fold(0.0, f64::max)
+    }
+
+    /// What was not answered at once.
+    fn trouble(&self, way: Way) -> Option<String> {
+        let all = || self.of_way(way).flat_map(|run| &run.records);
+        let retried = all().filter(|record| record.attempts > 1).count();
+        let failed = all().filter(|record| !record.is_good()).count();
+        (retried + failed > 0).then(|| {
+            format!(
+                "{}: of {} requests {retried} were tried again and {failed} had no answer (under 1 %, or the part would \
+                 have failed).",
+                way.name(),
+                all().count()
+            )
+        })
+    }
+
+    fn reasons(&self, way: Way) -> String {
+        let mut reasons = Reasons::default();
+        for run in self.of_way(way) {
+            reasons.add(&run.reasons);
+        }
+        format!("Decisions of {}, by its own metric: {reasons}.", way.name())
+    }
+
+    fn of_way(&self, way: Way) -> impl Iterator<Item = &Run> {
+        self.runs.iter().filter(move |run| run.way == way)
+    }
+}

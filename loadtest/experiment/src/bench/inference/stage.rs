@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The processes of one run: hosts with empty caches, a sidecar, and whom it asks.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use weir_stage::control;
+use weir_stage::envoy::{self, Envoy};
+use weir_stage::http;
+use weir_stage::processes::Processes;
+use weir_stage::usage::Process;
+
+use crate::bench::Bench;
+use crate::bench::epp::{self, Epp};
+use crate::bench::inference::plan::Plan;
+use crate::bench::inference::way::Way;
+use crate::bench::programs;
+use crate::bench::reasons::Reasons;
+use crate::bench::weir;
+use crate::costs::Costs;
+use crate::sidecar::{self, HOSTS, bootstrap, clusters};
+
+/// From the start of a sidecar until it chooses as it should.
+const SETTLED: Duration = Duration::from_secs(30);
+/// The chart's, with what the documentation of the prefix scorer says for prompts such as these.
+const EPP_CONFIG: &str = include_str!("epp.yaml");
+
+pub(super) struct Stage {
+    pub(super) envoy: Envoy,
+    /// The picker, or weir-control.
+    pub(super) asked: Option<Process>,
+    pub(super) request_log: PathBuf,
+    pub(super) processes: Processes,
+    _epp: Option<Epp>,
+}
+
+impl Stage {
+    pub(super) fn start(bench: &Bench, plan: &Plan, way: Way, folder: &Path) -> Result<Self> {
+        fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
+        let programs = &bench.programs;
+        let mut processes = Processes::new(folder.to_owned())?;
+        let request_log = folder.join("requests.ndjson");
+        let hosts = start_hosts(
+            &mut processes,
+            &programs.llm_host,
+            plan,
+            &request_log,
+            folder,
+        )?;
+        let (node, mut epp, mut asked) = (way.node(), None, None);
+        let bootstrap = match way {
+            Way::LeastRequest => bootstrap(node, vec![], vec![clusters::least_request(&hosts)]),
+            Way::RingHash => {
+                let bootstrap = bootstrap(node, vec![], vec![clusters::ring_hash(&hosts)]);
+                sidecar::hashed_by(bootstrap, "x-weir-key")
+            }
+            Way::Epp => {
+                let program = programs.epp()?;
+                let flags = [format!("--refresh-metrics-interval={}", plan.epp_poll)];
+                let started = &mut processes;
+                let picker = epp::start(started, program, EPP_CONFIG, &flags, &hosts, folder)?;
+                asked = Some(picker.process);
+                let bootstrap = epp::sidecar(node, &hosts, picker.grpc);
+                epp = Some(picker);
+                bootstrap
+            }
+            Way::Weir | Way::Dynamic => {
+                let clusters = json!({HOSTS: cluster(plan, way, &hosts)});
+                let config = control::config(clusters);
+                let control = control::start(&mut processes, &programs.control, &config, folder)?;
+                asked = Some(control.process);
+                weir::sidecar(node, programs, HOSTS, &hosts, control.xds)
+            }
+        };
+        let text = bootstrap.to_string();
+        let envoy = envoy::start(&mut processes, &programs.envoy, node, &text, folder)?;
+        let mut stage = Self {
+            envoy,
+            asked,
+            request_log,
+            processes,
+            _epp: epp,
+        };
+        stage.settle(way)?;
+        Ok(stage)
+    }
+
+    /// Costs of the sidecar and of whom it asks, from now on.
+    pub(super) fn costs(&self) -> Result<(Costs, Option<Costs>)> {
+        let asked = self.asked.map(Costs::of).transpose()?;
+        Ok((Costs::of(self.envoy.process)?, asked))
+    }
+
+    /// Asks for pages of the hosts until they come by this way.
+    fn settle(&mut self, way: Way) -> Result<()> {
+        let (caller, admin) = (self.envoy.listener, self.envoy.admin);
+        let what = format!("the first choice of {}", way.name());
+        self.processes.wait_until(&what, SETTLED, || {
+            http::get(caller, "/metrics").ok()?;
+            let chosen = || Reasons::read(admin).is_ok_and(|reasons| reasons.with_table());
+            (!way.is_weir() || chosen()).then_some(())
+        })
+    }
+}
+
+fn start_hosts(
+    processes: &mut Processes,
+    program: &Path,
+    plan: &Plan,
+    request_log: &Path,
+    folder: &Path,
+) -> Result<Vec<SocketAddr>> {
+    let mut command = Command::new(program);
+    command
+        .args(["--hosts", &plan.hosts.to_string()])
+        .args(["--capacity-blocks", &plan.capacity_blocks.to_string()])
+        .args(["--speed-up", &plan.speed_up.to_string()])
+        .arg("--request-log")
+        .arg(request_log);
+    programs::hosts(processes, "weir-llm-host", command, folder)
+}
+
+/// The defaults, or what is beside them.
+fn cluster(plan: &Plan, way: Way, hosts: &[SocketAddr]) -> Value {
+    let mut cluster = weir::cluster(hosts, &json!({"interval": plan.weir_poll}));
+    if way == Way::Dynamic {
+        cluster["policy"] = json!({
+            "selection": "dynamic",
+            "overload": "breaker",
+            "breaker_queued_jobs": plan.breaker_queued,
+        });
+    }
+    cluster
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_picker_is_told_what_hosts_have() {
+        let capacity = Plan::new(false).capacity_blocks;
+        let told = format!("lruCapacityPerServer: {capacity}\n");
+        assert!(EPP_CONFIG.contains(&told), "{EPP_CONFIG}");
+    }
+}

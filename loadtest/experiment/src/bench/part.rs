@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The parts of the bench.
+
+use anyhow::Result;
+use clap::ValueEnum;
+
+use crate::bench::section::Section;
+use crate::bench::{Bench, decide, inference, push, request};
+
+/// A part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Part {
+    /// CPU and latency of a request, by who chooses its host
+    Request,
+    /// Nanoseconds of a decision, by policy and size of the fleet
+    Decide,
+    /// Fuel, host calls and memory of the filter
+    Filter,
+    /// From a change at a host to the sidecars that decide by it; a thousand sidecars
+    Push,
+    /// The same prompts to emulated hosts of a language model, by who chooses the host
+    Inference,
+}
+
+impl Part {
+    pub(crate) fn measure(self, bench: &Bench) -> Result<Vec<Section>> {
+        match self {
+            Self::Request => request::measure(bench),
+            Self::Decide => decide::measure(bench),
+            #[cfg(any(test, feature = "harness"))]
+            Self::Filter => crate::bench::filter::measure(bench),
+            #[cfg(not(any(test, feature = "harness")))]
+            Self::Filter => anyhow::bail!("it is built without the feature `harness`"),
+            Self::Push => push::measure(bench),
+            Self::Inference => inference::measure(bench),
+        }
+    }
+}

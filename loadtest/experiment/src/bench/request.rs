@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What choosing the host costs per request, by who chooses it.
+//!
+//! ```text
+//!  load ──> sidecar of each way in turn ──> hosts that answer at once
+//!              │ asks: nobody, a module, Lua, a picker
+//!              └── CPU of the sidecar and of the picker, per request; latencies
+//! ```
+//! Two groups: Weir's own hosts and headers, and the inference gateway's picker on its completions.
+
+mod case;
+mod figures;
+mod lua;
+mod plan;
+mod rounds;
+mod sections;
+mod stage;
+mod way;
+
+use anyhow::{Context, Result};
+
+use crate::bench::Bench;
+use crate::bench::request::plan::Plan;
+use crate::bench::request::stage::Stage;
+use crate::bench::section::Section;
+
+pub(crate) fn measure(bench: &Bench) -> Result<Vec<Section>> {
+    let plan = Plan::new(bench.asked.quick);
+    let mut sections = Vec::new();
+    for group in case::groups() {
+        let folder = bench.folder.join("request").join(group.name);
+        let mut stage = Stage::start(bench, &group, folder.clone())?;
+        let results = rounds::run(&mut stage, &group, &plan)
+            .with_context(|| format!("logs are in {}", folder.display()))?;
+        sections.extend(sections::of(&group, &plan, &results)?);
+    }
+    Ok(sections)
+}

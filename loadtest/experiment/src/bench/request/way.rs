@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The ways of choosing a host that are compared, as data.
+
+use std::net::SocketAddr;
+
+use anyhow::Result;
+use http::HeaderValue;
+
+use crate::bench::load::AnsweredBy;
+use crate::sidecar::HOSTS;
+
+/// weir-control's table for the selection `dynamic`; that of [`HOSTS`] has the defaults.
+pub(super) const DYNAMIC: &str = "rules-dynamic";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Way {
+    /// Envoy alone, with its least_request.
+    Plain,
+    /// The same with a module that does nothing.
+    NoOp,
+    /// With its defaults.
+    Weir,
+    /// Hosts tell their load on every answer, and the filter takes it in.
+    WeirLoads,
+    /// Weir with the selection `dynamic`, which leaves the host that has the key for nothing.
+    Dynamic,
+    /// A table in Lua, the same headers.
+    Lua,
+    /// Weir's decision by `dynamic` on Weir's tables, in another process.
+    Picker,
+    /// The same, which knows as much as Weir does: it is told of answers, too.
+    ToldPicker,
+    /// The picker of the Kubernetes inference gateway.
+    Epp,
+}
+
+impl Way {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "plain Envoy",
+            Self::NoOp => "no-op Wasm",
+            Self::Weir => "Weir",
+            Self::WeirLoads => "Weir, load on answers",
+            Self::Dynamic => "Weir, dynamic",
+            Self::Lua => "Lua",
+            Self::Picker => "ext_proc, Weir's decision (dynamic)",
+            Self::ToldPicker => "ext_proc, told of answers",
+            Self::Epp => "ext_proc, EPP 1.3.0",
+        }
+    }
+
+    /// What the sidecar is called; two ways share one.
+    pub(super) fn node(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::NoOp => "no-op",
+            Self::Weir | Self::WeirLoads => "weir",
+            Self::Dynamic => "weir-dynamic",
+            Self::Lua => "lua",
+            Self::Picker => "picker",
+            Self::ToldPicker => "told-picker",
+            Self::Epp => "epp",
+        }
+    }
+
+    /// The table of weir-control that it decides by.
+    pub(super) fn table(self) -> Option<&'static str> {
+        match self {
+            Self::Weir | Self::WeirLoads => Some(HOSTS),
+            Self::Dynamic | Self::Picker | Self::ToldPicker => Some(DYNAMIC),
+            Self::Plain | Self::NoOp | Self::Lua | Self::Epp => None,
+        }
+    }
+
+    /// Whether the filter decides, and counts why.
+    pub(super) fn is_weir(self) -> bool {
+        matches!(self, Self::Weir | Self::WeirLoads | Self::Dynamic)
+    }
+
+    /// Who must answer a request for a key that this host has.
+    pub(super) fn answered_by(self, holder: SocketAddr) -> Result<AnsweredBy> {
+        let holder = HeaderValue::try_from(holder.to_string())?;
+        Ok(match self {
+            Self::Plain | Self::NoOp => AnsweredBy::Any,
+            Self::Epp => AnsweredBy::TheNamed,
+            Self::Weir | Self::WeirLoads => AnsweredBy::Preferably(holder),
+            Self::Dynamic | Self::Lua | Self::Picker | Self::ToldPicker => AnsweredBy::This(holder),
+        })
+    }
+}
