@@ -48,34 +48,88 @@ pub fn read_each(
     input: impl BufRead,
     mut each: impl FnMut(usize, &Request) -> Result<(), BadInput>,
 ) -> Result<Vec<Request>, BadInput> {
-    let mut lines = Lines::new(input);
-    let mut requests = Vec::new();
-    let Some((number, first)) = lines.next_line()? else {
-        return Err(BadInput::new(1, "line", "the file is empty"));
-    };
-    let mut take = |line: usize, request: Request| {
-        check(requests.last(), &request, line)?;
-        each(line, &request)?;
-        requests.push(request);
-        Ok(())
-    };
-    let columns = if first.starts_with('{') {
-        take(number, parse_json(number, &first)?)?;
-        None
-    } else {
-        Some(columns(number, &first)?)
-    };
-    while let Some((number, text)) = lines.next_line()? {
-        let request = match columns {
-            Some(columns) => parse_csv(number, &text, columns),
-            None => parse_json(number, &text),
+    Requests::new(input)?
+        .map(|read| {
+            let (line, request) = read?;
+            each(line, &request)?;
+            Ok(request)
+        })
+        .collect()
+}
+
+/// A workload in either form, read request by request: each with its line. Nothing comes after an error.
+pub struct Requests<R> {
+    lines: Lines<R>,
+    /// Of the CSV form.
+    columns: Option<&'static [&'static str]>,
+    /// Read before it was wanted, to tell that there is one.
+    first: Option<(usize, Request)>,
+    /// Of the newest request.
+    t_us: u64,
+    failed: bool,
+}
+
+impl<R: BufRead> Requests<R> {
+    /// Looks at the first lines.
+    ///
+    /// # Errors
+    /// There is no request, or the first is bad.
+    pub fn new(input: R) -> Result<Self, BadInput> {
+        let mut lines = Lines::new(input);
+        let Some((number, header)) = lines.next_line()? else {
+            return Err(BadInput::new(1, "line", "the file is empty"));
         };
-        take(number, request?)?;
+        let mut requests = Self {
+            lines,
+            columns: None,
+            first: None,
+            t_us: 0,
+            failed: false,
+        };
+        if header.starts_with('{') {
+            requests.first = Some(requests.parsed(number, &header)?);
+        } else {
+            requests.columns = Some(columns(number, &header)?);
+            requests.first = requests.read()?;
+        }
+        match requests.first {
+            Some(_) => Ok(requests),
+            None => Err(BadInput::new(2, "line", "the file holds no request")),
+        }
     }
-    if requests.is_empty() {
-        return Err(BadInput::new(2, "line", "the file holds no request"));
+
+    fn read(&mut self) -> Result<Option<(usize, Request)>, BadInput> {
+        match self.lines.next_line()? {
+            Some((number, text)) => self.parsed(number, &text).map(Some),
+            None => Ok(None),
+        }
     }
-    Ok(requests)
+
+    fn parsed(&mut self, number: usize, text: &str) -> Result<(usize, Request), BadInput> {
+        let request = match self.columns {
+            Some(columns) => parse_csv(number, text, columns),
+            None => parse_json(number, text),
+        }?;
+        check(self.t_us, &request, number)?;
+        self.t_us = request.t_us;
+        Ok((number, request))
+    }
+}
+
+impl<R: BufRead> Iterator for Requests<R> {
+    type Item = Result<(usize, Request), BadInput>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if let Some(first) = self.first.take() {
+            return Some(Ok(first));
+        }
+        if self.failed {
+            return None;
+        }
+        let read = self.read();
+        self.failed = read.is_err();
+        read.transpose()
+    }
 }
 
 /// Writes a workload to a file, whole or not at all.
@@ -110,12 +164,11 @@ fn columns(line: usize, header: &str) -> Result<&'static [&'static str], BadInpu
     Err(BadInput::new(line, "line", reason))
 }
 
-fn check(last: Option<&Request>, request: &Request, line: usize) -> Result<(), BadInput> {
+/// `above` is the `t_us` of the line above, or 0.
+fn check(above: u64, request: &Request, line: usize) -> Result<(), BadInput> {
     let bad = |field: &str, reason: String| Err(BadInput::new(line, field, reason));
-    if let Some(last) = last
-        && request.t_us < last.t_us
-    {
-        let reason = format!("{} is before {} of the line above", request.t_us, last.t_us);
+    if request.t_us < above {
+        let reason = format!("{} is before {above} of the line above", request.t_us);
         return bad("t_us", reason);
     }
     if request.priority.is_empty() {
@@ -185,7 +238,6 @@ fn parse_json(line: usize, text: &str) -> Result<Request, BadInput> {
     }
 }
 
-/// As [`write`] writes them.
 /// The same seed gives the same bytes, and another seed others.
 #[cfg(test)]
 pub(crate) fn assert_seeded(of_seed: impl Fn(u64) -> Vec<Request>) {
@@ -194,6 +246,7 @@ pub(crate) fn assert_seeded(of_seed: impl Fn(u64) -> Vec<Request>) {
     assert_ne!(bytes(1), bytes(2));
 }
 
+/// As [`write`] writes them.
 #[cfg(test)]
 pub(crate) fn bytes(requests: &[Request]) -> Vec<u8> {
     let mut out = Vec::new();

@@ -11,6 +11,7 @@ mod print;
 mod progress;
 mod run;
 mod scenario;
+mod workload_file;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};

@@ -15,7 +15,7 @@ use crate::workload::{Job, Key};
 
 /// The plan for these requests on so many hosts.
 #[must_use]
-pub fn longest_first<'a>(keys: &[Key], jobs: impl Iterator<Item = &'a Job>, hosts: usize) -> Plan {
+pub fn longest_first(keys: &[Key], jobs: impl Iterator<Item = Job>, hosts: usize) -> Plan {
     let mut work = vec![Duration::ZERO; keys.len()];
     for job in jobs {
         let place = job.key.and_then(|key| work.get_mut(key as usize));
@@ -59,7 +59,7 @@ mod tests {
             then: None,
         };
         let jobs = [(0, 2), (1, 1), (2, 3), (2, 3), (3, 3)].map(job);
-        let plan = longest_first(&keys, jobs.iter(), 2);
+        let plan = longest_first(&keys, jobs.into_iter(), 2);
         let hash = |key: &usize| KeyHash::of(key.to_string().as_bytes());
         let hashes = |keys: &[usize]| keys.iter().map(hash).collect::<Vec<_>>();
         let of = |host: usize| &plan[&HostId::of(&address(host))];

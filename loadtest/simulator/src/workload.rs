@@ -111,13 +111,13 @@ impl Work {
     }
 }
 
-/// Requests of a file, in the order of their times.
-#[derive(Debug, Clone, Default)]
+/// What the requests of a workload of weir-replay are here. Its keys are numbered in the order of their coming.
+#[derive(Debug, Default)]
 pub struct Workload {
-    /// What they are about.
-    pub keys: Vec<Key>,
-    /// The requests.
-    pub jobs: Vec<Job>,
+    /// Keys are lists.
+    lists: bool,
+    keys: Vec<Key>,
+    numbers: HashMap<Arc<str>, u32>,
 }
 
 /// The class of a priority's name, as filter and host have it by default.
@@ -136,53 +136,56 @@ pub const HIGH: u8 = 0;
 pub const LOW: u8 = 16;
 
 impl Workload {
-    /// The workload of a file of weir-replay, whose keys may be lists.
-    ///
-    /// # Errors
-    /// The number of the first request whose priority has no class, and its priority.
-    pub fn of(requests: &[Request], lists: bool) -> Result<Self, (usize, String)> {
-        let mut workload = Self::default();
-        let mut numbers: HashMap<&str, u32> = HashMap::new();
-        for (index, request) in requests.iter().enumerate() {
-            let Some(class) = class(&request.priority) else {
-                return Err((index, request.priority.clone()));
-            };
-            let user = match &*request.user {
-                "" => None,
-                user => Some(user_priority(user.as_bytes(), request.t_us / HOUR_US)),
-            };
-            let key = (!request.key.is_empty()).then(|| {
-                *numbers.entry(&request.key).or_insert_with(|| {
-                    let key = match lists {
-                        true => Key::list(&request.key),
-                        false => Key::new(&request.key),
-                    };
-                    workload.keys.push(key);
-                    workload.keys.len() as u32 - 1
-                })
-            });
-            workload.jobs.push(Job {
-                at: Duration::from_micros(request.t_us),
-                key,
-                version: 0,
-                class,
-                user,
-                bytes: request.bytes,
-                work: Work::Whole(Duration::from_micros(request.run_us)),
-                then: None,
-            });
+    /// Without a key so far; each may be a list.
+    #[must_use]
+    pub fn new(lists: bool) -> Self {
+        Self {
+            lists,
+            ..Self::default()
         }
-        Ok(workload)
     }
 
-    /// Cores that are busy on average when nobody waits, fetches left out.
-    #[must_use]
-    pub fn busy_cores(&self) -> f64 {
-        let work: Duration = self.jobs.iter().map(|job| job.work.core_time()).sum();
-        let lasts = self.jobs.last().map_or(Duration::ZERO, |job| job.at);
-        match lasts.is_zero() {
-            true => 0.0,
-            false => work.as_secs_f64() / lasts.as_secs_f64(),
+    /// Gives a number to the request's key.
+    pub fn learn(&mut self, request: &Request) {
+        let name = &*request.key;
+        if name.is_empty() || self.numbers.contains_key(name) {
+            return;
         }
+        let key = match self.lists {
+            true => Key::list(name),
+            false => Key::new(name),
+        };
+        let number = self.keys.len() as u32;
+        self.numbers.insert(Arc::clone(&key.name), number);
+        self.keys.push(key);
+    }
+
+    /// Those that were learned, by number.
+    #[must_use]
+    pub fn keys(&self) -> &[Key] {
+        &self.keys
+    }
+
+    /// The job that a request is; none where its priority has no class, or its key was not learned.
+    #[must_use]
+    pub fn job(&self, request: &Request) -> Option<Job> {
+        let key = match &*request.key {
+            "" => None,
+            name => Some(*self.numbers.get(name)?),
+        };
+        let user = match &*request.user {
+            "" => None,
+            user => Some(user_priority(user.as_bytes(), request.t_us / HOUR_US)),
+        };
+        Some(Job {
+            at: Duration::from_micros(request.t_us),
+            key,
+            version: 0,
+            class: class(&request.priority)?,
+            user,
+            bytes: request.bytes,
+            work: Work::Whole(Duration::from_micros(request.run_us)),
+            then: None,
+        })
     }
 }

@@ -14,7 +14,8 @@ use weir_sim::plan::longest_first;
 use weir_sim::workload::Job;
 use weir_sim::{Levels, Scenario, simulate};
 
-use super::{run, scenario};
+use super::scenario;
+use super::workload_file::WorkloadFile;
 
 /// The requests that document 001 describes, instead of a file.
 const DOCUMENT_001: &str = "document-001";
@@ -62,8 +63,8 @@ impl Args {
             let jobs = requests.as_trace().filter(begins).map(shifted);
             if scenario.policy.selection == Selection::CachingPlan {
                 let requests = Requests::new(&Params::default(), scenario.seed, hours);
-                let jobs: Vec<Job> = requests.as_trace().filter(begins).collect();
-                scenario.plan = Some(longest_first(&keys, jobs.iter(), scenario.hosts));
+                let jobs = requests.as_trace().filter(begins);
+                scenario.plan = Some(longest_first(&keys, jobs, scenario.hosts));
             }
             simulate(&scenario, &keys, jobs, tell)?
         } else {
@@ -71,10 +72,14 @@ impl Args {
                 self.begin.is_none() && self.window.is_none(),
                 "--begin and --window: only of {DOCUMENT_001}; a file is played as a whole"
             );
-            let (_, workload) = run::read(&self.workload, self.fleet.language_model)?;
-            run::plan(&mut scenario, &workload);
-            run::flag_overload(&scenario, &workload);
-            simulate(&scenario, &workload.keys, workload.jobs, tell)?
+            let file = WorkloadFile::check(&self.workload, &scenario)?;
+            file.plan(&mut scenario)?;
+            file.flag_overload(&scenario);
+            let mut play = file.play()?;
+            let jobs = play.by_ref().map(|(_, job)| job);
+            let levels = simulate(&scenario, file.workload.keys(), jobs, tell)?;
+            play.end()?;
+            levels
         };
         println!(
             "{}",

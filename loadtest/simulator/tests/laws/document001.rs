@@ -129,7 +129,15 @@ fn the_file_form_is_one_that_weir_replay_reads() {
     assert!(output.status.success(), "{output:?}");
     let requests = workload::read(table::open(&out).unwrap()).unwrap();
     assert!(requests.len() > 1000);
-    assert!(Workload::of(&requests, false).unwrap().busy_cores() > 1.0);
+    let mut workload = Workload::new(false);
+    requests.iter().for_each(|request| workload.learn(request));
+    assert!(
+        requests
+            .iter()
+            .all(|request| workload.job(request).is_some())
+    );
+    let work: u64 = requests.iter().map(|request| request.run_us).sum();
+    assert!(work > requests.last().unwrap().t_us, "{work}");
 }
 
 #[test]
