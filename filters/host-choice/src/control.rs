@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use prost::Message;
+use weir_tables::Meta;
 use weir_tables::discovery::DeltaDiscoveryResponse;
 use weir_tables::v1::ReportAnswer;
 
@@ -14,10 +15,10 @@ use link::Link;
 
 use crate::config::Config;
 use crate::host::{Host, LogLevel};
-use crate::index::{Index, Kind};
+use crate::index::{Entry, Index, Kind};
 use crate::report::ReportStream;
 use crate::shared;
-use crate::stream::{self, ReportsEnd, Subscriptions, Update};
+use crate::stream::{self, Accepted, ReportsEnd, Subscriptions, Update};
 use crate::vm::Vm;
 
 const DISCOVERY: (&str, &str) = (
@@ -176,25 +177,33 @@ impl Control {
             let words = format!("refused {reason}; the last good one stays");
             host.log(LogLevel::Warn, &words);
         }
-        // What is not asked for, or no longer, is good but not kept.
+        // What is not asked for, or no longer, is good but not kept. Nor is what another VM, which has the lease by
+        // now, has received a later build of since the check.
+        let is_outdated = |new: &Accepted, there: Meta| {
+            let checked = index.get(kind, &new.name).map(Entry::meta);
+            new.meta.is_older_than(there)
+                || (new.meta.is_of_older_leader_than(there) && checked != Some(there))
+        };
         let asked_for = update.accepted.iter();
         let kept: Vec<_> = asked_for
             .filter(|new| self.subscriptions.has(kind, &new.name))
-            .filter(|new| shared::set_resource(host, kind, &new.name, now, &new.body))
+            .filter(|new| {
+                let may_replace = |there| !is_outdated(new, there);
+                shared::set_resource(host, kind, &new.name, now, &new.body, may_replace)
+            })
             .collect();
+        let removed = update.removed.iter();
+        let removed: Vec<_> = removed.filter_map(|name| index.get(kind, name)).collect();
         shared::update_index(host, |index| {
             for new in &kept {
-                index.insert(kind, &new.name, new.meta, new.says, now);
+                let there = index.get(kind, &new.name).map(Entry::meta);
+                if there.is_none_or(|there| !is_outdated(new, there)) {
+                    index.insert(kind, &new.name, new.meta, new.says, now);
+                }
             }
-            for name in &update.removed {
-                index.remove(kind, name);
-            }
+            index.entries.retain(|entry| !removed.contains(&entry));
         });
-        for name in &update.removed {
-            if index.get(kind, name).is_some() {
-                shared::set_resource(host, kind, name, now, &[]);
-            }
-        }
+        forget(host, &removed);
         update
     }
 
@@ -256,18 +265,24 @@ fn forget_all_but(
         Kind::Table => !tables.contains(name),
         Kind::Shard => !shards.contains(name),
     };
-    let mut all = known.entries.iter();
-    if !all.any(|entry| is_unwanted(entry.kind(), &entry.name)) {
+    let entries = known.entries.iter();
+    let unwanted: Vec<_> = entries
+        .filter(|entry| is_unwanted(entry.kind(), &entry.name))
+        .collect();
+    if unwanted.is_empty() {
         return;
     }
     shared::update_index(host, |index| {
-        index
-            .entries
-            .retain(|entry| !is_unwanted(entry.kind(), &entry.name));
+        index.entries.retain(|entry| !unwanted.contains(&entry));
     });
-    let unwanted = known.entries.iter();
-    for entry in unwanted.filter(|entry| is_unwanted(entry.kind(), &entry.name)) {
-        shared::set_resource(host, entry.kind(), &entry.name, Duration::ZERO, &[]);
+    forget(host, &unwanted);
+}
+
+/// Frees the bytes of resources that are struck, unless there are others by now.
+fn forget(host: &impl Host, struck: &[&Entry]) {
+    for entry in struck {
+        let is_it = |there| there == entry.meta();
+        shared::set_resource(host, entry.kind(), &entry.name, Duration::ZERO, &[], is_it);
     }
 }
 

@@ -3,15 +3,16 @@
 //! ([`FakeRequest`]), and a VM with a root context in it ([`Worker`]).
 
 mod request;
+mod shared_data;
 mod tables;
 mod worker;
 
 pub(crate) use request::FakeRequest;
+pub(crate) use shared_data::SharedData;
 pub(crate) use tables::{hedging, holding};
 pub(crate) use worker::{CONTROL, RULES, Worker, counted};
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -28,7 +29,7 @@ struct Proxy {
     now: Duration,
     random: u64,
     log: Vec<String>,
-    shared: BTreeMap<String, (Vec<u8>, u32)>,
+    shared: SharedData,
     /// Another VM's writes, each made just before the next one of the filter that is compared.
     races: Vec<(String, Vec<u8>)>,
     /// By number: name and value.
@@ -119,7 +120,7 @@ impl Host for FakeHost {
     }
 
     fn shared(&self, key: &str) -> Option<(Vec<u8>, u32)> {
-        self.0.borrow().shared.get(key).cloned()
+        self.0.borrow().shared.get(key)
     }
 
     fn set_shared(&self, key: &str, value: &[u8], cas: Option<u32>) -> Result<bool, Failed> {
@@ -127,16 +128,9 @@ impl Host for FakeHost {
         if cas.is_some()
             && let Some((key, value)) = proxy.races.pop()
         {
-            let entry = proxy.shared.entry(key).or_default();
-            *entry = (value, entry.1 + 1);
+            proxy.shared.set(&key, &value, None);
         }
-        let entry = proxy.shared.entry(key.into()).or_default();
-        // The number of a key that was never written is 0.
-        if entry.1 != 0 && cas.is_some_and(|cas| cas != entry.1) {
-            return Ok(false);
-        }
-        *entry = (value.to_vec(), entry.1 + 1);
-        Ok(true)
+        Ok(proxy.shared.set(key, value, cas))
     }
 
     fn define_metric(

@@ -27,6 +27,14 @@ impl Kind {
         }
     }
 
+    /// Which build of a resource of this kind these bytes are; none where they are none.
+    pub fn meta(self, body: &[u8]) -> Option<Meta> {
+        match self {
+            Self::Table => Meta::of_host_table(body),
+            Self::Shard => Meta::of_cache_shard(body),
+        }
+    }
+
     /// The kind with this type URL.
     pub fn of(type_url: &str) -> Option<Self> {
         Self::ALL

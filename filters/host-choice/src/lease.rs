@@ -6,7 +6,8 @@
 //!   mine ──> renew it                     another's ──> wait
 //! ```
 //!
-//! Two holders for a moment do no harm: both write the same tables, and weir-control ends the older stream.
+//! Two holders for a moment do no harm: weir-control ends the older stream, and neither replaces a table by an older
+//! one (control.rs). `interleavings.rs` tries every order of their calls.
 
 use std::time::Duration;
 

@@ -57,6 +57,8 @@ mod feedback;
 mod hedge;
 mod held;
 mod in_flight;
+#[cfg(test)]
+mod interleavings;
 mod metrics;
 mod release;
 mod shared;

@@ -10,11 +10,12 @@
 //! | `slots` | which VM has which slot | any VM, by compare-and-swap |
 //! | `vm/<slot>` | the VM's `weir.v1.VmRecord` | that VM |
 //! | `index` | name and version of every resource ([`Index`]) | the owner, by compare-and-swap |
-//! | `table/<name>`, `shard/<name>` | when it was received, then the resource | the owner |
+//! | `table/<name>`, `shard/<name>` | when it was received, then the resource | the owner, by compare-and-swap |
 
 use std::time::Duration;
 
 use prost::Message;
+use weir_tables::Meta;
 use weir_tables::v1::VmRecord;
 
 use crate::host::Host;
@@ -24,6 +25,8 @@ use crate::lease::{Generations, Lease};
 const PREFIX: &str = "weir/1/";
 /// VMs of one proxy: its worker threads and the main thread.
 const MAX_SLOTS: usize = 129;
+/// The number of a key that was never written. No write gets it: the host counts writes from 1.
+const UNWRITTEN: u32 = u32::MAX;
 /// Lost races for one key before giving up until the next tick.
 const ATTEMPTS: usize = 16;
 
@@ -31,18 +34,15 @@ fn key(name: &str) -> String {
     [PREFIX, name].concat()
 }
 
-/// No key has this compare-and-swap number before four billion writes. A key that is not there is written whatever
-/// number is given, so that with this one only the first of several writers succeeds.
-const ABSENT: Option<u32> = Some(u32::MAX);
-
-/// Creates the keys that are written by compare-and-swap: only a key that exists has a number to compare. VMs start
-/// at the same time, and one that was slow must not undo what the others have written since.
+/// Creates the keys that are written by compare-and-swap: only a key that exists has a number to compare.
+///
+/// Every VM does, and several may at once: one that is there already is left alone, as its VM may hold the lease.
 pub(crate) fn create(host: &impl Host) {
     for name in ["owner", "generation", "slots", "index"] {
-        let _ = host.set_shared(&key(name), &[0], ABSENT);
+        let _ = host.set_shared(&key(name), &[0], Some(UNWRITTEN));
     }
     let drawn = host.random().to_le_bytes();
-    let _ = host.set_shared(&key("process"), &drawn, ABSENT);
+    let _ = host.set_shared(&key("process"), &drawn, Some(UNWRITTEN));
 }
 
 /// What tells this process from another one of the same proxy.
@@ -190,17 +190,38 @@ pub(crate) fn resource(host: &impl Host, kind: Kind, name: &str) -> Option<(Dura
     ))
 }
 
-/// Writes a resource; without a body it leaves nothing behind but its key.
+/// Writes a resource, without a body to leave nothing behind but its key, where it may replace the build that is
+/// there. Says whether it did.
+///
+/// Two VMs may be writing: one that has just lost its lease, and the one that has it now.
 pub(crate) fn set_resource(
     host: &impl Host,
     kind: Kind,
     name: &str,
     received: Duration,
     body: &[u8],
+    may_replace: impl Fn(Meta) -> bool,
 ) -> bool {
+    let key = key(&resource_key(kind, name));
     let mut value = (received.as_nanos() as u64).to_le_bytes().to_vec();
     value.extend(body);
-    host.set_shared(&key(&resource_key(kind, name)), &value, None) == Ok(true)
+    for _ in 0..ATTEMPTS {
+        let (there, cas) = host.shared(&key).unwrap_or((Vec::new(), UNWRITTEN));
+        let there = there.split_first_chunk::<8>().map(|(_, body)| body);
+        let there = there.filter(|body| !body.is_empty());
+        if there
+            .and_then(|body| kind.meta(body))
+            .is_some_and(|there| !may_replace(there))
+        {
+            return false;
+        }
+        match host.set_shared(&key, &value, Some(cas)) {
+            Ok(true) => return true,
+            Ok(false) => {}
+            Err(_) => return false,
+        }
+    }
+    false
 }
 
 fn resource_key(kind: Kind, name: &str) -> String {

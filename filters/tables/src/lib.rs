@@ -20,6 +20,8 @@ mod host_table;
 mod load;
 mod name;
 
+use prost::Message;
+
 pub use cache_shard::{ShardBuilder, decode_cache_shard};
 pub use host_table::{decode_host_table, encode_policy};
 pub use load::{decode_load, encode_load, encode_work};
@@ -73,6 +75,18 @@ impl Meta {
         (self.epoch & UNFENCED == 0 && index > 0).then_some(index)
     }
 
+    /// That of an encoded [`v1::HostTable`], and nothing else of it; none where these bytes are no message.
+    pub fn of_host_table(bytes: &[u8]) -> Option<Self> {
+        let TableHead { epoch, version } = TableHead::decode(bytes).ok()?;
+        Some(Self { epoch, version })
+    }
+
+    /// That of an encoded [`v1::CacheShard`], likewise.
+    pub fn of_cache_shard(bytes: &[u8]) -> Option<Self> {
+        let ShardHead { epoch, version } = ShardHead::decode(bytes).ok()?;
+        Some(Self { epoch, version })
+    }
+
     /// Whether it was built before `other` by the same process.
     pub fn is_older_than(self, other: Self) -> bool {
         self.epoch == other.epoch && self.version < other.version
@@ -82,6 +96,24 @@ impl Meta {
     pub fn is_of_older_leader_than(self, other: Self) -> bool {
         matches!((self.fence(), other.fence()), (Some(old), Some(new)) if old < new)
     }
+}
+
+/// The first fields of a [`v1::HostTable`].
+#[derive(Clone, PartialEq, Message)]
+struct TableHead {
+    #[prost(fixed64, tag = "2")]
+    epoch: u64,
+    #[prost(uint64, tag = "3")]
+    version: u64,
+}
+
+/// The first fields of a [`v1::CacheShard`].
+#[derive(Clone, PartialEq, Message)]
+struct ShardHead {
+    #[prost(fixed64, tag = "1")]
+    epoch: u64,
+    #[prost(uint64, tag = "2")]
+    version: u64,
 }
 
 /// Its form as the version of an xDS resource: `<epoch in hex>.<version>`.

@@ -168,13 +168,17 @@ fn a_resource_is_read_with_the_time_at_which_it_came() {
     let host = ready();
     for kind in Kind::ALL {
         assert_eq!(resource(&host, kind, "rules"), None);
-        assert!(set_resource(&host, kind, "rules", ALIVE, b"bytes"));
+        assert!(set_resource(&host, kind, "rules", ALIVE, b"bytes", |_| {
+            true
+        }));
         assert_eq!(
             resource(&host, kind, "rules"),
             Some((ALIVE, b"bytes".to_vec()))
         );
     }
-    assert!(set_resource(&host, Kind::Table, "rules", DEAD, &[]));
+    assert!(set_resource(&host, Kind::Table, "rules", DEAD, &[], |_| {
+        true
+    }));
     assert_eq!(resource(&host, Kind::Table, "rules"), Some((DEAD, vec![])));
     let shard = resource(&host, Kind::Shard, "rules");
     assert_eq!(
@@ -182,6 +186,26 @@ fn a_resource_is_read_with_the_time_at_which_it_came() {
         Some((ALIVE, b"bytes".to_vec())),
         "the other kind's stays"
     );
+}
+
+#[test]
+fn a_newer_build_that_another_vm_has_just_written_stays() {
+    let host = ready();
+    let table = |version| weir_harness::table(version, vec![]).encode_to_vec();
+    let received = |version| [&[0; 8][..], &table(version)].concat();
+    let older = |than: u64| move |there: Meta| there.version < than;
+    host.race("weir/1/table/rules", &received(3));
+    let body = table(2);
+    let replaced = set_resource(&host, Kind::Table, "rules", ALIVE, &body, older(2));
+    assert!(!replaced);
+    let kept = resource(&host, Kind::Table, "rules").unwrap();
+    assert_eq!(kept, (Duration::ZERO, table(3)));
+    host.race("weir/1/table/rules", &received(4));
+    let body = table(5);
+    let replaced = set_resource(&host, Kind::Table, "rules", ALIVE, &body, older(5));
+    assert!(replaced, "an older one that came in between does not");
+    let kept = resource(&host, Kind::Table, "rules").unwrap();
+    assert_eq!(kept, (ALIVE, table(5)));
 }
 
 #[test]

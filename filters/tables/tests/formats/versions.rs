@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+use prost::Message;
 use weir_tables::{Meta, NoVersion};
+
+use crate::samples;
 
 const OLD: Meta = Meta {
     epoch: 0xabc,
@@ -64,4 +67,15 @@ fn of_two_leaders_the_one_with_the_lower_index_is_older_and_nobody_else_is() {
             }
         }
     }
+}
+
+#[test]
+fn an_encoded_resource_tells_which_build_it_is() {
+    let table = samples::host_table();
+    let meta = Meta::of_host_table(&table.encode_to_vec()).unwrap();
+    assert_eq!((meta.epoch, meta.version), (table.epoch, table.version));
+    let shard = samples::cache_shard();
+    let meta = Meta::of_cache_shard(&shard.encode_to_vec()).unwrap();
+    assert_eq!((meta.epoch, meta.version), (shard.epoch, shard.version));
+    assert_eq!(Meta::of_host_table(b"no message"), None);
 }
