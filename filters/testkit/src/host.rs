@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::abi::Status;
 use crate::clock::Clock;
 use crate::error::Result;
-use crate::host_state::HostState;
+use crate::host_state::{HostState, Interruption};
 use crate::metrics::Metrics;
 use crate::module::Module;
 use crate::vm::builder::VmBuilder;
@@ -77,6 +77,25 @@ impl Host {
         self.clock()
             .advance(end.saturating_sub(self.clock().monotonic()));
         outcome
+    }
+
+    /// Lets VMs make so many calls into the host, and calls this before the next one; in place of what was to be called
+    /// before.
+    ///
+    /// Envoy runs VMs on threads of their own, so that between two calls of one VM others may do anything. Here they
+    /// do what the function lets them: it may call into every VM but the one that is stopped. It must not touch that
+    /// one, and [`run_for`](Self::run_for) touches all. Calls of the others do not count, unless it has called this
+    /// again for them.
+    pub fn interrupt_after(&self, calls: usize, function: impl FnOnce() + 'static) {
+        *self.state.interruption.borrow_mut() = Some(Interruption {
+            calls_left: calls,
+            function: Box::new(function),
+        });
+    }
+
+    /// Takes an interruption back; says whether it was still to come.
+    pub fn take_interruption_back(&self) -> bool {
+        self.state.interruption.take().is_some()
     }
 
     fn deliver_queues(&self) -> Result<()> {

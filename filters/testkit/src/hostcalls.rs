@@ -22,6 +22,8 @@ macro_rules! host_function {
             $name,
             |caller: wasmtime::Caller<'_, $crate::state::State>, $($argument: $kind),*| {
                 let guest = &mut $crate::guest::Guest(caller);
+                let host = std::rc::Rc::clone(&guest.state().host);
+                host.pass();
                 guest.state().count($name);
                 if guest.state().refused.contains($name) {
                     return Ok($crate::abi::Status::InternalFailure as u32);

@@ -12,6 +12,7 @@ mod headers;
 mod hedging;
 mod heed;
 mod holding;
+mod interrupted;
 mod lease;
 mod reference;
 mod refusals;

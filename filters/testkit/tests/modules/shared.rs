@@ -33,6 +33,27 @@ fn of_two_vms_that_read_the_same_value_the_second_to_write_is_refused() {
 }
 
 #[test]
+fn a_vm_that_is_interrupted_between_its_read_and_its_write_is_refused() {
+    let read_by_both = |calls| {
+        let host = Host::new();
+        host.set_shared_data("id", "count", 5u64.to_le_bytes());
+        let (a, b) = (vm(&host, "id", "careful"), vm(&host, "id", "careful"));
+        host.interrupt_after(calls, move || {
+            b.tick().unwrap();
+            b.tick().unwrap();
+        });
+        a.tick().unwrap();
+        a.tick().unwrap();
+        let interrupted = !host.take_interruption_back();
+        let refused = said(&a).contains(&"write: Err(CasMismatch)".into());
+        interrupted.then_some((refused, count(&host, "id")))
+    };
+    let all: Vec<_> = (0..).map_while(read_by_both).collect();
+    assert!(all.contains(&(true, Some(6))), "{all:?}");
+    assert!(all.contains(&(false, Some(7))), "{all:?}");
+}
+
+#[test]
 fn shared_data_belongs_to_a_vm_id_and_outlives_its_vms() {
     let host = Host::new();
     vm(&host, "one", "").tick().unwrap();
