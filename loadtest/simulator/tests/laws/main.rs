@@ -8,6 +8,7 @@ mod determinism;
 mod document001;
 mod fleet;
 mod node;
+mod orders;
 mod overload;
 mod prompts;
 mod queueing;

@@ -22,6 +22,7 @@ use weir_executor::{Order, Settings};
 use crate::affinity;
 use crate::arrivals::Arrivals;
 use crate::real::{self, Arrival, Outcome, Sharing};
+use calibrate::Sample;
 use plan::{PLANS, Plan};
 use response::Course;
 
@@ -130,7 +131,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         course: args.course(outcomes),
     });
     let real = real.collect();
-    let emulated = emulate(args, &plans, &calibrated);
+    let emulated = emulate(args, &plans, &calibrated.samples);
     let results = Results {
         calibrated,
         real,
@@ -153,12 +154,12 @@ fn arrivals(args: &Args, seconds: u64, round: u64) -> Vec<Arrival> {
     times.into_iter().map(arrival).collect()
 }
 
-fn emulate(args: &Args, plans: &[&'static Plan], calibrated: &calibrate::Calibrated) -> Vec<Run> {
+fn emulate(args: &Args, plans: &[&'static Plan], samples: &[Sample]) -> Vec<Run> {
     let lasts = Duration::from_secs(args.emulated_seconds);
     let arrivals = arrivals(args, args.emulated_seconds, 0);
     let run = |plan: &&'static Plan| {
         let settings = args.settings(plan.order());
-        let outcomes = emulated::run(&settings, &arrivals, &calibrated.samples, args.seed);
+        let outcomes = emulated::run(&settings, &arrivals, samples, args.seed);
         Run {
             plan,
             course: Course::new(&outcomes, args.top_rate, lasts, Duration::ZERO),
@@ -166,3 +167,6 @@ fn emulate(args: &Args, plans: &[&'static Plan], calibrated: &calibrate::Calibra
     };
     plans.iter().map(run).collect()
 }
+
+#[cfg(test)]
+mod tests;
