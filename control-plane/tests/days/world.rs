@@ -292,7 +292,7 @@ impl World {
             let control = &mut self.controls[number];
             if control.leads().is_some() {
                 for (host, asked) in self.hosts.iter().enumerate() {
-                    if (self.steps + host as u64) % POLL_STEPS == 0 {
+                    if (self.steps + host as u64).is_multiple_of(POLL_STEPS) {
                         control.poll(host, asked, now);
                     }
                 }

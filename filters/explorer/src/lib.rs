@@ -14,6 +14,9 @@ use std::fmt::Debug;
 use std::hash::Hash;
 use std::rc::Rc;
 
+/// What a state is looked for by, and whether this is one.
+pub type Sight<S> = (&'static str, fn(&S) -> bool);
+
 /// What can happen, and what must hold. The states that it reaches have to be finitely many.
 pub trait Model {
     /// All that the future depends on.
@@ -37,7 +40,7 @@ pub trait Model {
     fn is_settled(&self, state: &Self::State) -> bool;
 
     /// States that have to be reached by name, or the model proves nothing.
-    fn sights(&self) -> Vec<(&'static str, fn(&Self::State) -> bool)>;
+    fn sights(&self) -> Vec<Sight<Self::State>>;
 }
 
 /// A model with more states takes gigabytes: it has to be made smaller.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A counter that is finite, and two ways in which it can be broken.
 
-use weir_explorer::{Explored, Model, explore};
+use weir_explorer::{Explored, Model, Sight, explore};
 
 /// Counts around a circle of `0..size`. Calm leads to 0 unless it is at `trap`.
 struct Circle {
@@ -47,7 +47,7 @@ impl Model for Circle {
         *state == 0
     }
 
-    fn sights(&self) -> Vec<(&'static str, fn(&u32) -> bool)> {
+    fn sights(&self) -> Vec<Sight<u32>> {
         vec![("three", |state| *state == 3)]
     }
 }

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use envoy_types::pb::envoy::service::discovery::v3 as envoys;
 use prost::Message;
-use weir_explorer::{Model, explore};
+use weir_explorer::{Model, Sight, explore};
 use weir_filter::index::{Index, Kind, Says};
 use weir_filter::stream;
 use weir_tables::discovery::{Any, DeltaDiscoveryResponse, Resource};
@@ -573,8 +573,8 @@ impl Model for Group {
         agree && world.leaders().count() == 1 && (is_taken || self.detail == Detail::Questions)
     }
 
-    fn sights(&self) -> Vec<(&'static str, fn(&World) -> bool)> {
-        let mut sights: Vec<(_, fn(&World) -> bool)> =
+    fn sights(&self) -> Vec<Sight<World>> {
+        let mut sights: Vec<Sight<World>> =
             vec![("two that take themselves for the leader", |world| {
                 world.leaders().count() == 2
             })];

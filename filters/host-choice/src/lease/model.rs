@@ -4,7 +4,7 @@
 //! Time moves in parts of a term and never ends: instants are kept relative to a present that stands still. A VM's
 //! tick has two steps, as others may write between its look at the lease and its own write.
 
-use weir_explorer::{Model, explore};
+use weir_explorer::{Model, Sight, explore};
 
 use super::*;
 
@@ -276,8 +276,8 @@ impl Model for Vms {
             && proxy.shared.tables
     }
 
-    fn sights(&self) -> Vec<(&'static str, fn(&Proxy) -> bool)> {
-        let mut sights: Vec<(_, fn(&Proxy) -> bool)> = vec![
+    fn sights(&self) -> Vec<Sight<Proxy>> {
+        let mut sights: Vec<Sight<Proxy>> = vec![
             ("a dead VM's lease", |proxy| {
                 let lease = proxy.shared.lease;
                 lease.is_some_and(|lease| lease.holder.vm == DEAD && lease.deadline > NOW)
