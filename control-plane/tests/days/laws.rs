@@ -18,6 +18,8 @@ pub(crate) const CLASSES: [(u8, &str, f64); 3] =
 const MOST: f64 = 0.7;
 /// What was asked for lately differs by so much from what is asked for in the long run.
 const CHANCE: f64 = 0.07;
+/// After so long a leader has seen what is asked for: a share is one of the requests that it knows.
+const SEEN_AFTER: Duration = Duration::from_secs(10);
 /// Levels move once in it.
 const WINDOW: Duration = Duration::from_secs(1);
 /// Keys in shared data: six of the proxy, a table, two shards and a record of each VM, with room for VMs that died.
@@ -38,6 +40,8 @@ pub(crate) struct Laws {
 struct Levels {
     life: u64,
     epoch: u64,
+    /// When it began to lead, or to know which level is in force.
+    began: Duration,
     /// The hosts whose figures count.
     fresh: Vec<String>,
     highest: Level,
@@ -167,6 +171,7 @@ impl Laws {
         let levels = Levels {
             life: control.life,
             epoch: state.epoch(),
+            began: now,
             fresh: fresh().map(|host| host.config.address.clone()).collect(),
             highest: highest.unwrap_or(Level::ALL),
             fell: Duration::ZERO,
@@ -176,9 +181,12 @@ impl Laws {
             return;
         };
         after.fell = before.fell;
-        let is_same = (before.life, before.epoch) == (after.life, after.epoch)
-            && before.fresh == after.fresh
-            && state.replica().role.leads();
+        let leads = state.replica().role.leads() && !cluster.resumes();
+        if leads && (before.life, before.epoch) == (after.life, after.epoch) {
+            after.began = before.began;
+        }
+        let has_seen = now - after.began >= SEEN_AFTER;
+        let is_same = leads && has_seen && before.fresh == after.fresh;
         if !is_same || after.highest >= before.highest {
             return;
         }

@@ -17,7 +17,7 @@
 //! |---|---|
 //! | `WEIR_DAYS_SEED` | only this seed |
 //! | `WEIR_DAYS_MINUTES` | virtual minutes of faults a seed |
-//! | `WEIR_NIGHTLY` | more seeds, an hour each: half a virtual day |
+//! | `WEIR_NIGHTLY` | more seeds for longer: four virtual hours |
 //! | `WEIR_RUNS` | so many seeds, half an hour each: with the 100 of `cargo xtask test --long` two virtual days |
 
 mod control;
@@ -38,7 +38,7 @@ const SEEDS: u64 = 4;
 const MINUTES: u64 = 5;
 /// And each night.
 const NIGHTLY_SEEDS: u64 = 12;
-const NIGHTLY_MINUTES: u64 = 60;
+const NIGHTLY_MINUTES: u64 = 20;
 /// With `cargo xtask test --long`, which sets how often: two virtual days.
 const RUNS: &str = "WEIR_RUNS";
 const LONG_MINUTES: u64 = 30;

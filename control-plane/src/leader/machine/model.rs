@@ -603,7 +603,7 @@ fn explored(group: &Group) {
 fn no_lock_index_has_two_leaders_and_somebody_leads_in_the_end() {
     explored(&Group {
         replicas: 2,
-        faults: faults(),
+        faults: 1,
         detail: Detail::Questions,
         forgets: false,
     });
