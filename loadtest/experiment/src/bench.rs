@@ -22,20 +22,21 @@ mod push;
 mod reasons;
 mod request;
 mod section;
+mod setting;
 mod weir;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;
-use tokio::runtime::Runtime;
 use weir_report::Report;
 
 pub use self::page::Asked;
 pub use self::part::Part;
 pub use self::programs::Programs;
 pub use self::section::Section;
+use self::setting::Setting;
 use crate::Experiment;
 use crate::variant::Variant;
 
@@ -54,8 +55,7 @@ pub struct Args {
 /// The experiment: its turns are parts, each of which gives sections of the page.
 pub struct Bench {
     asked: Asked,
-    programs: Programs,
-    folder: PathBuf,
+    setting: Setting,
     /// Parts so far.
     measured: usize,
 }
@@ -69,9 +69,12 @@ impl Experiment for Bench {
 
     fn set_up(Args { asked, programs }: Args, folder: &Path) -> Result<Self> {
         Ok(Self {
+            setting: Setting {
+                programs,
+                folder: folder.to_owned(),
+                quick: asked.quick,
+            },
             asked,
-            programs,
-            folder: folder.to_owned(),
             measured: 0,
         })
     }
@@ -86,7 +89,7 @@ impl Experiment for Bench {
     fn play(&mut self, part: &Part) -> Result<Vec<Section>> {
         let (name, all) = (part.name(), self.turns().len());
         eprintln!("bench: {name} ({} of {all})", self.measured + 1);
-        let sections = part.measure(self).context(name)?;
+        let sections = part.measure(&self.setting).context(name)?;
         self.measured += 1;
         Ok(sections)
     }
@@ -106,32 +109,5 @@ impl Experiment for Bench {
             println!("bench: {TABLES} is up to date");
         }
         Ok(())
-    }
-}
-
-/// What programs of one thread run on.
-fn one_thread() -> Result<Runtime> {
-    let mut builder = tokio::runtime::Builder::new_current_thread();
-    Ok(builder.enable_all().build()?)
-}
-
-/// What is measured in a round, in its order: every other round backwards, so that nobody is always the first.
-fn in_turn<T>(round: usize, all: impl IntoIterator<Item = T>) -> Vec<T> {
-    let mut all: Vec<T> = all.into_iter().collect();
-    if round % 2 == 1 {
-        all.reverse();
-    }
-    all
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_other_round_goes_back() {
-        let ways = ["plain", "no-op", "weir"];
-        assert_eq!(in_turn(0, ways), ways);
-        assert_eq!(in_turn(1, ways), ["weir", "no-op", "plain"]);
     }
 }

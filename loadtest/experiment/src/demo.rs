@@ -15,6 +15,7 @@ mod comparison;
 mod header;
 mod kept;
 mod plan;
+mod programs;
 mod report;
 mod results;
 mod stage;
@@ -34,6 +35,7 @@ use weir_stage::processes::Processes;
 use self::kept::Run;
 pub use self::kept::Told;
 use self::plan::{Plan, Work};
+pub use self::programs::Programs;
 use self::report::story::Story;
 use self::results::Figures;
 use self::table::Table;
@@ -74,23 +76,6 @@ pub struct Args {
     report: Option<PathBuf>,
     #[command(flatten)]
     programs: Programs,
-}
-
-/// Programs and files that it needs.
-#[derive(Clone, Debug, clap::Args)]
-#[command(next_help_heading = crate::driver::GIVEN)]
-pub struct Programs {
-    #[command(flatten)]
-    fleet: crate::programs::Programs,
-    /// weir-replay
-    #[arg(long, value_name = "FILE")]
-    replay: PathBuf,
-    /// weir-feeds, for hosts that do the work
-    #[arg(long, value_name = "FILE")]
-    feeds: Option<PathBuf>,
-    /// Recorded traces
-    #[arg(long, value_name = "FOLDER", default_value = "loadtest/traces")]
-    traces: PathBuf,
 }
 
 /// The experiment: a way a turn.
@@ -218,7 +203,13 @@ impl Demo {
         let folder = self.folder.join(way.folder());
         let mut processes = Processes::new(folder.clone())?;
         self.progress.say("starting", started.elapsed());
-        let (targets, sights) = stage::start(self, way, &mut processes, &folder)?;
+        let (targets, sights) = stage::start(
+            (&self.plan, &self.workload),
+            &self.programs.fleet,
+            way,
+            &mut processes,
+            &folder,
+        )?;
         let hosts = sights.hosts.clone();
         let plan = &self.plan;
         let replay = Replay {

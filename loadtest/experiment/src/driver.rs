@@ -16,12 +16,15 @@ use weir_whole_file::WholeFile;
 
 use crate::verdict::Verdict;
 
+/// The usual file of rounds.
+pub(crate) const ROUNDS: &str = "rounds.jsonl";
+
 /// What is measured, and how.
 pub trait Experiment: Sized {
     /// As `cargo xtask` has it, and lines of progress.
     const NAME: &'static str;
     /// The file of rounds, a line of JSON each.
-    const ROUNDS: &'static str = "rounds.jsonl";
+    const ROUNDS: &'static str = ROUNDS;
     /// The file of the table.
     const TABLE: &'static str = "table.md";
     /// The table itself says what holds.

@@ -52,9 +52,25 @@ fn drawn<W: Variant>(wanted: &[W], random: &mut SplitMix64) -> Vec<W> {
     ways
 }
 
+/// What is measured in a round, in its order: every other round backwards, so that nobody is always the first.
+pub(crate) fn in_turn<T>(round: usize, all: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut all: Vec<T> = all.into_iter().collect();
+    if round % 2 == 1 {
+        all.reverse();
+    }
+    all
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_other_round_goes_back() {
+        let ways = ["plain", "no-op", "weir"];
+        assert_eq!(in_turn(0, ways), ways);
+        assert_eq!(in_turn(1, ways), ["weir", "no-op", "plain"]);
+    }
 
     #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
     enum Choice {

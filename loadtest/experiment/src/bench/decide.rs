@@ -13,7 +13,8 @@ use weir_stage::usage::Process;
 
 use self::case::{Asked, Case};
 use crate::bench::section::{Bound, NO_SPREAD, Section, Target};
-use crate::bench::{Bench, in_turn};
+use crate::bench::setting::Setting;
+use crate::variant::in_turn;
 
 const HOSTS: [usize; 3] = [14, 1000, 10_000];
 /// Times that a case is run in its turn; the fastest counts, because the machine only ever adds.
@@ -111,8 +112,8 @@ fn fastest(case: &mut dyn Case) -> Result<f64> {
     Ok(least)
 }
 
-pub(crate) fn measure(bench: &Bench) -> Result<Vec<Section>> {
-    let rounds = if bench.asked.quick { 10 } else { 60 };
+pub(crate) fn measure(setting: &Setting) -> Result<Vec<Section>> {
+    let rounds = if setting.quick { 10 } else { 60 };
     let mut rows = rows()?;
     for round in 0..rounds {
         if round % 10 == 0 {

@@ -7,13 +7,13 @@ mod tables;
 use anyhow::Result;
 use weir_stage::interrupt;
 
-use crate::bench::Bench;
 use crate::bench::section::Section;
+use crate::bench::setting::Setting;
 
-pub(crate) fn measure(bench: &Bench) -> Result<Vec<Section>> {
-    weir_harness::load(&bench.programs.filter)?;
+pub(crate) fn measure(setting: &Setting) -> Result<Vec<Section>> {
+    weir_harness::load(&setting.programs.filter)?;
     eprintln!("filter: requests by reason");
     interrupt::check()?;
     let requests = requests::section();
-    Ok(vec![requests, tables::section(bench.asked.quick)?])
+    Ok(vec![requests, tables::section(setting.quick)?])
 }

@@ -20,6 +20,7 @@ use tokio::net::TcpListener;
 use weir_stage::ports;
 
 use self::answer::Host;
+use crate::bench::load::one_thread;
 
 /// Hosts that answer at once.
 #[derive(clap::Args)]
@@ -41,7 +42,7 @@ impl Hosts {
     /// # Errors
     /// There are no ports, or the file cannot be written.
     pub fn play(self) -> Result<()> {
-        super::one_thread()?.block_on(self.serve())
+        one_thread()?.block_on(self.serve())
     }
 
     async fn serve(self) -> Result<()> {

@@ -26,28 +26,28 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use crate::bench::Bench;
 use crate::bench::inference::plan::Plan;
 use crate::bench::inference::run::Run;
 use crate::bench::inference::workload::Workload;
 use crate::bench::section::Section;
+use crate::bench::setting::Setting;
 
-pub(crate) fn measure(bench: &Bench) -> Result<Vec<Section>> {
-    let plan = Plan::new(bench.asked.quick);
-    let folder = bench.folder.join("inference");
-    let workload = Workload::make(bench, &plan, &folder)?;
-    let runs = rounds(bench, &plan, &workload, &folder);
+pub(crate) fn measure(setting: &Setting) -> Result<Vec<Section>> {
+    let plan = Plan::new(setting.quick);
+    let folder = setting.folder.join("inference");
+    let workload = Workload::make(setting, &plan, &folder)?;
+    let runs = rounds(setting, &plan, &workload, &folder);
     // Dozens of megabytes, which the next run writes again.
     let bodies = &workload.bodies;
     fs::remove_dir_all(bodies).with_context(|| format!("removing {}", bodies.display()))?;
     sections::of(&plan, &workload, &runs?)
 }
 
-fn rounds(bench: &Bench, plan: &Plan, workload: &Workload, folder: &Path) -> Result<Vec<Run>> {
+fn rounds(setting: &Setting, plan: &Plan, workload: &Workload, folder: &Path) -> Result<Vec<Run>> {
     let mut runs: Vec<Run> = Vec::new();
     for round in 0..plan.rounds {
         let folder = folder.join(format!("round-{}", round + 1));
-        runs.extend(run::round(bench, plan, workload, &folder)?);
+        runs.extend(run::round(setting, plan, workload, &folder)?);
     }
     Ok(runs)
 }

@@ -25,7 +25,6 @@ use tokio::time::timeout;
 use crate::bench::load::exchange::{Connection, Origin};
 use crate::bench::load::open::Schedule;
 pub(crate) use crate::bench::load::work::{AnsweredBy, Shot, Work};
-use crate::bench::one_thread;
 
 /// Answers that have not come so long after the load's end are not waited for.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -165,6 +164,12 @@ async fn run(
     };
     ensure!(answers.count > 0, "not one request was answered");
     Ok((connections, answers))
+}
+
+/// What programs of one thread run on.
+pub(crate) fn one_thread() -> Result<Runtime> {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    Ok(builder.enable_all().build()?)
 }
 
 #[cfg(test)]

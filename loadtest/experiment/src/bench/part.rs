@@ -5,7 +5,8 @@ use anyhow::Result;
 use clap::ValueEnum;
 
 use crate::bench::section::Section;
-use crate::bench::{Bench, decide, inference, push, request};
+use crate::bench::setting::Setting;
+use crate::bench::{decide, inference, push, request};
 
 /// A part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -23,16 +24,16 @@ pub enum Part {
 }
 
 impl Part {
-    pub(crate) fn measure(self, bench: &Bench) -> Result<Vec<Section>> {
+    pub(crate) fn measure(self, setting: &Setting) -> Result<Vec<Section>> {
         match self {
-            Self::Request => request::measure(bench),
-            Self::Decide => decide::measure(bench),
+            Self::Request => request::measure(setting),
+            Self::Decide => decide::measure(setting),
             #[cfg(any(test, feature = "harness"))]
-            Self::Filter => crate::bench::filter::measure(bench),
+            Self::Filter => crate::bench::filter::measure(setting),
             #[cfg(not(any(test, feature = "harness")))]
             Self::Filter => anyhow::bail!("it is built without the feature `harness`"),
-            Self::Push => push::measure(bench),
-            Self::Inference => inference::measure(bench),
+            Self::Push => push::measure(setting),
+            Self::Inference => inference::measure(setting),
         }
     }
 }

@@ -24,6 +24,7 @@ use tonic::transport::Server;
 use weir_stage::ports;
 
 use self::knowledge::Knowledge;
+use crate::bench::load::one_thread;
 
 /// Names the host of each request to an Envoy that asks by ext_proc.
 #[derive(clap::Args)]
@@ -48,7 +49,7 @@ impl Picker {
     /// # Errors
     /// There is no port, the file cannot be written, or weir-control is gone.
     pub fn play(self) -> Result<()> {
-        super::one_thread()?.block_on(self.serve())
+        one_thread()?.block_on(self.serve())
     }
 
     async fn serve(self) -> Result<()> {

@@ -11,11 +11,14 @@ mod sidecar;
 use anyhow::{Context, Result};
 use tokio::runtime::Runtime;
 
-use crate::bench::Bench;
 use crate::bench::section::Section;
+use crate::bench::setting::Setting;
 
-pub(crate) fn measure(bench: &Bench) -> Result<Vec<Section>> {
-    Ok(vec![decisions::measure(bench)?, fan_out::measure(bench)?])
+pub(crate) fn measure(setting: &Setting) -> Result<Vec<Section>> {
+    Ok(vec![
+        decisions::measure(setting)?,
+        fan_out::measure(setting)?,
+    ])
 }
 
 fn runtime() -> Result<Runtime> {

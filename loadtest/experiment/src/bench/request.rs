@@ -19,17 +19,17 @@ mod way;
 
 use anyhow::{Context, Result};
 
-use crate::bench::Bench;
 use crate::bench::request::plan::Plan;
 use crate::bench::request::stage::Stage;
 use crate::bench::section::Section;
+use crate::bench::setting::Setting;
 
-pub(crate) fn measure(bench: &Bench) -> Result<Vec<Section>> {
-    let plan = Plan::new(bench.asked.quick);
+pub(crate) fn measure(setting: &Setting) -> Result<Vec<Section>> {
+    let plan = Plan::new(setting.quick);
     let mut sections = Vec::new();
     for group in case::groups() {
-        let folder = bench.folder.join("request").join(group.name);
-        let mut stage = Stage::start(bench, &group, folder.clone())?;
+        let folder = setting.folder.join("request").join(group.name);
+        let mut stage = Stage::start(setting, &group, folder.clone())?;
         let results = rounds::run(&mut stage, &group, &plan)
             .with_context(|| format!("logs are in {}", folder.display()))?;
         sections.extend(sections::of(&group, &plan, &results)?);

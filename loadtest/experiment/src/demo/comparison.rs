@@ -2,7 +2,7 @@
 //! What is told of ways on real hosts: figures side by side, and whether the machine let them be
 //! compared. No claims: nobody has set thresholds for this workload.
 
-use crate::demo::Told;
+use crate::demo::kept::Told;
 
 /// Above it requests wait for the machine's cores rather than in the hosts' queues.
 const MOST_BUSY: f64 = 0.9;

@@ -8,12 +8,11 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
-use crate::demo::Demo;
 use crate::demo::results::Figures;
+use crate::driver;
 use crate::origin::Origin;
 use crate::replay::{self, REQUESTS, Record};
 use crate::sampler::{self, Sample};
-use crate::{Experiment, driver};
 
 /// The file of what is the same for all ways, in the run's folder.
 const FILE: &str = "run.json";
@@ -72,7 +71,7 @@ impl Run {
 impl Told {
     /// Every way that the run's folder keeps.
     pub(super) fn read_all(folder: &Path) -> Result<Vec<Self>> {
-        let mut ways: Vec<Self> = driver::read_lines(&folder.join(Demo::ROUNDS))?;
+        let mut ways: Vec<Self> = driver::read_lines(&folder.join(driver::ROUNDS))?;
         for told in &mut ways {
             let folder = folder.join(&told.folder);
             told.records = replay::read(&folder.join(REQUESTS))?;

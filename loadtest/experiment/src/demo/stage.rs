@@ -12,11 +12,11 @@ use weir_stage::processes::Processes;
 
 use crate::callers::settings::Settings;
 use crate::callers::{bootstrap, start_alone, start_told};
-use crate::demo::Demo;
 use crate::demo::plan::{Plan, Work};
 use crate::demo::ways::{Kind, Way};
 use crate::demo::workload::Workload;
 use crate::hosts;
+use crate::programs::Programs;
 use crate::sampler::Sights;
 
 /// The workload has jobs of minutes, and its own deadline; time-outs are not what is compared.
@@ -24,13 +24,13 @@ const NO_TIMEOUT: &str = "0s";
 
 /// Starts them all; returns where to send requests, and where to look meanwhile.
 pub(super) fn start(
-    demo: &Demo,
+    (plan, workload): (&Plan, &Workload),
+    programs: &Programs,
     way: &Way,
     processes: &mut Processes,
     folder: &Path,
 ) -> Result<(Vec<SocketAddr>, Sights)> {
-    let (plan, programs) = (&demo.plan, &demo.programs.fleet);
-    let host = || host(&programs.worker, plan, &demo.workload);
+    let host = || host(&programs.worker, plan, workload);
     let hosts = hosts::start(processes, plan.hosts, host, folder)?;
     let (callers, control) = match way.kind {
         Kind::Envoy(balancer) => {

@@ -10,8 +10,8 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 use weir_replay::workload::{self, Request};
 
-use crate::demo::Programs;
 use crate::demo::plan::{Plan, Work};
+use crate::demo::programs::Programs;
 use crate::driver;
 
 /// In the order of the table.

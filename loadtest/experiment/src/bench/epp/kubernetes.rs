@@ -18,7 +18,7 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio_stream::StreamExt;
 
-use crate::bench::one_thread;
+use crate::bench::load::one_thread;
 
 pub(super) const NAMESPACE: &str = "default";
 /// The label that the pod has.

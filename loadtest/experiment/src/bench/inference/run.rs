@@ -10,7 +10,6 @@ use anyhow::{Context, Result, ensure};
 use weir_stage::busy::Busy;
 use weir_stage::interrupt;
 
-use crate::bench::Bench;
 use crate::bench::inference::cpu::{Cpu, Meter};
 use crate::bench::inference::hits;
 use crate::bench::inference::plan::Plan;
@@ -19,6 +18,7 @@ use crate::bench::inference::stage::Stage;
 use crate::bench::inference::way::Way;
 use crate::bench::inference::workload::Workload;
 use crate::bench::reasons::Reasons;
+use crate::bench::setting::Setting;
 use crate::costs::Costs;
 use crate::driver::read_lines;
 
@@ -44,7 +44,7 @@ pub(super) struct Run {
 
 /// All ways at once.
 pub(super) fn round(
-    bench: &Bench,
+    setting: &Setting,
     plan: &Plan,
     workload: &Workload,
     folder: &Path,
@@ -52,7 +52,7 @@ pub(super) fn round(
     let start = |way: Way| {
         eprintln!("inference: starting {}", way.name());
         let folder = folder.join(way.node());
-        let stage = Stage::start(bench, plan, way, &folder).context(way.name())?;
+        let stage = Stage::start(setting, plan, way, &folder).context(way.name())?;
         Ok((way, stage, folder))
     };
     let stages: Vec<_> = Way::ALL.into_iter().map(start).collect::<Result<_>>()?;
@@ -63,7 +63,7 @@ pub(super) fn round(
         "inference: {} requests by each way, {:.0} s",
         workload.facts.requests, workload.facts.duration_s
     );
-    let replay = &bench.programs.replay;
+    let replay = &setting.programs.replay;
     thread::scope(|scope| {
         let runs = stages.into_iter().zip(alone);
         let runs: Vec<_> = runs

@@ -15,12 +15,12 @@ use weir_stage::http;
 use weir_stage::processes::Processes;
 use weir_stage::usage::Process;
 
-use crate::bench::Bench;
 use crate::bench::epp::{self, Epp};
 use crate::bench::inference::plan::Plan;
 use crate::bench::inference::way::Way;
 use crate::bench::programs;
 use crate::bench::reasons::Reasons;
+use crate::bench::setting::Setting;
 use crate::bench::weir;
 use crate::costs::Costs;
 use crate::sidecar::{self, HOSTS, bootstrap, clusters};
@@ -40,9 +40,9 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    pub(super) fn start(bench: &Bench, plan: &Plan, way: Way, folder: &Path) -> Result<Self> {
+    pub(super) fn start(setting: &Setting, plan: &Plan, way: Way, folder: &Path) -> Result<Self> {
         fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
-        let programs = &bench.programs;
+        let programs = &setting.programs;
         let mut processes = Processes::new(folder.to_owned())?;
         let request_log = folder.join("requests.ndjson");
         let hosts = start_hosts(

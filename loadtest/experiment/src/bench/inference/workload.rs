@@ -9,8 +9,8 @@ use anyhow::{Context, Result};
 use serde::Deserialize;
 use weir_stage::command::Run;
 
-use crate::bench::Bench;
 use crate::bench::inference::plan::Plan;
+use crate::bench::setting::Setting;
 
 /// A part of the program, so that it can be repeated from anywhere.
 const TRACE: &[u8] = include_bytes!("../../../../traces/mooncake_conversation_10min.csv.gz");
@@ -35,14 +35,14 @@ pub(super) struct Facts {
 }
 
 impl Workload {
-    pub(super) fn make(bench: &Bench, plan: &Plan, folder: &Path) -> Result<Self> {
+    pub(super) fn make(setting: &Setting, plan: &Plan, folder: &Path) -> Result<Self> {
         eprintln!("inference: writing the prompts of {} minutes", plan.minutes);
         fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
         let trace = folder.join("trace.csv.gz");
         fs::write(&trace, TRACE).with_context(|| format!("writing {}", trace.display()))?;
         let (file, bodies) = (folder.join("workload.ndjson"), folder.join("bodies"));
         let report = folder.join("workload.json");
-        Command::new(&bench.programs.replay)
+        Command::new(&setting.programs.replay)
             .args(["workload", "mooncake", "--trace"])
             .arg(&trace)
             .args(["--minutes", &plan.minutes.to_string()])

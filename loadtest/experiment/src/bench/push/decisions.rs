@@ -17,8 +17,8 @@ use weir_stage::processes::Processes;
 use weir_stage::{control, envoy, interrupt};
 
 use super::runtime;
-use crate::bench::Bench;
 use crate::bench::section::Section;
+use crate::bench::setting::Setting;
 use hosts::{Change, Hosts};
 use probe::Probe;
 
@@ -63,25 +63,25 @@ impl Delay {
     }
 }
 
-pub(super) fn measure(bench: &Bench) -> Result<Section> {
+pub(super) fn measure(setting: &Setting) -> Result<Section> {
     let mut all = Vec::new();
-    for plan in Plan::all(bench.asked.quick) {
+    for plan in Plan::all(setting.quick) {
         let ms = plan.interval.as_millis();
         eprintln!(
             "bench: push: {} changes, hosts asked every {ms} ms",
             plan.changes
         );
-        let folder = bench.folder.join(format!("push/decisions-{ms}ms"));
-        let delays = runtime()?.block_on(delays(bench, plan, &folder));
+        let folder = setting.folder.join(format!("push/decisions-{ms}ms"));
+        let delays = runtime()?.block_on(delays(setting, plan, &folder));
         all.push((plan, delays?));
     }
     shown::section(&all)
 }
 
-async fn delays(bench: &Bench, plan: Plan, folder: &Path) -> Result<Vec<Delay>> {
+async fn delays(setting: &Setting, plan: Plan, folder: &Path) -> Result<Vec<Delay>> {
     let mut processes = Processes::new(folder.to_owned())?;
     let hosts = Hosts::start(HOSTS).await?;
-    let programs = &bench.programs;
+    let programs = &setting.programs;
     let config = config(&hosts, plan.interval, &programs.filter);
     let control = control::start(&mut processes, &programs.control, &config, folder)?;
     let mut probes = Vec::new();

@@ -11,8 +11,9 @@ use weir_stage::open_files;
 
 use super::runtime;
 use crate::bench::section::Section;
-use crate::bench::{Bench, in_turn};
+use crate::bench::setting::Setting;
 use crate::fleet::hosts::Hosts;
+use crate::variant::in_turn;
 use round::{Plan, Round};
 use way::Way;
 
@@ -21,9 +22,9 @@ const SIDECARS: usize = 1000;
 /// A connection of each sidecar and each host, and room for the rest.
 const OPEN_FILES: u64 = 4000;
 
-pub(super) fn measure(bench: &Bench) -> Result<Section> {
+pub(super) fn measure(setting: &Setting) -> Result<Section> {
     open_files::allow(OPEN_FILES)?;
-    let plan = Plan::new(bench.asked.quick);
+    let plan = Plan::new(setting.quick);
     let runtime = runtime()?;
     let hosts = runtime.block_on(Hosts::start(HOSTS, 0))?;
     let mut rounds: [Vec<Round>; Way::ALL.len()] = Default::default();
@@ -32,10 +33,10 @@ pub(super) fn measure(bench: &Bench) -> Result<Section> {
         for (way, rounds) in in_turn(round, Way::ALL.into_iter().zip(&mut rounds)) {
             let (name, all) = (way.name(), plan.rounds);
             eprintln!("bench: push: fan-out, round {number} of {all}: {name}");
-            let folder = bench
+            let folder = setting
                 .folder
                 .join(format!("push/fan-out-{number}-{}", way.folder()));
-            let round = round::measure(bench, &plan, way, &hosts, &folder);
+            let round = round::measure(setting, &plan, way, &hosts, &folder);
             rounds.push(runtime.block_on(round)?);
         }
     }

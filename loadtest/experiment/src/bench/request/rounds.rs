@@ -8,7 +8,6 @@ use std::rc::Rc;
 use anyhow::{Context, Result};
 use weir_stage::interrupt;
 
-use crate::bench::in_turn;
 use crate::bench::load::{Pace, Pool, Work};
 use crate::bench::reasons::Reasons;
 use crate::bench::request::case::{Case, Group, Rate};
@@ -16,6 +15,7 @@ use crate::bench::request::figures::{Figures, Meter};
 use crate::bench::request::plan::Plan;
 use crate::bench::request::stage::Stage;
 use crate::bench::request::way::Way;
+use crate::variant::in_turn;
 
 /// The most of so many is taken for saturation: what else the machine does only makes it less.
 const CALIBRATIONS: usize = 3;

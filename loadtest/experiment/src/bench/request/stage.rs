@@ -16,7 +16,6 @@ use weir_stage::ports;
 use weir_stage::processes::Processes;
 use weir_stage::usage::Process;
 
-use crate::bench::Bench;
 use crate::bench::epp::{self, Epp};
 use crate::bench::load::{Answers, Pace, Pool};
 use crate::bench::programs::{self, Programs};
@@ -24,6 +23,7 @@ use crate::bench::reasons::Reasons;
 use crate::bench::request::case::Group;
 use crate::bench::request::lua;
 use crate::bench::request::way::{DYNAMIC, Way};
+use crate::bench::setting::Setting;
 use crate::bench::weir;
 use crate::sidecar::filters::Sent;
 use crate::sidecar::{HOSTS, bootstrap, clusters, filters};
@@ -61,9 +61,9 @@ struct Starter<'a> {
 }
 
 impl Stage {
-    pub(super) fn start(bench: &Bench, group: &Group, folder: PathBuf) -> Result<Self> {
+    pub(super) fn start(setting: &Setting, group: &Group, folder: PathBuf) -> Result<Self> {
         eprintln!("request: starting the processes of `{}`", group.name);
-        let programs = &bench.programs;
+        let programs = &setting.programs;
         fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
         let mut processes = Processes::new(folder.clone())?;
         let hosts = start_hosts(&mut processes, group, &folder)?;

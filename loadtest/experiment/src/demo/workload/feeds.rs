@@ -9,8 +9,8 @@ use weir_replay::feeds::{Index, Report, generate};
 use weir_stage::command::Run;
 
 use super::{Workload, save};
-use crate::demo::Programs;
 use crate::demo::plan::Feeds;
+use crate::demo::programs::Programs;
 
 pub(super) fn prepare(programs: &Programs, feeds: &Feeds, folder: &Path) -> Result<Workload> {
     let store = folder.join("feeds");

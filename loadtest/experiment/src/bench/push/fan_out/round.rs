@@ -11,8 +11,8 @@ use weir_stage::processes::Processes;
 
 use super::SIDECARS;
 use super::way::Way;
-use crate::bench::Bench;
 use crate::bench::push::crowd::{Crowd, LOOKING};
+use crate::bench::setting::Setting;
 use crate::costs::Costs;
 use crate::fleet::hosts::{Age, Hosts};
 
@@ -72,14 +72,14 @@ pub(super) struct Quantiles {
 }
 
 pub(super) async fn measure(
-    bench: &Bench,
+    setting: &Setting,
     plan: &Plan,
     way: Way,
     hosts: &Hosts,
     folder: &Path,
 ) -> Result<Round> {
     let mut processes = Processes::new(folder.to_owned())?;
-    let (process, server) = way.start(bench, &mut processes, hosts, folder)?;
+    let (process, server) = way.start(setting, &mut processes, hosts, folder)?;
     let names = way.names();
     let (crowd, _) = Crowd::connect(SIDECARS, server, &names, hosts).await?;
     tokio::time::sleep(plan.settle).await;

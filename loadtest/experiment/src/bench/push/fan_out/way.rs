@@ -11,7 +11,7 @@ use weir_stage::processes::Processes;
 use weir_stage::usage::Process;
 
 use super::linear_cache;
-use crate::bench::Bench;
+use crate::bench::setting::Setting;
 use crate::fleet::hosts::Hosts;
 
 const CLUSTER: &str = "rules";
@@ -55,17 +55,17 @@ impl Way {
 
     pub(super) fn start(
         self,
-        bench: &Bench,
+        setting: &Setting,
         processes: &mut Processes,
         hosts: &Hosts,
         folder: &Path,
     ) -> Result<(Process, SocketAddr)> {
         if self == Self::Weir {
-            let program = &bench.programs.control;
+            let program = &setting.programs.control;
             let control = control::start(processes, program, &config(&hosts.addresses), folder)?;
             return Ok((control.process, control.xds));
         }
-        let program = bench.programs.linear_cache()?;
+        let program = setting.programs.linear_cache()?;
         let whole = self == Self::LinearWhole;
         linear_cache::start(processes, program, hosts, whole, folder)
     }
