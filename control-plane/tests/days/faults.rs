@@ -80,7 +80,7 @@ pub(crate) struct Going {
 /// For how long weir-control may not know what is asked for.
 fn forgotten_after(fault: Fault) -> Option<Duration> {
     match fault {
-        // Half of it is believed less after each ten seconds.
+        // Six half-lives of what is remembered of requests.
         Fault::LyingReports => Some(Duration::from_secs(60)),
         Fault::PauseControl | Fault::BreakStreams | Fault::SlowNetwork => {
             Some(Duration::from_secs(25))
