@@ -73,7 +73,24 @@ pub(crate) struct Going {
     pub(crate) repeats: Duration,
     /// Until then this sidecar's reports are nonsense.
     pub(crate) lies: (Duration, usize),
+    /// Until then weir-control may not know what is asked for.
+    pub(crate) unknown_demand: Duration,
 }
+
+/// For how long weir-control may not know what is asked for.
+fn forgotten_after(fault: Fault) -> Option<Duration> {
+    match fault {
+        // Six half-lives of what is remembered of requests.
+        Fault::LyingReports => Some(Duration::from_secs(60)),
+        Fault::PauseControl | Fault::BreakStreams | Fault::SlowNetwork => {
+            Some(Duration::from_secs(25))
+        }
+        _ => None,
+    }
+}
+
+/// The record of a VM that has not written it for so long is a dead one's to the others.
+const SILENT: Duration = Duration::from_secs(3);
 
 impl World {
     /// Lets things fail.
@@ -81,6 +98,10 @@ impl World {
         for (fault, seconds) in ALL {
             if self.rng.random_bool(STEP.as_secs_f64() / seconds) {
                 *self.tally.faults.entry(fault).or_default() += 1;
+                if let Some(time) = forgotten_after(fault) {
+                    let until = self.now() + time;
+                    self.going.unknown_demand = self.going.unknown_demand.max(until);
+                }
                 self.suffer(fault);
             }
         }
@@ -176,10 +197,12 @@ impl World {
             Fault::RestartVm => self.restart_vm(sidecar, vm),
             Fault::PauseVm => {
                 let until = self.until(8);
+                self.sidecars[sidecar].was_silent |= until >= self.now() + SILENT;
                 self.sidecars[sidecar].vms[vm].paused = until;
             }
             Fault::LeapAhead => {
                 let leap = Duration::from_millis(self.rng.random_range(0..60_000));
+                self.sidecars[sidecar].was_silent |= leap >= SILENT;
                 self.sidecars[sidecar].pass(leap);
             }
             Fault::TimeOfDay => self.time_of_day_ms = self.rng.random_range(0..1 << 41),

@@ -132,6 +132,8 @@ pub(crate) struct Sidecar {
     pub(crate) asked: u64,
     /// Its reports were nonsense at some time.
     pub(crate) has_lied: bool,
+    /// A VM of it was taken for dead, and was not.
+    pub(crate) was_silent: bool,
 }
 
 impl Sidecar {
@@ -153,6 +155,7 @@ impl Sidecar {
             vms,
             asked: 0,
             has_lied: false,
+            was_silent: false,
         }
     }
 

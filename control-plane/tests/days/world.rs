@@ -37,6 +37,8 @@ const LOST: u64 = 0x40;
 const LOADS: [f64; 6] = [0.3, 0.3, 0.8, 1.5, 3.0, 6.0];
 /// In low load all is admitted again after so long.
 const OPEN_AFTER: Duration = Duration::from_secs(120);
+/// And nobody is shed then.
+const STAYS_OPEN: Duration = Duration::from_secs(20);
 
 /// What happened.
 #[derive(Debug, Default, PartialEq)]
@@ -178,15 +180,16 @@ impl World {
         self.mend();
         self.load = LOADS[0];
         let began = self.now();
-        while !self.is_open() {
+        let (mut open_since, mut shed) = (began, self.tally.shed);
+        while self.now() - open_since < STAYS_OPEN {
             self.step();
-            let passed = self.now() - began;
+            if !self.is_open() || self.tally.shed > shed {
+                (open_since, shed) = (self.now(), self.tally.shed);
+            }
+            let passed = open_since - began;
             assert!(passed <= OPEN_AFTER, "not all is admitted after {passed:?}");
         }
-        self.tally.opened = (self.now() - began).as_secs();
-        let shed = self.tally.shed;
-        self.stay(2 * TIME_OUT);
-        assert_eq!(self.tally.shed, shed, "nobody is shed in low load");
+        self.tally.opened = (open_since - began).as_secs();
         self.load = 0.0;
         self.stay(2 * TIME_OUT);
         assert!(self.jobs.is_empty() && self.hosts.iter().all(|host| host.jobs() == 0));
@@ -238,7 +241,8 @@ impl World {
             self.laws.of_sidecar(number, sidecar);
         }
         for (number, control) in self.controls.iter().enumerate() {
-            self.laws.of_control(number, control, now);
+            let knows_demand = self.going.unknown_demand <= now;
+            self.laws.of_control(number, control, now, knows_demand);
             laws::counts_once(control, &self.sidecars);
         }
     }
