@@ -205,6 +205,7 @@ fn after_a_kill_everything_is_put_back_though_nobody_asks() {
 fn a_watchdog_that_was_killed_is_replaced() {
     let kernel = Kernel::new(2);
     let governor = governor(&kernel);
+    wait_for("a watchdog", || governor.watchdog().is_some());
     let first = governor.watchdog().unwrap();
     kill_process(first, Signal::KILL).unwrap();
     wait_for("another watchdog", || {
