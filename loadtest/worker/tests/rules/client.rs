@@ -9,7 +9,7 @@ use tokio::time::{sleep, timeout};
 use crate::http::{Address, Answer, Exchange};
 
 /// A state that has not come by then never will. It makes a defect a failure instead of a hang.
-const GIVE_UP: Duration = Duration::from_secs(120);
+pub(crate) const GIVE_UP: Duration = Duration::from_secs(120);
 
 /// By the address of the host.
 #[derive(Debug, Clone, Copy)]
