@@ -85,7 +85,7 @@ mod tests {
             };
             answer.send(()).unwrap();
         }
-        // It is there, and takes in nothing more.
+        // It is there, and takes in nothing more. Nobody waits at the socket: what was sent is there.
         tokio::time::sleep(Duration::from_secs(3600)).await;
         assert_eq!(heard().as_deref(), Some("READY=1\nWATCHDOG=1"));
         assert_eq!(heard().as_deref(), Some("WATCHDOG=1"));

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! All of weir-control in the test's own process, on free ports.
 
-mod reports;
+#[allow(dead_code)] // Other tests use more of it.
+mod waits;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use http_body_util::BodyExt;
-use reports::end;
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::Code;
+use waits::{end, until, within};
 use weir_control::{Listeners, config, run};
 use weir_tables::v1::{Report, reports_client::ReportsClient};
 
@@ -64,15 +65,13 @@ impl Control {
         serde_json::from_str(&get(self.admin, "/tables").await.1).unwrap()
     }
 
-    /// Waits until `/tables` looks like this; the test's own time limit is the only one.
-    async fn until(&self, what: impl Fn(&Value) -> bool) -> Value {
-        loop {
+    /// Waits until `/tables` looks like this.
+    async fn until(&self, what: &str, is: impl Fn(&Value) -> bool) -> Value {
+        until(what, async || {
             let tables = self.tables().await;
-            if what(&tables) {
-                return tables;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-        }
+            if is(&tables) { Ok(tables) } else { Err(tables) }
+        })
+        .await
     }
 }
 
@@ -101,19 +100,23 @@ async fn what_a_host_says_is_shown_and_explained() {
     .await;
     let host = |tables: &Value| tables["clusters"]["rules"]["hosts"][0].clone();
     let tables = control
-        .until(|tables| host(tables)["known_keys"] == 1 && host(tables)["in_progress"] == 4)
+        .until("what the host says", |tables| {
+            host(tables)["known_keys"] == 1 && host(tables)["in_progress"] == 4
+        })
         .await;
     assert_eq!(host(&tables)["queued"][16], 2);
     assert_eq!(get(control.admin, "/ready").await, (200, "ready\n".into()));
-    loop {
+    until("a choice by what the host says", async || {
         let (status, body) = get(control.admin, "/explain?cluster=rules&key=a&priority=high").await;
         let explained: Value = serde_json::from_str(&body).unwrap();
         assert_eq!((status, &explained["outcome"]), (200, &Value::from("send")));
         if explained["reason"] == "known_cached" && explained["ranked"][0]["in_progress"] == 4 {
             assert_eq!(explained["ranked"][0]["address"], address.to_string());
-            break;
+            return Ok(());
         }
-    }
+        Err(explained)
+    })
+    .await;
     let (status, problem) = get(control.admin, "/explain?cluster=x").await;
     assert_eq!(status, 404);
     assert!(problem.contains("rules"), "{problem}");
@@ -143,10 +146,14 @@ async fn a_change_of_a_file_is_applied_and_a_bad_one_is_not() {
     };
     let file = control.folder.path().join("hosts.yaml");
     std::fs::write(&file, "- address: 127.0.0.1:1\n- address: 127.0.0.1:2\n").unwrap();
-    control.until(|tables| hosts(tables) == 2).await;
+    control
+        .until("two hosts", |tables| hosts(tables) == 2)
+        .await;
     std::fs::write(&file, "- address: 127.0.0.1:1\n- address: 127.0.0.1:1\n").unwrap();
     let tables = control
-        .until(|tables| !tables["configuration_refused"].is_null())
+        .until("a refusal", |tables| {
+            !tables["configuration_refused"].is_null()
+        })
         .await;
     assert_eq!(hosts(&tables), 2);
     let reason = tables["configuration_refused"].as_str().unwrap();
@@ -160,7 +167,7 @@ async fn a_change_of_a_file_is_applied_and_a_bad_one_is_not() {
     )
     .unwrap();
     let tables = control
-        .until(|tables| {
+        .until("another refusal", |tables| {
             tables["configuration_refused"]
                 .as_str()
                 .is_some_and(|why| why.contains("restart needed"))
@@ -173,7 +180,9 @@ async fn a_change_of_a_file_is_applied_and_a_bad_one_is_not() {
     )
     .unwrap();
     let tables = control
-        .until(|tables| tables["configuration_refused"].is_null())
+        .until("no refusal", |tables| {
+            tables["configuration_refused"].is_null()
+        })
         .await;
     assert!(tables["clusters"]["other"].is_object() && tables["clusters"]["rules"].is_null());
 }
@@ -201,7 +210,7 @@ async fn a_newer_report_stream_of_a_proxy_ends_the_older_with_aborted() {
         (reports, answers)
     };
     let open = async |proxy: &str| open_of("1f", proxy).await;
-    let (_parent, mut beside) = open_of("2e", "p").await;
+    let (parent, mut beside) = open_of("2e", "p").await;
     let (_older, mut answers) = open("p").await;
     let (_other, _) = open("q").await;
     let (newer, mut newest) = open("p").await;
@@ -214,8 +223,16 @@ async fn a_newer_report_stream_of_a_proxy_ends_the_older_with_aborted() {
         .await
         .unwrap();
     assert_eq!(end(&mut newest).await.code(), Code::InvalidArgument);
-    let ended = tokio::time::timeout(std::time::Duration::from_millis(50), end(&mut beside));
-    assert!(ended.await.is_err(), "another process keeps its stream");
+    // Another process keeps its stream.
+    parent
+        .send(Report {
+            proxy: "p".into(),
+            ..Default::default()
+        })
+        .await
+        .unwrap();
+    let answered = async { while beside.message().await.unwrap().unwrap().taken < 2 {} };
+    within("an answer to its second report", answered).await;
     let (_empty, mut refused) = open("").await;
     assert_eq!(end(&mut refused).await.code(), Code::InvalidArgument);
 }

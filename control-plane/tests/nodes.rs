@@ -2,6 +2,9 @@
 //! What the governor of a node says of its host, and what it is told, with all of weir-control in the test's
 //! own process.
 
+#[allow(dead_code)] // Other tests use more of it.
+mod waits;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,7 +15,8 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::{CancellationToken, DropGuard};
-use tonic::{Code, Status, Streaming};
+use tonic::{Code, Streaming};
+use waits::{end, until, within};
 use weir_control::{Listeners, config, run};
 use weir_tables::v1::nodes_client::NodesClient;
 use weir_tables::v1::{HostRow, NodeReport};
@@ -78,22 +82,38 @@ impl Control {
         String::from_utf8(body.to_vec()).unwrap()
     }
 
-    /// Waits until the host looks like this in `/tables`; the test's own time limit is the only one.
-    async fn until(&self, what: impl Fn(&Value) -> bool) -> Value {
-        loop {
+    /// Waits until the host looks like this in `/tables`.
+    async fn until(&self, what: &str, is: impl Fn(&Value) -> bool) {
+        until(what, async || {
             let tables: Value = serde_json::from_str(&self.get("/tables").await).unwrap();
             let host = &tables["clusters"]["c"]["hosts"][0];
-            if what(host) {
-                return host.clone();
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+            is(host).then_some(()).ok_or_else(|| host.clone())
+        })
+        .await;
+    }
+
+    /// Waits until the host that is pushed, and not only known, has this capacity.
+    async fn until_pushed(&self, millicores: u64) {
+        until(&format!("{millicores} that are pushed"), async || {
+            let explained = self.get("/explain?cluster=c&key=a").await;
+            let explained: Value = serde_json::from_str(&explained).unwrap();
+            let capacity = &explained["ranked"][0]["capacity_millicores"];
+            (*capacity == millicores).then_some(()).ok_or(explained)
+        })
+        .await;
     }
 
     async fn until_metrics(&self, line: &str) {
-        while !self.get("/metrics").await.lines().any(|l| l == line) {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        self.until_page(line, |page| page.lines().any(|l| l == line))
+            .await;
+    }
+
+    async fn until_page(&self, what: &str, is: impl Fn(&str) -> bool) {
+        until(what, async || {
+            let page = self.get("/metrics").await;
+            is(&page).then_some(()).ok_or(page)
+        })
+        .await;
     }
 }
 
@@ -116,27 +136,21 @@ struct Node {
 
 impl Node {
     async fn row(&mut self) -> HostRow {
-        self.rows.message().await.unwrap().unwrap()
+        let row = within("a row", self.rows.message()).await;
+        row.unwrap().unwrap()
     }
 
     /// The row that looks like this; those before it are passed over.
-    async fn until(&mut self, what: impl Fn(&HostRow) -> bool) -> HostRow {
-        loop {
+    async fn until(&mut self, what: &str, is: impl Fn(&HostRow) -> bool) -> HostRow {
+        until(what, async || {
             let row = self.row().await;
-            if what(&row) {
-                return row;
-            }
-        }
+            is(&row).then_some(row).ok_or_else(|| format!("{row:?}"))
+        })
+        .await
     }
 
-    async fn end(&mut self) -> Status {
-        loop {
-            match self.rows.message().await {
-                Ok(Some(_)) => {}
-                Ok(None) => panic!("ended without a status"),
-                Err(status) => return status,
-            }
-        }
+    async fn end(&mut self) -> tonic::Status {
+        end(&mut self.rows).await
     }
 }
 
@@ -170,34 +184,25 @@ async fn the_reported_capacity_is_the_tables_until_it_is_forgotten() {
             && host["capacity_from"] == "configuration"
             && host["capacity_age_ms"].is_null()
     };
-    control.until(configured).await;
+    control.until("what is configured", configured).await;
     let node = control.node(says(HOST, 500)).await;
     let reported = |host: &Value| {
         host["capacity_millicores"] == 500
             && host["capacity_from"] == "node"
             && host["capacity_age_ms"].is_u64()
     };
-    control.until(reported).await;
-    // What is pushed, and not only what is known.
-    let explained = async || -> Value {
-        let explained = control.get("/explain?cluster=c&key=a").await;
-        serde_json::from_str(&explained).unwrap()
-    };
-    while explained().await["ranked"][0]["capacity_millicores"] != 500 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    control.until("what the node says", reported).await;
+    control.until_pushed(500).await;
     let metric = "weir_control_node_capacity_cores{cluster=\"c\",host=\"127.0.0.1:1\"} 0.5";
     control.until_metrics(metric).await;
     control.until_metrics("weir_control_node_streams 1").await;
     drop(node);
     control.until_metrics("weir_control_node_streams 0").await;
-    control.until(configured).await;
-    while explained().await["ranked"][0]["capacity_millicores"] != 1000 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    while control.get("/metrics").await.contains(metric) {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    control.until("what is configured again", configured).await;
+    control.until_pushed(1000).await;
+    control
+        .until_page("a page without it", |page| !page.contains(metric))
+        .await;
 }
 
 #[tokio::test]
@@ -223,11 +228,11 @@ async fn the_row_has_what_the_host_said_last_and_a_level_that_falls() {
     let control = Control::of(&with_host(&host, settings)).await;
     let mut node = control.node(says(&host, 1000)).await;
     let waited = |ms: u64| move |row: &HostRow| row.queuing_delay_us == Some(ms * 1000);
-    let calm = node.until(waited(3)).await;
+    let calm = node.until("a short delay", waited(3)).await;
     assert_eq!(calm.admission_level, 4096);
     assert!(calm.age_ms.is_some());
     delay.send(Duration::from_millis(300)).unwrap();
-    node.until(waited(300)).await;
+    node.until("a long delay", waited(300)).await;
     // Levels move by what proxies report.
     let reports = weir_tables::v1::Report {
         proxy: "p".to_owned(),
@@ -269,7 +274,9 @@ async fn the_row_has_what_the_host_said_last_and_a_level_that_falls() {
         }
     });
     let _answers = proxy.stream(ReceiverStream::new(outbound)).await.unwrap();
-    let shed = node.until(|row| row.admission_level < 4096).await;
+    let shed = node
+        .until("a level that sheds", |row| row.admission_level < 4096)
+        .await;
     assert_eq!(shed.queuing_delay_us, Some(300_000));
 }
 
@@ -293,7 +300,7 @@ async fn a_newer_stream_of_a_host_ends_the_older_and_no_other() {
     };
     tokio::select! {
         () = says_again => {}
-        _ = control.until(|host| host["capacity_millicores"] == 2000) => {}
+        () = control.until("2 cores", |host| host["capacity_millicores"] == 2000) => {}
     }
 }
 
@@ -329,7 +336,9 @@ async fn what_is_wrong_is_refused_by_its_name() {
     let status = control.node(huge).await.end().await;
     assert_eq!(status.code(), Code::OutOfRange, "{status}");
     control
-        .until(|host| host["capacity_from"] == "configuration")
+        .until("what is configured", |host| {
+            host["capacity_from"] == "configuration"
+        })
         .await;
 }
 
@@ -369,7 +378,7 @@ async fn a_stream_that_brings_more_reports_than_a_governor_has_is_ended() {
         std::future::pending::<()>().await;
     };
     tokio::select! {
-        _ = control.until(|host| host["capacity_millicores"] == 2) => {}
+        () = control.until("2 thousandths", |host| host["capacity_millicores"] == 2) => {}
         () = goes_on => {}
     }
     node.row().await;
@@ -402,7 +411,9 @@ async fn a_governor_is_no_sidecar() {
     let control = Control::of_one_host().await;
     let mut node = control.node(says(HOST, 500)).await;
     node.row().await;
-    control.until(|host| host["capacity_from"] == "node").await;
+    control
+        .until("what the node says", |host| host["capacity_from"] == "node")
+        .await;
     let tables: Value = serde_json::from_str(&control.get("/tables").await).unwrap();
     assert_eq!(tables["proxies"], Value::Array(Vec::new()));
     control

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The program as a whole.
 
+#[allow(dead_code)] // Other tests use more of it.
+mod waits;
+
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
+use waits::until_there;
 use weir_processes::http::Answer;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_weir-control");
@@ -80,13 +84,12 @@ fn started_with(program: Command, folder: &Path, more: &str) -> (Child, serde_js
         .arg(&ports)
         .spawn()
         .unwrap();
-    loop {
-        match std::fs::read(&ports) {
-            Ok(text) => return (child, serde_json::from_slice(&text).unwrap()),
-            Err(_) if child.try_wait().unwrap().is_some() => panic!("ended"),
-            Err(_) => std::thread::yield_now(),
-        }
-    }
+    let text = until_there("ports", || {
+        let text = std::fs::read(&ports);
+        assert!(text.is_ok() || child.try_wait().unwrap().is_none(), "ended");
+        text
+    });
+    (child, serde_json::from_slice(&text).unwrap())
 }
 
 #[test]

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! weir-control with nothing but a real Prometheus, which reads two hosts.
 
+#[allow(dead_code)] // Other tests use more of it.
+mod waits;
+
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,6 +16,7 @@ use axum::routing::get;
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
+use waits::until;
 use weir_control::{Listeners, config, run};
 use weir_processes::http;
 use weir_processes::processes::Processes;
@@ -126,33 +130,26 @@ impl Control {
 
     /// What a decision sees of a host, once it is as wanted.
     async fn until_explained(&self, host: SocketAddr, is: impl Fn(&Value) -> bool) -> Value {
-        let begun = std::time::Instant::now();
-        loop {
+        until("a decision's view of the host", async || {
             let explained = self.page("/explain?cluster=rules&key=a").await;
             let rows = ["ranked", "others"].map(|rows| explained[rows].as_array().cloned());
             let mut rows = rows.into_iter().flatten().flatten();
-            match rows.find(|row| row["address"] == host.to_string()) {
-                Some(row) if is(&row) => return row,
-                _ => assert!(begun.elapsed() < LIMIT, "{explained:#}"),
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+            let row = rows.find(|row| row["address"] == host.to_string());
+            row.filter(&is).ok_or(explained)
+        })
+        .await
     }
 
     /// The hosts, once they are as wanted.
     async fn until(&self, what: &str, is: impl Fn(&[Value; 2]) -> bool) -> [Value; 2] {
-        let begun = std::time::Instant::now();
-        loop {
+        until(what, async || {
             let tables = self.page("/tables").await;
             let hosts = &tables["clusters"]["rules"]["hosts"];
             // By the address, as text: 127.0.0.1 before 127.0.0.2.
             let hosts = [hosts[1].clone(), hosts[0].clone()];
-            if is(&hosts) {
-                return hosts;
-            }
-            assert!(begun.elapsed() < LIMIT, "waited for {what}: {tables:#}");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+            if is(&hosts) { Ok(hosts) } else { Err(tables) }
+        })
+        .await
     }
 }
 

@@ -3,6 +3,8 @@
 
 mod certificates;
 mod reports;
+#[allow(dead_code)] // Other tests use more of it.
+mod waits;
 
 use std::net::SocketAddr;
 

@@ -14,6 +14,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::metadata::MetadataValue;
 use tonic::{Code, Request, Status, Streaming};
+use waits::{until, within};
 use weir_control::config::DiscoveryLimits;
 use weir_control::xds::{XdsMetrics, types};
 use weir_fleet::clients::ClientEvent;
@@ -23,6 +24,8 @@ use weir_fleet::standalone::ResourcesByType;
 #[allow(dead_code)] // The tests with Envoy use more of it.
 #[path = "envoy/control.rs"]
 mod control;
+#[allow(dead_code)] // Other tests use more of it.
+mod waits;
 
 const HOSTS: &str = "type.googleapis.com/weir.v1.HostTable";
 
@@ -108,11 +111,7 @@ impl Stream {
     }
 
     async fn end(&mut self) -> Status {
-        loop {
-            if let Err(status) = self.responses.message().await {
-                return status;
-            }
-        }
+        waits::end(&mut self.responses).await
     }
 
     async fn answer(&self, response: &DeltaDiscoveryResponse, refusal: Option<&str>) {
@@ -237,12 +236,14 @@ async fn a_superseded_stream_whose_client_does_not_read_makes_room_at_once() {
     server.publish("rules", "1");
     let _stuck = server.open(first("a", HOSTS, &["rules"])).await;
     let _newer = server.open(first("a", HOSTS, &["rules"])).await;
-    loop {
-        if let ClientEvent::Disconnected { reason, .. } = server.event().await {
-            assert_eq!(reason, "superseded");
-            break;
+    let ended = async {
+        loop {
+            if let ClientEvent::Disconnected { reason, .. } = server.event().await {
+                return reason;
+            }
         }
-    }
+    };
+    assert_eq!(within("the end of the stream", ended).await, "superseded");
 }
 
 #[tokio::test]
@@ -322,15 +323,13 @@ async fn streams_beyond_the_limits_are_refused_by_name_and_those_that_end_make_r
     );
     // When some have gone there is room again.
     others.clear();
-    loop {
+    until("room", async || {
         let (requests, outbound) = mpsc::channel(8);
         requests.send(first("h", HOSTS, &["rules"])).await.unwrap();
         let answer = client.delta_aggregated_resources(ReceiverStream::new(outbound));
-        if answer.await.is_ok() {
-            break;
-        }
-        tokio::task::yield_now().await;
-    }
+        answer.await.map(drop)
+    })
+    .await;
 }
 
 #[tokio::test]

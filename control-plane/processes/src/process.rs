@@ -185,6 +185,17 @@ mod tests {
     use super::*;
     use crate::record;
 
+    /// What has not come by then never will.
+    const LIMIT: Duration = Duration::from_secs(60);
+
+    fn until(what: &str, mut is: impl FnMut() -> bool) {
+        let begun = Instant::now();
+        while !is() {
+            assert!(begun.elapsed() < LIMIT, "waited in vain for {what}");
+            sleep(POLL);
+        }
+    }
+
     #[test]
     fn processes_that_an_ended_one_has_left_behind_end() {
         let folder = tempfile::tempdir().unwrap();
@@ -192,15 +203,11 @@ mod tests {
         let mut command = Command::new("sh");
         command.args(["-c", &format!("sleep 600 & echo $! > {}", left.display())]);
         let mut process = Started::new("parent", command, folder.path()).unwrap();
-        while process.ended().unwrap().is_none() {
-            sleep(POLL);
-        }
+        until("the end of the parent", || {
+            process.ended().unwrap().is_some()
+        });
         let left = fs::read_to_string(left).unwrap();
         let left = left.trim().parse().unwrap();
-        let begun = Instant::now();
-        while record::lives(left) {
-            assert!(begun.elapsed() < Duration::from_secs(60));
-            sleep(POLL);
-        }
+        until("the end of its child", || !record::lives(left));
     }
 }

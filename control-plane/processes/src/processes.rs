@@ -284,6 +284,9 @@ impl Processes {
 mod tests {
     use super::*;
 
+    /// What has not come by then never will.
+    const LIMIT: Duration = Duration::from_secs(60);
+
     fn shell(script: &str) -> Command {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
@@ -303,7 +306,7 @@ mod tests {
             .start("host-1", shell("echo no cores left; exit 7"))
             .unwrap();
         let error = processes
-            .wait_until("readiness", Duration::MAX, || None::<()>)
+            .wait_until("readiness", LIMIT, || None::<()>)
             .unwrap_err()
             .to_string();
         assert!(
@@ -331,9 +334,7 @@ mod tests {
                 .ok()
                 .filter(|text| text.ends_with('\n'))
         };
-        let pid = processes
-            .wait_until("the pid", Duration::MAX, read)
-            .unwrap();
+        let pid = processes.wait_until("the pid", LIMIT, read).unwrap();
         drop(processes);
         let probe = shell(&format!("kill -0 {}", pid.trim())).output().unwrap();
         assert!(!probe.status.success(), "process {pid} is still there");
@@ -346,6 +347,19 @@ mod tests {
         assert!(error.unwrap_err().to_string().contains("bad trace"));
     }
 
+    /// Waits until the first has ended, as nobody is told.
+    fn until_ended(processes: &mut Processes) {
+        let begun = Instant::now();
+        while processes.list().unwrap()[0].ended.is_none() {
+            let list = processes.list();
+            assert!(
+                begun.elapsed() < LIMIT,
+                "waited in vain for an end: {list:?}"
+            );
+            sleep(POLL);
+        }
+    }
+
     #[test]
     fn what_was_killed_is_not_missed_and_runs_again() {
         let (folder, mut processes) = processes();
@@ -356,18 +370,17 @@ mod tests {
             let text = fs::read_to_string(&starts).unwrap_or_default();
             (text.lines().count() == times).then_some(())
         };
-        let limit = Duration::from_secs(60);
-        processes.wait_until("a start", limit, || began(1)).unwrap();
+        processes.wait_until("a start", LIMIT, || began(1)).unwrap();
         assert!(processes.again("sleeper").is_err(), "it is running");
         processes.kill("sleeper").unwrap();
         processes.check().unwrap();
         assert!(processes.list().unwrap()[0].ended.is_some());
         processes.again("sleeper").unwrap();
         processes
-            .wait_until("another start", limit, || began(2))
+            .wait_until("another start", LIMIT, || began(2))
             .unwrap();
         processes.dismiss("sleeper").unwrap();
-        while processes.list().unwrap()[0].ended.is_none() {}
+        until_ended(&mut processes);
         processes.check().unwrap();
         processes.stop("sleeper").unwrap();
         assert!(processes.list().unwrap().is_empty());
@@ -378,7 +391,7 @@ mod tests {
     fn a_death_is_told_once() {
         let (_folder, mut processes) = processes();
         processes.start("host-1", shell("exit 7")).unwrap();
-        while processes.list().unwrap()[0].ended.is_none() {}
+        until_ended(&mut processes);
         let died = processes.died().unwrap();
         assert!(died[0].starts_with("host-1 ended with exit status: 7"));
         assert_eq!(processes.died().unwrap(), Vec::<String>::new());

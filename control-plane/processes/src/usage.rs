@@ -73,6 +73,8 @@ fn field(status: &str, name: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
 
     #[test]
@@ -87,7 +89,11 @@ mod tests {
     fn work_is_counted() {
         let own = Process::own();
         let before = own.cpu().unwrap();
-        while own.cpu().unwrap() == before {}
+        let begun = Instant::now();
+        while own.cpu().unwrap() == before {
+            let waited = begun.elapsed();
+            assert!(waited < Duration::from_secs(60), "still {before:?}");
+        }
         let memory = own.memory().unwrap();
         assert!(memory.peak >= memory.resident, "{memory:?}");
     }

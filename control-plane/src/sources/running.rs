@@ -85,9 +85,13 @@ mod tests {
         };
         keep(&mut running, &[("a", 0), ("b", 1)]);
         assert_eq!(started.take(), [("a", 0), ("b", 1)]);
-        while !running.has_ended() {
-            tokio::task::yield_now().await;
-        }
+        let ends = async {
+            while !running.has_ended() {
+                tokio::task::yield_now().await;
+            }
+        };
+        let ends = tokio::time::timeout(Duration::from_secs(60), ends).await;
+        ends.expect("waited in vain for the end of the task that panics");
         keep(&mut running, &[("a", 0), ("b", 1)]);
         assert_eq!(started.take(), [("a", 0)]);
         keep(&mut running, &[("a", 2), ("b", 1)]);

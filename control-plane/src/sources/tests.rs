@@ -272,7 +272,9 @@ async fn a_cache_whose_contents_are_dropped_is_not_asked_and_then_for_everything
     keeps.send_replace(dropped(true, 1));
     // What was asked before may still be on its way; the first that says so was asked afterwards.
     keeps.send_replace(dropped(false, 1));
-    while drops().await == 0 {}
+    let newer = async { while drops().await == 0 {} };
+    let newer = tokio::time::timeout(Duration::from_secs(60), newer).await;
+    newer.expect("waited in vain for contents after the drop");
     let mut last = String::new();
     while let Ok(question) = questions.try_recv() {
         last = question;

@@ -3,7 +3,6 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
-use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -11,10 +10,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use weir_control::{Listeners, config, run};
 
 use crate::http;
-
-/// On a machine that is busy with other tests.
-const ATTEMPTS: u32 = 3000;
-const PAUSE: Duration = Duration::from_millis(20);
+use crate::waits::until;
 
 pub(crate) struct Control {
     pub(crate) admin: SocketAddr,
@@ -75,15 +71,11 @@ impl Control {
 
     /// All of `/tables`, once it looks like this.
     pub(crate) async fn tables(&self, what: &str, is: impl Fn(&Value) -> bool) -> Value {
-        let mut last = Value::Null;
-        for _ in 0..ATTEMPTS {
-            last = serde_json::from_str(&self.page("/tables").await.1).unwrap();
-            if is(&last) {
-                return last;
-            }
-            tokio::time::sleep(PAUSE).await;
-        }
-        panic!("waited in vain for {what}: {last:#}");
+        until(what, async || {
+            let page: Value = serde_json::from_str(&self.page("/tables").await.1).unwrap();
+            if is(&page) { Ok(page) } else { Err(page) }
+        })
+        .await
     }
 
     /// Waits until the cluster has a table with the hosts of these addresses.

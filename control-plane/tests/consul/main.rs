@@ -11,3 +11,6 @@ mod fake;
 #[path = "../envoy/http.rs"]
 mod http;
 mod real;
+#[allow(dead_code)] // Other tests use more of it.
+#[path = "../waits/mod.rs"]
+mod waits;

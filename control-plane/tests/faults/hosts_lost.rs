@@ -106,9 +106,8 @@ async fn nobody_notices_that_a_host_leaves_under_load() {
     load.until("a visit", 0, visited).await;
     world.workers[0].terminate();
     // Each job is over at once: it is the notice that keeps the host until callers have heard.
-    while !world.workers[0].has_ended() {
-        load.next(1).await;
-    }
+    load.until_ended("the host", || world.workers[0].has_ended())
+        .await;
     load.next(50).await;
     let answers = load.finish().await;
     assert_all_ok(&answers);

@@ -26,4 +26,4 @@ mod certificates;
 #[path = "../stage/mod.rs"]
 mod stage;
 
-use stage::{client, config, http, load, process, sidecar, tools, world};
+use stage::{client, config, http, load, process, sidecar, tools, waits, world};

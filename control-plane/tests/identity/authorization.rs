@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Two teams, A and B, each with a cluster, and what the certificate of one is worth at the other's.
 
-use std::time::Duration;
-
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Request, Status, Streaming};
@@ -14,8 +12,8 @@ use weir_tables::{CACHE_SHARD_TYPE, HOST_TABLE_TYPE};
 
 use crate::certificates::{Authority, Pair};
 use crate::program::{Program, until};
-use crate::reports::end;
 use crate::sidecar::{Tables, connect};
+use crate::waits::end;
 
 const A: &str = "spiffe://mesh/ns/a/sidecar";
 const B: &str = "spiffe://mesh/ns/b/sidecar";
@@ -242,12 +240,7 @@ async fn a_certificate_of_one_team_does_not_speak_as_the_proxy_of_another() {
     theirs.next().await.unwrap();
     let mut again = world.tables(B, "proxy-b", HOST_TABLE_TYPE, &["b"]).await;
     again.next().await.unwrap();
-    let ended = loop {
-        if let Err(status) = theirs.next().await {
-            break status;
-        }
-    };
-    assert_eq!(ended.code(), Code::Aborted);
+    assert_eq!(theirs.end().await.code(), Code::Aborted);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -304,13 +297,5 @@ async fn tables_say_who_each_proxy_is_and_new_rules_count_for_open_streams() {
 
     let without = RULES.replacen("ns/a/*", "ns/z/*", 1);
     std::fs::write(world.control.path("c.yaml"), config(&without)).unwrap();
-    let limit = Duration::from_secs(60);
-    let ended = tokio::time::timeout(limit, async {
-        loop {
-            if let Err(status) = open.next().await {
-                return status;
-            }
-        }
-    });
-    assert_eq!(ended.await.unwrap().code(), Code::PermissionDenied);
+    assert_eq!(open.end().await.code(), Code::PermissionDenied);
 }

@@ -12,5 +12,6 @@ mod certificates;
 #[allow(dead_code)] // The tests of threats use more of it.
 #[path = "../threats/program.rs"]
 mod program;
-#[path = "../reports/mod.rs"]
-mod reports;
+#[allow(dead_code)] // Other tests use more of it.
+#[path = "../waits/mod.rs"]
+mod waits;

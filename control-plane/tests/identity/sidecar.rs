@@ -13,6 +13,7 @@ use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity
 use tonic::{Request, Status, Streaming};
 
 use crate::certificates::{Authority, Pair};
+use crate::waits::within;
 
 /// A connection that shows this certificate.
 pub(crate) async fn connect(
@@ -73,5 +74,17 @@ impl Tables {
         };
         let _ = self.requests.send(answer).await;
         Ok(response)
+    }
+
+    /// The status that it ends with, after responses that are accepted.
+    pub(crate) async fn end(&mut self) -> Status {
+        let ends = async {
+            loop {
+                if let Err(status) = self.next().await {
+                    return status;
+                }
+            }
+        };
+        within("the end of its stream", ends).await
     }
 }

@@ -45,9 +45,7 @@ async fn weir_control_is_replaced_on_its_port() {
         let before = epoch(&world).await;
         let mut old = world.control.take().unwrap();
         old.signal("TERM");
-        while !old.has_ended() {
-            load.next(1).await;
-        }
+        load.until_ended("weir-control", || old.has_ended()).await;
         world.start_control();
         let now = epoch(&world).await;
         assert_ne!(before, now, "another process is another epoch");
@@ -77,9 +75,7 @@ async fn weir_control_is_replaced_by_one_beside_it() {
     load.next(20).await;
     let mut old = world.control.take().unwrap();
     old.signal("TERM");
-    while !old.has_ended() {
-        load.next(1).await;
-    }
+    load.until_ended("weir-control", || old.has_ended()).await;
     // A change that only the next one knows of.
     world.configure_second(second, select("baseline"));
     load.until("the new policy", |answer: &Answer| {

@@ -15,9 +15,7 @@ async fn sidecars_that_take_over_from_each_other_lose_no_request() {
             .until_control("weir_xds_streams{kind=\"weir\"}", |streams| streams == 2.0)
             .await;
         load.next(50).await;
-        while !parent.has_ended() {
-            load.next(10).await;
-        }
+        load.until_ended("the parent", || parent.has_ended()).await;
         load.next(50).await;
         world
             .until_control("weir_xds_streams{kind=\"weir\"}", |streams| streams == 1.0)

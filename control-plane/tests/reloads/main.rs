@@ -17,4 +17,4 @@ mod watched;
 #[path = "../stage/mod.rs"]
 mod stage;
 
-use stage::{client, config, http, load, process, sidecar, tools, world};
+use stage::{client, config, http, load, process, sidecar, tools, waits, world};

@@ -36,6 +36,11 @@ impl Steady {
         self.0.next(count).await
     }
 
+    /// Waits until it has ended, while answers go on to come.
+    pub(crate) async fn until_ended(&self, what: &str, has_ended: impl FnMut() -> bool) {
+        self.0.until_ended(what, has_ended).await;
+    }
+
     /// Waits for an answer to a request sent from now on.
     pub(crate) async fn until(&self, what: &str, wanted: impl Fn(&Answer) -> bool) {
         let sent = self.0.sent();

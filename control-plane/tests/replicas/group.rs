@@ -11,6 +11,7 @@ use tempfile::TempDir;
 use crate::config::{merge, write};
 use crate::http;
 use crate::process::{CONTROL, Process};
+use crate::waits::until;
 
 /// Consul frees the lock of a frozen leader after 20 s, and the machine is busy with other tests.
 const LOOKS: usize = 4_500;
@@ -51,11 +52,7 @@ impl Replica {
         command.arg("--config").arg(folder.path().join("c.yaml"));
         command.arg("--ports-file").arg(&ports);
         let mut process = Process::start(&mut command, &folder.path().join("log"));
-        while !ports.exists() {
-            let log = || std::fs::read_to_string(folder.path().join("log")).unwrap();
-            assert!(!process.has_ended(), "{}", log());
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        process.until_ports(&ports, &folder.path().join("log"));
         let ports: Value = serde_json::from_slice(&std::fs::read(ports).unwrap()).unwrap();
         let port = |name: &str| ports[name].as_str().unwrap().parse().unwrap();
         Self {
@@ -71,8 +68,15 @@ impl Replica {
         self.process.signal(name);
     }
 
-    pub(crate) fn has_ended(&mut self) -> bool {
-        self.process.has_ended()
+    /// Waits until its process has ended.
+    pub(crate) async fn ends(&mut self) {
+        until("its end", async || {
+            self.process
+                .has_ended()
+                .then_some(())
+                .ok_or_else(|| self.log())
+        })
+        .await;
     }
 
     pub(crate) fn log(&self) -> String {

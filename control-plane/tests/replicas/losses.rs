@@ -2,7 +2,6 @@
 //! The leader goes, in every way that there is.
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -20,9 +19,7 @@ async fn a_leader_that_ends_hands_over_before_its_streams_end() {
     let third = Filter::at(replicas[2].xds);
     third.has_table_of(1).await;
     replicas[0].signal("TERM");
-    while !replicas[0].has_ended() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    replicas[0].ends().await;
     assert!(replicas[0].log().contains("gives up what it leads"));
     third.has_table_of(2).await;
     let leads = |page: &Value| page["replica"]["role"] == "leading";

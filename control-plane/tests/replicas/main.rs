@@ -25,4 +25,4 @@ mod stage;
 #[path = "../reloads/steady.rs"]
 mod steady;
 
-use stage::{client, config, http, load, process, sidecar, tools, world};
+use stage::{client, config, http, load, process, sidecar, tools, waits, world};

@@ -12,6 +12,7 @@ use weir_tables::v1::{NodeReport, Report, ReportAnswer};
 
 use crate::agent::{Agent, program};
 use crate::group::{Replica, group};
+use crate::waits::{end, within};
 
 type Reporting = (mpsc::Sender<Report>, Streaming<ReportAnswer>);
 
@@ -39,7 +40,8 @@ async fn they_reach_the_leader_and_when_that_goes_their_streams_end_and_find_the
     let (reports, mut answers) = report(b, "p", "1f").await;
     a.counts("weir_control_reports_total ", 1.0).await;
     // The leader's answers come back the same way.
-    while answers.message().await.unwrap().unwrap().taken < 1 {}
+    let answered = async { while answers.message().await.unwrap().unwrap().taken < 1 {} };
+    within("an answer", answered).await;
     assert_eq!(b.metric("weir_control_reports_total ").await, Some(0.0));
     // Two processes of a proxy are told apart by what the stream's metadata says.
     let (_other, _answers) = report(b, "p", "2e").await;
@@ -68,13 +70,8 @@ async fn they_reach_the_leader_and_when_that_goes_their_streams_end_and_find_the
     a.counts("weir_control_node_streams ", 1.0).await;
 
     a.signal("TERM");
-    let status = loop {
-        if let Err(status) = answers.message().await {
-            break status;
-        }
-    };
-    assert_eq!(status.code(), Code::Unavailable);
-    while rows.message().await.is_ok() {}
+    assert_eq!(end(&mut answers).await.code(), Code::Unavailable);
+    end(&mut rows).await;
     b.leads().await;
     let (_reports, _answers) = report(b, "p", "1f").await;
     b.counts("weir_control_reports_total ", 1.0).await;

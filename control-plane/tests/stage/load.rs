@@ -10,6 +10,7 @@ use tokio::task::AbortHandle;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use crate::client::{Answer, Caller, Headers};
+use crate::waits::until;
 
 /// Of a wait, in looks every 20 ms. It ends long before on a machine that does anything at all.
 const LOOKS: usize = 3_000;
@@ -104,6 +105,15 @@ impl Load {
         let enough = |answers: &[Answer]| answers.len() >= count;
         self.until(&format!("{count} answers"), self.sent(), enough)
             .await
+    }
+
+    /// Waits until it has ended, while answers go on to come.
+    pub(crate) async fn until_ended(&self, what: &str, mut has_ended: impl FnMut() -> bool) {
+        until(&format!("the end of {what}"), async || {
+            self.next(1).await;
+            has_ended().then_some(()).ok_or("it lives")
+        })
+        .await;
     }
 
     /// Ends the load, waits for what is on its way, and returns all answers.

@@ -11,4 +11,6 @@ pub(crate) mod process;
 pub(crate) mod sidecar;
 #[path = "../envoy/tools.rs"]
 pub(crate) mod tools;
+#[path = "../waits/mod.rs"]
+pub(crate) mod waits;
 pub(crate) mod world;

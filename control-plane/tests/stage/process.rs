@@ -7,6 +7,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::waits::until_there;
+
 pub(crate) const CONTROL: &str = env!("CARGO_BIN_EXE_weir-control");
 
 pub(crate) struct Process(Child);
@@ -33,6 +35,15 @@ impl Process {
 
     pub(crate) fn has_ended(&mut self) -> bool {
         self.0.try_wait().unwrap().is_some()
+    }
+
+    /// Waits until it has written the file of its ports, with its log beside it.
+    pub(crate) fn until_ports(&mut self, ports: &Path, log: &Path) {
+        until_there("ports", || {
+            let log = || std::fs::read_to_string(log).unwrap_or_default();
+            assert!(!self.has_ended(), "it has ended: {}", log());
+            ports.exists().then_some(()).ok_or_else(log)
+        });
     }
 }
 

@@ -454,11 +454,7 @@ fn start_control(folder: &Path, name: &str) -> Process {
     command.arg("--config").arg(file("yaml"));
     command.arg("--ports-file").arg(&ports);
     let mut process = Process::start(&mut command, &file("log"));
-    while !ports.exists() {
-        let log = || std::fs::read_to_string(file("log")).unwrap_or_default();
-        assert!(!process.has_ended(), "weir-control ended: {}", log());
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    process.until_ports(&ports, &file("log"));
     process
 }
 

@@ -13,6 +13,7 @@ use weir_control::config;
 use weir_tables::v1::{Report, reports_client::ReportsClient};
 
 use crate::program::{FREE, Program, until};
+use crate::waits::end;
 
 /// A server that gives every question this beginning, and then the rest without end.
 fn endless(head: &'static str, rest: &'static [u8]) -> (SocketAddr, Arc<AtomicU64>) {
@@ -101,16 +102,21 @@ fn packed_answers_are_neither_asked_for_nor_unpacked() {
     let packed = [
         31, 139, 8, 0, 0, 0, 0, 0, 0, 3, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0,
     ];
-    let mut questions = Vec::new();
-    while !(["/metrics", "/cache", "/api/v1"].iter()).all(|path| {
-        questions
-            .iter()
-            .any(|question: &String| question.contains(path))
-    }) {
-        let (mut stream, _) = listener.accept().unwrap();
-        questions.push(asked(&mut stream).unwrap());
-        let _ = stream.write_all(PACKED.as_bytes());
-        let _ = stream.write_all(&packed);
+    listener.set_nonblocking(true).unwrap();
+    let mut questions: Vec<String> = Vec::new();
+    for path in ["/metrics", "/cache", "/api/v1"] {
+        until(path, || {
+            if let Ok((mut stream, _)) = listener.accept() {
+                stream.set_nonblocking(false).unwrap();
+                questions.push(asked(&mut stream).unwrap());
+                let _ = stream.write_all(PACKED.as_bytes());
+                let _ = stream.write_all(&packed);
+            }
+            let mut questions = questions.iter();
+            questions
+                .any(|question| question.contains(path))
+                .then_some(())
+        });
     }
     for question in &questions {
         assert!(!question.contains("accept-encoding"), "{question}");
@@ -157,14 +163,7 @@ async fn messages_over_their_limit_end_their_stream_and_nothing_else() {
         .await;
     let status = match answer {
         Err(status) => status,
-        Ok(answer) => {
-            let mut answers = answer.into_inner();
-            loop {
-                if let Err(status) = answers.message().await {
-                    break status;
-                }
-            }
-        }
+        Ok(answer) => end(&mut answer.into_inner()).await,
     };
     assert!(too_large(&status), "{status:?}");
     let ended = "weir_control_report_streams_ended_total{reason=\"too_large\"} 1";

@@ -19,3 +19,6 @@ mod subscribers;
 mod certificates;
 #[path = "../reports/mod.rs"]
 mod reports;
+#[allow(dead_code)] // Other tests use more of it.
+#[path = "../waits/mod.rs"]
+mod waits;

@@ -10,8 +10,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Looks, every 20 ms, before a wait is in vain.
-const LOOKS: usize = 3_000;
+use crate::waits::until_there;
 
 pub(crate) struct Program {
     child: Child,
@@ -73,7 +72,8 @@ impl Program {
         serde_json::from_str(&self.page("/tables")).unwrap()
     }
 
-    /// Bytes of memory that it has at most had so far.
+    /// Bytes of memory that it has at most had so far. Tests compare it with several times what the limits of the
+    /// configuration let it hold at once: where the machine is slow, less of what is sent is there at a time.
     pub(crate) fn most_memory(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find(|line| line.starts_with("VmHWM:"));
@@ -91,13 +91,7 @@ impl Drop for Program {
 
 /// Looks again and again until there is something.
 pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    for _ in 0..LOOKS {
-        if let Some(found) = look() {
-            return found;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    panic!("waited in vain for {what}");
+    until_there(what, || look().ok_or("nothing"))
 }
 
 pub(crate) const FREE: &str =

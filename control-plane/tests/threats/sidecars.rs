@@ -13,6 +13,7 @@ use weir_tables::v1::{
 };
 
 use crate::program::{FREE, Program, until};
+use crate::waits::end;
 
 struct Sidecar {
     reports: mpsc::Sender<Report>,
@@ -37,11 +38,7 @@ impl Sidecar {
     }
 
     async fn end(mut self) -> Status {
-        loop {
-            if let Err(status) = self.answers.message().await {
-                return status;
-            }
-        }
+        end(&mut self.answers).await
     }
 }
 

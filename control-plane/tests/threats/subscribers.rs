@@ -10,6 +10,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Streaming};
 
 use crate::program::{FREE, Program, until};
+use crate::waits::within;
 
 /// As the issue counts them.
 const TYPES: usize = 32;
@@ -96,10 +97,7 @@ async fn a_hundred_thousand_names_of_each_of_many_types_end_their_stream_and_tak
     // What the server has read when it answers this it has kept or refused.
     let last = request("greedy", HOSTS, vec!["rules".into()]);
     let _ = greedy.requests.send(last).await;
-    let end = tokio::select! {
-        end = greedy.refusal() => end,
-        () = tokio::time::sleep(std::time::Duration::from_secs(20)) => None,
-    };
+    let end = within("its refusal", greedy.refusal()).await;
     let megabytes = (control.most_memory() - before) >> 20;
     assert!(
         megabytes < 48,

@@ -45,7 +45,7 @@ impl Hosts {
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        let text = until(|| fs::read_to_string(&ports).ok());
+        let text = until("ports", || fs::read_to_string(&ports).ok());
         let written: HashMap<String, Vec<SocketAddr>> = serde_json::from_str(&text).unwrap();
         Self {
             process,
@@ -117,13 +117,13 @@ impl Answer {
     }
 }
 
-fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
+fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let started = Instant::now();
     loop {
         if let Some(found) = look() {
             return found;
         }
-        assert!(started.elapsed() < LIMIT, "it did not happen");
+        assert!(started.elapsed() < LIMIT, "waited in vain for {what}");
         sleep(Duration::from_millis(10));
     }
 }
@@ -201,14 +201,14 @@ fn one_waits_while_another_is_read_and_the_pages_tell() {
         hosts.send(0, "POST", "/v1/completions", &headers, &body)
     };
     let _first = send("a", &"a".repeat(320));
-    until(|| {
+    until("the first at work", || {
         hosts
             .get(0, "/metrics")
             .contains("vllm:num_requests_running{model_name=\"m\"} 1")
             .then_some(())
     });
     let _second = send("b", "b");
-    let page = until(|| {
+    let page = until("the second in the queue", || {
         let page = hosts.get(0, "/metrics");
         page.contains("weir_host_queued{priority=\"16\"} 1")
             .then_some(page)

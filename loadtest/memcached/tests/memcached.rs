@@ -301,7 +301,10 @@ fn watch_page(load: &mut std::process::Child) -> Result<()> {
         if count.with_context(|| format!("no count in {page}"))? > 10 {
             return Ok(());
         }
-        ensure!(std::time::Instant::now() < deadline, "{page}");
+        ensure!(
+            std::time::Instant::now() < deadline,
+            "waited in vain for more than ten answers: {page}"
+        );
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
 }

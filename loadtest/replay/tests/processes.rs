@@ -54,7 +54,9 @@ impl Worker {
             .arg(&ports)
             .spawn()
             .unwrap();
+        let mut looks = 0..12_000;
         while !ports.exists() {
+            looks.next().expect("waited in vain for ports");
             std::thread::sleep(Duration::from_millis(5));
         }
         let ports: Value = serde_json::from_slice(&fs::read(&ports).unwrap()).unwrap();

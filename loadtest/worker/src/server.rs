@@ -9,6 +9,7 @@ pub mod faults;
 pub mod rules;
 mod spent;
 
+use std::fmt::Debug;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,8 +19,8 @@ use axum::extract::{Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use axum::serve::Listener;
 use serde::Deserialize;
-use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tracing::{info, warn};
 use weir_executor::Work;
@@ -49,7 +50,7 @@ pub struct Leaving {
 /// time has passed, and whatever is left is answered 503.
 /// `jobs` serves every path but `/metrics`, `/cache` and `/ready`.
 pub async fn run<W: Work>(
-    listener: TcpListener,
+    listener: impl Listener<Addr: Debug>,
     app: Arc<App<W>>,
     jobs: Router,
     leaving: Leaving,

@@ -18,6 +18,9 @@ use weir_worker::server::app::App;
 use weir_worker::server::emulated::{self, Model};
 use weir_worker::server::faults::Faults;
 
+/// A state that has not come by then never will. It makes a defect a failure instead of a hang.
+const GIVE_UP: Duration = Duration::from_secs(120);
+
 struct Running {
     addr: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
@@ -89,9 +92,26 @@ impl Running {
 
     /// Waits for a line of /metrics, as tests wait for states and never for times.
     async fn until_metric(&self, line: &str) {
-        while !self.get("/metrics", "").await.contains(line) {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
+        self.until("/metrics", line).await;
+    }
+
+    /// Waits until this is in the answer of that path.
+    async fn until(&self, path: &str, wanted: &str) {
+        let mut last = String::new();
+        let reached = async {
+            loop {
+                last = self.get(path, "").await;
+                if last.contains(wanted) {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        let reached = tokio::time::timeout(GIVE_UP, reached).await;
+        assert!(
+            reached.is_ok(),
+            "waited in vain for {wanted:?} at {path}: {last}"
+        );
     }
 }
 
@@ -213,7 +233,7 @@ async fn a_draining_host_is_not_ready_but_answers_until_its_last_caller_is_serve
     host.until_metric("weir_host_busy_cores 1").await;
     assert!(host.get("/ready", "").await.starts_with("HTTP/1.1 200"));
     host.stop.take();
-    while !host.get("/ready", "").await.starts_with("HTTP/1.1 503") {}
+    host.until("/ready", "HTTP/1.1 503").await;
     assert!(host.get("/", "").await.starts_with("HTTP/1.1 200"));
     drop(last);
     host.served.await.unwrap().unwrap();

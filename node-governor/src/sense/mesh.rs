@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, timeout};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Streaming;
-use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
+use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 use tracing::{error, info, warn};
 use weir_tables::v1::nodes_client::NodesClient;
 use weir_tables::v1::{HostRow, NodeReport};
@@ -55,7 +55,8 @@ pub async fn connect(mesh: config::Mesh, link: Link) {
     let mut said = Said::default();
     let mut backoff = Backoff::default();
     loop {
-        let trouble = talk(&endpoint, &mesh, &link, || said.answered(&mesh)).await;
+        let channel = endpoint.connect();
+        let trouble = talk(channel, &mesh, &link, || said.answered(&mesh)).await;
         let connected = said.ended(&mesh, &trouble);
         if connected {
             backoff = Backoff::default();
@@ -91,7 +92,7 @@ pub fn endpoint(mesh: &config::Mesh) -> Result<Endpoint, String> {
 
 /// One stream to its end, and why it ended. `answered` is called at its first row.
 async fn talk(
-    endpoint: &Endpoint,
+    channel: impl Future<Output = Result<Channel, tonic::transport::Error>>,
     mesh: &config::Mesh,
     link: &Link,
     answered: impl FnOnce(),
@@ -99,7 +100,7 @@ async fn talk(
     let (reports, outbound) = mpsc::channel(1);
     let capacity = link.capacity();
     let open = async {
-        let channel = endpoint.connect().await.map_err(Trouble::unreachable)?;
+        let channel = channel.await.map_err(Trouble::unreachable)?;
         let client = NodesClient::new(channel).max_decoding_message_size(MAX_ROW_BYTES);
         // There is a place for one.
         let _ = reports.try_send(report(mesh, capacity));

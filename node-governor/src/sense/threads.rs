@@ -346,8 +346,10 @@ mod tests {
         });
         assert!(track.stat.is_some(), "the file is still open");
         // It is joined a moment before the kernel is done with it.
+        let began = std::time::Instant::now();
         while !matches!(threads.stat(&mut track, owner), Answer::Dead) {
             track.stat.as_ref().expect("open until it says so");
+            assert!(began.elapsed().as_secs() < 60, "waited in vain for its end");
             std::thread::yield_now();
         }
     }

@@ -349,7 +349,12 @@ fn governors_are_killed_at_random_and_nothing_is_frozen_unowned_or_lost() {
                 .iter()
                 .all(|name| node.done(name) == ["begun", "ended"])
         };
+        let before = kills;
         while !ended() {
+            assert!(
+                kills - before < 1000,
+                "waited in vain for the end of all jobs"
+            );
             let governor = node.start();
             node.service_works(numbers.below(3) == 0);
             std::thread::sleep(Duration::from_millis(numbers.below(250)));

@@ -593,6 +593,7 @@ fn who_may_not_watch_is_told_what_it_takes() {
 }
 
 /// Asks until there is an answer.
+#[track_caller]
 fn wait<T>(mut ask: impl FnMut() -> Option<T>) -> T {
     for _ in 0..600 {
         if let Some(answer) = ask() {

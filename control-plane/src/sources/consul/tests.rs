@@ -134,6 +134,18 @@ async fn next(news: &mut mpsc::Receiver<Answered>) -> Result<Vec<u16>, String> {
     }
 }
 
+/// Passes over what is said before that.
+async fn until_says(
+    news: &mut mpsc::Receiver<Answered>,
+    what: &str,
+    is: impl Fn(&Result<Vec<u16>, String>) -> bool,
+) {
+    let mut last = None;
+    let says = async { while !is(last.insert(next(news).await)) {} };
+    let says = tokio::time::timeout(Duration::from_secs(60), says).await;
+    assert!(says.is_ok(), "waited in vain for {what}: {last:?}");
+}
+
 /// What is wrong with the first answer.
 async fn wrong(script: impl Fn(&str, &str) -> Response + Send + Sync + 'static) -> String {
     let fake = Fake::new(script).await;
@@ -216,19 +228,15 @@ async fn a_consul_that_comes_back_is_asked_again() {
     let address = fake.address.clone();
     drop(fake);
     let (mut news, _task) = follow(settings(&address), FAST);
-    loop {
-        match next(&mut news).await {
-            Err(error) if error.starts_with("refused: ") => break,
-            // The listener may live a moment longer than its task.
-            _ => {}
-        }
-    }
+    // The listener may live a moment longer than its task.
+    let is = |said: &Result<_, String>| said.as_ref().is_err_and(|e| e.starts_with("refused: "));
+    until_says(&mut news, "a refusal", is).await;
     let listener = TcpListener::bind(address.trim_start_matches("http://"))
         .await
         .unwrap();
     let app = axum::Router::new().fallback(async || answer(7, hosts_at(&[1])));
     let server = tokio::spawn(async move { axum::serve(listener, app).await });
-    while next(&mut news).await != Ok(vec![1]) {}
+    until_says(&mut news, "its host", |said| *said == Ok(vec![1])).await;
     server.abort();
 }
 

@@ -15,7 +15,10 @@ use axum::response::Response;
 use bytes::Bytes;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
+use tokio::time::timeout;
 use tokio_stream::wrappers::ReceiverStream;
+
+use crate::client::GIVE_UP;
 
 /// A held body comes a byte at a time, as a client gives up on a store that is silent for seconds.
 const DRIP: Duration = Duration::from_millis(300);
@@ -103,7 +106,13 @@ impl Bucket {
     pub(crate) async fn until_asked(&self, project: &str, times: usize) {
         let mut asked = self.inner.asked.subscribe();
         let count = |all: &Vec<String>| all.iter().filter(|one| *one == project).count();
-        asked.wait_for(|all| count(all) >= times).await.unwrap();
+        let reached = timeout(GIVE_UP, asked.wait_for(|all| count(all) >= times)).await;
+        let reached = reached.map(|all| drop(all.unwrap()));
+        let all = self.asked();
+        assert!(
+            reached.is_ok(),
+            "waited in vain for {times} of {project:?}: {all:?}"
+        );
     }
 }
 
@@ -180,7 +189,7 @@ async fn trickle(
                 if body.len() > 1 && pipe.send(Ok(body.split_to(1))).await.is_err() {
                     return;
                 }
-                let _tick = tokio::time::timeout(DRIP, mood.changed()).await;
+                let _tick = timeout(DRIP, mood.changed()).await;
             }
             Mood::Well => {
                 let _gone = pipe.send(Ok(body)).await;

@@ -3,12 +3,27 @@
 
 use std::net::SocketAddr;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpSocket, TcpStream};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// Where a host takes connections.
+pub(crate) trait Address {
+    type Stream: AsyncRead + AsyncWrite + Unpin;
+
+    async fn connect(&self) -> Self::Stream;
+}
+
+impl Address for SocketAddr {
+    type Stream = TcpStream;
+
+    async fn connect(&self) -> TcpStream {
+        TcpStream::connect(self).await.unwrap()
+    }
+}
 
 /// A request that was sent. Dropping it leaves.
-pub(crate) struct Exchange {
-    stream: TcpStream,
+pub(crate) struct Exchange<S = TcpStream> {
+    stream: S,
     read: Vec<u8>,
 }
 
@@ -23,28 +38,22 @@ pub(crate) struct Answer {
     pub(crate) whole: bool,
 }
 
-impl Exchange {
+impl<S: AsyncRead + AsyncWrite + Unpin> Exchange<S> {
     /// Sends `head` (request line and headers) and `body`.
-    pub(crate) async fn send(address: SocketAddr, head: &str, body: &[u8]) -> Self {
-        let stream = TcpStream::connect(address).await.unwrap();
-        Self::over(stream, head, body, body.len()).await
-    }
-
-    /// The same by a client whose kernel takes little that it does not read.
-    pub(crate) async fn send_narrow(address: SocketAddr, head: &str, body: &[u8]) -> Self {
-        let socket = TcpSocket::new_v4().unwrap();
-        socket.set_recv_buffer_size(4096).unwrap();
-        let stream = socket.connect(address).await.unwrap();
-        Self::over(stream, head, body, body.len()).await
+    pub(crate) async fn send(address: &impl Address<Stream = S>, head: &str, body: &[u8]) -> Self {
+        Self::over(address.connect().await, head, body, body.len()).await
     }
 
     /// Sends a body whose last byte never comes.
-    pub(crate) async fn send_unfinished(address: SocketAddr, head: &str, body: &[u8]) -> Self {
-        let stream = TcpStream::connect(address).await.unwrap();
-        Self::over(stream, head, body, body.len() + 1).await
+    pub(crate) async fn send_unfinished(
+        address: &impl Address<Stream = S>,
+        head: &str,
+        body: &[u8],
+    ) -> Self {
+        Self::over(address.connect().await, head, body, body.len() + 1).await
     }
 
-    async fn over(mut stream: TcpStream, head: &str, body: &[u8], length: usize) -> Self {
+    async fn over(mut stream: S, head: &str, body: &[u8], length: usize) -> Self {
         let head =
             format!("{head}host: x\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n");
         stream.write_all(head.as_bytes()).await.unwrap();

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A host within this process, over a folder. Where tokio's clock is paused, it moves on when
-//! everybody waits.
+//! A host within this process, over a folder. Its connections are memory, so that tokio's clock, where
+//! it is paused, moves on only when everybody waits: it would also where bytes are in a kernel.
 
+use std::io;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tempfile::TempDir;
-use tokio::net::TcpListener;
+use tokio::io::{DuplexStream, duplex};
 use tokio::runtime::Handle;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use weir_executor::{Order, Settings};
 use weir_feeds::{FeedLimits, ItemStore};
@@ -24,18 +25,55 @@ use weir_worker::server::{self, rules};
 use weir_worker::task::Tools;
 
 use crate::client::Client;
+use crate::http::Address;
+
+/// Bytes that a side takes and does not read: far less than a large answer.
+const NARROW: usize = 4096;
+
+/// The way in, of a client.
+#[derive(Debug)]
+pub(crate) struct Door(mpsc::UnboundedSender<DuplexStream>);
+
+impl Address for Door {
+    type Stream = DuplexStream;
+
+    async fn connect(&self) -> DuplexStream {
+        let (client, host) = duplex(NARROW);
+        self.0.send(host).unwrap();
+        client
+    }
+}
+
+/// The way in, of the host.
+struct Listener(mpsc::UnboundedReceiver<DuplexStream>);
+
+impl axum::serve::Listener for Listener {
+    type Io = DuplexStream;
+    type Addr = ();
+
+    async fn accept(&mut self) -> (DuplexStream, ()) {
+        match self.0.recv().await {
+            Some(stream) => (stream, ()),
+            None => std::future::pending().await,
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<()> {
+        Ok(())
+    }
+}
 
 pub(crate) struct Local {
-    client: Client,
+    client: Client<Door>,
     stop: Option<oneshot::Sender<()>>,
     pub(crate) served: JoinHandle<anyhow::Result<()>>,
     _folder: TempDir,
 }
 
 impl Deref for Local {
-    type Target = Client;
+    type Target = Client<Door>;
 
-    fn deref(&self) -> &Client {
+    fn deref(&self) -> &Client<Door> {
         &self.client
     }
 }
@@ -64,9 +102,8 @@ impl Local {
         let host = Host::start(engine, metrics.clone());
         let list = ["high=0", "low=16"].map(|one| one.parse().unwrap());
         let priorities = Priorities::new(list.to_vec(), "low").unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let app = Arc::new(App::new(host, metrics, priorities, address).unwrap());
+        let name = "127.0.0.1:1".parse().unwrap();
+        let app = Arc::new(App::new(host, metrics, priorities, name).unwrap());
         let options = rules::Options {
             limits: Limits::default(),
             max_body_bytes: 1 << 20,
@@ -84,9 +121,11 @@ impl Local {
             notice: Duration::ZERO,
             drain,
         };
+        let (door, connections) = mpsc::unbounded_channel();
+        let listener = Listener(connections);
         let served = tokio::spawn(server::run(listener, app, jobs, leaving, shutdown));
         Self {
-            client: Client(address),
+            client: Client(Door(door)),
             stop: Some(stop),
             served,
             _folder: folder,

@@ -275,7 +275,7 @@ async fn one_job_too_many_is_503_and_the_load_says_why() {
 async fn a_client_that_does_not_finish_its_body_holds_nothing_when_it_leaves() {
     let (_bucket, worker) = shirts().await;
     let head = "POST / HTTP/1.1\r\n";
-    let half = Exchange::send_unfinished(worker.0, head, LISTING_1.as_bytes()).await;
+    let half = Exchange::send_unfinished(&worker.0, head, LISTING_1.as_bytes()).await;
     drop(half);
     worker.until_idle().await;
     worker.job(LISTING_1).await.is(TABLE_2.as_bytes());

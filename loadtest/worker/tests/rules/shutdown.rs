@@ -12,12 +12,6 @@ use crate::reference::expected;
 use crate::shop::{LISTING_1, TABLE_1, TABLE_2, items, job, plain};
 use crate::worker::Worker;
 
-async fn until_draining(worker: &Worker) {
-    while worker.get("/ready").await.status != 503 {
-        sleep(Duration::from_millis(2)).await;
-    }
-}
-
 #[tokio::test]
 async fn jobs_that_end_within_the_drain_are_answered() {
     let bucket = Bucket::start(&[("a", TABLE_1), ("b", TABLE_1)]).await;
@@ -30,7 +24,7 @@ async fn jobs_that_end_within_the_drain_are_answered() {
     let waiting = worker.send(&job("b", "low", json!({}))).await;
     worker.until(LOW_QUEUED, 1).await;
     worker.terminate().await;
-    until_draining(&worker).await;
+    worker.until_draining().await;
     let late = worker.send(&plain("b")).await;
     worker.until(LOW_QUEUED, 2).await;
     bucket.set("a", Mood::Well);
@@ -109,7 +103,7 @@ async fn an_answer_that_is_being_sent_is_finished_within_the_drain() {
     let many = items(130, 60_000);
     let mut host = Local::start("a", &many).await;
     let head = "POST / HTTP/1.1\r\n";
-    let mut slow = Exchange::send_narrow(host.0, head, plain("a").as_bytes()).await;
+    let mut slow = Exchange::send(&host.0, head, plain("a").as_bytes()).await;
     slow.read(100_000).await;
     host.terminate();
     sleep(Duration::from_secs(20)).await;
@@ -129,7 +123,7 @@ async fn a_second_signal_changes_nothing() {
     let running = worker.send(&plain("a")).await;
     worker.until(IN_PROGRESS, 1).await;
     worker.terminate().await;
-    until_draining(&worker).await;
+    worker.until_draining().await;
     worker.terminate().await;
     bucket.set("a", Mood::Well);
     running.answer().await.is(TABLE_1.as_bytes());

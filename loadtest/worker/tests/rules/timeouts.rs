@@ -97,20 +97,20 @@ async fn a_prefetch_that_takes_too_long_is_504_like_a_job() {
 #[tokio::test(start_paused = true)]
 async fn a_body_that_does_not_arrive_in_time_is_408() {
     let host = Local::start("12345", TABLE_1).await;
-    let slow = Exchange::send_unfinished(host.0, POST, LISTING_1.as_bytes()).await;
+    let slow = Exchange::send_unfinished(&host.0, POST, LISTING_1.as_bytes()).await;
     slow.answer()
         .await
         .says(408, &["the body did not arrive within 10 s"]);
     host.job(LISTING_1).await.is(TABLE_2.as_bytes());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_client_that_does_not_read_in_time_gets_no_end() {
     let many = items(130, 60_000);
     let host = Local::start("a", &many).await;
     let request =
         json!({"session_id": "s", "project_id": "a", "timeouts": {"stream_seconds": 0.2}});
-    let mut deaf = Exchange::send_narrow(host.0, POST, request.to_string().as_bytes()).await;
+    let mut deaf = Exchange::send(&host.0, POST, request.to_string().as_bytes()).await;
     deaf.read(1).await;
     // It is deaf for longer than that.
     sleep(Duration::from_millis(400)).await;
@@ -126,7 +126,7 @@ async fn a_client_that_does_not_read_in_time_gets_no_end() {
 async fn a_connection_whose_client_reads_nothing_is_given_up() {
     let many = items(130, 60_000);
     let host = Local::start("a", &many).await;
-    let mut deaf = Exchange::send_narrow(host.0, POST, plain("a").as_bytes()).await;
+    let mut deaf = Exchange::send(&host.0, POST, plain("a").as_bytes()).await;
     deaf.read(1).await;
     // More than the 30 s of a connection, far less than the 300 s of an answer.
     sleep(Duration::from_secs(60)).await;

@@ -8,9 +8,10 @@ use std::process::Stdio;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
+use tokio::time::timeout;
 
 use crate::bucket::Bucket;
-use crate::client::Client;
+use crate::client::{Client, GIVE_UP};
 
 pub(crate) struct Worker {
     client: Client,
@@ -81,8 +82,11 @@ impl Worker {
 
     /// Waits for its end, which is to be a good one without a word about errors.
     pub(crate) async fn leaves_well(&mut self) {
-        let status = self.child.wait().await.unwrap();
+        let status = timeout(GIVE_UP, self.child.wait()).await;
         let errors = std::fs::read_to_string(self.folder.path().join("errors")).unwrap();
+        let status = status
+            .unwrap_or_else(|_| panic!("waited in vain for its end: {errors}"))
+            .unwrap();
         assert_eq!((status.code(), errors.as_str()), (Some(0), ""));
     }
 }

@@ -4,15 +4,21 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
 
+use hyper_util::rt::TokioIo;
 use proptest::prelude::*;
 use serde_json::Value;
+use tokio::io::DuplexStream;
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
+use tonic::codegen::Service;
+use tonic::codegen::http::Uri;
 use weir_control::{Listeners, config as control};
 
 use self::certificates::{Authority, Pair};
 use self::logged::Log;
+use self::waits::until;
 use super::*;
 use crate::pressure;
 
@@ -20,6 +26,9 @@ use crate::pressure;
 mod certificates;
 #[path = "../../../../control-plane/tests/logged/mod.rs"]
 mod logged;
+#[allow(dead_code)] // Other tests use more of it.
+#[path = "../../../../control-plane/tests/waits/mod.rs"]
+mod waits;
 
 /// weir-control with one host, whose metrics page says what a test wants.
 struct Control {
@@ -101,16 +110,16 @@ impl Control {
         self.running = Some(shutdown.drop_guard());
     }
 
-    /// Waits until its table has this capacity; the test's own time limit is the only one.
+    /// Waits until its table has this capacity.
     async fn until_capacity(&self, millicores: u64) {
-        loop {
+        until(&format!("a capacity of {millicores}"), async || {
             let page = crate::get::get(self.admin, "/tables").await.unwrap();
             let tables: Value = serde_json::from_str(&page).unwrap();
-            if tables["clusters"]["c"]["hosts"][0]["capacity_millicores"] == millicores {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+            let host = &tables["clusters"]["c"]["hosts"][0];
+            let is = host["capacity_millicores"] == millicores;
+            is.then_some(()).ok_or_else(|| host.clone())
+        })
+        .await;
     }
 
     fn mesh(&self) -> config::Mesh {
@@ -175,15 +184,12 @@ impl Governor {
         Self { link, task }
     }
 
-    async fn until(&self, what: impl Fn(&Row) -> bool) -> Row {
-        loop {
-            if let Some(row) = self.link.row()
-                && what(&row)
-            {
-                return row;
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+    async fn until(&self, what: &str, is: impl Fn(&Row) -> bool) -> Row {
+        until(what, async || {
+            let row = self.link.row();
+            row.filter(&is).ok_or_else(|| format!("{row:?}"))
+        })
+        .await
     }
 }
 
@@ -198,7 +204,7 @@ async fn trouble(mesh: &config::Mesh) -> Trouble {
     let link = Link::default();
     link.report(1);
     let answered = || panic!("answered");
-    talk(&endpoint(mesh).unwrap(), mesh, &link, answered).await
+    talk(endpoint(mesh).unwrap().connect(), mesh, &link, answered).await
 }
 
 #[tokio::test]
@@ -206,41 +212,58 @@ async fn both_sides_hear_of_each_change() {
     let control = Control::start().await;
     let governor = Governor::start(control.mesh(), 1500);
     let waited = |ms| move |row: &Row| row.delay == Some(Duration::from_millis(ms));
-    let calm = governor.until(waited(3)).await;
+    let calm = governor.until("a short delay", waited(3)).await;
     assert!(!calm.refuses);
     assert!(calm.at <= super::super::now());
     control.until_capacity(1500).await;
     governor.link.report(500);
     control.until_capacity(500).await;
     *control.wait.lock().unwrap() = Duration::from_millis(250);
-    assert!(governor.until(waited(250)).await.at > calm.at);
+    let busy = governor.until("a long delay", waited(250)).await;
+    assert!(busy.at > calm.at);
 }
 
-#[tokio::test]
-async fn weir_control_is_asked_from_the_first_capacity_on() {
-    let control = Control::start().await;
-    let link = Link::default();
-    let task = tokio::spawn(connect(control.mesh(), link.clone()));
-    tokio::time::sleep(LOOK * 3).await;
-    assert_eq!(link.row(), None);
-    link.report(700);
-    control.until_capacity(700).await;
-    task.abort();
+#[test]
+fn weir_control_is_asked_from_the_first_capacity_on() {
+    Log::of(|log| {
+        let runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = { runtime }.enable_all().build().unwrap();
+        runtime.block_on(async {
+            let control = Control::start().await;
+            let link = Link::default();
+            let task = tokio::spawn(connect(control.mesh(), link.clone()));
+            // It has its turn.
+            tokio::task::yield_now().await;
+            link.report(700);
+            control.until_capacity(700).await;
+            // It may be told before it is answered.
+            until("a row", async || link.row().ok_or("none")).await;
+            task.abort();
+        });
+        // No capacity at all is refused, and that is told before the next attempt.
+        let log = messages(log);
+        let refused = log.iter().find(|line| line.contains("refuses"));
+        assert_eq!(refused, None, "{log:#?}");
+        assert!(log.contains(&"INFO weir-control answers".to_owned()));
+    });
 }
 
 #[tokio::test]
 async fn a_weir_control_that_comes_back_is_found_again() {
     let mut control = Control::start().await;
     let governor = Governor::start(control.mesh(), 1500);
-    governor.until(|_| true).await;
+    governor.until("a row", |_| true).await;
     control.running = None;
-    // Nobody listens there any more.
-    while tokio::net::TcpStream::connect(control.xds).await.is_ok() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    until("that nobody listens", async || {
+        let connected = tokio::net::TcpStream::connect(control.xds).await;
+        connected.err().ok_or("a listener")
+    })
+    .await;
     let last = governor.link.row();
     control.again().await;
-    governor.until(|row| Some(*row) != last).await;
+    governor
+        .until("a newer row", |row| Some(*row) != last)
+        .await;
     control.until_capacity(1500).await;
 }
 
@@ -250,7 +273,7 @@ async fn certificates_of_the_authority_are_taken_both_ways() {
     let control = Control::of(&authority.sign("localhost"), &authority).await;
     let ours = authority.sign("governor-1");
     let governor = Governor::start(control.secure(Some(&ours), &authority), 1500);
-    governor.until(|_| true).await;
+    governor.until("a row", |_| true).await;
     control.until_capacity(1500).await;
 }
 
@@ -334,7 +357,9 @@ async fn the_older_of_two_governors_of_a_host_is_told() {
     link.report(1);
     let endpoint = endpoint(&mesh).unwrap();
     let (answered, was) = tokio::sync::oneshot::channel();
-    let older = talk(&endpoint, &mesh, &link, || answered.send(()).unwrap());
+    let older = talk(endpoint.connect(), &mesh, &link, || {
+        answered.send(()).unwrap();
+    });
     let newer = async {
         was.await.unwrap();
         Governor::start(control.mesh(), 2)
@@ -378,16 +403,36 @@ fn each_change_is_logged_once() {
     });
 }
 
-/// Time passes as fast as it can.
+/// A way to one that takes whatever comes.
+struct Silent(Option<DuplexStream>);
+
+impl Service<Uri> for Silent {
+    type Response = TokioIo<DuplexStream>;
+    type Error = std::io::Error;
+    type Future = std::future::Ready<std::io::Result<Self::Response>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Uri) -> Self::Future {
+        let stream = self.0.take().map(TokioIo::new);
+        std::future::ready(stream.ok_or(std::io::ErrorKind::NotConnected.into()))
+    }
+}
+
+/// Time passes as fast as it can: no bytes are in a kernel meanwhile.
 #[tokio::test(start_paused = true)]
 async fn one_that_takes_connections_and_says_nothing_is_given_up() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let trouble = trouble(&mesh(format!("http://{address}"), address)).await;
-    assert!(
-        matches!(trouble, Trouble::Silent(PATIENCE) | Trouble::Unreachable(_)),
-        "{trouble}"
-    );
+    let (governor, _control) = tokio::io::duplex(1 << 16);
+    let host = SocketAddr::from(([127, 0, 0, 1], 9));
+    let mesh = mesh("http://control".to_owned(), host);
+    let endpoint = endpoint(&mesh).unwrap();
+    let channel = endpoint.connect_with_connector(Silent(Some(governor)));
+    let link = Link::default();
+    link.report(1);
+    let trouble = talk(channel, &mesh, &link, || panic!("answered")).await;
+    assert!(matches!(trouble, Trouble::Silent(PATIENCE)), "{trouble}");
 }
 
 #[test]

@@ -277,6 +277,7 @@ pub(super) fn round(runner: &mut Runner, plans: &[JobPlan]) {
 }
 
 /// Rounds until it is so.
+#[track_caller]
 pub(super) fn until(runner: &mut Runner, plans: &[JobPlan], mut is: impl FnMut(&Runner) -> bool) {
     for _ in 0..6000 {
         round(runner, plans);
@@ -286,10 +287,15 @@ pub(super) fn until(runner: &mut Runner, plans: &[JobPlan], mut is: impl FnMut(&
         std::thread::sleep(Duration::from_millis(5));
     }
     let facts = (0..runner.states().len()).map(|job| runner.facts(job).clone());
-    panic!("{:?} {:?}", runner.states(), facts.collect::<Vec<_>>());
+    panic!(
+        "waited in vain, with {plans:?}: {:?} {:?}",
+        runner.states(),
+        facts.collect::<Vec<_>>()
+    );
 }
 
 /// All run on core 0 until they have ended.
+#[track_caller]
 pub(super) fn until_ended(runner: &mut Runner) {
     let plans = vec![run([0]); runner.states().len()];
     until(runner, &plans, |runner| {

@@ -143,12 +143,23 @@ fn nothing_of_the_governor_is_handed_on() {
 #[test]
 fn what_the_governor_has_so_that_nothing_holds_it_up_is_not_for_its_jobs() {
     let place = Place::new(By::Nothing).unwrap();
-    let job = place.shell("a", "nice; cat /proc/self/oom_score_adj; ulimit -Sn");
-    // As its unit starts it, where that is allowed.
-    let up = "ulimit -Sn $(ulimit -Hn); echo -900 > /proc/self/oom_score_adj; exec nice -n -5 $KEEPER \"$@\"";
-    let mut runner = place.open_kept_by(&[job], up);
+    let has = "nice; cat /proc/self/oom_score_adj; ulimit -Sn";
+    let job = place.shell("a", has);
+    // As its unit starts it, where that is allowed: to a niceness of -5, whatever the test's own is.
+    let up = format!(
+        "ulimit -Sn $(ulimit -Hn); echo -900 > /proc/self/oom_score_adj\n\
+         exec nice -n $((-5 - $(nice))) sh -c '({has}) > {}; exec \"$0\" \"$@\"' $KEEPER \"$@\"",
+        place.path("had").display()
+    );
+    let mut runner = place.open_kept_by(&[job], &up);
     until_ended(&mut runner);
-    assert_eq!(place.log("a"), "0\n0\n1024\n");
+    let numbers = |text: &str| -> Vec<i64> { text.lines().map(|n| n.parse().unwrap()).collect() };
+    let had = numbers(&std::fs::read_to_string(place.path("had")).unwrap());
+    let [nice, killed, files] = had[..] else {
+        panic!("{had:?}");
+    };
+    let ordinary = [nice.max(0), killed.max(0), files.min(1024)];
+    assert_eq!(numbers(&place.log("a")), ordinary, "of {had:?}");
 }
 
 #[test]

@@ -153,6 +153,7 @@ fn a_keeper_that_never_comes_fails_the_job() {
 }
 
 /// Rounds a second apart, as the runner is told, until its job has ended.
+#[track_caller]
 fn seconds(runner: &mut Runner) {
     for second in 1..6000 {
         let now = Nanos(second * 1_000_000_000);
@@ -164,7 +165,11 @@ fn seconds(runner: &mut Runner) {
         }
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
-    panic!("{:?} {:?}", runner.states(), runner.facts(0));
+    panic!(
+        "waited in vain for its end: {:?} {:?}",
+        runner.states(),
+        runner.facts(0)
+    );
 }
 
 #[test]
