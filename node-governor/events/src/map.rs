@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use memmap2::{MmapOptions, MmapRaw};
 
-use crate::words::Words;
+use crate::words::{CLAIM, LOAD, STORE, Words};
 
 /// The whole file, shared with all who have it mapped.
 #[derive(Debug)]
@@ -46,17 +46,17 @@ impl Map {
 impl Words for Map {
     #[inline]
     fn load(&self, offset: u64) -> u64 {
-        self.word(offset).load(Ordering::Acquire)
+        self.word(offset).load(LOAD)
     }
 
     #[inline]
     fn store(&self, offset: u64, word: u64) {
-        self.word(offset).store(word, Ordering::Release);
+        self.word(offset).store(word, STORE);
     }
 
     fn claim(&self, offset: u64, word: u64) -> bool {
         self.word(offset)
-            .compare_exchange(0, word, Ordering::AcqRel, Ordering::Relaxed)
+            .compare_exchange(0, word, CLAIM, Ordering::Relaxed)
             .is_ok()
     }
 }
