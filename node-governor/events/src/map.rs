@@ -27,14 +27,19 @@ impl Map {
     /// The first bytes of the file, which must be that long.
     pub(crate) fn new(file: &File, bytes: u64) -> io::Result<Map> {
         let bytes = usize::try_from(bytes).map_err(io::Error::other)?;
-        let memory = MmapOptions::new().len(bytes).map_raw(file)?;
+        MmapOptions::new().len(bytes).map_raw(file).map(Map::over)
+    }
+
+    /// All of it.
+    fn over(memory: MmapRaw) -> Map {
+        let (start, words) = (memory.as_ptr().cast(), memory.len() / 8);
         // SAFETY: mapped, readable and writable, for as long as `memory` is kept, which is as long as the slice;
         // aligned as the page it begins with; every process that has it mapped uses atomic words alone.
-        let words = unsafe { slice::from_raw_parts(memory.as_ptr().cast(), bytes / 8) };
-        Ok(Map {
+        let words = unsafe { slice::from_raw_parts(start, words) };
+        Map {
             words,
             _memory: memory,
-        })
+        }
     }
 
     #[inline]
@@ -101,3 +106,6 @@ pub(crate) fn count_forks() {
         unsafe { libc::pthread_atfork(None, None, Some(forked)) };
     });
 }
+
+#[cfg(test)]
+mod tests;
