@@ -16,12 +16,11 @@ use anyhow::{Context, Result, bail, ensure};
 use weir_stage::command::Run;
 use weir_stage::interrupt;
 
+use crate::nightly;
 use crate::rustc;
 use crate::tools::{self, CARGO_FUZZ};
 use crate::workspace::Workspace;
 
-/// libFuzzer's instrumentation is not in stable compilers.
-const TOOLCHAIN: &str = "nightly";
 const MEBIBYTES: u32 = 2048;
 /// Longer inputs find nothing that shorter ones do not, and take longer.
 const LONGEST_INPUT: u32 = 8192;
@@ -112,28 +111,17 @@ fn seconds_of(folder: &Path) -> Result<Seconds> {
 /// Builds all targets; returns the folder of their programs.
 fn build(workspace: &Workspace) -> Result<PathBuf> {
     let program = tools::build(workspace, CARGO_FUZZ)?;
-    let mut installed = Command::new("rustup");
-    installed.args(["toolchain", "list"]);
-    if !installed.captured()?.contains(TOOLCHAIN) {
-        let mut install = Command::new("rustup");
-        install.args(["toolchain", "install", TOOLCHAIN, "--profile", "minimal"]);
-        install.shown()?;
-    }
+    nightly::install()?;
     let target = workspace.target.join("fuzz");
-    let mut command = Command::new("rustup");
+    let mut command = nightly::command(workspace);
     command
         .current_dir(workspace.root.join("deploy/fuzz"))
-        .args(["run", TOOLCHAIN])
         .arg(program)
         // The code is safe Rust: a sanitizer of addresses finds nothing in it, and halves the speed.
         .args(["build", "--fuzz-dir", "targets", "--sanitizer", "none"])
         .arg("--target-dir")
-        .arg(&target)
-        // That of the toolchain which runs this.
-        .env_remove("CARGO")
-        .env_remove("RUSTC")
-        .env("CARGO_HOME", &workspace.cargo_home);
-    println!("fuzz: building the targets by {TOOLCHAIN}");
+        .arg(&target);
+    println!("fuzz: building the targets by a nightly compiler");
     command.shown()?;
     let host = rustc::version(workspace, "host")?;
     Ok(target.join(host).join("release"))

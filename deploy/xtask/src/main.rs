@@ -20,6 +20,7 @@ mod lab;
 mod links;
 mod mesh;
 mod mutants;
+mod nightly;
 mod packages;
 mod packaging;
 mod parts;

@@ -4,6 +4,7 @@
 //! A failing step does not stop the others, so one run reports all there is to repair.
 
 pub(crate) mod licences;
+mod miri;
 mod set_up;
 mod suite;
 mod summary;
@@ -36,8 +37,8 @@ pub(crate) struct Args {
     /// Random kills and losses at the governor as often as it is held to: 10,000 sequences, 100 runs of processes
     #[arg(long)]
     long: bool,
-    /// Also what takes too long for every change: every fault of the mesh, the size of weir-control, dependencies
-    /// held against today's advisories
+    /// Also what takes too long for every change: every fault of the mesh, the size of weir-control, unsafe code under
+    /// Miri, dependencies held against today's advisories
     #[arg(long)]
     nightly: bool,
 }
@@ -62,6 +63,8 @@ enum Step {
     Sizes,
     /// What the governor runs in the kernel is what its source makes
     Probe,
+    /// Unsafe code under Miri, by a nightly compiler; only with `--nightly` or by name
+    Miri,
     /// Licences, sources and banned crates
     Deny,
 }
@@ -100,6 +103,8 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
                     ),
                 })
             }),
+            Step::Miri if !args.nightly && args.only.is_empty() => {}
+            Step::Miri => summary.run("miri", || miri::run(workspace)),
             Step::Deny => summary.run("deny", || licences::check(workspace, args.nightly)),
         }
     }

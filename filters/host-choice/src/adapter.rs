@@ -194,9 +194,11 @@ impl Host for ProxyWasm {
 
     fn change_metric(&self, id: u32, change: Change) {
         // SAFETY: no pointer. A lost figure is no error.
-        let _ = match change {
-            Change::By(offset) => unsafe { proxy_increment_metric(id, offset) },
-            Change::To(value) => unsafe { proxy_record_metric(id, value) },
+        let _ = unsafe {
+            match change {
+                Change::By(offset) => proxy_increment_metric(id, offset),
+                Change::To(value) => proxy_record_metric(id, value),
+            }
         };
     }
 
@@ -241,11 +243,13 @@ impl RequestHost for ProxyWasm {
     fn set_header(&self, map: Map, name: &str, value: Option<&str>) -> Result<(), Failed> {
         let (map, at, size) = (map as u32, name.as_ptr(), name.len());
         // SAFETY: pointers and sizes are of live strings.
-        check(match value {
-            Some(value) => unsafe {
-                proxy_replace_header_map_value(map, at, size, value.as_ptr(), value.len())
-            },
-            None => unsafe { proxy_remove_header_map_value(map, at, size) },
+        check(unsafe {
+            match value {
+                Some(value) => {
+                    proxy_replace_header_map_value(map, at, size, value.as_ptr(), value.len())
+                }
+                None => proxy_remove_header_map_value(map, at, size),
+            }
         })
     }
 

@@ -23,6 +23,8 @@
 //! # score();
 //! ```
 
+#[cfg(test)]
+mod account;
 mod file_error;
 mod lane;
 pub mod layout;

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use memmap2::{MmapOptions, MmapRaw};
 
-use crate::words::Words;
+use crate::words::{CLAIM, LOAD, STORE, Words};
 
 /// The whole file, shared with all who have it mapped.
 #[derive(Debug)]
@@ -27,14 +27,19 @@ impl Map {
     /// The first bytes of the file, which must be that long.
     pub(crate) fn new(file: &File, bytes: u64) -> io::Result<Map> {
         let bytes = usize::try_from(bytes).map_err(io::Error::other)?;
-        let memory = MmapOptions::new().len(bytes).map_raw(file)?;
+        MmapOptions::new().len(bytes).map_raw(file).map(Map::over)
+    }
+
+    /// All of it.
+    fn over(memory: MmapRaw) -> Map {
+        let (start, words) = (memory.as_ptr().cast(), memory.len() / 8);
         // SAFETY: mapped, readable and writable, for as long as `memory` is kept, which is as long as the slice;
         // aligned as the page it begins with; every process that has it mapped uses atomic words alone.
-        let words = unsafe { slice::from_raw_parts(memory.as_ptr().cast(), bytes / 8) };
-        Ok(Map {
+        let words = unsafe { slice::from_raw_parts(start, words) };
+        Map {
             words,
             _memory: memory,
-        })
+        }
     }
 
     #[inline]
@@ -46,17 +51,17 @@ impl Map {
 impl Words for Map {
     #[inline]
     fn load(&self, offset: u64) -> u64 {
-        self.word(offset).load(Ordering::Acquire)
+        self.word(offset).load(LOAD)
     }
 
     #[inline]
     fn store(&self, offset: u64, word: u64) {
-        self.word(offset).store(word, Ordering::Release);
+        self.word(offset).store(word, STORE);
     }
 
     fn claim(&self, offset: u64, word: u64) -> bool {
         self.word(offset)
-            .compare_exchange(0, word, Ordering::AcqRel, Ordering::Relaxed)
+            .compare_exchange(0, word, CLAIM, Ordering::Relaxed)
             .is_ok()
     }
 }
@@ -101,3 +106,6 @@ pub(crate) fn count_forks() {
         unsafe { libc::pthread_atfork(None, None, Some(forked)) };
     });
 }
+
+#[cfg(test)]
+mod tests;

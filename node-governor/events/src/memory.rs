@@ -5,6 +5,7 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::sync::atomic::{self, Ordering};
 
 /// Something with the bytes of the layout.
 pub trait Memory {
@@ -13,6 +14,11 @@ pub trait Memory {
 
     /// Writes all of it there.
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
+
+    /// Reads and writes before it come before those after it. Nothing else orders them.
+    fn fence(&self) {
+        atomic::fence(Ordering::SeqCst);
+    }
 }
 
 impl Memory for File {

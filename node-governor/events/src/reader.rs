@@ -3,7 +3,6 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{Ordering, fence};
 
 use crate::FileError;
 use crate::layout::{
@@ -135,7 +134,7 @@ impl<M: Memory> Reader<M> {
             .and_then(|()| clear(THREAD_STARTED, 8))
             .and_then(|()| clear(PID_NAMESPACE, 8))
             .and_then(|()| {
-                fence(Ordering::SeqCst);
+                self.memory.fence();
                 clear(OWNER, 8)
             })
             .map_err(FileError::of(&self.file))?;
@@ -202,7 +201,7 @@ impl<M: Memory> Reader<M> {
         let read = self.memory.read_at(HEADER_BYTES, &mut self.heads);
         read.map_err(FileError::of(&self.file))?;
         // Events are read after the counts that say they are there.
-        fence(Ordering::SeqCst);
+        self.memory.fence();
         Ok(())
     }
 
@@ -212,7 +211,7 @@ impl<M: Memory> Reader<M> {
             return Ok(());
         }
         // A slot's new content is not read before the count that tells of it.
-        fence(Ordering::SeqCst);
+        self.memory.fence();
         let bytes = HEAD_BYTES as usize;
         let heads = &mut self.heads[first as usize * bytes..end as usize * bytes];
         let read = self.memory.read_at(self.geometry.head(first), heads);

@@ -127,3 +127,52 @@ pub(crate) struct Running {
     pub(crate) function: usize,
     pub(crate) since: u64,
 }
+
+#[cfg(test)]
+mod tests {
+    use memmap2::MmapMut;
+    use weir_events::Memory as _;
+
+    use super::*;
+
+    /// Miri runs it too, which knows no maps of the kernel.
+    #[test]
+    fn a_call_is_ended_once_and_a_freed_lane_is_empty() {
+        let geometry = Geometry::new(2, 16).expect("in range");
+        let map = MmapMut::map_anon(geometry.file_bytes() as usize).expect("there is memory");
+        let memory = Memory {
+            map: Arc::new(map.into()),
+            geometry,
+        };
+        let put = |at, word: u64| {
+            let written = memory.write_at(at, &word.to_ne_bytes());
+            written.expect("within");
+        };
+        let owner = Owner { pid: 7, tid: 9 };
+        put(geometry.head(1) + OWNER, owner.word());
+        put(geometry.since(1, 15), 5);
+        let before: Vec<Running> = memory.running().collect();
+        let call = Running {
+            lane: 1,
+            owner,
+            function: 15,
+            since: 5,
+        };
+        assert_eq!(before, [call]);
+
+        put(geometry.since(1, 15), 6);
+        memory.end(&call);
+        let after = Running { since: 6, ..call };
+        assert_eq!(memory.running().collect::<Vec<_>>(), [after]);
+        memory.end(&after);
+        assert_eq!(memory.running().count(), 0);
+
+        memory.free(1);
+        assert_eq!(memory.owners().count(), 0);
+        let mut all = vec![1; memory.bytes() as usize];
+        memory.read_at(0, &mut all).expect("within");
+        assert!(all.iter().all(|byte| *byte == 0));
+        assert!(memory.read_at(8, &mut all).is_err(), "a word too far");
+        assert!(memory.read_at(4, &mut [0; 8]).is_err(), "no whole word");
+    }
+}
