@@ -91,6 +91,7 @@ impl Way {
             preemption: None,
             troubles: Vec::new(),
             callers,
+            heavy_caller: None,
             policy: Policy {
                 selection,
                 overload: self.overload,

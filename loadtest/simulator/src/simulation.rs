@@ -18,6 +18,7 @@ use weir_policy::Load;
 use crate::agenda::Agenda;
 use crate::caller::Caller;
 use crate::control::{Control, Push};
+use crate::deal::Deal;
 use crate::ended::{Ended, Sample};
 use crate::host::Host;
 use crate::levels::Levels;
@@ -30,8 +31,8 @@ use crate::workload::{Job, Key};
 enum Event {
     /// The workload's next request.
     Arrive,
-    /// A request that followed another.
-    Follow(Box<Job>),
+    /// A request that follows another, from the same caller.
+    Follow(u32, Box<Job>),
     /// An attempt of a request.
     Attempt(u32),
     /// A request has come to where it is placed, if not by its caller.
@@ -130,6 +131,7 @@ struct Simulation<'a, J, F> {
     /// How many will come because another has ended.
     following: usize,
     pending: AllPending,
+    deal: Deal,
     /// What waits in one place.
     queue: place::Queue,
     /// Lives of hosts so far, which name their caches.
@@ -168,6 +170,7 @@ impl<'a, J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'a, J, F> {
             lives,
         }
     }
+            deal: Deal::new(scenario),
 
     /// Polls, tables and reports run before the first request, as in a mesh that has been up.
     fn start(&mut self) {
@@ -212,12 +215,13 @@ impl<'a, J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'a, J, F> {
             Event::Arrive => {
                 if let Some(job) = std::mem::replace(&mut self.next, self.jobs.next()) {
                     self.note_arrival();
-                    self.arrive(job, now);
+                    let caller = self.deal.caller(job.sender, self.came);
+                    self.arrive(job, caller, now);
                 }
             }
-            Event::Follow(job) => {
+            Event::Follow(caller, job) => {
                 self.following -= 1;
-                self.arrive(*job, now);
+                self.arrive(*job, caller as usize, now);
             }
             Event::Attempt(request) => self.attempt(request, now),
             Event::Place(request) => self.place(request, now),

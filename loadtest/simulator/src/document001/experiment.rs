@@ -126,6 +126,7 @@ impl Experiment {
             // Production's callers share nothing, and the baseline needs nothing shared; the
             // experiments' scheduler is one process (section 7.3).
             callers: 1,
+            heavy_caller: None,
             placement: Placement::Callers,
             policy: Policy {
                 selection,

@@ -26,10 +26,9 @@ const READS: usize = 2;
 const NETWORK: usize = 3;
 
 impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
-    pub(super) fn arrive(&mut self, job: Job, now: Duration) {
+    pub(super) fn arrive(&mut self, job: Job, caller: usize, now: Duration) {
         let request = self.came;
         self.came += 1;
-        let caller = request as usize % self.callers.len();
         let ended = Ended::new(request, now, job.class, caller);
         self.pending.insert(request, Pending::new(job, ended));
         let deadline = now + self.scenario.timeouts.deadline;
@@ -373,7 +372,9 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
         ended.attempt = now.saturating_sub(pending.began);
         if let Some(next) = pending.job.then.take() {
             self.following += 1;
-            self.agenda.note(now + next.at, Event::Follow(next));
+            let after = next.at;
+            let follow = Event::Follow(ended.caller as u32, next);
+            self.agenda.note(now + after, follow);
         }
         (self.tell)(pending.ended);
     }

@@ -2,6 +2,7 @@
 //! What holds of every simulation.
 
 mod bounds;
+mod callers;
 mod cell;
 mod conservation;
 mod determinism;
@@ -51,6 +52,7 @@ fn scenario() -> Scenario {
         preemption: None,
         troubles: Vec::new(),
         callers: 2,
+        heavy_caller: None,
         placement: Placement::Callers,
         policy: Policy::default(),
         dagor: Dagor::default(),
@@ -121,6 +123,7 @@ fn jobs(n: usize, keys: u32, between: Duration, run: Duration, seed: u64) -> Vec
             version: 0,
             class: if high { HIGH } else { LOW },
             user: None,
+            sender: None,
             bytes: 1_000_000,
             work,
             then: None,
