@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One sidecar: what it knows, what it decides and what it reports.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -19,8 +19,12 @@ use weir_tables::encode_load;
 use crate::control::Push;
 use crate::workload::Job;
 
+/// Between two looks of a VM at shared data and at who waits: the filter's default `tick`.
+const TICK: Duration = Duration::from_millis(50);
+
 #[derive(Debug)]
 pub(crate) struct Caller {
+    /// As of the tables seen last: [`Caller::see_tables`] comes before every use.
     cluster: Cluster,
     rng: SmallRng,
     /// By host.
@@ -34,6 +38,19 @@ pub(crate) struct Caller {
     held: WaitQueue<u32>,
     /// It will look at those that wait.
     pub(crate) looks: bool,
+    /// Its first tick.
+    phase: Duration,
+    /// Tables that have come and were not needed yet.
+    unseen: VecDeque<Unseen>,
+}
+
+#[derive(Debug)]
+struct Unseen {
+    push: Rc<Push>,
+    /// When it came to the proxy.
+    came: Duration,
+    /// The tick at which the caller sees it.
+    seen: Duration,
 }
 
 /// Where a request goes.
@@ -48,9 +65,11 @@ pub(crate) enum Choice {
 
 impl Caller {
     pub(crate) fn new(names: Rc<[(HostId, String)]>, seed: u64) -> Self {
+        let mut rng = SmallRng::seed_from_u64(seed);
         Self {
+            phase: TICK.mul_f64(rng.random()),
             cluster: Cluster::default(),
-            rng: SmallRng::seed_from_u64(seed),
+            rng,
             names,
             news: News::default(),
             offered: Vec::new(),
@@ -58,12 +77,39 @@ impl Caller {
             loads: BTreeMap::new(),
             held: WaitQueue::default(),
             looks: false,
+            unseen: VecDeque::new(),
         }
     }
 
-    pub(crate) fn learn(&mut self, push: &Push, now: Duration) {
+    /// The first tick after a moment.
+    pub(crate) fn tick_after(&self, moment: Duration) -> Duration {
+        let Some(since) = moment.checked_sub(self.phase) else {
+            return self.phase;
+        };
+        let gone = since.as_nanos() % TICK.as_nanos();
+        moment + TICK - Duration::from_nanos(gone as u64)
+    }
+
+    /// Tables come to the proxy. They are seen at the next tick, as by a VM that does not keep the streams.
+    pub(crate) fn receive(&mut self, push: Rc<Push>, came: Duration) {
+        let seen = self.tick_after(came);
+        self.unseen.push_back(Unseen { push, came, seen });
+    }
+
+    /// Takes the tables that ticks have seen by now. Nothing has asked for them before, so that it makes no difference
+    /// that it was not done at each tick: only that many ticks of many callers would cost more.
+    fn see_tables(&mut self, now: Duration) {
+        while let Some(Unseen { push, came, seen }) =
+            self.unseen.pop_front_if(|next| next.seen <= now)
+        {
+            self.learn(&push, came, seen);
+        }
+    }
+
+    /// Takes tables that came to the proxy at a moment.
+    pub(crate) fn learn(&mut self, push: &Push, at: Duration, now: Duration) {
         if let Some(table) = &push.table {
-            self.cluster.set_table(table.clone(), now, now);
+            self.cluster.set_table(table.clone(), at, now);
         }
         for (shard, contents) in &push.shards {
             self.cluster.set_cache_shard(*shard, contents.clone());
@@ -82,6 +128,7 @@ impl Caller {
 
     /// What becomes of the request of this number.
     pub(crate) fn choose(&mut self, number: u32, request: &Request, now: Duration) -> Choice {
+        self.see_tables(now);
         self.offered.push(request.rank);
         let patience = Patience::new(now);
         let decision = self
@@ -97,6 +144,7 @@ impl Caller {
 
     /// The next of those that wait which need not or must not wait any longer.
     pub(crate) fn next_held(&mut self, round: &mut Round, now: Duration) -> Option<(u32, Choice)> {
+        self.see_tables(now);
         let next = self.held.next(&self.cluster, round, now, &mut self.rng);
         let (number, request, decision) = next?;
         Some((number, self.follow(&request, decision, now)))
@@ -134,6 +182,7 @@ impl Caller {
     }
 
     pub(crate) fn sent(&mut self, host: usize, request: &Request, now: Duration) {
+        self.see_tables(now);
         let (id, _) = self.names[host];
         self.cluster.assigned(id, request, now);
         self.admitted.push((host, request.rank));
@@ -150,6 +199,7 @@ impl Caller {
         spent: Option<(KeyHash, &weir_executor::Spent)>,
         now: Duration,
     ) {
+        self.see_tables(now);
         let (id, _) = self.names[host];
         self.held.answered();
         self.cluster.finished(id, sent, now);
@@ -170,12 +220,14 @@ impl Caller {
     }
 
     pub(crate) fn gave_up(&mut self, (host, sent): (usize, Duration), now: Duration) {
+        self.see_tables(now);
         self.held.answered();
         self.cluster.finished(self.names[host].0, sent, now);
     }
 
     /// The host did not take the request, or was gone before it answered.
     pub(crate) fn failed(&mut self, (host, sent): (usize, Duration), now: Duration) {
+        self.see_tables(now);
         let (id, address) = &self.names[host];
         self.held.answered();
         self.cluster.finished(*id, sent, now);
@@ -185,6 +237,7 @@ impl Caller {
 
     /// What is new since the last report.
     pub(crate) fn report(&mut self, now: Duration) -> News {
+        self.see_tables(now);
         let loads = std::mem::take(&mut self.loads).into_iter();
         let loads = loads.map(|(host, load)| {
             let address = self.names[host].1.clone();
@@ -212,4 +265,53 @@ fn counted<T>(sorted: &[T], rank: impl Fn(&T) -> Rank) -> BTreeMap<Rank, u64> {
     let same = sorted.chunk_by(|a, b| rank(a) == rank(b));
     let count = same.filter_map(|same| Some((rank(same.first()?), same.len() as u64)));
     count.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use weir_policy::Table;
+
+    use super::*;
+
+    fn caller(seed: u64) -> Caller {
+        Caller::new(Rc::from([]), seed)
+    }
+
+    #[test]
+    fn ticks_come_at_a_fixed_pace_and_every_caller_has_its_own_phase() {
+        let phases: BTreeSet<_> = (0..20).map(|seed| caller(seed).phase).collect();
+        assert_eq!(phases.len(), 20);
+        assert!(phases.iter().all(|phase| *phase < TICK));
+        let caller = caller(1);
+        assert_eq!(caller.tick_after(Duration::ZERO), caller.phase);
+        for ticks in 0..5 {
+            let tick = caller.phase + TICK * ticks;
+            assert_eq!(caller.tick_after(tick), tick + TICK);
+            assert_eq!(caller.tick_after(tick + TICK / 3), tick + TICK);
+            assert_eq!(
+                caller.tick_after(tick + TICK - Duration::from_nanos(1)),
+                tick + TICK
+            );
+        }
+    }
+
+    #[test]
+    fn a_tick_sees_what_came_before_it_and_nothing_that_comes_later() {
+        let mut caller = caller(1);
+        // Told apart by their shards.
+        let push = |shards| Push {
+            table: Table::new(weir_policy::Policy::default(), Vec::new(), shards).ok(),
+            shards: Vec::new(),
+        };
+        let tick = caller.tick_after(Duration::ZERO);
+        caller.receive(Rc::new(push(1)), tick - TICK / 10);
+        caller.receive(Rc::new(push(2)), tick + TICK / 10);
+        let known = |caller: &Caller| caller.cluster.table().map(Table::cache_shards);
+        caller.see_tables(tick);
+        assert_eq!(known(&caller), Some(1));
+        caller.see_tables(tick + TICK);
+        assert_eq!(known(&caller), Some(2));
+    }
 }

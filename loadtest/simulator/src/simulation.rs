@@ -3,6 +3,7 @@
 
 mod fleet;
 mod held;
+mod knowledge;
 mod place;
 mod request;
 mod second;
@@ -13,11 +14,12 @@ use std::time::Duration;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use weir_executor::Spent;
+use weir_fleet::ledger::News;
 use weir_policy::Load;
 
 use crate::agenda::Agenda;
 use crate::caller::Caller;
-use crate::control::{Control, Push};
+use crate::control::{Control, PollAnswer};
 use crate::deal::Deal;
 use crate::ended::{Ended, Sample};
 use crate::host::Host;
@@ -62,10 +64,15 @@ enum Event {
     Deadline(u32),
     /// A caller looks at those that wait there.
     Look(usize),
+    /// A poll reaches a host.
     Poll(usize),
+    /// The host's answer reaches weir-control.
+    Polled(u32, Option<Box<PollAnswer>>),
+    /// A caller sends a report.
     Report(usize),
+    /// It reaches weir-control.
+    Reported(u32, Box<News>),
     Publish,
-    Push(u32, Rc<Push>),
     /// A host will be taken away.
     Notice(usize),
     /// It is.
@@ -124,6 +131,7 @@ struct Simulation<'a, J, F> {
     hosts: Vec<Host>,
     callers: Vec<Caller>,
     control: Control,
+    deal: Deal,
     /// The workload's next request.
     next: Option<Job>,
     /// How many have come.
@@ -131,7 +139,6 @@ struct Simulation<'a, J, F> {
     /// How many will come because another has ended.
     following: usize,
     pending: AllPending,
-    deal: Deal,
     /// What waits in one place.
     queue: place::Queue,
     /// Lives of hosts so far, which name their caches.
@@ -163,6 +170,7 @@ impl<'a, J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'a, J, F> {
             agenda: Agenda::new(),
             rng,
             control,
+            deal: Deal::new(scenario),
             came: 0,
             following: 0,
             pending: AllPending::default(),
@@ -170,7 +178,6 @@ impl<'a, J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'a, J, F> {
             lives,
         }
     }
-            deal: Deal::new(scenario),
 
     /// Polls, tables and reports run before the first request, as in a mesh that has been up.
     fn start(&mut self) {
@@ -179,25 +186,6 @@ impl<'a, J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'a, J, F> {
         }
         self.plan_troubles();
         self.note_arrival();
-    }
-
-    fn start_control(&mut self) {
-        for host in 0..self.hosts.len() {
-            self.control
-                .poll(host, &mut self.hosts[host], Duration::ZERO);
-            let first = self.scenario.poll.mul_f64(self.rng.random());
-            self.agenda.note(first, Event::Poll(host));
-        }
-        if let Some(push) = self.control.publish(Duration::ZERO) {
-            for caller in &mut self.callers {
-                caller.learn(&push, Duration::ZERO);
-            }
-        }
-        self.agenda.note(self.scenario.publish, Event::Publish);
-        for caller in 0..self.callers.len() {
-            let first = self.scenario.report.mul_f64(self.rng.random());
-            self.agenda.note(first, Event::Report(caller));
-        }
     }
 
     fn pending_or_arriving(&self) -> bool {
@@ -247,39 +235,13 @@ impl<'a, J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'a, J, F> {
             Event::Deadline(request) => self.give_up(request, now),
             Event::Look(caller) => self.look(caller, now),
             Event::Poll(host) => self.poll(host, now),
-            Event::Report(caller) => {
-                let news = self.callers[caller].report(now);
-                self.control.report(caller, news, now);
-                self.agenda
-                    .note(now + self.scenario.report, Event::Report(caller));
-            }
+            Event::Polled(host, answer) => self.polled(host as usize, answer, now),
+            Event::Report(caller) => self.report(caller, now),
+            Event::Reported(caller, news) => self.control.report(caller as usize, *news, now),
             Event::Publish => self.publish(now),
-            Event::Push(caller, push) => self.callers[caller as usize].learn(&push, now),
             Event::Notice(host) => self.notice(host),
             Event::Preempt(host) => self.preempt(host, now),
             Event::InjectFault(what) => self.inject_fault(what.0, what.1, now),
         }
-    }
-
-    fn poll(&mut self, host: usize, now: Duration) {
-        self.control.poll(host, &mut self.hosts[host], now);
-        if let Some(sample) = self.control.sample(host, now) {
-            (self.watch)(sample);
-        }
-        let jitter = self.rng.random_range(0.9..1.1);
-        self.agenda
-            .note(now + self.scenario.poll.mul_f64(jitter), Event::Poll(host));
-    }
-
-    fn publish(&mut self, now: Duration) {
-        if let Some(push) = self.control.publish(now).map(Rc::new) {
-            let arrives = now + self.scenario.network;
-            for caller in 0..self.callers.len() as u32 {
-                self.agenda
-                    .note(arrives, Event::Push(caller, Rc::clone(&push)));
-            }
-        }
-        self.agenda
-            .note(now + self.scenario.publish, Event::Publish);
     }
 }

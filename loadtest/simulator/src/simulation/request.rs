@@ -22,8 +22,8 @@ use crate::workload::{Job, Key, Work};
 const DEADLINES: usize = 0;
 const QUEUES: usize = 1;
 const READS: usize = 2;
-/// Between caller and host.
-const NETWORK: usize = 3;
+/// Between any two.
+pub(super) const NETWORK: usize = 3;
 
 impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
     pub(super) fn arrive(&mut self, job: Job, caller: usize, now: Duration) {

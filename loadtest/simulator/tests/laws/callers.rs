@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which caller sends what.
+//! Which caller sends what, and that none knows anything before it could.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use weir_policy::{Overload, Selection};
+use weir_sim::scenario::{HostFault, Trouble};
 use weir_sim::workload::{Job, LOW, Work};
-use weir_sim::{Ended, Scenario};
+use weir_sim::{Ended, Scenario, simulate_watched};
 
-use crate::{SECOND, play, scenario};
+use crate::{SECOND, play, policy, scenario};
+
+/// Long enough to be told from everything else that takes time.
+const NETWORK: Duration = Duration::from_millis(200);
 
 fn job(at: Duration, run: Duration, sender: Option<u64>) -> Job {
     Job {
@@ -97,4 +102,102 @@ fn the_heavy_caller_has_its_share_of_the_senders_and_the_others_share_the_rest()
             "{sent:?}"
         );
     }
+}
+
+#[test]
+fn what_a_poll_saw_is_known_when_its_answer_has_come_back() {
+    for seed in 1..=20 {
+        let lost_at = 5 * SECOND;
+        let lost = Trouble {
+            at: lost_at,
+            host: 0,
+            what: HostFault::Lost,
+        };
+        let scenario = Scenario {
+            network: NETWORK,
+            troubles: vec![lost],
+            seed,
+            ..scenario()
+        };
+        let mut known = None;
+        let mut watch = |sample: weir_sim::Sample| {
+            if sample.host == 0 && !sample.up {
+                known.get_or_insert(sample.at);
+            }
+        };
+        let jobs = (0..200).map(|n| job(n * SECOND / 20, SECOND / 100, None));
+        simulate_watched(&scenario, &[], jobs, |_| {}, &mut watch).unwrap();
+        assert!(known >= Some(lost_at + NETWORK), "{known:?}");
+    }
+}
+
+/// Hosts with a queue refuse: from when on a burst of one sender makes the requests of another refused, which come
+/// every 10 ms. Only one host is there, and the burst lasts.
+fn refused_from(scenario: &Scenario, burst_at: Duration) -> Duration {
+    const BURST: u64 = 1;
+    const PROBE: u64 = 2;
+    let run = SECOND / 10;
+    let mut jobs: Vec<_> = (0..1000)
+        .map(|n| job(n * SECOND / 100, Duration::ZERO, Some(PROBE)))
+        .collect();
+    let burst = (0..200).map(|_| job(burst_at, run, Some(BURST)));
+    jobs.extend(burst);
+    jobs.sort_by_key(|job| job.at);
+    let all = play(scenario, &[], jobs);
+    // Those of the burst come at its moment, when nobody can be refused yet.
+    let refused = all.iter().filter(|ended| ended.shed_attempts > 0);
+    refused
+        .map(|ended| ended.at)
+        .min()
+        .expect("some are refused")
+}
+
+fn one_host(seed: u64) -> Scenario {
+    Scenario {
+        hosts: 1,
+        callers: 16,
+        network: NETWORK,
+        policy: policy(Selection::Random, Overload::Breaker { queued_jobs: 5 }),
+        seed,
+        ..scenario()
+    }
+}
+
+#[test]
+fn tables_tell_of_a_queue_when_its_poll_and_the_table_have_come() {
+    let burst_at = 4 * SECOND;
+    let froms = (1..=20).map(|seed| {
+        let scenario = Scenario {
+            orca: false,
+            ..one_host(seed)
+        };
+        refused_from(&scenario, burst_at)
+    });
+    let froms: BTreeSet<_> = froms.collect();
+    // The burst's way, the poll's back, and the table's.
+    let could = burst_at + 3 * NETWORK;
+    assert!(*froms.first().unwrap() >= could, "{froms:?}");
+    let longest = 3 * NETWORK + 1100 * SECOND / 1000 + SECOND / 5;
+    assert!(*froms.last().unwrap() <= burst_at + longest, "{froms:?}");
+}
+
+#[test]
+fn a_report_tells_of_a_queue_when_it_has_come() {
+    let (burst_at, run) = (4 * SECOND, SECOND / 10);
+    let froms = (1..=20).map(|seed| {
+        let scenario = Scenario {
+            // Nobody is polled but before the first request.
+            poll: 1_000_000 * SECOND,
+            ..one_host(seed)
+        };
+        refused_from(&scenario, burst_at)
+    });
+    let froms: BTreeSet<_> = froms.collect();
+    // The burst's way, its first run, the answer's way, the report's and the table's. Where one caller has both
+    // senders the answer tells it.
+    let (told, reported) = (burst_at + 2 * NETWORK + run, burst_at + 4 * NETWORK + run);
+    assert!(*froms.first().unwrap() >= told, "{froms:?}");
+    let late = froms.iter().filter(|from| **from > told + SECOND / 50);
+    assert!(late.clone().all(|from| *from >= reported), "{froms:?}");
+    assert!(late.count() > 5, "{froms:?}");
 }
