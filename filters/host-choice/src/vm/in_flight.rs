@@ -29,16 +29,29 @@ impl<H: Host> Vm<H> {
 
     /// Another host has the request from now on.
     pub(crate) fn moved(&mut self, in_flight: &mut InFlight, host: HostId, now: Duration) {
-        if let Some(state) = self.clusters.get_mut(&*in_flight.table) {
-            let sent = (in_flight.host, in_flight.at);
-            state.ended(&self.host, sent, Ending::NoAnswer);
-            state.assigned(host, &in_flight.request, now);
-        }
+        let sent = (in_flight.host, in_flight.at);
+        self.goes_on(&in_flight.table, &in_flight.request, sent, (host, now));
         (in_flight.host, in_flight.at) = (host, now);
+        self.forget(in_flight.tries.take());
+    }
+
+    /// A request that was in flight at a host is from now on at another.
+    pub(super) fn goes_on(
+        &mut self,
+        table: &str,
+        request: &Request,
+        from: (HostId, Duration),
+        (to, now): (HostId, Duration),
+    ) {
+        if let Some(state) = self.clusters.get_mut(table) {
+            state.ended(&self.host, from, Ending::NoAnswer);
+            state.assigned(to, request, now);
+        }
     }
 
     /// An attempt has ended for good, so that its host has a place for another.
-    pub(crate) fn end(&mut self, in_flight: InFlight, ending: Ending) {
+    pub(crate) fn end(&mut self, mut in_flight: InFlight, ending: Ending) {
+        self.forget(in_flight.tries.take());
         let sent = (in_flight.host, in_flight.at);
         let second = in_flight.hedge.map(|hedge| hedge.host);
         self.finish(&in_flight.table, sent, second, ending);
@@ -57,7 +70,11 @@ impl<H: Host> Vm<H> {
                     host,
                     at,
                     second,
-                } => self.finish(&table, (host, at), second, Ending::NoAnswer),
+                    tries,
+                } => {
+                    self.bounces.forget(tries);
+                    self.finish(&table, (host, at), second, Ending::NoAnswer);
+                }
                 Abandoned::Held { table, ticket } => self.leave_queue(&table, ticket),
             }
         }
