@@ -64,3 +64,6 @@ impl<H: Host> Attempt<H> {
         plugin.vm.enter(|vm| vm.bounced(&tries, load));
     }
 }
+
+#[cfg(test)]
+mod tests;

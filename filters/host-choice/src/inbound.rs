@@ -117,3 +117,6 @@ fn give_back(load: String) -> Flow {
         headers: vec![(bounce::BOUNCED, "1".into()), (orca::HEADER, load)],
     }))
 }
+
+#[cfg(test)]
+mod tests;

@@ -114,11 +114,40 @@ impl<H: Host> Vm<H> {
         }
     }
 
+    /// Requests whose attempts are known.
+    #[cfg(test)]
+    pub(crate) fn known_tries(&self) -> usize {
+        self.bounces.tries.len()
+    }
+
     /// A bounce was the answer: the route does not retry it.
     pub(crate) fn unretried(&mut self, table: &str) {
         let words = "a host gave a request back and the route did not try the next one, so that is not asked for any more \
              for 60 s: see that its retry policy has retriable-headers with x-weir-bounced, and retries enough, of ";
         self.host.log(LogLevel::Warn, &[words, table].concat());
         self.bounces.paused = self.host.now() + PAUSE;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_may_be_given_back_in_a_second_with_more_bounces_than_requests() {
+        let mut bounces = Bounces {
+            attempts: 1,
+            ..Bounces::default()
+        };
+        let now = Duration::from_secs(7);
+        assert!(bounces.permits(now));
+        bounces.window.2 = 2;
+        assert!(bounces.permits(now), "two of each");
+        bounces.window.2 = 4;
+        assert!(!bounces.permits(now), "four of three");
+        assert!(bounces.permits(now), "four of each");
+        bounces.window.2 = 1000;
+        assert!(!bounces.permits(now + WINDOW / 2));
+        assert!(bounces.permits(now + WINDOW), "another second");
     }
 }
