@@ -101,11 +101,11 @@ impl RootContext for RootAdapter {
     }
 
     fn create_http_context(&self, id: u32) -> Option<Box<dyn HttpContext>> {
-        let plugin = self.root.plugin();
-        Some(match self.root.role() {
-            Role::Caller => Box::new(ExchangeAdapter(self.root.exchange(id))),
-            Role::Attempt => Box::new(AttemptAdapter(Attempt::new(plugin))),
-            Role::Host => Box::new(InboundAdapter(Inbound::new(plugin))),
+        let root = &self.root;
+        Some(match root.role() {
+            Role::Caller => Box::new(ExchangeAdapter(root.exchange(id))),
+            Role::Attempt => Box::new(AttemptAdapter(Attempt::new(root.plugin()))),
+            Role::Host => Box::new(InboundAdapter(Inbound::new(root.plugin()))),
         })
     }
 

@@ -87,6 +87,10 @@ impl<'a> Claims<'a> {
         let [key, priority, user] = names(cluster).map(str::as_bytes);
         let mut claims = Self::default();
         for (name, value) in headers.iter() {
+            // Of the request line, and no such name can be configured.
+            if name.first() == Some(&b':') {
+                continue;
+            }
             // One header may be named for more than one thing.
             let (is_key, is_priority, is_user) = (name == key, name == priority, name == user);
             if is_key {

@@ -194,13 +194,11 @@ fn send<H: Host>(
         }
         is_asked
     });
-    let mut in_flight = vm.send(route, first, hedge, now);
-    if route.may_bounce && in_flight.hedge.is_none() {
-        let offered = vm.offer(route, &hosts, now);
-        let offered = offered.filter(|(bound, tries)| bounce::offer(tries, *bound, host));
-        in_flight.tries = offered.map(|(_, tries)| tries);
-    }
-    Some(in_flight)
+    let may_bounce = route.may_bounce && hedge.is_none();
+    let offered = may_bounce.then(|| vm.offer(route, &hosts, now)).flatten();
+    let offered = offered.filter(|(bound, tries)| bounce::offer(tries, *bound, host));
+    let tries = offered.map(|(_, tries)| tries);
+    Some(vm.send(route, (first, now), hedge, tries))
 }
 
 #[cfg(test)]

@@ -55,9 +55,8 @@ impl InFlight {
     /// An attempt that the VM has counted at `host`.
     pub(crate) fn new(
         route: &RouteRequest,
-        host: HostId,
-        at: Duration,
-        hedge: Option<Hedge>,
+        (host, at): (HostId, Duration),
+        (hedge, tries): (Option<Hedge>, Option<Rc<Tries>>),
         abandoned: AbandonedQueue,
     ) -> Self {
         Self {
@@ -69,7 +68,7 @@ impl InFlight {
             has_time_out: route.has_time_out,
             is_grpc: false,
             hedge,
-            tries: None,
+            tries,
             abandoned,
             is_over: false,
         }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Attempts in flight, as they count at the hosts of this VM: each begins with a guard and ends once.
 
+use std::rc::Rc;
 use std::time::Duration;
 
 use weir_policy::{HostId, Request};
@@ -11,20 +12,21 @@ use crate::abandoned::Abandoned;
 use crate::host::Host;
 use crate::in_flight::{Hedge, InFlight, RouteRequest};
 use crate::record::Ending;
+use crate::tries::Tries;
 
 impl<H: Host> Vm<H> {
     /// A request goes to a host, and counts there until [`Vm::end`].
     pub(crate) fn send(
         &mut self,
         route: &RouteRequest,
-        host: HostId,
+        (host, now): (HostId, Duration),
         hedge: Option<Hedge>,
-        now: Duration,
+        tries: Option<Rc<Tries>>,
     ) -> InFlight {
         if let Some(state) = self.clusters.get_mut(&*route.table) {
             state.assigned(host, &route.request, now);
         }
-        InFlight::new(route, host, now, hedge, self.abandoned.clone())
+        InFlight::new(route, (host, now), (hedge, tries), self.abandoned.clone())
     }
 
     /// Another host has the request from now on.

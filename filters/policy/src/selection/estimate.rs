@@ -118,24 +118,24 @@ pub(super) fn may_wait<'a>(
 ) -> impl Iterator<Item = Duration> + 'a {
     let best = Best::new(candidates, 0);
     let prefixes = candidates.prefixes(0);
-    let all = best.keys;
-    let status = move |host: u32| {
+    let lacks = move |host: u32| {
         let held = prefixes.iter().find(|prefix| prefix.host == host);
-        match all.saturating_sub(held.map_or(0, |prefix| prefix.keys)) {
-            0 if all > 0 => Status::Known,
-            lacks => Status::Lacks(lacks),
-        }
+        best.keys
+            .saturating_sub(held.map_or(0, |prefix| prefix.keys))
     };
     let pairs = ranked.as_slice().windows(2);
     pairs.map_while(move |pair| {
         let [here, next] = pair else { return None };
-        let (host, outlook) = best.outlook(*next)?;
-        let finish = best.finish(host, &outlook, status(*next));
-        if best.is_taken(host, finish) || candidates.is_suspect(*next) {
+        let score = match lacks(*next) {
+            0 => best.score(*next, Status::Known),
+            keys => best.score(*next, Status::Lacks(keys)),
+        };
+        if score >= AVOID || candidates.is_suspect(*next) {
             return None;
         }
-        let (host, _) = best.outlook(*here)?;
-        let busy = (best.fetch(status(*here)) + best.run) / host.speed();
+        let finish = (score >> FINISH_AT) as f64 * UNIT;
+        let fetch = best.fetch_each * f64::from(lacks(*here));
+        let busy = (fetch + best.run) / candidates.table.host(*here)?.speed();
         Some(Duration::from_nanos((finish - busy).max(0.0) as u64))
     })
 }
@@ -235,14 +235,37 @@ impl<'a> Best<'a> {
     }
 
     fn score(&self, index: u32, status: Status) -> Score {
-        let Candidates { cluster, clock, .. } = *self.candidates;
-        let (Some((host, outlook)), Some(standing)) =
-            (self.outlook(index), cluster.feedback.standing(index))
-        else {
+        let Candidates {
+            cluster,
+            table,
+            clock,
+            ..
+        } = *self.candidates;
+        let (Some(host), Some(row), Some(standing)) = (
+            table.host(index),
+            cluster.feedback.row(index),
+            cluster.feedback.standing(index),
+        ) else {
             return NOBODY;
         };
-        let finish = self.finish(host, &outlook, status);
-        let avoid = if self.is_taken(host, finish) || standing.is_suspect(clock) {
+        let outlook = Outlook::of(host, row, cluster.feedback.usual_cores(), clock);
+        let fetch = match status {
+            Status::Lacks(keys) => self.fetch_each * f64::from(keys) * (1.0 + outlook.delayed()),
+            Status::Known | Status::Assumed => 0.0,
+        };
+        let wait = outlook.wait(self.class, self.mean, clock);
+        // How fast a host is comes from what it says its requests take: to be fast helps it only while nobody waits
+        // there.
+        let speed = match wait > 0.0 {
+            true => host.speed().min(1.0),
+            false => host.speed(),
+        };
+        let finish = wait + (fetch + self.run) / speed;
+        let taken = host.preempt_at.is_some_and(|at| {
+            let finish = Duration::from_nanos(finish as u64);
+            self.candidates.now.saturating_add(finish) >= at
+        });
+        let avoid = if taken || standing.is_suspect(clock) {
             AVOID
         } else {
             0
@@ -251,40 +274,6 @@ impl<'a> Best<'a> {
         let fullness = outlook.fullness() << FULLNESS_AT;
         let chance = (split_mix(&mut (self.salt ^ u64::from(index))) & 0x3ff) << CHANCE_AT;
         avoid | finish | status.number() << STATUS_AT | fullness | chance | Score::from(index)
-    }
-
-    fn outlook(&self, index: u32) -> Option<(&'a Host, Outlook<'a>)> {
-        let Candidates {
-            cluster,
-            table,
-            clock,
-            ..
-        } = *self.candidates;
-        let (host, row) = (table.host(index)?, cluster.feedback.row(index)?);
-        let usual_cores = cluster.feedback.usual_cores();
-        Some((host, Outlook::of(host, row, usual_cores, clock)))
-    }
-
-    /// When the request would be done there, from now on.
-    fn finish(&self, host: &Host, outlook: &Outlook<'_>, status: Status) -> f64 {
-        let fetch = self.fetch(status) * (1.0 + outlook.delayed());
-        let wait = outlook.wait(self.class, self.mean, self.candidates.clock);
-        wait + (fetch + self.run) / speed(host, wait)
-    }
-
-    fn fetch(&self, status: Status) -> f64 {
-        match status {
-            Status::Lacks(keys) => self.fetch_each * f64::from(keys),
-            Status::Known | Status::Assumed => 0.0,
-        }
-    }
-
-    /// The host will be taken away before that.
-    fn is_taken(&self, host: &Host, finish: f64) -> bool {
-        host.preempt_at.is_some_and(|at| {
-            let finish = Duration::from_nanos(finish as u64);
-            self.candidates.now.saturating_add(finish) >= at
-        })
     }
 
     fn ranked(&self) -> (Ranked, Reason) {
@@ -300,14 +289,6 @@ impl<'a> Best<'a> {
             _ => Reason::NotCached,
         };
         (ranked, reason)
-    }
-}
-
-/// How fast a host is comes from what it says its requests take: to be fast helps it only while nobody waits there.
-fn speed(host: &Host, wait: f64) -> f64 {
-    match wait > 0.0 {
-        true => host.speed().min(1.0),
-        false => host.speed(),
     }
 }
 
