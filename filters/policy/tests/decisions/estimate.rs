@@ -350,14 +350,15 @@ proptest! {
     }
 }
 
-/// For how long the request may wait at each host that is named.
+/// For how long the request may wait at each host that is named, rounded: scores count in units of 256 µs.
 fn bounds(cluster: &Cluster, request: &Request) -> Vec<Duration> {
     let decision = cluster.decide(request, NOW, &mut rng(1));
     let weir_policy::Outcome::Send(ranked) = decision.outcome else {
         panic!("{decision:?}");
     };
     let mut bounds = Vec::new();
-    cluster.may_wait(&ranked, request, NOW, |bound| bounds.push(bound));
+    let rounded = |bound: Duration| millis((bound.as_micros() as u64 + 500) / 1000);
+    cluster.may_wait(&ranked, request, NOW, |bound| bounds.push(rounded(bound)));
     bounds
 }
 
