@@ -27,6 +27,7 @@
 //! a host and returns its [`Level`].
 
 mod admission;
+mod bouncing;
 mod cache;
 mod cluster;
 mod decision;
