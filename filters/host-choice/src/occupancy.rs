@@ -1,34 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How full the host behind this proxy is, by the requests that the proxy has let through to it.
+//! What the host behind this proxy has to do, by the requests that the proxy has let through to it.
 
-use std::time::Duration;
-
-/// A new run time counts for so much in the mean of runs, one part of these: a few dozen requests renew it.
-const PARTS: u32 = 16;
-
-/// What one VM has seen of its host.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Occupancy {
-    /// Mean of those requests that had a core at once; what others took has their wait in it.
-    run: Option<Duration>,
-}
-
-impl Occupancy {
-    /// A request that found a core idle took so long.
-    pub(crate) fn ran(&mut self, took: Duration) {
-        let run = self.run.unwrap_or(took);
-        self.run = Some((run * (PARTS - 1) + took) / PARTS);
-    }
-
-    /// How long one more request would wait for a core; none where no run has been seen.
-    pub(crate) fn wait(&self, in_flight: u64, cores: u32) -> Option<Duration> {
-        let ahead = (in_flight + 1).saturating_sub(cores.into());
-        let ahead = u32::try_from(ahead).unwrap_or(u32::MAX);
-        Some(self.run?.saturating_mul(ahead) / cores.max(1))
-    }
-}
-
-/// What the host has, in the form that answers carry (`endpoint-load-metrics`).
+/// In the form that answers carry (`endpoint-load-metrics`).
 pub(crate) fn report(in_flight: u64, cores: u32) -> String {
     let cores = u64::from(cores);
     let (queued, busy) = (in_flight.saturating_sub(cores), in_flight.min(cores));
@@ -40,53 +13,21 @@ pub(crate) fn report(in_flight: u64, cores: u32) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use proptest::prelude::*;
 
     use super::*;
     use crate::orca;
 
-    fn ms(ms: u64) -> Duration {
-        Duration::from_millis(ms)
-    }
-
-    #[test]
-    fn a_request_waits_for_those_before_it_and_not_while_a_core_is_idle() {
-        let mut host = Occupancy::default();
-        assert_eq!(host.wait(9, 4), None, "no run was seen");
-        host.ran(ms(100));
-        assert_eq!(host.wait(3, 4), Some(ms(0)));
-        assert_eq!(host.wait(4, 4), Some(ms(25)));
-        assert_eq!(host.wait(11, 4), Some(ms(200)));
-    }
-
-    #[test]
-    fn the_mean_run_follows_what_requests_take_now() {
-        let mut host = Occupancy::default();
-        host.ran(ms(100));
-        for _ in 0..100 {
-            host.ran(ms(300));
-        }
-        let wait = host.wait(1, 1).unwrap();
-        assert!(ms(295) < wait && wait <= ms(300), "{wait:?}");
-    }
-
     proptest! {
         #[test]
         fn what_is_told_is_what_callers_read(in_flight in 0u64..100_000, cores in 1u32..512) {
-            let said = orca::parse(report(in_flight, cores).as_bytes(), ms(7)).unwrap();
+            let said = orca::parse(report(in_flight, cores).as_bytes(), Duration::from_secs(7)).unwrap();
             let load = said.load.unwrap();
             prop_assert_eq!(u64::from(load.in_progress), in_flight);
             prop_assert_eq!(u64::from(load.queued), in_flight.saturating_sub(cores.into()));
             prop_assert_eq!(load.busy_cores, Some(in_flight.min(cores.into()) as u32));
-        }
-
-        #[test]
-        fn no_time_and_number_of_requests_is_too_large(
-            runs in prop::collection::vec(any::<u64>(), 1..5), in_flight in 0..=u64::MAX - 1, cores in any::<u32>(),
-        ) {
-            let mut host = Occupancy::default();
-            runs.into_iter().for_each(|run| host.ran(Duration::from_nanos(run)));
-            prop_assert!(host.wait(in_flight, cores).is_some());
         }
     }
 }

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
-use weir_policy::{Cluster, Decision, Patience, Request};
+use weir_policy::{Cluster, Decision, Occupancy, Patience, Request};
 use weir_tables::parse_cache_shard_name;
 
 use bounces::Bounces;
@@ -29,7 +29,6 @@ use crate::config::{Config, Role};
 use crate::host::Host;
 use crate::index::{Index, Kind};
 use crate::metrics::Metrics;
-use crate::occupancy::Occupancy;
 use crate::shared;
 
 /// How often a VM writes its record, at most. Others see its requests in flight that much later.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 
-use weir_policy::{HostId, Keys, Load, Ranked};
+use weir_policy::{BounceBudget, HostId, Keys, Load, Ranked};
 
 use super::Vm;
 use crate::host::{Host, LogLevel};
@@ -14,8 +14,6 @@ use crate::tries::{Bounce, Tries};
 
 /// For how long nothing is offered after a route did not retry what a host had given back.
 const PAUSE: Duration = Duration::from_secs(60);
-/// Bounces are counted against requests for so long; then both begin again.
-const WINDOW: Duration = Duration::from_secs(1);
 
 /// What this VM knows of its requests that hosts may give back.
 #[derive(Default)]
@@ -23,22 +21,16 @@ pub(super) struct Bounces {
     /// Roots of attempts. Without one nothing is offered, as nobody here would learn of a bounce.
     pub(super) attempts: usize,
     tries: BTreeMap<u64, Weak<Tries>>,
-    /// Since when, and how many requests and bounces there have been.
-    window: (Duration, u32, u32),
+    budget: BounceBudget,
     /// Nothing is offered until then.
     paused: Duration,
 }
 
 impl Bounces {
-    /// Whether a request that is sent now may be given back: not where there were more bounces than requests of late,
-    /// as then all hosts are full and a bounce only adds to the work.
+    /// Whether a request that is sent now may be given back.
     fn permits(&mut self, now: Duration) -> bool {
-        let (since, requests, bounces) = &mut self.window;
-        if now.saturating_sub(*since) >= WINDOW {
-            (*since, *requests, *bounces) = (now, 0, 0);
-        }
-        *requests = requests.saturating_add(1);
-        self.attempts > 0 && now >= self.paused && *bounces <= *requests
+        let is_offered = self.attempts > 0 && now >= self.paused;
+        is_offered && self.budget.sent(now)
     }
 
     /// Its attempts are over.
@@ -101,8 +93,7 @@ impl<H: Host> Vm<H> {
         let Some(Bounce { from, by, to }) = tries.bounced(now) else {
             return;
         };
-        let (_, _, bounces) = &mut self.bounces.window;
-        *bounces = bounces.saturating_add(1);
+        self.bounces.budget.bounced();
         self.metrics.bounces.increment(&self.host);
         if from.0 != by {
             self.failed(&tries.table, &Keys::default(), from, now);
@@ -126,28 +117,5 @@ impl<H: Host> Vm<H> {
              for 60 s: see that its retry policy has retriable-headers with x-weir-bounced, and retries enough, of ";
         self.host.log(LogLevel::Warn, &[words, table].concat());
         self.bounces.paused = self.host.now() + PAUSE;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nothing_may_be_given_back_in_a_second_with_more_bounces_than_requests() {
-        let mut bounces = Bounces {
-            attempts: 1,
-            ..Bounces::default()
-        };
-        let now = Duration::from_secs(7);
-        assert!(bounces.permits(now));
-        bounces.window.2 = 2;
-        assert!(bounces.permits(now), "two of each");
-        bounces.window.2 = 4;
-        assert!(!bounces.permits(now), "four of three");
-        assert!(bounces.permits(now), "four of each");
-        bounces.window.2 = 1000;
-        assert!(!bounces.permits(now + WINDOW / 2));
-        assert!(bounces.permits(now + WINDOW), "another second");
     }
 }
