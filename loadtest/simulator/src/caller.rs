@@ -11,8 +11,8 @@ use weir_executor::Source;
 use weir_fleet::costs::Spent;
 use weir_fleet::ledger::News;
 use weir_policy::{
-    Answer, Cluster, Decision, HostId, KeyHash, Keys, Load, Outcome, Patience, Rank, Reason,
-    Request, Round, Ticket, USERS, WaitQueue,
+    Answer, BounceBudget, Cluster, Decision, HostId, KeyHash, Keys, Load, Outcome, Patience, Rank,
+    Ranked, Reason, Request, Round, Ticket, USERS, WaitQueue,
 };
 use weir_tables::encode_load;
 
@@ -36,6 +36,9 @@ pub(crate) struct Caller {
     loads: BTreeMap<usize, Load>,
     /// Requests that wait for a host, by number.
     held: WaitQueue<u32>,
+    /// Hosts may give its requests back.
+    may_bounce: bool,
+    budget: BounceBudget,
     /// It will look at those that wait.
     pub(crate) looks: bool,
     /// Its first tick.
@@ -53,10 +56,19 @@ struct Unseen {
     seen: Duration,
 }
 
+/// Hosts that get a request, one after the other.
+pub(crate) struct Send {
+    pub(crate) hosts: Vec<usize>,
+    pub(crate) reason: Reason,
+    /// After this time also the second.
+    pub(crate) hedge: Option<Duration>,
+    /// How long it may wait at each, as far as there are bounds.
+    pub(crate) bounds: Vec<Duration>,
+}
+
 /// Where a request goes.
 pub(crate) enum Choice {
-    /// To the first of these; after the time also to the second.
-    Send(Vec<usize>, Reason, Option<Duration>),
+    Send(Send),
     /// It waits here.
     Hold(Ticket),
     /// Come back after this time.
@@ -64,7 +76,8 @@ pub(crate) enum Choice {
 }
 
 impl Caller {
-    pub(crate) fn new(names: Rc<[(HostId, String)]>, seed: u64) -> Self {
+    /// One with this seed; `may_bounce` says whether hosts may give its requests back.
+    pub(crate) fn new(names: Rc<[(HostId, String)]>, may_bounce: bool, seed: u64) -> Self {
         let mut rng = SmallRng::seed_from_u64(seed);
         Self {
             phase: TICK.mul_f64(rng.random()),
@@ -76,6 +89,8 @@ impl Caller {
             admitted: Vec::new(),
             loads: BTreeMap::new(),
             held: WaitQueue::default(),
+            may_bounce,
+            budget: BounceBudget::default(),
             looks: false,
             unseen: VecDeque::new(),
         }
@@ -167,7 +182,12 @@ impl Caller {
                 // All hosts are in every table, in the order of their numbers.
                 let hosts = ranked.as_slice().iter().map(|host| *host as usize);
                 let hedge = self.cluster.hedge(&ranked, request, now);
-                Choice::Send(hosts.collect(), reason, hedge)
+                Choice::Send(Send {
+                    hosts: hosts.collect(),
+                    reason,
+                    hedge,
+                    bounds: self.bounds(&ranked, request, now),
+                })
             }
             Outcome::Shed { retry_after } => {
                 self.news.shed += 1;
@@ -176,9 +196,39 @@ impl Caller {
             // Envoy's own policy, whose choice no table guides.
             Outcome::Fallback | Outcome::Hold { .. } => {
                 let any = self.rng.random_range(0..self.names.len());
-                Choice::Send(vec![any], reason, None)
+                Choice::Send(Send {
+                    hosts: vec![any],
+                    reason,
+                    hedge: None,
+                    bounds: Vec::new(),
+                })
             }
         }
+    }
+
+    /// How long it may wait at each of these hosts before it is given back.
+    fn bounds(&mut self, ranked: &Ranked, request: &Request, now: Duration) -> Vec<Duration> {
+        let mut bounds = Vec::new();
+        if self.may_bounce && self.budget.sent(now) {
+            let cluster = &self.cluster;
+            cluster.may_wait(ranked, request, now, |bound| bounds.push(bound));
+        }
+        bounds
+    }
+
+    /// A host gave the request back, and said what it has to do.
+    pub(crate) fn given_back(
+        &mut self,
+        (host, sent): (usize, Duration),
+        load: Load,
+        now: Duration,
+    ) {
+        self.see_tables(now);
+        self.budget.bounced();
+        let (id, _) = self.names[host];
+        self.cluster.finished(id, sent, now);
+        self.cluster.observed(id, load.clone(), now);
+        self.loads.insert(host, load);
     }
 
     pub(crate) fn sent(&mut self, host: usize, request: &Request, now: Duration) {
@@ -276,7 +326,7 @@ mod tests {
     use super::*;
 
     fn caller(seed: u64) -> Caller {
-        Caller::new(Rc::from([]), seed)
+        Caller::new(Rc::from([]), false, seed)
     }
 
     #[test]

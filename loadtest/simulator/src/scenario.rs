@@ -52,6 +52,8 @@ pub struct Scenario {
     pub signal: Signal,
     /// Whether answers carry the host's load.
     pub orca: bool,
+    /// Whether hosts' proxies give requests back that would wait longer than at the next host named.
+    pub gives_back: bool,
     /// One way between any two: caller, host and weir-control.
     pub network: Duration,
     /// Between the attempts of a request.

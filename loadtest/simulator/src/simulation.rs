@@ -45,6 +45,8 @@ enum Event {
     Accept(u32, u32),
     /// It does not; whether by silence.
     Unconnected(u32, u32, bool),
+    /// The host gives it back.
+    GivenBack(u32, u32, Box<Load>),
     /// The host is gone while it had the request.
     Reset(u32, u32),
     /// A joblet ends at a host.
@@ -156,7 +158,8 @@ impl<'a, J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'a, J, F> {
         let control = Control::new(scenario);
         let mut rng = SmallRng::seed_from_u64(scenario.seed);
         let names = control.names();
-        let caller = |_| Caller::new(Rc::clone(&names), rng.random());
+        let gives_back = scenario.gives_back;
+        let caller = |_| Caller::new(Rc::clone(&names), gives_back, rng.random());
         let lives = scenario.hosts as u64;
         Self {
             callers: (0..scenario.callers).map(caller).collect(),
@@ -217,6 +220,9 @@ impl<'a, J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'a, J, F> {
             Event::Accept(request, connection) => self.accept(request, connection, now),
             Event::Unconnected(request, connection, silent) => {
                 self.unconnected(request, connection, silent, now);
+            }
+            Event::GivenBack(request, connection, load) => {
+                self.given_back(request, connection, *load, now);
             }
             Event::Reset(request, connection) => self.reset(request, connection, now),
             Event::Wake(host) => self.wake(host, now),

@@ -94,6 +94,9 @@ pub(super) struct Args {
     /// Between two polls of a host, ±10 %
     #[arg(long, default_value = "1s", value_parser = units::duration_above_0)]
     poll: Duration,
+    /// Hosts give requests back that would wait there longer than at the next host named
+    #[arg(long)]
+    give_back: bool,
     /// Answers do not carry the host's load
     #[arg(long)]
     no_orca: bool,
@@ -197,6 +200,7 @@ impl Args {
             report: Duration::from_secs(1),
             signal: Signal::Jobs,
             orca: !self.no_orca,
+            gives_back: self.give_back,
             network: self.network,
             backoff: Backoff {
                 base: Duration::from_millis(100),

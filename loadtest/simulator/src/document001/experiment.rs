@@ -152,6 +152,7 @@ impl Experiment {
             // The executor told delays of ended jobs alone (section 9.1.3).
             signal: Signal::Joblets,
             orca: false,
+            gives_back: false,
             network: Duration::from_micros(250),
             backoff: Backoff {
                 base: SECOND,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What holds of every simulation.
 
+mod bounces;
 mod bounds;
 mod callers;
 mod cell;
@@ -62,6 +63,7 @@ fn scenario() -> Scenario {
         report: SECOND,
         signal: weir_sim::scenario::Signal::Jobs,
         orca: true,
+        gives_back: false,
         network: Duration::from_micros(250),
         backoff: Backoff {
             base: Duration::from_millis(100),
