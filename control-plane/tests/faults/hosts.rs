@@ -3,6 +3,8 @@
 //! themselves what they are told to say.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -12,10 +14,12 @@ use tokio::sync::watch;
 /// A header of requests that no host can serve: `fails` is answered by 500, `resets` not at all.
 pub(crate) const POISON: &str = "x-poison";
 
-/// Answers with the request's head in lower case, by 500 while it fails. A request for `/held` waits for [`Host::release`].
+/// Answers with the request, its head in lower case, by 500 while it fails. A request for `/held` waits for
+/// [`Host::release`].
 pub(crate) struct Host {
     pub(crate) address: SocketAddr,
     held: watch::Sender<u32>,
+    served: Arc<AtomicUsize>,
     released: watch::Sender<bool>,
     /// Jobs in progress, and those of them that are queued.
     jobs: watch::Sender<(u32, u32)>,
@@ -30,6 +34,8 @@ impl Host {
         let (held, released) = (watch::Sender::new(0), watch::Sender::new(false));
         let jobs = watch::Sender::new((0, 0));
         let (counter, gate, told) = (held.clone(), released.clone(), jobs.clone());
+        let served = Arc::new(AtomicUsize::new(0));
+        let serves = Arc::clone(&served);
         let fails = watch::Sender::new(false);
         let drains = watch::Sender::new(false);
         let (failing, draining) = (fails.clone(), drains.clone());
@@ -42,7 +48,7 @@ impl Host {
                 };
                 let answer = answer(
                     connection,
-                    counter.clone(),
+                    (counter.clone(), Arc::clone(&serves)),
                     gate.subscribe(),
                     (told, draining),
                     status,
@@ -53,6 +59,7 @@ impl Host {
         Self {
             address,
             held,
+            served,
             released,
             jobs,
             fails,
@@ -68,6 +75,11 @@ impl Host {
     /// Whether a request is held here.
     pub(crate) fn holds(&self) -> bool {
         *self.held.borrow() > 0
+    }
+
+    /// Requests that have reached it, but for those for metrics.
+    pub(crate) fn served(&self) -> usize {
+        self.served.load(Ordering::Relaxed)
     }
 
     /// What its metrics say from now on.
@@ -92,7 +104,7 @@ impl Host {
 
 async fn answer(
     mut connection: TcpStream,
-    held: watch::Sender<u32>,
+    (held, served): (watch::Sender<u32>, Arc<AtomicUsize>),
     mut released: watch::Receiver<bool>,
     ((in_progress, queued), draining): ((u32, u32), bool),
     status: &'static str,
@@ -102,12 +114,19 @@ async fn answer(
         head.push(connection.read_u8().await?);
     }
     let mut head = String::from_utf8_lossy(&head).to_lowercase();
+    let length = head.split_once("\r\ncontent-length: ");
+    let length = length.and_then(|(_, rest)| rest.split_once("\r\n")?.0.parse().ok());
+    let mut body = vec![0; length.unwrap_or(0)];
+    connection.read_exact(&mut body).await?;
+    head.push_str(&String::from_utf8_lossy(&body));
     if head.starts_with("get /metrics ") {
         head = format!(
             "weir_host_in_progress {in_progress}\nweir_host_queued{{priority=\"0\"}} {queued}\n\
              weir_host_draining {}\n",
             u8::from(draining)
         );
+    } else {
+        served.fetch_add(1, Ordering::Relaxed);
     }
     let is_poison = |how: &str| head.contains(&format!("{POISON}: {how}"));
     if is_poison("resets") {
