@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
 use crate::client::{Answer, Caller};
-use crate::hosts::Host;
+use crate::hosts::{Host, POISON};
 use crate::sidecar::Sidecar;
 use crate::tools;
 use crate::world::{Plan, World, sum};
@@ -77,11 +77,14 @@ struct Stage {
 }
 
 impl Stage {
-    /// By their metrics the second has so many more jobs that the first is named first, and no requests wait at either.
+    /// By all that they say the second has so many more jobs that the first is named first, and no requests wait at
+    /// either.
     async fn start() -> Self {
         let (first, second) = tokio::join!(Guarded::start(), Guarded::start());
-        first.application.says(0, 0);
-        second.application.says(20, 0);
+        for (host, jobs) in [(&first, 0), (&second, 20)] {
+            host.application.says(jobs, 0);
+            host.application.answers_with_load(jobs);
+        }
         let row = |host: &Guarded| {
             json!({
                 "address": host.address,
@@ -107,7 +110,8 @@ impl Stage {
     /// Waits until all requests go to the first host; so it has seen how long one takes.
     async fn settle(&self, caller: &Caller) {
         let settled = async || {
-            for _ in 0..8 {
+            // So many do not go there by chance.
+            for _ in 0..20 {
                 let answer = caller.send("/", &Vec::new()).await;
                 let expected = (Some(200), Some(self.first.address));
                 ((answer.status, answer.host) == expected).then_some(())?;
@@ -290,4 +294,29 @@ async fn what_a_caller_says_of_its_own_waiting_does_not_reach_a_host() {
     for part in ["31337", "feedbeef"] {
         assert!(!answer.body.contains(part), "{}", answer.body);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_that_may_not_give_a_request_back_cannot_have_it_tried_again() {
+    let stage = Stage::start().await;
+    let caller = stage.world.caller();
+    let before = stage.counts().await;
+    let poison = vec![(POISON, "bounces".to_owned())];
+    // The first may, the last may not.
+    let answer = caller.send("/", &poison).await;
+    assert_eq!(answer.host, Some(stage.second.address));
+    assert_eq!(stage.since(before).await, ([1, 1], 1.0, [0.0, 0.0]));
+    // Too large to keep.
+    stage.settle(&caller).await;
+    let before = stage.counts().await;
+    let answer = caller.post(&poison, "x".repeat(300 << 10)).await;
+    assert_eq!(answer.host, Some(stage.first.address));
+    assert_eq!(stage.since(before).await, ([1, 0], 0.0, [0.0, 0.0]));
+    // Nobody takes the route for one that does not retry.
+    let held = stage.first.fill().await;
+    let before = stage.counts().await;
+    let answer = caller.send("/", &Vec::new()).await;
+    assert_eq!(answer.status, Some(200));
+    assert_eq!(stage.since(before).await, ([0, 1], 1.0, [1.0, 0.0]));
+    stage.first.release(held).await;
 }

@@ -11,7 +11,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// A header of requests that no host can serve: `fails` is answered by 500, `resets` not at all.
+/// A header of requests that no host can serve: `fails` is answered by 500, `resets` not at all, `bounces` as if it
+/// were given back.
 pub(crate) const POISON: &str = "x-poison";
 
 /// Answers with the request, its head in lower case, by 500 while it fails. A request for `/held` waits for
@@ -23,6 +24,8 @@ pub(crate) struct Host {
     released: watch::Sender<bool>,
     /// Jobs in progress, and those of them that are queued.
     jobs: watch::Sender<(u32, u32)>,
+    /// A header of its answers; empty: none.
+    load: watch::Sender<String>,
     fails: watch::Sender<bool>,
     drains: watch::Sender<bool>,
 }
@@ -36,6 +39,8 @@ impl Host {
         let (counter, gate, told) = (held.clone(), released.clone(), jobs.clone());
         let served = Arc::new(AtomicUsize::new(0));
         let serves = Arc::clone(&served);
+        let load = watch::Sender::new(String::new());
+        let loaded = load.clone();
         let fails = watch::Sender::new(false);
         let drains = watch::Sender::new(false);
         let (failing, draining) = (fails.clone(), drains.clone());
@@ -51,7 +56,7 @@ impl Host {
                     (counter.clone(), Arc::clone(&serves)),
                     gate.subscribe(),
                     (told, draining),
-                    status,
+                    (status, loaded.borrow().clone()),
                 );
                 tokio::spawn(answer);
             }
@@ -62,6 +67,7 @@ impl Host {
             served,
             released,
             jobs,
+            load,
             fails,
             drains,
         }
@@ -87,6 +93,13 @@ impl Host {
         self.jobs.send_replace((in_progress, queued));
     }
 
+    /// What its answers say from now on.
+    pub(crate) fn answers_with_load(&self, in_progress: u32) {
+        self.load.send_replace(format!(
+            "endpoint-load-metrics: TEXT named_metrics.weir.in_progress={in_progress},named_metrics.weir.queued.0=0\r\n"
+        ));
+    }
+
     /// Whether it answers 500 to what comes from now on.
     pub(crate) fn fails(&self, fails: bool) {
         self.fails.send_replace(fails);
@@ -107,7 +120,7 @@ async fn answer(
     (held, served): (watch::Sender<u32>, Arc<AtomicUsize>),
     mut released: watch::Receiver<bool>,
     ((in_progress, queued), draining): ((u32, u32), bool),
-    status: &'static str,
+    (status, load): (&'static str, String),
 ) -> std::io::Result<()> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -136,12 +149,17 @@ async fn answer(
         true => "500 Internal Server Error",
         false => status,
     };
+    let bounced = match is_poison("bounces") {
+        true => "x-weir-bounced: 1\r\n",
+        false => "",
+    };
     if head.starts_with("get /held ") {
         held.send_modify(|held| *held += 1);
         let _ = released.wait_for(|released| *released).await;
     }
     let length = head.len();
-    let answer =
-        format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{head}");
+    let answer = format!(
+        "HTTP/1.1 {status}\r\n{load}{bounced}content-length: {length}\r\nconnection: close\r\n\r\n{head}"
+    );
     connection.write_all(answer.as_bytes()).await
 }

@@ -95,11 +95,12 @@ impl<H: Host> Vm<H> {
         self.bounces.tries.get(&id)?.upgrade()
     }
 
-    /// A host gave the request of the attempt that began last back, perhaps with its load: the next one has it.
-    pub(crate) fn bounced(&mut self, tries: &Tries, load: Option<Load>) {
+    /// A host gave the request of the attempt that began last back, perhaps with its load: the next one has it. Says
+    /// whether that was the host's to do.
+    pub(crate) fn bounced(&mut self, tries: &Tries, load: Option<Load>) -> bool {
         let now = self.host.now();
         let Some(Bounce { from, by, to }) = tries.bounced(now) else {
-            return;
+            return false;
         };
         let (_, _, bounces) = &mut self.bounces.window;
         *bounces = bounces.saturating_add(1);
@@ -112,6 +113,7 @@ impl<H: Host> Vm<H> {
             state.counters.observed(by, load.clone());
             state.cluster.observed(by, load, now);
         }
+        true
     }
 
     /// A bounce was the answer: the route does not retry it.
