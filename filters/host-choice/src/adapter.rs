@@ -146,8 +146,19 @@ impl HttpContext for AttemptAdapter {
 }
 
 impl HttpContext for InboundAdapter {
-    fn on_http_request_headers(&mut self, _count: usize, _end: bool) -> Action {
-        told(self.0.on_request(&ProxyWasm))
+    fn on_http_request_headers(&mut self, _count: usize, end: bool) -> Action {
+        told(match end {
+            true => self.0.on_request(&ProxyWasm),
+            false => self.0.on_headers(&ProxyWasm),
+        })
+    }
+
+    fn on_http_request_body(&mut self, _size: usize, end: bool) -> Action {
+        told(self.0.on_body(&ProxyWasm, end))
+    }
+
+    fn on_http_request_trailers(&mut self, _count: usize) -> Action {
+        told(self.0.on_body(&ProxyWasm, true))
     }
 
     fn on_http_response_headers(&mut self, _count: usize, _end: bool) -> Action {

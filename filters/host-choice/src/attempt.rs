@@ -48,20 +48,29 @@ impl<H: Host> Attempt<H> {
         }
     }
 
-    /// The answer's headers are here.
+    /// The answer's headers are here. Envoy tries again by one of them: of a host that may not give the request back
+    /// it goes no further, as that host may have done the work.
     pub fn on_response(&mut self, host: &impl RequestHost) {
+        if self.plugin.is_some() && !self.is_given_back(host) {
+            let _ = host.set_header(Map::Response, bounce::BOUNCED, None);
+        }
+    }
+
+    /// Whether the host gives the request back and may do so; the next one has it then.
+    fn is_given_back(&mut self, host: &impl RequestHost) -> bool {
         let (Some(plugin), Some(tries)) = (&self.plugin, self.tries.take()) else {
-            return;
+            return false;
         };
         let headers = host.headers(Map::Response).unwrap_or_default();
         let [bounced, said] = headers.get_each([bounce::BOUNCED, orca::HEADER]);
         if bounced.is_none() {
-            return;
+            return false;
         }
         let now = plugin.vm.host().now();
         let said = said.and_then(|value| orca::parse(value, now));
         let load = said.and_then(|said| said.load);
-        plugin.vm.enter(|vm| vm.bounced(&tries, load));
+        let bounced = plugin.vm.enter(|vm| vm.bounced(&tries, load));
+        bounced.unwrap_or(false)
     }
 }
 

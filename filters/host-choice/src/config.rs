@@ -86,6 +86,8 @@ pub struct Config {
     pub role: Role,
     /// Of the host behind this proxy, where that is what it looks after; never 0 there.
     pub cores: u32,
+    /// Whether that one gives requests with bodies back.
+    pub bodies: bool,
     /// Envoy's name for the cluster of weir-control; none: no tables, Envoy's fallback decides.
     pub control_cluster: Option<String>,
     /// Identity towards weir-control; none: Envoy's node id.

@@ -21,6 +21,8 @@ const EXHAUSTED: i32 = 8;
 pub struct Inbound<H: Host> {
     plugin: Option<Rc<Plugin<H>>>,
     admitted: Option<Admitted>,
+    /// It waits for the end of its body.
+    is_held: bool,
 }
 
 /// A request at the application.
@@ -33,11 +35,48 @@ struct Admitted {
 impl<H: Host> Inbound<H> {
     /// One that has just come; without a plugin it is let through.
     pub fn new(plugin: Option<Rc<Plugin<H>>>) -> Self {
-        let admitted = None;
-        Self { plugin, admitted }
+        Self {
+            plugin,
+            admitted: None,
+            is_held: false,
+        }
     }
 
-    /// The request's headers are here.
+    /// The request's headers are here, and its body is not yet. Its caller's Envoy tries no request again that it has
+    /// not sent in whole: one that is to be given back waits until it is here in whole, and is judged then.
+    pub fn on_headers(&mut self, host: &impl RequestHost) -> Flow {
+        let Some(plugin) = &self.plugin else {
+            return Flow::Send;
+        };
+        let headers = host.headers(Map::Request).unwrap_or_default();
+        let (cores, bodies) = (plugin.config.cores, plugin.config.bodies);
+        let arrives = |vm: &mut Vm<H>| match bodies && waits_too_long(vm, cores, &headers) {
+            true => None,
+            false => Some(admit(vm, cores)),
+        };
+        if let Some(admitted) = plugin.vm.enter(arrives) {
+            self.is_held = admitted.is_none();
+            self.admitted = admitted;
+        }
+        match self.is_held {
+            true => Flow::Hold,
+            false => Flow::Send,
+        }
+    }
+
+    /// A part of the body is here, perhaps the last.
+    pub fn on_body(&mut self, host: &impl RequestHost, is_last: bool) -> Flow {
+        match (self.is_held, is_last) {
+            (false, _) => Flow::Send,
+            (true, false) => Flow::Hold,
+            (true, true) => {
+                self.is_held = false;
+                self.on_request(host)
+            }
+        }
+    }
+
+    /// All of the request is here.
     pub fn on_request(&mut self, host: &impl RequestHost) -> Flow {
         let Some(plugin) = &self.plugin else {
             return Flow::Send;
@@ -85,18 +124,26 @@ impl<H: Host> Drop for Inbound<H> {
 
 /// Lets the request in, or says what the host has.
 fn arrives<H: Host>(vm: &mut Vm<H>, cores: u32, headers: &Headers) -> Result<Admitted, String> {
-    let in_flight = vm.inbound();
-    let bound = bounce::bound(headers);
-    let wait = vm.occupancy.wait(in_flight, cores);
-    if let (Some(bound), Some(wait)) = (bound, wait)
-        && wait > bound
-    {
+    if waits_too_long(vm, cores, headers) {
         vm.metrics.given_back.increment(&vm.host);
-        return Err(occupancy::report(in_flight, cores));
+        return Err(occupancy::report(vm.inbound(), cores));
     }
+    Ok(admit(vm, cores))
+}
+
+fn waits_too_long<H: Host>(vm: &Vm<H>, cores: u32, headers: &Headers) -> bool {
+    let bound = bounce::bound(headers);
+    bound.is_some_and(|bound| {
+        let wait = vm.occupancy.wait(vm.inbound(), cores);
+        wait.is_some_and(|wait| wait > bound)
+    })
+}
+
+fn admit<H: Host>(vm: &mut Vm<H>, cores: u32) -> Admitted {
+    let (at, in_flight) = (vm.host.now(), vm.inbound());
     vm.metrics.inbound.add(&vm.host, 1);
-    let (at, had_core) = (vm.host.now(), in_flight < cores.into());
-    Ok(Admitted { at, had_core })
+    let had_core = in_flight < cores.into();
+    Admitted { at, had_core }
 }
 
 fn leaves<H: Host>(vm: &mut Vm<H>, admitted: &Admitted) {
@@ -118,5 +165,7 @@ fn give_back(load: String) -> Flow {
     }))
 }
 
+#[cfg(test)]
+mod bodies;
 #[cfg(test)]
 mod tests;

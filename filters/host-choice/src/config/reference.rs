@@ -35,6 +35,11 @@ fn fields() -> Vec<Field> {
             "With `role: host`, which needs it: jobs that the application does at once",
         ),
         field(
+            "bodies",
+            json!(1),
+            "With `role: host`: requests with bodies are given back too, as soon as all of the body is there. **The plugin needs `allow_on_headers_stop_iteration: true`** (Envoy 1.35): without it such requests hang",
+        ),
+        field(
             "control_cluster",
             json!("é"),
             "Envoy's name of weir-control's cluster. `null`: no tables, Envoy chooses",

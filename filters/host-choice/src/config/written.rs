@@ -25,6 +25,7 @@ const MAX_CLUSTERS: usize = 64;
 pub(super) struct Written {
     role: Role,
     cores: u32,
+    bodies: bool,
     control_cluster: Option<String>,
     proxy: Option<String>,
     clusters: BTreeMap<String, WrittenCluster>,
@@ -44,6 +45,7 @@ impl Default for Written {
         Self {
             role: Role::Caller,
             cores: 0,
+            bodies: false,
             control_cluster: Some("weir-control".into()),
             proxy: None,
             clusters: BTreeMap::new(),
@@ -122,6 +124,7 @@ impl Written {
         Ok(Config {
             role: self.role,
             cores: self.cores,
+            bodies: self.bodies,
             clusters: clusters.collect::<Result<_, _>>()?,
             control_cluster: self.control_cluster,
             proxy: self.proxy.filter(|proxy| !proxy.is_empty()),

@@ -87,11 +87,12 @@ impl<H: Host> Vm<H> {
         self.bounces.tries.get(&id)?.upgrade()
     }
 
-    /// A host gave the request of the attempt that began last back, perhaps with its load: the next one has it.
-    pub(crate) fn bounced(&mut self, tries: &Tries, load: Option<Load>) {
+    /// A host gave the request of the attempt that began last back, perhaps with its load: the next one has it. Says
+    /// whether that was the host's to do.
+    pub(crate) fn bounced(&mut self, tries: &Tries, load: Option<Load>) -> bool {
         let now = self.host.now();
         let Some(Bounce { from, by, to }) = tries.bounced(now) else {
-            return;
+            return false;
         };
         self.bounces.budget.bounced();
         self.metrics.bounces.increment(&self.host);
@@ -103,6 +104,7 @@ impl<H: Host> Vm<H> {
             state.counters.observed(by, load.clone());
             state.cluster.observed(by, load, now);
         }
+        true
     }
 
     /// Requests whose attempts are known.
