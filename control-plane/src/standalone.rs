@@ -42,6 +42,9 @@ const DESTINATION_HEADER: &str = "x-gateway-destination-endpoint";
 /// Name of the filter in listeners and of its ECDS resource.
 const FILTER: &str = "weir";
 
+/// Name of the filter where it looks after each attempt at a host, in clusters, and of its ECDS resource.
+const ATTEMPT: &str = "weir-attempt";
+
 /// Everything but the hosts, encoded once.
 #[derive(Clone, Debug)]
 pub struct Standalone {
@@ -66,7 +69,14 @@ impl Standalone {
         let clusters = clusters
             .into_iter()
             .map(|name| (name.to_owned(), encode(&clusters::cluster(config, name))));
-        let extension = encode(&extension::extension(code, plugin.to_string()));
+        let extensions = [
+            (FILTER, plugin),
+            (ATTEMPT, extension::attempt_configuration()),
+        ];
+        let extensions = extensions.map(|(name, plugin)| {
+            let extension = extension::extension(name, code.clone(), plugin.to_string());
+            (name.to_owned(), encode(&extension))
+        });
         let fixed: [(_, BTreeMap<_, _>); 4] = [
             (types::CLUSTER, clusters.collect()),
             (
@@ -77,7 +87,7 @@ impl Standalone {
                 types::ROUTE,
                 of_listeners(|listener| encode(&routes::routes(listener))),
             ),
-            (types::EXTENSION, [(FILTER.to_owned(), extension)].into()),
+            (types::EXTENSION, extensions.into()),
         ];
         Self {
             fixed: fixed

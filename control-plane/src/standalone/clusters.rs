@@ -6,17 +6,14 @@ use envoy_types::pb::envoy::config::common::mutation_rules::v3::{HeaderMutation,
 use envoy_types::pb::envoy::config::core::v3::{Http1ProtocolOptions, Http2ProtocolOptions};
 use envoy_types::pb::envoy::extensions::filters::http::header_mutation::v3 as mutation;
 use envoy_types::pb::envoy::extensions::filters::http::upstream_codec::v3::UpstreamCodec;
-use envoy_types::pb::envoy::extensions::filters::network::http_connection_manager::v3::{
-    HttpFilter, http_filter,
-};
 use envoy_types::pb::envoy::extensions::load_balancing_policies as policies;
 use envoy_types::pb::envoy::extensions::upstreams::http::v3 as http;
-use envoy_types::pb::google::protobuf::Any;
 use envoy_types::util::pack_any;
 use prost::Name;
 
 use super::config::{Config, Fallback, Protocol};
-use super::{DESTINATION_HEADER, protobuf};
+use super::extension::{discovered, filter};
+use super::{ATTEMPT, DESTINATION_HEADER, protobuf};
 
 pub(super) fn cluster(config: &Config, name: &str) -> cluster::Cluster {
     let eds = cluster::cluster::EdsClusterConfig {
@@ -120,20 +117,13 @@ fn protocol_options(protocol: Protocol) -> http::HttpProtocolOptions {
     http::HttpProtocolOptions {
         upstream_protocol_options: Some(UpstreamProtocolOptions::ExplicitHttpConfig(protocol)),
         http_filters: vec![
+            discovered(ATTEMPT),
             filter("envoy.filters.http.header_mutation", pack_any(remove)),
             filter(
                 "envoy.filters.http.upstream_codec",
                 pack_any(UpstreamCodec {}),
             ),
         ],
-        ..Default::default()
-    }
-}
-
-pub(super) fn filter(name: &str, config: Any) -> HttpFilter {
-    HttpFilter {
-        name: name.to_owned(),
-        config_type: Some(http_filter::ConfigType::TypedConfig(config)),
         ..Default::default()
     }
 }

@@ -5,13 +5,17 @@ use std::time::Duration;
 
 use envoy_types::pb::envoy::config::core::v3 as core;
 use envoy_types::pb::envoy::extensions::filters::http::wasm::v3::Wasm;
+use envoy_types::pb::envoy::extensions::filters::network::http_connection_manager::v3::{
+    HttpFilter, http_filter::ConfigType,
+};
 use envoy_types::pb::envoy::extensions::wasm::v3 as wasm;
-use envoy_types::pb::google::protobuf::StringValue;
+use envoy_types::pb::google::protobuf::{Any, StringValue};
+use prost::Name;
 use serde_json::{Map, Value, json};
 
 use super::code::Code;
 use super::config::Config;
-use super::{FILTER, protobuf};
+use super::protobuf;
 
 /// Never changes: another id is another shared data with another stream owner.
 const VM_ID: &str = "weir";
@@ -30,6 +34,11 @@ pub(super) fn plugin_configuration<'a>(
     let mut plugin = json!({ "control_cluster": config.control_cluster, "clusters": clusters });
     merge(&mut plugin, &Value::Object(config.plugin.clone()));
     plugin
+}
+
+/// What the filter is told where it looks after attempts. What it needs to know comes from its VM.
+pub(super) fn attempt_configuration() -> Value {
+    json!({ "role": "attempt" })
 }
 
 /// A JSON merge patch (RFC 7396): objects are merged, `null` removes, anything else replaces.
@@ -53,7 +62,8 @@ fn merge(target: &mut Value, patch: &Value) {
     }
 }
 
-pub(super) fn extension(code: Code, plugin: String) -> core::TypedExtensionConfig {
+/// The same code and VM for every name, so that all of them know the same requests.
+pub(super) fn extension(name: &str, code: Code, plugin: String) -> core::TypedExtensionConfig {
     let specifier = match code {
         Code::Inline(bytes) => core::data_source::Specifier::InlineBytes(bytes),
         Code::Path(path) => core::data_source::Specifier::Filename(path),
@@ -75,8 +85,8 @@ pub(super) fn extension(code: Code, plugin: String) -> core::TypedExtensionConfi
         max_interval: None,
     };
     let config = wasm::PluginConfig {
-        name: FILTER.to_owned(),
-        root_id: FILTER.to_owned(),
+        name: name.to_owned(),
+        root_id: name.to_owned(),
         configuration: protobuf::any(StringValue { value: plugin }),
         failure_policy: wasm::FailurePolicy::FailReload.into(),
         reload_config: Some(wasm::ReloadConfig {
@@ -86,9 +96,33 @@ pub(super) fn extension(code: Code, plugin: String) -> core::TypedExtensionConfi
         ..Default::default()
     };
     core::TypedExtensionConfig {
-        name: FILTER.to_owned(),
+        name: name.to_owned(),
         typed_config: protobuf::any(Wasm {
             config: Some(config),
         }),
+    }
+}
+
+/// A filter of the name that comes by ECDS: a change of its configuration or code then drains no listener and replaces
+/// no cluster.
+pub(super) fn discovered(name: &str) -> HttpFilter {
+    let source = core::ExtensionConfigSource {
+        config_source: protobuf::ads(),
+        type_urls: vec![Wasm::type_url()],
+        ..Default::default()
+    };
+    named(name, ConfigType::ConfigDiscovery(source))
+}
+
+/// A filter that is configured where it stands.
+pub(super) fn filter(name: &str, config: Any) -> HttpFilter {
+    named(name, ConfigType::TypedConfig(config))
+}
+
+fn named(name: &str, config: ConfigType) -> HttpFilter {
+    HttpFilter {
+        name: name.to_owned(),
+        config_type: Some(config),
+        ..Default::default()
     }
 }

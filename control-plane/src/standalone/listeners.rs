@@ -1,25 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //! LDS: a listener with the filter before the router.
 
+use super::config::Listener;
+use super::extension::{discovered, filter};
+use super::{FILTER, protobuf};
 use envoy_types::pb::envoy::config::accesslog::v3 as access_log;
 use envoy_types::pb::envoy::config::core::v3::{
-    self as core, ExtensionConfigSource, data_source::Specifier, substitution_format_string::Format,
+    self as core, data_source::Specifier, substitution_format_string::Format,
 };
 use envoy_types::pb::envoy::config::listener::v3 as listener;
 use envoy_types::pb::envoy::extensions::access_loggers::file::v3::{
     FileAccessLog, file_access_log::AccessLogFormat,
 };
-use envoy_types::pb::envoy::extensions::filters::http::{router::v3::Router, wasm::v3::Wasm};
+use envoy_types::pb::envoy::extensions::filters::http::router::v3::Router;
 use envoy_types::pb::envoy::extensions::filters::network::http_connection_manager::v3 as http;
 use envoy_types::util::pack_any;
 use http::http_connection_manager::{
     InternalAddressConfig, RouteSpecifier, ServerHeaderTransformation,
 };
-use prost::Name;
-
-use super::clusters::filter;
-use super::config::Listener;
-use super::{FILTER, protobuf};
 
 /// A line a request: what was asked, the answer, who gave it, and why that host was chosen.
 const LOG_FORMAT: &str = "[%START_TIME%] %REQ(:METHOD)% %REQ(:PATH)% %RESPONSE_CODE% %RESPONSE_FLAGS% \
@@ -54,7 +52,7 @@ fn connection_manager(config: &Listener) -> http::HttpConnectionManager {
         stat_prefix: config.name.clone(),
         route_specifier: Some(RouteSpecifier::Rds(rds)),
         http_filters: vec![
-            weir(),
+            discovered(FILTER),
             filter("envoy.filters.http.router", pack_any(Router::default())),
         ],
         request_timeout: protobuf::duration(config.request_timeout),
@@ -65,20 +63,6 @@ fn connection_manager(config: &Listener) -> http::HttpConnectionManager {
         skip_xff_append: true,
         internal_address_config: Some(InternalAddressConfig::default()),
         access_log: config.access_log.iter().map(|path| log(path)).collect(),
-        ..Default::default()
-    }
-}
-
-/// Comes by ECDS: a change of its configuration or code then drains no listener.
-fn weir() -> http::HttpFilter {
-    let source = ExtensionConfigSource {
-        config_source: protobuf::ads(),
-        type_urls: vec![Wasm::type_url()],
-        ..Default::default()
-    };
-    http::HttpFilter {
-        name: FILTER.to_owned(),
-        config_type: Some(http::http_filter::ConfigType::ConfigDiscovery(source)),
         ..Default::default()
     }
 }

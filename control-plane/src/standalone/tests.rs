@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+use envoy_types::pb::envoy::config::cluster::v3::Cluster;
 use envoy_types::pb::envoy::config::core::v3::{HealthStatus, TypedExtensionConfig};
 use envoy_types::pb::envoy::config::endpoint::v3::ClusterLoadAssignment;
+use envoy_types::pb::envoy::config::route::v3::{RouteConfiguration, route::Action};
+use envoy_types::pb::envoy::extensions::filters::http::wasm::v3::Wasm;
+use envoy_types::pb::envoy::extensions::upstreams::http::v3::HttpProtocolOptions;
+use envoy_types::pb::google::protobuf::StringValue;
+use prost::Name;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use weir_fleet::standalone::{Health, Standalone as _};
@@ -183,6 +189,40 @@ fn plugin_configuration_is_merged_over_the_generated_one() {
     assert_eq!(plugin, expected);
 }
 
+/// Hosts that give requests back need nothing more of their callers' sidecars.
+#[test]
+fn attempts_are_looked_after_in_the_vm_that_chooses_and_what_is_given_back_is_tried_again() {
+    let resources = standalone(LEAST).resources(&rules(&[]));
+    let plugins = ["weir", "weir-attempt"].map(|name| {
+        let body = resources[types::EXTENSION][name].body.clone();
+        let extension = TypedExtensionConfig::decode(body).unwrap();
+        let wasm = extension.typed_config.unwrap().value;
+        Wasm::decode(&*wasm).unwrap().config.unwrap()
+    });
+    let [caller, attempt] = plugins;
+    assert_eq!(caller.vm, attempt.vm);
+    assert_ne!(caller.root_id, attempt.root_id);
+    let configuration = attempt.configuration.unwrap().value;
+    let configuration = StringValue::decode(&*configuration).unwrap();
+    assert_eq!(configuration.value, json!({"role": "attempt"}).to_string());
+
+    let cluster = &resources[types::CLUSTER]["rules"];
+    let cluster = Cluster::decode(cluster.body.clone()).unwrap();
+    let options = &cluster.typed_extension_protocol_options[&HttpProtocolOptions::full_name()];
+    let options = HttpProtocolOptions::decode(&*options.value).unwrap();
+    assert_eq!(options.http_filters[0].name, "weir-attempt");
+
+    let routes = &resources[types::ROUTE]["egress"];
+    let routes = RouteConfiguration::decode(routes.body.clone()).unwrap();
+    let Some(Action::Route(route)) = &routes.virtual_hosts[0].routes[0].action else {
+        panic!("{routes:?}");
+    };
+    let retries = route.retry_policy.as_ref().unwrap();
+    assert!(retries.retry_on.ends_with(",retriable-headers"));
+    assert_eq!(retries.retriable_headers[0].name, "x-weir-bounced");
+    assert_eq!(retries.num_retries.as_ref().unwrap().value, 4);
+}
+
 #[test]
 fn code_travels_inline_or_as_a_path_and_must_be_a_module() {
     let folder = tempfile::tempdir().unwrap();
@@ -211,7 +251,7 @@ fn code_travels_inline_or_as_a_path_and_must_be_a_module() {
     };
     let code = Code::load(&by_path, folder.path()).unwrap();
     assert_eq!(code, Code::Path("weir_filter.wasm".to_owned()));
-    let extension =
-        TypedExtensionConfig::decode(&*extension::extension(code, "{}".to_owned()).encode_to_vec());
+    let extension = extension::extension(FILTER, code, "{}".to_owned());
+    let extension = TypedExtensionConfig::decode(&*extension.encode_to_vec());
     assert_eq!(extension.unwrap().name, "weir");
 }

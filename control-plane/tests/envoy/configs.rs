@@ -28,10 +28,11 @@ fn the_standalone_bootstrap_is_valid() {
 }
 
 #[test]
-fn the_static_configuration_is_valid() {
+fn the_static_configurations_are_valid() {
     let filter = tools::filter();
     let replace = [("/etc/weir/weir_filter.wasm", filter.to_str().unwrap())];
     validate(&tools::envoy_config("static/envoy.yaml", &replace));
+    validate(&tools::envoy_config("static/host.yaml", &replace));
 }
 
 #[test]

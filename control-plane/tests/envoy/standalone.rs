@@ -79,6 +79,7 @@ async fn a_sidecar_gets_all_it_needs_and_a_host_that_joins() {
         "x-gateway-destination-endpoint",
         "previous_hosts",
         "\"egress\"",
+        "\"weir-attempt\"",
     ] {
         assert!(dump.contains(expected), "no {expected} in {dump}");
     }
@@ -87,8 +88,8 @@ async fn a_sidecar_gets_all_it_needs_and_a_host_that_joins() {
     wait_for_host(&sidecar, second).await;
     assert_eq!(
         control.sent(),
-        6,
-        "one of each type, then the endpoints again"
+        7,
+        "one of each type, of extensions two, then the endpoints again"
     );
 
     let listener = sidecar.listener("egress").await;

@@ -3,22 +3,29 @@
 //! themselves what they are told to say.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// A header of requests that no host can serve: `fails` is answered by 500, `resets` not at all.
+/// A header of requests that no host can serve: `fails` is answered by 500, `resets` not at all, `bounces` as if it
+/// were given back.
 pub(crate) const POISON: &str = "x-poison";
 
-/// Answers with the request's head in lower case, by 500 while it fails. A request for `/held` waits for [`Host::release`].
+/// Answers with the request, its head in lower case, by 500 while it fails. A request for `/held` waits for
+/// [`Host::release`].
 pub(crate) struct Host {
     pub(crate) address: SocketAddr,
     held: watch::Sender<u32>,
+    served: Arc<AtomicUsize>,
     released: watch::Sender<bool>,
     /// Jobs in progress, and those of them that are queued.
     jobs: watch::Sender<(u32, u32)>,
+    /// A header of its answers; empty: none.
+    load: watch::Sender<String>,
     fails: watch::Sender<bool>,
     drains: watch::Sender<bool>,
 }
@@ -30,6 +37,10 @@ impl Host {
         let (held, released) = (watch::Sender::new(0), watch::Sender::new(false));
         let jobs = watch::Sender::new((0, 0));
         let (counter, gate, told) = (held.clone(), released.clone(), jobs.clone());
+        let served = Arc::new(AtomicUsize::new(0));
+        let serves = Arc::clone(&served);
+        let load = watch::Sender::new(String::new());
+        let loaded = load.clone();
         let fails = watch::Sender::new(false);
         let drains = watch::Sender::new(false);
         let (failing, draining) = (fails.clone(), drains.clone());
@@ -42,10 +53,10 @@ impl Host {
                 };
                 let answer = answer(
                     connection,
-                    counter.clone(),
+                    (counter.clone(), Arc::clone(&serves)),
                     gate.subscribe(),
                     (told, draining),
-                    status,
+                    (status, loaded.borrow().clone()),
                 );
                 tokio::spawn(answer);
             }
@@ -53,8 +64,10 @@ impl Host {
         Self {
             address,
             held,
+            served,
             released,
             jobs,
+            load,
             fails,
             drains,
         }
@@ -70,9 +83,21 @@ impl Host {
         *self.held.borrow() > 0
     }
 
+    /// Requests that have reached it, but for those for metrics.
+    pub(crate) fn served(&self) -> usize {
+        self.served.load(Ordering::Relaxed)
+    }
+
     /// What its metrics say from now on.
     pub(crate) fn says(&self, in_progress: u32, queued: u32) {
         self.jobs.send_replace((in_progress, queued));
+    }
+
+    /// What its answers say from now on.
+    pub(crate) fn answers_with_load(&self, in_progress: u32) {
+        self.load.send_replace(format!(
+            "endpoint-load-metrics: TEXT named_metrics.weir.in_progress={in_progress},named_metrics.weir.queued.0=0\r\n"
+        ));
     }
 
     /// Whether it answers 500 to what comes from now on.
@@ -92,22 +117,29 @@ impl Host {
 
 async fn answer(
     mut connection: TcpStream,
-    held: watch::Sender<u32>,
+    (held, served): (watch::Sender<u32>, Arc<AtomicUsize>),
     mut released: watch::Receiver<bool>,
     ((in_progress, queued), draining): ((u32, u32), bool),
-    status: &'static str,
+    (status, load): (&'static str, String),
 ) -> std::io::Result<()> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         head.push(connection.read_u8().await?);
     }
     let mut head = String::from_utf8_lossy(&head).to_lowercase();
+    let length = head.split_once("\r\ncontent-length: ");
+    let length = length.and_then(|(_, rest)| rest.split_once("\r\n")?.0.parse().ok());
+    let mut body = vec![0; length.unwrap_or(0)];
+    connection.read_exact(&mut body).await?;
+    head.push_str(&String::from_utf8_lossy(&body));
     if head.starts_with("get /metrics ") {
         head = format!(
             "weir_host_in_progress {in_progress}\nweir_host_queued{{priority=\"0\"}} {queued}\n\
              weir_host_draining {}\n",
             u8::from(draining)
         );
+    } else {
+        served.fetch_add(1, Ordering::Relaxed);
     }
     let is_poison = |how: &str| head.contains(&format!("{POISON}: {how}"));
     if is_poison("resets") {
@@ -117,12 +149,17 @@ async fn answer(
         true => "500 Internal Server Error",
         false => status,
     };
+    let bounced = match is_poison("bounces") {
+        true => "x-weir-bounced: 1\r\n",
+        false => "",
+    };
     if head.starts_with("get /held ") {
         held.send_modify(|held| *held += 1);
         let _ = released.wait_for(|released| *released).await;
     }
     let length = head.len();
-    let answer =
-        format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{head}");
+    let answer = format!(
+        "HTTP/1.1 {status}\r\n{load}{bounced}content-length: {length}\r\nconnection: close\r\n\r\n{head}"
+    );
     connection.write_all(answer.as_bytes()).await
 }

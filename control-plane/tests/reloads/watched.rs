@@ -35,7 +35,10 @@ async fn start(world: &World) -> (Sidecar, TempDir) {
     write(folder.path(), "x-weir-key", "0.wasm");
     let port = |address: std::net::SocketAddr| format!("port_value: {} }}", address.port());
     let (xds, hosts) = (port(world.xds), world.addresses());
+    let filter = tools::filter();
     let replaced = [
+        // Of the filter of attempts, which stays as it is.
+        ("/etc/weir/weir_filter.wasm", filter.to_str().unwrap()),
         ("id: sidecar-1", "id: sidecar-2"),
         ("port_value: 9901 }", "port_value: 0 }"),
         ("port_value: 15001 }", "port_value: 0 }"),

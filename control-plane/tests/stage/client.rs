@@ -4,8 +4,8 @@
 use std::net::SocketAddr;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Empty};
-use hyper::Request;
+use http_body_util::{BodyExt, Full};
+use hyper::{Method, Request};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
@@ -31,7 +31,7 @@ pub(crate) struct Answer {
 #[derive(Clone)]
 pub(crate) struct Caller {
     address: SocketAddr,
-    client: Client<HttpConnector, Empty<Bytes>>,
+    client: Client<HttpConnector, Full<Bytes>>,
 }
 
 impl Caller {
@@ -41,11 +41,20 @@ impl Caller {
     }
 
     pub(crate) async fn send(&self, path: &str, headers: &Headers) -> Answer {
-        let mut request = Request::get(format!("http://{}{path}", self.address));
+        self.ask(Method::GET, path, headers, Bytes::new()).await
+    }
+
+    pub(crate) async fn post(&self, headers: &Headers, body: impl Into<Bytes>) -> Answer {
+        self.ask(Method::POST, "/", headers, body.into()).await
+    }
+
+    async fn ask(&self, method: Method, path: &str, headers: &Headers, body: Bytes) -> Answer {
+        let request = Request::builder().method(method);
+        let mut request = request.uri(format!("http://{}{path}", self.address));
         for (name, value) in headers {
             request = request.header(*name, value);
         }
-        let request = request.body(Empty::new()).unwrap();
+        let request = request.body(Full::new(body)).unwrap();
         let Ok(answer) = self.client.request(request).await else {
             return Answer::default();
         };

@@ -18,6 +18,8 @@ pub(crate) enum Abandoned {
         at: Duration,
         /// The host of its second try.
         second: Option<HostId>,
+        /// What its attempts found it by.
+        tries: Option<u64>,
     },
     /// A place in the wait queue.
     Held { table: Rc<str>, ticket: Ticket },

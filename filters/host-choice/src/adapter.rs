@@ -15,13 +15,16 @@ use std::time::Duration;
 use proxy_wasm::traits::{Context, HttpContext, RootContext};
 use proxy_wasm::types::{Action, ContextType};
 
-use crate::disposition;
+use crate::attempt::Attempt;
+use crate::config::Role;
+use crate::disposition::{self, Flow};
 use crate::exchange::Exchange;
 use crate::handle::VmHandle;
 use crate::headers::{self, Headers};
 use crate::host::{
     Change, Failed, Host, LogLevel, Map, MetricType, Number, RequestHost, Response, Text,
 };
+use crate::inbound::Inbound;
 use crate::root::Root;
 
 const OK: u32 = 0;
@@ -51,6 +54,10 @@ struct RootAdapter {
 }
 
 struct ExchangeAdapter(Exchange<ProxyWasm>);
+
+struct AttemptAdapter(Attempt<ProxyWasm>);
+
+struct InboundAdapter(Inbound<ProxyWasm>);
 
 impl Context for RootAdapter {
     fn on_grpc_stream_message(&mut self, token: u32, _size: usize) {
@@ -94,7 +101,12 @@ impl RootContext for RootAdapter {
     }
 
     fn create_http_context(&self, id: u32) -> Option<Box<dyn HttpContext>> {
-        Some(Box::new(ExchangeAdapter(self.root.exchange(id))))
+        let root = &self.root;
+        Some(match root.role() {
+            Role::Caller => Box::new(ExchangeAdapter(root.exchange(id))),
+            Role::Attempt => Box::new(AttemptAdapter(Attempt::new(root.plugin()))),
+            Role::Host => Box::new(InboundAdapter(Inbound::new(root.plugin()))),
+        })
     }
 
     fn get_type(&self) -> Option<ContextType> {
@@ -103,13 +115,12 @@ impl RootContext for RootAdapter {
 }
 
 impl Context for ExchangeAdapter {}
+impl Context for AttemptAdapter {}
+impl Context for InboundAdapter {}
 
 impl HttpContext for ExchangeAdapter {
     fn on_http_request_headers(&mut self, _count: usize, _end: bool) -> Action {
-        match self.0.on_request(&ProxyWasm).carry_out(&ProxyWasm) {
-            disposition::Action::Continue => Action::Continue,
-            disposition::Action::Pause => Action::Pause,
-        }
+        told(self.0.on_request(&ProxyWasm))
     }
 
     fn on_http_response_headers(&mut self, _count: usize, _end: bool) -> Action {
@@ -119,6 +130,51 @@ impl HttpContext for ExchangeAdapter {
 
     fn on_log(&mut self) {
         self.0.on_end(&ProxyWasm);
+    }
+}
+
+impl HttpContext for AttemptAdapter {
+    fn on_http_request_headers(&mut self, _count: usize, _end: bool) -> Action {
+        self.0.on_request(&ProxyWasm);
+        Action::Continue
+    }
+
+    fn on_http_response_headers(&mut self, _count: usize, _end: bool) -> Action {
+        self.0.on_response(&ProxyWasm);
+        Action::Continue
+    }
+}
+
+impl HttpContext for InboundAdapter {
+    fn on_http_request_headers(&mut self, _count: usize, end: bool) -> Action {
+        told(match end {
+            true => self.0.on_request(&ProxyWasm),
+            false => self.0.on_headers(&ProxyWasm),
+        })
+    }
+
+    fn on_http_request_body(&mut self, _size: usize, end: bool) -> Action {
+        told(self.0.on_body(&ProxyWasm, end))
+    }
+
+    fn on_http_request_trailers(&mut self, _count: usize) -> Action {
+        told(self.0.on_body(&ProxyWasm, true))
+    }
+
+    fn on_http_response_headers(&mut self, _count: usize, _end: bool) -> Action {
+        self.0.on_response(&ProxyWasm);
+        Action::Continue
+    }
+
+    fn on_log(&mut self) {
+        self.0.on_end();
+    }
+}
+
+fn told(flow: Flow) -> Action {
+    match flow.carry_out(&ProxyWasm) {
+        disposition::Action::Continue => Action::Continue,
+        disposition::Action::Pause => Action::Pause,
     }
 }
 
@@ -200,6 +256,13 @@ impl Host for ProxyWasm {
                 Change::To(value) => proxy_record_metric(id, value),
             }
         };
+    }
+
+    fn metric(&self, id: u32) -> Option<u64> {
+        let mut value = 0;
+        // SAFETY: `value` outlives the call.
+        let status = unsafe { proxy_get_metric(id, &mut value) };
+        (status == OK).then_some(value)
     }
 
     /// The SDK's own call, because only it tells the SDK where to deliver what comes back. It panics on a status that
@@ -285,7 +348,7 @@ impl RequestHost for ProxyWasm {
 
     fn respond(&self, response: &Response) -> Result<(), Failed> {
         let (details, body) = (response.details, response.body.as_str());
-        let headers = headers::serialize(response.header.as_slice());
+        let headers = headers::serialize(&response.headers);
         // SAFETY: pointers and sizes are of live strings and one live vector.
         check(unsafe {
             proxy_send_local_response(
@@ -382,6 +445,7 @@ unsafe extern "C" {
     fn proxy_define_metric(metric_type: u32, name: In, name_size: usize, id: *mut u32) -> u32;
     fn proxy_increment_metric(id: u32, offset: i64) -> u32;
     fn proxy_record_metric(id: u32, value: u64) -> u32;
+    fn proxy_get_metric(id: u32, value: *mut u64) -> u32;
     fn proxy_grpc_send(token: u32, message: In, message_size: usize, end_stream: u32) -> u32;
     fn proxy_grpc_cancel(token: u32) -> u32;
 }

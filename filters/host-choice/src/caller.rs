@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 
 use weir_policy::{Rank, Request, USERS, user_priority};
 
+use crate::bounce;
 use crate::config::{
     ClusterConfig, Config, KEY_HEADER, KeySource, PRIORITY_HEADER, Trust, USER_HEADER, UserSource,
     key_in_path, keys,
@@ -33,12 +34,16 @@ pub(crate) fn read(
     let nothing = Headers::default();
     let (is_read, headers) = (headers.is_some(), headers.unwrap_or(&nothing));
     let mut claims = Claims::of(cluster, headers);
-    let has_time_out = claims.has_time_out;
+    let (has_time_out, has_bound) = (claims.has_time_out, claims.has_bound);
     // To ask is dear, so it is not asked of those who say nothing.
     if (claims.anything || !is_read) && !is_trusted(config.trust, host) {
         let is_there = |name: &str| headers.iter().any(|(known, _)| known == name.as_bytes());
         remove_own(cluster, host, |name| !is_read || is_there(name));
         claims = Claims::default();
+    }
+    // Not even of those who are believed: this proxy says it to hosts, and knows its requests by it.
+    if has_bound || !is_read {
+        let _ = host.set_header(Map::Request, bounce::MAY_WAIT, None);
     }
     let key = match &cluster.key {
         KeySource::Header(_) => claims.key,
@@ -72,6 +77,8 @@ struct Claims<'a> {
     anything: bool,
     /// Whether it says how long it may take.
     has_time_out: bool,
+    /// Whether it says for how long it may wait at a host.
+    has_bound: bool,
 }
 
 impl<'a> Claims<'a> {
@@ -80,6 +87,10 @@ impl<'a> Claims<'a> {
         let [key, priority, user] = names(cluster).map(str::as_bytes);
         let mut claims = Self::default();
         for (name, value) in headers.iter() {
+            // Of the request line, and no such name can be configured.
+            if name.first() == Some(&b':') {
+                continue;
+            }
             // One header may be named for more than one thing.
             let (is_key, is_priority, is_user) = (name == key, name == priority, name == user);
             if is_key {
@@ -91,7 +102,9 @@ impl<'a> Claims<'a> {
             if is_user {
                 claims.user.get_or_insert(value);
             }
-            claims.anything |= is_key | is_priority | is_user | name.starts_with(OWN_PREFIX);
+            let (is_known, is_own) = (is_key | is_priority | is_user, name.starts_with(OWN_PREFIX));
+            claims.anything |= is_known | is_own;
+            claims.has_bound |= is_own && !is_known && name == bounce::MAY_WAIT.as_bytes();
             claims.has_time_out |= TIME_OUTS.contains(&name);
         }
         for place in [&mut claims.key, &mut claims.priority, &mut claims.user] {

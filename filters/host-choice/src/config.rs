@@ -65,9 +65,29 @@ pub enum Trust {
     None,
 }
 
+/// What the filter does where it stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(serde::Serialize))]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Chooses hosts, in the caller's proxy.
+    #[default]
+    Caller,
+    /// Looks after each attempt at a host, as an upstream filter of the caller's cluster.
+    Attempt,
+    /// Gives requests back that would wait too long, in the host's proxy.
+    Host,
+}
+
 /// The checked configuration.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Config {
+    /// What it does where it stands.
+    pub role: Role,
+    /// Of the host behind this proxy, where that is what it looks after; never 0 there.
+    pub cores: u32,
+    /// Whether that one gives requests with bodies back.
+    pub bodies: bool,
     /// Envoy's name for the cluster of weir-control; none: no tables, Envoy's fallback decides.
     pub control_cluster: Option<String>,
     /// Identity towards weir-control; none: Envoy's node id.

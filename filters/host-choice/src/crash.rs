@@ -25,7 +25,7 @@ pub(crate) fn request(vm: &impl Host, host: &impl RequestHost) -> Option<Flow> {
                 status: 200,
                 grpc_status: 0,
                 details: "weir_crash_test",
-                header: None,
+                headers: Vec::new(),
                 body: String::new(),
             })))
         }

@@ -69,7 +69,7 @@ pub(crate) fn shed(retry_after: Duration, random: u64) -> Flow {
         grpc_status: RESOURCE_EXHAUSTED,
         details: "weir_overloaded",
         body: format!("overloaded: try again in {seconds} s\n"),
-        header: Some(("retry-after", seconds)),
+        headers: vec![("retry-after", seconds)],
     }))
 }
 
@@ -79,7 +79,7 @@ mod tests {
 
     fn seconds(millis: u64, random: u64) -> String {
         match shed(Duration::from_millis(millis), random) {
-            Flow::Respond(response) => response.header.unwrap().1,
+            Flow::Respond(response) => response.headers[0].1.clone(),
             other => panic!("{other:?}"),
         }
     }

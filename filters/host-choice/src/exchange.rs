@@ -19,7 +19,7 @@ use crate::host::{Host, Map, RequestHost, Text};
 use crate::in_flight::{InFlight, RouteRequest};
 use crate::plugin::Plugin;
 use crate::vm::Vm;
-use crate::{caller, destination, feedback, hedge};
+use crate::{bounce, caller, destination, feedback, hedge};
 
 const DEBUG_HOST: &str = "x-weir-host";
 const DEBUG_REASON: &str = "x-weir-reason";
@@ -138,6 +138,7 @@ fn choose<H: Host>(
         request,
         may_hedge: hedges && hedge::may(config.trust, headers.as_ref(), host),
         has_time_out,
+        may_bounce: vm.sees_attempts() && bounce::may(headers.as_ref()),
     };
     if let Outcome::Hold { until } = decision.outcome {
         host.set_filter_state(FILTER_STATE_REASON, decision.reason.as_str());
@@ -193,7 +194,11 @@ fn send<H: Host>(
         }
         is_asked
     });
-    Some(vm.send(route, first, hedge, now))
+    let may_bounce = route.may_bounce && hedge.is_none();
+    let offered = may_bounce.then(|| vm.offer(route, &hosts, now)).flatten();
+    let offered = offered.filter(|(bound, tries)| bounce::offer(tries, *bound, host));
+    let tries = offered.map(|(_, tries)| tries);
+    Some(vm.send(route, (first, now), hedge, tries))
 }
 
 #[cfg(test)]

@@ -160,6 +160,12 @@ impl Host for FakeHost {
         }
     }
 
+    fn metric(&self, id: u32) -> Option<u64> {
+        let proxy = self.0.borrow();
+        let (_, value) = proxy.metrics.get(id as usize)?;
+        Some(*value as u64)
+    }
+
     fn open_stream(
         &self,
         cluster: &str,

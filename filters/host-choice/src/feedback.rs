@@ -4,6 +4,7 @@
 use weir_policy::{Answer, HostId, Keys};
 
 use crate::answer;
+use crate::bounce;
 use crate::headers::Headers;
 use crate::host::{Host, Map, Number, RequestHost, Text};
 use crate::in_flight::InFlight;
@@ -27,7 +28,11 @@ pub(crate) fn answered<H: Host>(
     in_flight: &mut InFlight,
     address: Option<&str>,
 ) {
+    in_flight.follow();
     let headers = host.headers(Map::Response).unwrap_or_default();
+    if in_flight.tries.is_some() && headers.get(bounce::BOUNCED).is_some() {
+        vm.unretried(&in_flight.table);
+    }
     let [status, grpc_status, said] = headers.get_each([":status", "grpc-status", orca::HEADER]);
     in_flight.status = status.and_then(|status| std::str::from_utf8(status).ok()?.parse().ok());
     in_flight.is_grpc = grpc_status.is_some();
@@ -93,7 +98,8 @@ fn answered_by<H: Host>(
 }
 
 /// The request is over.
-pub(crate) fn ended<H: Host>(vm: &mut Vm<H>, host: &impl RequestHost, in_flight: InFlight) {
+pub(crate) fn ended<H: Host>(vm: &mut Vm<H>, host: &impl RequestHost, mut in_flight: InFlight) {
+    in_flight.follow();
     let flags = envoy_flags(host, &in_flight);
     let ending = match in_flight.status {
         Some(status) if flags == 0 => Ending::Status(status),

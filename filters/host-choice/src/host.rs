@@ -72,6 +72,9 @@ pub trait Host: Clone {
     /// Changes a metric.
     fn change_metric(&self, id: u32, change: Change);
 
+    /// The value of a counter or gauge.
+    fn metric(&self, id: u32) -> Option<u64>;
+
     /// Opens a bidirectional gRPC stream (service, method) to an Envoy cluster, with metadata.
     fn open_stream(
         &self,
@@ -129,8 +132,8 @@ pub struct Response {
     pub grpc_status: i32,
     /// Response code details, for access logs.
     pub details: &'static str,
-    /// A header's name and value.
-    pub header: Option<(&'static str, String)>,
+    /// Names and values.
+    pub headers: Vec<(&'static str, String)>,
     /// The body.
     pub body: String,
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use weir_policy::{HostId, Request};
 
 use crate::abandoned::{Abandoned, AbandonedQueue};
+use crate::tries::Tries;
 
 /// A request to be routed: its table, key and rank, and what may be done with it.
 #[derive(Clone, Debug)]
@@ -17,6 +18,8 @@ pub(crate) struct RouteRequest {
     pub(crate) may_hedge: bool,
     /// Its caller chose how long it may take.
     pub(crate) has_time_out: bool,
+    /// A host may give it back.
+    pub(crate) may_bounce: bool,
 }
 
 /// A second try that Envoy may make.
@@ -42,6 +45,8 @@ pub(crate) struct InFlight {
     /// The answer's headers have a gRPC status: Envoy's own answers too come with `:status` 200 then.
     pub(crate) is_grpc: bool,
     pub(crate) hedge: Option<Hedge>,
+    /// The way that it may go from host to host.
+    pub(crate) tries: Option<Rc<Tries>>,
     abandoned: AbandonedQueue,
     is_over: bool,
 }
@@ -50,9 +55,8 @@ impl InFlight {
     /// An attempt that the VM has counted at `host`.
     pub(crate) fn new(
         route: &RouteRequest,
-        host: HostId,
-        at: Duration,
-        hedge: Option<Hedge>,
+        (host, at): (HostId, Duration),
+        (hedge, tries): (Option<Hedge>, Option<Rc<Tries>>),
         abandoned: AbandonedQueue,
     ) -> Self {
         Self {
@@ -64,8 +68,16 @@ impl InFlight {
             has_time_out: route.has_time_out,
             is_grpc: false,
             hedge,
+            tries,
             abandoned,
             is_over: false,
+        }
+    }
+
+    /// Takes over where its attempts have got to.
+    pub(crate) fn follow(&mut self) {
+        if let Some(tries) = &self.tries {
+            (self.host, self.at) = tries.place();
         }
     }
 
@@ -78,11 +90,13 @@ impl InFlight {
 impl Drop for InFlight {
     fn drop(&mut self) {
         if !self.is_over {
+            self.follow();
             self.abandoned.push(Abandoned::InFlight {
                 table: Rc::clone(&self.table),
                 host: self.host,
                 at: self.at,
                 second: self.hedge.map(|hedge| hedge.host),
+                tries: self.tries.as_ref().map(|tries| tries.id),
             });
         }
     }

@@ -27,6 +27,8 @@
 //! plain code, and what does takes it as an argument, so that unit tests play it.
 
 pub mod answer;
+pub mod attempt;
+pub mod bounce;
 pub mod config;
 pub mod disposition;
 pub mod exchange;
@@ -34,6 +36,7 @@ pub mod handle;
 pub mod headers;
 pub mod heed;
 pub mod host;
+pub mod inbound;
 pub mod index;
 pub mod lease;
 pub mod orca;
@@ -60,6 +63,8 @@ mod in_flight;
 #[cfg(test)]
 mod interleavings;
 mod metrics;
+mod occupancy;
 mod release;
 mod shared;
+mod tries;
 mod vm;

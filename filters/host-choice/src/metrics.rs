@@ -42,6 +42,11 @@ impl Gauge {
         }
     }
 
+    /// Over all VMs of the proxy; 0 where the host could not define it.
+    pub(crate) fn get(self, host: &impl Host) -> u64 {
+        self.0.and_then(|id| host.metric(id)).unwrap_or(0)
+    }
+
     pub(crate) fn set(self, host: &impl Host, value: u64) {
         if let Some(id) = self.0 {
             host.change_metric(id, Change::To(value));
@@ -71,6 +76,12 @@ pub(crate) struct Metrics {
     /// Requests that wait for a host now.
     held: Gauge,
     held_until: [(HeldUntil, Counter); HeldUntil::ALL.len()],
+    /// Requests of this proxy's callers that a host gave back.
+    pub(crate) bounces: Counter,
+    /// Requests that this proxy gave back for its host.
+    pub(crate) given_back: Counter,
+    /// Requests at the host behind this proxy now.
+    pub(crate) inbound: Gauge,
 }
 
 /// How the waiting for a host ended.
@@ -125,6 +136,9 @@ impl Metrics {
                 let counter = Counter::by_reason(host, "weir_held_total", ending.as_str());
                 (ending, counter)
             }),
+            bounces: Counter::define(host, "weir_bounces_total"),
+            given_back: Counter::define(host, "weir_inbound_bounced_total"),
+            inbound: Gauge::define(host, "weir_inbound_requests"),
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use weir_policy::KeyHash;
 
-use crate::config::Config;
+use crate::config::{Config, Role};
 use crate::control::Control;
 use crate::exchange::Exchange;
 use crate::handle::VmHandle;
@@ -62,7 +62,7 @@ impl<H: Host> Root<H> {
             let again = vm.configured(hash, &config, now);
             self.generation = shared::generation(host, hash, again);
             // One that has nowhere to get tables from leaves the lease to those that have.
-            if config.control_cluster.is_some() {
+            if config.role == Role::Caller && config.control_cluster.is_some() {
                 vm.add_contender(self.id, self.generation);
             }
         });
@@ -70,6 +70,17 @@ impl<H: Host> Root<H> {
         let tick = config.tick;
         self.plugin = Some(Rc::new(Plugin { config, vm }));
         Some(tick)
+    }
+
+    /// What it does with requests.
+    pub fn role(&self) -> Role {
+        let plugin = self.plugin.as_ref();
+        plugin.map_or(Role::Caller, |plugin| plugin.config.role)
+    }
+
+    /// What requests share with it; none before it is configured.
+    pub fn plugin(&self) -> Option<Rc<Plugin<H>>> {
+        self.plugin.clone()
     }
 
     /// A request comes, in this context of the host.
@@ -80,7 +91,8 @@ impl<H: Host> Root<H> {
     /// Time has passed. `select` finds a held request by its context, and makes the calls that follow act in it; says
     /// whether any was looked for.
     pub fn on_tick<R: RequestHost>(&mut self, select: impl Fn(u32) -> Option<R>) -> bool {
-        let Some(plugin) = self.plugin.clone() else {
+        let caller = self.plugin.clone().filter(|_| self.role() == Role::Caller);
+        let Some(plugin) = caller else {
             return false;
         };
         let now = plugin.vm.host().now();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What one VM knows: its clusters with their decoded tables, and its peers.
 
+mod bounces;
 mod cluster;
 mod contents;
 mod feedback;
@@ -16,14 +17,15 @@ use std::time::Duration;
 
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
-use weir_policy::{Cluster, Decision, Patience, Request};
+use weir_policy::{Cluster, Decision, Occupancy, Patience, Request};
 use weir_tables::parse_cache_shard_name;
 
+use bounces::Bounces;
 use cluster::ClusterState;
 use peer::Peer;
 
 use crate::abandoned::AbandonedQueue;
-use crate::config::Config;
+use crate::config::{Config, Role};
 use crate::host::Host;
 use crate::index::{Index, Kind};
 use crate::metrics::Metrics;
@@ -57,6 +59,9 @@ pub(crate) struct Vm<H> {
     cache_limit: usize,
     /// Requests that went away without an end.
     abandoned: AbandonedQueue,
+    bounces: Bounces,
+    /// Of the host behind this proxy.
+    pub(crate) occupancy: Occupancy,
 }
 
 impl<H: Host> Vm<H> {
@@ -77,6 +82,8 @@ impl<H: Host> Vm<H> {
             slotless: false,
             cache_limit: usize::MAX,
             abandoned: AbandonedQueue::default(),
+            bounces: Bounces::default(),
+            occupancy: Occupancy::default(),
             host,
         }
     }
@@ -88,7 +95,11 @@ impl<H: Host> Vm<H> {
             state.roots += 1;
             state.salted(&self.host, cluster.salt.as_ref(), &cluster.table);
         }
-        self.cache_limit = config.cache_limit;
+        match config.role {
+            Role::Caller => self.cache_limit = config.cache_limit,
+            Role::Attempt => self.bounces.attempts += 1,
+            Role::Host => {}
+        }
         // All are read anew: those that are not wanted by anybody are not kept up to date.
         self.index_cas = None;
         self.read_resources(now);
@@ -114,6 +125,9 @@ impl<H: Host> Vm<H> {
             if let Some(state) = self.clusters.get_mut(&*cluster.table) {
                 state.roots = state.roots.saturating_sub(1);
             }
+        }
+        if config.role == Role::Attempt {
+            self.bounces.attempts = self.bounces.attempts.saturating_sub(1);
         }
     }
 
@@ -199,6 +213,11 @@ impl<H: Host> Vm<H> {
     /// A uniform number.
     pub(crate) fn random(&mut self) -> u64 {
         rand::Rng::next_u64(&mut self.rng)
+    }
+
+    /// Requests at the host behind this proxy, of all VMs.
+    pub(crate) fn inbound(&self) -> u64 {
+        self.metrics.inbound.get(&self.host)
     }
 
     /// The cluster as it is known here.

@@ -27,6 +27,7 @@
 //! a host and returns its [`Level`].
 
 mod admission;
+mod bouncing;
 mod cache;
 mod cluster;
 mod decision;
@@ -41,6 +42,7 @@ mod host;
 mod key;
 mod keys;
 mod level;
+mod occupancy;
 pub mod overload;
 mod prefix;
 mod ranked;
@@ -51,6 +53,7 @@ mod standing;
 mod table;
 mod work;
 
+pub use bouncing::BounceBudget;
 pub use cache::{CacheIndex, CacheShard, Holder, ShardError, shard_of};
 pub use cluster::{Answer, Cluster};
 pub use decision::{Decision, Outcome, Reason, Request};
@@ -61,6 +64,7 @@ pub use host::{Host, HostState, Load};
 pub use key::{HostId, KeyHash, user_priority};
 pub use keys::{Keys, MAX_KEYS};
 pub use level::{CLASSES, Level, RANKS, Rank, USERS};
+pub use occupancy::Occupancy;
 pub use overload::{MovingLevel, Overload, dagor, steady};
 pub use ranked::{MAX_RANKED, Ranked};
 pub use room::{Claimant, Usage, fit};

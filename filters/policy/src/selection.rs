@@ -68,6 +68,14 @@ impl Candidates<'_> {
         self.table.policy().ranked_hosts.min(self.eligible.len())
     }
 
+    /// How long the request may wait at each host named but the last, by `estimate`.
+    pub(crate) fn may_wait<'a>(
+        &'a self,
+        ranked: &'a Ranked,
+    ) -> impl Iterator<Item = Duration> + 'a {
+        estimate::may_wait(self, ranked)
+    }
+
     /// Which hosts hold how many of the request's keys, from the first on.
     pub(crate) fn prefixes(&self, random: u32) -> Prefixes {
         let keys = self.request.keys.as_slice();

@@ -263,6 +263,7 @@ fn request(
         run_us: ((invocation.run_us * factor).round() as u64).min(micros(max_run)),
         bytes: function.map_or(0, |f| f.bytes),
         body: None,
+        sender: None,
     }
 }
 

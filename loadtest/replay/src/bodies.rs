@@ -78,6 +78,7 @@ mod tests {
             run_us: 0,
             bytes: 0,
             body: body.map(str::to_owned),
+            sender: None,
         }
     }
 

@@ -137,6 +137,7 @@ fn request(
         run_us: 0,
         bytes: project.bytes,
         body: Some(format!("{RULES}/{rules}")),
+        sender: None,
     }
 }
 

@@ -118,6 +118,7 @@ pub fn convert(counts: impl BufRead, params: &Params) -> Result<(Vec<Request>, R
             run_us: (run_us.round() as u64).min(MAX_RUN_US),
             bytes: params.bytes,
             body: None,
+            sender: None,
         }
     });
     let requests: Vec<_> = requests.collect();

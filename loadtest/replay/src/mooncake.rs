@@ -122,8 +122,8 @@ pub fn convert(trace: impl BufRead, params: &Params) -> Result<(Vec<Made>, Repor
                 true => sessions::list(&row, &sessions.common),
                 false => key.to_string(),
             };
-            let request = request(t_us as u64, name, &row, made.len(), params);
             let session = *key;
+            let request = request(t_us as u64, name, session, &row, made.len(), params);
             made.push(Made {
                 request,
                 row,
@@ -140,7 +140,14 @@ pub fn convert(trace: impl BufRead, params: &Params) -> Result<(Vec<Made>, Repor
 }
 
 /// The source knows neither priorities nor users.
-fn request(t_us: u64, key: String, row: &Row, number: usize, params: &Params) -> Request {
+fn request(
+    t_us: u64,
+    key: String,
+    session: u64,
+    row: &Row,
+    number: usize,
+    params: &Params,
+) -> Request {
     let per_token = params.decode_per_token.unwrap_or_default();
     let tokens = u32::try_from(row.output_tokens).unwrap_or(u32::MAX);
     Request {
@@ -151,6 +158,7 @@ fn request(t_us: u64, key: String, row: &Row, number: usize, params: &Params) ->
         run_us: micros(per_token.saturating_mul(tokens)),
         bytes: row.prompt_tokens * BYTES_PER_TOKEN as u64,
         body: Some(format!("{number:06}.json")),
+        sender: Some(session.to_string()),
     }
 }
 

@@ -141,6 +141,7 @@ pub fn convert(trace: impl BufRead, params: &Params) -> Result<(Vec<Request>, Re
             run_us: (relative * mean_run_us).round() as u64,
             bytes: (size as f64 * params.size_factor).round() as u64,
             body: None,
+            sender: None,
         }
     });
     let requests: Vec<_> = requests.collect();

@@ -280,6 +280,7 @@ mod tests {
                 run_us: 100_000,
                 bytes: 0,
                 body: None,
+                sender: None,
             };
             let mut record = Record::new(n as usize, request, "127.0.0.1:1".parse().unwrap());
             record.lag_us = n;

@@ -13,8 +13,16 @@ use weir_whole_file::WholeFile;
 use crate::bodies::bad_name;
 use crate::table::{BadInput, Lines, Row};
 
-/// The fields of a line. The header of the CSV form has them all, or all but `body`.
-pub static FIELDS: [&str; 7] = ["t_us", "key", "priority", "user", "run_us", "bytes", "body"];
+/// The fields of a line. The header of the CSV form has them in this order; `body` and `sender` may be missing.
+pub static FIELDS: [&str; 8] = [
+    "t_us", "key", "priority", "user", "run_us", "bytes", "body", "sender",
+];
+/// The same without `body`.
+static WITHOUT_BODY: [&str; 7] = [
+    "t_us", "key", "priority", "user", "run_us", "bytes", "sender",
+];
+/// How many fields no line may be without.
+const REQUIRED: usize = 6;
 /// Longest run that hosts accept.
 pub(crate) const MAX_RUN_US: u64 = 3_600_000_000;
 
@@ -36,6 +44,10 @@ pub struct Request {
     /// File that is sent as the body, in the folder of bodies; `None`: no body.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body: Option<String>,
+    /// Who sends it: all requests of one sender come from one caller of a simulated fleet. It is not sent itself.
+    /// `None`: the user, or nobody who sends anything else.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sender: Option<String>,
 }
 
 /// Reads a whole workload in either form: NDJSON if the first line begins with `{`, else CSV.
@@ -150,18 +162,14 @@ pub fn write(requests: &[Request], out: &mut impl Write) -> io::Result<()> {
 
 /// What the header of the CSV form promises of each line.
 fn columns(line: usize, header: &str) -> Result<&'static [&'static str], BadInput> {
-    let without_body = &FIELDS[..FIELDS.len() - 1];
-    if header == without_body.join(",") {
-        return Ok(without_body);
-    }
-    if header == FIELDS.join(",") {
-        return Ok(&FIELDS);
-    }
-    let reason = format!(
-        "expected the header {}[,body] or a JSON object",
-        without_body.join(",")
-    );
-    Err(BadInput::new(line, "line", reason))
+    let required = &FIELDS[..REQUIRED];
+    let forms = [required, &FIELDS[..=REQUIRED], &WITHOUT_BODY, &FIELDS];
+    let form = forms.into_iter().find(|form| header == form.join(","));
+    form.ok_or_else(|| {
+        let required = required.join(",");
+        let reason = format!("expected the header {required}[,body][,sender] or a JSON object");
+        BadInput::new(line, "line", reason)
+    })
 }
 
 /// `above` is the `t_us` of the line above, or 0.
@@ -193,7 +201,7 @@ fn check(above: u64, request: &Request, line: usize) -> Result<(), BadInput> {
 
 fn parse_csv(line: usize, text: &str, columns: &[&str]) -> Result<Request, BadInput> {
     let row = Row::split(line, text, columns)?;
-    let body = row.text("body");
+    let filled = |field| Some(row.text(field)).filter(|text| !text.is_empty());
     Ok(Request {
         t_us: row.whole("t_us")?,
         key: row.text("key").to_owned(),
@@ -201,7 +209,8 @@ fn parse_csv(line: usize, text: &str, columns: &[&str]) -> Result<Request, BadIn
         user: row.text("user").to_owned(),
         run_us: row.whole("run_us")?,
         bytes: row.whole("bytes")?,
-        body: (!body.is_empty()).then(|| body.to_owned()),
+        body: filled("body").map(str::to_owned),
+        sender: filled("sender").map(str::to_owned),
     })
 }
 
@@ -210,7 +219,7 @@ fn parse_json(line: usize, text: &str) -> Result<Request, BadInput> {
     let bad = |field: &str, reason: String| BadInput::new(line, field, reason);
     let mut object: BTreeMap<String, Value> =
         serde_json::from_str(text).map_err(|e| bad("line", format!("not a JSON object: {e}")))?;
-    let body = object.remove("body");
+    let (body, sender) = (object.remove("body"), object.remove("sender"));
     let mut value = |field: &str| {
         let value = object.remove(field);
         value.ok_or_else(|| bad(field, "is missing".to_owned()))
@@ -231,6 +240,7 @@ fn parse_json(line: usize, text: &str) -> Result<Request, BadInput> {
         run_us: whole("run_us", value("run_us")?)?,
         bytes: whole("bytes", value("bytes")?)?,
         body: body.map(|value| text("body", value)).transpose()?,
+        sender: sender.map(|value| text("sender", value)).transpose()?,
     };
     match object.keys().next() {
         Some(unknown) => Err(bad(unknown, "is not a field of a workload".to_owned())),
@@ -289,6 +299,19 @@ mod tests {
         assert_eq!(text.matches("body").count(), 1, "{text}");
         let outside = format!("{header}0,a,high,u1,0,20,../a.json\n");
         assert!(error(outside).starts_with("line 2: body: \"../a.json\" is not a relative"));
+    }
+
+    #[test]
+    fn a_sender_is_a_last_column_that_may_be_empty() {
+        for (body, cell) in [("", ""), (",body", ",a.json")] {
+            let header = HEADER.replace('\n', &format!("{body},sender\n"));
+            let csv = format!("{header}0,a,high,u1,0,20{cell},app-7\n5,,low,,0,0{cell},\n");
+            let requests = read(csv.as_bytes()).unwrap();
+            let senders: Vec<_> = requests.iter().map(|r| r.sender.as_deref()).collect();
+            assert_eq!(senders, [Some("app-7"), None]);
+            assert_eq!(read(bytes(&requests).as_slice()).unwrap(), requests);
+        }
+        assert!(error("t_us,sender\n").contains("bytes[,body][,sender] or a JSON object"));
     }
 
     #[test]

@@ -45,6 +45,7 @@ fn workload(keys: &[&str]) -> Vec<Request> {
         run_us: 7,
         bytes: 8,
         body: None,
+        sender: None,
     };
     keys.iter().enumerate().map(request).collect()
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One sidecar: what it knows, what it decides and what it reports.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -11,16 +11,20 @@ use weir_executor::Source;
 use weir_fleet::costs::Spent;
 use weir_fleet::ledger::News;
 use weir_policy::{
-    Answer, Cluster, Decision, HostId, KeyHash, Keys, Load, Outcome, Patience, Rank, Reason,
-    Request, Round, Ticket, USERS, WaitQueue,
+    Answer, BounceBudget, Cluster, Decision, HostId, KeyHash, Keys, Load, Outcome, Patience, Rank,
+    Ranked, Reason, Request, Round, Ticket, USERS, WaitQueue,
 };
 use weir_tables::encode_load;
 
 use crate::control::Push;
 use crate::workload::Job;
 
+/// Between two looks of a VM at shared data and at who waits: the filter's default `tick`.
+const TICK: Duration = Duration::from_millis(50);
+
 #[derive(Debug)]
 pub(crate) struct Caller {
+    /// As of the tables seen last: [`Caller::see_tables`] comes before every use.
     cluster: Cluster,
     rng: SmallRng,
     /// By host.
@@ -32,14 +36,39 @@ pub(crate) struct Caller {
     loads: BTreeMap<usize, Load>,
     /// Requests that wait for a host, by number.
     held: WaitQueue<u32>,
+    /// Hosts may give its requests back.
+    may_bounce: bool,
+    budget: BounceBudget,
     /// It will look at those that wait.
     pub(crate) looks: bool,
+    /// Its first tick.
+    phase: Duration,
+    /// Tables that have come and were not needed yet.
+    unseen: VecDeque<Unseen>,
+}
+
+#[derive(Debug)]
+struct Unseen {
+    push: Rc<Push>,
+    /// When it came to the proxy.
+    came: Duration,
+    /// The tick at which the caller sees it.
+    seen: Duration,
+}
+
+/// Hosts that get a request, one after the other.
+pub(crate) struct Send {
+    pub(crate) hosts: Vec<usize>,
+    pub(crate) reason: Reason,
+    /// After this time also the second.
+    pub(crate) hedge: Option<Duration>,
+    /// How long it may wait at each, as far as there are bounds.
+    pub(crate) bounds: Vec<Duration>,
 }
 
 /// Where a request goes.
 pub(crate) enum Choice {
-    /// To the first of these; after the time also to the second.
-    Send(Vec<usize>, Reason, Option<Duration>),
+    Send(Send),
     /// It waits here.
     Hold(Ticket),
     /// Come back after this time.
@@ -47,23 +76,55 @@ pub(crate) enum Choice {
 }
 
 impl Caller {
-    pub(crate) fn new(names: Rc<[(HostId, String)]>, seed: u64) -> Self {
+    /// One with this seed; `may_bounce` says whether hosts may give its requests back.
+    pub(crate) fn new(names: Rc<[(HostId, String)]>, may_bounce: bool, seed: u64) -> Self {
+        let mut rng = SmallRng::seed_from_u64(seed);
         Self {
+            phase: TICK.mul_f64(rng.random()),
             cluster: Cluster::default(),
-            rng: SmallRng::seed_from_u64(seed),
+            rng,
             names,
             news: News::default(),
             offered: Vec::new(),
             admitted: Vec::new(),
             loads: BTreeMap::new(),
             held: WaitQueue::default(),
+            may_bounce,
+            budget: BounceBudget::default(),
             looks: false,
+            unseen: VecDeque::new(),
         }
     }
 
-    pub(crate) fn learn(&mut self, push: &Push, now: Duration) {
+    /// The first tick after a moment.
+    pub(crate) fn tick_after(&self, moment: Duration) -> Duration {
+        let Some(since) = moment.checked_sub(self.phase) else {
+            return self.phase;
+        };
+        let gone = since.as_nanos() % TICK.as_nanos();
+        moment + TICK - Duration::from_nanos(gone as u64)
+    }
+
+    /// Tables come to the proxy. They are seen at the next tick, as by a VM that does not keep the streams.
+    pub(crate) fn receive(&mut self, push: Rc<Push>, came: Duration) {
+        let seen = self.tick_after(came);
+        self.unseen.push_back(Unseen { push, came, seen });
+    }
+
+    /// Takes the tables that ticks have seen by now. Nothing has asked for them before, so that it makes no difference
+    /// that it was not done at each tick: only that many ticks of many callers would cost more.
+    fn see_tables(&mut self, now: Duration) {
+        while let Some(Unseen { push, came, seen }) =
+            self.unseen.pop_front_if(|next| next.seen <= now)
+        {
+            self.learn(&push, came, seen);
+        }
+    }
+
+    /// Takes tables that came to the proxy at a moment.
+    pub(crate) fn learn(&mut self, push: &Push, at: Duration, now: Duration) {
         if let Some(table) = &push.table {
-            self.cluster.set_table(table.clone(), now, now);
+            self.cluster.set_table(table.clone(), at, now);
         }
         for (shard, contents) in &push.shards {
             self.cluster.set_cache_shard(*shard, contents.clone());
@@ -82,6 +143,7 @@ impl Caller {
 
     /// What becomes of the request of this number.
     pub(crate) fn choose(&mut self, number: u32, request: &Request, now: Duration) -> Choice {
+        self.see_tables(now);
         self.offered.push(request.rank);
         let patience = Patience::new(now);
         let decision = self
@@ -97,6 +159,7 @@ impl Caller {
 
     /// The next of those that wait which need not or must not wait any longer.
     pub(crate) fn next_held(&mut self, round: &mut Round, now: Duration) -> Option<(u32, Choice)> {
+        self.see_tables(now);
         let next = self.held.next(&self.cluster, round, now, &mut self.rng);
         let (number, request, decision) = next?;
         Some((number, self.follow(&request, decision, now)))
@@ -119,7 +182,12 @@ impl Caller {
                 // All hosts are in every table, in the order of their numbers.
                 let hosts = ranked.as_slice().iter().map(|host| *host as usize);
                 let hedge = self.cluster.hedge(&ranked, request, now);
-                Choice::Send(hosts.collect(), reason, hedge)
+                Choice::Send(Send {
+                    hosts: hosts.collect(),
+                    reason,
+                    hedge,
+                    bounds: self.bounds(&ranked, request, now),
+                })
             }
             Outcome::Shed { retry_after } => {
                 self.news.shed += 1;
@@ -128,12 +196,43 @@ impl Caller {
             // Envoy's own policy, whose choice no table guides.
             Outcome::Fallback | Outcome::Hold { .. } => {
                 let any = self.rng.random_range(0..self.names.len());
-                Choice::Send(vec![any], reason, None)
+                Choice::Send(Send {
+                    hosts: vec![any],
+                    reason,
+                    hedge: None,
+                    bounds: Vec::new(),
+                })
             }
         }
     }
 
+    /// How long it may wait at each of these hosts before it is given back.
+    fn bounds(&mut self, ranked: &Ranked, request: &Request, now: Duration) -> Vec<Duration> {
+        let mut bounds = Vec::new();
+        if self.may_bounce && self.budget.sent(now) {
+            let cluster = &self.cluster;
+            cluster.may_wait(ranked, request, now, |bound| bounds.push(bound));
+        }
+        bounds
+    }
+
+    /// A host gave the request back, and said what it has to do.
+    pub(crate) fn given_back(
+        &mut self,
+        (host, sent): (usize, Duration),
+        load: Load,
+        now: Duration,
+    ) {
+        self.see_tables(now);
+        self.budget.bounced();
+        let (id, _) = self.names[host];
+        self.cluster.finished(id, sent, now);
+        self.cluster.observed(id, load.clone(), now);
+        self.loads.insert(host, load);
+    }
+
     pub(crate) fn sent(&mut self, host: usize, request: &Request, now: Duration) {
+        self.see_tables(now);
         let (id, _) = self.names[host];
         self.cluster.assigned(id, request, now);
         self.admitted.push((host, request.rank));
@@ -150,6 +249,7 @@ impl Caller {
         spent: Option<(KeyHash, &weir_executor::Spent)>,
         now: Duration,
     ) {
+        self.see_tables(now);
         let (id, _) = self.names[host];
         self.held.answered();
         self.cluster.finished(id, sent, now);
@@ -170,12 +270,14 @@ impl Caller {
     }
 
     pub(crate) fn gave_up(&mut self, (host, sent): (usize, Duration), now: Duration) {
+        self.see_tables(now);
         self.held.answered();
         self.cluster.finished(self.names[host].0, sent, now);
     }
 
     /// The host did not take the request, or was gone before it answered.
     pub(crate) fn failed(&mut self, (host, sent): (usize, Duration), now: Duration) {
+        self.see_tables(now);
         let (id, address) = &self.names[host];
         self.held.answered();
         self.cluster.finished(*id, sent, now);
@@ -185,6 +287,7 @@ impl Caller {
 
     /// What is new since the last report.
     pub(crate) fn report(&mut self, now: Duration) -> News {
+        self.see_tables(now);
         let loads = std::mem::take(&mut self.loads).into_iter();
         let loads = loads.map(|(host, load)| {
             let address = self.names[host].1.clone();
@@ -212,4 +315,53 @@ fn counted<T>(sorted: &[T], rank: impl Fn(&T) -> Rank) -> BTreeMap<Rank, u64> {
     let same = sorted.chunk_by(|a, b| rank(a) == rank(b));
     let count = same.filter_map(|same| Some((rank(same.first()?), same.len() as u64)));
     count.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use weir_policy::Table;
+
+    use super::*;
+
+    fn caller(seed: u64) -> Caller {
+        Caller::new(Rc::from([]), false, seed)
+    }
+
+    #[test]
+    fn ticks_come_at_a_fixed_pace_and_every_caller_has_its_own_phase() {
+        let phases: BTreeSet<_> = (0..20).map(|seed| caller(seed).phase).collect();
+        assert_eq!(phases.len(), 20);
+        assert!(phases.iter().all(|phase| *phase < TICK));
+        let caller = caller(1);
+        assert_eq!(caller.tick_after(Duration::ZERO), caller.phase);
+        for ticks in 0..5 {
+            let tick = caller.phase + TICK * ticks;
+            assert_eq!(caller.tick_after(tick), tick + TICK);
+            assert_eq!(caller.tick_after(tick + TICK / 3), tick + TICK);
+            assert_eq!(
+                caller.tick_after(tick + TICK - Duration::from_nanos(1)),
+                tick + TICK
+            );
+        }
+    }
+
+    #[test]
+    fn a_tick_sees_what_came_before_it_and_nothing_that_comes_later() {
+        let mut caller = caller(1);
+        // Told apart by their shards.
+        let push = |shards| Push {
+            table: Table::new(weir_policy::Policy::default(), Vec::new(), shards).ok(),
+            shards: Vec::new(),
+        };
+        let tick = caller.tick_after(Duration::ZERO);
+        caller.receive(Rc::new(push(1)), tick - TICK / 10);
+        caller.receive(Rc::new(push(2)), tick + TICK / 10);
+        let known = |caller: &Caller| caller.cluster.table().map(Table::cache_shards);
+        caller.see_tables(tick);
+        assert_eq!(known(&caller), Some(1));
+        caller.see_tables(tick + TICK);
+        assert_eq!(known(&caller), Some(2));
+    }
 }

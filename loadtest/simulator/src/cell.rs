@@ -101,6 +101,12 @@ impl Cell {
         self.tally.hits as f64 / self.tally.answers.max(1) as f64
     }
 
+    /// Hosts that gave an attempt back.
+    #[must_use]
+    pub fn bounces(&self) -> u64 {
+        self.tally.bounces
+    }
+
     /// Attempts that were refused.
     #[must_use]
     pub fn shed(&self) -> u64 {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use prost::Message;
 use weir_fleet::cluster::Cluster;
 use weir_fleet::figures::Figures;
+use weir_fleet::holdings::Changes;
 use weir_fleet::ledger::News;
 use weir_fleet::observed::{From, Observed};
 use weir_fleet::poll::{Fault, PollError, Source};
@@ -35,6 +36,14 @@ pub(crate) struct Control {
     pub(crate) levels: Levels,
     /// Names of who reports.
     callers: Vec<String>,
+}
+
+/// What a host answers to a poll.
+#[derive(Debug)]
+pub(crate) struct PollAnswer {
+    observed: Observed,
+    /// Where cache contents are asked for.
+    changes: Option<Changes>,
 }
 
 /// What goes to every caller.
@@ -110,17 +119,17 @@ impl Control {
         }
     }
 
-    /// Reads a host's metrics and cache contents.
-    pub(crate) fn poll(&mut self, number: usize, host: &mut Host, now: Duration) {
-        let Some(known) = self.cluster.hosts.get_mut(&self.addresses[number]) else {
-            return;
-        };
+    /// What a host answers to a poll that was sent at `asked` and reaches it now: its metrics and cache contents.
+    /// None: nobody answers.
+    pub(crate) fn poll(
+        &self,
+        host: &mut Host,
+        asked: Duration,
+        now: Duration,
+    ) -> Option<PollAnswer> {
         if !host.up || !host.is_healthy(now) {
-            let refused = PollError::new(Fault::Refused, "nobody listens");
-            self.cluster.changed |= known.failed(Source::Scrape, now, refused) || known.is_dead();
-            return;
+            return None;
         }
-        self.cluster.changed |= known.succeeded(Source::Scrape, now, Vec::new());
         let load = host.load(now);
         let (queued, queuing_delay) = match self.signal {
             Signal::Jobs => (load.queued, load.queuing_delay),
@@ -133,16 +142,33 @@ impl Control {
             busy_cores: load.busy_cores,
             work: load.work.as_ref().map(encode_work),
         };
-        let observed = Observed {
-            figures,
-            at: now,
-            delay_at: now,
-            from: From::Scrape,
+        let tells_cache = self.cluster.holdings.shards() > 0 && self.cluster.config.plan.is_none();
+        Some(PollAnswer {
+            // weir-control dates what it is told by its asking.
+            observed: Observed {
+                figures,
+                at: asked,
+                delay_at: asked,
+                from: From::Scrape,
+            },
+            changes: tells_cache.then(|| host.cache_changes()),
+        })
+    }
+
+    /// Takes what a poll of a host has brought.
+    pub(crate) fn polled(&mut self, number: usize, answer: Option<PollAnswer>, now: Duration) {
+        let Some(known) = self.cluster.hosts.get_mut(&self.addresses[number]) else {
+            return;
         };
+        let Some(PollAnswer { observed, changes }) = answer else {
+            let refused = PollError::new(Fault::Refused, "nobody listens");
+            self.cluster.changed |= known.failed(Source::Scrape, now, refused) || known.is_dead();
+            return;
+        };
+        self.cluster.changed |= known.succeeded(Source::Scrape, now, Vec::new());
         let keep = self.cluster.config.policy.stale_after;
         self.cluster.changed |= known.observe(observed, keep);
-        if self.cluster.holdings.shards() > 0 && self.cluster.config.plan.is_none() {
-            let changes = host.cache_changes();
+        if let Some(changes) = changes {
             let _ = self.cluster.holdings.apply(known.id, &changes, usize::MAX);
         }
     }

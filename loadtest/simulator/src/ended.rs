@@ -30,6 +30,8 @@ pub struct Ended {
     pub unconnected: u32,
     /// Those of them where it took too long.
     pub connect_timeouts: u32,
+    /// Hosts that gave it back, in all attempts.
+    pub bounces: u32,
     /// Hosts that gave up an attempt, because it had waited too long for its first joblet; one for each.
     pub queue_timeouts: Vec<usize>,
     /// Attempts that took their caller too long.
@@ -74,6 +76,7 @@ impl Ended {
             outcome: Outcome::Failed,
             attempts: 0,
             shed_attempts: 0,
+            bounces: 0,
             unconnected: 0,
             connect_timeouts: 0,
             queue_timeouts: Vec::new(),

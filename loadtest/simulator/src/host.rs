@@ -6,17 +6,29 @@ use std::time::Duration;
 use rustc_hash::FxHashMap;
 use weir_executor::{Modelled, Request};
 use weir_fleet::holdings::Changes;
-use weir_policy::{KeyHash, Load};
+use weir_policy::{KeyHash, Load, Occupancy};
 
 use crate::Scenario;
 use crate::machine::{Machine, News, Refused, Task, TaskId};
 use crate::scenario::Accept;
 
+/// A request that the host has.
+#[derive(Debug, Clone, Copy)]
+struct Taken {
+    request: u32,
+    at: Duration,
+    /// A core was idle for it, as far as its proxy knows.
+    had_core: bool,
+}
+
 #[derive(Debug)]
 pub(crate) struct Host {
     machine: Machine,
     accept: Accept,
-    tasks: FxHashMap<TaskId, u32>,
+    tasks: FxHashMap<TaskId, Taken>,
+    /// As its proxy sees it, which knows nothing of its queue.
+    occupancy: Occupancy,
+    cores: u32,
     /// Version of the cache contents that were told last.
     told: Option<(u64, u64)>,
     /// The earliest wake-up that is noted on the agenda.
@@ -35,6 +47,8 @@ impl Host {
             machine: Machine::new(scenario, epoch),
             accept: scenario.accept,
             tasks: FxHashMap::default(),
+            occupancy: Occupancy::default(),
+            cores: scenario.host.cores as u32,
             told: None,
             wake: None,
             up: true,
@@ -66,8 +80,28 @@ impl Host {
             }
         }
         let id = self.machine.submit(now, task)?;
-        self.tasks.insert(id, request);
+        let had_core = self.tasks.len() < self.cores as usize;
+        let taken = Taken {
+            request,
+            at: now,
+            had_core,
+        };
+        self.tasks.insert(id, taken);
         Ok(id)
+    }
+
+    /// What it has to do, as its proxy sees it, where one more request would wait longer than this.
+    pub(crate) fn gives_back(&self, bound: Duration, now: Duration) -> Option<Load> {
+        let in_flight = self.tasks.len() as u64;
+        let wait = self.occupancy.wait(in_flight, self.cores)?;
+        let in_progress = in_flight as u32;
+        (wait > bound).then(|| Load {
+            observed: now,
+            in_progress,
+            queued: in_progress.saturating_sub(self.cores),
+            busy_cores: Some(in_progress.min(self.cores)),
+            ..Load::default()
+        })
     }
 
     /// The caller has gone, or waited too long.
@@ -81,20 +115,23 @@ impl Host {
     pub(crate) fn lose(&mut self) -> Vec<u32> {
         self.up = false;
         let mut lost: Vec<_> = self.tasks.drain().collect();
-        lost.sort_unstable();
-        lost.into_iter().map(|(_, request)| request).collect()
+        lost.sort_unstable_by_key(|(id, _)| *id);
+        lost.into_iter().map(|(_, taken)| taken.request).collect()
     }
 
     /// Tells what happened to requests up to now.
     pub(crate) fn advance(&mut self, now: Duration, mut tell: impl FnMut(u32, News)) {
-        let tasks = &mut self.tasks;
+        let (tasks, occupancy) = (&mut self.tasks, &mut self.occupancy);
         self.machine.advance(now, |id, news| {
-            let request = match news {
+            let taken = match news {
                 News::Started => tasks.get(&id).copied(),
                 News::Ended(..) => tasks.remove(&id),
             };
-            if let Some(request) = request {
-                tell(request, news);
+            if let Some(taken) = taken {
+                if taken.had_core && matches!(news, News::Ended(..)) {
+                    occupancy.ran(now.saturating_sub(taken.at));
+                }
+                tell(taken.request, news);
             }
         });
     }

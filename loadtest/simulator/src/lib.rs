@@ -17,6 +17,7 @@ mod caller;
 pub mod cell;
 pub mod colocation;
 mod control;
+mod deal;
 pub mod document001;
 mod draws;
 mod ended;

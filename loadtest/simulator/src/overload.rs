@@ -91,6 +91,7 @@ impl Way {
             preemption: None,
             troubles: Vec::new(),
             callers,
+            heavy_caller: None,
             policy: Policy {
                 selection,
                 overload: self.overload,
@@ -103,6 +104,7 @@ impl Way {
             publish: Duration::from_millis(100),
             report: Duration::from_secs(1),
             orca: true,
+            gives_back: false,
             network: Duration::from_micros(250),
             backoff: Backoff {
                 base: Duration::from_millis(100),

@@ -18,7 +18,9 @@ pub(crate) struct Pending {
     pub(crate) asked: Option<Request>,
     /// What the last decision named, best first.
     pub(crate) ranked: Vec<usize>,
-    /// How many of them did not take the connection.
+    /// How long it may wait at each, as far as there are bounds.
+    pub(crate) bounds: Vec<Duration>,
+    /// How many of them did not take the connection, or gave it back.
     pub(crate) tried: usize,
     /// Connections so far; an event of an older one is void.
     pub(crate) connection: u32,
@@ -52,6 +54,7 @@ impl Pending {
             ended,
             asked: None,
             ranked: Vec::new(),
+            bounds: Vec::new(),
             tried: 0,
             connection: 0,
             began: Duration::ZERO,

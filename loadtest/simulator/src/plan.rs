@@ -54,6 +54,7 @@ mod tests {
             version: 0,
             class: LOW,
             user: None,
+            sender: None,
             bytes: 0,
             work: Work::Whole(Duration::from_secs(seconds)),
             then: None,

@@ -26,8 +26,10 @@ pub struct Scenario {
     pub preemption: Option<Preemption>,
     /// What else happens to hosts.
     pub troubles: Vec<Trouble>,
-    /// Sidecars that share only what tables and reports share.
+    /// Sidecars that share only what tables and reports share. All requests of one sender come from one of them.
     pub callers: usize,
+    /// The first caller has this share of the senders, the others share the rest; none: all are alike.
+    pub heavy_caller: Option<f64>,
     /// Who chooses hosts.
     pub placement: Placement,
     /// How callers choose hosts.
@@ -50,7 +52,9 @@ pub struct Scenario {
     pub signal: Signal,
     /// Whether answers carry the host's load.
     pub orca: bool,
-    /// From caller to host, one way; also from weir-control to a caller.
+    /// Whether hosts' proxies give requests back that would wait longer than at the next host named.
+    pub gives_back: bool,
+    /// One way between any two: caller, host and weir-control.
     pub network: Duration,
     /// Between the attempts of a request.
     pub backoff: Backoff,
@@ -180,6 +184,8 @@ pub enum Impossible {
     NotKnown(&'static str),
     #[error("callers: nobody would send anything: give at least 1")]
     NoCallers,
+    #[error("heavy caller: a share must be a number from 0 to 1")]
+    BadShare,
     #[error("{0}: must be longer than nothing, or modelled time would stand still")]
     NoTime(&'static str),
     #[error("attempts: a request that is never tried never ends well: give at least 1")]
@@ -206,6 +212,11 @@ impl Scenario {
         refuse(self.hosts > MAX_HOSTS, too_many)?;
         refuse(self.host.cores == 0, Impossible::NoCores)?;
         refuse(self.callers == 0, Impossible::NoCallers)?;
+        let bad_share = |share: f64| !(0.0..=1.0).contains(&share);
+        refuse(
+            self.heavy_caller.is_some_and(bad_share),
+            Impossible::BadShare,
+        )?;
         refuse(self.attempts == 0, Impossible::NoAttempts)?;
         for (name, time) in [
             ("poll", self.poll),

@@ -3,6 +3,7 @@
 
 mod fleet;
 mod held;
+mod knowledge;
 mod place;
 mod request;
 mod second;
@@ -13,11 +14,13 @@ use std::time::Duration;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use weir_executor::Spent;
+use weir_fleet::ledger::News;
 use weir_policy::Load;
 
 use crate::agenda::Agenda;
 use crate::caller::Caller;
-use crate::control::{Control, Push};
+use crate::control::{Control, PollAnswer};
+use crate::deal::Deal;
 use crate::ended::{Ended, Sample};
 use crate::host::Host;
 use crate::levels::Levels;
@@ -30,8 +33,8 @@ use crate::workload::{Job, Key};
 enum Event {
     /// The workload's next request.
     Arrive,
-    /// A request that followed another.
-    Follow(Box<Job>),
+    /// A request that follows another, from the same caller.
+    Follow(u32, Box<Job>),
     /// An attempt of a request.
     Attempt(u32),
     /// A request has come to where it is placed, if not by its caller.
@@ -42,6 +45,8 @@ enum Event {
     Accept(u32, u32),
     /// It does not; whether by silence.
     Unconnected(u32, u32, bool),
+    /// The host gives it back.
+    GivenBack(u32, u32, Box<Load>),
     /// The host is gone while it had the request.
     Reset(u32, u32),
     /// A joblet ends at a host.
@@ -61,10 +66,15 @@ enum Event {
     Deadline(u32),
     /// A caller looks at those that wait there.
     Look(usize),
+    /// A poll reaches a host.
     Poll(usize),
+    /// The host's answer reaches weir-control.
+    Polled(u32, Option<Box<PollAnswer>>),
+    /// A caller sends a report.
     Report(usize),
+    /// It reaches weir-control.
+    Reported(u32, Box<News>),
     Publish,
-    Push(u32, Rc<Push>),
     /// A host will be taken away.
     Notice(usize),
     /// It is.
@@ -123,6 +133,7 @@ struct Simulation<'a, J, F> {
     hosts: Vec<Host>,
     callers: Vec<Caller>,
     control: Control,
+    deal: Deal,
     /// The workload's next request.
     next: Option<Job>,
     /// How many have come.
@@ -147,7 +158,8 @@ impl<'a, J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'a, J, F> {
         let control = Control::new(scenario);
         let mut rng = SmallRng::seed_from_u64(scenario.seed);
         let names = control.names();
-        let caller = |_| Caller::new(Rc::clone(&names), rng.random());
+        let gives_back = scenario.gives_back;
+        let caller = |_| Caller::new(Rc::clone(&names), gives_back, rng.random());
         let lives = scenario.hosts as u64;
         Self {
             callers: (0..scenario.callers).map(caller).collect(),
@@ -161,6 +173,7 @@ impl<'a, J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'a, J, F> {
             agenda: Agenda::new(),
             rng,
             control,
+            deal: Deal::new(scenario),
             came: 0,
             following: 0,
             pending: AllPending::default(),
@@ -178,25 +191,6 @@ impl<'a, J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'a, J, F> {
         self.note_arrival();
     }
 
-    fn start_control(&mut self) {
-        for host in 0..self.hosts.len() {
-            self.control
-                .poll(host, &mut self.hosts[host], Duration::ZERO);
-            let first = self.scenario.poll.mul_f64(self.rng.random());
-            self.agenda.note(first, Event::Poll(host));
-        }
-        if let Some(push) = self.control.publish(Duration::ZERO) {
-            for caller in &mut self.callers {
-                caller.learn(&push, Duration::ZERO);
-            }
-        }
-        self.agenda.note(self.scenario.publish, Event::Publish);
-        for caller in 0..self.callers.len() {
-            let first = self.scenario.report.mul_f64(self.rng.random());
-            self.agenda.note(first, Event::Report(caller));
-        }
-    }
-
     fn pending_or_arriving(&self) -> bool {
         self.next.is_some() || self.following > 0 || !self.pending.is_empty()
     }
@@ -212,12 +206,13 @@ impl<'a, J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'a, J, F> {
             Event::Arrive => {
                 if let Some(job) = std::mem::replace(&mut self.next, self.jobs.next()) {
                     self.note_arrival();
-                    self.arrive(job, now);
+                    let caller = self.deal.caller(job.sender, self.came);
+                    self.arrive(job, caller, now);
                 }
             }
-            Event::Follow(job) => {
+            Event::Follow(caller, job) => {
                 self.following -= 1;
-                self.arrive(*job, now);
+                self.arrive(*job, caller as usize, now);
             }
             Event::Attempt(request) => self.attempt(request, now),
             Event::Place(request) => self.place(request, now),
@@ -225,6 +220,9 @@ impl<'a, J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'a, J, F> {
             Event::Accept(request, connection) => self.accept(request, connection, now),
             Event::Unconnected(request, connection, silent) => {
                 self.unconnected(request, connection, silent, now);
+            }
+            Event::GivenBack(request, connection, load) => {
+                self.given_back(request, connection, *load, now);
             }
             Event::Reset(request, connection) => self.reset(request, connection, now),
             Event::Wake(host) => self.wake(host, now),
@@ -243,39 +241,13 @@ impl<'a, J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'a, J, F> {
             Event::Deadline(request) => self.give_up(request, now),
             Event::Look(caller) => self.look(caller, now),
             Event::Poll(host) => self.poll(host, now),
-            Event::Report(caller) => {
-                let news = self.callers[caller].report(now);
-                self.control.report(caller, news, now);
-                self.agenda
-                    .note(now + self.scenario.report, Event::Report(caller));
-            }
+            Event::Polled(host, answer) => self.polled(host as usize, answer, now),
+            Event::Report(caller) => self.report(caller, now),
+            Event::Reported(caller, news) => self.control.report(caller as usize, *news, now),
             Event::Publish => self.publish(now),
-            Event::Push(caller, push) => self.callers[caller as usize].learn(&push, now),
             Event::Notice(host) => self.notice(host),
             Event::Preempt(host) => self.preempt(host, now),
             Event::InjectFault(what) => self.inject_fault(what.0, what.1, now),
         }
-    }
-
-    fn poll(&mut self, host: usize, now: Duration) {
-        self.control.poll(host, &mut self.hosts[host], now);
-        if let Some(sample) = self.control.sample(host, now) {
-            (self.watch)(sample);
-        }
-        let jitter = self.rng.random_range(0.9..1.1);
-        self.agenda
-            .note(now + self.scenario.poll.mul_f64(jitter), Event::Poll(host));
-    }
-
-    fn publish(&mut self, now: Duration) {
-        if let Some(push) = self.control.publish(now).map(Rc::new) {
-            let arrives = now + self.scenario.network;
-            for caller in 0..self.callers.len() as u32 {
-                self.agenda
-                    .note(arrives, Event::Push(caller, Rc::clone(&push)));
-            }
-        }
-        self.agenda
-            .note(now + self.scenario.publish, Event::Publish);
     }
 }

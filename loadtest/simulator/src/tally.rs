@@ -82,6 +82,8 @@ pub struct Tally {
     pub attempts: u64,
     /// Attempts that were shed.
     pub shed: u64,
+    /// Hosts that gave an attempt back.
+    pub bounces: u64,
     /// Connections that no server took.
     pub unconnected: u64,
     /// Those of them that took too long.
@@ -118,6 +120,7 @@ impl Tally {
             failed: 0,
             attempts: 0,
             shed: 0,
+            bounces: 0,
             unconnected: 0,
             connect_timeouts: 0,
             first_connected: 0,
@@ -136,6 +139,7 @@ impl Tally {
         self.requests += 1;
         self.attempts += u64::from(ended.attempts);
         self.shed += u64::from(ended.shed_attempts);
+        self.bounces += u64::from(ended.bounces);
         self.unconnected += u64::from(ended.unconnected);
         self.connect_timeouts += u64::from(ended.connect_timeouts);
         self.first_connected += u64::from(ended.unconnected == 0);

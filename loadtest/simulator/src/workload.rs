@@ -64,6 +64,9 @@ pub struct Job {
     pub class: u8,
     /// U of DAGOR; none: drawn for every attempt.
     pub user: Option<u8>,
+    /// Who sends it: all of one sender comes from one caller. None: nobody who sends anything else. Of one that
+    /// follows another it does not count.
+    pub sender: Option<u64>,
     /// Of the key's data.
     pub bytes: u64,
     /// What is to be done with the data.
@@ -177,15 +180,46 @@ impl Workload {
             "" => None,
             user => Some(user_priority(user.as_bytes(), request.t_us / HOUR_US)),
         };
+        let sender = match &*request.user {
+            "" => request.sender.as_deref(),
+            user => request.sender.as_deref().or(Some(user)),
+        };
         Some(Job {
             at: Duration::from_micros(request.t_us),
             key,
             version: 0,
             class: class(&request.priority)?,
             user,
+            sender: sender.map(|sender| KeyHash::of(sender.as_bytes()).0),
             bytes: request.bytes,
             work: Work::Whole(Duration::from_micros(request.run_us)),
             then: None,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sender_is_the_one_that_is_told_or_the_user_or_nobody() {
+        let sender = |user: &str, sender: Option<&str>| {
+            let request = Request {
+                t_us: 0,
+                key: String::new(),
+                priority: "low".to_owned(),
+                user: user.to_owned(),
+                run_us: 0,
+                bytes: 0,
+                body: None,
+                sender: sender.map(str::to_owned),
+            };
+            Workload::new(false).job(&request).unwrap().sender
+        };
+        assert_eq!(sender("", None), None);
+        assert_eq!(sender("u", None), sender("", Some("u")));
+        assert_eq!(sender("u", Some("s")), sender("v", Some("s")));
+        assert_ne!(sender("u", Some("s")), sender("u", None));
     }
 }

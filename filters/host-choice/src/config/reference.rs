@@ -25,6 +25,21 @@ fn fields() -> Vec<Field> {
     let many: serde_json::Map<_, _> = (0..65).map(|n| (n.to_string(), json!({}))).collect();
     vec![
         field(
+            "role",
+            json!("server"),
+            "`caller` chooses hosts. `attempt` is an upstream filter of a caller's cluster: it lets hosts give requests back ([bounces](DESIGN.md#bounces)). `host` stands before the application, and gives them back",
+        ),
+        field(
+            "cores",
+            json!(-1),
+            "With `role: host`, which needs it: jobs that the application does at once",
+        ),
+        field(
+            "bodies",
+            json!(1),
+            "With `role: host`: requests with bodies are given back too, as soon as all of the body is there. **The plugin needs `allow_on_headers_stop_iteration: true`** (Envoy 1.35): without it such requests hang",
+        ),
+        field(
             "control_cluster",
             json!("é"),
             "Envoy's name of weir-control's cluster. `null`: no tables, Envoy chooses",

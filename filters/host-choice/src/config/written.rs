@@ -8,11 +8,13 @@ use serde::Deserialize;
 use weir_policy::{CLASSES, Salt};
 
 use super::{
-    ClusterConfig, Config, ConfigError, KeySource, PRIORITY_HEADER, Trust, UserSource, error,
+    ClusterConfig, Config, ConfigError, KeySource, PRIORITY_HEADER, Role, Trust, UserSource, error,
 };
 
 /// Above this a serialized reference to the cluster is no longer plain ASCII, which the SDK requires.
 const MAX_CONTROL_CLUSTER: usize = 120;
+/// No host has more.
+const MAX_CORES: u32 = 4096;
 /// Shared data cannot forget a key, so the number of tables is bounded.
 const MAX_CLUSTERS: usize = 64;
 
@@ -21,6 +23,9 @@ const MAX_CLUSTERS: usize = 64;
 #[cfg_attr(test, derive(serde::Serialize))]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Written {
+    role: Role,
+    cores: u32,
+    bodies: bool,
     control_cluster: Option<String>,
     proxy: Option<String>,
     clusters: BTreeMap<String, WrittenCluster>,
@@ -38,6 +43,9 @@ pub(super) struct Written {
 impl Default for Written {
     fn default() -> Self {
         Self {
+            role: Role::Caller,
+            cores: 0,
+            bodies: false,
             control_cluster: Some("weir-control".into()),
             proxy: None,
             clusters: BTreeMap::new(),
@@ -114,6 +122,9 @@ impl Written {
             Ok((name, cluster))
         });
         Ok(Config {
+            role: self.role,
+            cores: self.cores,
+            bodies: self.bodies,
             clusters: clusters.collect::<Result<_, _>>()?,
             control_cluster: self.control_cluster,
             proxy: self.proxy.filter(|proxy| !proxy.is_empty()),
@@ -134,6 +145,19 @@ impl Written {
     }
 
     fn check_bounds(&self) -> Result<(), ConfigError> {
+        match self.role {
+            Role::Host if !(1..=MAX_CORES).contains(&self.cores) => {
+                let reason = format!(
+                    "{} is not in 1..={MAX_CORES}, which role host needs",
+                    self.cores
+                );
+                return Err(error("cores", reason));
+            }
+            Role::Attempt | Role::Host if !self.clusters.is_empty() => {
+                return Err(error("clusters", "is of role caller alone"));
+            }
+            _ => {}
+        }
         if let Some(cluster) = &self.control_cluster {
             let sound =
                 !cluster.is_empty() && cluster.len() <= MAX_CONTROL_CLUSTER && cluster.is_ascii();

@@ -79,7 +79,7 @@ fn a_request_that_nobody_admits_is_answered_and_never_in_flight() {
     };
     assert_eq!((answer.status, answer.grpc_status), (429, 8));
     assert_eq!(answer.details, "weir_overloaded");
-    let (name, seconds) = answer.header.clone().unwrap();
+    let (name, seconds) = answer.headers[0].clone();
     assert_eq!(name, "retry-after");
     assert!(seconds.parse::<u32>().unwrap() >= 1);
     exchange.on_response(&request);

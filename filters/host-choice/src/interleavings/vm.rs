@@ -243,6 +243,10 @@ impl Host for Proxy {
 
     fn change_metric(&self, _id: u32, _change: Change) {}
 
+    fn metric(&self, _id: u32) -> Option<u64> {
+        None
+    }
+
     fn open_stream(
         &self,
         _cluster: &str,

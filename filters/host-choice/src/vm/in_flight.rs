@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Attempts in flight, as they count at the hosts of this VM: each begins with a guard and ends once.
 
+use std::rc::Rc;
 use std::time::Duration;
 
 use weir_policy::{HostId, Request};
@@ -11,34 +12,48 @@ use crate::abandoned::Abandoned;
 use crate::host::Host;
 use crate::in_flight::{Hedge, InFlight, RouteRequest};
 use crate::record::Ending;
+use crate::tries::Tries;
 
 impl<H: Host> Vm<H> {
     /// A request goes to a host, and counts there until [`Vm::end`].
     pub(crate) fn send(
         &mut self,
         route: &RouteRequest,
-        host: HostId,
+        (host, now): (HostId, Duration),
         hedge: Option<Hedge>,
-        now: Duration,
+        tries: Option<Rc<Tries>>,
     ) -> InFlight {
         if let Some(state) = self.clusters.get_mut(&*route.table) {
             state.assigned(host, &route.request, now);
         }
-        InFlight::new(route, host, now, hedge, self.abandoned.clone())
+        InFlight::new(route, (host, now), (hedge, tries), self.abandoned.clone())
     }
 
     /// Another host has the request from now on.
     pub(crate) fn moved(&mut self, in_flight: &mut InFlight, host: HostId, now: Duration) {
-        if let Some(state) = self.clusters.get_mut(&*in_flight.table) {
-            let sent = (in_flight.host, in_flight.at);
-            state.ended(&self.host, sent, Ending::NoAnswer);
-            state.assigned(host, &in_flight.request, now);
-        }
+        let sent = (in_flight.host, in_flight.at);
+        self.goes_on(&in_flight.table, &in_flight.request, sent, (host, now));
         (in_flight.host, in_flight.at) = (host, now);
+        self.forget(in_flight.tries.take());
+    }
+
+    /// A request that was in flight at a host is from now on at another.
+    pub(super) fn goes_on(
+        &mut self,
+        table: &str,
+        request: &Request,
+        from: (HostId, Duration),
+        (to, now): (HostId, Duration),
+    ) {
+        if let Some(state) = self.clusters.get_mut(table) {
+            state.ended(&self.host, from, Ending::NoAnswer);
+            state.assigned(to, request, now);
+        }
     }
 
     /// An attempt has ended for good, so that its host has a place for another.
-    pub(crate) fn end(&mut self, in_flight: InFlight, ending: Ending) {
+    pub(crate) fn end(&mut self, mut in_flight: InFlight, ending: Ending) {
+        self.forget(in_flight.tries.take());
         let sent = (in_flight.host, in_flight.at);
         let second = in_flight.hedge.map(|hedge| hedge.host);
         self.finish(&in_flight.table, sent, second, ending);
@@ -57,7 +72,11 @@ impl<H: Host> Vm<H> {
                     host,
                     at,
                     second,
-                } => self.finish(&table, (host, at), second, Ending::NoAnswer),
+                    tries,
+                } => {
+                    self.bounces.forget(tries);
+                    self.finish(&table, (host, at), second, Ending::NoAnswer);
+                }
                 Abandoned::Held { table, ticket } => self.leave_queue(&table, ticket),
             }
         }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use weir_harness::{Proxy, RULES};
 
-const MEANINGS: [(&str, &str); 11] = [
+const MEANINGS: [(&str, &str); 14] = [
     (
         "weir_decisions_total",
         "Requests by reason. A held request counts again by the reason that ends it",
@@ -48,6 +48,18 @@ const MEANINGS: [(&str, &str); 11] = [
     (
         "weir_stale_tables",
         "Clusters whose table is missing or older than its `stale_after`",
+    ),
+    (
+        "weir_bounces_total",
+        "Requests that a host gave back, so that the next one got them; of a request's hosts each counts",
+    ),
+    (
+        "weir_inbound_bounced_total",
+        "With `role: host`: requests given back, as they would have waited for longer than they might",
+    ),
+    (
+        "weir_inbound_requests",
+        "With `role: host`: requests at the application now, in all workers. Those in a worker's VM that dies stay counted, and count as work that is there, until this Envoy restarts",
     ),
 ];
 

@@ -110,6 +110,36 @@ pub(super) fn select(candidates: &Candidates<'_>, rng: &mut impl Rng) -> (Ranked
     best.ranked()
 }
 
+/// How long the request may wait at each host named but the last, until it would be done sooner at the next one; so
+/// far as the next one is not to be avoided.
+pub(super) fn may_wait<'a>(
+    candidates: &'a Candidates<'a>,
+    ranked: &'a Ranked,
+) -> impl Iterator<Item = Duration> + 'a {
+    let best = Best::new(candidates, 0);
+    let prefixes = candidates.prefixes(0);
+    let lacks = move |host: u32| {
+        let held = prefixes.iter().find(|prefix| prefix.host == host);
+        best.keys
+            .saturating_sub(held.map_or(0, |prefix| prefix.keys))
+    };
+    let pairs = ranked.as_slice().windows(2);
+    pairs.map_while(move |pair| {
+        let [here, next] = pair else { return None };
+        let score = match lacks(*next) {
+            0 => best.score(*next, Status::Known),
+            keys => best.score(*next, Status::Lacks(keys)),
+        };
+        if score >= AVOID || candidates.is_suspect(*next) {
+            return None;
+        }
+        let finish = (score >> FINISH_AT) as f64 * UNIT;
+        let fetch = best.fetch_each * f64::from(lacks(*here));
+        let busy = (fetch + best.run) / candidates.table.host(*here)?.speed();
+        Some(Duration::from_nanos((finish - busy).max(0.0) as u64))
+    })
+}
+
 /// The best hosts offered so far, in order.
 struct Best<'a> {
     candidates: &'a Candidates<'a>,

@@ -349,3 +349,53 @@ proptest! {
         }
     }
 }
+
+/// For how long the request may wait at each host that is named, rounded: scores count in units of 256 µs.
+fn bounds(cluster: &Cluster, request: &Request) -> Vec<Duration> {
+    let decision = cluster.decide(request, NOW, &mut rng(1));
+    let weir_policy::Outcome::Send(ranked) = decision.outcome else {
+        panic!("{decision:?}");
+    };
+    let mut bounds = Vec::new();
+    let rounded = |bound: Duration| millis((bound.as_micros() as u64 + 500) / 1000);
+    cluster.may_wait(&ranked, request, NOW, |bound| bounds.push(rounded(bound)));
+    bounds
+}
+
+#[test]
+fn a_request_may_wait_at_a_host_until_the_next_would_be_done_with_it_sooner() {
+    let idle = |number| told(number, 0, [0, 0]);
+    // The first has the data; the next fetches them in 0.4 s; the third as well.
+    let fleet = cluster(vec![idle(0), idle(1), idle(2)]);
+    assert_eq!(bounds(&fleet, &of_class(16)), [millis(400), millis(0)]);
+    // At the next 4 s of work and a job of 2 s wait for four cores, and a fetch delays them and as many more.
+    let busy = told(1, 4, [0, 4000]);
+    let fleet = cluster(vec![idle(0), busy]);
+    assert_eq!(bounds(&fleet, &of_class(16)), [millis(1500 + 400 * 3 / 2)]);
+    // Of more important ones nothing waits there.
+    assert_eq!(bounds(&fleet, &of_class(0)), [millis(500 + 400 * 3 / 2)]);
+}
+
+#[test]
+fn a_request_may_wait_for_ever_where_no_better_host_is_known() {
+    let full = || vec![told(0, 4, [0, 100]), told(1, 4, [0, 100])];
+    let alone = cluster(vec![told(0, 4, [0, 100])]);
+    assert_eq!(bounds(&alone, &of_class(16)), []);
+    let mut taken = full();
+    taken[1].preempt_at = Some(NOW + millis(100));
+    assert_eq!(bounds(&cluster(taken), &of_class(16)), []);
+    let mut failing = cluster(full());
+    failing.failed(id(1), &Keys::default(), NOW, NOW);
+    assert_eq!(bounds(&failing, &of_class(16)), []);
+    let mut other = cluster(full());
+    let table = Table::new(select(Selection::Dynamic), full(), 1).unwrap();
+    other.set_table(table, NOW, NOW);
+    assert_eq!(bounds(&other, &of_class(16)), []);
+    let stale = cluster(full());
+    let later = NOW + seconds(60);
+    let decision = stale.decide(&of_class(16), later, &mut rng(1));
+    let weir_policy::Outcome::Send(ranked) = decision.outcome else {
+        panic!("{decision:?}");
+    };
+    stale.may_wait(&ranked, &of_class(16), later, |bound| panic!("{bound:?}"));
+}

@@ -72,6 +72,7 @@ impl Work {
             run_us: 0,
             bytes: 0,
             body: Some(body(number % BODIES)),
+            sender: None,
         };
         let requests: Vec<Request> = moments.iter().enumerate().map(request).collect();
         fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;

@@ -251,6 +251,7 @@ impl<'a> Drawn<'a> {
             run_us: run_us.min(MAX_RUN_US),
             bytes: key.map_or(0, |key| self.bytes[key]),
             body: None,
+            sender: None,
         }
     }
 

@@ -102,6 +102,7 @@ fn figures(cell: &Cell, scenario: &Scenario, levels: &Levels) -> Result<Value> {
         "low": group(&low),
         "hit_ratio": cell.hit_ratio(),
         "shed": cell.shed(),
+        "bounces": cell.bounces(),
         "goodput": cell.goodput(),
         "level_reversals": levels.reversals,
     }))

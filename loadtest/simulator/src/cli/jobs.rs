@@ -16,13 +16,19 @@ pub(super) fn save(
 ) -> Result<()> {
     let named = || path.display().to_string();
     let mut out = WholeFile::create(path).with_context(named)?;
-    writeln!(out, "t_us,key,priority,user,run_us,bytes").with_context(named)?;
+    writeln!(out, "t_us,key,priority,user,run_us,bytes,sender").with_context(named)?;
     for job in jobs {
         see(&job);
         let priority = if job.class == HIGH { "high" } else { "low" };
         let (at, run) = (job.at.as_micros(), job.work.core_time().as_micros());
         let (project, bytes) = (job.key.unwrap_or(0), job.bytes);
-        writeln!(out, "{at},project-{project},{priority},,{run},{bytes}").with_context(named)?;
+        let sender = job.sender.map(|sender| sender.to_string());
+        let sender = sender.unwrap_or_default();
+        writeln!(
+            out,
+            "{at},project-{project},{priority},,{run},{bytes},{sender}"
+        )
+        .with_context(named)?;
     }
     out.finish().with_context(named)
 }

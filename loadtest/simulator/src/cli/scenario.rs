@@ -64,7 +64,7 @@ pub(super) struct Args {
     /// Of a host
     #[arg(long, default_value_t = 4 << 30)]
     cache_bytes: u64,
-    /// Resources that cache contents are split into: a power of two up to 1024
+    /// Resenders that cache contents are split into: a power of two up to 1024
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(0..=1024))]
     cache_shards: u32,
     /// Time to the first byte of a fetch
@@ -88,13 +88,19 @@ pub(super) struct Args {
     /// Sidecars that share only what tables and reports share
     #[arg(long, default_value_t = 1)]
     callers: usize,
+    /// The first caller has this share of the senders [default: all callers are alike]
+    #[arg(long, value_name = "SHARE", value_parser = units::share)]
+    heavy_caller: Option<f64>,
     /// Between two polls of a host, ±10 %
     #[arg(long, default_value = "1s", value_parser = units::duration_above_0)]
     poll: Duration,
+    /// Hosts give requests back that would wait there longer than at the next host named
+    #[arg(long)]
+    give_back: bool,
     /// Answers do not carry the host's load
     #[arg(long)]
     no_orca: bool,
-    /// One way between caller and host
+    /// One way between any two: caller, host and weir-control
     #[arg(long, default_value = "250us", value_parser = units::duration_above_0)]
     network: Duration,
     /// A caller without a good answer gives up after so long
@@ -182,6 +188,7 @@ impl Args {
                 fetch_bytes_per_second: self.fetch_bytes_per_second,
             },
             callers: self.callers,
+            heavy_caller: self.heavy_caller,
             placement: self.placement(),
             policy: self.policy(),
             plan: None,
@@ -193,6 +200,7 @@ impl Args {
             report: Duration::from_secs(1),
             signal: Signal::Jobs,
             orca: !self.no_orca,
+            gives_back: self.give_back,
             network: self.network,
             backoff: Backoff {
                 base: Duration::from_millis(100),

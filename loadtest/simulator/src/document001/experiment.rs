@@ -126,6 +126,7 @@ impl Experiment {
             // Production's callers share nothing, and the baseline needs nothing shared; the
             // experiments' scheduler is one process (section 7.3).
             callers: 1,
+            heavy_caller: None,
             placement: Placement::Callers,
             policy: Policy {
                 selection,
@@ -151,6 +152,7 @@ impl Experiment {
             // The executor told delays of ended jobs alone (section 9.1.3).
             signal: Signal::Joblets,
             orca: false,
+            gives_back: false,
             network: Duration::from_micros(250),
             backoff: Backoff {
                 base: SECOND,

@@ -27,14 +27,28 @@ const INSPECT: Duration = Duration::from_millis(50);
 enum Maker {
     /// A project's schedule.
     Schedule(u32),
-    /// A run: channels still to be asked for.
-    Run { project: u32, left: u32, class: u8 },
+    /// A run.
+    Run(Run),
     /// A customer may open the application.
     Session,
     /// Previews still to come.
-    Previews { project: u32, left: u32 },
+    Previews {
+        project: u32,
+        left: u32,
+        sender: u64,
+    },
     /// A request that was made before.
     Made(Box<Job>),
+}
+
+/// Channels still to be asked for.
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    project: u32,
+    left: u32,
+    class: u8,
+    /// Who asks: the run itself, or the customer who began it.
+    sender: u64,
 }
 
 /// The requests of document 001. The same parameters and seed make the same.
@@ -46,6 +60,8 @@ pub struct Requests {
     projects: Vec<Project>,
     makers: Agenda<Maker>,
     sessions_per_s: f64,
+    /// Runs and sessions so far. Each is a sender: one process of the customer's side sends all of its requests.
+    senders: u64,
     /// They are those of the captured trace.
     trace: bool,
 }
@@ -73,6 +89,7 @@ impl Requests {
             rng,
             projects,
             makers,
+            senders: 0,
             trace: false,
         }
     }
@@ -105,18 +122,22 @@ impl Requests {
                 self.schedule(now, project);
                 None
             }
-            Maker::Run {
-                project,
-                left,
-                class,
-            } => Some(self.channel(now, project, left, class)),
+            Maker::Run(run) => Some(self.channel(now, run)),
             Maker::Session => self.session(now),
             Maker::Made(job) => Some(*job),
-            Maker::Previews { project, left: 0 } => {
-                self.end_session(now, project);
+            Maker::Previews {
+                project,
+                left: 0,
+                sender,
+            } => {
+                self.end_session(now, project, sender);
                 None
             }
-            Maker::Previews { project, left } => Some(self.preview(now, project, left)),
+            Maker::Previews {
+                project,
+                left,
+                sender,
+            } => Some(self.preview(now, project, left, sender)),
         }
     }
 
@@ -127,31 +148,28 @@ impl Requests {
         } = self.projects[project as usize];
         let next = now + Duration::from_secs_f64(every);
         self.makers.note(next, Maker::Schedule(project));
-        let run = Maker::Run {
+        let run = Maker::Run(Run {
             project,
             left: channels,
             class: LOW,
-        };
+            sender: self.next_sender(),
+        });
         self.after(now, self.params.import_s, run);
     }
 
     /// The request of a run's next channel.
-    fn channel(&mut self, now: Duration, project: u32, left: u32, class: u8) -> Job {
-        let of = &mut self.projects[project as usize];
-        let first = left == of.channels;
+    fn channel(&mut self, now: Duration, run: Run) -> Job {
+        let of = &mut self.projects[run.project as usize];
+        let first = run.left == of.channels;
         if first && !self.trace && self.rng.random::<f64>() < self.params.changed_share {
             of.version += 1;
         }
-        if left > 1 {
-            let left = left - 1;
-            let rest = Maker::Run {
-                project,
-                left,
-                class,
-            };
+        if run.left > 1 {
+            let left = run.left - 1;
+            let rest = Maker::Run(Run { left, ..run });
             self.after(now, self.params.channel_gap_s, rest);
         }
-        self.job(now, project, class)
+        self.job(now, run.project, run.class, run.sender)
     }
 
     /// The prefetch of a customer who opens the application, if the time of day has one. Moments are drawn at
@@ -167,32 +185,42 @@ impl Requests {
         }
         let project = self.rng.random_range(0..self.projects.len()) as u32;
         let left = exponential(self.params.previews, &mut self.rng).round() as u32;
-        let previews = Maker::Previews { project, left };
+        let sender = self.next_sender();
+        let previews = Maker::Previews {
+            project,
+            left,
+            sender,
+        };
         self.after(now, self.params.think_s, previews);
-        Some(self.with(now, project, HIGH, Work::Prefetch))
+        Some(self.with(now, project, HIGH, sender, Work::Prefetch))
     }
 
     /// After the last preview some run the project by hand.
-    fn end_session(&mut self, now: Duration, project: u32) {
+    fn end_session(&mut self, now: Duration, project: u32, sender: u64) {
         if self.rng.random::<f64>() < self.params.manual_share {
-            let run = Maker::Run {
+            let run = Maker::Run(Run {
                 project,
                 left: self.projects[project as usize].channels,
                 class: HIGH,
-            };
+                sender,
+            });
             self.makers.note(now, run);
         }
     }
 
     /// A preview, some with another that needs its end.
-    fn preview(&mut self, now: Duration, project: u32, left: u32) -> Job {
+    fn preview(&mut self, now: Duration, project: u32, left: u32, sender: u64) -> Job {
         let left = left - 1;
-        let rest = Maker::Previews { project, left };
+        let rest = Maker::Previews {
+            project,
+            left,
+            sender,
+        };
         self.after(now, self.params.think_s, rest);
-        let mut job = self.job(now, project, HIGH);
+        let mut job = self.job(now, project, HIGH, sender);
         // So that of all of them DEPENDENT need another's end.
         if self.rng.random::<f64>() < DEPENDENT / (1.0 - DEPENDENT) {
-            let mut next = Box::new(self.job(INSPECT, project, HIGH));
+            let mut next = Box::new(self.job(INSPECT, project, HIGH, sender));
             if self.trace {
                 let run = job.work.core_time().div_f64(self.params.usable_cores);
                 next.at = now + run + INSPECT;
@@ -204,7 +232,12 @@ impl Requests {
         job
     }
 
-    fn job(&mut self, at: Duration, project: u32, class: u8) -> Job {
+    fn next_sender(&mut self) -> u64 {
+        self.senders += 1;
+        self.senders
+    }
+
+    fn job(&mut self, at: Duration, project: u32, class: u8, sender: u64) -> Job {
         let params = &self.params;
         let size = self.projects[project as usize].size;
         let (factor, sigma, most) = match class {
@@ -228,10 +261,10 @@ impl Requests {
             output,
             cores: params.usable_cores.round().clamp(1.0, 255.0) as u8,
         };
-        self.with(at, project, class, work)
+        self.with(at, project, class, sender, work)
     }
 
-    fn with(&self, at: Duration, project: u32, class: u8, work: Work) -> Job {
+    fn with(&self, at: Duration, project: u32, class: u8, sender: u64, work: Work) -> Job {
         let Project { size, version, .. } = self.projects[project as usize];
         Job {
             at,
@@ -239,6 +272,7 @@ impl Requests {
             version,
             class,
             user: None,
+            sender: Some(sender),
             bytes: (self.params.median_bytes * size) as u64,
             work,
             then: None,

@@ -112,6 +112,7 @@ impl Iterator for Requests {
             version: 0,
             class: if high { HIGH } else { LOW },
             user: None,
+            sender: None,
             bytes: BYTES,
             work: Work::Whole(Duration::from_secs_f64(run_s(&mut self.rng))),
             then: None,

@@ -9,9 +9,6 @@ use super::{Event, Simulation};
 use crate::ended::Ended;
 use crate::workload::Job;
 
-/// How often a caller looks at who waits: the filter's default `tick`.
-const TICK: Duration = Duration::from_millis(50);
-
 impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
     pub(super) fn hold(&mut self, request: u32, ticket: Ticket, now: Duration) {
         let Some(pending) = self.pending.get_mut(&request) else {
@@ -21,7 +18,8 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
         let number = pending.ended.caller;
         let caller = &mut self.callers[number];
         if !std::mem::replace(&mut caller.looks, true) {
-            self.agenda.note(now + TICK, Event::Look(number));
+            self.agenda
+                .note(caller.tick_after(now), Event::Look(number));
         }
     }
 
@@ -38,7 +36,8 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
         let caller = &mut self.callers[number];
         caller.looks = caller.holds();
         if caller.looks {
-            self.agenda.note(now + TICK, Event::Look(number));
+            self.agenda
+                .note(caller.tick_after(now), Event::Look(number));
         }
     }
 }

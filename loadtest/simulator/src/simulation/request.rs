@@ -22,14 +22,13 @@ use crate::workload::{Job, Key, Work};
 const DEADLINES: usize = 0;
 const QUEUES: usize = 1;
 const READS: usize = 2;
-/// Between caller and host.
-const NETWORK: usize = 3;
+/// Between any two.
+pub(super) const NETWORK: usize = 3;
 
 impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
-    pub(super) fn arrive(&mut self, job: Job, now: Duration) {
+    pub(super) fn arrive(&mut self, job: Job, caller: usize, now: Duration) {
         let request = self.came;
         self.came += 1;
-        let caller = request as usize % self.callers.len();
         let ended = Ended::new(request, now, job.class, caller);
         self.pending.insert(request, Pending::new(job, ended));
         let deadline = now + self.scenario.timeouts.deadline;
@@ -68,10 +67,11 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
         let ended = &mut pending.ended;
         match choice {
             Choice::Hold(ticket) => self.hold(request, ticket, now),
-            Choice::Send(hosts, reason, hedge) => {
-                ended.reason = Some(reason);
-                pending.hedge = hedge;
-                pending.ranked = hosts;
+            Choice::Send(sent) => {
+                ended.reason = Some(sent.reason);
+                pending.hedge = sent.hedge;
+                pending.ranked = sent.hosts;
+                pending.bounds = sent.bounds;
                 pending.tried = 0;
                 self.connect(request, now);
             }
@@ -151,6 +151,14 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
             self.unconnected(request, connection, false, now);
             return;
         }
+        if let Some(bound) = pending.bounds.get(pending.tried)
+            && let Some(load) = self.hosts[host].gives_back(*bound, now)
+        {
+            let back = Event::GivenBack(request, connection, Box::new(load));
+            let arrives = now + self.scenario.network;
+            self.agenda.note_in_turn(NETWORK, arrives, back);
+            return;
+        }
         let task = task(self.scenario, self.keys, &pending.job);
         let Ok(job) = self.hosts[host].submit(now, request, task) else {
             self.failed(request, now);
@@ -189,6 +197,22 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
         pending.ended.unconnected += 1;
         pending.ended.connect_timeouts += u32::from(silent);
         self.callers[pending.ended.caller].failed((host, sent), now);
+        self.drop_second(request, now);
+        self.connect(request, now);
+    }
+
+    /// The host gave it back: the next one is tried.
+    pub(super) fn given_back(&mut self, request: u32, connection: u32, load: Load, now: Duration) {
+        let Some(pending) = self.pending.get_mut(&request) else {
+            return;
+        };
+        let Some(Place { host, sent, .. }) = pending.at(connection) else {
+            return;
+        };
+        pending.at = None;
+        pending.tried += 1;
+        pending.ended.bounces += 1;
+        self.callers[pending.ended.caller].given_back((host, sent), load, now);
         self.drop_second(request, now);
         self.connect(request, now);
     }
@@ -373,7 +397,9 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
         ended.attempt = now.saturating_sub(pending.began);
         if let Some(next) = pending.job.then.take() {
             self.following += 1;
-            self.agenda.note(now + next.at, Event::Follow(next));
+            let after = next.at;
+            let follow = Event::Follow(ended.caller as u32, next);
+            self.agenda.note(now + after, follow);
         }
         (self.tell)(pending.ended);
     }

@@ -38,7 +38,7 @@ proptest! {
         (connect, read, queue) in (patience(), patience(), patience()),
         per_job_ms in 0u64..200, attempts in 1u32..5, preempted in any::<bool>(),
         (for_eligible, for_cached, max_held) in (0u64..3000, 0u64..500, 1usize..40),
-        hedge_ms in 0u64..200,
+        hedge_ms in 0u64..200, gives_back in any::<bool>(),
         selection in prop::sample::select(&Selection::ALL),
         // Most are shed by the breakers, and may wait then.
         overload in prop::sample::select(overloads().to_vec()),
@@ -64,6 +64,7 @@ proptest! {
             preemption: preempted.then_some(preemption),
             troubles,
             attempts,
+            gives_back,
             ..scenario()
         };
         let between = Duration::from_micros(between_us);

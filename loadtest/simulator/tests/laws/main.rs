@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What holds of every simulation.
 
+mod bounces;
 mod bounds;
+mod callers;
 mod cell;
 mod conservation;
 mod determinism;
@@ -51,6 +53,7 @@ fn scenario() -> Scenario {
         preemption: None,
         troubles: Vec::new(),
         callers: 2,
+        heavy_caller: None,
         placement: Placement::Callers,
         policy: Policy::default(),
         dagor: Dagor::default(),
@@ -60,6 +63,7 @@ fn scenario() -> Scenario {
         report: SECOND,
         signal: weir_sim::scenario::Signal::Jobs,
         orca: true,
+        gives_back: false,
         network: Duration::from_micros(250),
         backoff: Backoff {
             base: Duration::from_millis(100),
@@ -121,6 +125,7 @@ fn jobs(n: usize, keys: u32, between: Duration, run: Duration, seed: u64) -> Vec
             version: 0,
             class: if high { HIGH } else { LOW },
             user: None,
+            sender: None,
             bytes: 1_000_000,
             work,
             then: None,

@@ -64,6 +64,7 @@ fn conversations(turns: usize, between: Duration, seed: u64) -> (Vec<Key>, Vec<J
             version: 0,
             class: LOW,
             user: None,
+            sender: None,
             bytes: blocks.len() as u64 * BLOCK + 100,
             work: Work::Whole(SECOND),
             then: None,

@@ -23,6 +23,8 @@ fn impossible_scenarios_are_refused_with_the_field_and_the_reason() {
     refused(|s| s.hosts = weir_policy::MAX_HOSTS + 1, "limit");
     refused(|s| s.host.cores = 0, "cores");
     refused(|s| s.callers = 0, "callers");
+    refused(|s| s.heavy_caller = Some(1.1), "heavy caller");
+    refused(|s| s.heavy_caller = Some(f64::NAN), "heavy caller");
     refused(|s| s.attempts = 0, "attempts");
     refused(|s| s.poll = Duration::ZERO, "poll");
     refused(|s| s.publish = Duration::ZERO, "publish");

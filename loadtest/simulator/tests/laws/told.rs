@@ -51,6 +51,7 @@ fn many_jobs_that_wait_for_one_joblet_are_one_stalled_joblet() {
         version: 0,
         class: LOW,
         user: None,
+        sender: None,
         bytes: 1_000_000,
         work: Work::Whole(run),
         then: None,

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Requests that a host may bounce: give back, before anything of it is done, where it would wait there longer than at
+//! the next host named.
+//!
+//! ```text
+//!  caller's proxy: exchange.rs ── may-wait: µs; id ──> attempt.rs, once for each attempt ── may-wait: µs ──> host
+//!                                                          ^                                               │
+//!                                                          └── 429, bounced, load ── it would wait longer ─┤ inbound.rs
+//!                              the next one, by the route's retry policy <──┘                               └─> or it runs
+//! ```
+
+use std::time::Duration;
+
+use crate::headers::Headers;
+use crate::host::{Map, RequestHost};
+use crate::tries::Tries;
+
+/// For how many microseconds the request may wait at this host; further on, what names it in the caller's proxy.
+pub(crate) const MAY_WAIT: &str = "x-weir-may-wait";
+/// On the answer of a host that gives the request back. The route retries by it.
+pub const BOUNCED: &str = "x-weir-bounced";
+const ID: &str = ";id=";
+/// Envoy keeps a request's body for a retry up to its buffer limit, 1 MiB unless configured; of a larger one, or
+/// where its caller bounds the retries, the bounce would be the answer.
+const MAX_BODY: u64 = 256 << 10;
+const MAX_RETRIES: &str = "x-envoy-max-retries";
+const NO_BODY: [&[u8]; 3] = [b"GET", b"HEAD", b"OPTIONS"];
+
+/// Whether Envoy can send the request once more after a host had it.
+pub(crate) fn may(headers: Option<&Headers>) -> bool {
+    let Some(headers) = headers else { return false };
+    let names = [
+        ":method",
+        "content-length",
+        "transfer-encoding",
+        MAX_RETRIES,
+    ];
+    let [method, length, encoding, retries] = headers.get_each(names);
+    if encoding.is_some() || retries.is_some() {
+        return false;
+    }
+    match length {
+        Some(length) => {
+            let length = std::str::from_utf8(length).ok();
+            let length = length.and_then(|length| length.parse::<u64>().ok());
+            length.is_some_and(|length| length <= MAX_BODY)
+        }
+        None => method.is_some_and(|method| NO_BODY.contains(&method)),
+    }
+}
+
+/// Tells the host how long the request may wait, and this proxy's attempts which request it is; says whether that was
+/// possible.
+pub(crate) fn offer(tries: &Tries, bound: Duration, host: &impl RequestHost) -> bool {
+    let value = format!("{}{ID}{:016x}", bound.as_micros(), tries.id);
+    host.set_header(Map::Request, MAY_WAIT, Some(&value))
+        .is_ok()
+}
+
+/// Which request it is.
+pub(crate) fn id(headers: &Headers) -> Option<u64> {
+    let value = std::str::from_utf8(headers.get(MAY_WAIT)?).ok()?;
+    let (_, id) = value.split_once(ID)?;
+    u64::from_str_radix(id, 16).ok()
+}
+
+/// For how long it may wait; none: for as long as need be.
+pub(crate) fn bound(headers: &Headers) -> Option<Duration> {
+    let value = std::str::from_utf8(headers.get(MAY_WAIT)?).ok()?;
+    let (micros, _) = value.split_once(';').unwrap_or((value, ""));
+    micros.parse().ok().map(Duration::from_micros)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::headers::serialize;
+
+    fn of(headers: &[(&str, &str)]) -> Headers {
+        Headers::new(serialize(headers))
+    }
+
+    #[test]
+    fn a_request_may_be_given_back_where_envoy_has_all_of_it_and_may_retry() {
+        for (expected, headers) in [
+            (true, &[(":method", "GET")][..]),
+            (true, &[(":method", "POST"), ("content-length", "262144")]),
+            (false, &[(":method", "POST"), ("content-length", "262145")]),
+            (false, &[(":method", "POST"), ("content-length", "-1")]),
+            (false, &[(":method", "POST")]),
+            (
+                false,
+                &[(":method", "GET"), ("transfer-encoding", "chunked")],
+            ),
+            (false, &[(":method", "GET"), (MAX_RETRIES, "0")]),
+        ] {
+            assert_eq!(may(Some(&of(headers))), expected, "{headers:?}");
+        }
+        assert!(!may(None));
+    }
+
+    #[test]
+    fn a_bound_is_read_with_and_without_what_names_the_request() {
+        let read = |value| {
+            let headers = of(&[(MAY_WAIT, value)]);
+            (bound(&headers), id(&headers))
+        };
+        let micros = |micros| Some(Duration::from_micros(micros));
+        assert_eq!(read("1500;id=00000000000000ff"), (micros(1500), Some(255)));
+        assert_eq!(read("0"), (micros(0), None));
+        for bad in ["", "x", "-1", "1e3", ";id=", "1.5;id=g"] {
+            assert_eq!(read(bad).0, None, "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_value_is_read_without_a_panic(value in prop::collection::vec(any::<u8>(), 0..40)) {
+            let headers = Headers::new(serialize(&[(MAY_WAIT, value)]));
+            let _ = (bound(&headers), id(&headers));
+        }
+    }
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One request at the proxy of the host that is to do it: given back where it would wait longer than its caller allows.
+//! Answers tell the host's load where the application does not.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use crate::bounce;
+use crate::disposition::Flow;
+use crate::headers::Headers;
+use crate::host::{Host, Map, RequestHost, Response};
+use crate::occupancy;
+use crate::orca;
+use crate::plugin::Plugin;
+use crate::vm::Vm;
+
+/// gRPC's RESOURCE_EXHAUSTED.
+const EXHAUSTED: i32 = 8;
+
+/// A request that has come to its host.
+pub struct Inbound<H: Host> {
+    plugin: Option<Rc<Plugin<H>>>,
+    admitted: Option<Admitted>,
+    /// It waits for the end of its body.
+    is_held: bool,
+}
+
+/// A request at the application.
+struct Admitted {
+    at: Duration,
+    /// A core was idle for it.
+    had_core: bool,
+}
+
+impl<H: Host> Inbound<H> {
+    /// One that has just come; without a plugin it is let through.
+    pub fn new(plugin: Option<Rc<Plugin<H>>>) -> Self {
+        Self {
+            plugin,
+            admitted: None,
+            is_held: false,
+        }
+    }
+
+    /// The request's headers are here, and its body is not yet. Its caller's Envoy tries no request again that it has
+    /// not sent in whole: one that is to be given back waits until it is here in whole, and is judged then.
+    pub fn on_headers(&mut self, host: &impl RequestHost) -> Flow {
+        let Some(plugin) = &self.plugin else {
+            return Flow::Send;
+        };
+        let headers = host.headers(Map::Request).unwrap_or_default();
+        let (cores, bodies) = (plugin.config.cores, plugin.config.bodies);
+        let arrives = |vm: &mut Vm<H>| match bodies && waits_too_long(vm, cores, &headers) {
+            true => None,
+            false => Some(admit(vm, cores)),
+        };
+        if let Some(admitted) = plugin.vm.enter(arrives) {
+            self.is_held = admitted.is_none();
+            self.admitted = admitted;
+        }
+        match self.is_held {
+            true => Flow::Hold,
+            false => Flow::Send,
+        }
+    }
+
+    /// A part of the body is here, perhaps the last.
+    pub fn on_body(&mut self, host: &impl RequestHost, is_last: bool) -> Flow {
+        match (self.is_held, is_last) {
+            (false, _) => Flow::Send,
+            (true, false) => Flow::Hold,
+            (true, true) => {
+                self.is_held = false;
+                self.on_request(host)
+            }
+        }
+    }
+
+    /// All of the request is here.
+    pub fn on_request(&mut self, host: &impl RequestHost) -> Flow {
+        let Some(plugin) = &self.plugin else {
+            return Flow::Send;
+        };
+        let headers = host.headers(Map::Request).unwrap_or_default();
+        let arrives = |vm: &mut Vm<H>| arrives(vm, plugin.config.cores, &headers);
+        match plugin.vm.enter(arrives) {
+            Some(Ok(admitted)) => {
+                self.admitted = Some(admitted);
+                Flow::Send
+            }
+            Some(Err(load)) => give_back(load),
+            None => Flow::Send,
+        }
+    }
+
+    /// The answer's headers are here.
+    pub fn on_response(&mut self, host: &impl RequestHost) {
+        let (Some(plugin), Some(_)) = (&self.plugin, &self.admitted) else {
+            return;
+        };
+        let headers = host.headers(Map::Response).unwrap_or_default();
+        if headers.get(orca::HEADER).is_none()
+            && let Some(in_flight) = plugin.vm.enter(|vm| vm.inbound())
+        {
+            // The request itself is done.
+            let load = occupancy::report(in_flight.saturating_sub(1), plugin.config.cores);
+            let _ = host.set_header(Map::Response, orca::HEADER, Some(&load));
+        }
+    }
+
+    /// The exchange is over, however it ended.
+    pub fn on_end(&mut self) {
+        if let (Some(plugin), Some(admitted)) = (&self.plugin, self.admitted.take()) {
+            plugin.vm.enter(|vm| leaves(vm, &admitted));
+        }
+    }
+}
+
+impl<H: Host> Drop for Inbound<H> {
+    fn drop(&mut self) {
+        self.on_end();
+    }
+}
+
+/// Lets the request in, or says what the host has.
+fn arrives<H: Host>(vm: &mut Vm<H>, cores: u32, headers: &Headers) -> Result<Admitted, String> {
+    if waits_too_long(vm, cores, headers) {
+        vm.metrics.given_back.increment(&vm.host);
+        return Err(occupancy::report(vm.inbound(), cores));
+    }
+    Ok(admit(vm, cores))
+}
+
+fn waits_too_long<H: Host>(vm: &Vm<H>, cores: u32, headers: &Headers) -> bool {
+    let bound = bounce::bound(headers);
+    bound.is_some_and(|bound| {
+        let wait = vm.occupancy.wait(vm.inbound(), cores);
+        wait.is_some_and(|wait| wait > bound)
+    })
+}
+
+fn admit<H: Host>(vm: &mut Vm<H>, cores: u32) -> Admitted {
+    let (at, in_flight) = (vm.host.now(), vm.inbound());
+    vm.metrics.inbound.add(&vm.host, 1);
+    let had_core = in_flight < cores.into();
+    Admitted { at, had_core }
+}
+
+fn leaves<H: Host>(vm: &mut Vm<H>, admitted: &Admitted) {
+    vm.metrics.inbound.add(&vm.host, -1);
+    if admitted.had_core {
+        let took = vm.host.now().saturating_sub(admitted.at);
+        vm.occupancy.ran(took);
+    }
+}
+
+/// No fault of the host: outlier detection and retries of failures pass it by.
+fn give_back(load: String) -> Flow {
+    Flow::Respond(Box::new(Response {
+        status: 429,
+        grpc_status: EXHAUSTED,
+        details: "weir_bounced",
+        body: String::new(),
+        headers: vec![(bounce::BOUNCED, "1".into()), (orca::HEADER, load)],
+    }))
+}
+
+#[cfg(test)]
+mod bodies;
+#[cfg(test)]
+mod tests;
