@@ -59,6 +59,7 @@ impl Standalone {
         clusters: impl IntoIterator<Item = &'a str> + Clone,
     ) -> Self {
         let plugin = extension::plugin_configuration(config, clusters.clone());
+        let attempt = extension::attempt_configuration(&plugin);
         let of_listeners = |one: fn(&Listener) -> Resource| {
             config
                 .listeners
@@ -69,11 +70,7 @@ impl Standalone {
         let clusters = clusters
             .into_iter()
             .map(|name| (name.to_owned(), encode(&clusters::cluster(config, name))));
-        let extensions = [
-            (FILTER, plugin),
-            (ATTEMPT, extension::attempt_configuration()),
-        ];
-        let extensions = extensions.map(|(name, plugin)| {
+        let extensions = [(FILTER, plugin), (ATTEMPT, attempt)].map(|(name, plugin)| {
             let extension = extension::extension(name, code.clone(), plugin.to_string());
             (name.to_owned(), encode(&extension))
         });

@@ -36,9 +36,9 @@ pub(super) fn plugin_configuration<'a>(
     plugin
 }
 
-/// What the filter is told where it looks after attempts. What it needs to know comes from its VM.
-pub(super) fn attempt_configuration() -> Value {
-    json!({ "role": "attempt" })
+/// What the filter is told where it looks after attempts: whose, as the other one. The rest comes from its VM.
+pub(super) fn attempt_configuration(plugin: &Value) -> Value {
+    json!({ "role": "attempt", "clusters": plugin["clusters"] })
 }
 
 /// A JSON merge patch (RFC 7396): objects are merged, `null` removes, anything else replaces.

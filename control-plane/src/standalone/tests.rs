@@ -204,7 +204,11 @@ fn attempts_are_looked_after_in_the_vm_that_chooses_and_what_is_given_back_is_tr
     assert_ne!(caller.root_id, attempt.root_id);
     let configuration = attempt.configuration.unwrap().value;
     let configuration = StringValue::decode(&*configuration).unwrap();
-    assert_eq!(configuration.value, json!({"role": "attempt"}).to_string());
+    let expected = json!({
+        "role": "attempt",
+        "clusters": { "rules": { "table": "rules" }, "search": { "table": "search" } },
+    });
+    assert_eq!(configuration.value, expected.to_string());
 
     let cluster = &resources[types::CLUSTER]["rules"];
     let cluster = Cluster::decode(cluster.body.clone()).unwrap();

@@ -502,7 +502,7 @@ impl World {
         self.next_job += 1;
         let request = Request::new(priority, &user, &key);
         let mut exchange = of_vm.root.exchange(job as u32);
-        let flow = exchange.on_request(&request);
+        let flow = exchange.on_request(&request, true);
         let (is_sent, is_shed) = (flow == Flow::Send, matches!(flow, Flow::Respond(_)));
         flow.carry_out(&request);
         let (to, by) = (request.destination(), of_vm.table.as_ref());

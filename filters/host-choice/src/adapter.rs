@@ -119,8 +119,8 @@ impl Context for AttemptAdapter {}
 impl Context for InboundAdapter {}
 
 impl HttpContext for ExchangeAdapter {
-    fn on_http_request_headers(&mut self, _count: usize, _end: bool) -> Action {
-        told(self.0.on_request(&ProxyWasm))
+    fn on_http_request_headers(&mut self, _count: usize, end: bool) -> Action {
+        told(self.0.on_request(&ProxyWasm, end))
     }
 
     fn on_http_response_headers(&mut self, _count: usize, _end: bool) -> Action {

@@ -4,8 +4,10 @@
 
 use std::rc::Rc;
 
+use weir_policy::HostId;
+
 use crate::bounce;
-use crate::host::{Host, Map, RequestHost};
+use crate::host::{Host, Map, RequestHost, Text};
 use crate::orca;
 use crate::plugin::Plugin;
 use crate::tries::Tries;
@@ -13,8 +15,8 @@ use crate::tries::Tries;
 /// An attempt at a host.
 pub struct Attempt<H: Host> {
     plugin: Option<Rc<Plugin<H>>>,
-    /// What it is one of; none where the host may not give it back.
-    tries: Option<Rc<Tries>>,
+    /// What it is one of, and which; none where the host may not give it back.
+    tries: Option<(Rc<Tries>, usize)>,
 }
 
 impl<H: Host> Attempt<H> {
@@ -31,21 +33,23 @@ impl<H: Host> Attempt<H> {
         };
         let headers = host.headers(Map::Request).unwrap_or_default();
         let tries = |id| plugin.vm.enter(|vm| vm.tries(id)).flatten();
-        self.tries = bounce::id(&headers).and_then(tries);
-        let Some(tries) = &self.tries else {
-            return;
-        };
-        match tries.begin() {
+        let tries = bounce::id(&headers).and_then(tries);
+        let begun = tries.as_ref().map(|tries| tries.begin());
+        match (&tries, begun) {
             // As the exchange has written it.
-            (true, _) => {}
+            (Some(_), Some((0, _))) => {}
             // Headers stay from one attempt to the next.
-            (false, Some(bound)) => {
+            (Some(tries), Some((_, Some(bound)))) => {
                 bounce::offer(tries, bound, host);
             }
-            (false, None) => {
+            // Nobody here would know of a bounce, or it is for the last one to take it.
+            _ if headers.get(bounce::MAY_WAIT).is_some() => {
                 let _ = host.set_header(Map::Request, bounce::MAY_WAIT, None);
             }
+            _ => {}
         }
+        let number = begun.map_or(0, |(number, _)| number);
+        self.tries = tries.map(|tries| (tries, number));
     }
 
     /// The answer's headers are here. Envoy tries again by one of them: of a host that may not give the request back
@@ -58,7 +62,7 @@ impl<H: Host> Attempt<H> {
 
     /// Whether the host gives the request back and may do so; the next one has it then.
     fn is_given_back(&mut self, host: &impl RequestHost) -> bool {
-        let (Some(plugin), Some(tries)) = (&self.plugin, self.tries.take()) else {
+        let (Some(plugin), Some((tries, number))) = (&self.plugin, self.tries.take()) else {
             return false;
         };
         let headers = host.headers(Map::Response).unwrap_or_default();
@@ -69,7 +73,10 @@ impl<H: Host> Attempt<H> {
         let now = plugin.vm.host().now();
         let said = said.and_then(|value| orca::parse(value, now));
         let load = said.and_then(|said| said.load);
-        let bounced = plugin.vm.enter(|vm| vm.bounced(&tries, load));
+        let by = host.text(Text::Upstream);
+        let by = by.as_deref().and_then(|by| std::str::from_utf8(by).ok());
+        let by = by.map(HostId::of);
+        let bounced = plugin.vm.enter(|vm| vm.bounced(&tries, (number, by), load));
         bounced.unwrap_or(false)
     }
 }

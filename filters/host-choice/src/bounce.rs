@@ -24,29 +24,17 @@ const ID: &str = ";id=";
 /// where its caller bounds the retries, the bounce would be the answer.
 const MAX_BODY: u64 = 256 << 10;
 const MAX_RETRIES: &str = "x-envoy-max-retries";
-const NO_BODY: [&[u8]; 3] = [b"GET", b"HEAD", b"OPTIONS"];
+/// Two attempts at once could not be told apart.
+const HEDGE: &str = "x-envoy-hedge-on-per-try-timeout";
 
-/// Whether Envoy can send the request once more after a host had it.
-pub(crate) fn may(headers: Option<&Headers>) -> bool {
+/// Whether Envoy can send the request once more after a host had it; `ends` says whether it has no body.
+pub(crate) fn may(headers: Option<&Headers>, ends: bool) -> bool {
     let Some(headers) = headers else { return false };
-    let names = [
-        ":method",
-        "content-length",
-        "transfer-encoding",
-        MAX_RETRIES,
-    ];
-    let [method, length, encoding, retries] = headers.get_each(names);
-    if encoding.is_some() || retries.is_some() {
-        return false;
-    }
-    match length {
-        Some(length) => {
-            let length = std::str::from_utf8(length).ok();
-            let length = length.and_then(|length| length.parse::<u64>().ok());
-            length.is_some_and(|length| length <= MAX_BODY)
-        }
-        None => method.is_some_and(|method| NO_BODY.contains(&method)),
-    }
+    let [length, retries, hedge] = headers.get_each(["content-length", MAX_RETRIES, HEDGE]);
+    let length = length.and_then(|length| std::str::from_utf8(length).ok());
+    let length = length.and_then(|length| length.parse::<u64>().ok());
+    let is_whole = ends || length.is_some_and(|length| length <= MAX_BODY);
+    is_whole && retries.is_none() && hedge.is_none()
 }
 
 /// Tells the host how long the request may wait, and this proxy's attempts which request it is; says whether that was
@@ -84,21 +72,19 @@ mod tests {
 
     #[test]
     fn a_request_may_be_given_back_where_envoy_has_all_of_it_and_may_retry() {
-        for (expected, headers) in [
-            (true, &[(":method", "GET")][..]),
-            (true, &[(":method", "POST"), ("content-length", "262144")]),
-            (false, &[(":method", "POST"), ("content-length", "262145")]),
-            (false, &[(":method", "POST"), ("content-length", "-1")]),
-            (false, &[(":method", "POST")]),
-            (
-                false,
-                &[(":method", "GET"), ("transfer-encoding", "chunked")],
-            ),
-            (false, &[(":method", "GET"), (MAX_RETRIES, "0")]),
+        for (expected, ends, headers) in [
+            (true, true, &[][..]),
+            (false, false, &[]),
+            (true, false, &[("content-length", "262144")]),
+            (false, false, &[("content-length", "262145")]),
+            (false, false, &[("content-length", "-1")]),
+            (false, false, &[("transfer-encoding", "chunked")]),
+            (false, true, &[(MAX_RETRIES, "0")]),
+            (false, true, &[(HEDGE, "true")]),
         ] {
-            assert_eq!(may(Some(&of(headers))), expected, "{headers:?}");
+            assert_eq!(may(Some(&of(headers)), ends), expected, "{headers:?}");
         }
-        assert!(!may(None));
+        assert!(!may(None, true));
     }
 
     #[test]

@@ -18,6 +18,7 @@ use crate::held::{self, HeldRequest, Place};
 use crate::host::{Host, Map, RequestHost, Text};
 use crate::in_flight::{InFlight, RouteRequest};
 use crate::plugin::Plugin;
+use crate::tries::Tries;
 use crate::vm::Vm;
 use crate::{bounce, caller, destination, feedback, hedge};
 
@@ -52,9 +53,9 @@ impl<H: Host> Exchange<H> {
         }
     }
 
-    /// The request's headers are here.
-    pub fn on_request(&mut self, host: &impl RequestHost) -> Flow {
-        let (context, state) = (self.context, &mut self.state);
+    /// The request's headers are here; `ends` says whether it has no body.
+    pub fn on_request(&mut self, host: &impl RequestHost, ends: bool) -> Flow {
+        let (context, state) = ((self.context, ends), &mut self.state);
         let flow = self.plugin.as_ref().and_then(|plugin| {
             #[cfg(feature = "crash-test")]
             if let Some(flow) = crate::crash::request(plugin.vm.host(), host) {
@@ -121,7 +122,7 @@ fn choose<H: Host>(
     vm: &mut Vm<H>,
     config: &Config,
     host: &impl RequestHost,
-    context: u32,
+    (context, ends): (u32, bool),
     state: &mut State,
 ) -> Option<Flow> {
     let cluster = config.cluster_of(|| host.text(Text::Cluster))?;
@@ -132,13 +133,13 @@ fn choose<H: Host>(
         caller::read(config, cluster, headers.as_ref(), random, (&vm.host, host));
     let now = vm.host.now();
     let deadline = || held::deadline(headers.as_ref(), now);
-    let (decision, patience, hedges) = vm.decide(&cluster.table, &request, now, deadline)?;
+    let (decision, patience, second) = vm.decide(&cluster.table, &request, now, deadline)?;
     let route = RouteRequest {
         table: Rc::clone(&cluster.table),
         request,
-        may_hedge: hedges && hedge::may(config.trust, headers.as_ref(), host),
+        may_hedge: second.hedges && hedge::may(config.trust, headers.as_ref(), host),
         has_time_out,
-        may_bounce: vm.sees_attempts() && bounce::may(headers.as_ref()),
+        may_bounce: second.bounces && bounce::may(headers.as_ref(), ends),
     };
     if let Outcome::Hold { until } = decision.outcome {
         host.set_filter_state(FILTER_STATE_REASON, decision.reason.as_str());
@@ -195,10 +196,25 @@ fn send<H: Host>(
         is_asked
     });
     let may_bounce = route.may_bounce && hedge.is_none();
-    let offered = may_bounce.then(|| vm.offer(route, &hosts, now)).flatten();
-    let offered = offered.filter(|(bound, tries)| bounce::offer(tries, *bound, host));
-    let tries = offered.map(|(_, tries)| tries);
-    Some(vm.send(route, (first, now), hedge, tries))
+    let tries = may_bounce.then(|| offer(vm, host, route, &hosts, now));
+    Some(vm.send(route, (first, now), hedge, tries.flatten()))
+}
+
+/// Says for how long it may wait at the first host. Apart, so that other requests do not pay for it.
+#[inline(never)]
+fn offer<H: Host>(
+    vm: &mut Vm<H>,
+    host: &impl RequestHost,
+    route: &RouteRequest,
+    hosts: &Ranked,
+    now: Duration,
+) -> Option<Rc<Tries>> {
+    let (bound, tries) = vm.offer(route, hosts, now)?;
+    if bounce::offer(&tries, bound, host) {
+        return Some(tries);
+    }
+    vm.forget(tries.id);
+    None
 }
 
 #[cfg(test)]

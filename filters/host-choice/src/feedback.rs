@@ -31,7 +31,7 @@ pub(crate) fn answered<H: Host>(
     in_flight.follow();
     let headers = host.headers(Map::Response).unwrap_or_default();
     if in_flight.tries.is_some() && headers.get(bounce::BOUNCED).is_some() {
-        vm.unretried(&in_flight.table);
+        unretried(vm, in_flight, address);
     }
     let [status, grpc_status, said] = headers.get_each([":status", "grpc-status", orca::HEADER]);
     in_flight.status = status.and_then(|status| std::str::from_utf8(status).ok()?.parse().ok());
@@ -41,6 +41,15 @@ pub(crate) fn answered<H: Host>(
         && let Some(address) = address
     {
         answered_by(vm, host, in_flight, HostId::of(address), (&headers, said));
+    }
+}
+
+/// A bounce is the answer: nobody else was tried, and the request is where it was.
+#[inline(never)]
+fn unretried<H: Host>(vm: &mut Vm<H>, in_flight: &mut InFlight, address: Option<&str>) {
+    vm.unretried(&in_flight.table);
+    if let Some(by) = address {
+        vm.moved(in_flight, HostId::of(by), in_flight.at);
     }
 }
 

@@ -30,6 +30,8 @@ struct Admitted {
     at: Duration,
     /// A core was idle for it.
     had_core: bool,
+    /// The application did what was asked.
+    is_well: bool,
 }
 
 impl<H: Host> Inbound<H> {
@@ -57,6 +59,9 @@ impl<H: Host> Inbound<H> {
         if let Some(admitted) = plugin.vm.enter(arrives) {
             self.is_held = admitted.is_none();
             self.admitted = admitted;
+            if !self.is_held {
+                take_bound(&headers, host);
+            }
         }
         match self.is_held {
             true => Flow::Hold,
@@ -86,6 +91,7 @@ impl<H: Host> Inbound<H> {
         match plugin.vm.enter(arrives) {
             Some(Ok(admitted)) => {
                 self.admitted = Some(admitted);
+                take_bound(&headers, host);
                 Flow::Send
             }
             Some(Err(load)) => give_back(load),
@@ -95,11 +101,13 @@ impl<H: Host> Inbound<H> {
 
     /// The answer's headers are here.
     pub fn on_response(&mut self, host: &impl RequestHost) {
-        let (Some(plugin), Some(_)) = (&self.plugin, &self.admitted) else {
+        let (Some(plugin), Some(admitted)) = (&self.plugin, &mut self.admitted) else {
             return;
         };
         let headers = host.headers(Map::Response).unwrap_or_default();
-        if headers.get(orca::HEADER).is_none()
+        let [status, load] = headers.get_each([":status", orca::HEADER]);
+        admitted.is_well = matches!(status, Some([b'2' | b'3', ..]));
+        if load.is_none()
             && let Some(in_flight) = plugin.vm.enter(|vm| vm.inbound())
         {
             // The request itself is done.
@@ -143,14 +151,26 @@ fn admit<H: Host>(vm: &mut Vm<H>, cores: u32) -> Admitted {
     let (at, in_flight) = (vm.host.now(), vm.inbound());
     vm.metrics.inbound.add(&vm.host, 1);
     let had_core = in_flight < cores.into();
-    Admitted { at, had_core }
+    Admitted {
+        at,
+        had_core,
+        is_well: false,
+    }
 }
 
 fn leaves<H: Host>(vm: &mut Vm<H>, admitted: &Admitted) {
     vm.metrics.inbound.add(&vm.host, -1);
-    if admitted.had_core {
+    // What was refused, or went away, is no run.
+    if admitted.had_core && admitted.is_well {
         let took = vm.host.now().saturating_sub(admitted.at);
         vm.occupancy.ran(took);
+    }
+}
+
+/// An application that hands its headers on would ask other hosts for what nobody offered them.
+fn take_bound(headers: &Headers, host: &impl RequestHost) {
+    if headers.get(bounce::MAY_WAIT).is_some() {
+        let _ = host.set_header(Map::Request, bounce::MAY_WAIT, None);
     }
 }
 

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use weir_policy::{Cluster, HostId, KeyHash, Load, Overload, Rank};
+use weir_policy::{Cluster, HostId, KeyHash, Load, Rank};
 use weir_tables::{encode_load, v1};
 
 use crate::orca::Spent;
@@ -76,8 +76,8 @@ impl Counters {
         self.held += 1;
     }
 
-    /// It was sent to a host. The ranks by host serve DAGOR alone, and only then are kept.
-    pub fn assigned(&mut self, host: HostId, address: &str, rank: Rank, overload: Overload) {
+    /// It was sent to a host. The ranks by host serve DAGOR alone, and only then are told.
+    pub fn assigned(&mut self, host: HostId, address: &str, rank: Option<Rank>) {
         if self.hosts.len() >= MAX_HOSTS && !self.hosts.contains_key(&host) {
             return;
         }
@@ -86,7 +86,7 @@ impl Counters {
             address.clone_into(&mut counters.address);
         }
         counters.assigned += 1;
-        if overload == Overload::Dagor {
+        if let Some(rank) = rank {
             *counters.admitted.entry(rank).or_default() += 1;
         }
     }

@@ -24,8 +24,10 @@ pub(crate) struct Tries {
 /// A host gave a request back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bounce {
-    /// Where it counted as in flight: another host than `by` where that one had failed.
+    /// Where it counted as in flight.
     pub(crate) from: (HostId, Duration),
+    /// That host did not take it before: it is another one than `by`.
+    pub(crate) has_failed: bool,
     pub(crate) by: HostId,
     /// Who gets it next.
     pub(crate) to: HostId,
@@ -48,22 +50,38 @@ impl Tries {
         })
     }
 
-    /// An attempt begins. Says whether it is the first, and for how long the request may wait at its host.
-    pub(crate) fn begin(&self) -> (bool, Option<Duration>) {
+    /// An attempt begins. Says which it is, from 0, and for how long the request may wait at its host.
+    pub(crate) fn begin(&self) -> (usize, Option<Duration>) {
         let at = self.begun.get();
         self.begun.set(at.saturating_add(1));
         let host = self.hosts.get(at);
-        (at == 0, host.and_then(|(_, bound)| *bound))
+        (at, host.and_then(|(_, bound)| *bound))
     }
 
-    /// The attempt that began last was bounced at `now`; none where that was not its host's to do.
-    pub(crate) fn bounced(&self, now: Duration) -> Option<Bounce> {
-        let at = self.begun.get().checked_sub(1)?;
-        let (by, bound) = *self.hosts.get(at)?;
-        let (to, _) = *self.hosts.get(at.checked_add(1)?)?;
-        bound?;
+    /// An attempt was bounced at `now`, by this host if Envoy tells: it may have left out names that it does not have.
+    /// None where that was not its host's to do.
+    pub(crate) fn bounced(
+        &self,
+        attempt: usize,
+        by: Option<HostId>,
+        now: Duration,
+    ) -> Option<Bounce> {
+        let (_, bound) = self.hosts.get(attempt)?;
+        (*bound)?;
+        let known = |by| self.hosts.iter().position(|(host, _)| *host == by);
+        let at = by.and_then(known).unwrap_or(attempt);
+        let (by, _) = *self.hosts.get(at)?;
+        // The last one was not offered this, but had the bound of another.
+        let (to, _) = *self.hosts.get(at.saturating_add(1)).or(self.hosts.last())?;
         let from = self.place.replace((to, now));
-        Some(Bounce { from, by, to })
+        // A name that Envoy leaves out has had no attempt.
+        let has_failed = from.0 != by && at <= attempt;
+        Some(Bounce {
+            from,
+            has_failed,
+            by,
+            to,
+        })
     }
 
     /// Where the request counts as in flight, and since when.
@@ -95,20 +113,29 @@ mod tests {
         Tries::new(1, (&"rules".into(), &request), hosts, (A, ms(0)))
     }
 
+    fn bounce(from: (HostId, Duration), has_failed: bool, [by, to]: [HostId; 2]) -> Option<Bounce> {
+        Some(Bounce {
+            from,
+            has_failed,
+            by,
+            to,
+        })
+    }
+
     #[test]
     fn a_request_goes_from_host_to_host_and_the_last_has_no_bound() {
         let tries = tries();
-        assert_eq!(tries.begin(), (true, Some(ms(10))));
-        let (from, by, to) = ((A, ms(0)), A, B);
-        assert_eq!(tries.bounced(ms(1)), Some(Bounce { from, by, to }));
-        assert_eq!(tries.begin(), (false, Some(ms(20))));
-        let (from, by, to) = ((B, ms(1)), B, C);
-        assert_eq!(tries.bounced(ms(2)), Some(Bounce { from, by, to }));
-        assert_eq!(tries.begin(), (false, None));
-        assert_eq!(tries.bounced(ms(3)), None, "it was not offered");
+        assert_eq!(tries.begin(), (0, Some(ms(10))));
+        let first = bounce((A, ms(0)), false, [A, B]);
+        assert_eq!(tries.bounced(0, Some(A), ms(1)), first);
+        assert_eq!(tries.begin(), (1, Some(ms(20))));
+        let second = bounce((B, ms(1)), false, [B, C]);
+        assert_eq!(tries.bounced(1, None, ms(2)), second);
+        assert_eq!(tries.begin(), (2, None));
+        assert_eq!(tries.bounced(2, Some(C), ms(3)), None, "it was not offered");
         assert_eq!(tries.place(), (C, ms(2)));
-        assert_eq!(tries.begin(), (false, None), "the route retries on");
-        assert_eq!(tries.bounced(ms(4)), None);
+        assert_eq!(tries.begin(), (3, None), "the route retries on");
+        assert_eq!(tries.bounced(3, None, ms(4)), None);
     }
 
     #[test]
@@ -116,12 +143,15 @@ mod tests {
         let tries = tries();
         tries.begin();
         tries.begin();
-        let (from, by, to) = ((A, ms(0)), B, C);
-        assert_eq!(tries.bounced(ms(5)), Some(Bounce { from, by, to }));
+        let bounce = bounce((A, ms(0)), true, [B, C]);
+        assert_eq!(tries.bounced(1, Some(B), ms(5)), bounce);
     }
 
     #[test]
-    fn nothing_is_bounced_before_it_was_tried() {
-        assert_eq!(tries().bounced(ms(1)), None);
+    fn a_bounce_is_the_hosts_that_answers_and_not_the_one_that_envoy_left_out() {
+        let tries = tries();
+        tries.begin();
+        let bounce = bounce((A, ms(0)), false, [B, C]);
+        assert_eq!(tries.bounced(0, Some(B), ms(5)), bounce);
     }
 }

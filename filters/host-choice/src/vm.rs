@@ -13,6 +13,7 @@ mod peers;
 mod publish;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Weak;
 use std::time::Duration;
 
 use rand::SeedableRng;
@@ -20,7 +21,6 @@ use rand::rngs::SmallRng;
 use weir_policy::{Cluster, Decision, Occupancy, Patience, Request};
 use weir_tables::parse_cache_shard_name;
 
-use bounces::Bounces;
 use cluster::ClusterState;
 use peer::Peer;
 
@@ -30,9 +30,19 @@ use crate::host::Host;
 use crate::index::{Index, Kind};
 use crate::metrics::Metrics;
 use crate::shared;
+use crate::tries::Tries;
 
 /// How often a VM writes its record, at most. Others see its requests in flight that much later.
 const PUBLISH_INTERVAL: Duration = Duration::from_millis(100);
+
+/// How requests of a cluster may come to a second host.
+#[derive(Clone, Copy)]
+pub(crate) struct Second {
+    /// Some are hedged.
+    pub(crate) hedges: bool,
+    /// Attempts are looked after, so that hosts may give them back.
+    pub(crate) bounces: bool,
+}
 
 pub(crate) struct Vm<H> {
     pub(crate) host: H,
@@ -59,7 +69,8 @@ pub(crate) struct Vm<H> {
     cache_limit: usize,
     /// Requests that went away without an end.
     abandoned: AbandonedQueue,
-    bounces: Bounces,
+    /// By id, requests whose attempts are looked after.
+    tries: BTreeMap<u64, Weak<Tries>>,
     /// Of the host behind this proxy.
     pub(crate) occupancy: Occupancy,
 }
@@ -82,7 +93,7 @@ impl<H: Host> Vm<H> {
             slotless: false,
             cache_limit: usize::MAX,
             abandoned: AbandonedQueue::default(),
-            bounces: Bounces::default(),
+            tries: BTreeMap::new(),
             occupancy: Occupancy::default(),
             host,
         }
@@ -92,13 +103,16 @@ impl<H: Host> Vm<H> {
     pub(crate) fn configured(&mut self, hash: u64, config: &Config, now: Duration) -> bool {
         for cluster in config.clusters.values() {
             let state = self.clusters.entry(cluster.table.to_string()).or_default();
-            state.roots += 1;
-            state.salted(&self.host, cluster.salt.as_ref(), &cluster.table);
+            match config.role {
+                Role::Attempt => state.bounces.attempts += 1,
+                Role::Caller | Role::Host => {
+                    state.roots += 1;
+                    state.salted(&self.host, cluster.salt.as_ref(), &cluster.table);
+                }
+            }
         }
-        match config.role {
-            Role::Caller => self.cache_limit = config.cache_limit,
-            Role::Attempt => self.bounces.attempts += 1,
-            Role::Host => {}
+        if config.role == Role::Caller {
+            self.cache_limit = config.cache_limit;
         }
         // All are read anew: those that are not wanted by anybody are not kept up to date.
         self.index_cas = None;
@@ -123,11 +137,12 @@ impl<H: Host> Vm<H> {
         self.contenders.remove(&root);
         for cluster in config.clusters.values() {
             if let Some(state) = self.clusters.get_mut(&*cluster.table) {
-                state.roots = state.roots.saturating_sub(1);
+                let roots = match config.role {
+                    Role::Attempt => &mut state.bounces.attempts,
+                    Role::Caller | Role::Host => &mut state.roots,
+                };
+                *roots = roots.saturating_sub(1);
             }
-        }
-        if config.role == Role::Attempt {
-            self.bounces.attempts = self.bounces.attempts.saturating_sub(1);
         }
     }
 
@@ -183,21 +198,24 @@ impl<H: Host> Vm<H> {
         (&self.index, self.index_cas)
     }
 
-    /// What to do with a request for a cluster, how long it may wait, and whether some of its requests are
-    /// hedged; none where the cluster is not configured. `deadline` says when its caller gives up.
+    /// What to do with a request for a cluster, how long it may wait, and how its requests may come to a second host;
+    /// none where the cluster is not configured. `deadline` says when its caller gives up.
     pub(crate) fn decide(
         &mut self,
         table: &str,
         request: &Request,
         now: Duration,
         deadline: impl FnOnce() -> Option<Duration>,
-    ) -> Option<(Decision, Patience, bool)> {
+    ) -> Option<(Decision, Patience, Second)> {
         self.take_back();
         let state = self.clusters.get_mut(table)?;
         state.counters.offered(request.rank);
         let policy = state.cluster.table().map(|table| table.policy());
         let holds = policy.is_some_and(|policy| policy.holding.is_on());
-        let hedges = policy.is_some_and(|policy| policy.hedging.is_on());
+        let second = Second {
+            hedges: policy.is_some_and(|policy| policy.hedging.is_on()),
+            bounces: state.bounces.attempts > 0,
+        };
         let mut patience = Patience::new(now);
         let decision = if holds {
             patience.deadline = deadline();
@@ -207,7 +225,7 @@ impl<H: Host> Vm<H> {
             state.cluster.decide(request, now, &mut self.rng)
         };
         self.metrics.decided(&self.host, decision.reason);
-        Some((decision, patience, hedges))
+        Some((decision, patience, second))
     }
 
     /// A uniform number.

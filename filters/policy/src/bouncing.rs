@@ -47,7 +47,8 @@ impl BounceBudget {
 impl Cluster {
     /// Tells `each` for how long the request may wait at each of these hosts in turn, until it would be done sooner at
     /// the next; the last one has no bound, nor has any before a host that is to be avoided. Nothing is told where
-    /// that is not known: another selection than `estimate`, a stale table, or hosts that refuse requests of this
+    /// that is not known: another selection than `estimate`, a stale table, a proxy
+    /// that goes its own way, or hosts that refuse requests of this
     /// rank, as levels then see to who waits.
     pub fn may_wait(
         &self,
@@ -56,7 +57,8 @@ impl Cluster {
         now: Duration,
         each: impl FnMut(Duration),
     ) {
-        let Some(table) = self.table().filter(|_| !self.is_stale(now)) else {
+        let is_known = self.is_heeded() && !self.is_stale(now);
+        let Some(table) = self.table().filter(|_| is_known) else {
             return;
         };
         let eligible = self.admission.admitting(request.rank);

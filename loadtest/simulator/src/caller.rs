@@ -186,7 +186,11 @@ impl Caller {
                     hosts: hosts.collect(),
                     reason,
                     hedge,
-                    bounds: self.bounds(&ranked, request, now),
+                    // As in the filter, one or the other.
+                    bounds: match hedge {
+                        Some(_) => Vec::new(),
+                        None => self.bounds(&ranked, request, now),
+                    },
                 })
             }
             Outcome::Shed { retry_after } => {

@@ -42,7 +42,7 @@ impl Proxy {
         let worker = Worker::with(&hosts(1));
         let mut attempts = Root::new(2);
         let vm = || worker.vm.clone();
-        let role = br#"{"role": "attempt"}"#;
+        let role = br#"{"role": "attempt", "clusters": {"rules": {}}}"#;
         let tick = attempts.on_configure(&worker.host, role, vm, String::new);
         assert!(tick.is_some());
         Self { worker, attempts }
@@ -59,11 +59,13 @@ impl Proxy {
         attempt
     }
 
-    /// A host gives the request back.
+    /// The first host named gives the request back.
     fn give_back(&self, request: &FakeRequest, mut attempt: Attempt<FakeHost>) {
         // Loads of one moment do not replace each other.
         self.worker.host.pass(Duration::from_millis(1));
-        request.answer(A, GIVEN_BACK);
+        let named = request.destination().unwrap();
+        let (first, _) = named.split_once(',').unwrap();
+        request.answer(first, GIVEN_BACK);
         attempt.on_response(request);
     }
 
@@ -120,6 +122,12 @@ fn a_request_that_is_given_back_counts_at_the_next_host_at_once_with_the_load_th
         .filter(|host| host.unconnected > 0)
         .collect();
     assert!(failed.is_empty(), "to give back is no failure: {failed:?}");
+    let [a, b] = &record.hosts[..] else {
+        panic!("{record:?}");
+    };
+    let of_a = (a.ok, a.client_error, a.server_error, a.no_answer);
+    assert_eq!(of_a, (0, 1, 0, 0), "it answered 429");
+    assert_eq!((b.ok, b.no_answer), (1, 0));
 }
 
 #[test]
@@ -163,9 +171,12 @@ fn an_exchange_that_goes_away_after_a_bounce_is_taken_back_where_it_is() {
 #[test]
 fn nothing_is_offered_where_nobody_looks_at_attempts_or_the_request_cannot_be_sent_again() {
     let mut proxy = Proxy::new();
-    let post = FakeRequest::with_method("POST", &[]);
-    let _exchange = proxy.ask(&post);
-    assert_eq!(bound(&post), None);
+    let bounded = FakeRequest::new(&[("x-envoy-max-retries", "0")]);
+    let _exchange = proxy.ask(&bounded);
+    assert_eq!(bound(&bounded), None);
+    let other = FakeRequest::new(&[(MAY_WAIT, "1;id=0000000000000001")]);
+    let _attempt = proxy.attempt(&other);
+    assert_eq!(bound(&other), None, "nobody here would know of a bounce");
     proxy.attempts.on_done();
     let request = FakeRequest::new(&[(MAY_WAIT, "1;id=0000000000000001")]);
     let _exchange = proxy.ask(&request);
@@ -184,6 +195,11 @@ fn a_route_that_does_not_try_the_next_host_is_told_of_and_asked_no_more_for_a_mi
     exchange.on_end(&request);
     let log = proxy.worker.host.take_log().join("\n");
     assert!(log.contains("retriable-headers"), "{log}");
+    let record = proxy.worker.record();
+    let unconnected = record.hosts.iter().map(|host| host.unconnected);
+    assert_eq!(unconnected.sum::<u64>(), 0, "nobody else was tried");
+    assert_eq!(proxy.worker.host.metric("weir_choices_ignored_total"), 0);
+    assert_eq!(proxy.in_flight(), [0, 0]);
     let offered = |proxy: &mut Proxy| {
         let request = FakeRequest::new(&[]);
         let _exchange = proxy.ask(&request);

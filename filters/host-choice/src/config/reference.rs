@@ -27,7 +27,7 @@ fn fields() -> Vec<Field> {
         field(
             "role",
             json!("server"),
-            "`caller` chooses hosts. `attempt` is an upstream filter of a caller's cluster: it lets hosts give requests back ([bounces](DESIGN.md#bounces)). `host` stands before the application, and gives them back",
+            "`caller` chooses hosts. `attempt` is an upstream filter of the callers' `clusters`, which it needs: it lets hosts give requests back ([bounces](DESIGN.md#bounces)). `host` stands before the application, and gives them back",
         ),
         field(
             "cores",

@@ -36,7 +36,7 @@ fn a_cluster_is_found_by_envoys_name_or_by_the_star() {
 
 #[test]
 fn each_fault_is_named_with_its_field() {
-    let faults: [(&str, &str); 18] = [
+    let faults: [(&str, &str); 23] = [
         (
             r#"{"cache_limit":"64"}"#,
             r#"cache_limit: "64" is not a whole number with KiB, MiB or GiB"#,
@@ -91,6 +91,17 @@ fn each_fault_is_named_with_its_field() {
             r#"{"clusters":{"a":{"key_separator":";;"}}}"#,
             "a character",
         ),
+        (r#"{"role":"host"}"#, "cores: 0 is not in 1..=4096"),
+        (
+            r#"{"role":"host","cores":1,"clusters":{"a":{}}}"#,
+            "clusters: is not of role host",
+        ),
+        (
+            r#"{"role":"attempt"}"#,
+            "clusters: is needed by role attempt",
+        ),
+        (r#"{"cores":1}"#, "cores: is of role host alone"),
+        (r#"{"bodies":true}"#, "bodies: is of role host alone"),
     ];
     for (json, expected) in faults {
         let message = Config::parse(json.as_bytes()).unwrap_err().to_string();

@@ -153,8 +153,17 @@ impl Written {
                 );
                 return Err(error("cores", reason));
             }
-            Role::Attempt | Role::Host if !self.clusters.is_empty() => {
-                return Err(error("clusters", "is of role caller alone"));
+            Role::Host if !self.clusters.is_empty() => {
+                let reason = "is not of role host, which stands before one application";
+                return Err(error("clusters", reason));
+            }
+            Role::Attempt if self.clusters.is_empty() => {
+                let reason = "is needed by role attempt: the cluster whose attempts it sees";
+                return Err(error("clusters", reason));
+            }
+            Role::Caller | Role::Attempt if self.cores > 0 || self.bodies => {
+                let field = if self.cores > 0 { "cores" } else { "bodies" };
+                return Err(error(field, "is of role host alone"));
             }
             _ => {}
         }

@@ -107,7 +107,7 @@ fn a_destination_that_the_caller_sent_is_removed_where_envoy_chooses() {
     assert_eq!(request.reason(), "no_table");
     let mut without = Exchange::<FakeHost>::new(7, None);
     let request = FakeRequest::new(&told);
-    let action = without.on_request(&request).carry_out(&request);
+    let action = without.on_request(&request, true).carry_out(&request);
     assert_eq!((action, request.destination()), (Action::Continue, None));
     without.on_response(&request);
     without.on_end(&request);

@@ -94,7 +94,7 @@ impl Worker {
     ) -> (Exchange<FakeHost>, Action) {
         self.contexts.insert(context, request.clone());
         let mut exchange = self.root.exchange(context);
-        let action = exchange.on_request(request).carry_out(request);
+        let action = exchange.on_request(request, true).carry_out(request);
         (exchange, action)
     }
 

@@ -15,8 +15,11 @@ fn host(bodies: bool) -> (FakeHost, Root<FakeHost>) {
     let json = format!(r#"{{"role": "host", "cores": 1, "bodies": {bodies}}}"#);
     let tick = root.on_configure(&host, json.as_bytes(), || vm, String::new);
     assert!(tick.is_some());
-    let (mut inbound, _) = begin(&root, &FakeRequest::new(&[]));
+    let request = FakeRequest::new(&[]);
+    let (mut inbound, _) = begin(&root, &request);
     host.pass(Duration::from_millis(100));
+    request.answer("10.0.0.1:80", &[(":status", "200")]);
+    inbound.on_response(&request);
     inbound.on_end();
     (host, root)
 }

@@ -28,8 +28,15 @@ fn arrive(root: &Root<FakeHost>, request: &FakeRequest) -> (Inbound<FakeHost>, A
 
 /// A request that takes as long as this.
 fn run(host: &FakeHost, root: &Root<FakeHost>, took: Duration) {
-    let (mut inbound, _) = arrive(root, &FakeRequest::new(&[]));
+    answered(host, root, took, "200");
+}
+
+fn answered(host: &FakeHost, root: &Root<FakeHost>, took: Duration, status: &str) {
+    let request = FakeRequest::new(&[]);
+    let (mut inbound, _) = arrive(root, &request);
     host.pass(took);
+    request.answer("10.0.0.1:80", &[(":status", status)]);
+    inbound.on_response(&request);
     inbound.on_end();
 }
 
@@ -93,7 +100,7 @@ fn what_has_a_core_or_no_bound_is_taken_and_so_is_all_before_a_run_was_seen() {
 #[test]
 fn an_answer_tells_the_load_unless_the_application_does() {
     let (_host, roots) = host(1);
-    let answered = |headers: &[(&str, &str)]| {
+    let told = |headers: &[(&str, &str)]| {
         let request = FakeRequest::new(&[]);
         let (mut inbound, _) = arrive(&roots[0], &request);
         let _others: Vec<_> = (0..3)
@@ -103,12 +110,12 @@ fn an_answer_tells_the_load_unless_the_application_does() {
         inbound.on_response(&request);
         request.header(Map::Response, orca::HEADER).unwrap()
     };
-    let told = answered(&[(":status", "200")]);
+    let own = told(&[(":status", "200")]);
     assert!(
-        told.starts_with("TEXT named_metrics.weir.in_progress=3,"),
-        "{told}"
+        own.starts_with("TEXT named_metrics.weir.in_progress=3,"),
+        "{own}"
     );
-    assert_eq!(answered(&[(orca::HEADER, "TEXT cpu=1")]), "TEXT cpu=1");
+    assert_eq!(told(&[(orca::HEADER, "TEXT cpu=1")]), "TEXT cpu=1");
 }
 
 #[test]
@@ -121,7 +128,16 @@ fn a_run_that_waited_for_a_core_does_not_count_as_one() {
     let mut waited = there.pop().unwrap();
     host.pass(RUN * 50);
     waited.on_end();
-    // One of two cores and a run: 50 ms, had the third one not counted.
+    // Nor does what was refused, or had no answer.
+    drop(there.drain(1..));
+    for _ in 0..50 {
+        answered(&host, &roots[0], Duration::ZERO, "503");
+        drop(arrive(&roots[0], &FakeRequest::new(&[])));
+    }
+    there.push(arrive(&roots[0], &FakeRequest::new(&[])).0);
+    let (_inbound, action) = arrive(&roots[0], &may_wait("49999"));
+    assert_eq!(action, Action::Pause);
+    // One of two cores and a run.
     let (_inbound, action) = arrive(&roots[0], &may_wait("50000"));
     assert_eq!(action, Action::Continue);
 }

@@ -30,7 +30,10 @@ fn a_bad_configuration_is_refused_with_the_reason_and_leaves_nothing_behind() {
     assert_eq!(host.keys(), Vec::<String>::new());
     assert!(!root.on_tick(|_| None::<FakeRequest>));
     let request = FakeRequest::new(&[]);
-    let action = root.exchange(7).on_request(&request).carry_out(&request);
+    let action = root
+        .exchange(7)
+        .on_request(&request, true)
+        .carry_out(&request);
     assert_eq!((action, host.streams().len()), (Action::Continue, 0));
 }
 

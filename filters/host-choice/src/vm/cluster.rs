@@ -8,6 +8,7 @@ use std::time::Duration;
 use weir_policy::{CacheShard, Cluster, Hedges, HostId, KeyHash, Salt, Usage, WaitQueue};
 use weir_tables::{decode_cache_shard, decode_host_table, parse_cache_shard_name};
 
+use super::bounces::Bounces;
 use crate::heed::Heed;
 use crate::held::HeldRequest;
 use crate::host::{Host, LogLevel};
@@ -24,6 +25,7 @@ pub(super) struct ClusterState {
     pub(super) counters: Counters,
     pub(super) held: WaitQueue<Rc<HeldRequest>>,
     pub(super) hedges: Hedges,
+    pub(super) bounces: Bounces,
     heed: Heed,
     /// Of the salt in the newest configuration.
     salt_check: Option<KeyHash>,

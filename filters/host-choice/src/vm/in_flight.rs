@@ -4,7 +4,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use weir_policy::{HostId, Request};
+use weir_policy::{HostId, Overload, Request};
 
 use super::Vm;
 use super::cluster::ClusterState;
@@ -24,36 +24,30 @@ impl<H: Host> Vm<H> {
         tries: Option<Rc<Tries>>,
     ) -> InFlight {
         if let Some(state) = self.clusters.get_mut(&*route.table) {
-            state.assigned(host, &route.request, now);
+            state.assigned(host, &route.request, now, true);
         }
         InFlight::new(route, (host, now), (hedge, tries), self.abandoned.clone())
     }
 
     /// Another host has the request from now on.
+    #[inline(never)]
     pub(crate) fn moved(&mut self, in_flight: &mut InFlight, host: HostId, now: Duration) {
-        let sent = (in_flight.host, in_flight.at);
-        self.goes_on(&in_flight.table, &in_flight.request, sent, (host, now));
+        if let Some(state) = self.clusters.get_mut(&*in_flight.table) {
+            let sent = (in_flight.host, in_flight.at);
+            state.ended(&self.host, sent, Ending::NoAnswer);
+            state.assigned(host, &in_flight.request, now, true);
+        }
         (in_flight.host, in_flight.at) = (host, now);
-        self.forget(in_flight.tries.take());
-    }
-
-    /// A request that was in flight at a host is from now on at another.
-    pub(super) fn goes_on(
-        &mut self,
-        table: &str,
-        request: &Request,
-        from: (HostId, Duration),
-        (to, now): (HostId, Duration),
-    ) {
-        if let Some(state) = self.clusters.get_mut(table) {
-            state.ended(&self.host, from, Ending::NoAnswer);
-            state.assigned(to, request, now);
+        if let Some(tries) = in_flight.tries.take() {
+            self.forget(tries.id);
         }
     }
 
     /// An attempt has ended for good, so that its host has a place for another.
     pub(crate) fn end(&mut self, mut in_flight: InFlight, ending: Ending) {
-        self.forget(in_flight.tries.take());
+        if let Some(tries) = in_flight.tries.take() {
+            self.forget(tries.id);
+        }
         let sent = (in_flight.host, in_flight.at);
         let second = in_flight.hedge.map(|hedge| hedge.host);
         self.finish(&in_flight.table, sent, second, ending);
@@ -74,7 +68,9 @@ impl<H: Host> Vm<H> {
                     second,
                     tries,
                 } => {
-                    self.bounces.forget(tries);
+                    if let Some(tries) = tries {
+                        self.forget(tries);
+                    }
                     self.finish(&table, (host, at), second, Ending::NoAnswer);
                 }
                 Abandoned::Held { table, ticket } => self.leave_queue(&table, ticket),
@@ -100,18 +96,30 @@ impl<H: Host> Vm<H> {
 }
 
 impl ClusterState {
-    fn assigned(&mut self, host: HostId, request: &Request, now: Duration) {
+    /// A request goes to a host; `is_new` says whether it has just been admitted.
+    pub(super) fn assigned(
+        &mut self,
+        host: HostId,
+        request: &Request,
+        now: Duration,
+        is_new: bool,
+    ) {
         if let Some(table) = self.cluster.table()
             && let Some(row) = table.index_of(host).and_then(|index| table.host(index))
         {
-            let overload = table.policy().overload;
-            let rank = request.rank;
-            self.counters.assigned(host, &row.address, rank, overload);
+            let ranks = is_new && table.policy().overload == Overload::Dagor;
+            let rank = ranks.then_some(request.rank);
+            self.counters.assigned(host, &row.address, rank);
         }
         self.cluster.assigned(host, request, now);
     }
 
-    fn ended(&mut self, vm: &impl Host, (host, sent): (HostId, Duration), ending: Ending) {
+    pub(super) fn ended(
+        &mut self,
+        vm: &impl Host,
+        (host, sent): (HostId, Duration),
+        ending: Ending,
+    ) {
         let now = match self.cluster.estimates() {
             true => vm.now(),
             false => sent,

@@ -64,7 +64,7 @@ pub(super) struct Args {
     /// Of a host
     #[arg(long, default_value_t = 4 << 30)]
     cache_bytes: u64,
-    /// Resenders that cache contents are split into: a power of two up to 1024
+    /// Resources that cache contents are split into: a power of two up to 1024
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(0..=1024))]
     cache_shards: u32,
     /// Time to the first byte of a fetch
