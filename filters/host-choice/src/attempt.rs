@@ -43,10 +43,7 @@ impl<H: Host> Attempt<H> {
                 bounce::offer(tries, bound, host);
             }
             // Nobody here would know of a bounce, or it is for the last one to take it.
-            _ if headers.get(bounce::MAY_WAIT).is_some() => {
-                let _ = host.set_header(Map::Request, bounce::MAY_WAIT, None);
-            }
-            _ => {}
+            _ => bounce::withdraw(&headers, host),
         }
         let number = begun.map_or(0, |(number, _)| number);
         self.tries = tries.map(|tries| (tries, number));

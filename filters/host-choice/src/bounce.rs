@@ -12,6 +12,7 @@
 use std::time::Duration;
 
 use crate::headers::Headers;
+use crate::hedge::{HEDGE, MAX_RETRIES};
 use crate::host::{Map, RequestHost};
 use crate::tries::Tries;
 
@@ -23,11 +24,9 @@ const ID: &str = ";id=";
 /// Envoy keeps a request's body for a retry up to its buffer limit, 1 MiB unless configured; of a larger one, or
 /// where its caller bounds the retries, the bounce would be the answer.
 const MAX_BODY: u64 = 256 << 10;
-const MAX_RETRIES: &str = "x-envoy-max-retries";
-/// Two attempts at once could not be told apart.
-const HEDGE: &str = "x-envoy-hedge-on-per-try-timeout";
 
-/// Whether Envoy can send the request once more after a host had it; `ends` says whether it has no body.
+/// Whether Envoy can send the request once more after a host had it; `ends` says whether it has no body. Of a hedged
+/// one two attempts at once could not be told apart.
 pub(crate) fn may(headers: Option<&Headers>, ends: bool) -> bool {
     let Some(headers) = headers else { return false };
     let [length, retries, hedge] = headers.get_each(["content-length", MAX_RETRIES, HEDGE]);
@@ -43,6 +42,13 @@ pub(crate) fn offer(tries: &Tries, bound: Duration, host: &impl RequestHost) -> 
     let value = format!("{}{ID}{:016x}", bound.as_micros(), tries.id);
     host.set_header(Map::Request, MAY_WAIT, Some(&value))
         .is_ok()
+}
+
+/// Takes the offer back, if there is one.
+pub(crate) fn withdraw(headers: &Headers, host: &impl RequestHost) {
+    if headers.get(MAY_WAIT).is_some() {
+        let _ = host.set_header(Map::Request, MAY_WAIT, None);
+    }
 }
 
 /// Which request it is.

@@ -10,7 +10,7 @@ use crate::host::{Map, RequestHost, Response};
 use crate::in_flight::InFlight;
 
 /// gRPC's.
-const RESOURCE_EXHAUSTED: i32 = 8;
+pub(crate) const RESOURCE_EXHAUSTED: i32 = 8;
 
 /// Disposition of a request: the reason, and its attempt where it went to a host.
 pub(crate) struct Disposition {

@@ -8,10 +8,11 @@ use crate::config::Trust;
 use crate::headers::Headers;
 use crate::host::{Map, RequestHost};
 
-const HEDGE: &str = "x-envoy-hedge-on-per-try-timeout";
+/// Two attempts at once.
+pub(crate) const HEDGE: &str = "x-envoy-hedge-on-per-try-timeout";
 const AFTER: &str = "x-envoy-upstream-rq-per-try-timeout-ms";
 const RETRY_ON: &str = "x-envoy-retry-on";
-const MAX_RETRIES: &str = "x-envoy-max-retries";
+pub(crate) const MAX_RETRIES: &str = "x-envoy-max-retries";
 /// Methods whose requests may be served twice (RFC 9110, section 9.2.2).
 const IDEMPOTENT: [&[u8]; 6] = [b"GET", b"HEAD", b"OPTIONS", b"TRACE", b"PUT", b"DELETE"];
 

@@ -6,16 +6,12 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use crate::bounce;
-use crate::disposition::Flow;
-use crate::headers::Headers;
+use crate::disposition::{Flow, RESOURCE_EXHAUSTED};
 use crate::host::{Host, Map, RequestHost, Response};
 use crate::occupancy;
 use crate::orca;
 use crate::plugin::Plugin;
 use crate::vm::Vm;
-
-/// gRPC's RESOURCE_EXHAUSTED.
-const EXHAUSTED: i32 = 8;
 
 /// A request that has come to its host.
 pub struct Inbound<H: Host> {
@@ -23,6 +19,15 @@ pub struct Inbound<H: Host> {
     admitted: Option<Admitted>,
     /// It waits for the end of its body.
     is_held: bool,
+}
+
+/// What becomes of a request.
+enum Verdict {
+    Admit(Admitted),
+    /// It waits for the end of its body.
+    Hold,
+    /// The caller gets this load with it.
+    GiveBack(String),
 }
 
 /// A request at the application.
@@ -47,26 +52,7 @@ impl<H: Host> Inbound<H> {
     /// The request's headers are here, and its body is not yet. Its caller's Envoy tries no request again that it has
     /// not sent in whole: one that is to be given back waits until it is here in whole, and is judged then.
     pub fn on_headers(&mut self, host: &impl RequestHost) -> Flow {
-        let Some(plugin) = &self.plugin else {
-            return Flow::Send;
-        };
-        let headers = host.headers(Map::Request).unwrap_or_default();
-        let (cores, bodies) = (plugin.config.cores, plugin.config.bodies);
-        let arrives = |vm: &mut Vm<H>| match bodies && waits_too_long(vm, cores, &headers) {
-            true => None,
-            false => Some(admit(vm, cores)),
-        };
-        if let Some(admitted) = plugin.vm.enter(arrives) {
-            self.is_held = admitted.is_none();
-            self.admitted = admitted;
-            if !self.is_held {
-                take_bound(&headers, host);
-            }
-        }
-        match self.is_held {
-            true => Flow::Hold,
-            false => Flow::Send,
-        }
+        self.judge(host, false)
     }
 
     /// A part of the body is here, perhaps the last.
@@ -74,27 +60,43 @@ impl<H: Host> Inbound<H> {
         match (self.is_held, is_last) {
             (false, _) => Flow::Send,
             (true, false) => Flow::Hold,
-            (true, true) => {
-                self.is_held = false;
-                self.on_request(host)
-            }
+            (true, true) => self.judge(host, true),
         }
     }
 
     /// All of the request is here.
     pub fn on_request(&mut self, host: &impl RequestHost) -> Flow {
+        self.judge(host, true)
+    }
+
+    fn judge(&mut self, host: &impl RequestHost, is_whole: bool) -> Flow {
+        self.is_held = false;
         let Some(plugin) = &self.plugin else {
             return Flow::Send;
         };
         let headers = host.headers(Map::Request).unwrap_or_default();
-        let arrives = |vm: &mut Vm<H>| arrives(vm, plugin.config.cores, &headers);
-        match plugin.vm.enter(arrives) {
-            Some(Ok(admitted)) => {
+        let bound = bounce::bound(&headers);
+        let (cores, bodies) = (plugin.config.cores, plugin.config.bodies);
+        let judge = |vm: &mut Vm<H>| {
+            let in_flight = vm.inbound();
+            match waits_too_long(vm, in_flight, cores, bound) {
+                true if is_whole => Verdict::GiveBack(refuse(vm, in_flight, cores)),
+                true if bodies => Verdict::Hold,
+                _ => Verdict::Admit(admit(vm, in_flight, cores)),
+            }
+        };
+        match plugin.vm.enter(judge) {
+            Some(Verdict::GiveBack(load)) => give_back(load),
+            Some(Verdict::Hold) => {
+                self.is_held = true;
+                Flow::Hold
+            }
+            Some(Verdict::Admit(admitted)) => {
                 self.admitted = Some(admitted);
-                take_bound(&headers, host);
+                // An application that hands its headers on would ask other hosts for what nobody offered them.
+                bounce::withdraw(&headers, host);
                 Flow::Send
             }
-            Some(Err(load)) => give_back(load),
             None => Flow::Send,
         }
     }
@@ -130,30 +132,29 @@ impl<H: Host> Drop for Inbound<H> {
     }
 }
 
-/// Lets the request in, or says what the host has.
-fn arrives<H: Host>(vm: &mut Vm<H>, cores: u32, headers: &Headers) -> Result<Admitted, String> {
-    if waits_too_long(vm, cores, headers) {
-        vm.metrics.given_back.increment(&vm.host);
-        return Err(occupancy::report(vm.inbound(), cores));
-    }
-    Ok(admit(vm, cores))
-}
-
-fn waits_too_long<H: Host>(vm: &Vm<H>, cores: u32, headers: &Headers) -> bool {
-    let bound = bounce::bound(headers);
+fn waits_too_long<H: Host>(
+    vm: &Vm<H>,
+    in_flight: u64,
+    cores: u32,
+    bound: Option<Duration>,
+) -> bool {
     bound.is_some_and(|bound| {
-        let wait = vm.occupancy.wait(vm.inbound(), cores);
+        let wait = vm.occupancy.wait(in_flight, cores);
         wait.is_some_and(|wait| wait > bound)
     })
 }
 
-fn admit<H: Host>(vm: &mut Vm<H>, cores: u32) -> Admitted {
-    let (at, in_flight) = (vm.host.now(), vm.inbound());
+/// What the host has, for the caller to believe.
+fn refuse<H: Host>(vm: &Vm<H>, in_flight: u64, cores: u32) -> String {
+    vm.metrics.given_back.increment(&vm.host);
+    occupancy::report(in_flight, cores)
+}
+
+fn admit<H: Host>(vm: &Vm<H>, in_flight: u64, cores: u32) -> Admitted {
     vm.metrics.inbound.add(&vm.host, 1);
-    let had_core = in_flight < cores.into();
     Admitted {
-        at,
-        had_core,
+        at: vm.host.now(),
+        had_core: in_flight < cores.into(),
         is_well: false,
     }
 }
@@ -167,18 +168,11 @@ fn leaves<H: Host>(vm: &mut Vm<H>, admitted: &Admitted) {
     }
 }
 
-/// An application that hands its headers on would ask other hosts for what nobody offered them.
-fn take_bound(headers: &Headers, host: &impl RequestHost) {
-    if headers.get(bounce::MAY_WAIT).is_some() {
-        let _ = host.set_header(Map::Request, bounce::MAY_WAIT, None);
-    }
-}
-
 /// No fault of the host: outlier detection and retries of failures pass it by.
 fn give_back(load: String) -> Flow {
     Flow::Respond(Box::new(Response {
         status: 429,
-        grpc_status: EXHAUSTED,
+        grpc_status: RESOURCE_EXHAUSTED,
         details: "weir_bounced",
         body: String::new(),
         headers: vec![(bounce::BOUNCED, "1".into()), (orca::HEADER, load)],
