@@ -10,7 +10,6 @@
 use std::time::Duration;
 
 use crate::selection::{Candidates, Selection};
-use crate::standing::Clock;
 use crate::{Cluster, Ranked, Request};
 
 /// Bounces are counted against requests for so long; then both begin again.
@@ -66,15 +65,7 @@ impl Cluster {
         if table.policy().selection != Selection::Estimate || !all_admit {
             return;
         }
-        let clock = Clock::new(now, table.policy().stale_after);
-        let candidates = Candidates {
-            cluster: self,
-            table,
-            eligible,
-            request,
-            now,
-            clock,
-        };
+        let candidates = Candidates::new(self, table, (eligible, request), now);
         candidates.may_wait(ranked).for_each(each);
     }
 }

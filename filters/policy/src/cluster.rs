@@ -396,15 +396,7 @@ impl Cluster {
                 reason: Reason::Overloaded,
             };
         }
-        let clock = Clock::new(now, table.policy().stale_after);
-        let candidates = Candidates {
-            cluster: self,
-            table,
-            eligible,
-            request,
-            now,
-            clock,
-        };
+        let candidates = Candidates::new(self, table, (eligible, request), now);
         let (mut ranked, mut reason) = table.policy().selection.select(&candidates, rng);
         let suspect = |host| candidates.is_suspect(host);
         if ranked.as_slice().iter().any(|host| suspect(*host)) {

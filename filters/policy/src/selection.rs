@@ -62,17 +62,34 @@ pub(crate) struct Candidates<'a> {
     pub(crate) clock: Clock,
 }
 
-impl Candidates<'_> {
+impl<'a> Candidates<'a> {
+    pub(crate) fn new(
+        cluster: &'a Cluster,
+        table: &'a Table,
+        (eligible, request): (&'a [u32], &'a Request),
+        now: Duration,
+    ) -> Self {
+        let clock = Clock::new(now, table.policy().stale_after);
+        Self {
+            cluster,
+            table,
+            eligible,
+            request,
+            now,
+            clock,
+        }
+    }
+
     /// How many hosts are to be named.
     pub(crate) fn limit(&self) -> usize {
         self.table.policy().ranked_hosts.min(self.eligible.len())
     }
 
     /// How long the request may wait at each host named but the last, by `estimate`.
-    pub(crate) fn may_wait<'a>(
-        &'a self,
-        ranked: &'a Ranked,
-    ) -> impl Iterator<Item = Duration> + 'a {
+    pub(crate) fn may_wait<'b>(
+        &'b self,
+        ranked: &'b Ranked,
+    ) -> impl Iterator<Item = Duration> + 'b {
         estimate::may_wait(self, ranked)
     }
 
