@@ -90,6 +90,18 @@ pub(crate) struct AllPending {
 }
 
 impl AllPending {
+    /// Takes the request from where this connection has brought it: that host, and when it was sent there.
+    pub(crate) fn leave(
+        &mut self,
+        request: u32,
+        connection: u32,
+    ) -> Option<(&mut Pending, (usize, Duration))> {
+        let pending = self.get_mut(&request)?;
+        let Place { host, sent, .. } = pending.at(connection)?;
+        pending.at = None;
+        Some((pending, (host, sent)))
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.places.is_empty()
     }

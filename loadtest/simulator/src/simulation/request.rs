@@ -186,48 +186,40 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
         silent: bool,
         now: Duration,
     ) {
-        let Some(pending) = self.pending.get_mut(&request) else {
+        let Some((pending, place)) = self.pending.leave(request, connection) else {
             return;
         };
-        let Some(Place { host, sent, .. }) = pending.at(connection) else {
-            return;
-        };
-        pending.at = None;
-        pending.tried += 1;
         pending.ended.unconnected += 1;
         pending.ended.connect_timeouts += u32::from(silent);
-        self.callers[pending.ended.caller].failed((host, sent), now);
-        self.drop_second(request, now);
-        self.connect(request, now);
+        self.callers[pending.ended.caller].failed(place, now);
+        self.try_next(request, now);
     }
 
-    /// The host gave it back: the next one is tried.
+    /// The host gave it back.
     pub(super) fn given_back(&mut self, request: u32, connection: u32, load: Load, now: Duration) {
-        let Some(pending) = self.pending.get_mut(&request) else {
+        let Some((pending, place)) = self.pending.leave(request, connection) else {
             return;
         };
-        let Some(Place { host, sent, .. }) = pending.at(connection) else {
-            return;
-        };
-        pending.at = None;
-        pending.tried += 1;
         pending.ended.bounces += 1;
-        self.callers[pending.ended.caller].given_back((host, sent), load, now);
+        self.callers[pending.ended.caller].given_back(place, load, now);
+        self.try_next(request, now);
+    }
+
+    fn try_next(&mut self, request: u32, now: Duration) {
+        if let Some(pending) = self.pending.get_mut(&request) {
+            pending.tried += 1;
+        }
         self.drop_second(request, now);
         self.connect(request, now);
     }
 
     /// The host was taken away with the request.
     pub(super) fn reset(&mut self, request: u32, connection: u32, now: Duration) {
-        let Some(pending) = self.pending.get_mut(&request) else {
+        let Some((pending, place)) = self.pending.leave(request, connection) else {
             return;
         };
-        let Some(Place { host, sent, .. }) = pending.at(connection) else {
-            return;
-        };
-        pending.at = None;
         pending.ended.outcome = Outcome::Failed;
-        self.callers[pending.ended.caller].failed((host, sent), now);
+        self.callers[pending.ended.caller].failed(place, now);
         self.back_off(request, None, now);
     }
 
