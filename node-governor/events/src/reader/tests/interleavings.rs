@@ -14,7 +14,7 @@ use loom::thread;
 use crate::Memory;
 use crate::account::{Account, FUNCTION, event, since};
 use crate::lane::Lane;
-use crate::layout::{CORE, Geometry, Header, OWNER, Owner, PID_NAMESPACE, THREAD_STARTED, WRITTEN};
+use crate::layout::{CORE, Geometry, OWNER, Owner, PID_NAMESPACE, THREAD_STARTED, WRITTEN};
 use crate::reader::Reader;
 use crate::words::{CLAIM, LOAD, STORE, Words};
 
@@ -51,16 +51,7 @@ impl Shared {
     /// After the first thread has claimed the lane and written so many events; some more are to come.
     fn new(written: u64, more: u64) -> (Arc<Shared>, Lane) {
         let geometry = Geometry::new(1, 16).unwrap();
-        let mut words = vec![0; geometry.file_bytes() as usize / 8];
-        let header = Header {
-            geometry,
-            retired: false,
-            created_unix_ms: 0,
-        };
-        for (word, bytes) in words.iter_mut().zip(header.encode().as_chunks().0) {
-            *word = u64::from_le_bytes(*bytes);
-        }
-        let still = Still(RefCell::new(words));
+        let still = Still(RefCell::new(super::words(geometry)));
         let mut lane = Lane::claim(&still, geometry, FIRST).unwrap();
         lane.introduce(&still, started(FIRST), NAMESPACE);
         (0..written).for_each(|number| lane.record(&still, &event(number)));

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use crate::Memory;
 use crate::layout::{
-    CORE, Event, FunctionId, Geometry, HEADER_BYTES, Header, Kind, OWNER, Owner, SINCE_NS, WRITTEN,
+    CORE, Event, FunctionId, Geometry, HEADER_BYTES, Kind, OWNER, Owner, SINCE_NS, WRITTEN,
 };
 use crate::reader::{Reader, Tick};
 
@@ -22,13 +22,8 @@ struct Bytes {
 
 impl Bytes {
     fn new(geometry: Geometry) -> Bytes {
-        let header = Header {
-            geometry,
-            retired: false,
-            created_unix_ms: 0,
-        };
-        let mut bytes = vec![0; geometry.file_bytes() as usize];
-        bytes[..40].copy_from_slice(&header.encode());
+        let words = super::words(geometry).into_iter();
+        let bytes = words.flat_map(u64::to_le_bytes).collect();
         Bytes {
             bytes: RefCell::new(bytes),
             reads: Cell::new(0),

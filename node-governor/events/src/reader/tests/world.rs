@@ -7,7 +7,7 @@ use std::io;
 
 use crate::Memory;
 use crate::layout::{
-    Event, FUNCTIONS, Geometry, HEAD_BYTES, HEADER_BYTES, Header, OWNER, SINCE_NS, WRITTEN,
+    Event, FUNCTIONS, Geometry, HEAD_BYTES, HEADER_BYTES, OWNER, SINCE_NS, WRITTEN,
 };
 use crate::words::Words;
 
@@ -36,19 +36,10 @@ pub(super) struct World {
 
 impl World {
     pub(super) fn new(geometry: Geometry, threads: usize, seed: u64) -> World {
-        let mut words = vec![0; geometry.file_bytes() as usize / 8];
-        let header = Header {
-            geometry,
-            retired: false,
-            created_unix_ms: 0,
-        };
-        for (word, bytes) in words.iter_mut().zip(header.encode().as_chunks().0) {
-            *word = u64::from_le_bytes(*bytes);
-        }
         let lanes = geometry.lanes() as usize;
         World {
             geometry,
-            words: RefCell::new(words),
+            words: RefCell::new(super::words(geometry)),
             pending: RefCell::new(vec![Pending::new(); threads]),
             events: RefCell::new(vec![Vec::new(); lanes]),
             held: RefCell::new(vec![Vec::new(); lanes * HEAD_BYTES as usize / 8]),
