@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! LDS: a listener with the filter before the router.
 
-use super::config::Listener;
-use super::extension::{discovered, filter};
-use super::{FILTER, protobuf};
 use envoy_types::pb::envoy::config::accesslog::v3 as access_log;
 use envoy_types::pb::envoy::config::core::v3::{
     self as core, data_source::Specifier, substitution_format_string::Format,
@@ -18,6 +15,10 @@ use envoy_types::util::pack_any;
 use http::http_connection_manager::{
     InternalAddressConfig, RouteSpecifier, ServerHeaderTransformation,
 };
+
+use super::config::Listener;
+use super::extension::{discovered, filter};
+use super::{FILTER, protobuf};
 
 /// A line a request: what was asked, the answer, who gave it, and why that host was chosen.
 const LOG_FORMAT: &str = "[%START_TIME%] %REQ(:METHOD)% %REQ(:PATH)% %RESPONSE_CODE% %RESPONSE_FLAGS% \
