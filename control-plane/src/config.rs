@@ -45,6 +45,8 @@ pub struct Config {
     /// A shard of cache contents rests after it was pushed, up to a second, so that a sidecar gets no more of
     /// a cluster where a second is enough for that.
     pub cache_bytes_per_second: usize,
+    /// Bytes of tables a second that newer figures may ask for, of each sidecar and cluster.
+    pub table_bytes_per_second: usize,
     /// What is kept of reports.
     pub reports: ReportLimits,
     /// Counted memory that may be taken; absent: half of what the cgroup has, if it has a limit.
@@ -70,6 +72,7 @@ impl Config {
         Settings {
             clusters: self.clusters.clone(),
             cache_bytes_per_second: self.cache_bytes_per_second,
+            table_bytes_per_second: self.table_bytes_per_second,
             reports: self.reports,
             memory_limit: self.memory_limit,
             standalone: standalone.map(|standalone| standalone as _),

@@ -42,8 +42,12 @@ pub struct Cluster {
     pub proxies: u32,
     /// Those whose Envoy sends requests elsewhere than their filter says, with when they said so last.
     ignoring: BTreeMap<String, Duration>,
-    /// The host table is to be built again.
+    /// The host table is to be built again at once.
     pub changed: bool,
+    /// It is to be built again when it has rested: hosts told newer figures.
+    pub has_newer_figures: bool,
+    /// Figures alone do not ask for a table until then.
+    rests_until: Duration,
     /// When it was built.
     pub built: Option<Duration>,
     /// [`Cluster::panics`], as it was last told.
@@ -67,6 +71,9 @@ pub struct Cluster {
 /// so long.
 const INHERITED_FOR: Duration = Duration::from_secs(1);
 
+/// A table rests no longer, however large it is.
+const LONGEST_REST: Duration = Duration::from_secs(1);
+
 impl Cluster {
     /// A cluster that has not been heard of.
     pub fn new(config: Arc<settings::Cluster>) -> Self {
@@ -80,6 +87,8 @@ impl Cluster {
             config: config.clone(),
             hosts: BTreeMap::new(),
             changed: true,
+            has_newer_figures: false,
+            rests_until: Duration::ZERO,
             built: None,
             panicked: false,
             ids: HashMap::new(),
@@ -365,7 +374,7 @@ impl Cluster {
                     from: observed::From::Report,
                 };
                 let keep = self.config.policy.stale_after;
-                self.changed |= host.reported(proxy, observed, keep);
+                self.has_newer_figures |= host.reported(proxy, observed, keep);
             }
         }
         if !keeps_contents {
@@ -497,9 +506,12 @@ impl Cluster {
         }
     }
 
-    /// The table is built and on its way.
-    pub fn was_built(&mut self, now: Duration) {
-        (self.changed, self.built) = (false, Some(now));
+    /// The table is built and on its way. Newer figures wait until its bytes are within those of a second, but never
+    /// for long.
+    pub fn was_built(&mut self, now: Duration, bytes: usize, bytes_per_second: usize) {
+        (self.changed, self.has_newer_figures, self.built) = (false, false, Some(now));
+        let rest = Duration::from_millis(bytes as u64 * 1000 / bytes_per_second.max(1) as u64);
+        self.rests_until = now + rest.min(LONGEST_REST);
         if self.inherited.take().is_some() {
             self.inherited_levels.clear();
         }
@@ -531,6 +543,7 @@ impl Cluster {
 
     fn is_old(&self, now: Duration, republish: Duration) -> bool {
         self.changed
+            || self.has_newer_figures && now >= self.rests_until
             || self
                 .built
                 .is_none_or(|built| now.saturating_sub(built) >= republish)

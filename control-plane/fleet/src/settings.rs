@@ -27,6 +27,10 @@ pub use server::{HostTls, Server};
 /// Default of [`Settings::cache_bytes_per_second`], a second of each sidecar's and cluster's: a hundredth of a gigabit.
 pub const CACHE_BYTES_PER_SECOND: usize = 512 << 10;
 
+/// Default of [`Settings::table_bytes_per_second`], a second of each sidecar's and cluster's: a table of 14 hosts goes
+/// out whenever it changes, one of 200 ten times a second.
+pub const TABLE_BYTES_PER_SECOND: usize = 64 << 10;
+
 /// Settings of the whole fleet.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -35,6 +39,8 @@ pub struct Settings {
     /// A shard of cache contents rests after it was pushed, up to a second, so that a sidecar gets no more of
     /// a cluster where a second is enough for that.
     pub cache_bytes_per_second: usize,
+    /// A table rests after it was pushed, up to a second, so that newer figures alone ask for no more of a sidecar.
+    pub table_bytes_per_second: usize,
     /// Limits on what is kept of reports.
     pub reports: ReportLimits,
     /// Counted memory that may be taken; absent: the limit that [`crate::state::State::within`] was given.

@@ -80,11 +80,13 @@ pub(super) fn file(path: &Path, reader: &mut Reader) -> Result<Config, Error> {
         &root.section("discovery"),
     )?;
     let clusters = clusters(&written, &root, reader)?;
-    let (publish, cache_bytes_per_second) = publish(&written.publish, &root.section("publish"))?;
+    let (publish, table_bytes_per_second, cache_bytes_per_second) =
+        publish(&written.publish, &root.section("publish"))?;
     let config = Config {
         xds,
         admin,
         publish,
+        table_bytes_per_second,
         cache_bytes_per_second,
         reports,
         discovery,
@@ -109,10 +111,19 @@ pub(super) fn file(path: &Path, reader: &mut Reader) -> Result<Config, Error> {
     standalone(&written, config, &root, reader)
 }
 
-/// The time between two tables, and the bytes of cache contents a second.
-fn publish(written: &written::Publish, scope: &Scope<'_>) -> Result<(Duration, usize), Error> {
-    // A tenth of the default polling interval: nobody notices, and a burst of polls makes one table.
-    let interval = scope.duration(&written.interval, "interval", ms(100), ms(10)..=ms(10_000))?;
+/// The time between two tables, and bytes a second of tables and of cache contents.
+fn publish(
+    written: &written::Publish,
+    scope: &Scope<'_>,
+) -> Result<(Duration, usize, usize), Error> {
+    // Less than a sidecar's tick, which it waits for anyway.
+    let interval = scope.duration(&written.interval, "interval", ms(20), ms(10)..=ms(10_000))?;
+    let table_bytes = scope.size(
+        &written.table_bytes_per_second,
+        "table_bytes_per_second",
+        weir_fleet::settings::TABLE_BYTES_PER_SECOND,
+        1 << 10..=1 << 30,
+    )?;
     // Ten thousand keys are pushed again after 0.2 s.
     let bytes = scope.size(
         &written.cache_bytes_per_second,
@@ -120,7 +131,7 @@ fn publish(written: &written::Publish, scope: &Scope<'_>) -> Result<(Duration, u
         weir_fleet::settings::CACHE_BYTES_PER_SECOND,
         1 << 10..=1 << 30,
     )?;
-    Ok((interval, bytes))
+    Ok((interval, table_bytes, bytes))
 }
 
 fn memory_limit(written: &written::Memory, scope: &Scope<'_>) -> Result<Option<usize>, Error> {

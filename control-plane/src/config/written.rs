@@ -118,6 +118,9 @@ section! {
     Publish {
         /// Changes within it go out as one table
         interval: Option<Text>,
+        /// Tables of a cluster that a sidecar gets for newer figures alone. A table rests after each push for as long
+        /// as this asks, at most 1 s; other changes go out at once
+        table_bytes_per_second: Option<Text>,
         /// Cache contents that a sidecar gets of a cluster, on average. A shard rests after each push for as long as
         /// this asks, at most 1 s; more is sent where 1 s of rest is not enough
         cache_bytes_per_second: Option<Text>,

@@ -167,7 +167,7 @@ impl Control {
         };
         self.cluster.changed |= known.succeeded(Source::Scrape, now, Vec::new());
         let keep = self.cluster.config.policy.stale_after;
-        self.cluster.changed |= known.observe(observed, keep);
+        self.cluster.has_newer_figures |= known.observe(observed, keep);
         if let Some(changes) = changes {
             let _ = self.cluster.holdings.apply(known.id, &changes, usize::MAX);
         }
@@ -213,9 +213,10 @@ impl Control {
             let meta = self.meta();
             let unix_ms = now.as_millis() as u64;
             let message = tables::host_table(NAME, &self.cluster, meta, now, unix_ms);
-            self.cluster.changed = false;
-            self.cluster.built = Some(now);
-            let read = decode_host_table(NAME, &message.encode_to_vec(), now);
+            let bytes = message.encode_to_vec();
+            let rate = settings::TABLE_BYTES_PER_SECOND;
+            self.cluster.was_built(now, bytes.len(), rate);
+            let read = decode_host_table(NAME, &bytes, now);
             read.expect(READ).1
         });
         if let Some(table) = &table {

@@ -101,7 +101,7 @@ impl Way {
             cache_shards: 16,
             // Defaults of weir-control, of the filter and of weir-replay.
             poll: Duration::from_secs(1),
-            publish: Duration::from_millis(100),
+            publish: Duration::from_millis(20),
             report: Duration::from_secs(1),
             orca: true,
             gives_back: false,

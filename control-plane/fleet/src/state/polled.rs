@@ -38,7 +38,7 @@ impl State {
             if let Some((jobs, within)) = news.left_queue {
                 host.level.counted(jobs, within, asked);
             }
-            cluster.changed |= host.observe(observed, keep);
+            cluster.has_newer_figures |= host.observe(observed, keep);
             cluster.changed |= host.draining != news.draining;
             host.draining = news.draining;
         }

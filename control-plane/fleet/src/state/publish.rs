@@ -129,7 +129,9 @@ impl State {
         cluster.proxies = u32::try_from(self.ledger.proxies()).unwrap_or(u32::MAX);
         let meta = self.next_meta();
         let message = tables::host_table(name, cluster, meta, now, unix_ms);
-        cluster.was_built(now);
+        let resource = tables::resource(meta, &message);
+        let (bytes, rate) = (resource.body.len(), self.settings.table_bytes_per_second);
+        cluster.was_built(now, bytes, rate);
         let panics = cluster.panics();
         if std::mem::replace(&mut cluster.panicked, panics) != panics {
             self.events.push(Event::PanicMode {
@@ -141,7 +143,7 @@ impl State {
             cluster: name.to_owned(),
             unix_ms,
         });
-        tables::resource(meta, &message)
+        resource
     }
 
     fn publish_standalone(&mut self, now: Duration) {

@@ -68,13 +68,16 @@ impl State {
             if let Some(load) = told.load
                 && let Some(at) = asked.checked_sub(load.age)
             {
-                cluster.changed |= take(host, load, at, cluster.config.policy.stale_after);
+                let was_draining = host.draining;
+                cluster.has_newer_figures |=
+                    take(host, load, at, cluster.config.policy.stale_after);
+                cluster.changed |= host.draining != was_draining;
             }
         }
     }
 }
 
-/// Whether the table changes.
+/// Whether they are newer.
 fn take(host: &mut Host, load: Load, at: Duration, keep: Duration) -> bool {
     let observed = Observed {
         figures: load.figures,

@@ -94,6 +94,12 @@ pub(super) struct Args {
     /// Between two polls of a host, ±10 %
     #[arg(long, default_value = "1s", value_parser = units::duration_above_0)]
     poll: Duration,
+    /// Between two tables of weir-control, if hosts told newer figures
+    #[arg(long, default_value = "20ms", value_parser = units::duration_above_0)]
+    publish: Duration,
+    /// Between two reports of a caller
+    #[arg(long, default_value = "100ms", value_parser = units::duration_above_0)]
+    report: Duration,
     /// Hosts give requests back that would wait there longer than at the next host named
     #[arg(long)]
     give_back: bool,
@@ -196,8 +202,8 @@ impl Args {
             // weir-control's own defaults, here and below.
             cache_shards: self.cache_shards,
             poll: self.poll,
-            publish: Duration::from_millis(100),
-            report: Duration::from_secs(1),
+            publish: self.publish,
+            report: self.report,
             signal: Signal::Jobs,
             orca: !self.no_orca,
             gives_back: self.give_back,
