@@ -77,6 +77,11 @@ impl<K: Ord + Clone> Newest<K> {
 }
 
 impl<K: Ord> Newest<K> {
+    /// How many peers have a stream.
+    pub(crate) fn len(&self) -> usize {
+        self.lock().of.len()
+    }
+
     fn lock(&self) -> MutexGuard<'_, Streams<K>> {
         self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }

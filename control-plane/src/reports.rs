@@ -69,6 +69,14 @@ struct Speaker {
 /// stream.
 const MAX_REPORT_BYTES: usize = 16 << 20;
 
+/// Reports a second that are taken of all streams: where there are many, each waits longer.
+const MOST_A_SECOND: usize = 2000;
+
+/// Between two reports of each of so many streams, in milliseconds.
+fn pause_ms(streams: usize) -> u32 {
+    u32::try_from(streams * 1000 / MOST_A_SECOND).unwrap_or(u32::MAX)
+}
+
 impl Service {
     /// A server that tells `updates` until `shutdown`.
     pub fn server(
@@ -118,7 +126,8 @@ impl Service {
                     // Of answers only the newest waits: not everybody reads them.
                     place = answers.reserve(), if unsaid => match place {
                         Ok(place) => {
-                            place.send(Ok(ReportAnswer { taken }));
+                            let pause_ms = pause_ms(self.proxies.len());
+                            place.send(Ok(ReportAnswer { taken, pause_ms }));
                             unsaid = false;
                         }
                         Err(_) => return Ok(()),

@@ -22,6 +22,7 @@ use crate::node::Row;
 use crate::observed::{self, Observed};
 use crate::poll::Source;
 use crate::settings::{self, Control};
+use crate::under_way::Change;
 
 /// A cluster of hosts.
 #[derive(Debug)]
@@ -377,6 +378,9 @@ impl Cluster {
                 self.has_newer_figures |= host.reported(proxy, observed, keep);
             }
         }
+        for (host, change) in &news.under_way {
+            self.moved(*host, *change);
+        }
         if !keeps_contents {
             return;
         }
@@ -395,6 +399,15 @@ impl Cluster {
             if until > now && self.ids.contains_key(host) {
                 self.holdings.assume(*host, *key, until);
             }
+        }
+    }
+
+    /// Callers have more requests under way at a host, or fewer.
+    pub fn moved(&mut self, host: HostId, change: Change) {
+        let address = self.ids.get(&host);
+        if let Some(host) = address.and_then(|address| self.hosts.get_mut(address)) {
+            host.under_way.moved(change);
+            self.has_newer_figures = true;
         }
     }
 
@@ -516,7 +529,8 @@ impl Cluster {
             self.inherited_levels.clear();
         }
         for host in self.hosts.values_mut() {
-            host.pushed_from = host.observed.as_ref().map(|observed| observed.from);
+            let newest = host.newest(now, self.config.policy.stale_after);
+            host.pushed_from = newest.map(|observed| observed.from);
             host.node.tell(host.capacity_millicores());
         }
     }

@@ -12,6 +12,7 @@ use crate::observed::{From, Observed};
 use crate::poll::{Fault, PollError, Source};
 use crate::prometheus::Figure;
 use crate::settings;
+use crate::under_way::UnderWay;
 
 /// So many refused connections in a row mean that a host is down.
 const REFUSALS: u32 = 2;
@@ -72,8 +73,10 @@ pub struct Host {
     pub id: HostId,
     /// It said that it wants no new requests.
     pub draining: bool,
-    /// The newest figures.
+    /// Its newest own figures.
     pub observed: Option<Observed>,
+    /// Requests of callers there.
+    pub under_way: UnderWay,
     /// The source of those in the newest table.
     pub pushed_from: Option<From>,
     /// By source.
@@ -93,6 +96,7 @@ impl Host {
             id,
             draining: false,
             observed: None,
+            under_way: UnderWay::default(),
             pushed_from: None,
             polls: BTreeMap::new(),
             level: HostLevel::default(),
@@ -140,6 +144,7 @@ impl Host {
                 news.delay_at = old.delay_at;
             }
         }
+        self.under_way.told(&news.figures);
         self.observed = Some(news);
         true
     }
@@ -181,7 +186,16 @@ impl Host {
         self.node.capacity(self.config.capacity_millicores)
     }
 
-    /// The age of its figures.
+    /// The newest that is known of its load. Own figures older than `limit` do not count any more.
+    pub fn newest(&self, now: Duration, limit: Duration) -> Option<Observed> {
+        let is_believed = |own: &&Observed| now.saturating_sub(own.at) <= limit;
+        let own = self.observed.as_ref().filter(is_believed);
+        let cores = self.capacity_millicores() / 1000;
+        let newest = self.under_way.newest(own, cores, now);
+        newest.or_else(|| self.observed.clone())
+    }
+
+    /// The age of its own figures.
     pub fn age(&self, now: Duration) -> Option<Duration> {
         self.observed
             .as_ref()

@@ -14,6 +14,7 @@ use weir_tables::v1;
 use crate::authorization::cap;
 use crate::costs::Spent;
 use crate::settings::ReportLimits;
+use crate::under_way::Change;
 use allowance::Allowance;
 use counters::{Counters, Room, Telling};
 pub use refused::{Refused, Tally};
@@ -65,6 +66,8 @@ struct Proxy {
 #[derive(Debug)]
 struct Vm {
     heard: Duration,
+    /// It was silent for [`ALIVE`], so that nothing is under way.
+    is_buried: bool,
     /// On the proxy's clock: when the last record that was taken in was written.
     published_ns: Option<u64>,
     allowance: Allowance,
@@ -93,6 +96,8 @@ pub struct News {
     pub outcomes: [u64; 4],
     /// Admission levels in force at the proxy, by address.
     pub levels: BTreeMap<String, Level>,
+    /// Requests that are more under way at hosts than were, or fewer.
+    pub under_way: Vec<(HostId, Change)>,
     /// What answers of hosts carried, and when they carried it.
     pub loads: Vec<(String, v1::Load, Duration)>,
     /// Keys sent to hosts, and when.
@@ -179,6 +184,21 @@ impl Ledger {
         (self.rows, proxy.rows) = (self.rows + left - room.0, proxy.rows + left - room.0);
         folded.warning = proxy.refuse(&folded.refused, now);
         folded
+    }
+
+    /// Buries VMs that are silent; returns what is not under way any more, by cluster.
+    pub fn bury(&mut self, now: Duration) -> Vec<(String, HostId, Change)> {
+        let mut ended = Vec::new();
+        let vms = self.proxies.values_mut();
+        let vms = vms.flat_map(|proxy| proxy.vms.values_mut());
+        for vm in vms.filter(|vm| !vm.is_buried && now.saturating_sub(vm.heard) > ALIVE) {
+            vm.is_buried = true;
+            for (name, counters) in &vm.clusters {
+                let all = counters.all_under_way();
+                ended.extend(all.map(|(host, requests)| (name.clone(), host, ended_all(requests))));
+            }
+        }
+        ended
     }
 
     /// Drops what has not been renewed for a while.
@@ -297,6 +317,7 @@ impl Vm {
     fn new(now: Duration) -> Self {
         Self {
             heard: now,
+            is_buried: false,
             published_ns: None,
             allowance: Allowance::new(now),
             in_flight: 0,
@@ -314,10 +335,41 @@ impl Vm {
         room: &mut Room,
         folded: &mut Folded,
     ) {
+        let is_found = telling.heard_ns.is_none();
+        if std::mem::take(&mut self.is_buried) {
+            for (name, counters) in &self.clusters {
+                let all = counters.all_under_way();
+                let by = |requests: u32| i64::from(requests);
+                let risen = all.map(|(host, requests)| {
+                    (
+                        host,
+                        Change {
+                            by: by(requests),
+                            is_found,
+                        },
+                    )
+                });
+                folded
+                    .news
+                    .entry(name.clone())
+                    .or_default()
+                    .under_way
+                    .extend(risen);
+            }
+        }
         if telling.is_newest && !telling.changes {
             // Where hosts and clusters are not in it any more nothing is in flight.
-            let clusters = self.clusters.values_mut();
-            clusters.for_each(Counters::no_longer_in_flight);
+            for (name, counters) in &mut self.clusters {
+                let all = counters.all_under_way();
+                let ended = all.map(|(host, requests)| (host, ended_all(requests)));
+                folded
+                    .news
+                    .entry(name.clone())
+                    .or_default()
+                    .under_way
+                    .extend(ended);
+                counters.no_longer_in_flight();
+            }
         }
         let mut told = BTreeMap::<&str, News>::new();
         for cluster in &record.clusters {
@@ -333,6 +385,9 @@ impl Vm {
             counters.fold(cluster, is_new, telling, there, room, news, refused);
             let news = folded.news.entry(name.to_owned()).or_default();
             observe(cluster, there.names, written, news);
+            let moved = std::mem::take(&mut counters.moved).into_iter();
+            let moved = moved.map(|(host, by)| (host, Change { by, is_found }));
+            news.under_way.extend(moved);
             let listed = |count: usize| count.saturating_sub(MOST_LISTED) as u64;
             refused.add(
                 Refused::TooManyAssignments,
@@ -413,6 +468,14 @@ impl News {
         for (sum, count) in self.outcomes.iter_mut().zip(other.outcomes) {
             raise(sum, count);
         }
+    }
+}
+
+/// None of these requests is under way any more.
+fn ended_all(requests: u32) -> Change {
+    Change {
+        by: -i64::from(requests),
+        is_found: false,
     }
 }
 

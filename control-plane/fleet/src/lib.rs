@@ -33,6 +33,7 @@ pub mod standalone;
 pub mod state;
 pub mod tables;
 pub mod types;
+pub mod under_way;
 pub mod update;
 pub mod view;
 

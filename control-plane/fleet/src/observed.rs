@@ -27,6 +27,8 @@ pub enum From {
     Report,
     /// A Prometheus server.
     Prometheus,
+    /// What all proxies say they have under way there, added to what the host told last.
+    Callers,
 }
 
 impl From {
@@ -36,6 +38,7 @@ impl From {
             Self::Scrape => "scrape",
             Self::Report => "report",
             Self::Prometheus => "prometheus",
+            Self::Callers => "callers",
         }
     }
 }

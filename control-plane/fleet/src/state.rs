@@ -201,6 +201,11 @@ impl State {
     /// Does what only time brings about.
     pub fn advance(&mut self, now: Instant) -> Vec<Event> {
         let now = self.clock(now);
+        for (name, host, change) in self.ledger.bury(now) {
+            if let Some(cluster) = self.clusters.get_mut(&name) {
+                cluster.moved(host, change);
+            }
+        }
         self.ledger.forget(now, &self.settings.reports);
         if self.replica.role.leads() {
             for cluster in self.clusters.values_mut() {

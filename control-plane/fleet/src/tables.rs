@@ -64,9 +64,8 @@ fn row(host: &Host, cluster: &Cluster, health_ignored: bool, now: Duration) -> v
         address: host.config.address.clone(),
         state: state.into(),
         load: host
-            .observed
-            .as_ref()
-            .and_then(|observed| load(observed, now)),
+            .newest(now, cluster.config.policy.stale_after)
+            .and_then(|observed| load(&observed, now)),
         admission_level: (level != Level::ALL).then(|| level.ranks().into()),
         capacity_millicores: host.capacity_millicores(),
         preempt_at_unix_ms: host.config.preempt_at_unix_ms,

@@ -327,10 +327,15 @@ pub fn state_name(state: HostState) -> &'static str {
 }
 
 fn host_view(host: &Host, cluster: &Cluster, health_ignored: bool, now: Duration) -> HostView {
-    let observed = host.observed.as_ref();
-    let figures = observed.map(|observed| observed.figures.clone());
-    let figures = figures.unwrap_or_default();
-    let (age, said) = (host.age(now), host.node.said());
+    let observed = host.newest(now, cluster.config.policy.stale_after);
+    let age = observed
+        .as_ref()
+        .map(|observed| now.saturating_sub(observed.at));
+    let from = observed.as_ref().map(|observed| observed.from.as_str());
+    let figures = observed
+        .map(|observed| observed.figures)
+        .unwrap_or_default();
+    let said = host.node.said();
     HostView {
         address: host.config.address.clone(),
         named_by: match (host.config.written, &host.config.instance) {
@@ -346,7 +351,7 @@ fn host_view(host: &Host, cluster: &Cluster, health_ignored: bool, now: Duration
         queuing_delay_ms: figures.queuing_delay.map(|delay| delay.as_secs_f64() * 1e3),
         age_ms: age.map(|age| age.as_millis() as u64),
         stale: age.is_none_or(|age| age > cluster.config.policy.stale_after),
-        from: observed.map(|observed| observed.from.as_str()),
+        from,
         pushed_from: host.pushed_from.map(observed::From::as_str),
         admission_level: cluster.level_of(host, now).ranks(),
         capacity_millicores: host.capacity_millicores(),

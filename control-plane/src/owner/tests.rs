@@ -85,7 +85,7 @@ impl Script {
             false => "cache: {}, ",
         };
         format!(
-            "clusters:\n  c: {{ hosts: [ {} ], scrape: {{}}, {cache}{settings} }}\n",
+            "publish: {{ table_bytes_per_second: 1GiB }}\nclusters:\n  c: {{ hosts: [ {} ], scrape: {{}}, {cache}{settings} }}\n",
             hosts.join(", ")
         )
     }
@@ -192,12 +192,101 @@ fn figures(in_progress: u32, queued: u32, delay_ms: u64) -> Figures {
     }
 }
 
+/// The text without what stands before its clusters.
+fn of_clusters(text: &str) -> &str {
+    &text[text.find("clusters:").unwrap()..]
+}
+
+#[test]
+fn newer_figures_wait_until_the_table_has_rested_and_other_changes_do_not() {
+    let mut script = Script::new(2, "");
+    // A table of some hundred bytes rests for some hundred milliseconds.
+    let slowly = format!(
+        "publish: {{ table_bytes_per_second: 1KiB }}\n{}",
+        of_clusters(&Script::text(2, ""))
+    );
+    script.fold(News::Configured(configured(&script._folder, &slowly)));
+    let version = |script: &mut Script| {
+        script.publish();
+        let snapshot = script.owner.state.snapshot();
+        snapshot.get(HOST_TABLE_TYPE, "c").unwrap().version.clone()
+    };
+    script.scraped(1, Ok(figures(1, 0, 0)));
+    let first = version(&mut script);
+    script.pass(20).scraped(1, Ok(figures(2, 0, 0)));
+    assert_eq!(version(&mut script), first);
+    script.pass(1000);
+    let second = version(&mut script);
+    assert_ne!(second, first);
+    script.pass(20).scraped(1, Ok(figures(3, 0, 0)));
+    assert_eq!(version(&mut script), second);
+    let refused = || Err(Fault::Refused);
+    script.scraped(2, refused()).scraped(2, refused());
+    assert_ne!(version(&mut script), second, "a host has gone");
+}
+
+/// A report of a VM that has so many requests under way at host 1.
+fn under_way(epoch: u64, in_flight: u32, at_ms: u64) -> Update {
+    let host = v1::HostRecord {
+        address: "127.0.0.1:1".into(),
+        in_flight,
+        whole: true,
+        ..Default::default()
+    };
+    let cluster = v1::ClusterRecord {
+        cluster: "c".into(),
+        hosts: vec![host],
+        ..Default::default()
+    };
+    let record = v1::VmRecord {
+        slot: epoch as u32,
+        epoch,
+        deadline_ns: u64::MAX,
+        clusters: vec![cluster],
+        published_ns: at_ms * 1_000_000,
+    };
+    let report = v1::Report {
+        proxy: "p".into(),
+        records: vec![record],
+        changes: true,
+    };
+    Update::Reported(report.into())
+}
+
+#[test]
+fn a_host_that_is_never_asked_has_what_all_callers_have_under_way_and_no_vm_that_is_silent() {
+    let mut script = Script::new(1, "");
+    let jobs = |script: &mut Script| {
+        let load = script.table().hosts()[0].load.clone();
+        load.map(|load| load.in_progress)
+    };
+    assert_eq!(jobs(&mut script), None);
+    script
+        .pass(100)
+        .fold(under_way(1, 3, 1))
+        .fold(under_way(2, 4, 1));
+    assert_eq!(jobs(&mut script), Some(7));
+    script.pass(100).fold(under_way(1, 1, 2));
+    assert_eq!(jobs(&mut script), Some(5));
+    assert_eq!(
+        script.owner.view(script.now).clusters["c"].hosts[0].from,
+        Some("callers")
+    );
+    // The second is heard of no more, and comes back.
+    for second in 0..6 {
+        script.pass(1000).fold(under_way(1, 1, 3 + second));
+    }
+    assert_eq!(jobs(&mut script), Some(1));
+    script.fold(under_way(2, 2, 10));
+    assert_eq!(jobs(&mut script), Some(3));
+}
+
 #[test]
 fn a_shard_that_was_pushed_rests_as_configured() {
     let mut script = Script::new(1, "cache_shards: 1");
     let slowly = format!(
         "publish: {{ cache_bytes_per_second: 1KiB }}\n{}",
-        Script::text(1, "cache_shards: 1")
+        of_clusters(&Script::text(1, "cache_shards: 1"))
     );
     let config = configured(&script._folder, &slowly);
     script.fold(News::Configured(config));

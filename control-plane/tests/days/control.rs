@@ -274,7 +274,10 @@ impl Control {
             }
             Some(Stream::Reports { taken }) => {
                 *taken += 1;
-                let answer = v1::ReportAnswer { taken: *taken };
+                let answer = v1::ReportAnswer {
+                    taken: *taken,
+                    pause_ms: 0,
+                };
                 let report = v1::Report::decode(message).expect("a report");
                 (Some(report), Some(Down::Message(answer.encode_to_vec())))
             }

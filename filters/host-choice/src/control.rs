@@ -16,7 +16,7 @@ use link::Link;
 use crate::config::Config;
 use crate::host::{Host, LogLevel};
 use crate::index::{Entry, Index, Kind};
-use crate::report::ReportStream;
+use crate::report::{Next, ReportStream};
 use crate::shared;
 use crate::stream::{self, Accepted, ReportsEnd, Subscriptions, Update};
 use crate::vm::Vm;
@@ -28,6 +28,9 @@ const DISCOVERY: (&str, &str) = (
 const REPORTS: (&str, &str) = ("weir.v1.Reports", "Stream");
 /// gRPC's ABORTED: weir-control has a newer stream of this process.
 const ABORTED: u32 = 10;
+
+/// A proxy that has nothing new says as often that it lives: five times in the time that weir-control waits for it.
+const QUIET: Duration = Duration::from_secs(1);
 
 /// Shared data takes so many times what a VM decodes: VMs that serve different clusters keep different contents.
 const SHARED_LIMITS: usize = 4;
@@ -46,8 +49,13 @@ pub(crate) struct Control {
 #[derive(Default)]
 struct Reporting {
     stream: ReportStream,
+    /// When it was last looked for news.
     at: Duration,
+    /// When a report was last sent.
+    sent_at: Duration,
     sent: u64,
+    /// Between two reports, as weir-control asks.
+    pause: Duration,
     /// Reports that weir-control says it has taken; none: it has not said anything, as an older one never does.
     taken: Option<u64>,
     /// The last report had no room for everything.
@@ -61,8 +69,13 @@ impl Reporting {
         match self.taken {
             Some(taken) if taken < self.sent => false,
             Some(_) if self.more => true,
-            _ => now.saturating_sub(self.at) >= interval,
+            _ => now.saturating_sub(self.at) >= interval.max(self.pause),
         }
+    }
+
+    /// Whether a report is to be sent: there is news, or it is time to say that there is none.
+    fn is_worth(&self, next: &Next, now: Duration) -> bool {
+        next.more || next.has_news() || now.saturating_sub(self.sent_at) >= QUIET
     }
 }
 
@@ -96,9 +109,13 @@ impl Control {
         let reporting = &mut self.reporting;
         if self.reports.token.is_some() && reporting.is_due(config.report_interval, now) {
             let next = vm.report(&mut reporting.stream, proxy, now);
+            let is_worth = reporting.is_worth(&next, now);
             (reporting.at, reporting.more) = (now, next.more);
-            reporting.sent += 1;
-            self.reports.send(&next.report.encode_to_vec(), vm, now);
+            if is_worth {
+                reporting.sent_at = now;
+                reporting.sent += 1;
+                self.reports.send(&next.report.encode_to_vec(), vm, now);
+            }
         }
         // Every time: after a change of owner the gauge is still the old one's.
         vm.metrics.connected.set(&vm.host, works.into());
@@ -136,6 +153,8 @@ impl Control {
         if self.reports.token == Some(token) {
             if let Ok(answer) = ReportAnswer::decode(message) {
                 self.reporting.taken = Some(answer.taken);
+                let pause = Duration::from_millis(answer.pause_ms.into());
+                self.reporting.pause = pause.min(QUIET);
             }
             return;
         }

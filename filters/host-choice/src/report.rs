@@ -53,6 +53,28 @@ pub struct Next {
     pub more: bool,
 }
 
+impl Next {
+    /// Whether it says more than that VMs live.
+    pub fn has_news(&self) -> bool {
+        let clusters = self.report.records.iter().flat_map(|vm| &vm.clusters);
+        let is_news = |told: &v1::ClusterRecord| {
+            let v1::ClusterRecord {
+                hosts,
+                offered,
+                assignments,
+                spent,
+                ..
+            } = told;
+            let is_empty = hosts.is_empty()
+                && offered.is_empty()
+                && assignments.is_empty()
+                && spent.is_empty();
+            told.whole || !is_empty
+        };
+        clusters.into_iter().any(is_news)
+    }
+}
+
 /// Bytes that are left.
 struct Room(usize);
 

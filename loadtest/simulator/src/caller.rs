@@ -10,6 +10,7 @@ use rand::{RngExt, SeedableRng};
 use weir_executor::Source;
 use weir_fleet::costs::Spent;
 use weir_fleet::ledger::News;
+use weir_fleet::under_way::Change;
 use weir_policy::{
     Answer, BounceBudget, Cluster, Decision, HostId, KeyHash, Keys, Load, Outcome, Patience, Rank,
     Ranked, Reason, Request, Round, Ticket, USERS, WaitQueue,
@@ -34,6 +35,8 @@ pub(crate) struct Caller {
     offered: Vec<Rank>,
     admitted: Vec<(usize, Rank)>,
     loads: BTreeMap<usize, Load>,
+    /// By host, requests under way there as of the last report.
+    under_way: Vec<u32>,
     /// Requests that wait for a host, by number.
     held: WaitQueue<u32>,
     /// Hosts may give its requests back.
@@ -88,6 +91,7 @@ impl Caller {
             offered: Vec::new(),
             admitted: Vec::new(),
             loads: BTreeMap::new(),
+            under_way: Vec::new(),
             held: WaitQueue::default(),
             may_bounce,
             budget: BounceBudget::default(),
@@ -310,7 +314,21 @@ impl Caller {
         });
         self.news.admitted = hosts.collect();
         self.admitted.clear();
+        self.news.under_way = self.moved();
         std::mem::take(&mut self.news)
+    }
+
+    /// How many requests more are under way at hosts than by the last report.
+    fn moved(&mut self) -> Vec<(HostId, Change)> {
+        self.under_way.resize(self.names.len(), 0);
+        let hosts = self.names.iter().zip(&mut self.under_way);
+        let moved = hosts.filter_map(|((id, _), told)| {
+            let requests = self.cluster.in_flight(*id);
+            let by = i64::from(requests) - i64::from(std::mem::replace(told, requests));
+            let is_found = false;
+            (by != 0).then_some((*id, Change { by, is_found }))
+        });
+        moved.collect()
     }
 }
 

@@ -46,6 +46,8 @@ pub(super) struct Counters {
     shed: u64,
     held: u64,
     hosts: BTreeMap<HostId, Host>,
+    /// By how much requests in flight have changed at hosts, until it is taken.
+    pub(super) moved: Vec<(HostId, i64)>,
     /// When the record was written whose assignments and costs are known.
     pub(super) told_ns: Option<u64>,
 }
@@ -168,7 +170,9 @@ impl Counters {
         refused: &mut Tally,
     ) {
         let id = HostId::of(&record.address);
-        let known = self.hosts.get(&id).map(|host| host.since_ms);
+        let known = self.hosts.get(&id);
+        let was = known.map_or(0, |host| host.in_flight);
+        let known = known.map(|host| host.since_ms);
         let since_ms = match telling.changes && !record.whole {
             true => known.unwrap_or(0),
             false => record.since_ms,
@@ -203,6 +207,10 @@ impl Counters {
         if telling.is_newest {
             host.in_flight = record.in_flight;
         }
+        let by = i64::from(host.in_flight) - i64::from(was);
+        if by != 0 {
+            self.moved.push((id, by));
+        }
         host.tell(record, counts, room, news, refused);
     }
 
@@ -214,6 +222,12 @@ impl Counters {
     pub(super) fn in_flight(&self) -> u64 {
         let hosts = self.hosts.values();
         hosts.map(|host| u64::from(host.in_flight)).sum()
+    }
+
+    /// Requests in flight, by host.
+    pub(super) fn all_under_way(&self) -> impl Iterator<Item = (HostId, u32)> {
+        let hosts = self.hosts.iter().filter(|(_, host)| host.in_flight > 0);
+        hosts.map(|(id, host)| (*id, host.in_flight))
     }
 
     pub(super) fn no_longer_in_flight(&mut self) {

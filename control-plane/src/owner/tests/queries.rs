@@ -19,7 +19,9 @@ impl Script {
     /// Hosts 127.0.0.1:1 and 127.0.0.1:2, and a second of running without any news.
     fn new(settings: &str) -> Self {
         let hosts = "[ { address: \"127.0.0.1:1\" }, { address: \"127.0.0.1:2\" } ]";
-        let text = format!("clusters: {{ c: {{ hosts: {hosts}, {settings} }} }}\n");
+        let text = format!(
+            "publish: {{ table_bytes_per_second: 1GiB }}\nclusters: {{ c: {{ hosts: {hosts}, {settings} }} }}\n"
+        );
         let config = configured(&tempfile::tempdir().unwrap(), &text);
         let now = Instant::now();
         let mut script = Self {

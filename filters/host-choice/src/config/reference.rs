@@ -92,7 +92,7 @@ fn fields() -> Vec<Field> {
         field(
             "report_interval",
             json!("9999s"),
-            "Time between two reports to weir-control",
+            "Time between two reports to weir-control while there is news; it may ask for longer. Without news one a second says that the proxy lives",
         ),
         field(
             "cache_limit",

@@ -58,7 +58,7 @@ impl Default for Written {
             // A twentieth of the default source interval: waiting for the tick adds little to a table's age.
             tick: "50ms".into(),
             lease: "1s".into(),
-            report_interval: "1s".into(),
+            report_interval: "100ms".into(),
             // Two million keys of three holders.
             cache_limit: "64MiB".into(),
         }

@@ -22,7 +22,7 @@ fn reports(worker: &Worker) -> Option<u32> {
 
 /// weir-control has taken so many reports.
 fn take(worker: &mut Worker, stream: u32, taken: u64) {
-    let answer = ReportAnswer { taken };
+    let answer = ReportAnswer { taken, pause_ms: 0 };
     worker
         .root
         .on_stream_message(stream, &answer.encode_to_vec());
@@ -173,7 +173,7 @@ fn a_cluster_without_hosts_is_tried_again_until_it_has_some() {
 }
 
 #[test]
-fn a_report_waits_for_its_interval_and_for_the_answer_to_the_last() {
+fn a_report_waits_for_news_for_its_interval_and_for_the_answer_to_the_last() {
     let (mut worker, tables) = opened();
     worker.tick(50);
     assert_eq!(
@@ -186,8 +186,7 @@ fn a_report_waits_for_its_interval_and_for_the_answer_to_the_last() {
     let stream = reports(&worker).expect("a stream of reports");
     assert_ne!(stream, tables);
     let sent = |worker: &Worker| worker.host.take_sent::<v1::Report>(stream).len();
-    worker.tick(1_000);
-    assert_eq!(sent(&worker), 1);
+    assert_eq!(sent(&worker), 1, "at once");
     take(&mut worker, stream, 0);
     worker.tick(1_000);
     assert_eq!(sent(&worker), 0, "the first is not taken");
@@ -195,9 +194,25 @@ fn a_report_waits_for_its_interval_and_for_the_answer_to_the_last() {
     worker.tick(0);
     assert_eq!(sent(&worker), 1);
     take(&mut worker, stream, 2);
-    worker.tick(950);
-    assert_eq!(sent(&worker), 0);
-    worker.tick(50);
+    worker.tick(900);
+    assert_eq!(sent(&worker), 0, "nothing is new");
+    worker.tick(100);
+    assert_eq!(sent(&worker), 1, "it lives");
+    take(&mut worker, stream, 3);
+    let request = FakeRequest::new(&[]);
+    let _exchange = worker.ask(7, &request);
+    worker.tick(100);
+    assert_eq!(sent(&worker), 1, "news");
+    let answer = ReportAnswer {
+        taken: 4,
+        pause_ms: 400,
+    };
+    let answer = answer.encode_to_vec();
+    worker.root.on_stream_message(stream, &answer);
+    let _another = worker.ask(8, &request);
+    worker.tick(100);
+    assert_eq!(sent(&worker), 0, "weir-control has much to take");
+    worker.tick(300);
     assert_eq!(sent(&worker), 1);
 }
 

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Requests of all callers at one host, by their reports: newer than its last poll, and all that is known of a host that
+//! tells nothing.
+//!
+//! The host's own figures count what others than these callers send as well, and a moment that no report is of. So
+//! what it told beyond the callers' requests is smoothed, and added to them.
+
+use std::time::Duration;
+
+use crate::figures::Figures;
+use crate::observed::{From, Observed};
+
+/// Reports that make up a sum are up to so old: the filter's default `report_interval`. Requests that a caller sends
+/// after that it counts itself.
+const SPAN: Duration = Duration::from_millis(100);
+
+/// What a report changes of a host's requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// So many are more under way, or fewer.
+    pub by: i64,
+    /// They were under way before, unknown here: the first record of a VM.
+    pub is_found: bool,
+}
+
+/// Requests at one host.
+#[derive(Debug, Default)]
+pub struct UnderWay {
+    /// By the newest record of every VM; none where no caller ever told of the host.
+    requests: Option<i64>,
+    /// Requests that the host told beyond these, smoothed; none where it never told any.
+    others: Option<f64>,
+}
+
+/// Weight of the newest figures in what is smoothed: about ten of them count.
+const WEIGHT: f64 = 0.1;
+
+impl UnderWay {
+    /// A report tells of the host.
+    pub fn moved(&mut self, change: Change) {
+        let requests = self.requests.get_or_insert(0);
+        *requests = requests.saturating_add(change.by);
+        if change.is_found
+            && let Some(others) = &mut self.others
+        {
+            *others -= change.by as f64;
+        }
+    }
+
+    /// The host's own figures came.
+    pub fn told(&mut self, figures: &Figures) {
+        if let Some(jobs) = figures.in_progress {
+            let beyond = f64::from(jobs) - self.requests.unwrap_or(0) as f64;
+            let others = self.others.get_or_insert(beyond);
+            *others += WEIGHT * (beyond - *others);
+        }
+    }
+
+    /// The host's newest figures: its `own`, where no caller can know more of it; with `cores` of its, 0 where unknown.
+    pub fn newest(&self, own: Option<&Observed>, cores: u32, now: Duration) -> Option<Observed> {
+        let at = now.saturating_sub(SPAN);
+        let Some(requests) = self.requests else {
+            return own.cloned();
+        };
+        let Some(own) = own else {
+            let figures = moved(&Figures::default(), requests, cores);
+            return Some(Observed {
+                figures,
+                at,
+                delay_at: at,
+                from: From::Callers,
+            });
+        };
+        if own.at >= at {
+            return Some(own.clone());
+        }
+        let jobs = requests as f64 + self.others.unwrap_or(0.0);
+        let change = jobs.round() as i64 - before(&own.figures) as i64;
+        Some(Observed {
+            figures: moved(&own.figures, change, cores),
+            at,
+            from: From::Callers,
+            ..*own
+        })
+    }
+}
+
+/// The figures with so many jobs more, or fewer.
+fn moved(figures: &Figures, change: i64, cores: u32) -> Figures {
+    let queued = figures.queued.as_deref().unwrap_or_default();
+    let waited = sum(queued);
+    let plus = |jobs: u64| u32::try_from(jobs.saturating_add_signed(change)).unwrap_or(u32::MAX);
+    let jobs = plus(before(figures));
+    let waiting = match cores {
+        0 => figures.queued.is_some().then(|| plus(waited)),
+        cores => Some(jobs.saturating_sub(cores)),
+    };
+    Figures {
+        in_progress: Some(jobs),
+        queued: waiting.map(|waiting| spread(queued, waited, waiting)),
+        queuing_delay: figures.queuing_delay,
+        busy_cores: match cores {
+            0 => figures.busy_cores,
+            cores => Some(jobs.min(cores)),
+        },
+        // Of the new ones nothing is known but that they are, and of the old ones how far they are by now.
+        work: None,
+    }
+}
+
+/// Jobs that they tell.
+fn before(figures: &Figures) -> u64 {
+    let queued = figures.queued.as_deref().unwrap_or_default();
+    figures.in_progress.map_or_else(|| sum(queued), u64::from)
+}
+
+fn sum(queued: &[u32]) -> u64 {
+    queued.iter().copied().map(u64::from).sum()
+}
+
+/// So many waiting jobs by class, in proportion to those `queued` before, `waited` in all. Where none waited, they count
+/// for everybody.
+fn spread(queued: &[u32], waited: u64, waiting: u32) -> Vec<u32> {
+    if waited == 0 {
+        return vec![waiting];
+    }
+    let (mut jobs, mut told) = (0, 0);
+    let share = |class: &u32| {
+        jobs += u64::from(*class);
+        let all = (u128::from(jobs) * u128::from(waiting) / u128::from(waited)) as u32;
+        let share = all - told;
+        told = all;
+        share
+    };
+    queued.iter().map(share).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const NOW: Duration = Duration::from_secs(10);
+
+    fn more(by: i64) -> Change {
+        let is_found = false;
+        Change { by, is_found }
+    }
+
+    fn own(age: Duration, in_progress: u32) -> Observed {
+        let figures = Figures {
+            in_progress: Some(in_progress),
+            queued: Some(vec![1, in_progress.saturating_sub(5)]),
+            busy_cores: Some(in_progress.min(4)),
+            work: Some(vec![1_000, 3_000]),
+            ..Figures::default()
+        };
+        let at = NOW - age;
+        Observed {
+            figures,
+            at,
+            delay_at: at,
+            from: From::Scrape,
+        }
+    }
+
+    fn jobs(observed: Option<Observed>) -> Option<(u32, From)> {
+        let observed = observed?;
+        Some((observed.figures.in_progress?, observed.from))
+    }
+
+    #[test]
+    fn a_host_that_tells_nothing_has_what_callers_have_under_way() {
+        let mut under_way = UnderWay::default();
+        assert_eq!(under_way.newest(None, 4, NOW), None);
+        under_way.moved(more(7));
+        under_way.moved(more(-1));
+        let known = under_way.newest(None, 4, NOW).unwrap();
+        assert_eq!(known.figures.in_progress, Some(6));
+        assert_eq!(known.figures.queued, Some(vec![2]));
+        assert_eq!(known.figures.busy_cores, Some(4));
+        assert_eq!((known.figures.work, known.at), (None, NOW - SPAN));
+        let known = under_way.newest(None, 0, NOW).unwrap();
+        assert_eq!(known.figures.queued, None, "nobody knows its cores");
+    }
+
+    #[test]
+    fn what_callers_sent_since_is_added_to_the_hosts_own_figures() {
+        let mut under_way = UnderWay::default();
+        under_way.moved(more(5));
+        under_way.told(&own(Duration::ZERO, 8).figures);
+        let own = own(Duration::from_secs(1), 8);
+        let newest = |under_way: &UnderWay| under_way.newest(Some(&own), 4, NOW);
+        assert_eq!(jobs(newest(&under_way)), Some((8, From::Callers)));
+        under_way.moved(more(4));
+        let known = newest(&under_way).unwrap();
+        assert_eq!(known.figures.in_progress, Some(12));
+        assert_eq!(known.figures.queued, Some(vec![2, 6]), "by class as before");
+        assert_eq!(known.figures.work, None);
+        under_way.moved(more(-9));
+        assert_eq!(jobs(newest(&under_way)), Some((3, From::Callers)));
+        under_way.moved(more(-9));
+        assert_eq!(jobs(newest(&under_way)), Some((0, From::Callers)));
+    }
+
+    #[test]
+    fn requests_that_are_found_were_in_the_hosts_figures_already() {
+        let mut under_way = UnderWay::default();
+        let own = own(Duration::from_secs(1), 8);
+        under_way.told(&own.figures);
+        under_way.moved(Change {
+            by: 6,
+            is_found: true,
+        });
+        let newest = |under_way: &UnderWay| jobs(under_way.newest(Some(&own), 4, NOW));
+        assert_eq!(newest(&under_way), Some((8, From::Callers)));
+        under_way.moved(more(1));
+        assert_eq!(newest(&under_way), Some((9, From::Callers)));
+    }
+
+    #[test]
+    fn what_a_host_tells_beyond_callers_requests_is_smoothed() {
+        let mut under_way = UnderWay::default();
+        under_way.moved(more(5));
+        for told in [5, 9, 1, 5] {
+            under_way.told(&own(Duration::ZERO, told).figures);
+        }
+        let old = own(Duration::from_secs(1), 5);
+        assert_eq!(
+            jobs(under_way.newest(Some(&old), 4, NOW)),
+            Some((5, From::Callers))
+        );
+        // Somebody else sends 20 from now on.
+        for _ in 0..50 {
+            under_way.told(&own(Duration::ZERO, 25).figures);
+        }
+        let old = own(Duration::from_secs(1), 25);
+        assert_eq!(
+            jobs(under_way.newest(Some(&old), 4, NOW)),
+            Some((25, From::Callers))
+        );
+    }
+
+    #[test]
+    fn figures_that_are_newer_than_reports_stand() {
+        let mut under_way = UnderWay::default();
+        under_way.moved(more(5));
+        let own = own(SPAN, 8);
+        assert_eq!(
+            jobs(under_way.newest(Some(&own), 4, NOW)),
+            Some((8, From::Scrape))
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_figures_and_any_change_make_figures(
+            in_progress in prop::option::of(any::<u32>()),
+            queued in prop::option::of(prop::collection::vec(any::<u32>(), 0..5)),
+            work in prop::option::of(prop::collection::vec(any::<u64>(), 0..5)),
+            change in any::<i64>(),
+            cores in any::<u32>(),
+        ) {
+            let figures = Figures { in_progress, queued: queued.clone(), work, ..Figures::default() };
+            let moved = moved(&figures, change, cores);
+            if cores > 0 {
+                let waiting: u64 = moved.queued.unwrap().iter().copied().map(u64::from).sum();
+                let expected = moved.in_progress.unwrap().saturating_sub(cores);
+                prop_assert_eq!(waiting, u64::from(expected));
+            }
+        }
+    }
+}
