@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Overload policies do no harm below saturation, and levels help beyond it.
 
+use std::time::Duration;
+
 use weir_executor::Settings;
 use weir_policy::Selection;
-use weir_sim::Scenario;
-use weir_sim::overload::{Case, Figures, Phase, Way, play};
+use weir_sim::overload::{Case, Figures, Phase, Requests, Way, play};
+use weir_sim::{Ended, Scenario, simulate};
 
 use crate::SECOND;
 
@@ -53,6 +55,38 @@ fn below_saturation_no_policy_changes_anything() {
             assert_eq!(figures.reversals, 0.0);
         }
     }
+}
+
+/// Minutes at 0.85 in which no queue outlives a second or two.
+#[test]
+fn below_saturation_dagor_refuses_next_to_nothing_and_nobody_waits_for_it() {
+    let case = Case::constant(0.85, 120 * SECOND);
+    for selection in [Selection::Estimate, Selection::Dynamic] {
+        let none = below(&case, "none", selection);
+        for way in ["dagor-paper", "dagor-stalled-jobs", "dagor-steady"] {
+            let (refused, wait) = below(&case, way, selection);
+            assert!(refused <= 0.05, "{way} {selection:?}: {refused}");
+            assert!(wait <= 1.2 * none.1, "{way} {selection:?}: {wait} {none:?}");
+        }
+    }
+}
+
+/// Refused attempts a request, and the mean of what is not fetching and running, in seconds.
+fn below(case: &Case, way: &str, selection: Selection) -> (f64, f64) {
+    let scenario = small(way, selection);
+    let cores = scenario.hosts * scenario.host.cores;
+    let requests = Requests::new(case, cores, scenario.seed);
+    let (mut count, mut refused, mut waited) = (0.0, 0.0, 0.0);
+    simulate(&scenario, &Requests::keys(), requests, |ended: Ended| {
+        let served = ended
+            .spent
+            .map_or(Duration::ZERO, |spent| spent.fetch + spent.run);
+        count += 1.0;
+        refused += f64::from(ended.shed_attempts);
+        waited += ended.duration.saturating_sub(served).as_secs_f64();
+    })
+    .unwrap();
+    (refused / count, waited / count)
 }
 
 #[test]
