@@ -57,35 +57,39 @@ fn below_saturation_no_policy_changes_anything() {
     }
 }
 
-/// Minutes at 0.85 in which no queue outlives a second or two.
 #[test]
 fn below_saturation_dagor_refuses_next_to_nothing_and_nobody_waits_for_it() {
-    let case = Case::constant(0.85, 120 * SECOND);
     for selection in [Selection::Estimate, Selection::Dynamic] {
-        let none = below(&case, "none", selection);
+        let (_, without) = below_saturation("none", selection);
         for way in ["dagor-paper", "dagor-stalled-jobs", "dagor-steady"] {
-            let (refused, wait) = below(&case, way, selection);
-            assert!(refused <= 0.05, "{way} {selection:?}: {refused}");
-            assert!(wait <= 1.2 * none.1, "{way} {selection:?}: {wait} {none:?}");
+            let (refused, wait) = below_saturation(way, selection);
+            let told = format!("{way} {selection:?}: {refused} refused, {wait} s for {without} s");
+            assert!(refused <= 0.05 && wait <= 1.2 * without, "{told}");
         }
     }
 }
 
-/// Refused attempts a request, and the mean of what is not fetching and running, in seconds.
-fn below(case: &Case, way: &str, selection: Selection) -> (f64, f64) {
-    let scenario = small(way, selection);
-    let cores = scenario.hosts * scenario.host.cores;
-    let requests = Requests::new(case, cores, scenario.seed);
+/// Refused attempts a request, and the mean of what is neither fetching nor running in seconds, at 0.85 of what the
+/// fleet can do.
+fn below_saturation(way: &str, selection: Selection) -> (f64, f64) {
+    let all = Way::all();
+    let way = all.iter().find(|known| known.name == way).unwrap();
+    let mut scenario = way.scenario(selection, 8, 1);
+    // Twice what a job takes; the paper's 20 ms are for servers that do hundreds a second.
+    scenario.dagor.params.threshold = SECOND / 2;
+    scenario.dagor.params.alpha = 0.3;
+    let case = Case::constant(0.85, 60 * SECOND);
+    let requests = Requests::new(&case, scenario.hosts * scenario.host.cores, scenario.seed);
     let (mut count, mut refused, mut waited) = (0.0, 0.0, 0.0);
-    simulate(&scenario, &Requests::keys(), requests, |ended: Ended| {
+    let tell = |ended: Ended| {
         let served = ended
             .spent
             .map_or(Duration::ZERO, |spent| spent.fetch + spent.run);
         count += 1.0;
         refused += f64::from(ended.shed_attempts);
         waited += ended.duration.saturating_sub(served).as_secs_f64();
-    })
-    .unwrap();
+    };
+    simulate(&scenario, &Requests::keys(), requests, tell).unwrap();
     (refused / count, waited / count)
 }
 
