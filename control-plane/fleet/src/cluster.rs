@@ -431,6 +431,7 @@ impl Cluster {
             dagor: &config.dagor,
             stale_after: config.policy.stale_after,
             passes_on: config.policy.selection != Selection::Baseline,
+            spare: false,
         };
         let up = self.up();
         let (highest, counted) = (self.highest_level(now), self.counted(&up, now));
@@ -463,6 +464,13 @@ impl Cluster {
                 self.changed |= host.level.begin_window(&step);
             }
         } else {
+            let selection = config.policy.selection;
+            let sends_to_idle = matches!(selection, Selection::Estimate | Selection::Dynamic);
+            let spare = |host: &Seen<'_>| up.contains(&host.id) && host.is_spare();
+            let step = Step {
+                spare: sends_to_idle && hosts.iter().any(spare),
+                ..step
+            };
             for host in hosts {
                 let before = host.level.get(config.dagor.control);
                 let figures = host.figures.as_ref();

@@ -52,6 +52,8 @@ pub struct HostLevel {
     witnesses: Witnesses,
     stepped: Duration,
     measured: Option<Duration>,
+    /// Of [`Control::Paper`]: whether its queue drains.
+    standing: dagor::Standing,
 }
 
 /// A host at the end of a window.
@@ -169,10 +171,15 @@ impl HostLevel {
             self.demand.clear();
             return;
         };
+        let paper = with.dagor.control == Control::Paper;
+        let too_long = overload > 1.0 && !(paper && with.spare);
+        let standing = self.standing.is_overload(too_long) || !paper && too_long;
+        let overloaded = standing || dagor::is_early_sign(refused, overload >= AGREES);
         let window = Window {
             length: now.saturating_sub(self.stepped),
             demand: std::mem::take(&mut self.demand).into_iter().collect(),
-            overloaded: Some(overload > 1.0 || dagor::is_early_sign(refused, overload >= AGREES)),
+            overloaded: Some(overloaded),
+            eased: paper,
             idle,
         };
         dagor::step(&mut self.level, &with.dagor.params, &window);
@@ -207,6 +214,15 @@ pub struct Step<'a> {
     pub stale_after: Duration,
     /// Of [`Control::Steady`]: whether hosts pass on what they cannot do.
     pub passes_on: bool,
+    /// Of [`Control::Paper`]: a host is idle that could do what others refuse, and requests are sent to idle hosts.
+    pub spare: bool,
+}
+
+impl Seen<'_> {
+    /// Whether it is idle and gets requests. One that gets none may be idle because nobody reaches it.
+    pub fn is_spare(&self) -> bool {
+        self.idle && self.level.sent > 0.0
+    }
 }
 
 impl Step<'_> {
@@ -285,6 +301,15 @@ mod tests {
     }
 
     fn step(level: &mut HostLevel, second: u64, observed: Option<&Observed>) -> Level {
+        step_beside(level, second, observed, false)
+    }
+
+    fn step_beside(
+        level: &mut HostLevel,
+        second: u64,
+        observed: Option<&Observed>,
+        spare: bool,
+    ) -> Level {
         let got = (0..32).map(|class| (Rank::new(class, 64), 10.0));
         level.confirm(got.collect(), 0.0);
         let now = Duration::from_secs(second);
@@ -292,53 +317,83 @@ mod tests {
             dagor: &dagor(),
             stale_after: Duration::from_secs(5),
             passes_on: true,
+            spare,
         };
         level.step(&Counts::new(), observed, false, now, &with);
         level.get(Control::Paper)
     }
 
+    /// The last of three windows with too long a queue.
+    fn lowered(level: &mut HostLevel) -> (Observed, Level) {
+        for second in 1..3 {
+            let bad = observed(Duration::from_secs(second), Some(30), None);
+            assert_eq!(step(level, second, Some(&bad)), Level::ALL);
+        }
+        let bad = observed(Duration::from_secs(3), Some(30), None);
+        let lowered = step(level, 3, Some(&bad));
+        assert!(lowered < Level::ALL);
+        (bad, lowered)
+    }
+
     #[test]
-    fn queuing_delay_over_the_threshold_lowers_the_level_and_below_raises_it() {
+    fn queuing_delay_that_stays_over_the_threshold_lowers_the_level_and_below_opens_it() {
         let mut level = HostLevel::default();
-        let mut last = Level::ALL;
-        for second in 1..10 {
-            let now = step(
-                &mut level,
-                second,
-                Some(&observed(Duration::from_secs(second), Some(30), Some(0))),
-            );
+        let (_, mut last) = lowered(&mut level);
+        for second in 4..10 {
+            let bad = observed(Duration::from_secs(second), Some(30), Some(0));
+            let now = step(&mut level, second, Some(&bad));
             assert!(now < last);
             last = now;
         }
-        for second in 10..13 {
-            let now = step(
-                &mut level,
-                second,
-                Some(&observed(Duration::from_secs(second), Some(10), Some(1000))),
-            );
-            assert!(now > last, "the delay counts, not the queue");
-            last = now;
+        let calm = observed(Duration::from_secs(10), Some(10), Some(1000));
+        let now = step(&mut level, 10, Some(&calm));
+        assert_eq!(now, Level::ALL, "the delay counts, not the queue");
+    }
+
+    #[test]
+    fn beside_an_idle_host_nobody_is_refused() {
+        let mut level = HostLevel::default();
+        lowered(&mut level);
+        for second in 4..10 {
+            let bad = observed(Duration::from_secs(second), Some(3000), None);
+            let now = step_beside(&mut level, second, Some(&bad), true);
+            assert_eq!(now, Level::ALL);
+        }
+    }
+
+    #[test]
+    fn an_idle_host_that_gets_nothing_is_no_help() {
+        let mut level = HostLevel::default();
+        for (sent, spare) in [(0.0, false), (1.0, true)] {
+            level.confirm(Counts::from([(Rank::new(0, 0), sent)]), 0.0);
+            for idle in [false, true] {
+                let seen = Seen {
+                    id: HostId::of("10.0.0.1:80"),
+                    level: &mut level,
+                    figures: None,
+                    idle,
+                };
+                assert_eq!(seen.is_spare(), idle && spare);
+            }
         }
     }
 
     #[test]
     fn stalled_jobs_count_where_no_queuing_delay_is_known() {
-        let mut level = HostLevel::default();
-        assert_eq!(
+        let stalled = |jobs| {
+            let mut level = HostLevel::default();
+            for second in 1..3 {
+                let full = observed(Duration::from_secs(second), None, Some(jobs));
+                step(&mut level, second, Some(&full));
+            }
             step(
                 &mut level,
-                1,
-                Some(&observed(Duration::from_secs(1), None, Some(100)))
-            ),
-            Level::ALL
-        );
-        assert!(
-            step(
-                &mut level,
-                2,
-                Some(&observed(Duration::from_secs(2), None, Some(101)))
-            ) < Level::ALL
-        );
+                3,
+                Some(&observed(Duration::from_secs(3), None, Some(jobs))),
+            )
+        };
+        assert_eq!(stalled(100), Level::ALL);
+        assert!(stalled(101) < Level::ALL);
     }
 
     #[test]
@@ -387,38 +442,24 @@ mod tests {
     #[test]
     fn one_measurement_moves_the_level_once() {
         let mut level = HostLevel::default();
-        let bad = observed(Duration::from_secs(1), Some(30), None);
-        let first = step(&mut level, 1, Some(&bad));
-        assert!(first < Level::ALL);
-        assert_eq!(step(&mut level, 2, Some(&bad)), first);
+        let (bad, first) = lowered(&mut level);
+        assert_eq!(step(&mut level, 4, Some(&bad)), first);
     }
 
     #[test]
     fn lost_figures_open_the_level() {
         let mut level = HostLevel::default();
-        let bad = observed(Duration::from_secs(1), Some(30), None);
-        step(&mut level, 1, Some(&bad));
-        assert!(step(&mut level, 6, Some(&bad)) < Level::ALL);
-        assert_eq!(step(&mut level, 7, Some(&bad)), Level::ALL);
-        assert_eq!(step(&mut level, 8, None), Level::ALL);
+        let (bad, _) = lowered(&mut level);
+        assert!(step(&mut level, 8, Some(&bad)) < Level::ALL);
+        assert_eq!(step(&mut level, 9, Some(&bad)), Level::ALL);
+        assert_eq!(step(&mut level, 10, None), Level::ALL);
     }
 
     #[test]
     fn figures_that_say_nothing_of_the_queue_change_nothing() {
         let mut level = HostLevel::default();
-        step(
-            &mut level,
-            1,
-            Some(&observed(Duration::from_secs(1), Some(30), None)),
-        );
-        let lowered = level.get(Control::Paper);
-        assert_eq!(
-            step(
-                &mut level,
-                2,
-                Some(&observed(Duration::from_secs(2), None, None))
-            ),
-            lowered
-        );
+        let (_, lowered) = lowered(&mut level);
+        let silent = observed(Duration::from_secs(4), None, None);
+        assert_eq!(step(&mut level, 4, Some(&silent)), lowered);
     }
 }

@@ -275,11 +275,11 @@ section! {
         /// `steady`: a host whose queue takes so much longer than the usual host's passes on what it cannot do; not
         /// with `baseline`
         behind: Option<Text>,
-        /// `paper`: a larger mean queuing delay is overload
+        /// `paper`: a larger mean queuing delay in three windows in a row is overload
         threshold: Option<Text>,
         /// `paper`, `stalled_jobs`: share shed by an overloaded window
         alpha: Option<Text>,
-        /// `paper`, `stalled_jobs`: share added by any other window
+        /// `stalled_jobs`: share added by any other window; with `paper` it admits everything
         beta: Option<Text>,
         /// Between two moves of the level, which moves only on figures newer than at its last move
         window: Option<Text>,

@@ -2,14 +2,21 @@
 //! The admission level of a host, adjusted window by window (DAGOR: Zhou et al., *Overload Control for
 //! Scaling WeChat Microservices*, SoCC 2018, section 4.2 and algorithm 1).
 //!
-//! Two differences from the paper, and why: the histogram of ranks decays and keeps what was refused
-//! ([`super::demand`] says why), and a host that was idle for two windows admits everything, as each request that it
-//! refuses then is refused for nothing.
+//! Differences from the paper, and why:
+//! - the histogram of ranks decays and keeps what was refused ([`super::demand`] says why);
+//! - a host that was idle for two windows admits everything, as each request that it refuses then is refused for
+//!   nothing;
+//! - where the queuing delay decides, a window is one of overload only if those before it were, too ([`Standing`]), and
+//!   if hosts are not idle elsewhere; after any other one the host admits everything. The paper's servers do hundreds
+//!   of requests a second, and who is refused there goes away: on a few cores a delay above any threshold is chance,
+//!   and who is refused goes to the hosts that are open, which are flooded while the others raise their levels by
+//!   `beta` a window.
 
 use std::time::Duration;
 
 use super::MovingLevel;
 use super::evidence::EARLY_SIGN;
+pub use super::evidence::Standing;
 use crate::{Level, Rank};
 
 /// By how much a window moves the level.
@@ -19,7 +26,7 @@ pub struct Params {
     pub threshold: Duration,
     /// Share of the admitted requests that one overloaded window sheds.
     pub alpha: f64,
-    /// Share of the admitted requests that one other window adds.
+    /// Share of the admitted requests that one other window adds, if it does not open the host.
     pub beta: f64,
     /// Time in which the weight of past requests halves.
     pub half_life: Duration,
@@ -55,6 +62,8 @@ pub struct Window {
     pub demand: Vec<(Rank, f64)>,
     /// Whether the host counts as overloaded; none where nothing was measured.
     pub overloaded: Option<bool>,
+    /// What came was no more than the host, or the fleet, can do: nobody need be refused.
+    pub eased: bool,
     /// Nothing waits, and cores are free.
     pub idle: bool,
 }
@@ -68,13 +77,14 @@ pub fn is_early_sign(refused: f64, agrees: bool) -> bool {
 /// Takes in one window of a host and returns the level for the next.
 ///
 /// One step sheds (or adds) at most `alpha` (`beta`) of the admitted weight and the rank that crosses
-/// that share, and at least one rank for which there is demand. The second idle window in a row admits
-/// everything. Another one without demand, or one without a measurement, changes nothing.
+/// that share, and at least one rank for which there is demand. A window that was eased, and the second idle
+/// one in a row, admit everything. Another one without demand, or one without a measurement, changes nothing.
 pub fn step(level: &mut MovingLevel, params: &Params, window: &Window) -> Level {
     let Some(overloaded) = window.overloaded else {
         return level.get();
     };
-    if level.idleness.opens(window.idle && !overloaded) {
+    let idle = level.idleness.opens(window.idle && !overloaded);
+    if !overloaded && (idle || window.eased) {
         level.open();
     }
     if window.demand.iter().all(|(_, count)| *count <= 0.0) {
@@ -108,6 +118,7 @@ mod tests {
                 })
                 .collect(),
             overloaded,
+            eased: false,
             idle: false,
         }
     }
@@ -210,6 +221,26 @@ mod tests {
             assert!(moved(&mut level, &idle(&[])) < Level::ALL);
             assert_eq!(moved(&mut level, &idle(demand)), Level::ALL);
         }
+    }
+
+    #[test]
+    fn one_eased_window_admits_everything_unless_it_is_one_of_overload() {
+        let mut level = MovingLevel::default();
+        let eased = |overloaded| Window {
+            eased: true,
+            ..window(&[(2048, 3), (4000, 3)], Some(overloaded))
+        };
+        assert!(moved(&mut level, &eased(true)) < Level::ALL);
+        assert_eq!(moved(&mut level, &eased(false)), Level::ALL);
+    }
+
+    #[test]
+    fn a_queue_is_overload_when_it_has_stood_for_three_windows() {
+        let mut standing = Standing::default();
+        let too_long = [true, true, false, true, true, true, true, false, true];
+        let overload = too_long.map(|too_long| standing.is_overload(too_long));
+        let third = [false, false, false, false, false, true, true, false, false];
+        assert_eq!(overload, third);
     }
 
     #[test]

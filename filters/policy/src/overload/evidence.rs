@@ -9,6 +9,29 @@ pub(super) const EARLY_SIGN: f64 = 0.05;
 /// moment between two bursts.
 const IDLE_WINDOWS: u32 = 2;
 
+/// Windows in a row with too long a queue after which it counts as one that does not drain. A burst drains in fewer.
+const STANDING_WINDOWS: u32 = 3;
+
+/// How long a queue has been too long.
+///
+/// A queue that comes and goes is how cores are kept busy; one that stays is overload (CoDel: Nichols and Jacobson,
+/// *Controlling Queue Delay*, ACM Queue 2012).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Standing {
+    windows: u32,
+}
+
+impl Standing {
+    /// Takes in a window. Whether the queue has been too long for so long that it will not drain.
+    pub fn is_overload(&mut self, too_long: bool) -> bool {
+        self.windows = match too_long {
+            true => self.windows.saturating_add(1),
+            false => 0,
+        };
+        self.windows >= STANDING_WINDOWS
+    }
+}
+
 /// How long there was nothing to do.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Idleness {
