@@ -331,7 +331,7 @@ impl Args {
             plan.capacity.cores.unwrap_or(f64::NAN),
             plan.mean_run_ms,
             plan.capacity.requests_per_s,
-            stage::CALLERS,
+            stage::CALLERS.count,
             match self.against {
                 Fleet::Static => "",
                 Fleet::Mesh => ", sidecars of Consul Connect: mTLS to a sidecar at each host",

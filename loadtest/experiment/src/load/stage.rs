@@ -11,9 +11,10 @@ use weir_mesh::Mesh;
 use weir_stage::envoy;
 use weir_stage::processes::Processes;
 
-use crate::callers::bootstrap::{self, Balancer};
+use crate::callers::balancer::Balancer;
+use crate::callers::bootstrap;
 use crate::callers::settings::Settings;
-use crate::callers::{start_alone, start_told};
+use crate::callers::{Sidecars, start_alone, start_told};
 use crate::hosts;
 use crate::load::ways::{Place, SELECTION, Way, levels, scrape};
 use crate::load::{Args, Queue};
@@ -23,7 +24,7 @@ use crate::sampler::Sights;
 pub(super) const HOSTS: usize = 6;
 /// Emulated: a job holds one, asleep.
 pub(super) const CORES: usize = 4;
-pub(super) const CALLERS: usize = 2;
+pub(super) const CALLERS: Sidecars = Sidecars::single(2);
 /// A first visit of a key costs a fetch of some milliseconds: the runs are the work.
 const FETCH_BYTES_PER_SECOND: &str = "1G";
 const FETCH_BASE_US: &str = "1000";

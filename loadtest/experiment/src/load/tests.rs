@@ -9,7 +9,8 @@ use weir_needs::provided_or_skip;
 use weir_stage::record;
 
 use super::*;
-use crate::callers::bootstrap::{self, Balancer};
+use crate::callers::balancer::Balancer;
+use crate::callers::bootstrap;
 use crate::load::figures::Figures;
 use crate::load::verdict::{line, verdicts};
 
@@ -168,7 +169,7 @@ fn k6_sends_a_scenario_through_a_real_envoy_and_weir_answers_all_of_it() {
     );
     // They would have ended with a killed command, and who they were is known.
     let recorded = record::read(&folder.path().join("weir").join(RECORD)).unwrap();
-    assert_eq!(recorded.len(), stage::HOSTS + stage::CALLERS + 1);
+    assert_eq!(recorded.len(), stage::HOSTS + stage::CALLERS.count + 1);
     assert!(!recorded.iter().any(record::Entry::lives), "{recorded:?}");
     // Both summaries are kept, and each objective stands in the text.
     let text = fs::read_to_string(folder.path().join("weir/k6.txt")).unwrap();
