@@ -147,7 +147,7 @@ fn simulate(demo: &Demo, way: &Way, simulator: &Path) -> Result<Figures> {
             "--fetch-bytes-per-second",
             &bytes(trace.fetch_bytes_per_second)?.to_string(),
         ])
-        .args(["--callers", &plan.callers.to_string()])
+        .args(["--callers", &way.sidecars.count.to_string()])
         .args([
             "--breaker-queued-jobs",
             &limits.breaker_queued_jobs.to_string(),
