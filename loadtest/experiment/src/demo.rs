@@ -67,7 +67,7 @@ pub struct Args {
     /// Data that take seconds to fetch, as in document 001, and less other work
     #[arg(long, conflicts_with = "real")]
     dear: bool,
-    /// A quarter of the workload: under two minutes, and rougher figures. Emulated hosts, and what is before them, are
+    /// A quarter of the workload and seven ways: about two minutes, and rougher figures. Emulated hosts, and what is before them, are
     /// built for development then, in half the time
     #[arg(long)]
     quick: bool,

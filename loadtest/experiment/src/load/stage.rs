@@ -48,7 +48,11 @@ pub(super) fn start(
     folder: &Path,
 ) -> Result<Stage> {
     let programs = &args.programs.fleet;
-    let host = || host(&programs.worker, args.queue);
+    let host = || {
+        let mut command = host(&programs.worker, args.queue);
+        command.args(way.balancer().host_flags());
+        command
+    };
     let hosts = hosts::start(processes, HOSTS, host, folder)?;
     let mut stage = Hosts {
         programs,
@@ -109,8 +113,9 @@ impl Hosts<'_> {
             Place::Hosts => (self.start_before_hosts(&timeout, &filters)?, Vec::new()),
         };
         let bootstrap = |node: &str| {
-            let least = Balancer::LeastRequest;
-            let mut bootstrap = bootstrap::alone(node, least, &before_hosts, &timeout, &of_callers);
+            let balancer = way.balancer();
+            let mut bootstrap =
+                bootstrap::alone(node, balancer, &before_hosts, &timeout, &of_callers);
             if place == Place::Hosts {
                 retry_refused(&mut bootstrap);
             }
