@@ -8,9 +8,7 @@ use proptest::prelude::*;
 use weir_policy::{Hedging, Holding, Overload, Policy, Selection};
 use weir_replay::record::Outcome;
 use weir_sim::Scenario;
-use weir_sim::scenario::{
-    Accept, Balancer, HostFault, Placement, Preemption, Timeouts, Trouble,
-};
+use weir_sim::scenario::{Accept, Balancer, HostFault, Placement, Preemption, Timeouts, Trouble};
 
 use crate::{SECOND, jobs, keys, overloads, play, policy, scenario};
 
