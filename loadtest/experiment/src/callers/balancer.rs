@@ -84,6 +84,17 @@ impl Balancer {
             .then(|| json!({"filter_metadata": {"envoy.lb": {"class": classes(host, hosts)}}}))
     }
 
+    /// As weir-sim calls its model.
+    pub(crate) fn placement(self) -> &'static str {
+        match self {
+            Self::LeastRequest => "least-request",
+            Self::RingHash | Self::Maglev => "hashing",
+            Self::BoundedRingHash => "bounded-hashing",
+            Self::Weighted => "weighted",
+            Self::Subset => "subset",
+        }
+    }
+
     /// Flags of hosts that tell what it goes by.
     pub(crate) fn host_flags(self) -> &'static [&'static str] {
         match self {

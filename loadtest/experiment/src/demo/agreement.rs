@@ -120,12 +120,12 @@ impl Experiment for Agreement {
 
 /// The way on the demonstration's fleet.
 fn simulate(demo: &Demo, way: &Way, simulator: &Path) -> Result<Figures> {
-    let Kind::Weir {
-        selection,
-        overload,
-    } = way.kind
-    else {
-        bail!("{}: the simulator has no Envoy of its own", way.name);
+    let chooses = match way.kind {
+        Kind::Envoy(balancer) => vec!["--placement", balancer.placement()],
+        Kind::Weir {
+            selection,
+            overload,
+        } => vec!["--selection", selection, "--overload", overload],
     };
     let plan = &demo.plan;
     let Work::Emulated(trace) = &plan.work else {
@@ -139,7 +139,7 @@ fn simulate(demo: &Demo, way: &Way, simulator: &Path) -> Result<Figures> {
         .arg(&demo.workload.file)
         .arg("--out")
         .arg(&out)
-        .args(["--selection", selection, "--overload", overload])
+        .args(chooses)
         .args(["--hosts", &plan.hosts.to_string()])
         .args(["--cores", &plan.cores.to_string()])
         .args(["--cache-bytes", &bytes(plan.cache_bytes)?.to_string()])

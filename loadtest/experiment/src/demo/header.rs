@@ -66,6 +66,8 @@ mod tests {
         let emulated = text(&Plan::emulated(true), "workload: w");
         assert!(emulated.starts_with("workload: w\n") && emulated.contains("EMULATED"));
         assert!(!emulated.contains("REAL") && !emulated.contains("SHARED"));
+        let dear = text(&Plan::dear(true), "workload: w");
+        assert!(emulated.contains("at 5G/s") && dear.contains("at 50M/s"));
         let real = text(&Plan::real(false), "workload: w");
         assert!(real.contains("REAL") && real.contains("SHARED"), "{real}");
         assert!(!real.to_lowercase().contains("emulated"), "{real}");

@@ -55,7 +55,8 @@ pub(super) const DEFAULTS: &str = "weir estimate+none";
 
 /// Those on which the simulator and the demonstration have to agree: both can run them, and they are
 /// far apart.
-pub(super) const AGREED: [Way; 4] = [
+pub(super) const AGREED: [Way; 5] = [
+    envoy("envoy bounded ring_hash", Balancer::BoundedRingHash),
     weir("weir baseline+none", "baseline", "none"),
     weir("weir random+none", "random", "none"),
     weir("weir dynamic+breaker", "dynamic", "breaker"),
@@ -114,5 +115,24 @@ impl Way {
     /// The name as a folder.
     pub(super) fn folder(&self) -> String {
         self.name.replace([' ', '+'], "-")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn ways_have_folders_of_their_own_and_names_that_fit_the_table() {
+        let folders: BTreeSet<String> = WAYS.iter().map(Way::folder).collect();
+        assert_eq!(folders.len(), WAYS.len());
+        assert!(WAYS.iter().all(|way| way.name.len() <= 24));
+    }
+
+    #[test]
+    fn the_quick_demo_stays_quick() {
+        assert_eq!(WAYS.iter().filter(|way| way.quick).count(), 7);
     }
 }
