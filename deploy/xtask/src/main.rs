@@ -59,7 +59,7 @@ enum Command {
     Bench(experiment::Flags),
     /// Install the pinned external programs into .weir/tools (WEIR_TOOLS_DIR for elsewhere)
     Tools(tools::Args),
-    /// Replay a workload six ways through real Envoys and print a table
+    /// Replay a workload many ways through real Envoys and print a table
     Demo(experiment::Flags),
     /// Simulate every policy on every workload, and print tables and a report
     Experiments(experiments::Args),

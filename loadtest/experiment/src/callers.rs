@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Callers' sidecars: Envoys that know everything, or that weir-control tells everything.
 
+pub(crate) mod balancer;
 pub(crate) mod bootstrap;
 pub(crate) mod settings;
 
@@ -21,43 +22,69 @@ use crate::programs::Programs;
 /// From the start of a sidecar to the filter's first choice from a table.
 const FIRST_TABLE: Duration = Duration::from_secs(20);
 
+/// How many sidecars.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sidecars {
+    pub(crate) count: usize,
+    /// Worker threads of each.
+    pub(crate) workers: usize,
+}
+
+impl Sidecars {
+    /// So many of one worker thread each.
+    pub(crate) const fn single(count: usize) -> Self {
+        Self { count, workers: 1 }
+    }
+
+    fn nodes(self) -> impl Iterator<Item = String> {
+        (1..=self.count).map(|n| format!("caller-{n}"))
+    }
+
+    fn start(
+        self,
+        processes: &mut Processes,
+        programs: &Programs,
+        (node, bootstrap): (&str, &str),
+        folder: &Path,
+    ) -> Result<Envoy> {
+        let (envoy, workers) = (&programs.envoy, self.workers);
+        envoy::start_with_workers(processes, envoy, workers, node, bootstrap, folder)
+    }
+}
+
 /// Starts sidecars that know everything; returns where they listen.
 pub(crate) fn start_alone(
     processes: &mut Processes,
     programs: &Programs,
-    callers: usize,
+    callers: Sidecars,
     bootstrap: impl Fn(&str) -> Value,
     folder: &Path,
 ) -> Result<Vec<SocketAddr>> {
     let start = |node: String| {
         let bootstrap = bootstrap(&node).to_string();
-        let envoy = envoy::start(processes, &programs.envoy, &node, &bootstrap, folder)?;
+        let envoy = callers.start(processes, programs, (&node, &bootstrap), folder)?;
         Ok(envoy.listener)
     };
-    nodes(callers).map(start).collect()
+    callers.nodes().map(start).collect()
 }
 
 /// Starts weir-control with the configuration, and sidecars that it tells everything. Each chooses from a table then.
 pub(crate) fn start_told(
     processes: &mut Processes,
     programs: &Programs,
-    callers: usize,
+    callers: Sidecars,
     config: &Value,
     folder: &Path,
 ) -> Result<(Vec<Envoy>, Control)> {
     let control = control::start(processes, &programs.control, config, folder)?;
     let start = |node: String| {
         let bootstrap = standalone(&node, control.xds)?;
-        let caller = envoy::start(processes, &programs.envoy, &node, &bootstrap, folder)?;
+        let caller = callers.start(processes, programs, (&node, &bootstrap), folder)?;
         wait_for_table(processes, &node, caller.listener)?;
         Ok(caller)
     };
-    let callers = nodes(callers).map(start).collect::<Result<_>>()?;
+    let callers = callers.nodes().map(start).collect::<Result<_>>()?;
     Ok((callers, control))
-}
-
-fn nodes(callers: usize) -> impl Iterator<Item = String> {
-    (1..=callers).map(|n| format!("caller-{n}"))
 }
 
 /// Sends requests of no consequence until the filter chooses from a table.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One workload, sent six ways through real Envoys.
+//! One workload, sent many ways through real Envoys.
 //!
 //! ```text
-//!  replay ──> 2 Envoys (callers) ──> hosts      new processes for every way
+//!  replay ──>   Envoys (callers) ──> hosts      new processes for every way
 //!                 ▲                    │
 //!                 └── weir-control <───┘         only where Weir chooses
 //!
@@ -64,15 +64,18 @@ pub struct Args {
     /// sleep. Smaller, as this machine's cores are all there is
     #[arg(long)]
     real: bool,
-    /// A quarter of the workload: under two minutes, and rougher figures. Emulated hosts, and what is before them, are
+    /// Data that take seconds to fetch, as in document 001, and less other work
+    #[arg(long, conflicts_with = "real")]
+    dear: bool,
+    /// A quarter of the workload and seven ways: about two minutes, and rougher figures. Emulated hosts, and what is before them, are
     /// built for development then, in half the time
     #[arg(long)]
     quick: bool,
-    /// Only the ways whose name contains this; repeatable
+    /// Only the ways whose name contains this, also those that --quick leaves out; repeatable
     #[arg(long, value_name = "NAME")]
     way: Vec<String>,
     /// Run nothing: write the report of a run again, from what its folder keeps
-    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["real", "quick", "way"])]
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["real", "dear", "quick", "way"])]
     report: Option<PathBuf>,
     #[command(flatten)]
     programs: Programs,
@@ -106,9 +109,10 @@ impl Experiment for Demo {
     }
 
     fn set_up(args: Args, folder: &Path) -> Result<Self> {
-        let plan = match args.real {
-            true => Plan::real(args.quick),
-            false => Plan::emulated(args.quick),
+        let plan = match (args.real, args.dear) {
+            (true, _) => Plan::real(args.quick),
+            (_, true) => Plan::dear(args.quick),
+            _ => Plan::emulated(args.quick),
         };
         let (command, ways) = (args.command(), args.ways()?);
         let demo = Self::new(args.programs, plan, ways, command, folder)?;
@@ -142,8 +146,9 @@ impl Experiment for Demo {
 
 impl Args {
     fn ways(&self) -> Result<Vec<&'static Way>> {
-        let wanted = |way: &&Way| {
-            self.way.is_empty() || self.way.iter().any(|part| way.name.contains(&**part))
+        let wanted = |way: &&Way| match self.way[..] {
+            [] => way.quick || !self.quick,
+            _ => self.way.iter().any(|part| way.name.contains(&**part)),
         };
         let ways: Vec<&Way> = WAYS.iter().filter(wanted).collect();
         let names: Vec<&str> = WAYS.iter().map(|way| way.name).collect();
@@ -158,7 +163,12 @@ impl Args {
     /// The command that these are of.
     fn command(&self) -> String {
         let mut command = "cargo xtask demo".to_owned();
-        for (given, flag) in [(self.real, " --real"), (self.quick, " --quick")] {
+        let flags = [
+            (self.real, " --real"),
+            (self.dear, " --dear"),
+            (self.quick, " --quick"),
+        ];
+        for (given, flag) in flags {
             command += if given { flag } else { "" };
         }
         for name in &self.way {

@@ -65,8 +65,8 @@ pub struct Args {
     /// Shorten or stretch all stages so that it lasts so many seconds for each way
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     seconds: Option<u64>,
-    /// Protection of the hosts from too much work: weir, least_request, admission_control,
-    /// adaptive_concurrency, or all; repeatable
+    /// Who chooses hosts, and protects them from too much work: weir, least_request, bounded_ring_hash, maglev,
+    /// weighted, subset, admission_control, adaptive_concurrency, or all; repeatable
     #[arg(long, value_name = "WAY", default_value = "weir")]
     way: Vec<String>,
     /// Surroundings of the fleet. In the mesh the way is Weir's
@@ -331,7 +331,7 @@ impl Args {
             plan.capacity.cores.unwrap_or(f64::NAN),
             plan.mean_run_ms,
             plan.capacity.requests_per_s,
-            stage::CALLERS,
+            stage::CALLERS.count,
             match self.against {
                 Fleet::Static => "",
                 Fleet::Mesh => ", sidecars of Consul Connect: mTLS to a sidecar at each host",

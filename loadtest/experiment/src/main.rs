@@ -31,7 +31,7 @@ enum Command {
     Bench(Line<Bench>),
     /// memcached beside batch jobs, four ways
     Colocation(Line<Colocation>),
-    /// A workload sent six ways through real Envoys
+    /// A workload sent many ways through real Envoys
     Demo(Line<Demo>),
     /// Parts of a mesh killed, frozen, cut off or lied to, under steady load
     Faults(Line<Faults>),

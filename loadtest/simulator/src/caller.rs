@@ -18,6 +18,8 @@ use weir_policy::{
 use weir_tables::encode_load;
 
 use crate::control::Push;
+use crate::scenario::Balancer;
+use crate::stock::{Paces, Stock};
 use crate::workload::Job;
 
 /// Between two looks of a VM at shared data and at who waits: the filter's default `tick`.
@@ -48,6 +50,8 @@ pub(crate) struct Caller {
     phase: Duration,
     /// Tables that have come and were not needed yet.
     unseen: VecDeque<Unseen>,
+    /// Envoy's own policy chooses.
+    stock: Option<Stock>,
 }
 
 #[derive(Debug)]
@@ -97,7 +101,14 @@ impl Caller {
             budget: BounceBudget::default(),
             looks: false,
             unseen: VecDeque::new(),
+            stock: None,
         }
+    }
+
+    /// This caller with a policy of Envoy's own.
+    pub(crate) fn stock(mut self, balancer: Balancer, paces: Paces) -> Self {
+        self.stock = Some(Stock::new(balancer, paces, &mut self.rng));
+        self
     }
 
     /// The first tick after a moment.
@@ -147,6 +158,15 @@ impl Caller {
 
     /// What becomes of the request of this number.
     pub(crate) fn choose(&mut self, number: u32, request: &Request, now: Duration) -> Choice {
+        if let Some(stock) = &mut self.stock {
+            let key = request.keys.as_slice().first().map(|key| key.0);
+            return Choice::Send(Send {
+                hosts: stock.choose(key, &mut self.rng),
+                reason: Reason::NoTable,
+                hedge: None,
+                bounds: Vec::new(),
+            });
+        }
         self.see_tables(now);
         self.offered.push(request.rank);
         let patience = Patience::new(now);
@@ -240,6 +260,9 @@ impl Caller {
     }
 
     pub(crate) fn sent(&mut self, host: usize, request: &Request, now: Duration) {
+        if let Some(stock) = &mut self.stock {
+            return stock.sent(host);
+        }
         self.see_tables(now);
         let (id, _) = self.names[host];
         self.cluster.assigned(id, request, now);
@@ -257,6 +280,10 @@ impl Caller {
         spent: Option<(KeyHash, &weir_executor::Spent)>,
         now: Duration,
     ) {
+        if let Some(stock) = &mut self.stock {
+            let took = load.is_some().then(|| now.saturating_sub(sent));
+            return stock.ended(host, took, now);
+        }
         self.see_tables(now);
         let (id, _) = self.names[host];
         self.held.answered();
@@ -278,6 +305,9 @@ impl Caller {
     }
 
     pub(crate) fn gave_up(&mut self, (host, sent): (usize, Duration), now: Duration) {
+        if let Some(stock) = &mut self.stock {
+            return stock.ended(host, None, now);
+        }
         self.see_tables(now);
         self.held.answered();
         self.cluster.finished(self.names[host].0, sent, now);
@@ -285,6 +315,9 @@ impl Caller {
 
     /// The host did not take the request, or was gone before it answered.
     pub(crate) fn failed(&mut self, (host, sent): (usize, Duration), now: Duration) {
+        if let Some(stock) = &mut self.stock {
+            return stock.ended(host, None, now);
+        }
         self.see_tables(now);
         let (id, address) = &self.names[host];
         self.held.answered();

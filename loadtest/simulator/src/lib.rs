@@ -33,6 +33,7 @@ pub mod plan;
 mod prompt;
 pub mod scenario;
 mod simulation;
+mod stock;
 pub mod tally;
 pub mod workload;
 

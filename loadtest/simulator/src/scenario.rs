@@ -66,13 +66,15 @@ pub struct Scenario {
     pub seed: u64,
 }
 
-/// Who chooses hosts. All but callers are bounds: they see at no cost what no caller can, and hosts
-/// take their requests at once.
+/// Who chooses hosts. The last two are bounds: they see at no cost what no caller can, and hosts take their requests
+/// at once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Placement {
     /// Each sidecar, from what it knows, by the policy.
     #[default]
     Callers,
+    /// Each sidecar, by a policy of Envoy's own; there is no weir-control.
+    Stock(Balancer),
     /// One that knows every run time and the state of every host now: each request goes where it
     /// ends first when it comes, hosts that will be gone before that left out. Greedy: what comes
     /// later is not known, so an order of placements that is better still may exist.
@@ -80,6 +82,40 @@ pub enum Placement {
     /// Requests wait in one place by priority and go to a host that has an idle core, rather to one
     /// that has the data.
     CentralQueue,
+}
+
+impl Placement {
+    /// Whether no caller could place requests so.
+    #[must_use]
+    pub fn is_bound(self) -> bool {
+        matches!(self, Self::Clairvoyant | Self::CentralQueue)
+    }
+}
+
+/// One of Envoy's own load-balancing policies, MODELLED.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Balancer {
+    /// The one of two drawn hosts that has fewer of the caller's requests.
+    LeastRequest,
+    /// Consistent hashing of the key: `ring_hash` and `maglev`.
+    Hashing,
+    /// The same, where a host that has more than its share of the caller's requests is passed over.
+    BoundedHashing,
+    /// Client-side weighted round robin, by what hosts say of their utilisation.
+    Weighted,
+    /// `LeastRequest` in half of the hosts, which the key chooses.
+    Subset,
+}
+
+impl Balancer {
+    /// Every one.
+    pub const ALL: [Self; 5] = [
+        Self::LeastRequest,
+        Self::Hashing,
+        Self::BoundedHashing,
+        Self::Weighted,
+        Self::Subset,
+    ];
 }
 
 /// How long what may take.
@@ -240,7 +276,7 @@ impl Scenario {
             let slowed = |t: &Trouble| matches!(t.what, HostFault::Slowed(_));
             let any_slowed = self.troubles.iter().any(slowed);
             refuse(any_slowed, Impossible::NotKnown("a slowdown"))?;
-            let bound = self.placement != Placement::Callers;
+            let bound = self.placement.is_bound();
             refuse(
                 bound,
                 Impossible::NotKnown("a placement by others than callers"),

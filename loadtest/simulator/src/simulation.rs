@@ -26,6 +26,7 @@ use crate::host::Host;
 use crate::levels::Levels;
 use crate::pending::AllPending;
 use crate::scenario::{HostFault, Impossible, Placement, Scenario};
+use crate::stock::Pace;
 use crate::workload::{Job, Key};
 
 /// Requests are named by their place among all that came, their connections by their number. There
@@ -159,7 +160,14 @@ impl<'a, J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'a, J, F> {
         let mut rng = SmallRng::seed_from_u64(scenario.seed);
         let names = control.names();
         let gives_back = scenario.gives_back;
-        let caller = |_| Caller::new(Rc::clone(&names), gives_back, rng.random());
+        let paces = Pace::of(scenario.hosts);
+        let caller = |_| {
+            let caller = Caller::new(Rc::clone(&names), gives_back, rng.random());
+            match scenario.placement {
+                Placement::Stock(balancer) => caller.stock(balancer, Rc::clone(&paces)),
+                _ => caller,
+            }
+        };
         let lives = scenario.hosts as u64;
         Self {
             callers: (0..scenario.callers).map(caller).collect(),

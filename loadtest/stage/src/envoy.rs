@@ -40,6 +40,21 @@ pub fn start(
     bootstrap: &str,
     folder: &Path,
 ) -> Result<Envoy> {
+    start_with_workers(processes, program, 1, name, bootstrap, folder)
+}
+
+/// [`start`] with so many worker threads.
+///
+/// # Errors
+/// The same.
+pub fn start_with_workers(
+    processes: &mut Processes,
+    program: &Path,
+    workers: usize,
+    name: &str,
+    bootstrap: &str,
+    folder: &Path,
+) -> Result<Envoy> {
     // JSON is YAML too.
     let config = folder.join(format!("{name}.yaml"));
     fs::write(&config, bootstrap).with_context(|| format!("writing {}", config.display()))?;
@@ -50,7 +65,8 @@ pub fn start(
         .arg(&config)
         .arg("--admin-address-path")
         .arg(&address_file)
-        .args(["--concurrency", "1", "--disable-hot-restart"])
+        .args(["--concurrency", &workers.to_string()])
+        .arg("--disable-hot-restart")
         .args([
             "--log-level",
             "warning",

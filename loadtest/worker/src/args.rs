@@ -63,6 +63,10 @@ pub(crate) struct Args {
     /// Cache changes remembered for GET /cache?since=; older questions get everything.
     #[arg(long, default_value_t = 65_536)]
     change_log: usize,
+    /// Answers tell application_utilization and rps_fractional in ORCA's header, for weighted round robin,
+    /// instead of what Weir reads.
+    #[arg(long)]
+    pub(crate) orca_utilisation: bool,
     /// Seconds that jobs may go on after SIGTERM.
     #[arg(long, default_value_t = 30)]
     drain_seconds: u64,

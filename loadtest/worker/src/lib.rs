@@ -21,3 +21,4 @@ pub mod picture;
 pub mod priorities;
 pub mod server;
 pub mod task;
+pub mod utilisation;

@@ -131,7 +131,11 @@ async fn listen<W: Work>(
     info!(%addr, work, cores = settings.cores, order = ?settings.order, "listening");
 
     let host = Host::start(engine, metrics.clone());
-    let app = Arc::new(App::new(host, metrics, priorities, addr)?);
+    let mut app = App::new(host, metrics, priorities, addr)?;
+    if args.orca_utilisation {
+        app = app.telling_utilisation(settings.cores);
+    }
+    let app = Arc::new(app);
     let shutdown = async move {
         tokio::select! {
             _ = terminate.recv() => {}

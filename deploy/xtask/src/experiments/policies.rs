@@ -27,6 +27,11 @@ pub(super) const CLAIRVOYANT: &str = "clairvoyant";
 pub(super) const POLICIES: &[Policy] = &[
     bound(CLAIRVOYANT, "--placement clairvoyant"),
     bound("central queue", "--placement central-queue"),
+    compared("envoy least_request", "--placement least-request"),
+    compared("envoy ring_hash, maglev", "--placement hashing"),
+    compared("envoy bounded hashing", "--placement bounded-hashing"),
+    compared("envoy weighted by ORCA", "--placement weighted"),
+    compared("envoy subset by key", "--placement subset"),
     compared("baseline", "--selection baseline"),
     compared(
         "baseline + breaker",

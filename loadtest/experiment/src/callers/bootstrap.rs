@@ -6,13 +6,7 @@ use std::net::SocketAddr;
 use serde_json::{Value, json};
 use weir_stage::bootstrap::retry_policy;
 
-/// One of Envoy's own load-balancing policies.
-#[derive(Clone, Copy)]
-pub(crate) enum Balancer {
-    LeastRequest,
-    /// Consistent hashing of the key.
-    RingHash,
-}
+use crate::callers::balancer::{Balancer, KEY};
 
 /// Envoy's own limits must not decide anything here.
 const NO_LIMIT: u32 = 100_000;
@@ -46,14 +40,15 @@ fn connection_manager(balancer: Balancer, timeout: &str, filters: &[Value]) -> V
         "timeout": timeout,
         "retry_policy": retry_policy(),
     });
-    if let Balancer::RingHash = balancer {
-        action["hash_policy"] = json!([{"header": {"header_name": "x-weir-key"}}]);
+    if balancer.hashes() {
+        action["hash_policy"] = json!([{"header": {"header_name": KEY}}]);
     }
     let router = json!({
         "name": "envoy.filters.http.router",
         "typed_config": {"@type": "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router"},
     });
-    let filters: Vec<&Value> = filters.iter().chain([&router]).collect();
+    let own = balancer.filter();
+    let filters: Vec<&Value> = filters.iter().chain(&own).chain([&router]).collect();
     json!({
         "@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
         "stat_prefix": "caller",
@@ -67,33 +62,36 @@ fn connection_manager(balancer: Balancer, timeout: &str, filters: &[Value]) -> V
 }
 
 fn cluster(balancer: Balancer, hosts: &[SocketAddr]) -> Value {
-    let policy = match balancer {
-        Balancer::LeastRequest => "LEAST_REQUEST",
-        Balancer::RingHash => "RING_HASH",
-    };
-    json!({
+    let mut cluster = json!({
         "name": "rules",
         "type": "STATIC",
         "connect_timeout": "1s",
-        "lb_policy": policy,
-        "load_assignment": assignment("rules", hosts),
+        "load_assignment": assignment("rules", balancer, hosts),
         "circuit_breakers": {"thresholds": [{
             "max_connections": NO_LIMIT,
             "max_pending_requests": NO_LIMIT,
             "max_requests": NO_LIMIT,
             "max_retries": NO_LIMIT,
         }]},
-    })
+    });
+    for (field, value) in balancer.policy() {
+        cluster[field] = value;
+    }
+    cluster
 }
 
-fn assignment(cluster: &str, addresses: &[SocketAddr]) -> Value {
-    let endpoint = |address: &SocketAddr| {
-        json!({"endpoint": {"address": {"socket_address": {
+fn assignment(cluster: &str, balancer: Balancer, addresses: &[SocketAddr]) -> Value {
+    let endpoint = |(host, address): (usize, &SocketAddr)| {
+        let mut endpoint = json!({"endpoint": {"address": {"socket_address": {
             "address": address.ip().to_string(),
             "port_value": address.port(),
-        }}}})
+        }}}});
+        if let Some(metadata) = balancer.metadata(host, addresses.len()) {
+            endpoint["metadata"] = metadata;
+        }
+        endpoint
     };
-    let endpoints: Vec<Value> = addresses.iter().map(endpoint).collect();
+    let endpoints: Vec<Value> = addresses.iter().enumerate().map(endpoint).collect();
     json!({"cluster_name": cluster, "endpoints": [{"lb_endpoints": endpoints}]})
 }
 

@@ -24,7 +24,7 @@ pub(super) fn lines(ways: &[Told]) -> Vec<String> {
 fn line(told: &Told) -> String {
     let all = &told.figures.all;
     format!(
-        "{:<21} hits {:>5.1} %, p99 wait {:.0} ms; {}{}",
+        "{:<24} hits {:>5.1} %, p99 wait {:.0} ms; {}{}",
         all.way,
         100.0 * all.hits,
         all.wait.p99,
@@ -58,7 +58,7 @@ mod tests {
         assert_eq!(
             lines(&ways),
             [
-                "a                     hits 100.0 %, p99 wait 7 ms; the machine's cores 50 % busy, replayer at most 1 ms \
+                "a                        hits 100.0 %, p99 wait 7 ms; the machine's cores 50 % busy, replayer at most 1 ms \
                  behind for 99 %",
                 "One run of each, on one small machine: differences of a few per cent are chance",
             ]

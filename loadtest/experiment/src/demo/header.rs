@@ -2,19 +2,19 @@
 //! The head of the table: what was run, and what of it is real.
 
 use crate::demo::plan::{Plan, Work};
+use crate::demo::ways::SIDECARS;
 use weir_stage::machine;
 
 /// `workload` is what the workload says of itself.
 pub(super) fn text(plan: &Plan, workload: &str) -> String {
-    let Plan {
-        callers, limits, ..
-    } = plan;
+    let limits = &plan.limits;
     format!(
         "{workload}\n\
          hosts:    {hosts}\n\
-         callers:  {callers} Envoys; {seconds} s for each way; who has no good answer {deadline} s later gives up\n\
+         callers:  {callers} Envoys of one worker thread (1x1: 1; 8x8: 8 of 8 threads); {seconds} s for each way; who has no good answer {deadline} s later gives up\n\
          policies: breaker at {breaker} queued jobs, dagor at a mean queuing delay of {threshold}, in steps of {step:.0} %\n\
          machine:  {machine}",
+        callers = SIDECARS.count,
         hosts = hosts(plan),
         seconds = plan.replay.as_secs_f32(),
         deadline = plan.deadline.as_secs_f32(),
@@ -66,6 +66,8 @@ mod tests {
         let emulated = text(&Plan::emulated(true), "workload: w");
         assert!(emulated.starts_with("workload: w\n") && emulated.contains("EMULATED"));
         assert!(!emulated.contains("REAL") && !emulated.contains("SHARED"));
+        let dear = text(&Plan::dear(true), "workload: w");
+        assert!(emulated.contains("at 5G/s") && dear.contains("at 50M/s"));
         let real = text(&Plan::real(false), "workload: w");
         assert!(real.contains("REAL") && real.contains("SHARED"), "{real}");
         assert!(!real.to_lowercase().contains("emulated"), "{real}");

@@ -30,12 +30,16 @@ pub(super) fn start(
     processes: &mut Processes,
     folder: &Path,
 ) -> Result<(Vec<SocketAddr>, Sights)> {
-    let host = || host(&programs.worker, plan, workload);
+    let host = || {
+        let mut command = host(&programs.worker, plan, workload);
+        command.args(way.host_flags());
+        command
+    };
     let hosts = hosts::start(processes, plan.hosts, host, folder)?;
     let (callers, control) = match way.kind {
         Kind::Envoy(balancer) => {
             let bootstrap = |node: &str| bootstrap::alone(node, balancer, &hosts, NO_TIMEOUT, &[]);
-            let callers = start_alone(processes, programs, plan.callers, bootstrap, folder)?;
+            let callers = start_alone(processes, programs, way.sidecars, bootstrap, folder)?;
             (callers, None)
         }
         Kind::Weir {
@@ -59,7 +63,7 @@ pub(super) fn start(
             };
             let config = settings.config(&hosts, &programs.filter);
             let (callers, control) =
-                start_told(processes, programs, plan.callers, &config, folder)?;
+                start_told(processes, programs, way.sidecars, &config, folder)?;
             let callers = callers.iter().map(|caller| caller.listener).collect();
             (callers, Some(control.admin))
         }

@@ -2,57 +2,97 @@
 //! What the demonstration with emulated hosts claims, held against its own figures.
 
 use crate::demo::table::Row;
+use crate::demo::ways::{DEFAULTS, Kind, WAYS, Way};
 
 struct Claim {
     ours: &'static str,
     theirs: &'static str,
-    measure: Measure,
+    measures: &'static [Measure],
 }
 
 #[derive(Clone, Copy)]
 enum Measure {
-    CacheHits,
+    Mean,
     P99Wait,
+    CacheHits,
 }
 
-/// The defaults, and document 001's own rule where something keeps it from drowning a host.
-const OURS: [&str; 3] = [
-    "weir estimate+none",
-    "weir dynamic+breaker",
-    "weir dynamic+dagor",
-];
+/// Document 001's own rule where something keeps it from drowning a host.
+const DYNAMIC: [&str; 2] = ["weir dynamic+breaker", "weir dynamic+dagor"];
 
 /// A line for each claim whose two ways were run. `all` has one row a way, over all priorities.
 pub(super) fn lines(all: &[&Row]) -> Vec<String> {
-    let claim = |ours, theirs, measure| Claim {
-        ours,
-        theirs,
-        measure,
-    };
-    let claims = OURS.iter().flat_map(|ours| {
-        [
-            claim(ours, "envoy least_request", Measure::CacheHits),
-            claim(ours, "envoy ring_hash", Measure::P99Wait),
-        ]
-    });
-    let [defaults, ..] = OURS;
-    let faster = claim(defaults, "envoy least_request", Measure::P99Wait);
-    let claims = claims.chain([faster]);
+    let claims = defaults().chain(dynamic());
     claims.filter_map(|claim| claim.line(all)).collect()
+}
+
+/// The defaults are better than each of Envoy's own ways with the same sidecars, in everything at once.
+fn defaults() -> impl Iterator<Item = Claim> {
+    let ours = WAYS.iter().filter(|way| way.name.starts_with(DEFAULTS));
+    ours.flat_map(|ours| {
+        let theirs =
+            |way: &&Way| matches!(way.kind, Kind::Envoy(_)) && way.sidecars == ours.sidecars;
+        WAYS.iter().filter(theirs).map(|theirs| Claim {
+            ours: ours.name,
+            theirs: theirs.name,
+            measures: &[Measure::Mean, Measure::P99Wait, Measure::CacheHits],
+        })
+    })
+}
+
+fn dynamic() -> impl Iterator<Item = Claim> {
+    let claims = |ours| {
+        let claim = |theirs, measures| Claim {
+            ours,
+            theirs,
+            measures,
+        };
+        [
+            claim("envoy least_request", &[Measure::CacheHits] as &[_]),
+            claim("envoy ring_hash", &[Measure::P99Wait]),
+        ]
+    };
+    DYNAMIC.into_iter().flat_map(claims)
 }
 
 impl Claim {
     fn line(&self, all: &[&Row]) -> Option<String> {
         let find = |name: &str| all.iter().copied().find(|row| row.way == name);
-        let (ours, theirs) = (find(self.ours)?, find(self.theirs)?);
-        if ours.failed == ours.requests || theirs.failed == theirs.requests {
-            let (ours, theirs) = (self.ours, self.theirs);
+        let (our_row, their_row) = (find(self.ours)?, find(self.theirs)?);
+        let Self { ours, theirs, .. } = self;
+        if our_row.failed == our_row.requests || their_row.failed == their_row.requests {
             return Some(format!(
                 "{ours} cannot be held against {theirs}: one of them served nothing"
             ));
         }
-        let (holds, figures) = match self.measure {
-            Measure::CacheHits => (
+        let figures = |wanted: bool| {
+            let measures = self.measures.iter();
+            let figures = measures
+                .map(|measure| measure.figures(our_row, their_row))
+                .filter(|(better, _)| *better == wanted)
+                .map(|(_, figures)| figures);
+            figures.collect::<Vec<_>>().join(", ")
+        };
+        let (better, not) = (figures(true), figures(false));
+        Some(match (&*better, &*not) {
+            (_, "") => format!("{ours} is better than {theirs}: {better}"),
+            ("", _) => format!("{ours} is NOT BETTER than {theirs}: {not}"),
+            _ => format!("{ours} is better than {theirs} in {better}; NOT BETTER in {not}"),
+        })
+    }
+}
+
+impl Measure {
+    /// Whether ours is better, and both.
+    fn figures(self, ours: &Row, theirs: &Row) -> (bool, String) {
+        let less = |name: &str, ours: f64, theirs: f64| {
+            let figures = format!("{name} {ours:.0} ms against {theirs:.0} ms");
+            (ours < theirs, figures)
+        };
+        match self {
+            Self::Mean => less("mean", ours.duration.mean, theirs.duration.mean),
+            Self::P99Wait => less("p99 wait", ours.wait.p99, theirs.wait.p99),
+            Self::CacheHits => (
                 ours.hits > theirs.hits,
                 format!(
                     "cache hits {:.1} % against {:.1} %",
@@ -60,19 +100,7 @@ impl Claim {
                     100.0 * theirs.hits
                 ),
             ),
-            Measure::P99Wait => (
-                ours.wait.p99 < theirs.wait.p99,
-                format!(
-                    "p99 wait {:.0} ms against {:.0} ms",
-                    ours.wait.p99, theirs.wait.p99
-                ),
-            ),
-        };
-        let word = if holds { "better" } else { "NOT BETTER" };
-        Some(format!(
-            "{} is {word} than {}: {figures}",
-            self.ours, self.theirs
-        ))
+        }
     }
 }
 
@@ -81,9 +109,7 @@ mod tests {
     use super::*;
 
     fn row(way: &str, hits: f64, p99: f64) -> Row {
-        let mut row = Row::made_up(way, 1.0, hits);
-        row.wait.p99 = p99;
-        row
+        Row::made_up(way, p99, hits)
     }
 
     #[test]
@@ -91,18 +117,23 @@ mod tests {
         let rows = [
             row("envoy least_request", 0.70, 5.0),
             row("envoy ring_hash", 0.99, 900.0),
+            row("envoy least_request 8x8", 0.99, 1.0),
             row("weir dynamic+breaker", 0.60, 30.0),
             row("weir estimate+none", 0.98, 4.0),
+            row("weir estimate+none 8x8", 0.98, 4.0),
         ];
         let all: Vec<&Row> = rows.iter().collect();
         assert_eq!(
             lines(&all),
             [
-                "weir estimate+none is better than envoy least_request: cache hits 98.0 % against 70.0 %",
-                "weir estimate+none is better than envoy ring_hash: p99 wait 4 ms against 900 ms",
+                "weir estimate+none is better than envoy least_request: mean 4 ms against 5 ms, p99 wait 4 ms against 5 ms, \
+                 cache hits 98.0 % against 70.0 %",
+                "weir estimate+none is better than envoy ring_hash in mean 4 ms against 900 ms, p99 wait 4 ms against \
+                 900 ms; NOT BETTER in cache hits 98.0 % against 99.0 %",
+                "weir estimate+none 8x8 is NOT BETTER than envoy least_request 8x8: mean 4 ms against 1 ms, p99 wait 4 ms \
+                 against 1 ms, cache hits 98.0 % against 99.0 %",
                 "weir dynamic+breaker is NOT BETTER than envoy least_request: cache hits 60.0 % against 70.0 %",
                 "weir dynamic+breaker is better than envoy ring_hash: p99 wait 30 ms against 900 ms",
-                "weir estimate+none is better than envoy least_request: p99 wait 4 ms against 5 ms",
             ]
         );
         assert!(lines(&all[..2]).is_empty());

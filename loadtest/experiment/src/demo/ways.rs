@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The ways of choosing a host that are compared, as data.
 
-use crate::callers::bootstrap::Balancer;
+use crate::callers::Sidecars;
+use crate::callers::balancer::Balancer;
 
 /// One way: a name for the table and what to run.
 pub struct Way {
     pub(super) name: &'static str,
     pub(super) kind: Kind,
+    pub(super) sidecars: Sidecars,
+    /// Whether `--quick` runs it, too.
+    pub(super) quick: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -20,39 +24,78 @@ pub(super) enum Kind {
     },
 }
 
-pub(super) const WAYS: [Way; 6] = [
-    Way {
-        name: "envoy least_request",
-        kind: Kind::Envoy(Balancer::LeastRequest),
-    },
-    Way {
-        name: "envoy ring_hash",
-        kind: Kind::Envoy(Balancer::RingHash),
-    },
-    weir("weir baseline+none", "baseline", "none"),
-    weir("weir dynamic+breaker", "dynamic", "breaker"),
-    weir("weir dynamic+dagor", "dynamic", "dagor"),
-    weir("weir estimate+none", "estimate", "none"),
+/// Of a way that says nothing else.
+pub(super) const SIDECARS: Sidecars = Sidecars::single(2);
+
+/// As in a mesh: 64 worker threads, which share what they know through weir-control alone but for those of one sidecar.
+const EIGHT: Sidecars = Sidecars {
+    count: 8,
+    workers: 8,
+};
+
+pub(super) const WAYS: [Way; 14] = [
+    envoy("envoy least_request", Balancer::LeastRequest).quick(),
+    envoy("envoy ring_hash", Balancer::RingHash).quick(),
+    envoy("envoy bounded ring_hash", Balancer::BoundedRingHash).quick(),
+    envoy("envoy maglev", Balancer::Maglev),
+    envoy("envoy weighted by ORCA", Balancer::Weighted),
+    envoy("envoy subset by key", Balancer::Subset),
+    weir("weir baseline+none", "baseline", "none").quick(),
+    weir("weir dynamic+breaker", "dynamic", "breaker").quick(),
+    weir("weir dynamic+dagor", "dynamic", "dagor").quick(),
+    weir(DEFAULTS, "estimate", "none").quick(),
+    weir("weir estimate+none 1x1", "estimate", "none").with(Sidecars::single(1)),
+    envoy("envoy least_request 8x8", Balancer::LeastRequest).with(EIGHT),
+    envoy("envoy bounded ring 8x8", Balancer::BoundedRingHash).with(EIGHT),
+    weir("weir estimate+none 8x8", "estimate", "none").with(EIGHT),
 ];
+
+/// Weir as it comes.
+pub(super) const DEFAULTS: &str = "weir estimate+none";
 
 /// Those on which the simulator and the demonstration have to agree: both can run them, and they are
 /// far apart.
-pub(super) const AGREED: [Way; 4] = [
+pub(super) const AGREED: [Way; 5] = [
+    envoy("envoy bounded ring_hash", Balancer::BoundedRingHash),
     weir("weir baseline+none", "baseline", "none"),
     weir("weir random+none", "random", "none"),
     weir("weir dynamic+breaker", "dynamic", "breaker"),
-    weir("weir estimate+none", "estimate", "none"),
+    weir(DEFAULTS, "estimate", "none"),
 ];
+
+const fn envoy(name: &'static str, balancer: Balancer) -> Way {
+    Way {
+        name,
+        kind: Kind::Envoy(balancer),
+        sidecars: SIDECARS,
+        quick: false,
+    }
+}
 
 const fn weir(name: &'static str, selection: &'static str, overload: &'static str) -> Way {
     let kind = Kind::Weir {
         selection,
         overload,
     };
-    Way { name, kind }
+    Way {
+        name,
+        kind,
+        sidecars: SIDECARS,
+        quick: false,
+    }
 }
 
 impl Way {
+    const fn quick(mut self) -> Self {
+        self.quick = true;
+        self
+    }
+
+    const fn with(mut self, sidecars: Sidecars) -> Self {
+        self.sidecars = sidecars;
+        self
+    }
+
     /// weir-control's overload policy, where there is a weir-control.
     pub(super) fn overload(&self) -> Option<&'static str> {
         match self.kind {
@@ -61,8 +104,35 @@ impl Way {
         }
     }
 
+    /// What hosts are told of it, beside what all hosts are.
+    pub(super) fn host_flags(&self) -> &'static [&'static str] {
+        match self.kind {
+            Kind::Envoy(balancer) => balancer.host_flags(),
+            Kind::Weir { .. } => &[],
+        }
+    }
+
     /// The name as a folder.
     pub(super) fn folder(&self) -> String {
         self.name.replace([' ', '+'], "-")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn ways_have_folders_of_their_own_and_names_that_fit_the_table() {
+        let folders: BTreeSet<String> = WAYS.iter().map(Way::folder).collect();
+        assert_eq!(folders.len(), WAYS.len());
+        assert!(WAYS.iter().all(|way| way.name.len() <= 24));
+    }
+
+    #[test]
+    fn the_quick_demo_stays_quick() {
+        assert_eq!(WAYS.iter().filter(|way| way.quick).count(), 7);
     }
 }

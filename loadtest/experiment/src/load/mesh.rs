@@ -16,7 +16,7 @@ use crate::sampler::Sights;
 pub(super) fn start(args: &Args, folder: &Path) -> Result<Stage> {
     let plan = Plan {
         hosts: HOSTS,
-        callers: CALLERS,
+        callers: CALLERS.count,
         prometheus: false,
         cores: CORES as u32,
         host_flags: host_flags(args.queue),

@@ -11,9 +11,10 @@ use weir_mesh::Mesh;
 use weir_stage::envoy;
 use weir_stage::processes::Processes;
 
-use crate::callers::bootstrap::{self, Balancer};
+use crate::callers::balancer::Balancer;
+use crate::callers::bootstrap;
 use crate::callers::settings::Settings;
-use crate::callers::{start_alone, start_told};
+use crate::callers::{Sidecars, start_alone, start_told};
 use crate::hosts;
 use crate::load::ways::{Place, SELECTION, Way, levels, scrape};
 use crate::load::{Args, Queue};
@@ -23,7 +24,7 @@ use crate::sampler::Sights;
 pub(super) const HOSTS: usize = 6;
 /// Emulated: a job holds one, asleep.
 pub(super) const CORES: usize = 4;
-pub(super) const CALLERS: usize = 2;
+pub(super) const CALLERS: Sidecars = Sidecars::single(2);
 /// A first visit of a key costs a fetch of some milliseconds: the runs are the work.
 const FETCH_BYTES_PER_SECOND: &str = "1G";
 const FETCH_BASE_US: &str = "1000";
@@ -47,7 +48,11 @@ pub(super) fn start(
     folder: &Path,
 ) -> Result<Stage> {
     let programs = &args.programs.fleet;
-    let host = || host(&programs.worker, args.queue);
+    let host = || {
+        let mut command = host(&programs.worker, args.queue);
+        command.args(way.balancer().host_flags());
+        command
+    };
     let hosts = hosts::start(processes, HOSTS, host, folder)?;
     let mut stage = Hosts {
         programs,
@@ -108,8 +113,9 @@ impl Hosts<'_> {
             Place::Hosts => (self.start_before_hosts(&timeout, &filters)?, Vec::new()),
         };
         let bootstrap = |node: &str| {
-            let least = Balancer::LeastRequest;
-            let mut bootstrap = bootstrap::alone(node, least, &before_hosts, &timeout, &of_callers);
+            let balancer = way.balancer();
+            let mut bootstrap =
+                bootstrap::alone(node, balancer, &before_hosts, &timeout, &of_callers);
             if place == Place::Hosts {
                 retry_refused(&mut bootstrap);
             }

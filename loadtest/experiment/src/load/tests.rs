@@ -9,7 +9,7 @@ use weir_needs::provided_or_skip;
 use weir_stage::record;
 
 use super::*;
-use crate::callers::bootstrap::{self, Balancer};
+use crate::callers::bootstrap;
 use crate::load::figures::Figures;
 use crate::load::verdict::{line, verdicts};
 
@@ -115,7 +115,7 @@ fn ways_are_taken_by_name_and_all_is_each_once() {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         super::ways(&names)
     };
-    assert_eq!(ways(&["least_request", "all"]).unwrap().len(), 4);
+    assert_eq!(ways(&["least_request", "all"]).unwrap().len(), 8);
     assert_eq!(ways(&["weir"]).unwrap(), [Way::Weir]);
     let error = ways(&["round_robin"]).unwrap_err().to_string();
     assert!(
@@ -168,7 +168,7 @@ fn k6_sends_a_scenario_through_a_real_envoy_and_weir_answers_all_of_it() {
     );
     // They would have ended with a killed command, and who they were is known.
     let recorded = record::read(&folder.path().join("weir").join(RECORD)).unwrap();
-    assert_eq!(recorded.len(), stage::HOSTS + stage::CALLERS + 1);
+    assert_eq!(recorded.len(), stage::HOSTS + stage::CALLERS.count + 1);
     assert!(!recorded.iter().any(record::Entry::lives), "{recorded:?}");
     // Both summaries are kept, and each objective stands in the text.
     let text = fs::read_to_string(folder.path().join("weir/k6.txt")).unwrap();
@@ -215,14 +215,9 @@ fn envoy_takes_the_configuration_of_each_way() {
     let Some(load) = real(folder.path(), &[]) else {
         return;
     };
-    for way in [
-        Way::LeastRequest,
-        Way::AdmissionControl,
-        Way::AdaptiveConcurrency,
-    ] {
+    for way in Way::value_variants() {
         let hosts = ["127.0.0.1:1".parse().unwrap()];
-        let least = Balancer::LeastRequest;
-        let bootstrap = bootstrap::alone("n", least, &hosts, "2s", &way.filters().1);
+        let bootstrap = bootstrap::alone("n", way.balancer(), &hosts, "2s", &way.filters().1);
         let file = folder.path().join(way.name());
         fs::write(&file, bootstrap.to_string()).unwrap();
         let mut command = Command::new(&load.args.programs.fleet.envoy);

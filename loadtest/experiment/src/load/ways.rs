@@ -4,6 +4,8 @@
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
+use crate::callers::balancer::Balancer;
+
 /// A way to keep hosts from too much work, all with the same hosts, callers and time-outs.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 #[value(rename_all = "snake_case")]
@@ -12,7 +14,15 @@ pub enum Way {
     Weir,
     /// Envoy alone; nothing is refused
     LeastRequest,
-    /// The same with Envoy's filter that refuses by the share of failures
+    /// The same, by consistent hashing with bounded loads
+    BoundedRingHash,
+    /// The same, by Maglev
+    Maglev,
+    /// The same, by client-side weighted round robin
+    Weighted,
+    /// The same, by least request in half of the hosts, which the key chooses
+    Subset,
+    /// Least request with Envoy's filter that refuses by the share of failures
     AdmissionControl,
     /// The same with Envoy's filter that refuses by the time that answers take
     AdaptiveConcurrency,
@@ -31,6 +41,20 @@ pub(super) enum Place {
 pub(super) const SELECTION: &str = "estimate";
 
 impl Way {
+    /// How callers' Envoys choose where the filter does not.
+    pub(super) fn balancer(self) -> Balancer {
+        match self {
+            Self::Weir
+            | Self::LeastRequest
+            | Self::AdmissionControl
+            | Self::AdaptiveConcurrency => Balancer::LeastRequest,
+            Self::BoundedRingHash => Balancer::BoundedRingHash,
+            Self::Maglev => Balancer::Maglev,
+            Self::Weighted => Balancer::Weighted,
+            Self::Subset => Balancer::Subset,
+        }
+    }
+
     /// With what it runs, for the report.
     pub(super) fn parameters(self) -> String {
         match self {
@@ -39,7 +63,11 @@ impl Way {
                 levels(),
                 scrape()
             ),
-            Self::LeastRequest => "LEAST_REQUEST over all hosts; no filter refuses".to_owned(),
+            Self::LeastRequest
+            | Self::BoundedRingHash
+            | Self::Maglev
+            | Self::Weighted
+            | Self::Subset => format!("{:?}; no filter refuses", self.balancer()),
             Self::AdmissionControl => format!(
                 "LEAST_REQUEST; at each caller, from the example of Envoy's documentation: {}",
                 admission_control()
@@ -62,7 +90,12 @@ impl Way {
             json!({"name": format!("envoy.filters.http.{name}"), "typed_config": config})
         };
         match self {
-            Self::Weir | Self::LeastRequest => (Place::Callers, Vec::new()),
+            Self::Weir
+            | Self::LeastRequest
+            | Self::BoundedRingHash
+            | Self::Maglev
+            | Self::Weighted
+            | Self::Subset => (Place::Callers, Vec::new()),
             Self::AdmissionControl => {
                 let config = admission_control();
                 let filter = filter("admission_control", "AdmissionControl", config);

@@ -11,7 +11,7 @@ use weir_stage::envoy::Envoy;
 use weir_stage::http;
 use weir_stage::processes::Processes;
 
-use crate::callers::start_told;
+use crate::callers::{Sidecars, start_told};
 use crate::shared_node::programs::Programs;
 
 /// The only cluster.
@@ -37,7 +37,13 @@ pub fn start(
 ) -> Result<Mesh> {
     let programs = &programs.fleet;
     let configuration = configuration(host, &programs.filter);
-    let (callers, control) = start_told(processes, programs, 1, &configuration, folder)?;
+    let (callers, control) = start_told(
+        processes,
+        programs,
+        Sidecars::single(1),
+        &configuration,
+        folder,
+    )?;
     let envoy = *callers.first().context("no caller was started")?;
     Ok(Mesh { control, envoy })
 }

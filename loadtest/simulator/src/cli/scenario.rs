@@ -14,12 +14,14 @@ use weir_replay::backoff::Backoff;
 use weir_replay::mooncake::BLOCK_TOKENS;
 use weir_replay::units;
 use weir_sim::Scenario;
-use weir_sim::scenario::{Accept, HostFault, Placement, Preemption, Signal, Timeouts, Trouble};
+use weir_sim::scenario::{
+    Accept, Balancer, HostFault, Placement, Preemption, Signal, Timeouts, Trouble,
+};
 
 #[derive(clap::Args)]
 #[group(id = "fleet")]
 pub(super) struct Args {
-    /// Who chooses hosts; without callers, selection and overload do not matter
+    /// Who chooses hosts; with any but callers, selection and overload do not matter
     #[arg(long, value_enum, default_value = "callers")]
     placement: PlacementName,
     #[arg(long, value_enum, default_value = "estimate")]
@@ -142,6 +144,16 @@ pub(super) struct Args {
 enum PlacementName {
     /// Sidecars, by the policy
     Callers,
+    /// Sidecars, by Envoy's own policies, MODELLED: fewer requests of two drawn hosts
+    LeastRequest,
+    /// Ring hash or Maglev
+    Hashing,
+    /// The same with a hash_balance_factor of 125
+    BoundedHashing,
+    /// Client-side weighted round robin
+    Weighted,
+    /// Least request in half of the hosts, which the key chooses
+    Subset,
     /// A bound: where it ends first, all run times and the present state of all hosts known
     Clairvoyant,
     /// A bound: one queue, from which idle cores take the most important request
@@ -266,6 +278,11 @@ impl Args {
     fn placement(&self) -> Placement {
         match self.placement {
             PlacementName::Callers => Placement::Callers,
+            PlacementName::LeastRequest => Placement::Stock(Balancer::LeastRequest),
+            PlacementName::Hashing => Placement::Stock(Balancer::Hashing),
+            PlacementName::BoundedHashing => Placement::Stock(Balancer::BoundedHashing),
+            PlacementName::Weighted => Placement::Stock(Balancer::Weighted),
+            PlacementName::Subset => Placement::Stock(Balancer::Subset),
             PlacementName::Clairvoyant => Placement::Clairvoyant,
             PlacementName::CentralQueue => Placement::CentralQueue,
         }

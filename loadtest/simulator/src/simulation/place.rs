@@ -46,7 +46,7 @@ impl Queue {
 impl<J: Iterator<Item = Job>, F: FnMut(crate::Ended)> Simulation<'_, J, F> {
     /// Sends an attempt on its way to wherever it is placed; whether callers do not place it.
     pub(super) fn bounds(&mut self, request: u32, now: Duration) -> bool {
-        if self.scenario.placement == Placement::Callers {
+        if !self.scenario.placement.is_bound() {
             return false;
         }
         if let Some(pending) = self.pending.get_mut(&request) {
@@ -63,7 +63,7 @@ impl<J: Iterator<Item = Job>, F: FnMut(crate::Ended)> Simulation<'_, J, F> {
             return;
         };
         match self.scenario.placement {
-            Placement::Callers => {}
+            Placement::Callers | Placement::Stock(_) => {}
             Placement::Clairvoyant => match self.earliest(request, now) {
                 Some(host) => self.submit(request, host, now),
                 None => self.no_host(request, now),

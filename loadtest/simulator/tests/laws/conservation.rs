@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use weir_policy::{Hedging, Holding, Overload, Policy, Selection};
 use weir_replay::record::Outcome;
 use weir_sim::Scenario;
-use weir_sim::scenario::{Accept, HostFault, Preemption, Timeouts, Trouble};
+use weir_sim::scenario::{Accept, Balancer, HostFault, Placement, Preemption, Timeouts, Trouble};
 
 use crate::{SECOND, jobs, keys, overloads, play, policy, scenario};
 
@@ -40,6 +40,7 @@ proptest! {
         (for_eligible, for_cached, max_held) in (0u64..3000, 0u64..500, 1usize..40),
         hedge_ms in 0u64..200, gives_back in any::<bool>(),
         selection in prop::sample::select(&Selection::ALL),
+        stock in prop::option::weighted(0.3, prop::sample::select(&Balancer::ALL)),
         // Most are shed by the breakers, and may wait then.
         overload in prop::sample::select(overloads().to_vec()),
     ) {
@@ -65,6 +66,7 @@ proptest! {
             troubles,
             attempts,
             gives_back,
+            placement: stock.map_or(Placement::Callers, Placement::Stock),
             ..scenario()
         };
         let between = Duration::from_micros(between_us);

@@ -3,6 +3,8 @@
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 use axum::http::HeaderValue;
 use axum::response::Response;
@@ -14,6 +16,7 @@ use crate::metrics::Families;
 use crate::orca;
 use crate::picture::Picture;
 use crate::priorities::Priorities;
+use crate::utilisation::Utilisation;
 
 /// A host and how it shows itself.
 #[derive(Debug)]
@@ -25,6 +28,8 @@ pub struct App<W: Work> {
     classes: Vec<u8>,
     id: HeaderValue,
     draining: AtomicBool,
+    /// With so many cores; none: answers tell what Weir reads.
+    utilisation: Option<(usize, Mutex<Utilisation>)>,
 }
 
 impl<W: Work> App<W> {
@@ -45,7 +50,15 @@ impl<W: Work> App<W> {
             priorities,
             metrics,
             registry,
+            utilisation: None,
         })
+    }
+
+    /// Answers of this host of so many cores tell [`Utilisation`] instead of what Weir reads.
+    #[must_use]
+    pub fn telling_utilisation(mut self, cores: usize) -> Self {
+        self.utilisation = Some((cores, Mutex::default()));
+        self
     }
 
     pub(crate) fn drain(&self) {
@@ -73,7 +86,13 @@ impl<W: Work> App<W> {
     ) -> Response {
         let headers = response.headers_mut();
         headers.insert("x-worker-id", self.id.clone());
-        let text = load.map(|load| orca::text(load, &self.classes, spent));
+        let text = load.map(|load| match &self.utilisation {
+            None => orca::text(load, &self.classes, spent),
+            Some((cores, answers)) => {
+                let mut answers = answers.lock().unwrap_or_else(PoisonError::into_inner);
+                answers.text(load.in_progress, *cores, Instant::now())
+            }
+        });
         if let Some(Ok(value)) = text.map(HeaderValue::try_from) {
             headers.insert(orca::HEADER, value);
         }
