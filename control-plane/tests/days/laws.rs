@@ -20,6 +20,9 @@ const MOST: f64 = 0.7;
 const CHANCE: f64 = 0.07;
 /// After so long a leader has seen what is asked for: a share is one of the requests that it knows.
 const SEEN_AFTER: Duration = Duration::from_secs(10);
+/// And once it has counted so many since then: of fewer a share is more by chance than [`CHANCE`]. Time alone does not
+/// say so, as reports go to the leader before until that hears of the other one.
+const COUNTED: u64 = 400;
 /// Levels move once in it.
 const WINDOW: Duration = Duration::from_secs(1);
 /// Keys in shared data: six of the proxy, a table, two shards and a record of each VM, with room for VMs that died.
@@ -42,6 +45,8 @@ struct Levels {
     epoch: u64,
     /// When it began to lead, or to know which level is in force.
     began: Duration,
+    /// The requests that it had counted then.
+    counted: u64,
     /// The hosts whose figures count.
     fresh: Vec<String>,
     highest: Level,
@@ -179,6 +184,7 @@ impl Laws {
             life: control.life,
             epoch: state.epoch(),
             began: now,
+            counted: control.counted.values().sum(),
             fresh: fresh().map(|host| host.config.address.clone()).collect(),
             highest: highest.unwrap_or(Level::ALL),
             fell: Duration::ZERO,
@@ -188,10 +194,12 @@ impl Laws {
             return;
         };
         after.fell = before.fell;
+        let counted = after.counted;
         let leads = state.replica().role.leads() && !cluster.resumes();
         if leads && (before.life, before.epoch) == (after.life, after.epoch) {
-            after.began = before.began;
+            (after.began, after.counted) = (before.began, before.counted);
         }
+        let knows_demand = knows_demand && counted - after.counted >= COUNTED;
         let has_seen = now - after.began >= SEEN_AFTER;
         let is_same = leads && has_seen && before.fresh == after.fresh;
         if !is_same || after.highest >= before.highest {

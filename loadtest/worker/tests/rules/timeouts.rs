@@ -5,7 +5,7 @@ use serde_json::json;
 use tokio::time::{Duration, sleep};
 
 use crate::bucket::{Bucket, Mood};
-use crate::client::{BUSY, ITEMS, ended};
+use crate::client::{BUSY, IN_PROGRESS, ITEMS, ended};
 use crate::http::Exchange;
 use crate::local::Local;
 use crate::shop::{LISTING_1, TABLE_1, TABLE_2, items, job, plain};
@@ -16,17 +16,22 @@ const POST: &str = "POST / HTTP/1.1\r\n";
 #[tokio::test]
 async fn a_job_that_waits_too_long_is_503_and_waits_no_more() {
     let bucket = Bucket::start(&[("a", TABLE_1), ("b", TABLE_1)]).await;
-    let worker = Worker::start(&bucket, &["--cores", "1"]).await;
+    let worker = Worker::start(&bucket, &["--cores", "1", "--recheck-seconds", "3600"]).await;
     bucket.set("a", Mood::Held);
     let running = worker.send(&plain("a")).await;
     worker.until(BUSY, 1).await;
+    // Somebody has looked for the project, so that the hasty job waits in the queue alone.
+    let patient = worker.send(&plain("b")).await;
+    worker.until(IN_PROGRESS, 2).await;
+    drop(patient);
+    worker.until(IN_PROGRESS, 1).await;
     let hasty = job("b", "low", json!({"timeouts": {"queue_seconds": 0.05}}));
     let late = worker.job(&hasty).await;
     late.says(
         503,
         &["timed out: queue took longer than 0.05 s (timeouts.queue_seconds)"],
     );
-    worker.until("weir_host_in_progress", 1).await;
+    worker.until(IN_PROGRESS, 1).await;
     bucket.set("a", Mood::Well);
     running.answer().await.is(TABLE_1.as_bytes());
     worker.until_idle().await;
