@@ -177,6 +177,13 @@ mod tests {
     }
 
     #[test]
+    fn a_cluster_that_is_gone_takes_nothing() {
+        let mut budget = budget(100, &[("stays", 60, 9), ("gone", 50, 1)]);
+        budget.retain(|name| name == "stays");
+        assert_eq!((budget.counted(), budget.is_over()), (60, false));
+    }
+
+    #[test]
     fn the_least_used_goes_first_and_comes_back_well_below_the_limit() {
         let mut budget = budget(100, &[("busy", 60, 9), ("idle", 50, 1)]);
         assert!(budget.is_over());

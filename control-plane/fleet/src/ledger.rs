@@ -96,7 +96,7 @@ pub struct News {
     pub outcomes: [u64; 4],
     /// Admission levels in force at the proxy, by address.
     pub levels: BTreeMap<String, Level>,
-    /// Requests that are more under way at hosts than were, or fewer.
+    /// Requests that are more under way at hosts than were, or fewer, or as many, of others.
     pub under_way: Vec<(HostId, Change)>,
     /// What answers of hosts carried, and when they carried it.
     pub loads: Vec<(String, v1::Load, Duration)>,

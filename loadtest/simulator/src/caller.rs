@@ -346,20 +346,24 @@ impl Caller {
             Some((address, counted(sent, |(_, rank)| *rank)))
         });
         self.news.admitted = hosts.collect();
-        self.admitted.clear();
         self.news.under_way = self.moved();
+        self.admitted.clear();
         std::mem::take(&mut self.news)
     }
 
     /// How many requests more are under way at hosts than by the last report.
     fn moved(&mut self) -> Vec<(HostId, Change)> {
         self.under_way.resize(self.names.len(), 0);
-        let hosts = self.names.iter().zip(&mut self.under_way);
-        let moved = hosts.filter_map(|((id, _), told)| {
+        let sent = |host| {
+            let of_host = self.admitted.binary_search_by_key(&host, |(host, _)| *host);
+            of_host.is_ok()
+        };
+        let hosts = self.names.iter().zip(&mut self.under_way).enumerate();
+        let moved = hosts.filter_map(|(host, ((id, _), told))| {
             let requests = self.cluster.in_flight(*id);
             let by = i64::from(requests) - i64::from(std::mem::replace(told, requests));
             let is_found = false;
-            (by != 0).then_some((*id, Change { by, is_found }))
+            (by != 0 || sent(host)).then_some((*id, Change { by, is_found }))
         });
         moved.collect()
     }

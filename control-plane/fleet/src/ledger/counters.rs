@@ -46,7 +46,7 @@ pub(super) struct Counters {
     shed: u64,
     held: u64,
     hosts: BTreeMap<HostId, Host>,
-    /// By how much requests in flight have changed at hosts, until it is taken.
+    /// By how much requests in flight have changed at hosts that were told of, until it is taken.
     pub(super) moved: Vec<(HostId, i64)>,
     /// When the record was written whose assignments and costs are known.
     pub(super) told_ns: Option<u64>,
@@ -208,9 +208,7 @@ impl Counters {
             host.in_flight = record.in_flight;
         }
         let by = i64::from(host.in_flight) - i64::from(was);
-        if by != 0 {
-            self.moved.push((id, by));
-        }
+        self.moved.push((id, by));
         host.tell(record, counts, room, news, refused);
     }
 

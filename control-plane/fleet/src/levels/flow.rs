@@ -135,6 +135,17 @@ mod tests {
     }
 
     #[test]
+    fn what_a_host_counts_itself_is_done_whatever_proxies_say() {
+        let mut flow = Flow::default();
+        flow.observe(&observed(0, 0, Some(0), 0));
+        flow.got(1000.0);
+        flow.counted(4.0);
+        flow.counted(2.0);
+        flow.observe(&observed(2, 0, Some(0), 0));
+        assert!((flow.rate().unwrap() - 3.0).abs() < 1e-6);
+    }
+
+    #[test]
     fn requests_that_were_not_taken_were_not_done() {
         let mut flow = Flow::default();
         flow.observe(&observed(0, 0, Some(0), 0));

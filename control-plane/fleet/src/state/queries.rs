@@ -85,9 +85,43 @@ fn take(host: &mut Host, load: Load, at: Duration, keep: Duration) -> bool {
         delay_at: at,
         from: observed::From::Prometheus,
     };
-    if !host.observe(observed, keep) {
-        return false;
+    let is_newer = host.observe(observed, keep);
+    if is_newer {
+        host.draining = load.draining.unwrap_or(host.draining);
     }
-    host.draining = load.draining.unwrap_or(host.draining);
-    true
+    is_newer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figures::Figures;
+    use crate::settings;
+
+    #[test]
+    fn an_older_word_on_draining_is_not_taken() {
+        let address = "127.0.0.1:1".to_owned();
+        let mut host = Host::new(settings::Host {
+            metrics_address: address.clone(),
+            cache_address: address.clone(),
+            address,
+            capacity_millicores: 0,
+            preempt_at_unix_ms: 0,
+            draining: false,
+            written: None,
+            instance: None,
+        });
+        let mut told = |draining, second| {
+            let load = Load {
+                figures: Figures::default(),
+                draining: Some(draining),
+                age: Duration::ZERO,
+            };
+            let at = Duration::from_secs(second);
+            (take(&mut host, load, at, Duration::MAX), host.draining)
+        };
+        assert_eq!(told(true, 2), (true, true));
+        assert_eq!(told(false, 1), (false, true));
+        assert_eq!(told(false, 3), (true, false));
+    }
 }
