@@ -407,7 +407,7 @@ impl Cluster {
         let address = self.ids.get(&host);
         if let Some(host) = address.and_then(|address| self.hosts.get_mut(address)) {
             host.under_way.moved(change);
-            self.has_newer_figures = true;
+            self.has_newer_figures |= self.config.policy.selection == Selection::Estimate;
         }
     }
 
@@ -537,7 +537,7 @@ impl Cluster {
             self.inherited_levels.clear();
         }
         for host in self.hosts.values_mut() {
-            let newest = host.newest(now, self.config.policy.stale_after);
+            let newest = host.newest(&self.config.policy, now);
             host.pushed_from = newest.map(|observed| observed.from);
             host.node.tell(host.capacity_millicores());
         }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use weir_policy::HostId;
+use weir_policy::{HostId, Policy, Selection};
 
 use crate::levels::HostLevel;
 use crate::node::Node;
@@ -186,9 +186,13 @@ impl Host {
         self.node.capacity(self.config.capacity_millicores)
     }
 
-    /// The newest that is known of its load. Own figures older than `limit` do not count any more.
-    pub fn newest(&self, now: Duration, limit: Duration) -> Option<Observed> {
-        let is_believed = |own: &&Observed| now.saturating_sub(own.at) <= limit;
+    /// The newest that is known of its load. What callers have under way counts for `estimate` alone, which keeps account
+    /// of each request: others count what they sent since the figures, and would count it twice.
+    pub fn newest(&self, policy: &Policy, now: Duration) -> Option<Observed> {
+        if policy.selection != Selection::Estimate {
+            return self.observed.clone();
+        }
+        let is_believed = |own: &&Observed| now.saturating_sub(own.at) <= policy.stale_after;
         let own = self.observed.as_ref().filter(is_believed);
         let cores = self.capacity_millicores() / 1000;
         let newest = self.under_way.newest(own, cores, now);

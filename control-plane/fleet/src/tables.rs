@@ -64,7 +64,7 @@ fn row(host: &Host, cluster: &Cluster, health_ignored: bool, now: Duration) -> v
         address: host.config.address.clone(),
         state: state.into(),
         load: host
-            .newest(now, cluster.config.policy.stale_after)
+            .newest(&cluster.config.policy, now)
             .and_then(|observed| load(&observed, now)),
         admission_level: (level != Level::ALL).then(|| level.ranks().into()),
         capacity_millicores: host.capacity_millicores(),

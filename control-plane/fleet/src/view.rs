@@ -327,7 +327,7 @@ pub fn state_name(state: HostState) -> &'static str {
 }
 
 fn host_view(host: &Host, cluster: &Cluster, health_ignored: bool, now: Duration) -> HostView {
-    let observed = host.newest(now, cluster.config.policy.stale_after);
+    let observed = host.newest(&cluster.config.policy, now);
     let age = observed
         .as_ref()
         .map(|observed| now.saturating_sub(observed.at));
