@@ -637,7 +637,10 @@ fn reported_by(proxy: &str, cluster: v1::ClusterRecord) -> Update {
 
 #[test]
 fn the_level_of_a_host_that_is_not_keeping_up_falls_and_comes_back() {
-    let mut script = Script::new(2, "policy: { overload: dagor }, dagor: { control: paper }");
+    let mut script = Script::new(
+        2,
+        "policy: { overload: dagor, selection: baseline }, dagor: { control: paper }",
+    );
     let level = |script: &mut Script| script.table().hosts()[0].level.ranks();
     script.fold(report(0, None, None));
     let mut last = 4096;
@@ -647,7 +650,8 @@ fn the_level_of_a_host_that_is_not_keeping_up_falls_and_comes_back() {
             .scraped(2, Ok(figures(0, 0, 0)));
         script.fold(report(window, None, None)).pass(1000);
         let now = level(&mut script);
-        assert!(now < last, "window {window}: {now}");
+        // Two windows may be chance.
+        assert_eq!(now < last, window > 2, "window {window}: {now}");
         last = now;
     }
     assert_eq!(script.table().hosts()[1].level.ranks(), 4096);

@@ -144,9 +144,15 @@ impl Proxy {
 
     /// The newest report, and none is left.
     pub fn report(&self) -> v1::Report {
+        self.reports().pop().expect("a report")
+    }
+
+    /// All reports since the last time.
+    pub fn reports(&self) -> Vec<v1::Report> {
         let streams = self.streams("Reports");
-        let sent = streams.iter().flat_map(GrpcStream::take_sent).last();
-        v1::Report::decode(sent.expect("a report").as_slice()).expect("a report")
+        let sent = streams.iter().flat_map(GrpcStream::take_sent);
+        sent.map(|sent| v1::Report::decode(sent.as_slice()).expect("a report"))
+            .collect()
     }
 
     /// A value of shared data.

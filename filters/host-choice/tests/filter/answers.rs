@@ -165,10 +165,10 @@ fn the_load_on_an_answer_counts_over_an_older_table_in_every_vm() {
     );
 
     proxy.run(milliseconds(1_000));
-    let report = proxy.report();
-    let loads: Vec<_> = report
-        .records
+    let reports = proxy.reports();
+    let loads: Vec<_> = reports
         .iter()
+        .flat_map(|report| &report.records)
         .flat_map(|record| &record.clusters)
         .flat_map(|cluster| &cluster.hosts)
         .filter_map(|host| Some((host.address.as_str(), host.load.as_ref()?)))
@@ -183,7 +183,7 @@ fn the_load_on_an_answer_counts_over_an_older_table_in_every_vm() {
         (address, load.in_progress, load.queued.as_slice()),
         (A, 40, &[30][..])
     );
-    assert!((300..=1_250).contains(&load.age_ms), "{}", load.age_ms);
+    assert!(load.age_ms <= 250, "{}", load.age_ms);
 
     // A newer table counts over the answer.
     proxy.ads().accepts(&[resource(&breaker(2))]);
