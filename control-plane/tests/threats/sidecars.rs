@@ -160,7 +160,10 @@ async fn a_load_of_more_classes_than_there_are_is_not_believed() {
     until("the report", || {
         (counted(&control, "weir_control_reports_total")? == "1").then_some(())
     });
-    assert!(host(&control.tables())["in_progress"].is_null());
+    let tables = control.tables();
+    let told = host(&tables);
+    assert_eq!(told["in_progress"], 0, "what it has under way");
+    assert_eq!(told["from"], "callers");
 }
 
 #[tokio::test(flavor = "multi_thread")]
