@@ -96,7 +96,7 @@ pub struct News {
     pub outcomes: [u64; 4],
     /// Admission levels in force at the proxy, by address.
     pub levels: BTreeMap<String, Level>,
-    /// Requests that are more under way at hosts than were, or fewer, or as many, of others.
+    /// How requests under way have changed at the hosts that it tells of, also where they are as many as before.
     pub under_way: Vec<(HostId, Change)>,
     /// What answers of hosts carried, and when they carried it.
     pub loads: Vec<(String, v1::Load, Duration)>,
@@ -186,19 +186,19 @@ impl Ledger {
         folded
     }
 
-    /// Buries VMs that are silent; returns what is not under way any more, by cluster.
-    pub fn bury(&mut self, now: Duration) -> Vec<(String, HostId, Change)> {
-        let mut ended = Vec::new();
+    /// Buries VMs that are silent, before they are forgotten; returns what is not under way any more, by cluster.
+    pub fn bury(&mut self, now: Duration, limits: &ReportLimits) -> Vec<(String, HostId, Change)> {
+        let alive = ALIVE.min(limits.forget_after);
+        let mut all = Vec::new();
         let vms = self.proxies.values_mut();
         let vms = vms.flat_map(|proxy| proxy.vms.values_mut());
-        for vm in vms.filter(|vm| !vm.is_buried && now.saturating_sub(vm.heard) > ALIVE) {
+        for vm in vms.filter(|vm| !vm.is_buried && now.saturating_sub(vm.heard) > alive) {
             vm.is_buried = true;
             for (name, counters) in &vm.clusters {
-                let all = counters.all_under_way();
-                ended.extend(all.map(|(host, requests)| (name.clone(), host, ended_all(requests))));
+                all.extend(ended(counters).map(|(host, change)| (name.clone(), host, change)));
             }
         }
-        ended
+        all
     }
 
     /// Drops what has not been renewed for a while.
@@ -338,36 +338,15 @@ impl Vm {
         let is_found = telling.heard_ns.is_none();
         if std::mem::take(&mut self.is_buried) {
             for (name, counters) in &self.clusters {
-                let all = counters.all_under_way();
-                let by = |requests: u32| i64::from(requests);
-                let risen = all.map(|(host, requests)| {
-                    (
-                        host,
-                        Change {
-                            by: by(requests),
-                            is_found,
-                        },
-                    )
-                });
-                folded
-                    .news
-                    .entry(name.clone())
-                    .or_default()
-                    .under_way
-                    .extend(risen);
+                let news = folded.news.entry(name.clone()).or_default();
+                news.under_way.extend(counters.all_under_way());
             }
         }
         if telling.is_newest && !telling.changes {
             // Where hosts and clusters are not in it any more nothing is in flight.
             for (name, counters) in &mut self.clusters {
-                let all = counters.all_under_way();
-                let ended = all.map(|(host, requests)| (host, ended_all(requests)));
-                folded
-                    .news
-                    .entry(name.clone())
-                    .or_default()
-                    .under_way
-                    .extend(ended);
+                let news = folded.news.entry(name.clone()).or_default();
+                news.under_way.extend(ended(counters));
                 counters.no_longer_in_flight();
             }
         }
@@ -471,12 +450,13 @@ impl News {
     }
 }
 
-/// None of these requests is under way any more.
-fn ended_all(requests: u32) -> Change {
-    Change {
-        by: -i64::from(requests),
-        is_found: false,
-    }
+/// Nothing that these counters have in flight is under way any more.
+fn ended(counters: &Counters) -> impl Iterator<Item = (HostId, Change)> {
+    let all = counters.all_under_way();
+    all.map(|(host, change)| {
+        let by = -change.by;
+        (host, Change { by, ..change })
+    })
 }
 
 /// A proxy may say anything: sums stay where they cannot rise.

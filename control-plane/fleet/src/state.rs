@@ -201,7 +201,7 @@ impl State {
     /// Does what only time brings about.
     pub fn advance(&mut self, now: Instant) -> Vec<Event> {
         let now = self.clock(now);
-        for (name, host, change) in self.ledger.bury(now) {
+        for (name, host, change) in self.ledger.bury(now, &self.settings.reports) {
             if let Some(cluster) = self.clusters.get_mut(&name) {
                 cluster.moved(host, change);
             }

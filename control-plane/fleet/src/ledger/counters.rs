@@ -11,6 +11,7 @@ use weir_tables::v1;
 
 use super::refused::{Refused, Tally};
 use super::{Names, News, There, raise};
+use crate::under_way::Change;
 
 /// What a host's counters take beside those by rank, in rows.
 const HOST_ROWS: usize = 8;
@@ -222,10 +223,16 @@ impl Counters {
         hosts.map(|host| u64::from(host.in_flight)).sum()
     }
 
-    /// Requests in flight, by host.
-    pub(super) fn all_under_way(&self) -> impl Iterator<Item = (HostId, u32)> {
+    /// Requests in flight, by host, as what is under way more than nothing.
+    pub(super) fn all_under_way(&self) -> impl Iterator<Item = (HostId, Change)> {
         let hosts = self.hosts.iter().filter(|(_, host)| host.in_flight > 0);
-        hosts.map(|(id, host)| (*id, host.in_flight))
+        hosts.map(|(id, host)| {
+            let change = Change {
+                by: host.in_flight.into(),
+                is_found: false,
+            };
+            (*id, change)
+        })
     }
 
     pub(super) fn no_longer_in_flight(&mut self) {

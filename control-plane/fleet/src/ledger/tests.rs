@@ -529,3 +529,32 @@ fn requests_in_flight_are_those_of_the_newest_records_of_vms_that_live() {
     assert_eq!(told(0, 2, 9, 3), 5, "an older record");
     assert_eq!(told(0, 4, 1, 7), 1, "a VM that was killed is in no report");
 }
+
+#[test]
+fn a_vm_that_is_forgotten_leaves_nothing_under_way_however_soon_that_is() {
+    for forget_after in [1, 60] {
+        let limits = ReportLimits {
+            forget_after: Duration::from_secs(forget_after),
+            ..LIMITS
+        };
+        let mut ledger = Ledger::default();
+        let mut told = report("p", 0, 1, 0);
+        told.records[0].clusters[0].hosts[0].in_flight = 3;
+        let mut sum = 0;
+        for news in ledger.fold(&told, &THERE, NOW, &limits).news.values() {
+            sum += news
+                .under_way
+                .iter()
+                .map(|(_, change)| change.by)
+                .sum::<i64>();
+        }
+        assert_eq!(sum, 3);
+        for second in 1..100 {
+            let now = NOW + Duration::from_secs(second);
+            let ended = ledger.bury(now, &limits);
+            sum += ended.iter().map(|(_, _, change)| change.by).sum::<i64>();
+            ledger.forget(now, &limits);
+        }
+        assert_eq!((sum, ledger.proxies()), (0, 0), "{forget_after} s");
+    }
+}
