@@ -144,7 +144,7 @@ impl Host {
                 news.delay_at = old.delay_at;
             }
         }
-        self.under_way.told(&news.figures);
+        self.under_way.told(&news.figures, self.cores());
         self.observed = Some(news);
         true
     }
@@ -186,6 +186,11 @@ impl Host {
         self.node.capacity(self.config.capacity_millicores)
     }
 
+    /// Whole cores; 0 where unknown.
+    fn cores(&self) -> u32 {
+        self.capacity_millicores() / 1000
+    }
+
     /// The newest that is known of its load. What callers have under way counts for `estimate` alone, which keeps account
     /// of each request: others count what they sent since the figures, and would count it twice.
     pub fn newest(&self, policy: &Policy, now: Duration) -> Option<Observed> {
@@ -194,8 +199,7 @@ impl Host {
         }
         let is_believed = |own: &&Observed| now.saturating_sub(own.at) <= policy.stale_after;
         let own = self.observed.as_ref().filter(is_believed);
-        let cores = self.capacity_millicores() / 1000;
-        let newest = self.under_way.newest(own, cores, now);
+        let newest = self.under_way.newest(own, self.cores(), now);
         newest.or_else(|| self.observed.clone())
     }
 
@@ -208,11 +212,11 @@ impl Host {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::figures::Figures;
 
-    fn host() -> Host {
+    pub(crate) fn host() -> Host {
         let address = "127.0.0.1:1".to_owned();
         let config = settings::Host {
             metrics_address: address.clone(),

@@ -35,6 +35,10 @@ pub struct UnderWay {
 /// Weight of the newest figures in what is smoothed: about ten of them count.
 const WEIGHT: f64 = 0.1;
 
+/// What is smoothed differs from the newest figures by no more than all jobs that the host told, its cores, or this: more
+/// than a moment explains, and a sidecar's lie counts no longer than until the host is asked again.
+const FEW: u32 = 8;
+
 impl UnderWay {
     /// A report tells of the host.
     pub fn moved(&mut self, change: Change) {
@@ -47,12 +51,14 @@ impl UnderWay {
         }
     }
 
-    /// The host's own figures came.
-    pub fn told(&mut self, figures: &Figures) {
+    /// The host's own figures came; it has `cores`, 0 where unknown.
+    pub fn told(&mut self, figures: &Figures, cores: u32) {
         if let Some(jobs) = figures.in_progress {
             let beyond = f64::from(jobs) - self.requests.unwrap_or(0) as f64;
             let others = self.others.get_or_insert(beyond);
-            *others += WEIGHT * (beyond - *others);
+            let most = f64::from(jobs.max(cores).max(FEW));
+            let smoothed = *others + WEIGHT * (beyond - *others);
+            *others = smoothed.clamp(beyond - most, beyond + most);
         }
     }
 
@@ -75,7 +81,7 @@ impl UnderWay {
             return Some(own.clone());
         }
         let jobs = requests as f64 + self.others.unwrap_or(0.0);
-        let change = jobs.round() as i64 - before(&own.figures) as i64;
+        let change = (jobs.round() as i64).saturating_sub_unsigned(before(&own.figures));
         Some(Observed {
             figures: moved(&own.figures, change, cores),
             at,
@@ -189,7 +195,7 @@ mod tests {
     fn what_callers_sent_since_is_added_to_the_hosts_own_figures() {
         let mut under_way = UnderWay::default();
         under_way.moved(more(5));
-        under_way.told(&own(Duration::ZERO, 8).figures);
+        under_way.told(&own(Duration::ZERO, 8).figures, 4);
         let own = own(Duration::from_secs(1), 8);
         let newest = |under_way: &UnderWay| under_way.newest(Some(&own), 4, NOW);
         assert_eq!(jobs(newest(&under_way)), Some((8, From::Callers)));
@@ -208,7 +214,7 @@ mod tests {
     fn requests_that_are_found_were_in_the_hosts_figures_already() {
         let mut under_way = UnderWay::default();
         let own = own(Duration::from_secs(1), 8);
-        under_way.told(&own.figures);
+        under_way.told(&own.figures, 4);
         under_way.moved(Change {
             by: 6,
             is_found: true,
@@ -224,7 +230,7 @@ mod tests {
         let mut under_way = UnderWay::default();
         under_way.moved(more(5));
         for told in [5, 9, 1, 5] {
-            under_way.told(&own(Duration::ZERO, told).figures);
+            under_way.told(&own(Duration::ZERO, told).figures, 4);
         }
         let old = own(Duration::from_secs(1), 5);
         assert_eq!(
@@ -233,13 +239,41 @@ mod tests {
         );
         // Somebody else sends 20 from now on.
         for _ in 0..50 {
-            under_way.told(&own(Duration::ZERO, 25).figures);
+            under_way.told(&own(Duration::ZERO, 25).figures, 4);
         }
         let old = own(Duration::from_secs(1), 25);
         assert_eq!(
             jobs(under_way.newest(Some(&old), 4, NOW)),
             Some((25, From::Callers))
         );
+    }
+
+    #[test]
+    fn what_callers_claim_counts_until_the_host_is_asked_again() {
+        let figures = own(Duration::from_secs(1), 6);
+        let known = |under_way: &UnderWay| {
+            let newest = under_way.newest(Some(&figures), 4, NOW);
+            jobs(newest).map(|(jobs, _)| jobs)
+        };
+        for lie in [1_000_000, -1_000_000] {
+            let mut under_way = UnderWay::default();
+            under_way.moved(more(6));
+            under_way.told(&figures.figures, 4);
+            assert_eq!(known(&under_way), Some(6));
+            under_way.moved(more(lie));
+            assert_eq!(
+                known(&under_way),
+                Some(6_i64.saturating_add(lie).max(0) as u32)
+            );
+            under_way.told(&figures.figures, 4);
+            let believed = known(&under_way).unwrap();
+            assert!((0..=6 + FEW).contains(&believed), "{believed}");
+            // It takes back its lie: the same the other way round.
+            under_way.moved(more(-lie));
+            under_way.told(&figures.figures, 4);
+            let believed = known(&under_way).unwrap();
+            assert!((0..=6 + FEW).contains(&believed), "{believed}");
+        }
     }
 
     #[test]
@@ -254,6 +288,22 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn whatever_is_claimed_what_a_host_told_stands_but_for_a_few(
+            claims in prop::collection::vec((any::<i32>(), any::<bool>(), any::<u16>()), 1..20),
+        ) {
+            let mut under_way = UnderWay::default();
+            for (by, is_found, told) in claims {
+                under_way.moved(Change { by: by.into(), is_found });
+                let told = own(Duration::from_secs(1), told.into());
+                under_way.told(&told.figures, 4);
+                let jobs = told.figures.in_progress.unwrap();
+                let known = under_way.newest(Some(&told), 4, NOW).unwrap();
+                let off = known.figures.in_progress.unwrap().abs_diff(jobs);
+                prop_assert!(off <= jobs.max(FEW), "{} told, {} off", jobs, off);
+            }
+        }
+
         #[test]
         fn any_figures_and_any_change_make_figures(
             in_progress in prop::option::of(any::<u32>()),

@@ -96,21 +96,10 @@ fn take(host: &mut Host, load: Load, at: Duration, keep: Duration) -> bool {
 mod tests {
     use super::*;
     use crate::figures::Figures;
-    use crate::settings;
 
     #[test]
     fn an_older_word_on_draining_is_not_taken() {
-        let address = "127.0.0.1:1".to_owned();
-        let mut host = Host::new(settings::Host {
-            metrics_address: address.clone(),
-            cache_address: address.clone(),
-            address,
-            capacity_millicores: 0,
-            preempt_at_unix_ms: 0,
-            draining: false,
-            written: None,
-            instance: None,
-        });
+        let mut host = crate::host::tests::host();
         let mut told = |draining, second| {
             let load = Load {
                 figures: Figures::default(),
