@@ -70,10 +70,10 @@ struct Speaker {
 const MAX_REPORT_BYTES: usize = 16 << 20;
 
 /// Reports a second that are taken of all streams: where there are many, each waits longer.
-const MOST_A_SECOND: usize = 2000;
+pub const MOST_A_SECOND: usize = 2000;
 
 /// Between two reports of each of so many streams, in milliseconds.
-fn pause_ms(streams: usize) -> u32 {
+pub fn pause_ms(streams: usize) -> u32 {
     u32::try_from(streams * 1000 / MOST_A_SECOND).unwrap_or(u32::MAX)
 }
 

@@ -27,8 +27,10 @@ use crate::fleet::record::Reporter;
 
 pub(crate) const CLUSTER: &str = "rules";
 const PROCESS: &str = "x-weir-process";
-/// The filter's default.
-const REPORT_EVERY: Duration = Duration::from_secs(1);
+/// Between two reports with news, where weir-control asks for no longer pause: the filter's default.
+const REPORT_EVERY: Duration = Duration::from_millis(100);
+/// And without news: as the filter.
+const QUIET: Duration = Duration::from_secs(1);
 /// Of the filter's tick.
 const TICK: Duration = Duration::from_millis(20);
 
@@ -168,24 +170,38 @@ impl Sidecar {
         process: MetadataValue<Ascii>,
         started: Instant,
     ) -> impl Future<Output = ()> + Send + use<> {
-        let mut reporter = Reporter::new(self.name(), &self.hosts);
-        let (requests, shared) = (self.requests, Arc::clone(&self.shared));
+        let mut reporter = Reporter::new(self.name(), &self.hosts, self.requests);
+        let shared = Arc::clone(&self.shared);
         async move {
             let (reports, outbound) = mpsc::channel::<v1::Report>(1);
             let mut request = Request::new(ReceiverStream::new(outbound));
             request.metadata_mut().insert(PROCESS, process);
             let mut client = ReportsClient::new(channel);
-            // Kept, or the stream would be over.
-            let Ok(_answers) = client.stream(request).await else {
+            let Ok(answers) = client.stream(request).await else {
                 return;
             };
-            loop {
-                let report = reporter.report(requests, started.elapsed());
-                if reports.send(report).await.is_err() {
+            let mut answers = answers.into_inner();
+            let (mut sent, mut sent_at) = (0, None);
+            // One at a time: each waits for the answer to the one before.
+            while let Ok(Some(answer)) = answers.message().await {
+                if answer.taken < sent {
+                    continue;
+                }
+                let asked = Duration::from_millis(answer.pause_ms.into());
+                let pause = asked.clamp(REPORT_EVERY, QUIET);
+                let now = loop {
+                    tokio::time::sleep(pause).await;
+                    let now = started.elapsed();
+                    let is_silent = sent_at.is_none_or(|at| now.saturating_sub(at) >= QUIET);
+                    if reporter.advance(now) || is_silent {
+                        break now;
+                    }
+                };
+                if reports.send(reporter.report(now)).await.is_err() {
                     return;
                 }
+                (sent, sent_at) = (sent + 1, Some(now));
                 shared.reported();
-                tokio::time::sleep(REPORT_EVERY).await;
             }
         }
     }
