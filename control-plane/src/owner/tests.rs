@@ -90,6 +90,14 @@ impl Script {
         )
     }
 
+    /// From now on with this in `publish`; the text's clusters stay.
+    fn publishes(&mut self, publish: &str, text: &str) -> &mut Self {
+        let clusters = &text[text.find("clusters:").unwrap()..];
+        let text = format!("publish: {{ {publish} }}\n{clusters}");
+        let config = configured(&self._folder, &text);
+        self.fold(News::Configured(config))
+    }
+
     fn pass(&mut self, ms: u64) -> &mut Self {
         self.now += Duration::from_millis(ms);
         self.owner.advance(self.now);
@@ -192,20 +200,11 @@ fn figures(in_progress: u32, queued: u32, delay_ms: u64) -> Figures {
     }
 }
 
-/// The text without what stands before its clusters.
-fn of_clusters(text: &str) -> &str {
-    &text[text.find("clusters:").unwrap()..]
-}
-
 #[test]
 fn newer_figures_wait_until_the_table_has_rested_and_other_changes_do_not() {
     let mut script = Script::new(2, "");
     // A table of some hundred bytes rests for some hundred milliseconds.
-    let slowly = format!(
-        "publish: {{ table_bytes_per_second: 1KiB }}\n{}",
-        of_clusters(&Script::text(2, ""))
-    );
-    script.fold(News::Configured(configured(&script._folder, &slowly)));
+    script.publishes("table_bytes_per_second: 1KiB", &Script::text(2, ""));
     let version = |script: &mut Script| {
         script.publish();
         let snapshot = script.owner.state.snapshot();
@@ -284,12 +283,8 @@ fn a_host_that_is_never_asked_has_what_all_callers_have_under_way_and_no_vm_that
 #[test]
 fn a_shard_that_was_pushed_rests_as_configured() {
     let mut script = Script::new(1, "cache_shards: 1");
-    let slowly = format!(
-        "publish: {{ cache_bytes_per_second: 1KiB }}\n{}",
-        of_clusters(&Script::text(1, "cache_shards: 1"))
-    );
-    let config = configured(&script._folder, &slowly);
-    script.fold(News::Configured(config));
+    let text = Script::text(1, "cache_shards: 1");
+    script.publishes("cache_bytes_per_second: 1KiB", &text);
     let keys: Vec<String> = (0..1000).map(|key| format!("key-{key}")).collect();
     let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
     let version = |script: &Script| {

@@ -46,9 +46,8 @@ impl BounceBudget {
 impl Cluster {
     /// Tells `each` for how long the request may wait at each of these hosts in turn, until it would be done sooner at
     /// the next; the last one has no bound, nor has any before a host that is to be avoided. Nothing is told where
-    /// that is not known: another selection than `estimate`, a stale table, a proxy
-    /// that goes its own way, or hosts that refuse requests of this
-    /// rank, as levels then see to who waits.
+    /// that is not known: another selection than `estimate`, a stale table, a proxy that goes its own way, or hosts that
+    /// refuse requests of this rank, as levels then see to who waits.
     pub fn may_wait(
         &self,
         ranked: &Ranked,
