@@ -8,15 +8,14 @@ use std::time::{Duration, Instant};
 use envoy_types::pb::envoy::service::discovery::v3::DeltaDiscoveryRequest;
 use prost::Message;
 use weir_control::config::{self, Config};
+use weir_control::reports::pause_ms;
 use weir_control::sources::scrape::{self, Window};
 use weir_control::xds::session::Session;
-use weir_fleet::poll::{Fault, PollError};
+use weir_fleet::poll::PollError;
 use weir_fleet::role::{Leader, Role};
 use weir_fleet::snapshot::Snapshot;
 use weir_fleet::{Event, Settings, State, Update};
 use weir_tables::{Meta, v1};
-
-use crate::host::Host;
 
 /// The only cluster.
 pub(crate) const CLUSTER: &str = "rules";
@@ -25,25 +24,9 @@ pub(crate) const ABORTED: u32 = 10;
 const UNAVAILABLE: u32 = 14;
 /// Bytes that names of a stream may take.
 const ROOM: usize = 1 << 20;
-/// Levels move on a queue of some jobs' time.
-const TARGET: &str = "2s";
-/// So little that it counts: cache contents are assumed from reports.
-const MEMORY: &str = "1MiB";
 
-/// The configuration with so many of the hosts.
-pub(crate) fn config(hosts: usize) -> Arc<Config> {
-    let host = |number: usize| {
-        format!(
-            "{{ address: \"10.0.0.{}:9000\", capacity_millicores: 2000 }}",
-            number + 1
-        )
-    };
-    let hosts: Vec<String> = (0..hosts).map(host).collect();
-    let text = format!(
-        "clusters:\n  {CLUSTER}:\n    policy: {{ overload: dagor }}\n    dagor: {{ target: {TARGET} }}\n    \
-         cache_shards: 2\n    hosts: [ {} ]\n    shrink_after: 0s\n    scrape: {{}}\nmemory: {{ limit: {MEMORY} }}\n",
-        hosts.join(", ")
-    );
+/// A configuration file.
+pub(crate) fn config(text: &str) -> Arc<Config> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("weir-control.yaml");
     std::fs::write(&path, text).expect("a file");
@@ -62,6 +45,12 @@ enum Stream {
     },
 }
 
+impl Stream {
+    fn reports(&self) -> bool {
+        matches!(self, Self::Reports { .. })
+    }
+}
+
 /// What a stream brings a sidecar.
 pub(crate) enum Down {
     Message(Vec<u8>),
@@ -74,8 +63,8 @@ pub(crate) struct Control {
     origin: Instant,
     snapshot: Arc<Snapshot>,
     streams: BTreeMap<StreamId, Stream>,
-    /// By host.
-    windows: Vec<Window>,
+    /// By address.
+    windows: BTreeMap<String, Window>,
     /// It stands still until then.
     pub(crate) paused: Duration,
     pub(crate) life: u64,
@@ -89,10 +78,10 @@ impl Control {
         number: usize,
         life: u64,
         of_several: bool,
-        hosts: usize,
+        config: Arc<Config>,
         now: Duration,
     ) -> Self {
-        let (config, origin) = (config(hosts), Instant::now());
+        let origin = Instant::now();
         let settings: Arc<Settings> = Arc::new(config.fleet());
         let epoch = Meta::draw_epoch(0, 1_000 * (number as u64 + 1) + life);
         let state = State::new(settings, epoch, origin + now).resuming();
@@ -105,7 +94,7 @@ impl Control {
             origin,
             snapshot: Arc::default(),
             streams: BTreeMap::new(),
-            windows: (0..hosts).map(|_| Window::default()).collect(),
+            windows: BTreeMap::new(),
             paused: Duration::ZERO,
             life,
             number,
@@ -117,38 +106,35 @@ impl Control {
         self.origin + now
     }
 
-    /// So many hosts are configured from now on.
-    pub(crate) fn configure(&mut self, hosts: usize, now: Duration) {
-        self.config = config(hosts);
-        self.windows.resize_with(hosts, Window::default);
+    /// Other hosts are configured from now on.
+    pub(crate) fn configure(&mut self, config: Arc<Config>, now: Duration) {
+        self.config = config;
         let settings = Arc::new(self.config.fleet());
-        let at = self.at(now);
-        self.state.fold(Update::Configured(settings), at);
+        self.fold(Update::Configured(settings), now);
     }
 
-    pub(crate) fn poll(&mut self, number: usize, host: &Host, now: Duration) {
-        if number >= self.windows.len() {
+    /// Takes what a host's metrics page says, or why there is none.
+    pub(crate) fn poll(&mut self, host: &str, page: Result<String, PollError>, now: Duration) {
+        let cluster = &self.config.clusters[CLUSTER];
+        if !cluster.hosts.iter().any(|known| known.address == host) {
             return;
         }
-        let names = self.config.clusters[CLUSTER].scrape.as_ref();
-        let names = names.expect("hosts are scraped");
-        let (at, window) = (self.at(now), &mut self.windows[number]);
-        let result = match host.hidden {
-            None => Ok(scrape::scraped(
-                scrape::read(&host.page(), names),
-                window,
-                at,
-            )),
-            Some(true) => Err(PollError::new(Fault::Refused, "nobody listens")),
-            Some(false) => Err(PollError::new(Fault::TimedOut, "no answer")),
-        };
+        let names = cluster.scrape.as_ref().expect("hosts are scraped");
+        let at = self.origin + now;
+        let window = self.windows.entry(host.to_owned()).or_default();
+        let result = page.map(|page| scrape::scraped(scrape::read(&page, names), window, at));
         let update = Update::Scraped {
             cluster: CLUSTER.into(),
-            host: host.address.as_str().into(),
+            host: host.into(),
             asked: at,
             result,
         };
-        self.state.fold(update, at);
+        self.fold(update, now);
+    }
+
+    pub(crate) fn fold(&mut self, update: Update, now: Duration) -> Vec<Event> {
+        let at = self.at(now);
+        self.state.fold(update, at)
     }
 
     /// Takes the role that the lock gives it; the leader's number and index.
@@ -177,18 +163,22 @@ impl Control {
 
     /// What its streams bring now.
     pub(crate) fn push(&mut self) -> Vec<(StreamId, Down)> {
-        let mut down = Vec::new();
-        for (id, stream) in &mut self.streams {
-            let Stream::Tables(Some(session)) = stream else {
-                continue;
-            };
-            while let Some(response) = session.on_snapshot(&self.snapshot) {
-                let mut bytes = Vec::new();
-                response.encode(&mut bytes);
-                down.push((*id, Down::Message(bytes)));
-            }
-        }
-        down
+        let ids: Vec<StreamId> = self.streams.keys().copied().collect();
+        ids.into_iter().flat_map(|id| self.push_to(id)).collect()
+    }
+
+    /// What one of them brings.
+    pub(crate) fn push_to(&mut self, id: StreamId) -> Vec<(StreamId, Down)> {
+        let Some(Stream::Tables(Some(session))) = self.streams.get_mut(&id) else {
+            return Vec::new();
+        };
+        let responses = std::iter::from_fn(|| session.on_snapshot(&self.snapshot));
+        let down = responses.map(|response| {
+            let mut bytes = Vec::new();
+            response.encode(&mut bytes);
+            (id, Down::Message(bytes))
+        });
+        down.collect()
     }
 
     /// What it has pushed last, and the index under which it leads.
@@ -198,8 +188,7 @@ impl Control {
     }
 
     pub(crate) fn mirror(&mut self, (index, snapshot): (u64, Arc<Snapshot>), now: Duration) {
-        let at = self.at(now);
-        self.state.fold(Update::Mirrored { index, snapshot }, at);
+        self.fold(Update::Mirrored { index, snapshot }, now);
     }
 
     /// A sidecar opens a stream; an older one of its kind is ended.
@@ -229,9 +218,7 @@ impl Control {
 
     /// Streams of reports end when the leader is another one: callers come back and begin anew.
     pub(crate) fn end_reports(&mut self) -> Vec<(StreamId, Down)> {
-        let reports = self
-            .streams
-            .extract_if(.., |_, stream| matches!(stream, Stream::Reports { .. }));
+        let reports = self.streams.extract_if(.., |_, stream| stream.reports());
         reports
             .map(|(id, _)| (id, Down::Close(UNAVAILABLE)))
             .collect()
@@ -262,6 +249,8 @@ impl Control {
         id: StreamId,
         message: &[u8],
     ) -> (Option<v1::Report>, Option<Down>) {
+        let reporting = self.streams.values().filter(|stream| stream.reports());
+        let pause_ms = pause_ms(reporting.count());
         match self.streams.get_mut(&id) {
             None => (None, None),
             Some(Stream::Tables(session)) => {
@@ -276,7 +265,7 @@ impl Control {
                 *taken += 1;
                 let answer = v1::ReportAnswer {
                     taken: *taken,
-                    pause_ms: 0,
+                    pause_ms,
                 };
                 let report = v1::Report::decode(message).expect("a report");
                 (Some(report), Some(Down::Message(answer.encode_to_vec())))
@@ -285,8 +274,7 @@ impl Control {
     }
 
     pub(crate) fn take_report(&mut self, report: v1::Report, now: Duration) {
-        let at = self.at(now);
-        for event in self.state.fold(Update::Reported(report.into()), at) {
+        for event in self.fold(Update::Reported(report.into()), now) {
             if let Event::Reported { proxy, folded } = event {
                 let offered = folded.news.values().flat_map(|news| news.offered.values());
                 *self.counted.entry(proxy).or_default() += offered.sum::<u64>();

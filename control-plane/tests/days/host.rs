@@ -2,14 +2,42 @@
 //! SIMULATED host: cores, a queue by class, a Prometheus page, and lies.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
+use weir_control::config::Config;
+use weir_fleet::poll::{Fault, PollError};
+
+use crate::control::{self, CLUSTER};
 
 pub(crate) const CORES: usize = 2;
 /// Mean core time of a job.
 pub(crate) const RUN: Duration = Duration::from_millis(800);
+
+/// Levels move on a queue of some jobs' time.
+const TARGET: &str = "2s";
+/// So little that it counts: cache contents are assumed from reports.
+const MEMORY: &str = "1MiB";
+
+/// weir-control's configuration with so many of the hosts.
+pub(crate) fn config(hosts: usize) -> Arc<Config> {
+    let host = |number| {
+        let address = address(number);
+        format!("{{ address: \"{address}\", capacity_millicores: 2000 }}")
+    };
+    let hosts: Vec<String> = (0..hosts).map(host).collect();
+    control::config(&format!(
+        "clusters:\n  {CLUSTER}:\n    policy: {{ overload: dagor }}\n    dagor: {{ target: {TARGET} }}\n    \
+         cache_shards: 2\n    hosts: [ {} ]\n    shrink_after: 0s\n    scrape: {{}}\nmemory: {{ limit: {MEMORY} }}\n",
+        hosts.join(", ")
+    ))
+}
+
+fn address(number: usize) -> String {
+    format!("10.0.0.{}:9000", number + 1)
+}
 
 /// Number of a request.
 pub(crate) type Job = u64;
@@ -51,7 +79,7 @@ pub(crate) struct Host {
 impl Host {
     pub(crate) fn new(number: usize, seed: u64) -> Self {
         Self {
-            address: format!("10.0.0.{}:9000", number + 1),
+            address: address(number),
             queue: BTreeMap::new(),
             running: Vec::new(),
             waited: (0.0, 0),
@@ -121,8 +149,17 @@ impl Host {
         }
     }
 
-    /// Its metrics, as weir-control reads them.
-    pub(crate) fn page(&self) -> String {
+    /// What weir-control gets of it.
+    pub(crate) fn answer(&self) -> Result<String, PollError> {
+        match self.hidden {
+            None => Ok(self.page()),
+            Some(true) => Err(PollError::new(Fault::Refused, "nobody listens")),
+            Some(false) => Err(PollError::new(Fault::TimedOut, "no answer")),
+        }
+    }
+
+    /// Its metrics.
+    fn page(&self) -> String {
         let (jobs, mut queued) = (self.jobs().to_string(), String::new());
         for (class, queue) in &self.queue {
             let waiting = queue.len();

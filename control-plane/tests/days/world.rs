@@ -15,7 +15,7 @@ use weir_tables::v1;
 
 use crate::control::{CLUSTER, Control, Down, StreamId};
 use crate::faults::{Fault, Going};
-use crate::host::{CORES, Host, Job, RUN};
+use crate::host::{self, CORES, Host, Job, RUN};
 use crate::laws::{self, CLASSES, Laws};
 use crate::request::Request;
 use crate::sidecar::{Call, Link, Sidecar};
@@ -126,7 +126,8 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn new(seed: u64) -> Self {
         let replicas = 1 + (seed % 2) as usize;
-        let control = |number| Control::new(number, 0, replicas > 1, HOSTS, Duration::ZERO);
+        let control =
+            |number| Control::new(number, 0, replicas > 1, host::config(HOSTS), Duration::ZERO);
         let mut world = Self {
             steps: 0,
             rng: SmallRng::seed_from_u64(seed),
@@ -295,9 +296,9 @@ impl World {
             let leader = self.controls[self.lock.0].leads();
             let control = &mut self.controls[number];
             if control.leads().is_some() {
-                for (host, asked) in self.hosts.iter().enumerate() {
-                    if (self.steps + host as u64).is_multiple_of(POLL_STEPS) {
-                        control.poll(host, asked, now);
+                for (number, asked) in self.hosts.iter().enumerate() {
+                    if (self.steps + number as u64).is_multiple_of(POLL_STEPS) {
+                        control.poll(&asked.address, asked.answer(), now);
                     }
                 }
             } else if let Some(leader) = leader {
@@ -554,7 +555,7 @@ impl World {
         let now = self.now();
         self.configured = hosts;
         for control in &mut self.controls {
-            control.configure(hosts, now);
+            control.configure(host::config(hosts), now);
         }
     }
 
@@ -566,7 +567,8 @@ impl World {
         (0..self.controls.len()).for_each(|control| self.end_reports(control));
         let (now, life) = (self.now(), self.controls[number].life + 1);
         let of_several = self.controls.len() > 1;
-        self.controls[number] = Control::new(number, life, of_several, self.configured, now);
+        let config = host::config(self.configured);
+        self.controls[number] = Control::new(number, life, of_several, config, now);
         if self.lock.0 == number {
             // It takes the lock anew.
             self.lock.1 += 1;
