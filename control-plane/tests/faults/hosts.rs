@@ -17,6 +17,7 @@ pub(crate) const POISON: &str = "x-poison";
 
 /// Answers with the request, its head in lower case, by 500 while it fails. A request for `/held` waits for
 /// [`Host::release`].
+#[derive(Clone)]
 pub(crate) struct Host {
     pub(crate) address: SocketAddr,
     held: watch::Sender<u32>,
@@ -33,44 +34,24 @@ pub(crate) struct Host {
 impl Host {
     pub(crate) async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let (held, released) = (watch::Sender::new(0), watch::Sender::new(false));
-        let jobs = watch::Sender::new((0, 0));
-        let (counter, gate, told) = (held.clone(), released.clone(), jobs.clone());
-        let served = Arc::new(AtomicUsize::new(0));
-        let serves = Arc::clone(&served);
-        let load = watch::Sender::new(String::new());
-        let loaded = load.clone();
-        let fails = watch::Sender::new(false);
-        let drains = watch::Sender::new(false);
-        let (failing, draining) = (fails.clone(), drains.clone());
+        let host = Self {
+            address: listener.local_addr().unwrap(),
+            held: watch::Sender::default(),
+            served: Arc::default(),
+            released: watch::Sender::default(),
+            jobs: watch::Sender::default(),
+            load: watch::Sender::default(),
+            fails: watch::Sender::default(),
+            drains: watch::Sender::default(),
+        };
+        let answering = host.clone();
         tokio::spawn(async move {
             while let Ok((connection, _)) = listener.accept().await {
-                let (told, draining) = (*told.borrow(), *draining.borrow());
-                let status = match *failing.borrow() {
-                    true => "500 Internal Server Error",
-                    false => "200 OK",
-                };
-                let answer = answer(
-                    connection,
-                    (counter.clone(), Arc::clone(&serves)),
-                    gate.subscribe(),
-                    (told, draining),
-                    (status, loaded.borrow().clone()),
-                );
-                tokio::spawn(answer);
+                let host = answering.clone();
+                tokio::spawn(async move { host.answer(connection).await });
             }
         });
-        Self {
-            address,
-            held,
-            served,
-            released,
-            jobs,
-            load,
-            fails,
-            drains,
-        }
+        host
     }
 
     /// As a row of the hosts file.
@@ -113,53 +94,51 @@ impl Host {
     pub(crate) fn release(&self) {
         self.released.send_replace(true);
     }
-}
 
-async fn answer(
-    mut connection: TcpStream,
-    (held, served): (watch::Sender<u32>, Arc<AtomicUsize>),
-    mut released: watch::Receiver<bool>,
-    ((in_progress, queued), draining): ((u32, u32), bool),
-    (status, load): (&'static str, String),
-) -> std::io::Result<()> {
-    let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") {
-        head.push(connection.read_u8().await?);
-    }
-    let mut head = String::from_utf8_lossy(&head).to_lowercase();
-    let length = head.split_once("\r\ncontent-length: ");
-    let length = length.and_then(|(_, rest)| rest.split_once("\r\n")?.0.parse().ok());
-    let mut body = vec![0; length.unwrap_or(0)];
-    connection.read_exact(&mut body).await?;
-    head.push_str(&String::from_utf8_lossy(&body));
-    if head.starts_with("get /metrics ") {
-        head = format!(
-            "weir_host_in_progress {in_progress}\nweir_host_queued{{priority=\"0\"}} {queued}\n\
-             weir_host_draining {}\n",
-            u8::from(draining)
+    /// As it is told when the whole request is there: Envoy may keep a connection until another request wants it.
+    async fn answer(&self, mut connection: TcpStream) -> std::io::Result<()> {
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(connection.read_u8().await?);
+        }
+        let mut head = String::from_utf8_lossy(&head).to_lowercase();
+        let length = head.split_once("\r\ncontent-length: ");
+        let length = length.and_then(|(_, rest)| rest.split_once("\r\n")?.0.parse().ok());
+        let mut body = vec![0; length.unwrap_or(0)];
+        connection.read_exact(&mut body).await?;
+        head.push_str(&String::from_utf8_lossy(&body));
+        if head.starts_with("get /metrics ") {
+            let (in_progress, queued) = *self.jobs.borrow();
+            head = format!(
+                "weir_host_in_progress {in_progress}\nweir_host_queued{{priority=\"0\"}} {queued}\n\
+                 weir_host_draining {}\n",
+                u8::from(*self.drains.borrow())
+            );
+        } else {
+            self.served.fetch_add(1, Ordering::Relaxed);
+        }
+        let is_poison = |how: &str| head.contains(&format!("{POISON}: {how}"));
+        if is_poison("resets") {
+            return Ok(());
+        }
+        let status = match *self.fails.borrow() || is_poison("fails") {
+            true => "500 Internal Server Error",
+            false => "200 OK",
+        };
+        let bounced = match is_poison("bounces") {
+            true => "x-weir-bounced: 1\r\n",
+            false => "",
+        };
+        let load = self.load.borrow().clone();
+        if head.starts_with("get /held ") {
+            self.held.send_modify(|held| *held += 1);
+            let mut released = self.released.subscribe();
+            let _ = released.wait_for(|released| *released).await;
+        }
+        let length = head.len();
+        let answer = format!(
+            "HTTP/1.1 {status}\r\n{load}{bounced}content-length: {length}\r\nconnection: close\r\n\r\n{head}"
         );
-    } else {
-        served.fetch_add(1, Ordering::Relaxed);
+        connection.write_all(answer.as_bytes()).await
     }
-    let is_poison = |how: &str| head.contains(&format!("{POISON}: {how}"));
-    if is_poison("resets") {
-        return Ok(());
-    }
-    let status = match is_poison("fails") {
-        true => "500 Internal Server Error",
-        false => status,
-    };
-    let bounced = match is_poison("bounces") {
-        true => "x-weir-bounced: 1\r\n",
-        false => "",
-    };
-    if head.starts_with("get /held ") {
-        held.send_modify(|held| *held += 1);
-        let _ = released.wait_for(|released| *released).await;
-    }
-    let length = head.len();
-    let answer = format!(
-        "HTTP/1.1 {status}\r\n{load}{bounced}content-length: {length}\r\nconnection: close\r\n\r\n{head}"
-    );
-    connection.write_all(answer.as_bytes()).await
 }
