@@ -6,7 +6,9 @@ use crate::experiments::cell::{Cell, Setting, Trouble};
 use crate::experiments::policies::{POLICIES, Policy, Role};
 use crate::experiments::workloads::{Requests, WORKLOADS, Workload};
 
-pub(super) const CALLERS: [u32; 3] = [1, 8, 64];
+pub(super) const CALLERS: [u32; 5] = [1, 8, 64, 256, 1000];
+/// Those of which staleness is varied.
+pub(super) const FEW_CALLERS: [u32; 3] = [1, 8, 64];
 pub(super) const POLLS: [&str; 3] = ["200ms", "1s", "5s"];
 
 pub(super) struct Grid {
@@ -29,9 +31,11 @@ impl Grid {
             .flat_map(|workload| {
                 let compared = POLICIES
                     .iter()
-                    .filter(|policy| workload.bounds || policy.role != Role::Bound)
+                    .filter(|policy| workload.compares(policy))
                     .map(|policy| Setting::plain(workload, policy));
-                compared.chain(varied(workload, quick))
+                compared
+                    .chain(by_callers(workload, quick))
+                    .chain(varied(workload, quick))
             })
             .collect();
         let cells = (1..=seeds).flat_map(|seed| {
@@ -68,6 +72,20 @@ pub(super) fn varied_policies() -> impl Iterator<Item = &'static Policy> {
     POLICIES.iter().filter(|policy| policy.role == Role::Varied)
 }
 
+/// With more and more callers.
+fn by_callers(workload: &'static Workload, quick: bool) -> Vec<Setting> {
+    let plain = varied_policies().map(|policy| Setting::plain(workload, policy));
+    let settings = plain.flat_map(|plain| {
+        CALLERS
+            .map(|callers| Setting { callers, ..plain })
+            .into_iter()
+    });
+    // A taste has one number of many.
+    settings
+        .filter(|setting| !quick || setting.callers <= 8)
+        .collect()
+}
+
 fn varied(workload: &'static Workload, quick: bool) -> Vec<Setting> {
     if !workload.varied {
         return Vec::new();
@@ -89,7 +107,7 @@ fn varied(workload: &'static Workload, quick: bool) -> Vec<Setting> {
 fn sharing(workload: &'static Workload, policy: &'static Policy, quick: bool) -> Vec<Setting> {
     let mut settings = Vec::new();
     for orca in [true, false] {
-        for callers in CALLERS {
+        for callers in FEW_CALLERS {
             for poll in POLLS {
                 // A taste has the corners.
                 if quick && (callers == 8 || poll == "1s" || !orca) {

@@ -25,6 +25,8 @@ pub(super) fn text(grid: &Grid, outcomes: &Outcomes, document001: &str, command:
         }
         text += "\nBoth priorities:\n\n";
         text += &shown(&tables::fleet(workload, outcomes));
+        text += "\nBy callers:\n\n";
+        text += &shown(&tables::by_callers(workload, outcomes));
         let troubles = tables::troubles(workload, outcomes);
         if !troubles.rows.is_empty() {
             text += "\nHosts in trouble from the middle on:\n\n";

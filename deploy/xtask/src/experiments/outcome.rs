@@ -40,6 +40,22 @@ pub(super) struct Row {
     pub(super) p99: f64,
 }
 
+impl Outcome {
+    fn requests(&self) -> f64 {
+        (self.high.requests + self.low.requests).max(1) as f64
+    }
+
+    /// Attempts that were refused, for each request.
+    pub(super) fn shed_a_request(&self) -> f64 {
+        self.shed as f64 / self.requests()
+    }
+
+    /// The share of requests that got no answer.
+    pub(super) fn failed(&self) -> f64 {
+        (self.high.failed + self.low.failed) as f64 / self.requests()
+    }
+}
+
 /// By the name of the setting, a seed after the other.
 pub(super) struct Outcomes(BTreeMap<String, Vec<Outcome>>);
 

@@ -6,9 +6,9 @@ use weir_report::{
 };
 
 use crate::experiments::cell::Setting;
-use crate::experiments::grid::{CALLERS, Grid, POLLS, varied_policies};
+use crate::experiments::grid::{CALLERS, FEW_CALLERS, Grid, POLLS, varied_policies};
 use crate::experiments::outcome::{Outcome, Outcomes};
-use crate::experiments::policies::{CLAIRVOYANT, POLICIES, Policy, Role};
+use crate::experiments::policies::{CLAIRVOYANT, Policy, Role};
 use crate::experiments::tables::{self, EXPLANATION, Priority};
 use crate::experiments::workloads::Workload;
 
@@ -46,9 +46,10 @@ fn add(page: &mut Report, workload: &'static Workload, outcomes: &Outcomes) {
                 p.of(o).wait_s.mean
             })),
         ],
-        caption: "Shorter is better; the first two rows are bounds.".to_owned(),
+        caption: "Shorter is better; the clairvoyant and the central queue are bounds.".to_owned(),
     });
     page.plot(&waits(workload, outcomes));
+    page.plot(&by_callers(workload, outcomes));
     page.fold("Tables", |page| {
         for priority in [Priority::Low, Priority::High] {
             page.text(&format!("Priority {}", priority.name()));
@@ -56,6 +57,8 @@ fn add(page: &mut Report, workload: &'static Workload, outcomes: &Outcomes) {
         }
         page.text("Both priorities");
         page.table(&tables::fleet(workload, outcomes));
+        page.text("By callers");
+        page.table(&tables::by_callers(workload, outcomes));
     });
     let troubles = tables::troubles(workload, outcomes);
     if !troubles.rows.is_empty() {
@@ -94,7 +97,7 @@ fn bars(
         title: String::new(),
         label: label.to_owned(),
         series: ["high", "low"].map(str::to_owned).to_vec(),
-        rows: POLICIES.iter().map(row).collect(),
+        rows: tables::played(workload).map(row).collect(),
         caption: String::new(),
     }
 }
@@ -116,7 +119,7 @@ fn waits(workload: &'static Workload, outcomes: &Outcomes) -> Plot {
         points.into_iter().flatten().collect::<Vec<_>>()
     };
     let shown = |policy: &&Policy| policy.role != Role::Compared || policy.name == "baseline";
-    let series = POLICIES.iter().filter(shown).map(|policy| Series {
+    let series = tables::played(workload).filter(shown).map(|policy| Series {
         name: policy.name.to_owned(),
         points: points(policy),
         style: Style::Line,
@@ -136,6 +139,34 @@ fn waits(workload: &'static Workload, outcomes: &Outcomes) -> Plot {
             .collect(),
         caption: "Further left is better. Joined are the 50th, 90th, 95th and 99th percentile."
             .to_owned(),
+    }
+}
+
+/// What more callers cost.
+fn by_callers(workload: &'static Workload, outcomes: &Outcomes) -> Plot {
+    let points = |policy: &'static Policy| {
+        let point = |callers| {
+            let setting = Setting {
+                callers,
+                ..Setting::plain(workload, policy)
+            };
+            let wait = outcomes.spread(&setting, |o| o.low.wait_s.mean);
+            wait.map(|wait| (f64::from(callers), wait.mean))
+        };
+        CALLERS.into_iter().filter_map(point).collect::<Vec<_>>()
+    };
+    let series = varied_policies().map(|policy| Series {
+        name: policy.name.to_owned(),
+        points: points(policy),
+        style: Style::Line,
+    });
+    Plot {
+        title: "Mean all-in wait of priority low by callers".to_owned(),
+        x: Axis::log("callers"),
+        y: Axis::log("wait / s"),
+        series: series.collect(),
+        marks: Vec::new(),
+        caption: "Lower is better, and level is best: as if there were one caller.".to_owned(),
     }
 }
 
@@ -191,8 +222,8 @@ fn low_waits(
     poll: &'static str,
     orca: bool,
     outcomes: &Outcomes,
-) -> [f64; CALLERS.len()] {
-    CALLERS.map(|callers| {
+) -> [f64; FEW_CALLERS.len()] {
+    FEW_CALLERS.map(|callers| {
         let setting = Setting {
             callers,
             poll,

@@ -71,6 +71,7 @@ pub(super) const POLICIES: &[Policy] = &[
     ),
     compared("dynamic + dagor", "--selection dynamic --overload dagor"),
     varied("estimate", "--selection estimate"),
+    varied("estimate + bounces", "--selection estimate --give-back"),
     compared(
         "estimate + breaker",
         "--selection estimate --overload breaker",

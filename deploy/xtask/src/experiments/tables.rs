@@ -4,7 +4,7 @@
 use weir_report::Table;
 
 use crate::experiments::cell::{Setting, Trouble};
-use crate::experiments::grid::{CALLERS, POLLS};
+use crate::experiments::grid::{CALLERS, FEW_CALLERS, POLLS, varied_policies};
 use crate::experiments::outcome::{Group, Outcome, Outcomes, Spread};
 use crate::experiments::policies::{CLAIRVOYANT, POLICIES, Policy, REFERENCE};
 use crate::experiments::workloads::Workload;
@@ -82,7 +82,60 @@ pub(super) fn compared(
         };
         row.cells()
     };
-    table(&header, POLICIES.iter().map(row))
+    table(&header, played(workload).map(row))
+}
+
+/// Those that a workload compares.
+pub(super) fn played(workload: &'static Workload) -> impl Iterator<Item = &'static Policy> {
+    POLICIES.iter().filter(|policy| workload.compares(policy))
+}
+
+/// Policies with more and more callers.
+pub(super) fn by_callers(workload: &'static Workload, outcomes: &Outcomes) -> Table {
+    let header = [
+        "policy",
+        "callers",
+        "low wait",
+        "low wait ÷ 1 caller",
+        "low duration ÷ clairvoyant",
+        "high wait",
+        "hit ratio",
+        "shed attempts a request",
+        "failed",
+    ];
+    let settings = varied_policies().flat_map(|policy| {
+        CALLERS.map(|callers| {
+            let plain = Setting::plain(workload, policy);
+            Setting { callers, ..plain }
+        })
+    });
+    let rows = settings.filter_map(|setting| {
+        let mean = |figure: fn(&Outcome) -> f64| outcomes.spread(&setting, figure);
+        let number = |figure: fn(&Outcome) -> f64| {
+            mean(figure).map_or_else(none, |spread| format!("{:.3}", spread.mean))
+        };
+        let held = |to: Setting, figure: fn(&Outcome) -> f64| {
+            let ratio = outcomes.ratio(&setting, &to, figure);
+            ratio.map_or_else(none, |ratio| range(ratio, times))
+        };
+        let alone = Setting {
+            callers: 1,
+            ..setting
+        };
+        let best = named(CLAIRVOYANT).map(|policy| Setting::plain(workload, policy));
+        Some(vec![
+            setting.policy.name.to_owned(),
+            setting.callers.to_string(),
+            range(mean(|o| o.low.wait_s.mean)?, seconds),
+            held(alone, |o| o.low.wait_s.mean),
+            best.map_or_else(none, |best| held(best, |o| o.low.duration_s.mean)),
+            mean(|o| o.high.wait_s.mean).map_or_else(none, |spread| seconds(spread.mean)),
+            number(|o| o.hit_ratio),
+            number(Outcome::shed_a_request),
+            mean(Outcome::failed).map_or_else(none, |spread| percent(spread.mean)),
+        ])
+    });
+    table(&header, rows)
 }
 
 /// A policy's figures of one priority.
@@ -148,7 +201,6 @@ pub(super) fn fleet(workload: &'static Workload, outcomes: &Outcomes) -> Table {
     let header = ["policy", "hit ratio", "shed attempts a request", "goodput"];
     let row = |policy: &'static Policy| {
         let setting = Setting::plain(workload, policy);
-        let shed = |o: &Outcome| o.shed as f64 / (o.high.requests + o.low.requests).max(1) as f64;
         let spread = |figure: &dyn Fn(&Outcome) -> f64| {
             let spread = outcomes
                 .spread(&setting, figure)
@@ -158,11 +210,11 @@ pub(super) fn fleet(workload: &'static Workload, outcomes: &Outcomes) -> Table {
         vec![
             policy.name.to_owned(),
             spread(&|o| o.hit_ratio),
-            spread(&shed),
+            spread(&Outcome::shed_a_request),
             spread(&|o| o.goodput.unwrap_or(f64::NAN)),
         ]
     };
-    table(&header, POLICIES.iter().map(row))
+    table(&header, played(workload).map(row))
 }
 
 /// A policy with many callers and other staleness: mean low wait and hit ratio.
@@ -174,17 +226,17 @@ pub(super) fn sharing(
     let header = ["polls every", "load on answers"]
         .map(str::to_owned)
         .into_iter();
-    let callers = CALLERS.iter().map(|callers| match callers {
+    let callers = FEW_CALLERS.iter().map(|callers| match callers {
         1 => "1 caller".to_owned(),
         callers => format!("{callers} callers"),
     });
-    let hits = CALLERS.iter().map(|callers| format!("hits, {callers}"));
+    let hits = FEW_CALLERS.iter().map(|callers| format!("hits, {callers}"));
     let header: Vec<String> = header.chain(callers).chain(hits).collect();
     let mut rows = Vec::new();
     for orca in [true, false] {
         for poll in POLLS {
             let plain = Setting::plain(workload, policy);
-            let settings = CALLERS.map(|callers| Setting {
+            let settings = FEW_CALLERS.map(|callers| Setting {
                 callers,
                 poll,
                 orca,
@@ -235,9 +287,7 @@ pub(super) fn troubles(workload: &'static Workload, outcomes: &Outcomes) -> Tabl
             let spread = outcomes.spread(setting, figure);
             spread.map_or_else(none, |spread| range(spread, seconds))
         };
-        let failed = outcomes.spread(&settings[1], |o| {
-            (o.high.failed + o.low.failed) as f64 / (o.high.requests + o.low.requests).max(1) as f64
-        });
+        let failed = outcomes.spread(&settings[1], Outcome::failed);
         let durations = settings
             .iter()
             .map(|setting| cell(setting, |o| o.low.duration_s.mean));

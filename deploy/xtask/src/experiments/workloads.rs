@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is asked for, and of which fleet. A new workload is one entry here.
 
+use crate::experiments::policies::{CLAIRVOYANT, Policy, Role};
+
 /// A workload, the fleet that serves it, and what of it is counted.
 #[derive(Debug)]
 pub(super) struct Workload {
@@ -27,6 +29,20 @@ pub(super) struct Workload {
     pub(super) quick: bool,
     /// Whether its hosts are such as bounds know.
     pub(super) bounds: bool,
+    /// Whether it is another window of a trace: only the policies whose circumstances are varied are played on it,
+    /// beside the clairvoyant.
+    pub(super) window: bool,
+}
+
+impl Workload {
+    /// Whether a policy is played on it.
+    pub(super) fn compares(&self, policy: &Policy) -> bool {
+        match policy.role {
+            Role::Bound => self.bounds && (!self.window || policy.name == CLAIRVOYANT),
+            Role::Compared => !self.window,
+            Role::Varied => true,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -58,6 +74,12 @@ const UNEVEN: &str = "azure-functions --counts loadtest/traces/azfunc2019_5min.c
 const NASA: &str = "nasa --trace loadtest/traces/nasa_http_9h.csv.gz --from 0 --minutes 60 --speed-up 60 --hosts 14 \
     --cores 4 --utilisation 0.85 --size-factor 100";
 
+const NASA_4TH: &str = "nasa --trace loadtest/traces/nasa_http_9h.csv.gz --from 180 --minutes 60 --speed-up 60 --hosts 14 \
+    --cores 4 --utilisation 0.85 --size-factor 100";
+
+const NASA_7TH: &str = "nasa --trace loadtest/traces/nasa_http_9h.csv.gz --from 360 --minutes 60 --speed-up 60 --hosts 14 \
+    --cores 4 --utilisation 0.85 --size-factor 100";
+
 const CROWD: &str = "flash-crowd --counts loadtest/traces/worldcup98_6h.csv --from 58560 --minutes 360 --speed-up 120 \
     --hosts 14 --cores 4 --sample 0.002";
 
@@ -86,6 +108,7 @@ pub(super) const WORKLOADS: &[Workload] = &[
         varied: true,
         quick: true,
         bounds: true,
+        window: false,
     },
     Workload {
         name: "azure-functions",
@@ -101,6 +124,7 @@ pub(super) const WORKLOADS: &[Workload] = &[
         varied: true,
         quick: true,
         bounds: true,
+        window: false,
     },
     Workload {
         name: "nasa",
@@ -116,6 +140,38 @@ pub(super) const WORKLOADS: &[Workload] = &[
         varied: false,
         quick: false,
         bounds: true,
+        window: false,
+    },
+    Workload {
+        name: "nasa-4th",
+        title: "NASA, the fourth hour",
+        about: "The same three hours later: the recorded nine hours are cut in three, and of each third the first hour \
+                is played.",
+        requests: Requests::Replayed(NASA_4TH, "6s"),
+        fleet: SMALL,
+        deadline: "60s",
+        poll: "1s",
+        orca: true,
+        middle: "30s",
+        varied: false,
+        quick: false,
+        bounds: true,
+        window: true,
+    },
+    Workload {
+        name: "nasa-7th",
+        title: "NASA, the seventh hour",
+        about: "The same six hours later.",
+        requests: Requests::Replayed(NASA_7TH, "6s"),
+        fleet: SMALL,
+        deadline: "60s",
+        poll: "1s",
+        orca: true,
+        middle: "30s",
+        varied: false,
+        quick: false,
+        bounds: true,
+        window: true,
     },
     Workload {
         name: "flash-crowd",
@@ -131,6 +187,7 @@ pub(super) const WORKLOADS: &[Workload] = &[
         varied: false,
         quick: false,
         bounds: true,
+        window: false,
     },
     Workload {
         name: "mooncake",
@@ -146,6 +203,7 @@ pub(super) const WORKLOADS: &[Workload] = &[
         varied: false,
         quick: false,
         bounds: false,
+        window: false,
     },
     Workload {
         name: "azure-uneven",
@@ -161,6 +219,7 @@ pub(super) const WORKLOADS: &[Workload] = &[
         varied: false,
         quick: false,
         bounds: true,
+        window: false,
     },
     Workload {
         name: "overload-2x",
@@ -177,6 +236,7 @@ pub(super) const WORKLOADS: &[Workload] = &[
         varied: false,
         quick: true,
         bounds: true,
+        window: false,
     },
 ];
 

@@ -60,6 +60,28 @@ fn a_row_has_the_mean_of_the_seeds_their_spread_and_the_ratios() {
 }
 
 #[test]
+fn each_number_of_callers_is_held_against_one_and_against_the_clairvoyant() {
+    let setting = |name, callers| Setting {
+        callers,
+        ..Setting::plain(&WORKLOADS[0], named(name).unwrap())
+    };
+    let outcomes = Outcomes::of([
+        (setting(CLAIRVOYANT, 1), vec![outcome(0.0), outcome(0.0)]),
+        (setting("estimate", 1), vec![outcome(1.0), outcome(1.0)]),
+        (setting("estimate", 64), vec![outcome(2.0), outcome(3.0)]),
+    ]);
+    let table = by_callers(&WORKLOADS[0], &outcomes);
+    assert!(table.rows.iter().all(|row| row.len() == table.header.len()));
+    let [one, many] = &table.rows[..] else {
+        panic!("{:?}", table.rows);
+    };
+    assert_eq!(one[..4], ["estimate", "1", "1.00", "1.00×"]);
+    assert_eq!(many[..3], ["estimate", "64", "2.50 (2.00–3.00)"]);
+    assert_eq!(many[3], "2.50× (2.00×–3.00×)");
+    assert_eq!(many[4], "3.50× (3.00×–4.00×)");
+}
+
+#[test]
 fn seconds_keep_the_digits_that_count() {
     let shown = [0.00054, 0.0123, 1.234, 12.34, 123.4].map(seconds);
     assert_eq!(shown, ["0.00054", "0.012", "1.23", "12.3", "123"]);
