@@ -26,17 +26,20 @@ async fn a_host_that_fails_at_once_gets_next_to_nothing_until_it_is_well_again()
 
     failing.fails(true);
     let from = load.sent();
-    let answers = load.next(1_000).await;
-    let bad = load.since(from);
-    let bad = bad.iter().filter(|answer| answer.status == Some(500));
-    let bad = bad.count();
+    load.next(1_000).await;
     // Each of the sidecar's threads learns by five failures, and then tries once after 1, 2, 4 and 8 seconds: what
-    // is on its way at that time fails too.
-    eprintln!("{bad} of {} failed", answers.len());
-    assert!((1..=50).contains(&bad), "{bad} failed");
-    let last = load.next(200).await;
-    let bad = last.iter().filter(|answer| answer.status != Some(200));
-    assert!(bad.count() < 4, "of the last 200");
+    // is on its way at that time fails too, and a machine that is slow sends less between two trials. One that nobody
+    // left would get a third or more.
+    let is_left = |answers: &[Answer]| {
+        let bad = answers.iter().filter(|answer| answer.status != Some(200));
+        let bad = bad.count();
+        eprintln!("{bad} of {} failed", answers.len());
+        10 * bad <= answers.len()
+    };
+    let first = load.since(from);
+    let failed = |answer: &Answer| answer.status == Some(500);
+    assert!(first.iter().any(failed), "nothing was sent there");
+    assert!(is_left(&first) && is_left(&load.next(200).await));
 
     failing.fails(false);
     let well = load.sent();
