@@ -189,7 +189,7 @@ fn send<H: Host>(
         .ok()?;
     let second = route.may_hedge.then(|| vm.hedge(route, &hosts, now));
     let hedge = second.flatten().filter(|hedge| {
-        let is_asked = hedge::ask(hedge.from.saturating_sub(now), host);
+        let is_asked = hedge::ask(hedge.after, host);
         if !is_asked {
             vm.hedge_ended(&route.table, hedge.host);
         }

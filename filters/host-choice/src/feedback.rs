@@ -91,7 +91,7 @@ fn answered_by<H: Host>(
             // Envoy tried the next one, which could not either: it is the request.
             vm.failed_at_both(table, keys, [in_flight.host, by], now);
             answer = Answer::Excused;
-        } else if hedge.is_none_or(|hedge| now < hedge.from) {
+        } else if hedge.is_none_or(|hedge| hedge.is_early(now.saturating_sub(in_flight.at))) {
             // The first one did not take it, or only took long. The other one could, so it is not the request.
             let first = (in_flight.host, in_flight.at);
             vm.failed(table, &Keys::default(), first, now);

@@ -26,8 +26,17 @@ pub(crate) struct RouteRequest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hedge {
     pub(crate) host: HostId,
-    /// When Envoy may try it although the first host has not failed.
-    pub(crate) from: Duration,
+    /// How long after the first try Envoy may make it although the first host has not failed.
+    pub(crate) after: Duration,
+}
+
+impl Hedge {
+    /// Whether an answer this long after the first try came too early for a second one that only time asked for.
+    /// Envoy's timer counts whole milliseconds from when its loop last looked at the clock, so it may be early by as
+    /// long as one turn of the loop: half of the wait is left for that.
+    pub(crate) fn is_early(&self, answered_after: Duration) -> bool {
+        answered_after < self.after / 2
+    }
 }
 
 /// An attempt in flight. It counts at its host in the VM that made it ([`crate::vm::Vm::send`]), until that VM ends it

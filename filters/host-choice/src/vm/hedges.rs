@@ -22,8 +22,7 @@ impl<H: Host> Vm<H> {
             .hedges
             .permit(&state.cluster, hosts, &route.request, now);
         let (host, after) = hedge?;
-        let from = now + after;
-        Some(Hedge { host, from })
+        Some(Hedge { host, after })
     }
 
     /// The second try is over, or will not come.

@@ -117,5 +117,10 @@ fn a_host_that_was_only_slow_has_not_failed() {
         ask(&proxy, "GET", &[]).first()
     };
     assert_eq!(first_after(40), A, "the second was asked as well");
+    assert_eq!(
+        first_after(28),
+        A,
+        "by a timer that was started a little before"
+    );
     assert_eq!(first_after(10), B, "too early for that: the first failed");
 }
