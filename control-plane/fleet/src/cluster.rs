@@ -464,11 +464,11 @@ impl Cluster {
                 self.changed |= host.level.begin_window(&step);
             }
         } else {
-            let selection = config.policy.selection;
-            let sends_to_idle = matches!(selection, Selection::Estimate | Selection::Dynamic);
+            // By other selections a key stays at its host however full that is, until a level sends it on.
+            let leaves_queues = config.policy.selection == Selection::Estimate;
             let spare = |host: &Seen<'_>| up.contains(&host.id) && host.is_spare();
             let step = Step {
-                spare: sends_to_idle && hosts.iter().any(spare),
+                spare: leaves_queues && hosts.iter().any(spare),
                 ..step
             };
             for host in hosts {

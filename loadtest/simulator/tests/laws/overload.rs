@@ -4,11 +4,12 @@
 use std::time::Duration;
 
 use weir_executor::Settings;
-use weir_policy::Selection;
+use weir_fleet::settings::Control;
+use weir_policy::{Overload, Selection};
 use weir_sim::overload::{Case, Figures, Phase, Requests, Way, play};
 use weir_sim::{Ended, Scenario, simulate};
 
-use crate::SECOND;
+use crate::{SECOND, jobs, keys, play as simulated, policy, scenario};
 
 /// A fleet of eight cores.
 fn small(way: &str, selection: Selection) -> Scenario {
@@ -91,6 +92,40 @@ fn below_saturation(way: &str, selection: Selection) -> (f64, f64) {
     };
     simulate(&scenario, &Requests::keys(), requests, tell).unwrap();
     (refused / count, waited / count)
+}
+
+/// Two thirds of the requests are for one key, and more than its host can do; the others' hosts have cores to spare.
+#[test]
+fn with_levels_a_popular_key_does_not_drown_its_host_while_others_idle() {
+    let popular = || {
+        let mut jobs = jobs(4000, 31, SECOND / 56, SECOND / 10, 5);
+        let mut popular = 0;
+        for job in &mut jobs {
+            popular += 2;
+            if popular % 3 != 0 {
+                job.key = Some(0);
+            }
+        }
+        jobs
+    };
+    for selection in [Selection::Dynamic, Selection::Estimate] {
+        for control in [Control::Paper, Control::StalledJobs, Control::Steady] {
+            let mut scenario = scenario();
+            // Of several, each would bring the key to a host.
+            scenario.callers = 1;
+            scenario.policy = policy(selection, Overload::Dagor);
+            scenario.dagor.control = control;
+            scenario.dagor.params.threshold = SECOND / 2;
+            scenario.dagor.params.alpha = 0.3;
+            let all = simulated(&scenario, &keys(31), popular());
+            let failed = all.iter().filter(|ended| ended.spent.is_none()).count();
+            assert!(
+                failed * 100 < all.len(),
+                "{selection:?} {control:?}: {failed} of {} without an answer",
+                all.len()
+            );
+        }
+    }
 }
 
 #[test]
