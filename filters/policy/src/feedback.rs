@@ -540,6 +540,28 @@ mod tests {
         assert!(feedback.departed(b).is_none());
     }
 
+    /// Each fails what the others do at that time, so that each would come last for itself.
+    #[test]
+    fn of_hosts_that_fail_one_after_the_other_half_come_last_and_never_all() {
+        for hosts in 1..8u32 {
+            let ids: Vec<_> = (0..hosts).map(|host| HostId(host.into())).collect();
+            let mut feedback = Feedback::default();
+            feedback.remap(&[], &ids);
+            let now = seconds(10);
+            for failing in 0..hosts {
+                for _ in 0..100 {
+                    (0..hosts).for_each(|host| feedback.did_well(host, now));
+                }
+                for _ in 0..50 {
+                    feedback.record_failure(failing, now, true, now);
+                }
+            }
+            let out = feedback.rows.iter().filter(|row| row.health.is_failing());
+            let most = hosts.div_ceil(2).min(hosts - 1);
+            assert_eq!(out.count() as u32, most, "of {hosts}");
+        }
+    }
+
     proptest! {
         #[test]
         fn assumed_keys_are_those_sent_within_the_lifetime_and_never_many(
