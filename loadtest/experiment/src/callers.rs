@@ -52,18 +52,17 @@ impl Sidecars {
     }
 }
 
-/// Starts sidecars that know everything; returns where they listen.
+/// Starts sidecars that know everything.
 pub(crate) fn start_alone(
     processes: &mut Processes,
     programs: &Programs,
     callers: Sidecars,
     bootstrap: impl Fn(&str) -> Value,
     folder: &Path,
-) -> Result<Vec<SocketAddr>> {
+) -> Result<Vec<Envoy>> {
     let start = |node: String| {
         let bootstrap = bootstrap(&node).to_string();
-        let envoy = callers.start(processes, programs, (&node, &bootstrap), folder)?;
-        Ok(envoy.listener)
+        callers.start(processes, programs, (&node, &bootstrap), folder)
     };
     callers.nodes().map(start).collect()
 }

@@ -12,6 +12,7 @@
 
 pub mod agreement;
 mod comparison;
+mod envoys;
 mod header;
 mod kept;
 mod plan;
@@ -20,6 +21,8 @@ mod report;
 mod results;
 mod stage;
 pub(crate) mod table;
+#[cfg(test)]
+mod tests;
 mod verdict;
 mod ways;
 mod workload;
@@ -32,6 +35,7 @@ use weir_report::Report;
 use weir_stage::busy::Busy;
 use weir_stage::processes::Processes;
 
+use self::envoys::Meter;
 use self::kept::Run;
 pub use self::kept::Told;
 use self::plan::{Plan, Work};
@@ -134,8 +138,10 @@ impl Experiment for Demo {
         let rows = ways.iter().flat_map(|told| &told.figures.by_priority);
         let table = Table(rows.cloned().collect());
         let closing = closing(self.run.emulated, ways).join("\n");
+        let envoys = envoys::Table(ways.iter().map(Told::envoys).collect());
         let header = &self.run.origin.header;
-        format!("{header}\n\n{table}\n{EXPLANATION}\n{closing}\n")
+        let explained = envoys::EXPLANATION;
+        format!("{header}\n\n{table}\n{EXPLANATION}\n{envoys}\n{explained}\n{closing}\n")
     }
 
     fn report(&self, ways: &[Told]) -> Option<Report> {
@@ -213,7 +219,7 @@ impl Demo {
         let folder = self.folder.join(way.folder());
         let mut processes = Processes::new(folder.clone())?;
         self.progress.say("starting", started.elapsed());
-        let (targets, sights) = stage::start(
+        let (envoys, sights) = stage::start(
             (&self.plan, &self.workload),
             &self.programs.fleet,
             way,
@@ -221,6 +227,8 @@ impl Demo {
             &folder,
         )?;
         let hosts = sights.hosts.clone();
+        let callers = envoys.callers.iter().map(|caller| caller.listener);
+        let targets: Vec<_> = callers.collect();
         let plan = &self.plan;
         let replay = Replay {
             program: &self.programs.replay,
@@ -234,13 +242,14 @@ impl Demo {
             Some(_) => format!("sending, {} of {} s", sent.as_secs(), plan.replay.as_secs()),
             None => "waiting for the last answers".to_owned(),
         };
+        let meter = Meter::start(envoys, hosts.clone())?;
         let busy = Busy::start();
         let sampler = Sampler::start(sights);
         let progress = &mut self.progress;
         let replayed = replay.send(&mut processes, "replay", &folder, |sent| {
             progress.say(&sending(sent), started.elapsed());
         })?;
-        let (busy, samples) = (busy.share(), sampler.end()?);
+        let (busy, samples, envoys) = (busy.share(), sampler.end()?, meter.read()?);
         driver::write_lines(&folder.join(sampler::FILE), &samples)?;
         progress.end_way(&format!("done in {} s", started.elapsed().as_secs()));
         Ok(Told {
@@ -250,6 +259,7 @@ impl Demo {
             hosts,
             busy,
             lag: replayed.lag,
+            envoys,
             figures: Figures::new(way.name, &replayed.records),
             records: replayed.records,
             samples,

@@ -47,6 +47,8 @@ pub(crate) struct Record {
     /// What a host may have cached; may be empty.
     pub(crate) key: String,
     pub(crate) priority: String,
+    /// From its time in the workload to its first attempt, in milliseconds: how far the replayer was behind.
+    pub(crate) lag: f64,
     /// From its time in the workload to its end, in milliseconds.
     pub(crate) duration: f64,
     pub(crate) outcome: Outcome,
@@ -62,6 +64,8 @@ pub(crate) struct Served {
     pub(crate) host: String,
     /// Time in the host in which nothing ran for the request, in milliseconds.
     pub(crate) wait: f64,
+    /// Time in the host in which something ran for it, in milliseconds; none where the host does not say.
+    pub(crate) worked: Option<f64>,
     pub(crate) hit: bool,
 }
 
@@ -122,10 +126,17 @@ impl Record {
         let name = row.text("outcome");
         let outcome = Outcome::parse(name)
             .ok_or_else(|| row.bad("outcome", format!("there is no {name:?}")))?;
+        // What streams its answer does not tell how long it runs.
+        let worked = || -> Result<Option<f64>, BadInput> {
+            let told = !row.text("run_us").is_empty();
+            told.then(|| Ok(milliseconds("fetch_us")? + milliseconds("run_us")?))
+                .transpose()
+        };
         let served = || -> Result<Served, BadInput> {
             Ok(Served {
                 host: row.text("host").to_owned(),
                 wait: milliseconds("wait_us")?,
+                worked: worked()?,
                 hit: row.text("cache") == Cache::Hit.as_str(),
             })
         };
@@ -133,12 +144,20 @@ impl Record {
             at: milliseconds("t_us")? / 1e3,
             key: row.text("key").to_owned(),
             priority: row.text("priority").to_owned(),
+            lag: milliseconds("lag_us")?,
             duration: milliseconds("duration_us")?,
             outcome,
             attempts: row.whole("attempts")?,
             shed_attempts: row.whole("shed_attempts")?,
             served: (outcome == Outcome::Ok).then(served).transpose()?,
         })
+    }
+
+    /// Milliseconds between its first attempt and its end that it was not in the host; none where it had several
+    /// attempts, or the host does not tell its time.
+    pub(crate) fn outside(&self) -> Option<f64> {
+        let served = self.served.as_ref().filter(|_| self.attempts == 1)?;
+        Some(self.duration - self.lag - served.wait - served.worked?)
     }
 
     /// One that was served at once, and waited so many milliseconds at a host.
@@ -148,6 +167,7 @@ impl Record {
             at: 0.0,
             key: String::new(),
             priority: priority.to_owned(),
+            lag: 0.0,
             duration: wait + 10.0,
             outcome: Outcome::Ok,
             attempts: 1,
@@ -155,6 +175,7 @@ impl Record {
             served: Some(Served {
                 host: host.to_owned(),
                 wait,
+                worked: Some(9.0),
                 hit,
             }),
         }
@@ -183,6 +204,7 @@ mod tests {
             (5.0, 0.25, true)
         );
         assert_eq!((records[0].at, &*records[0].key), (0.5, "k"));
+        assert_eq!(records[0].outside(), None);
         assert!(records[1].served.is_none());
         assert_eq!(records[1].outcome, Outcome::Shed);
         assert_eq!(records[1].shed_attempts, 7);

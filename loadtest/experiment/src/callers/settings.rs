@@ -20,10 +20,22 @@ pub(crate) struct Settings<'a> {
 }
 
 impl Settings<'_> {
-    /// weir-control's configuration.
-    pub(crate) fn config(&self, hosts: &[SocketAddr], filter: &Path) -> Value {
-        let host = |address| json!({"address": address, "capacity_millicores": 1000 * self.cores});
-        let hosts: Vec<Value> = hosts.iter().map(host).collect();
+    /// weir-control's configuration for hosts that callers find at `hosts`, and that have their own pages at `pages`:
+    /// elsewhere, where an Envoy stands before each.
+    pub(crate) fn config(
+        &self,
+        hosts: &[SocketAddr],
+        pages: &[SocketAddr],
+        filter: &Path,
+    ) -> Value {
+        let host = |(address, page): (&SocketAddr, &SocketAddr)| {
+            json!({
+                "address": address,
+                "metrics_address": page,
+                "capacity_millicores": 1000 * self.cores,
+            })
+        };
+        let hosts: Vec<Value> = hosts.iter().zip(pages).map(host).collect();
         json!({
             "xds": {"listen": "127.0.0.1:0"},
             "admin": {"listen": "127.0.0.1:0"},

@@ -3,6 +3,7 @@
 //! compared. No claims: nobody has set thresholds for this workload.
 
 use crate::demo::kept::Told;
+use crate::demo::table::NAME;
 
 /// Above it requests wait for the machine's cores rather than in the hosts' queues.
 const MOST_BUSY: f64 = 0.9;
@@ -24,7 +25,7 @@ pub(super) fn lines(ways: &[Told]) -> Vec<String> {
 fn line(told: &Told) -> String {
     let all = &told.figures.all;
     format!(
-        "{:<24} hits {:>5.1} %, p99 wait {:.0} ms; {}{}",
+        "{:<NAME$} hits {:>5.1} %, p99 wait {:.0} ms; {}{}",
         all.way,
         100.0 * all.hits,
         all.wait.p99,
@@ -58,7 +59,7 @@ mod tests {
         assert_eq!(
             lines(&ways),
             [
-                "a                        hits 100.0 %, p99 wait 7 ms; the machine's cores 50 % busy, replayer at most 1 ms \
+                "a                              hits 100.0 %, p99 wait 7 ms; the machine's cores 50 % busy, replayer at most 1 ms \
                  behind for 99 %",
                 "One run of each, on one small machine: differences of a few per cent are chance",
             ]

@@ -12,6 +12,7 @@ pub(super) fn text(plan: &Plan, workload: &str) -> String {
         "{workload}\n\
          hosts:    {hosts}\n\
          callers:  {callers} Envoys of one worker thread (1x1: 1; 8x8: 8 of 8 threads); {seconds} s for each way; who has no good answer {deadline} s later gives up\n\
+         hop:      an Envoy of one worker thread before each host; bounces: the same with Weir, which gives requests back\n\
          policies: breaker at {breaker} queued jobs, dagor at a mean queuing delay of {threshold}, in steps of {step:.0} %\n\
          machine:  {machine}",
         callers = SIDECARS.count,

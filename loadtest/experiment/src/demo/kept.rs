@@ -8,6 +8,7 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
+use crate::demo::envoys::{self, Usage};
 use crate::demo::results::Figures;
 use crate::driver;
 use crate::origin::Origin;
@@ -46,6 +47,7 @@ pub struct Told {
     pub(super) busy: Option<f64>,
     /// How far the replayer was behind, in milliseconds: 99th percentile.
     pub(super) lag: f64,
+    pub(super) envoys: Usage,
     #[serde(skip)]
     pub(super) records: Vec<Record>,
     #[serde(skip)]
@@ -82,6 +84,16 @@ impl Told {
         Ok(ways)
     }
 
+    /// Its line in the table of what Envoys did.
+    pub(super) fn envoys(&self) -> envoys::Row<'_> {
+        envoys::Row {
+            way: &self.name,
+            requests: self.figures.all.requests,
+            outside: self.figures.outside,
+            usage: &self.envoys,
+        }
+    }
+
     /// How busy it was with the way.
     pub(super) fn machine(&self) -> String {
         let busy = self.busy.map(|share| 100.0 * share);
@@ -108,6 +120,7 @@ impl Told {
             hosts: (0..3).map(address).collect(),
             busy: Some(busy),
             lag,
+            envoys: Usage::default(),
             records: Vec::new(),
             samples: Vec::new(),
             figures: Figures::default(),

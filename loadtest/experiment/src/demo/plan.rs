@@ -88,6 +88,15 @@ impl Plan {
         }
     }
 
+    /// Some hundred requests, and nobody who gives up.
+    #[cfg(test)]
+    pub(super) fn short() -> Self {
+        Self {
+            deadline: Duration::from_secs(120),
+            ..Self::of_trace(20, 0.85, "5G")
+        }
+    }
+
     /// So much of the trace, with so much work for the cores.
     fn of_trace(part: u32, utilisation: f64, fetch_bytes_per_second: &'static str) -> Self {
         let replay = Duration::from_secs(50) / part;

@@ -14,6 +14,8 @@ use crate::replay::{Record, Served};
 pub(super) struct Figures {
     pub(super) by_priority: Vec<Row>,
     pub(super) all: Row,
+    /// Time outside the host of requests that were answered at the first attempt.
+    pub(super) outside: Spread,
 }
 
 impl Figures {
@@ -21,6 +23,7 @@ impl Figures {
         Self {
             by_priority: rows(way, records),
             all: row(way, "all", records.iter().collect()),
+            outside: Spread::of(records.iter().filter_map(Record::outside).collect()),
         }
     }
 }

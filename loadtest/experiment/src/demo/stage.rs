@@ -2,40 +2,49 @@
 //! The processes of one way: hosts, sidecars and, where Weir chooses, weir-control. New ones for every way, so all
 //! hosts start with empty caches.
 
-use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::Result;
-use serde_json::json;
+use serde_json::{Value, json};
 use weir_stage::processes::Processes;
 
 use crate::callers::settings::Settings;
 use crate::callers::{bootstrap, start_alone, start_told};
+use crate::demo::envoys::Envoys;
 use crate::demo::plan::{Plan, Work};
-use crate::demo::ways::{Kind, Way};
+use crate::demo::ways::{BeforeHosts, Kind, Way};
 use crate::demo::workload::Workload;
 use crate::hosts;
 use crate::programs::Programs;
 use crate::sampler::Sights;
+use crate::sidecar::filters;
 
 /// The workload has jobs of minutes, and its own deadline; time-outs are not what is compared.
 const NO_TIMEOUT: &str = "0s";
 
-/// Starts them all; returns where to send requests, and where to look meanwhile.
+/// Starts them all; returns the Envoys, and where to look while requests are sent.
 pub(super) fn start(
     (plan, workload): (&Plan, &Workload),
     programs: &Programs,
     way: &Way,
     processes: &mut Processes,
     folder: &Path,
-) -> Result<(Vec<SocketAddr>, Sights)> {
+) -> Result<(Envoys, Sights)> {
     let host = || {
         let mut command = host(&programs.worker, plan, workload);
         command.args(way.host_flags());
         command
     };
-    let hosts = hosts::start(processes, plan.hosts, host, folder)?;
+    let pages = hosts::start(processes, plan.hosts, host, folder)?;
+    let before = before_hosts(way, plan, programs).map_or(Ok(Vec::new()), |filters| {
+        let filters = (NO_TIMEOUT, &*filters);
+        hosts::start_before(processes, &programs.envoy, &pages, filters, folder)
+    })?;
+    let hosts = match &before[..] {
+        [] => pages.clone(),
+        before => before.iter().map(|envoy| envoy.listener).collect(),
+    };
     let (callers, control) = match way.kind {
         Kind::Envoy(balancer) => {
             let bootstrap = |node: &str| bootstrap::alone(node, balancer, &hosts, NO_TIMEOUT, &[]);
@@ -46,29 +55,53 @@ pub(super) fn start(
             selection,
             overload,
         } => {
-            let limits = &plan.limits;
-            let settings = Settings {
-                selection,
-                overload,
-                breaker_queued_jobs: limits.breaker_queued_jobs,
-                dagor: json!({
-                    "control": "paper",
-                    "threshold": limits.dagor_threshold,
-                    "alpha": limits.dagor_step,
-                    "beta": limits.dagor_step,
-                }),
-                scrape: json!({}),
-                cores: plan.cores,
-                timeout: NO_TIMEOUT,
-            };
-            let config = settings.config(&hosts, &programs.filter);
+            let settings = settings(plan, selection, overload);
+            let config = settings.config(&hosts, &pages, &programs.filter);
             let (callers, control) =
                 start_told(processes, programs, way.sidecars, &config, folder)?;
-            let callers = callers.iter().map(|caller| caller.listener).collect();
             (callers, Some(control.admin))
         }
     };
-    Ok((callers, Sights::of(hosts, control)))
+    let sights = Sights {
+        hosts: pages,
+        named: hosts,
+        control,
+    };
+    let hosts = before;
+    Ok((Envoys { callers, hosts }, sights))
+}
+
+fn settings<'a>(plan: &Plan, selection: &'a str, overload: &'a str) -> Settings<'a> {
+    let limits = &plan.limits;
+    Settings {
+        selection,
+        overload,
+        breaker_queued_jobs: limits.breaker_queued_jobs,
+        dagor: json!({
+            "control": "paper",
+            "threshold": limits.dagor_threshold,
+            "alpha": limits.dagor_step,
+            "beta": limits.dagor_step,
+        }),
+        scrape: json!({}),
+        cores: plan.cores,
+        timeout: NO_TIMEOUT,
+    }
+}
+
+/// The filters of the Envoy before each host, where there is one.
+fn before_hosts(way: &Way, plan: &Plan, programs: &Programs) -> Option<Vec<Value>> {
+    match way.before_hosts {
+        BeforeHosts::Nothing => None,
+        BeforeHosts::Envoy => Some(Vec::new()),
+        // As in `envoy-config/static/host.yaml`.
+        BeforeHosts::Weir => {
+            let role = json!({"role": "host", "cores": plan.cores, "bodies": true});
+            let mut filter = filters::wasm("weir", &programs.filter, &role);
+            filter["typed_config"]["config"]["allow_on_headers_stop_iteration"] = true.into();
+            Some(vec![filter])
+        }
+    }
 }
 
 fn host(program: &Path, plan: &Plan, workload: &Workload) -> Command {

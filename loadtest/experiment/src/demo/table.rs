@@ -33,16 +33,19 @@ pub(super) struct Spread {
     pub(super) p99: f64,
 }
 
+/// Width of the column of ways.
+pub(super) const NAME: usize = 30;
+
 pub(super) struct Table(pub(super) Vec<Row>);
 
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const GROUP: &str = "   mean    p50    p90    p95    p99";
         let (duration, wait) = ("duration, ms", "wait in host, ms");
-        writeln!(f, "{:<37} |{duration:^35}|{wait:^35}|", "")?;
+        writeln!(f, "{:<43} |{duration:^35}|{wait:^35}|", "")?;
         write!(
             f,
-            "{:<24} {:<5}{:>7} |{GROUP}|{GROUP}|",
+            "{:<NAME$} {:<5}{:>7} |{GROUP}|{GROUP}|",
             "way", "prio", "sent"
         )?;
         writeln!(
@@ -53,13 +56,13 @@ impl fmt::Display for Table {
         let mut last = "";
         for row in &self.0 {
             if row.way != last {
-                writeln!(f, "{:-<37}-+{:-<35}+{:-<35}+{:-<27}", "", "", "", "")?;
+                writeln!(f, "{:-<43}-+{:-<35}+{:-<35}+{:-<27}", "", "", "", "")?;
             }
             let way = if row.way == last { "" } else { &row.way };
             last = &row.way;
             writeln!(
                 f,
-                "{way:<24} {:<5}{:>7} |{}|{}|{:>5.1}% {:>6} {:>6} {:>6.2}",
+                "{way:<NAME$} {:<5}{:>7} |{}|{}|{:>5.1}% {:>6} {:>6} {:>6.2}",
                 row.priority,
                 row.requests,
                 row.duration,

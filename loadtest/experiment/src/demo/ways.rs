@@ -9,6 +9,7 @@ pub struct Way {
     pub(super) name: &'static str,
     pub(super) kind: Kind,
     pub(super) sidecars: Sidecars,
+    pub(super) before_hosts: BeforeHosts,
     /// Whether `--quick` runs it, too.
     pub(super) quick: bool,
 }
@@ -24,6 +25,16 @@ pub(super) enum Kind {
     },
 }
 
+/// What stands before each host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BeforeHosts {
+    Nothing,
+    /// An Envoy as a mesh has it: one more hop, without Weir.
+    Envoy,
+    /// An Envoy with the filter in `role: host`, which gives requests back.
+    Weir,
+}
+
 /// Of a way that says nothing else.
 pub(super) const SIDECARS: Sidecars = Sidecars::single(2);
 
@@ -33,7 +44,7 @@ const EIGHT: Sidecars = Sidecars {
     workers: 8,
 };
 
-pub(super) const WAYS: [Way; 14] = [
+pub(super) const WAYS: [Way; 18] = [
     envoy("envoy least_request", Balancer::LeastRequest).quick(),
     envoy("envoy ring_hash", Balancer::RingHash).quick(),
     envoy("envoy bounded ring_hash", Balancer::BoundedRingHash).quick(),
@@ -43,14 +54,22 @@ pub(super) const WAYS: [Way; 14] = [
     weir("weir baseline+none", "baseline", "none").quick(),
     weir("weir dynamic+breaker", "dynamic", "breaker").quick(),
     weir("weir dynamic+dagor", "dynamic", "dagor").quick(),
-    weir(DEFAULTS, "estimate", "none").quick(),
-    weir("weir estimate+none 1x1", "estimate", "none").with(Sidecars::single(1)),
+    defaults(DEFAULTS).quick(),
+    defaults("weir estimate+none hop").before_hosts(BeforeHosts::Envoy),
+    defaults("weir estimate+none bounces").before_hosts(BeforeHosts::Weir),
+    defaults("weir estimate+none 1x1").with(Sidecars::single(1)),
     envoy("envoy least_request 8x8", Balancer::LeastRequest).with(EIGHT),
     envoy("envoy bounded ring 8x8", Balancer::BoundedRingHash).with(EIGHT),
-    weir("weir estimate+none 8x8", "estimate", "none").with(EIGHT),
+    defaults("weir estimate+none 8x8").with(EIGHT),
+    defaults("weir estimate+none hop 8x8")
+        .with(EIGHT)
+        .before_hosts(BeforeHosts::Envoy),
+    defaults("weir estimate+none bounces 8x8")
+        .with(EIGHT)
+        .before_hosts(BeforeHosts::Weir),
 ];
 
-/// Weir as it comes.
+/// The name of the defaults, and the beginning of that of each way that differs in its Envoys alone.
 pub(super) const DEFAULTS: &str = "weir estimate+none";
 
 /// Those on which the simulator and the demonstration have to agree: both can run them, and they are
@@ -60,16 +79,16 @@ pub(super) const AGREED: [Way; 5] = [
     weir("weir baseline+none", "baseline", "none"),
     weir("weir random+none", "random", "none"),
     weir("weir dynamic+breaker", "dynamic", "breaker"),
-    weir(DEFAULTS, "estimate", "none"),
+    defaults(DEFAULTS),
 ];
 
 const fn envoy(name: &'static str, balancer: Balancer) -> Way {
-    Way {
-        name,
-        kind: Kind::Envoy(balancer),
-        sidecars: SIDECARS,
-        quick: false,
-    }
+    way(name, Kind::Envoy(balancer))
+}
+
+/// Weir as it comes.
+const fn defaults(name: &'static str) -> Way {
+    weir(name, "estimate", "none")
 }
 
 const fn weir(name: &'static str, selection: &'static str, overload: &'static str) -> Way {
@@ -77,10 +96,15 @@ const fn weir(name: &'static str, selection: &'static str, overload: &'static st
         selection,
         overload,
     };
+    way(name, kind)
+}
+
+const fn way(name: &'static str, kind: Kind) -> Way {
     Way {
         name,
         kind,
         sidecars: SIDECARS,
+        before_hosts: BeforeHosts::Nothing,
         quick: false,
     }
 }
@@ -93,6 +117,11 @@ impl Way {
 
     const fn with(mut self, sidecars: Sidecars) -> Self {
         self.sidecars = sidecars;
+        self
+    }
+
+    const fn before_hosts(mut self, before_hosts: BeforeHosts) -> Self {
+        self.before_hosts = before_hosts;
         self
     }
 
@@ -123,12 +152,13 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::demo::table;
 
     #[test]
     fn ways_have_folders_of_their_own_and_names_that_fit_the_table() {
         let folders: BTreeSet<String> = WAYS.iter().map(Way::folder).collect();
         assert_eq!(folders.len(), WAYS.len());
-        assert!(WAYS.iter().all(|way| way.name.len() <= 24));
+        assert!(WAYS.iter().all(|way| way.name.len() <= table::NAME));
     }
 
     #[test]

@@ -8,10 +8,9 @@ use std::process::Command;
 use anyhow::Result;
 use serde_json::{Value, json};
 use weir_mesh::Mesh;
-use weir_stage::envoy;
+use weir_stage::envoy::Envoy;
 use weir_stage::processes::Processes;
 
-use crate::callers::balancer::Balancer;
 use crate::callers::bootstrap;
 use crate::callers::settings::Settings;
 use crate::callers::{Sidecars, start_alone, start_told};
@@ -97,11 +96,10 @@ impl Hosts<'_> {
             cores: CORES,
             timeout: &format!("{}ms", self.deadline_ms.ceil()),
         };
-        let config = settings.config(self.hosts, &self.programs.filter);
+        let config = settings.config(self.hosts, self.hosts, &self.programs.filter);
         let (programs, folder) = (self.programs, self.folder);
         let (callers, control) = start_told(self.processes, programs, CALLERS, &config, folder)?;
-        let callers = callers.iter().map(|caller| caller.listener).collect();
-        Ok((callers, control.admin))
+        Ok((addresses(&callers), control.admin))
     }
 
     /// Callers that know everything, with the way's filters at them or at the hosts.
@@ -110,7 +108,12 @@ impl Hosts<'_> {
         let (place, filters) = way.filters();
         let (before_hosts, of_callers) = match place {
             Place::Callers => (self.hosts.to_vec(), filters),
-            Place::Hosts => (self.start_before_hosts(&timeout, &filters)?, Vec::new()),
+            Place::Hosts => {
+                let filters = (&*timeout, &*filters);
+                let (envoy, hosts, folder) = (&self.programs.envoy, self.hosts, self.folder);
+                let before = hosts::start_before(self.processes, envoy, hosts, filters, folder)?;
+                (addresses(&before), Vec::new())
+            }
         };
         let bootstrap = |node: &str| {
             let balancer = way.balancer();
@@ -121,27 +124,15 @@ impl Hosts<'_> {
             }
             bootstrap
         };
-        start_alone(
-            self.processes,
-            self.programs,
-            CALLERS,
-            bootstrap,
-            self.folder,
-        )
+        let (programs, folder) = (self.programs, self.folder);
+        let callers = start_alone(self.processes, programs, CALLERS, bootstrap, folder)?;
+        Ok(addresses(&callers))
     }
+}
 
-    /// An Envoy with the filters before each host.
-    fn start_before_hosts(&mut self, timeout: &str, filters: &[Value]) -> Result<Vec<SocketAddr>> {
-        let start = |(n, host): (usize, &SocketAddr)| {
-            let node = format!("host-{}-sidecar", n + 1);
-            let least = Balancer::LeastRequest;
-            let text = bootstrap::alone(&node, least, &[*host], timeout, filters).to_string();
-            let envoy = &self.programs.envoy;
-            let envoy = envoy::start(self.processes, envoy, &node, &text, self.folder)?;
-            Ok(envoy.listener)
-        };
-        self.hosts.iter().enumerate().map(start).collect()
-    }
+/// Where they listen.
+fn addresses(envoys: &[Envoy]) -> Vec<SocketAddr> {
+    envoys.iter().map(|envoy| envoy.listener).collect()
 }
 
 /// Callers try another host where one refuses, as the documentation of Envoy's `adaptive_concurrency` advises.
@@ -183,6 +174,7 @@ pub(super) fn host_flags(queue: Queue) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::callers::balancer::Balancer;
 
     #[test]
     fn refused_requests_are_tried_at_another_host_where_hosts_refuse() {

@@ -3,6 +3,7 @@
 
 use weir_report::{Report, Table};
 
+use crate::demo::kept::Told;
 use crate::demo::report::answer::percent;
 use crate::demo::report::story::Story;
 use crate::demo::table::{Row, Spread, milliseconds};
@@ -39,6 +40,29 @@ pub(super) fn add(page: &mut Report, story: &Story<'_>) {
             uneven,
         ]
     }));
+    page.text("What the Envoys did; they, their connections and their CPU time are real. Outside: of requests answered at their first attempt, time in ms that was not in the host, the replayer's own lag left out. CPU in ms a request. Connections to hosts: opened, and open at the end. Given back: requests that hosts gave back, and the same a request. Runs: jobs begun by hosts, a request.");
+    page.table(&Table {
+        header: ENVOYS.map(str::to_owned).to_vec(),
+        rows: story.ways.iter().map(envoys).collect(),
+    });
+}
+
+const ENVOYS: [&str; 10] = [
+    "way",
+    "outside p50",
+    "p90",
+    "callers' CPU",
+    "opened",
+    "open",
+    "hosts' CPU",
+    "given back",
+    "a request",
+    "runs",
+];
+
+fn envoys(told: &Told) -> Vec<String> {
+    let name = [told.name.clone()];
+    name.into_iter().chain(told.envoys().cells()).collect()
 }
 
 const SPREAD: [&str; 8] = [
