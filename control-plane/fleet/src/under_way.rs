@@ -3,7 +3,8 @@
 //! tells nothing.
 //!
 //! The host's own figures count what others than these callers send as well, and a moment that no report is of. So
-//! what it told beyond the callers' requests is smoothed, and added to them.
+//! what it told beyond the callers' requests is smoothed, and added to them. How many cores a job holds the host alone
+//! knows: the callers' change of the number of jobs leaves that as it was told, and so what waits.
 
 use std::time::Duration;
 
@@ -95,22 +96,79 @@ impl UnderWay {
 fn moved(figures: &Figures, change: i64, cores: u32) -> Figures {
     let queued = figures.queued.as_deref().unwrap_or_default();
     let waited = sum(queued);
-    let plus = |jobs: u64| u32::try_from(jobs.saturating_add_signed(change)).unwrap_or(u32::MAX);
-    let jobs = plus(before(figures));
-    let waiting = match cores {
-        0 => figures.queued.is_some().then(|| plus(waited)),
-        cores => Some(jobs.saturating_sub(cores)),
+    let jobs = before(figures).saturating_add_signed(change);
+    let most = |jobs: u64| u32::try_from(jobs).unwrap_or(u32::MAX);
+    let (waiting, busy_cores) = match cores {
+        0 => {
+            let tells_queue = figures.queued.is_some();
+            let waiting = waited.saturating_add_signed(change);
+            (tells_queue.then_some(waiting), figures.busy_cores)
+        }
+        cores => {
+            let sharing = Sharing::of(figures, cores);
+            let waiting = jobs.saturating_sub(sharing.room);
+            (Some(waiting), Some(sharing.busy(jobs - waiting)))
+        }
     };
     Figures {
-        in_progress: Some(jobs),
-        queued: waiting.map(|waiting| spread(queued, waited, waiting)),
+        in_progress: Some(most(jobs)),
+        queued: waiting.map(|waiting| spread(queued, waited, most(waiting))),
         queuing_delay: figures.queuing_delay,
-        busy_cores: match cores {
-            0 => figures.busy_cores,
-            cores => Some(jobs.min(cores)),
-        },
+        busy_cores,
         // Of the new ones nothing is known but that they are, and of the old ones how far they are by now.
         work: None,
+    }
+}
+
+/// How the jobs of a host share its cores: each new one as the mean of those that it told.
+#[derive(Debug)]
+struct Sharing {
+    cores: u64,
+    /// Jobs that had a core, and the cores that they held.
+    running: u64,
+    held: u64,
+    /// Jobs that can have a core at a time.
+    room: u64,
+}
+
+impl Sharing {
+    fn of(figures: &Figures, cores: u32) -> Self {
+        let cores = u64::from(cores);
+        let (Some(jobs), Some(queued)) = (figures.in_progress, &figures.queued) else {
+            // It does not say how many run: a core for each.
+            return Self {
+                cores,
+                running: 0,
+                held: 0,
+                room: cores,
+            };
+        };
+        let waiting = sum(queued);
+        let running = u64::from(jobs).saturating_sub(waiting);
+        let held = figures.busy_cores.map_or(running, u64::from).min(cores);
+        let idle = cores - held;
+        // No less than a core for each: of one that waits for others' work it is not known for how long.
+        let room = match (waiting, held > running && running > 0) {
+            (0, true) => running + (idle * running + held / 2) / held,
+            (0, false) => running + idle,
+            // Whatever its cores: there is none for those that wait.
+            _ => running,
+        };
+        Self {
+            cores,
+            running,
+            held,
+            room,
+        }
+    }
+
+    /// Cores that so many jobs hold.
+    fn busy(&self, running: u64) -> u32 {
+        let held = match self.running {
+            0 => self.held + running,
+            before => (running * self.held + before / 2) / before,
+        };
+        u32::try_from(held.min(self.cores)).unwrap_or(u32::MAX)
     }
 }
 
@@ -211,6 +269,45 @@ mod tests {
     }
 
     #[test]
+    fn jobs_hold_as_many_cores_as_the_host_told() {
+        // 14 cores held by 7 jobs, of 16.
+        let own = Figures {
+            in_progress: Some(7),
+            queued: Some(vec![0]),
+            busy_cores: Some(14),
+            ..Figures::default()
+        };
+        let figures = |change| {
+            let Figures {
+                in_progress,
+                queued,
+                busy_cores,
+                ..
+            } = moved(&own, change, 16);
+            (in_progress.unwrap(), queued.unwrap(), busy_cores.unwrap())
+        };
+        assert_eq!(figures(0), (7, vec![0], 14));
+        assert_eq!(figures(1), (8, vec![0], 16));
+        assert_eq!(figures(3), (10, vec![2], 16), "not ten cores of 16");
+        assert_eq!(figures(-2), (5, vec![0], 10));
+        assert_eq!(figures(-9), (0, vec![0], 0));
+    }
+
+    #[test]
+    fn where_jobs_wait_no_core_is_free_for_more_however_many_are_configured() {
+        let own = Figures {
+            in_progress: Some(5),
+            queued: Some(vec![1, 2]),
+            busy_cores: Some(2),
+            ..Figures::default()
+        };
+        let waiting = |change| moved(&own, change, 8).queued.unwrap();
+        assert_eq!(waiting(0), [1, 2]);
+        assert_eq!(waiting(3), [2, 4]);
+        assert_eq!(waiting(-3), [0, 0]);
+    }
+
+    #[test]
     fn requests_that_are_found_were_in_the_hosts_figures_already() {
         let mut under_way = UnderWay::default();
         let own = own(Duration::from_secs(1), 8);
@@ -305,19 +402,41 @@ mod tests {
         }
 
         #[test]
+        fn a_change_moves_what_waits_by_no_more_and_none_leaves_what_the_host_told(
+            (running, queued) in (any::<u16>(), prop::collection::vec(any::<u16>(), 1..5)),
+            (busy, cores) in (any::<u16>(), 1..=u32::from(u16::MAX)),
+            change in any::<i64>(),
+        ) {
+            let queued: Vec<u32> = queued.into_iter().map(u32::from).collect();
+            let waited: u32 = queued.iter().sum();
+            let figures = Figures {
+                in_progress: Some(u32::from(running) + waited),
+                queued: Some(queued),
+                busy_cores: Some(u32::from(busy).min(cores)),
+                ..Figures::default()
+            };
+            prop_assert_eq!(&moved(&figures, 0, cores), &figures);
+            let moved = moved(&figures, change, cores);
+            let waiting = sum(&moved.queued.unwrap());
+            prop_assert!(waiting.abs_diff(waited.into()) <= change.unsigned_abs());
+            prop_assert!(moved.busy_cores.unwrap() <= cores);
+        }
+
+        #[test]
         fn any_figures_and_any_change_make_figures(
             in_progress in prop::option::of(any::<u32>()),
             queued in prop::option::of(prop::collection::vec(any::<u32>(), 0..5)),
             work in prop::option::of(prop::collection::vec(any::<u64>(), 0..5)),
+            busy_cores in prop::option::of(any::<u32>()),
             change in any::<i64>(),
             cores in any::<u32>(),
         ) {
-            let figures = Figures { in_progress, queued: queued.clone(), work, ..Figures::default() };
+            let figures = Figures { in_progress, queued, work, busy_cores, ..Figures::default() };
             let moved = moved(&figures, change, cores);
+            let jobs = moved.in_progress.unwrap();
             if cores > 0 {
-                let waiting: u64 = moved.queued.unwrap().iter().copied().map(u64::from).sum();
-                let expected = moved.in_progress.unwrap().saturating_sub(cores);
-                prop_assert_eq!(waiting, u64::from(expected));
+                prop_assert!(sum(&moved.queued.unwrap()) <= jobs.into());
+                prop_assert!(moved.busy_cores.unwrap() <= cores);
             }
         }
     }

@@ -173,8 +173,13 @@ impl Control {
         }
     }
 
-    /// What callers will be told of a host that was just polled.
-    pub(crate) fn sample(&self, number: usize, now: Duration) -> Option<Sample> {
+    /// What callers will be told of a host that was just polled, beside how `busy` its cores were.
+    pub(crate) fn sample(
+        &self,
+        number: usize,
+        busy: Option<Duration>,
+        now: Duration,
+    ) -> Option<Sample> {
         let host = self.cluster.hosts.get(&self.addresses[number])?;
         let state = self.cluster.state_of(host, self.cluster.health_ignored());
         let observed = host.observed.as_ref();
@@ -185,6 +190,7 @@ impl Control {
             host: number,
             up: state == HostState::Up,
             level: self.cluster.level_of(host, now).ranks(),
+            busy,
         })
     }
 

@@ -63,6 +63,8 @@ pub struct Sample {
     pub level: u16,
     /// What it told of its queue last.
     pub queued: u32,
+    /// Core time in which its cores were busy since its life began; none where it is away, or has no cores.
+    pub busy: Option<Duration>,
 }
 
 impl Ended {

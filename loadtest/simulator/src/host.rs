@@ -194,6 +194,15 @@ impl Host {
         self.machine.load(now)
     }
 
+    /// Core time in which its cores were busy since its life began; none where it is away, or has no cores.
+    pub(crate) fn busy_time(&mut self, now: Duration) -> Option<Duration> {
+        if self.up {
+            self.machine.busy_time(now)
+        } else {
+            None
+        }
+    }
+
     /// Joblets that wait for a core.
     pub(crate) fn stalled(&mut self, now: Duration) -> u32 {
         self.machine.stalled(now)

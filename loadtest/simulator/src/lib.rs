@@ -22,6 +22,7 @@ pub mod document001;
 mod draws;
 mod ended;
 mod host;
+pub mod host_loads;
 mod joblets;
 mod levels;
 mod machine;

@@ -149,6 +149,11 @@ impl Machine {
         }
     }
 
+    /// Core time in which cores were busy, from the beginning; a language model's host has no cores.
+    pub(crate) fn busy_time(&mut self, now: Duration) -> Option<Duration> {
+        self.joblets().map(|emulator| emulator.busy_time(now))
+    }
+
     /// Joblets that wait for a core.
     pub(crate) fn stalled(&mut self, now: Duration) -> u32 {
         match self {

@@ -10,7 +10,7 @@ mod case;
 mod figures;
 mod requests;
 
-pub use case::{Case, Phase};
+pub use case::{Case, HIGH_SHARE, Phase};
 pub use figures::Figures;
 pub use requests::Requests;
 

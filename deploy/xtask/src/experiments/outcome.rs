@@ -18,6 +18,8 @@ pub(super) struct Outcome {
     pub(super) shed: u64,
     /// Hosts of a language model have none.
     pub(super) goodput: Option<f64>,
+    /// Only of hosts with cores, and where sidecars choose.
+    pub(super) load_deviation: Option<f64>,
 }
 
 /// Of one priority, in seconds.

@@ -10,7 +10,7 @@ use crate::experiments::policies::{CLAIRVOYANT, POLICIES, Policy, REFERENCE};
 use crate::experiments::workloads::Workload;
 
 /// The meaning of the columns.
-pub(super) const EXPLANATION: [&str; 5] = [
+pub(super) const EXPLANATION: [&str; 6] = [
     "Duration and wait are all-in, in seconds: from the caller's first attempt to its last, back-off and \
      retries included, of all requests, those that were given up too; the wait is the duration without \
      the fetching and running of the attempt that was answered.",
@@ -23,6 +23,8 @@ pub(super) const EXPLANATION: [&str; 5] = [
      first; it does not know what comes later. Many waits of the bounds are half a millisecond: the network.",
     "Goodput is the time in which rules ran for answered requests, over what the cores offer until the last \
      request ended; several cores of one request count once.",
+    "The deviation of hosts' load is that of the cores that were busy at each host in the mean, from the first \
+     request that counts to the last, over the mean of them.",
 ];
 
 #[derive(Clone, Copy)]
@@ -100,6 +102,7 @@ pub(super) fn by_callers(workload: &'static Workload, outcomes: &Outcomes) -> Ta
         "low duration ÷ clairvoyant",
         "high wait",
         "hit ratio",
+        "deviation of hosts' load",
         "shed attempts a request",
         "failed",
     ];
@@ -112,7 +115,8 @@ pub(super) fn by_callers(workload: &'static Workload, outcomes: &Outcomes) -> Ta
     let rows = settings.filter_map(|setting| {
         let mean = |figure: fn(&Outcome) -> f64| outcomes.spread(&setting, figure);
         let number = |figure: fn(&Outcome) -> f64| {
-            mean(figure).map_or_else(none, |spread| format!("{:.3}", spread.mean))
+            let known = mean(figure).filter(|spread| !spread.mean.is_nan());
+            known.map_or_else(none, |spread| format!("{:.3}", spread.mean))
         };
         let held = |to: Setting, figure: fn(&Outcome) -> f64| {
             let ratio = outcomes.ratio(&setting, &to, figure);
@@ -131,6 +135,7 @@ pub(super) fn by_callers(workload: &'static Workload, outcomes: &Outcomes) -> Ta
             best.map_or_else(none, |best| held(best, |o| o.low.duration_s.mean)),
             mean(|o| o.high.wait_s.mean).map_or_else(none, |spread| seconds(spread.mean)),
             number(|o| o.hit_ratio),
+            number(|o| o.load_deviation.unwrap_or(f64::NAN)),
             number(Outcome::shed_a_request),
             mean(Outcome::failed).map_or_else(none, |spread| percent(spread.mean)),
         ])

@@ -10,9 +10,10 @@ use weir_policy::Selection;
 use weir_replay::units;
 use weir_sim::cell::{Cell, Group};
 use weir_sim::document001::{Params, Requests};
+use weir_sim::host_loads::HostLoads;
 use weir_sim::plan::longest_first;
 use weir_sim::workload::Job;
-use weir_sim::{Levels, Scenario, simulate};
+use weir_sim::{Levels, Scenario, simulate_watched};
 
 use super::scenario;
 use super::workload_file::WorkloadFile;
@@ -44,6 +45,7 @@ impl Args {
         let mut scenario = self.fleet.scenario()?;
         let mut cell = Cell::new(&scenario, self.from);
         let tell = |ended| cell.add(&ended);
+        let mut loads;
         let levels = if self.workload == Path::new(DOCUMENT_001) {
             ensure!(
                 !self.fleet.language_model,
@@ -66,7 +68,10 @@ impl Args {
                 let jobs = requests.as_trace().filter(begins);
                 scenario.plan = Some(longest_first(&keys, jobs, scenario.hosts));
             }
-            simulate(&scenario, &keys, jobs, tell)?
+            loads = HostLoads::new(scenario.hosts, self.from, window);
+            simulate_watched(&scenario, &keys, jobs, tell, &mut |sample| {
+                loads.add(sample)
+            })?
         } else {
             ensure!(
                 self.begin.is_none() && self.window.is_none(),
@@ -77,19 +82,21 @@ impl Args {
             file.flag_overload(&scenario);
             let mut play = file.play()?;
             let jobs = play.by_ref().map(|(_, job)| job);
-            let levels = simulate(&scenario, file.workload.keys(), jobs, tell)?;
+            loads = HostLoads::new(scenario.hosts, self.from, file.lasts);
+            let watch = &mut |sample| loads.add(sample);
+            let levels = simulate_watched(&scenario, file.workload.keys(), jobs, tell, watch)?;
             play.end()?;
             levels
         };
         println!(
             "{}",
-            serde_json::to_string_pretty(&figures(&cell, &scenario, &levels)?)?
+            serde_json::to_string_pretty(&figures(&cell, &scenario, &levels, &loads)?)?
         );
         Ok(())
     }
 }
 
-fn figures(cell: &Cell, scenario: &Scenario, levels: &Levels) -> Result<Value> {
+fn figures(cell: &Cell, scenario: &Scenario, levels: &Levels, loads: &HostLoads) -> Result<Value> {
     let [high, low] = cell.groups();
     ensure!(
         high.requests + low.requests > 0,
@@ -104,6 +111,7 @@ fn figures(cell: &Cell, scenario: &Scenario, levels: &Levels) -> Result<Value> {
         "shed": cell.shed(),
         "bounces": cell.bounces(),
         "goodput": cell.goodput(),
+        "load_deviation": loads.deviation(),
         "level_reversals": levels.reversals,
     }))
 }

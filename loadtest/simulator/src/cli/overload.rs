@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use weir_policy::Selection;
 use weir_replay::units;
-use weir_sim::overload::{Case, Figures, Requests, Way, play};
+use weir_sim::overload::{Case, Figures, HIGH_SHARE, Requests, Way, play};
 
 use super::jobs;
 
@@ -29,6 +29,9 @@ pub(super) struct Args {
     /// Work that comes, over what the cores can do; above 1 it is a surge from 0.8
     #[arg(long, value_delimiter = ',', default_value = "0.6,0.8,0.9,2,3", value_parser = load)]
     load: Vec<f64>,
+    /// Requests of priority high among all
+    #[arg(long, default_value_t = HIGH_SHARE, value_name = "SHARE", value_parser = units::share)]
+    high_share: f64,
     /// How long it comes; 3 and more: a tenth of it
     #[arg(long, default_value = "10m", value_parser = units::duration_above_0)]
     lasts: Duration,
@@ -100,10 +103,11 @@ impl Args {
             } else {
                 self.lasts
             };
-            let case = match *load > 1.0 {
+            let mut case = match *load > 1.0 {
                 true => Case::surge(*load, lasts),
                 false => Case::constant(*load, lasts),
             };
+            case.high_share = self.high_share;
             for selection in &self.selection {
                 for callers in &self.callers {
                     for way in self.ways()? {

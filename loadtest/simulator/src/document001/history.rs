@@ -43,6 +43,7 @@ impl History {
             up,
             level,
             queued,
+            ..
         } = sample;
         let overloaded = queued > breaker::QUEUED_JOBS;
         if let Some(changes) = self.hosts.get_mut(host) {
@@ -137,6 +138,7 @@ mod tests {
                 up: *up,
                 level: *level,
                 queued: 100,
+                busy: None,
             });
         }
         history

@@ -20,8 +20,12 @@ pub struct Case {
     pub name: String,
     /// What happens.
     pub phases: Vec<Phase>,
+    /// Of the requests so many have priority high, from 0 to 1.
+    pub high_share: f64,
 }
 
+/// Of the requests have priority high, where nobody says more.
+pub const HIGH_SHARE: f64 = 0.2;
 /// The load before and after an overload.
 const USUAL: f64 = 0.8;
 
@@ -31,7 +35,11 @@ impl Case {
     pub fn constant(load: f64, lasts: Duration) -> Self {
         let name = format!("{load}x");
         let phases = vec![Phase { lasts, load }];
-        Self { name, phases }
+        Self {
+            name,
+            phases,
+            high_share: HIGH_SHARE,
+        }
     }
 
     /// The usual load, then so much more for a while, then the usual load again.
@@ -44,6 +52,7 @@ impl Case {
         Self {
             name: format!("{load}x for {} s", lasts.as_secs()),
             phases: vec![usual, Phase { lasts, load }, usual],
+            high_share: HIGH_SHARE,
         }
     }
 

@@ -13,8 +13,6 @@ use crate::workload::{HIGH, Job, Key, LOW, Work};
 /// host can do below saturation, and more in overload.
 const KEYS: usize = 1000;
 const SKEW: f64 = 0.8;
-/// Of the requests have priority high.
-const HIGH_SHARE: f64 = 0.2;
 /// A key's data: 20 MB, fetched in 0.1 s.
 const BYTES: u64 = 20_000_000;
 /// Runs are lognormal; two standard deviations are the range, and what is beyond is cut off.
@@ -31,6 +29,7 @@ pub struct Requests {
     at: Duration,
     cores: f64,
     run_s: f64,
+    high_share: f64,
     /// Sums of the keys' shares.
     shares: Vec<f64>,
 }
@@ -55,6 +54,7 @@ impl Requests {
             at: Duration::ZERO,
             cores: cores as f64,
             run_s,
+            high_share: case.high_share,
             shares: shares.collect(),
         };
         requests.next_phase();
@@ -105,7 +105,7 @@ impl Iterator for Requests {
             .shares
             .partition_point(|sum| *sum <= drawn)
             .min(KEYS - 1);
-        let high = self.rng.random_bool(HIGH_SHARE);
+        let high = self.rng.random_bool(self.high_share);
         Some(Job {
             at,
             key: Some(key as u32),

@@ -53,7 +53,8 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
 
     pub(super) fn polled(&mut self, host: usize, answer: Option<Box<PollAnswer>>, now: Duration) {
         self.control.polled(host, answer.map(|answer| *answer), now);
-        if let Some(sample) = self.control.sample(host, now) {
+        let busy = self.hosts[host].busy_time(now);
+        if let Some(sample) = self.control.sample(host, busy, now) {
             (self.watch)(sample);
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use weir_executor::Settings;
 use weir_fleet::settings::Control;
 use weir_policy::{Overload, Selection};
-use weir_sim::overload::{Case, Figures, Phase, Requests, Way, play};
+use weir_sim::overload::{Case, Figures, HIGH_SHARE, Phase, Requests, Way, play};
 use weir_sim::{Ended, Scenario, simulate};
 
 use crate::{SECOND, jobs, keys, play as simulated, policy, scenario};
@@ -35,6 +35,7 @@ fn twice() -> Case {
     Case {
         name: "2x".to_owned(),
         phases: vec![phase(10, 0.8), phase(60, 2.0)],
+        high_share: HIGH_SHARE,
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! An executor whose joblets last as long as a model says.
 
+mod busy;
 mod shared_clock;
 
 use std::cmp::Reverse;
@@ -14,6 +15,7 @@ use crate::job::{Event, Request, Step};
 use crate::work::{Product, ResultId, Work};
 use crate::{Executor, Full, Kind, Load, Settings};
 
+use busy::Busy;
 use shared_clock::SharedClock;
 
 /// A joblet that only takes time and room.
@@ -96,6 +98,7 @@ impl Timing {
 pub struct Emulator {
     executor: Executor<Modelled>,
     clock: SharedClock,
+    busy: Busy,
     /// End of each running joblet, on the shared clock.
     due: BinaryHeap<Reverse<(Duration, JobletId, u64)>>,
 }
@@ -107,6 +110,7 @@ impl Emulator {
         Self {
             executor: Executor::new(settings, epoch),
             clock: SharedClock::default(),
+            busy: Busy::default(),
             due: BinaryHeap::new(),
         }
     }
@@ -154,6 +158,12 @@ impl Emulator {
     pub fn load(&mut self, now: Duration) -> Load {
         self.catch_up(now);
         self.executor.load(now)
+    }
+
+    /// Core time in which cores were busy, from the beginning to `now`.
+    pub fn busy_time(&mut self, now: Duration) -> Duration {
+        self.catch_up(now);
+        self.busy.until(now)
     }
 
     /// Until a core is free for another job of the class: every joblet that goes before takes the core
@@ -224,5 +234,6 @@ impl Emulator {
         }
         let (held, cores) = (self.executor.held_cores(), self.executor.cores());
         self.clock.set_rate(now, cores, held);
+        self.busy.change(now, held.min(cores));
     }
 }

@@ -26,6 +26,7 @@ fn outcome(wait: f64) -> Outcome {
         hit_ratio: 0.9,
         shed: 100,
         goodput: Some(0.5),
+        load_deviation: Some(0.04),
     }
 }
 
@@ -79,6 +80,7 @@ fn each_number_of_callers_is_held_against_one_and_against_the_clairvoyant() {
     assert_eq!(many[..3], ["estimate", "64", "2.50 (2.00–3.00)"]);
     assert_eq!(many[3], "2.50× (2.00×–3.00×)");
     assert_eq!(many[4], "3.50× (3.00×–4.00×)");
+    assert_eq!(many[7], "0.040");
 }
 
 #[test]
