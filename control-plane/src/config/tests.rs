@@ -39,7 +39,7 @@ fn every_refusal_names_file_line_field_and_reason() {
         ),
         (
             "clusters:\n  r:\n    policy:\n      overload: foo\n",
-            "c.yaml:4: clusters.r.policy.overload: \"foo\" is unknown; one of none, breaker, dynamic_breaker, dagor",
+            "c.yaml:4: clusters.r.policy.overload: \"foo\" is unknown; one of none, breaker, dynamic_breaker, dagor, breakwater",
         ),
         (
             "clusters:\n  r: { policy: { selection: best } }\n",
@@ -334,6 +334,10 @@ fn what_is_left_out_has_the_documented_default() {
     let cluster = &config.clusters["r"];
     assert_eq!(cluster.policy, Policy::default());
     assert_eq!(cluster.policy.panic_threshold, 50);
+    let credits = "clusters: { r: { hosts_file: hosts.yaml, policy: { overload: breakwater } } }\n";
+    let holding = said(credits, "").unwrap().clusters["r"].policy.holding;
+    let holds = (holding.for_eligible, holding.for_cached);
+    assert_eq!(holds, (Duration::from_secs(10), Duration::from_secs(10)));
     assert_eq!(cluster.shrink_after, Duration::from_secs(30));
     assert_eq!(
         (cluster.cache_shards, cluster.dagor.window_requests),

@@ -14,15 +14,18 @@ use crate::sidecar::Sidecar;
 use crate::tools;
 use crate::world::{Plan, World, sum};
 
+const SETTINGS: &str = "\"cores\": 1, \"bodies\": true";
+
 /// An application with one core, by what its Envoy is told, and that Envoy.
-struct Guarded {
-    application: Host,
-    envoy: Sidecar,
-    address: SocketAddr,
+pub(crate) struct Guarded {
+    pub(crate) application: Host,
+    pub(crate) envoy: Sidecar,
+    pub(crate) address: SocketAddr,
 }
 
 impl Guarded {
-    async fn start() -> Self {
+    /// With these settings of its Envoy's filter beside its role.
+    pub(crate) async fn start(settings: &str) -> Self {
         let application = Host::start().await;
         let filter = tools::filter();
         let port = port(application.address);
@@ -34,7 +37,7 @@ impl Guarded {
                 "address: 127.0.0.1, port_value: 0 }",
             ),
             ("port_value: 8080 }", &port),
-            ("\"cores\": 4", "\"cores\": 1"),
+            ("\"cores\": 4, \"bodies\": true", settings),
         ];
         let config = tools::envoy_config("static/host.yaml", &replace);
         // Each VM judges by the runs that it has seen itself.
@@ -80,7 +83,7 @@ impl Stage {
     /// By all that they say the second has so many more jobs that the first is named first, and no requests wait at
     /// either.
     async fn start() -> Self {
-        let (first, second) = tokio::join!(Guarded::start(), Guarded::start());
+        let (first, second) = tokio::join!(Guarded::start(SETTINGS), Guarded::start(SETTINGS));
         for (host, jobs) in [(&first, 0), (&second, 20)] {
             host.application.says(jobs, 0);
             host.application.answers_with_load(jobs);
@@ -146,7 +149,7 @@ fn port(address: SocketAddr) -> String {
 }
 
 /// What nothing has counted yet is 0.
-async fn metric(envoy: &Sidecar, name: &str) -> f64 {
+pub(crate) async fn metric(envoy: &Sidecar, name: &str) -> f64 {
     let page = envoy.wait("metrics", async |envoy: &Sidecar| {
         envoy.page("/stats/prometheus").await
     });

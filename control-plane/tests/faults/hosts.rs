@@ -5,15 +5,21 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::sync::{Mutex, watch};
+use tokio::time::sleep;
 
 /// A header of requests that no host can serve: `fails` is answered by 500, `resets` not at all, `bounces` as if it
 /// were given back.
 pub(crate) const POISON: &str = "x-poison";
+
+/// A header of requests that take the host's one core for [`WORK`].
+pub(crate) const WORKS: &str = "x-works";
+const WORK: Duration = Duration::from_millis(20);
 
 /// Answers with the request, its head in lower case, by 500 while it fails. A request for `/held` waits for
 /// [`Host::release`].
@@ -29,6 +35,7 @@ pub(crate) struct Host {
     load: watch::Sender<String>,
     fails: watch::Sender<bool>,
     drains: watch::Sender<bool>,
+    core: Arc<Mutex<()>>,
 }
 
 impl Host {
@@ -43,6 +50,7 @@ impl Host {
             load: watch::Sender::default(),
             fails: watch::Sender::default(),
             drains: watch::Sender::default(),
+            core: Arc::default(),
         };
         let answering = host.clone();
         tokio::spawn(async move {
@@ -130,6 +138,10 @@ impl Host {
             false => "",
         };
         let load = self.load.borrow().clone();
+        if head.contains(WORKS) {
+            let _core = self.core.lock().await;
+            sleep(WORK).await;
+        }
         if head.starts_with("get /held ") {
             self.held.send_modify(|held| *held += 1);
             let mut released = self.released.subscribe();

@@ -6,6 +6,7 @@
 mod bounces;
 mod control_loss;
 mod crash;
+mod credits;
 mod envoy_restart;
 mod failing_host;
 mod floor;

@@ -5,15 +5,17 @@ use std::net::SocketAddr;
 
 use weir_policy::{Rank, Request, USERS, user_priority};
 
-use crate::bounce;
 use crate::config::{
     ClusterConfig, Config, KEY_HEADER, KeySource, PRIORITY_HEADER, Trust, USER_HEADER, UserSource,
     key_in_path, keys,
 };
 use crate::headers::Headers;
 use crate::host::{Host, Map, Number, RequestHost, Text};
+use crate::{bounce, credits};
 
 const OWN_PREFIX: &[u8] = b"x-weir-";
+/// Proxies say these to each other.
+const OF_PROXIES: [&str; 2] = [bounce::MAY_WAIT, credits::DEMAND];
 /// How long it may take, as Envoy reads it of its callers. It removes what it has read, so that the end of a request does
 /// not tell who chose.
 const TIME_OUTS: [&[u8]; 3] = [
@@ -43,7 +45,9 @@ pub(crate) fn read(
     }
     // Not even of those who are believed: this proxy says it to hosts, and knows its requests by it.
     if has_bound || !is_read {
-        let _ = host.set_header(Map::Request, bounce::MAY_WAIT, None);
+        for name in OF_PROXIES {
+            let _ = host.set_header(Map::Request, name, None);
+        }
     }
     let key = match &cluster.key {
         KeySource::Header(_) => claims.key,
@@ -77,7 +81,7 @@ struct Claims<'a> {
     anything: bool,
     /// Whether it says how long it may take.
     has_time_out: bool,
-    /// Whether it says for how long it may wait at a host.
+    /// Whether it says for how long it may wait at a host, or how many it wants to have there.
     has_bound: bool,
 }
 
@@ -104,7 +108,7 @@ impl<'a> Claims<'a> {
             }
             let (is_known, is_own) = (is_key | is_priority | is_user, name.starts_with(OWN_PREFIX));
             claims.anything |= is_known | is_own;
-            claims.has_bound |= is_own && !is_known && name == bounce::MAY_WAIT.as_bytes();
+            claims.has_bound |= is_own && !is_known && is_of_proxies(name);
             claims.has_time_out |= TIME_OUTS.contains(&name);
         }
         for place in [&mut claims.key, &mut claims.priority, &mut claims.user] {
@@ -112,6 +116,11 @@ impl<'a> Claims<'a> {
         }
         claims
     }
+}
+
+#[inline(never)]
+fn is_of_proxies(name: &[u8]) -> bool {
+    OF_PROXIES.iter().any(|known| known.as_bytes() == name)
 }
 
 /// The headers of key, priority and user; where these come from elsewhere, those that hosts would read.

@@ -88,6 +88,8 @@ pub struct Config {
     pub cores: u32,
     /// Whether that one gives requests with bodies back.
     pub bodies: bool,
+    /// The queuing delay that its credits head for.
+    pub target_delay: Duration,
     /// Envoy's name for the cluster of weir-control; none: no tables, Envoy's fallback decides.
     pub control_cluster: Option<String>,
     /// Identity towards weir-control; none: Envoy's node id.

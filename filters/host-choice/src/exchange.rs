@@ -20,7 +20,7 @@ use crate::in_flight::{InFlight, RouteRequest};
 use crate::plugin::Plugin;
 use crate::tries::Tries;
 use crate::vm::Vm;
-use crate::{bounce, caller, destination, feedback, hedge};
+use crate::{bounce, caller, credits, destination, feedback, hedge};
 
 const DEBUG_HOST: &str = "x-weir-host";
 const DEBUG_REASON: &str = "x-weir-reason";
@@ -140,6 +140,7 @@ fn choose<H: Host>(
         may_hedge: second.hedges && hedge::may(config.trust, headers.as_ref(), host),
         has_time_out,
         may_bounce: second.bounces && bounce::may(headers.as_ref(), ends),
+        asks_credits: second.credits,
     };
     if let Outcome::Hold { until } = decision.outcome {
         host.set_filter_state(FILTER_STATE_REASON, decision.reason.as_str());
@@ -171,6 +172,9 @@ pub(crate) fn dispose<H: Host>(
         Outcome::Fallback | Outcome::Hold { .. } => (Flow::Fallback, None),
         Outcome::Shed { retry_after } => {
             vm.shed(&route.table);
+            if route.asks_credits {
+                vm.is_refused(&route.table, now);
+            }
             (shed(retry_after, vm.random()), None)
         }
     }
@@ -197,7 +201,24 @@ fn send<H: Host>(
     });
     let may_bounce = route.may_bounce && hedge.is_none();
     let tries = may_bounce.then(|| offer(vm, host, route, &hosts, now));
-    Some(vm.send(route, (first, now), hedge, tries.flatten()))
+    let in_flight = vm.send(route, (first, now), hedge, tries.flatten());
+    if route.asks_credits {
+        ask_for_credits(vm, host, &in_flight, now);
+    }
+    Some(in_flight)
+}
+
+/// Tells the host how many requests this VM wants to have there.
+#[inline(never)]
+fn ask_for_credits<H: Host>(
+    vm: &Vm<H>,
+    host: &impl RequestHost,
+    in_flight: &InFlight,
+    now: Duration,
+) {
+    if let Some(demand) = vm.demand(&in_flight.table, in_flight.host, now) {
+        let _ = host.set_header(Map::Request, credits::DEMAND, Some(&demand.written()));
+    }
 }
 
 /// Says for how long it may wait at the first host. Apart, so that other requests do not pay for it.

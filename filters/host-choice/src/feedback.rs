@@ -5,6 +5,7 @@ use weir_policy::{Answer, HostId, Keys};
 
 use crate::answer;
 use crate::bounce;
+use crate::credits;
 use crate::headers::Headers;
 use crate::host::{Host, Map, Number, RequestHost, Text};
 use crate::in_flight::InFlight;
@@ -40,7 +41,27 @@ pub(crate) fn answered<H: Host>(
     if envoy_flags(host, in_flight) == 0
         && let Some(address) = address
     {
+        if in_flight.asks_credits {
+            credited(vm, host, (&in_flight.table, HostId::of(address)), &headers);
+        }
         answered_by(vm, host, in_flight, HostId::of(address), (&headers, said));
+    }
+}
+
+/// The host may have given credits, which are no business of the caller's.
+#[inline(never)]
+fn credited<H: Host>(
+    vm: &mut Vm<H>,
+    host: &impl RequestHost,
+    (table, by): (&str, HostId),
+    headers: &Headers,
+) {
+    if headers.get(credits::CREDITS).is_none() {
+        return;
+    }
+    let _ = host.set_header(Map::Response, credits::CREDITS, None);
+    if let Some(credits) = credits::given(headers) {
+        vm.credited(table, by, credits);
     }
 }
 

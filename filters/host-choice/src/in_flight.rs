@@ -20,6 +20,8 @@ pub(crate) struct RouteRequest {
     pub(crate) has_time_out: bool,
     /// A host may give it back.
     pub(crate) may_bounce: bool,
+    /// Its host is asked for credits.
+    pub(crate) asks_credits: bool,
 }
 
 /// A second try that Envoy may make.
@@ -53,6 +55,8 @@ pub(crate) struct InFlight {
     pub(crate) has_time_out: bool,
     /// The answer's headers have a gRPC status: Envoy's own answers too come with `:status` 200 then.
     pub(crate) is_grpc: bool,
+    /// Its host was asked for credits.
+    pub(crate) asks_credits: bool,
     pub(crate) hedge: Option<Hedge>,
     /// The way that it may go from host to host.
     pub(crate) tries: Option<Rc<Tries>>,
@@ -76,6 +80,7 @@ impl InFlight {
             status: None,
             has_time_out: route.has_time_out,
             is_grpc: false,
+            asks_credits: route.asks_credits,
             hedge,
             tries,
             abandoned,

@@ -1,17 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One request at the proxy of the host that is to do it: given back where it would wait longer than its caller allows.
-//! Answers tell the host's load where the application does not.
+//! One request at the proxy of the host that is to do it: given back where it would wait longer than its caller allows,
+//! refused where all wait too long and its caller goes by credits. Answers tell the host's load where the application
+//! does not, and give credits.
 
 use std::rc::Rc;
 use std::time::Duration;
 
+use weir_policy::overload::breakwater;
+
 use crate::bounce;
-use crate::disposition::{Flow, RESOURCE_EXHAUSTED};
+use crate::config::Config;
+use crate::credits::{self, Demand};
+use crate::disposition::{Flow, RESOURCE_EXHAUSTED, shed};
 use crate::host::{Host, Map, RequestHost, Response};
 use crate::occupancy;
 use crate::orca;
 use crate::plugin::Plugin;
 use crate::vm::Vm;
+
+/// Headers of the caller's proxy, which the application does not get.
+const OF_PROXIES: [&str; 2] = [bounce::MAY_WAIT, credits::DEMAND];
+/// Mean of the time after which what was refused may come again: the default of the callers' `retry_after`.
+const RETRY_AFTER: Duration = Duration::from_millis(1000);
 
 /// A request that has come to its host.
 pub struct Inbound<H: Host> {
@@ -28,6 +38,15 @@ enum Verdict {
     Hold,
     /// The caller gets this load with it.
     GiveBack(String),
+    /// It waits too long here whatever its caller allows.
+    Refuse(Refusal),
+}
+
+/// For the caller to believe.
+struct Refusal {
+    load: String,
+    credits: u32,
+    random: u64,
 }
 
 /// A request at the application.
@@ -37,6 +56,8 @@ struct Admitted {
     had_core: bool,
     /// The application did what was asked.
     is_well: bool,
+    /// Its caller is to get credits.
+    demand: Option<Demand>,
 }
 
 impl<H: Host> Inbound<H> {
@@ -75,18 +96,24 @@ impl<H: Host> Inbound<H> {
             return Flow::Send;
         };
         let headers = host.headers(Map::Request).unwrap_or_default();
-        let bound = bounce::bound(&headers);
-        let (cores, bodies) = (plugin.config.cores, plugin.config.bodies);
+        let said = headers.get_each(OF_PROXIES);
+        let [bound, demand] = said;
+        let (bound, demand) = (bound.and_then(bounce::bound), demand.and_then(Demand::read));
+        let config = &plugin.config;
         let judge = |vm: &mut Vm<H>| {
             let in_flight = vm.inbound();
-            match waits_too_long(vm, in_flight, cores, bound) {
-                true if is_whole => Verdict::GiveBack(refuse(vm, in_flight, cores)),
-                true if bodies => Verdict::Hold,
-                _ => Verdict::Admit(admit(vm, in_flight, cores)),
+            match waits_too_long(vm, in_flight, config.cores, bound) {
+                true if is_whole => Verdict::GiveBack(refuse(vm, in_flight, config.cores)),
+                true if config.bodies => Verdict::Hold,
+                _ => match demand.and_then(|demand| refusal(vm, config, in_flight, demand)) {
+                    Some(refusal) => Verdict::Refuse(refusal),
+                    None => Verdict::Admit(admit(vm, in_flight, config.cores, demand)),
+                },
             }
         };
         match plugin.vm.enter(judge) {
             Some(Verdict::GiveBack(load)) => give_back(load),
+            Some(Verdict::Refuse(refusal)) => refusal.answer(),
             Some(Verdict::Hold) => {
                 self.is_held = true;
                 Flow::Hold
@@ -94,7 +121,13 @@ impl<H: Host> Inbound<H> {
             Some(Verdict::Admit(admitted)) => {
                 self.admitted = Some(admitted);
                 // An application that hands its headers on would ask other hosts for what nobody offered them.
-                bounce::withdraw(&headers, host);
+                for (name, _) in OF_PROXIES
+                    .iter()
+                    .zip(said)
+                    .filter(|(_, said)| said.is_some())
+                {
+                    let _ = host.set_header(Map::Request, name, None);
+                }
                 Flow::Send
             }
             None => Flow::Send,
@@ -115,6 +148,16 @@ impl<H: Host> Inbound<H> {
             // The request itself is done.
             let load = occupancy::report(in_flight.saturating_sub(1), plugin.config.cores);
             let _ = host.set_header(Map::Response, orca::HEADER, Some(&load));
+        }
+        if let Some(demand) = admitted.demand
+            && let Some(credits) = plugin.vm.enter(|vm| {
+                // The request itself is done.
+                let in_flight = vm.inbound().saturating_sub(1);
+                grant(vm, &plugin.config, in_flight, demand)
+            })
+        {
+            let credits = credits.to_string();
+            let _ = host.set_header(Map::Response, credits::CREDITS, Some(&credits));
         }
     }
 
@@ -150,12 +193,48 @@ fn refuse<H: Host>(vm: &Vm<H>, in_flight: u64, cores: u32) -> String {
     occupancy::report(in_flight, cores)
 }
 
-fn admit<H: Host>(vm: &Vm<H>, in_flight: u64, cores: u32) -> Admitted {
+/// Why the host does not take a request whose caller goes by credits, if it does not.
+#[inline(never)]
+fn refusal<H: Host>(
+    vm: &mut Vm<H>,
+    config: &Config,
+    in_flight: u64,
+    demand: Demand,
+) -> Option<Refusal> {
+    let wait = vm.occupancy.wait(in_flight, config.cores)?;
+    if !params(config).refuses(wait) {
+        return None;
+    }
+    vm.metrics.refused.increment(&vm.host);
+    Some(Refusal {
+        load: occupancy::report(in_flight, config.cores),
+        credits: grant(vm, config, in_flight, demand),
+        random: vm.random(),
+    })
+}
+
+/// New credits for a VM of a caller's proxy.
+#[inline(never)]
+fn grant<H: Host>(vm: &mut Vm<H>, config: &Config, in_flight: u64, demand: Demand) -> u32 {
+    let (now, there) = (vm.host.now(), (in_flight, config.cores));
+    vm.credits.renew(&params(config), &vm.occupancy, there, now);
+    vm.credits.grant(demand.vm, demand.requests, now)
+}
+
+fn params(config: &Config) -> breakwater::Params {
+    breakwater::Params {
+        target: config.target_delay,
+        ..breakwater::Params::default()
+    }
+}
+
+fn admit<H: Host>(vm: &Vm<H>, in_flight: u64, cores: u32, demand: Option<Demand>) -> Admitted {
     vm.metrics.inbound.add(&vm.host, 1);
     Admitted {
         at: vm.host.now(),
         had_core: in_flight < cores.into(),
         is_well: false,
+        demand,
     }
 }
 
@@ -165,6 +244,20 @@ fn leaves<H: Host>(vm: &mut Vm<H>, admitted: &Admitted) {
     if admitted.had_core && admitted.is_well {
         let took = vm.host.now().saturating_sub(admitted.at);
         vm.occupancy.ran(took);
+    }
+}
+
+impl Refusal {
+    /// Neither a fault of the host nor one that the route tries again.
+    fn answer(self) -> Flow {
+        let mut flow = shed(RETRY_AFTER, self.random);
+        if let Flow::Respond(response) = &mut flow {
+            response.headers.extend([
+                (orca::HEADER, self.load),
+                (credits::CREDITS, self.credits.to_string()),
+            ]);
+        }
+        flow
     }
 }
 

@@ -53,6 +53,7 @@ mod caller;
 mod control;
 #[cfg(feature = "crash-test")]
 mod crash;
+mod credits;
 mod destination;
 #[cfg(test)]
 mod fake;

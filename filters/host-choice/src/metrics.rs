@@ -80,6 +80,8 @@ pub(crate) struct Metrics {
     pub(crate) bounces: Counter,
     /// Requests that this proxy gave back for its host.
     pub(crate) given_back: Counter,
+    /// Requests that this proxy refused for its host.
+    pub(crate) refused: Counter,
     /// Requests at the host behind this proxy now.
     pub(crate) inbound: Gauge,
 }
@@ -138,6 +140,7 @@ impl Metrics {
             }),
             bounces: Counter::define(host, "weir_bounces_total"),
             given_back: Counter::define(host, "weir_inbound_bounced_total"),
+            refused: Counter::define(host, "weir_inbound_refused_total"),
             inbound: Gauge::define(host, "weir_inbound_requests"),
         }
     }

@@ -18,7 +18,8 @@ use std::time::Duration;
 
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
-use weir_policy::{Cluster, Decision, Occupancy, Patience, Request};
+use weir_policy::overload::breakwater;
+use weir_policy::{Cluster, Decision, Occupancy, Overload, Patience, Request};
 use weir_tables::parse_cache_shard_name;
 
 use cluster::ClusterState;
@@ -42,6 +43,8 @@ pub(crate) struct Second {
     pub(crate) hedges: bool,
     /// Attempts are looked after, so that hosts may give them back.
     pub(crate) bounces: bool,
+    /// Hosts give credits.
+    pub(crate) credits: bool,
 }
 
 pub(crate) struct Vm<H> {
@@ -73,6 +76,8 @@ pub(crate) struct Vm<H> {
     tries: BTreeMap<u64, Weak<Tries>>,
     /// Of the host behind this proxy.
     pub(crate) occupancy: Occupancy,
+    /// That this VM gives for that host.
+    pub(crate) credits: breakwater::Pool,
 }
 
 impl<H: Host> Vm<H> {
@@ -95,6 +100,7 @@ impl<H: Host> Vm<H> {
             abandoned: AbandonedQueue::default(),
             tries: BTreeMap::new(),
             occupancy: Occupancy::default(),
+            credits: breakwater::Pool::default(),
             host,
         }
     }
@@ -215,6 +221,7 @@ impl<H: Host> Vm<H> {
         let second = Second {
             hedges: policy.is_some_and(|policy| policy.hedging.is_on()),
             bounces: state.bounces.attempts > 0,
+            credits: policy.is_some_and(|policy| matches!(policy.overload, Overload::Breakwater)),
         };
         let mut patience = Patience::new(now);
         let decision = if holds {

@@ -6,6 +6,7 @@ use rand::Rng;
 use crate::admission::AdmissionIndex;
 use crate::feedback::{AssumedKeys, Feedback, HostFeedback, InFlight};
 use crate::key::scale;
+use crate::overload::breakwater::{Credits, Unmet};
 use crate::selection::{Candidates, Ring};
 use crate::standing::Clock;
 use crate::{
@@ -43,6 +44,8 @@ pub struct Cluster {
     panics: bool,
     /// The proxy sends requests elsewhere, so levels of hosts that it does not choose hold nobody back.
     unheeded: bool,
+    /// Requests that no host admitted.
+    unmet: Unmet,
 }
 
 #[derive(Clone, Debug)]
@@ -165,7 +168,11 @@ impl Cluster {
             least,
             counts,
         };
+        let limits = received.table.policy().overload.counts_in_flight();
         self.feedback.change(index, |row| row.assigned(sent));
+        if limits {
+            self.set_level_again(index, now);
+        }
         if !self.feedback.failed_keys.is_empty() {
             self.feedback.failed_keys.assigned(&request.keys, host, now);
         }
@@ -181,7 +188,7 @@ impl Cluster {
     }
 
     /// A request that was sent to the host at `sent`, as [`Cluster::assigned`] was told, has ended, however.
-    /// Only where the cluster [`Cluster::estimates`] does it matter what time it is.
+    /// Only where the cluster [`Cluster::times_ends`] does it matter what time it is.
     pub fn finished(&mut self, host: HostId, sent: Duration, now: Duration) {
         let estimates = self.estimates();
         let finished = |row: &mut HostFeedback| {
@@ -197,9 +204,57 @@ impl Cluster {
         match self.index_of(host) {
             Some(index) => {
                 self.feedback.change(index, finished);
+                if self.counts_in_flight() {
+                    self.set_level_again(index, now);
+                }
             }
             None => self.feedback.departed_finished(host, finished),
         }
+    }
+
+    /// Whether it matters when requests end.
+    pub fn times_ends(&self) -> bool {
+        let policy = self.table().map(Table::policy);
+        policy.is_some_and(|policy| {
+            policy.selection == Selection::Estimate || policy.overload.counts_in_flight()
+        })
+    }
+
+    /// Whether levels move with what is sent and ends.
+    fn counts_in_flight(&self) -> bool {
+        let policy = self.table().map(Table::policy);
+        policy.is_some_and(|policy| policy.overload.counts_in_flight())
+    }
+
+    /// The host has given so many credits to this VM, with an answer that has come now.
+    pub fn credited(&mut self, host: HostId, credits: u32, now: Duration) {
+        let Some(index) = self.index_of(host) else {
+            return;
+        };
+        let credits = Credits {
+            count: credits,
+            at: now,
+        };
+        self.feedback
+            .change(index, |row| row.credits = Some(credits));
+        self.set_level_again(index, now);
+    }
+
+    /// No host admits a request, and it is not held either.
+    pub fn refused(&mut self, now: Duration) {
+        self.unmet.refused(now);
+    }
+
+    /// How many requests this VM wants to have at the host, with one that has been assigned to it: those in flight there,
+    /// and its part of those that no host admitted lately and of the `held` ones. None where hosts give no credits.
+    pub fn demand(&self, host: HostId, held: usize, now: Duration) -> Option<u32> {
+        if !self.counts_in_flight() {
+            return None;
+        }
+        let hosts = self.admission.up().len().max(1);
+        let unmet = held.saturating_add(self.unmet.lately(now) as usize);
+        let part = u32::try_from(unmet.div_ceil(hosts)).unwrap_or(u32::MAX);
+        Some(self.in_flight(host).saturating_add(part))
     }
 
     /// Whether choices go by what is expected of each request, which is kept account of only then.
@@ -213,8 +268,14 @@ impl Cluster {
         let Some(index) = self.index_of(host) else {
             return;
         };
-        if self.feedback.observe(index, &load)
-            && let Some(received) = &self.table
+        if self.feedback.observe(index, &load) {
+            self.set_level_again(index, now);
+        }
+    }
+
+    /// What is known of the host has changed, and so may its level.
+    fn set_level_again(&mut self, index: u32, now: Duration) {
+        if let Some(received) = &self.table
             && let Some(level) = self.level_now(&received.table, index, now)
         {
             self.admission.set_level(index, level);
@@ -480,12 +541,9 @@ impl Cluster {
         if self.unheeded {
             return Some(Level::ALL);
         }
-        let policy = table.policy();
-        Some(
-            policy
-                .overload
-                .level(host, self.load(index), now, policy.stale_after),
-        )
+        let (policy, known) = (table.policy(), self.feedback.row(index)?);
+        let level = policy.overload.level(host, known, now, policy.stale_after);
+        Some(level)
     }
 }
 

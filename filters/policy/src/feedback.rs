@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::failed_keys::{Blame, FailedKeys};
 use crate::hashed::Salted;
 use crate::health::{AllEndings, Health};
+use crate::overload::breakwater::Credits;
 use crate::standing::{Standing, nanos};
 use crate::{HostId, KeyHash, Keys, Load, Work};
 
@@ -47,6 +48,8 @@ pub(crate) struct HostFeedback {
     /// The host did not take a request; others come first until then.
     pub(crate) suspect_until: Duration,
     pub(crate) health: Health,
+    /// The newest that the host gave to this VM.
+    pub(crate) credits: Option<Credits>,
 }
 
 /// A request on its way.

@@ -19,13 +19,18 @@ use std::time::Duration;
 use rand::Rng;
 
 use crate::standing::Clock;
-use crate::{Cluster, Decision, KeyHash, Level, Outcome, Rank, Reason, Request, TableError};
+use crate::{
+    Cluster, Decision, KeyHash, Level, Outcome, Overload, Rank, Reason, Request, TableError,
+};
 
 /// The longest that a request can be held: longer than nearly all callers wait.
 pub const LONGEST_HOLD: Duration = Duration::from_secs(60);
 /// The most requests that one VM can hold of a cluster: a tick decides anew for all that wait for a key, which
 /// takes some microseconds each.
 pub const MAX_HELD: usize = 10_000;
+/// How long requests wait for credits: most callers wait no longer, and a proxy that knows when one gives up waits no
+/// longer either.
+const FOR_CREDITS: Duration = Duration::from_secs(10);
 /// Holders of a key that are looked at, as selections do.
 const HOLDERS: usize = 16;
 
@@ -54,6 +59,20 @@ impl Default for Holding {
 }
 
 impl Holding {
+    /// The default beside this overload policy. Credits are waited for: who has none and goes to a host without its data
+    /// has that fetch what others need the cores for.
+    pub fn beside(overload: Overload) -> Self {
+        let hold = match overload {
+            Overload::Breakwater => FOR_CREDITS,
+            _ => Duration::ZERO,
+        };
+        Self {
+            for_eligible: hold,
+            for_cached: hold,
+            ..Self::default()
+        }
+    }
+
     /// Whether any request is ever held.
     pub fn is_on(&self) -> bool {
         !self.for_eligible.is_zero() || !self.for_cached.is_zero()

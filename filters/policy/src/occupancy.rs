@@ -20,6 +20,11 @@ impl Occupancy {
         self.run = Some((run * (PARTS - 1) + took) / PARTS);
     }
 
+    /// Mean of the runs that were seen, if any was.
+    pub fn run(&self) -> Option<Duration> {
+        self.run
+    }
+
     /// How long one more request would wait for a core; none where no run has been seen.
     pub fn wait(&self, in_flight: u64, cores: u32) -> Option<Duration> {
         let ahead = (in_flight + 1).saturating_sub(cores.into());

@@ -2,6 +2,7 @@
 //! The requests that a host admits.
 
 pub mod breaker;
+pub mod breakwater;
 pub mod dagor;
 mod demand;
 pub mod dynamic_breaker;
@@ -12,11 +13,12 @@ pub mod steady;
 use std::time::Duration;
 
 use crate::every;
-use crate::{Host, Level, Load};
+use crate::feedback::HostFeedback;
+use crate::{Host, Level};
 
 pub use moving_level::MovingLevel;
 
-/// The overload policies (document 001, *Scheduling data feed processing jobs*, section 9.1).
+/// The overload policies (document 001, *Scheduling data feed processing jobs*, section 9.1; Breakwater).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overload {
     /// Every host that is up admits everything.
@@ -31,17 +33,20 @@ pub enum Overload {
     /// A host admits what its level says, which weir-control adjusts with [`steady::Controller`] or
     /// [`dagor::step`].
     Dagor,
+    /// A host admits as many requests at a time as it has given credits for ([`breakwater::Pool`]).
+    Breakwater,
 }
 
 impl Overload {
     /// Every policy, with the defaults of its parameters.
-    pub const ALL: [Self; 4] = every![
+    pub const ALL: [Self; 5] = every![
         None,
         Breaker {
             queued_jobs: breaker::QUEUED_JOBS
         },
         DynamicBreaker(dynamic_breaker::Params::DEFAULT),
         Dagor,
+        Breakwater,
     ];
 
     /// Its name in configurations.
@@ -51,18 +56,25 @@ impl Overload {
             Self::Breaker { .. } => "breaker",
             Self::DynamicBreaker(_) => "dynamic_breaker",
             Self::Dagor => "dagor",
+            Self::Breakwater => "breakwater",
         }
     }
 
-    /// The level of a host that is up, from its row and its newest load. Load older than `stale_after`
+    /// Whether what is in flight at a host moves its level.
+    pub(crate) fn counts_in_flight(self) -> bool {
+        matches!(self, Self::Breakwater)
+    }
+
+    /// The level of a host that is up, from its row and what is known of it here. Load older than `stale_after`
     /// never closes a host: not to know is not to be overloaded.
     pub(crate) fn level(
         self,
         host: &Host,
-        load: Option<&Load>,
+        known: &HostFeedback,
         now: Duration,
         stale_after: Duration,
     ) -> Level {
+        let load = known.load.as_ref();
         let load = load.filter(|load| !load.is_stale(now, stale_after));
         match self {
             Self::None => Level::ALL,
@@ -70,6 +82,7 @@ impl Overload {
             Self::DynamicBreaker(params) => dynamic_breaker::level(load, &params),
             // weir-control opens the level of a host whose figures it has lost, so the row is believed.
             Self::Dagor => host.level,
+            Self::Breakwater => breakwater::level(host, known, now, stale_after),
         }
     }
 }

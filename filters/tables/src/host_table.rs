@@ -110,10 +110,11 @@ fn decode_overload(policy: &v1::Policy) -> Result<Overload, Refusal> {
                 .unwrap_or(dynamic_breaker::LEAST_QUEUED_JOBS),
         })),
         Ok(v1::Overload::Dagor) => Ok(Overload::Dagor),
+        Ok(v1::Overload::Breakwater) => Ok(Overload::Breakwater),
         Err(_) => Err(Refusal::UnknownValue {
             field: "policy.overload",
             value: policy.overload,
-            known: "none (1), breaker (2), dagor (3), dynamic_breaker (4)",
+            known: "none (1), breaker (2), dagor (3), dynamic_breaker (4), breakwater (5)",
         }),
     }
 }
@@ -212,6 +213,7 @@ pub fn encode_policy(policy: &Policy) -> v1::Policy {
             (v1::Overload::DynamicBreaker, Some(params.queued_jobs))
         }
         Overload::Dagor => (v1::Overload::Dagor, None),
+        Overload::Breakwater => (v1::Overload::Breakwater, None),
     };
     let (selection, hot_cold_permille) = match policy.selection {
         Selection::Baseline => (v1::Selection::Baseline, None),

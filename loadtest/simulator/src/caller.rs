@@ -219,6 +219,7 @@ impl Caller {
             }
             Outcome::Shed { retry_after } => {
                 self.news.shed += 1;
+                self.cluster.refused(now);
                 Choice::Shed(retry_after)
             }
             // Envoy's own policy, whose choice no table guides.
@@ -259,9 +260,11 @@ impl Caller {
         self.loads.insert(host, load);
     }
 
-    pub(crate) fn sent(&mut self, host: usize, request: &Request, now: Duration) {
+    /// A request goes to the host. How many this caller wants to have there, where hosts give credits.
+    pub(crate) fn sent(&mut self, host: usize, request: &Request, now: Duration) -> Option<u32> {
         if let Some(stock) = &mut self.stock {
-            return stock.sent(host);
+            stock.sent(host);
+            return None;
         }
         self.see_tables(now);
         let (id, _) = self.names[host];
@@ -270,6 +273,41 @@ impl Caller {
         let keys = request.keys.as_slice().iter();
         let assigned = keys.map(|key| (*key, id, now));
         self.news.assignments.extend(assigned);
+        self.cluster.demand(id, self.held.len(), now)
+    }
+
+    /// The host gave credits with an answer that has just come.
+    pub(crate) fn credited(&mut self, host: usize, credits: Option<u32>, now: Duration) {
+        if let Some(credits) = credits {
+            self.see_tables(now);
+            let (id, _) = self.names[host];
+            self.cluster.credited(id, credits, now);
+        }
+    }
+
+    /// The host refused the request, and said what it has to do. Until the caller may come again.
+    pub(crate) fn refused(
+        &mut self,
+        (host, sent): (usize, Duration),
+        load: Load,
+        now: Duration,
+    ) -> Duration {
+        self.ended_with(host, sent, Answer::Refused, now);
+        let (id, _) = self.names[host];
+        self.cluster.observed(id, load.clone(), now);
+        self.loads.insert(host, load);
+        let policy = self.cluster.table().map(|table| table.policy());
+        let mean = policy.map_or(Duration::ZERO, |policy| policy.retry_after);
+        mean.mul_f64(self.rng.random_range(0.5..1.5))
+    }
+
+    fn ended_with(&mut self, host: usize, sent: Duration, answer: Answer, now: Duration) {
+        self.see_tables(now);
+        let (id, _) = self.names[host];
+        self.held.answered();
+        self.cluster.finished(id, sent, now);
+        let keys = Keys::default();
+        self.cluster.answered(id, &keys, sent, answer, now);
     }
 
     /// A request has ended: answered, with the host's load on it, or not.
@@ -284,12 +322,8 @@ impl Caller {
             let took = load.is_some().then(|| now.saturating_sub(sent));
             return stock.ended(host, took, now);
         }
-        self.see_tables(now);
+        self.ended_with(host, sent, Answer::Well, now);
         let (id, _) = self.names[host];
-        self.held.answered();
-        self.cluster.finished(id, sent, now);
-        let keys = Keys::default();
-        self.cluster.answered(id, &keys, sent, Answer::Well, now);
         if let Some((key, spent)) = spent {
             self.news.spent.push(Spent {
                 key,

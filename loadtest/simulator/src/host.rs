@@ -6,6 +6,7 @@ use std::time::Duration;
 use rustc_hash::FxHashMap;
 use weir_executor::{Modelled, Request};
 use weir_fleet::holdings::Changes;
+use weir_policy::overload::breakwater;
 use weir_policy::{KeyHash, Load, Occupancy};
 
 use crate::Scenario;
@@ -28,6 +29,8 @@ pub(crate) struct Host {
     tasks: FxHashMap<TaskId, Taken>,
     /// As its proxy sees it, which knows nothing of its queue.
     occupancy: Occupancy,
+    credits: breakwater::Pool,
+    breakwater: breakwater::Params,
     cores: u32,
     /// Version of the cache contents that were told last.
     told: Option<(u64, u64)>,
@@ -48,6 +51,8 @@ impl Host {
             accept: scenario.accept,
             tasks: FxHashMap::default(),
             occupancy: Occupancy::default(),
+            credits: breakwater::Pool::default(),
+            breakwater: scenario.breakwater,
             cores: scenario.host.cores as u32,
             told: None,
             wake: None,
@@ -92,16 +97,39 @@ impl Host {
 
     /// What it has to do, as its proxy sees it, where one more request would wait longer than this.
     pub(crate) fn gives_back(&self, bound: Duration, now: Duration) -> Option<Load> {
-        let in_flight = self.tasks.len() as u64;
-        let wait = self.occupancy.wait(in_flight, self.cores)?;
-        let in_progress = in_flight as u32;
-        (wait > bound).then(|| Load {
+        let wait = self.wait()?;
+        (wait > bound).then(|| self.seen(now))
+    }
+
+    /// The same, where requests wait too long altogether.
+    pub(crate) fn refuses(&self, now: Duration) -> Option<Load> {
+        let wait = self.wait()?;
+        self.breakwater.refuses(wait).then(|| self.seen(now))
+    }
+
+    /// New credits for a caller that wants to have so many requests here.
+    pub(crate) fn grant(&mut self, caller: usize, demand: u32, now: Duration) -> u32 {
+        let there = (self.tasks.len() as u64, self.cores);
+        self.credits
+            .renew(&self.breakwater, &self.occupancy, there, now);
+        self.credits.grant(caller as u64, demand, now)
+    }
+
+    /// How long one more request would wait, as its proxy sees it.
+    fn wait(&self) -> Option<Duration> {
+        self.occupancy.wait(self.tasks.len() as u64, self.cores)
+    }
+
+    /// What it has to do, as its proxy sees it.
+    fn seen(&self, now: Duration) -> Load {
+        let in_progress = self.tasks.len() as u32;
+        Load {
             observed: now,
             in_progress,
             queued: in_progress.saturating_sub(self.cores),
             busy_cores: Some(in_progress.min(self.cores)),
             ..Load::default()
-        })
+        }
     }
 
     /// The caller has gone, or waited too long.

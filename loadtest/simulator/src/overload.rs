@@ -18,7 +18,8 @@ use std::time::Duration;
 
 use weir_executor::{Order, Settings, Timing};
 use weir_fleet::settings::{Control, Dagor};
-use weir_policy::{Overload, Policy, Selection};
+use weir_policy::overload::breakwater;
+use weir_policy::{Holding, Overload, Policy, Selection};
 use weir_replay::backoff::Backoff;
 
 use crate::scenario::{Accept, Placement, Signal, Timeouts};
@@ -37,12 +38,16 @@ pub struct Way {
     pub overload: Overload,
     /// How admission levels move.
     pub dagor: Dagor,
+    /// How hosts give credits.
+    pub breakwater: breakwater::Params,
+    /// How long requests wait at their caller, and how many.
+    pub holding: Holding,
 }
 
 impl Way {
     /// All, no control first and the control of levels that is weir-control's default last.
     #[must_use]
-    pub fn all() -> [Self; 6] {
+    pub fn all() -> [Self; 8] {
         let way = |name, overload, control| Self {
             name,
             overload,
@@ -50,6 +55,8 @@ impl Way {
                 control,
                 ..Dagor::default()
             },
+            breakwater: breakwater::Params::default(),
+            holding: Holding::default(),
         };
         let (steady, queued_jobs) = (Control::Steady, 100);
         [
@@ -60,6 +67,12 @@ impl Way {
                 Overload::DynamicBreaker(Default::default()),
                 steady,
             ),
+            way("breakwater-unheld", Overload::Breakwater, steady),
+            // As weir-control has it by default, and as the paper's clients, which keep requests until they have credits.
+            Self {
+                holding: Holding::beside(Overload::Breakwater),
+                ..way("breakwater", Overload::Breakwater, steady)
+            },
             way("dagor-stalled-jobs", Overload::Dagor, Control::StalledJobs),
             way("dagor-paper", Overload::Dagor, Control::Paper),
             way("dagor-steady", Overload::Dagor, Control::Steady),
@@ -95,9 +108,11 @@ impl Way {
             policy: Policy {
                 selection,
                 overload: self.overload,
+                holding: self.holding,
                 ..Policy::default()
             },
             dagor: self.dagor,
+            breakwater: self.breakwater,
             cache_shards: 16,
             // Defaults of weir-control, of the filter and of weir-replay.
             poll: Duration::from_secs(1),

@@ -41,6 +41,8 @@ pub(crate) struct Place {
     pub(crate) host: usize,
     /// When it was sent there.
     pub(crate) sent: Duration,
+    /// How many requests its caller wants to have there, where hosts give credits.
+    pub(crate) demand: Option<u32>,
     /// Once the host has taken it: the job, and when.
     pub(crate) job: Option<(TaskId, Duration)>,
     /// A joblet of it has had a core.

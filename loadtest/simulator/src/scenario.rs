@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use weir_executor::{Settings, Timing};
 use weir_fleet::settings::{Dagor, Plan};
+use weir_policy::overload::breakwater;
 use weir_policy::{MAX_HOSTS, Policy};
 use weir_replay::backoff::Backoff;
 
@@ -38,6 +39,8 @@ pub struct Scenario {
     pub plan: Option<Plan>,
     /// How admission levels move.
     pub dagor: Dagor,
+    /// How hosts give credits.
+    pub breakwater: breakwater::Params,
     /// Into how many resources cache contents are split. Where tables go out every second or less
     /// often, every shard that changed goes with each of them, and the number has no effect but on
     /// how long the simulation takes.

@@ -48,17 +48,19 @@ enum Event {
     Unconnected(u32, u32, bool),
     /// The host gives it back.
     GivenBack(u32, u32, Box<Load>),
+    /// The host refuses it, gives credits and says what it has to do.
+    Refused(u32, u32, Box<(u32, Load)>),
     /// The host is gone while it had the request.
     Reset(u32, u32),
     /// A joblet ends at a host.
     Wake(usize),
     /// An answer reaches its caller.
-    Answer(u32, u32, Box<(Spent, Option<Load>)>),
+    Answer(u32, u32, Box<Answer>),
     /// The first host takes long.
     TrySecond(u32, u32),
     ReachSecond(u32, u32),
     /// An answer of the second host.
-    AnswerSecond(u32, u32, Box<(Spent, Option<Load>)>),
+    AnswerSecond(u32, u32, Box<Answer>),
     /// The host has had the request in its queue for too long.
     QueueTimeout(u32, u32),
     /// The caller has waited too long for the answer.
@@ -81,6 +83,13 @@ enum Event {
     /// It is.
     Preempt(usize),
     InjectFault(Box<(usize, HostFault)>),
+}
+
+/// What a host answers.
+struct Answer {
+    spent: Spent,
+    load: Option<Load>,
+    credits: Option<u32>,
 }
 
 /// What is told of hosts that were polled goes here.
@@ -231,6 +240,9 @@ impl<'a, J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'a, J, F> {
             }
             Event::GivenBack(request, connection, load) => {
                 self.given_back(request, connection, *load, now);
+            }
+            Event::Refused(request, connection, told) => {
+                self.refused(request, connection, *told, now);
             }
             Event::Reset(request, connection) => self.reset(request, connection, now),
             Event::Wake(host) => self.wake(host, now),

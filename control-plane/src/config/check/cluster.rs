@@ -138,8 +138,9 @@ fn policy(
     scope: &Scope<'_>,
 ) -> Result<Policy, Error> {
     let default = Policy::default();
+    let overload = overload(written, default.overload, scope)?;
     Ok(Policy {
-        overload: overload(written, default.overload, scope)?,
+        overload,
         selection: selection(written, default.selection, scope)?,
         assumed_cached: scope.duration(
             &written.assumed_cached,
@@ -166,7 +167,7 @@ fn policy(
             default.retry_after,
             ms(1000)..=ms(3_600_000),
         )?,
-        holding: holding(&written.holding, &scope.section("holding"))?,
+        holding: holding(&written.holding, overload, &scope.section("holding"))?,
         hedging: hedging(&written.hedging, &scope.section("hedging"))?,
         panic_threshold: scope.whole(
             &written.panic_threshold,
@@ -194,7 +195,7 @@ fn overload(
         let written = match policy {
             Overload::Breaker { .. } => Overload::Breaker { queued_jobs },
             Overload::DynamicBreaker(_) => Overload::DynamicBreaker(dynamic_breaker),
-            Overload::None | Overload::Dagor => policy,
+            Overload::None | Overload::Dagor | Overload::Breakwater => policy,
         };
         (policy.as_str(), written)
     };
@@ -227,8 +228,12 @@ fn selection(
     scope.choice(&written.selection, "selection", default, &all)
 }
 
-fn holding(written: &written::Holding, scope: &Scope<'_>) -> Result<Holding, Error> {
-    let default = Holding::default();
+fn holding(
+    written: &written::Holding,
+    overload: Overload,
+    scope: &Scope<'_>,
+) -> Result<Holding, Error> {
+    let default = Holding::beside(overload);
     let range = || ms(0)..=LONGEST_HOLD;
     Ok(Holding {
         for_eligible: scope.duration(

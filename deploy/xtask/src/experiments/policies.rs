@@ -77,6 +77,10 @@ pub(super) const POLICIES: &[Policy] = &[
         "--selection estimate --overload breaker",
     ),
     varied("estimate + dagor", "--selection estimate --overload dagor"),
+    compared(
+        "estimate + breakwater",
+        "--selection estimate --overload breakwater --hold-eligible 10s --hold-cached 10s",
+    ),
 ];
 
 const fn bound(name: &'static str, flags: &'static str) -> Policy {

@@ -40,6 +40,11 @@ fn fields() -> Vec<Field> {
             "With `role: host`: requests with bodies are given back too, as soon as all of the body is there. **The plugin needs `allow_on_headers_stop_iteration: true`** (Envoy 1.35): without it such requests hang",
         ),
         field(
+            "target_delay",
+            json!("0s"),
+            "With `role: host`: the queuing delay that its credits head for, where callers go by them (policy `breakwater`); their requests are refused at more than twice as much",
+        ),
+        field(
             "control_cluster",
             json!("é"),
             "Envoy's name of weir-control's cluster. `null`: no tables, Envoy chooses",

@@ -13,6 +13,8 @@ use super::{
 
 /// Above this a serialized reference to the cluster is no longer plain ASCII, which the SDK requires.
 const MAX_CONTROL_CLUSTER: usize = 120;
+/// As `breakwater::TARGET`.
+const TARGET_DELAY: &str = "1s";
 /// No host has more.
 const MAX_CORES: u32 = 4096;
 /// Shared data cannot forget a key, so the number of tables is bounded.
@@ -26,6 +28,7 @@ pub(super) struct Written {
     role: Role,
     cores: u32,
     bodies: bool,
+    target_delay: String,
     control_cluster: Option<String>,
     proxy: Option<String>,
     clusters: BTreeMap<String, WrittenCluster>,
@@ -46,6 +49,7 @@ impl Default for Written {
             role: Role::Caller,
             cores: 0,
             bodies: false,
+            target_delay: TARGET_DELAY.into(),
             control_cluster: Some("weir-control".into()),
             proxy: None,
             clusters: BTreeMap::new(),
@@ -107,6 +111,7 @@ impl Config {
 impl Written {
     /// What it says, if it is sound.
     fn check(self) -> Result<Config, ConfigError> {
+        let target_delay = duration("target_delay", &self.target_delay, 1, 60_000)?;
         self.check_bounds()?;
         let Some(default_class) = self.priorities.get(&self.default_priority).copied() else {
             let known: Vec<_> = self.priorities.keys().map(String::as_str).collect();
@@ -125,6 +130,7 @@ impl Written {
             role: self.role,
             cores: self.cores,
             bodies: self.bodies,
+            target_delay,
             clusters: clusters.collect::<Result<_, _>>()?,
             control_cluster: self.control_cluster,
             proxy: self.proxy.filter(|proxy| !proxy.is_empty()),
@@ -161,9 +167,15 @@ impl Written {
                 let reason = "is needed by role attempt: the cluster whose attempts it sees";
                 return Err(error("clusters", reason));
             }
-            Role::Caller | Role::Attempt if self.cores > 0 || self.bodies => {
-                let field = if self.cores > 0 { "cores" } else { "bodies" };
-                return Err(error(field, "is of role host alone"));
+            Role::Caller | Role::Attempt => {
+                let of_host = [
+                    ("cores", self.cores > 0),
+                    ("bodies", self.bodies),
+                    ("target_delay", self.target_delay != TARGET_DELAY),
+                ];
+                if let Some((field, _)) = of_host.iter().find(|(_, is_set)| *is_set) {
+                    return Err(error(*field, "is of role host alone"));
+                }
             }
             _ => {}
         }

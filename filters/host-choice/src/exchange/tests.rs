@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 mod any_path;
 
-use weir_harness::{A, B, table, up};
+use weir_harness::{A, B, busy, table, up};
 use weir_tables::v1;
 
 use super::*;
@@ -242,4 +242,97 @@ fn a_callback_from_within_another_is_logged_and_its_request_is_left_to_envoy() {
     assert!(log[0].contains("from within"), "{log:?}");
     assert_eq!(counted(&worker.record()), (1, 1), "the end is not lost");
     assert_eq!(worker.in_flight(A), 0);
+}
+
+/// One host that has a queue, by the policy of credits.
+fn crediting() -> v1::HostTable {
+    let mut crediting = table(1, vec![busy(A, 9, 5)]);
+    crediting.policy.as_mut().unwrap().overload = v1::Overload::Breakwater.into();
+    crediting
+}
+
+/// A request that is answered by A with these headers.
+fn answered(worker: &mut Worker, context: u32, headers: &[(&str, &str)]) -> FakeRequest {
+    let request = key();
+    let (mut exchange, action) = worker.ask(context, &request);
+    assert_eq!(action, Action::Continue);
+    request.answer(A, headers);
+    exchange.on_response(&request);
+    exchange.on_end(&request);
+    request
+}
+
+#[test]
+fn no_more_goes_to_a_host_than_it_gave_credits_for_and_it_hears_how_many_are_wanted() {
+    let mut worker = Worker::with(&crediting());
+    let request = answered(
+        &mut worker,
+        1,
+        &[(":status", "200"), ("x-weir-credits", "2")],
+    );
+    assert_eq!(request.header(Map::Response, "x-weir-credits"), None);
+    let demand = |request: &FakeRequest| {
+        let demand = request.header(Map::Request, "x-weir-demand").unwrap();
+        let (requests, vm) = demand.split_once(";id=").unwrap();
+        (requests.to_owned(), vm.to_owned())
+    };
+    let (wanted, vm) = demand(&request);
+    assert_eq!(wanted, "1");
+    let requests = [key(), key(), key()];
+    let asked: Vec<_> = (2..)
+        .zip(&requests)
+        .map(|(context, request)| worker.ask(context, request))
+        .collect();
+    use Action::{Continue, Pause};
+    let actions: Vec<_> = asked.iter().map(|(_, action)| *action).collect();
+    assert_eq!(actions, [Continue, Continue, Pause]);
+    assert_eq!(requests[2].answers()[0].status, 429);
+    assert_eq!(requests[2].reason(), "overloaded");
+    drop(asked);
+    let (_exchange, _) = worker.ask(9, &requests[2]);
+    // One in flight, and one that nobody admitted a moment ago.
+    assert_eq!(demand(&requests[2]), ("2".to_owned(), vm));
+}
+
+#[test]
+fn credits_that_nobody_can_read_change_nothing_and_go_no_further() {
+    let mut worker = Worker::with(&crediting());
+    for bad in ["", "-1", "some"] {
+        let request = answered(
+            &mut worker,
+            1,
+            &[(":status", "200"), ("x-weir-credits", bad)],
+        );
+        let left = request.header(Map::Response, "x-weir-credits");
+        assert_eq!(left.as_deref(), (bad.is_empty()).then_some(""));
+    }
+    let sent: Vec<_> = (2..6).map(|context| worker.ask(context, &key())).collect();
+    assert!(sent.iter().all(|(_, action)| *action == Action::Continue));
+}
+
+#[test]
+fn without_the_policy_nobody_is_asked_for_credits_nor_believed() {
+    let mut worker = Worker::with(&table(1, vec![busy(A, 9, 5)]));
+    let request = answered(
+        &mut worker,
+        1,
+        &[(":status", "200"), ("x-weir-credits", "1")],
+    );
+    assert_eq!(request.header(Map::Request, "x-weir-demand"), None);
+    let sent: Vec<_> = (2..6).map(|context| worker.ask(context, &key())).collect();
+    assert!(sent.iter().all(|(_, action)| *action == Action::Continue));
+}
+
+#[test]
+fn what_a_caller_says_of_its_own_demand_does_not_reach_a_host() {
+    let forged = [("x-weir-demand", "4000000000;id=1")];
+    for (table, expected) in [(table(1, up(&[A])), None), (crediting(), Some("1"))] {
+        let mut worker = Worker::with(&table);
+        let request = FakeRequest::new(&forged);
+        let (_exchange, _) = worker.ask(1, &request);
+        let demand = request.header(Map::Request, "x-weir-demand");
+        let wanted = demand.as_deref().and_then(|demand| demand.split_once(';'));
+        assert_eq!(wanted.map(|(requests, _)| requests), expected);
+        assert!(!demand.unwrap_or_default().ends_with("id=1"));
+    }
 }

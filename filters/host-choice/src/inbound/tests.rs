@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 use super::*;
 use crate::bounce::{BOUNCED, MAY_WAIT};
+use crate::credits::{CREDITS, DEMAND};
 use crate::disposition::Action;
 use crate::fake::{FakeHost, FakeRequest};
 use crate::handle::VmHandle;
@@ -140,4 +141,85 @@ fn a_run_that_waited_for_a_core_does_not_count_as_one() {
     // One of two cores and a run.
     let (_inbound, action) = arrive(&roots[0], &may_wait("50000"));
     assert_eq!(action, Action::Continue);
+}
+
+fn wants(demand: &str) -> FakeRequest {
+    FakeRequest::new(&[(DEMAND, demand)])
+}
+
+/// The credits on an answer to this request, which is let through.
+fn credits(root: &Root<FakeHost>, request: &FakeRequest) -> Option<String> {
+    let (mut inbound, action) = arrive(root, request);
+    assert_eq!(action, Action::Continue);
+    request.answer("10.0.0.1:80", &[(":status", "200")]);
+    inbound.on_response(request);
+    request.header(Map::Response, CREDITS)
+}
+
+#[test]
+fn an_answer_gives_credits_to_who_asks_for_them_and_the_application_hears_of_no_demand() {
+    let (_host, roots) = host(1);
+    for (demand, expected) in [("1;id=a", Some("2")), ("9;id=b", Some("1"))] {
+        let request = wants(demand);
+        let credits = credits(&roots[0], &request);
+        assert_eq!(credits.as_deref(), expected, "{demand}");
+        assert_eq!(request.header(Map::Request, DEMAND), None);
+    }
+    for malformed in ["", "9", "-1;id=a", "9;id=", "many;id=a"] {
+        let request = wants(malformed);
+        assert_eq!(credits(&roots[0], &request), None, "{malformed}");
+    }
+    assert_eq!(credits(&roots[0], &FakeRequest::new(&[])), None);
+}
+
+#[test]
+fn what_would_wait_for_more_than_twice_the_target_is_refused_where_its_caller_goes_by_credits() {
+    let (host, roots) = host(2);
+    run(&host, &roots[0], RUN);
+    // The next one would wait for 40 of them to end on two cores: 2 s.
+    let there: Vec<_> = (0..41)
+        .map(|_| arrive(&roots[1], &FakeRequest::new(&[])))
+        .collect();
+    let (one, action) = arrive(&roots[0], &wants("3;id=a"));
+    assert_eq!(action, Action::Continue, "not more than twice 1 s");
+    let request = wants("3;id=a");
+    let (refused, action) = arrive(&roots[0], &request);
+    assert_eq!(action, Action::Pause);
+    assert_eq!(host.metric("weir_inbound_refused_total"), 1);
+    assert_eq!(host.metric("weir_inbound_requests"), 42);
+    let answers = request.answers();
+    let answer = &answers[0];
+    let (status, grpc_status) = (answer.status, answer.grpc_status);
+    let told = (status, grpc_status, answer.details);
+    assert_eq!(told, (429, RESOURCE_EXHAUSTED, "weir_overloaded"));
+    let [
+        ("retry-after", after),
+        (orca::HEADER, load),
+        (CREDITS, credits),
+    ] = &answer.headers[..]
+    else {
+        panic!("{answer:?}");
+    };
+    assert!(["1", "2"].contains(&after.as_str()), "{after}");
+    let said = orca::parse(load.as_bytes(), host.now()).unwrap();
+    assert_eq!(said.load.unwrap().queued, 40);
+    assert_eq!(credits, "2");
+    drop(refused);
+    let (_without, action) = arrive(&roots[0], &FakeRequest::new(&[]));
+    assert_eq!(action, Action::Continue, "whoever does not go by credits");
+    drop((there, one));
+}
+
+#[test]
+fn a_request_that_may_be_given_back_is_not_refused() {
+    let (host, roots) = host(1);
+    run(&host, &roots[0], RUN);
+    let _there: Vec<_> = (0..60)
+        .map(|_| arrive(&roots[0], &FakeRequest::new(&[])))
+        .collect();
+    let request = FakeRequest::new(&[(MAY_WAIT, "0"), (DEMAND, "1;id=a")]);
+    let (_inbound, action) = arrive(&roots[0], &request);
+    assert_eq!(action, Action::Pause);
+    assert_eq!(request.answers()[0].details, "weir_bounced");
+    assert_eq!(host.metric("weir_inbound_refused_total"), 0);
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use weir_policy::{Answer, Cluster, HostId, KeyHash, Keys, Load};
 
 use super::Vm;
+use crate::credits::Demand;
 use crate::host::{Host, LogLevel};
 use crate::orca::Spent;
 
@@ -14,6 +15,32 @@ impl<H: Host> Vm<H> {
     pub(crate) fn shed(&mut self, table: &str) {
         if let Some(state) = self.clusters.get_mut(table) {
             state.counters.shed();
+        }
+    }
+
+    /// The same, where hosts give credits.
+    #[inline(never)]
+    pub(crate) fn is_refused(&mut self, table: &str, now: Duration) {
+        if let Some(state) = self.clusters.get_mut(table) {
+            state.cluster.refused(now);
+        }
+    }
+
+    /// How many requests this VM wants to have at the host, where hosts give credits.
+    pub(crate) fn demand(&self, table: &str, host: HostId, now: Duration) -> Option<Demand> {
+        let state = self.clusters.get(table)?;
+        let requests = state.cluster.demand(host, state.held.len(), now)?;
+        Some(Demand {
+            vm: self.id,
+            requests,
+        })
+    }
+
+    /// The host gave so many credits with an answer that has come now.
+    pub(crate) fn credited(&mut self, table: &str, host: HostId, credits: u32) {
+        let now = self.host.now();
+        if let Some(state) = self.clusters.get_mut(table) {
+            state.cluster.credited(host, credits, now);
         }
     }
 

@@ -120,7 +120,7 @@ impl ClusterState {
         (host, sent): (HostId, Duration),
         ending: Ending,
     ) {
-        let now = match self.cluster.estimates() {
+        let now = match self.cluster.times_ends() {
             true => vm.now(),
             false => sent,
         };

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use weir_harness::{Proxy, RULES};
 
-const MEANINGS: [(&str, &str); 14] = [
+const MEANINGS: [(&str, &str); 15] = [
     (
         "weir_decisions_total",
         "Requests by reason. A held request counts again by the reason that ends it",
@@ -56,6 +56,10 @@ const MEANINGS: [(&str, &str); 14] = [
     (
         "weir_inbound_bounced_total",
         "With `role: host`: requests given back, as they would have waited for longer than they might",
+    ),
+    (
+        "weir_inbound_refused_total",
+        "With `role: host`: requests of callers that go by its credits (policy `breakwater`) refused, as all that come would wait for more than twice the `target_delay`",
     ),
     (
         "weir_inbound_requests",

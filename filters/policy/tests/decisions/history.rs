@@ -32,6 +32,8 @@ pub(crate) enum Event {
     Finished(usize),
     /// So long ago.
     Observed(usize, Duration, u32, u32),
+    /// With an answer of now.
+    Credited(usize, u32),
     Failed(usize),
     Answered(usize),
     PeersInFlight(BTreeMap<usize, u32>),
@@ -83,7 +85,7 @@ fn overloads() -> impl Strategy<Value = Overload> {
                 wait: millis(wait_ms),
                 least_queued_jobs,
             }),
-            Overload::None | Overload::Dagor => overload,
+            Overload::None | Overload::Dagor | Overload::Breakwater => overload,
         }
     })
 }
@@ -118,7 +120,7 @@ fn tables(policy: impl Strategy<Value = Policy>) -> impl Strategy<Value = Event>
 
 /// What happens, each after a pause; the first event is a table.
 pub(crate) fn histories(
-    selection: impl Strategy<Value = Selection> + Clone,
+    selection: impl Strategy<Value = Selection> + Clone + 'static,
 ) -> impl Strategy<Value = Vec<(Duration, Event)>> {
     let held = prop::collection::btree_map(0..HOSTS, any::<bool>(), 0..6);
     let event = prop_oneof![
@@ -132,6 +134,7 @@ pub(crate) fn histories(
         8 => (0..HOSTS).prop_map(Event::Finished),
         6 => (0..HOSTS, (0u64..4000).prop_map(millis), 0u32..30, 0u32..250)
             .prop_map(|(host, ago, in_progress, queued)| Event::Observed(host, ago, in_progress, queued)),
+        3 => (0..HOSTS, 0u32..4).prop_map(|(host, credits)| Event::Credited(host, credits)),
         3 => (0..HOSTS).prop_map(Event::Failed),
         2 => (0..HOSTS).prop_map(Event::Answered),
         1 => prop::collection::btree_map(0..HOSTS, 0u32..20, 0..4).prop_map(Event::PeersInFlight),
@@ -150,6 +153,8 @@ struct Known {
     in_flight: u32,
     peers_in_flight: u32,
     suspect_until: Duration,
+    /// And when they came.
+    credits: Option<(u32, Duration)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -268,6 +273,7 @@ impl World {
                     for name in names {
                         self.assigned.entry(name).or_default().insert(host, now);
                     }
+                    self.level_by_credits(host);
                 }
             }
             Event::AssignedByPeer(host, name, ago) => {
@@ -300,11 +306,19 @@ impl World {
                 // One end too many now and then.
                 self.cluster.finished(id(host), sent.unwrap_or(now), now);
                 self.forget_departed();
+                self.level_by_credits(host);
             }
             Event::Observed(host, ago, in_progress, queued) => {
                 let load = load(now - ago, in_progress, queued);
                 self.cluster.observed(id(host), load.clone(), now);
                 if self.has(host) && self.observe(host, load) {
+                    self.level_again(host);
+                }
+            }
+            Event::Credited(host, credits) => {
+                self.cluster.credited(id(host), credits, now);
+                if self.has(host) {
+                    self.known.entry(host).or_default().credits = Some((credits, now));
                     self.level_again(host);
                 }
             }
@@ -410,6 +424,26 @@ impl World {
         newer
     }
 
+    /// What is sent and ends moves levels only where hosts give credits.
+    fn level_by_credits(&mut self, number: usize) {
+        let table = self.table.as_ref();
+        let gives = table.is_some_and(|table| table.policy.overload == Overload::Breakwater);
+        if gives && self.has(number) {
+            self.level_again(number);
+        }
+    }
+
+    /// By what is in flight here and the newest credits; nobody has told how many cores there are.
+    fn is_spent(&self, number: usize) -> bool {
+        let (Some(table), Some(known)) = (&self.table, self.known.get(&number)) else {
+            return false;
+        };
+        let fresh = |at: Duration| self.now - at <= table.policy.stale_after;
+        let spent = |(credits, at): (u32, Duration)| fresh(at) && known.in_flight >= credits.max(1);
+        let is_idle = self.fresh_load(number).is_some_and(|load| load.queued == 0);
+        known.credits.is_some_and(spent) && !is_idle
+    }
+
     /// Levels change when a table or a load comes, not as time passes.
     fn level_again(&mut self, number: usize) {
         let table = self.table.as_ref().unwrap();
@@ -422,6 +456,8 @@ impl World {
         let level = match table.policy.overload {
             Overload::None => Level::ALL,
             Overload::Dagor => host.level,
+            Overload::Breakwater if self.is_spent(number) => Level::NONE,
+            Overload::Breakwater => Level::ALL,
             Overload::Breaker { queued_jobs } => match self.fresh_load(number) {
                 Some(load) if load.queued > queued_jobs => Level::NONE,
                 _ => Level::ALL,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use weir_policy::Selection;
+use weir_policy::overload::breakwater;
 use weir_replay::units;
 use weir_sim::overload::{Case, Figures, HIGH_SHARE, Requests, Way, play};
 
@@ -19,6 +20,10 @@ const SELECTIONS: [Selection; 5] = [
     Selection::Random,
     Selection::Rendezvous,
 ];
+
+fn step(text: &str) -> Result<f64, String> {
+    units::within(text, 0.0, 10.0)
+}
 
 fn load(text: &str) -> Result<f64, String> {
     units::within(text, 0.01, 100.0)
@@ -65,6 +70,18 @@ pub(super) struct Args {
     /// With dagor-steady: time in which a correction brings the wait back to the target
     #[arg(long, default_value = "120s", value_parser = units::duration_above_0)]
     settle: Duration,
+    /// With breakwater: how long a request waits at its caller for a host that has its key
+    #[arg(long, default_value = "10s", value_parser = units::duration)]
+    hold_cached: Duration,
+    /// With breakwater: the queuing delay that hosts head for
+    #[arg(long, default_value = "1s", value_parser = units::duration_above_0)]
+    breakwater_target: Duration,
+    /// With breakwater: credits that a round adds, for each caller
+    #[arg(long, default_value_t = breakwater::ALPHA, value_parser = step)]
+    breakwater_alpha: f64,
+    /// With breakwater: share of the credits that a round takes for each target's worth of delay over it
+    #[arg(long, default_value_t = breakwater::BETA, value_parser = step)]
+    breakwater_beta: f64,
     /// A host that takes longer to accept is passed over
     #[arg(long, value_parser = units::duration_above_0)]
     connect_timeout: Option<Duration>,
@@ -77,10 +94,10 @@ impl Args {
     pub(super) fn run(&self) -> Result<()> {
         println!(
             "SIMULATED; all-in seconds (back-off and retries included), success and goodput in overload (worst: of any 10 s), \
-             reversals of the mean host's level an hour"
+             reversals of the mean host's level an hour, refused attempts a request"
         );
         println!(
-            "{:14} {:9} {:>7} {:18} {:>4} {:>7} {:>7} {:>7} {:>8} {:>7} {:>7} {:>6} {:>5} {:>7} {:>9}",
+            "{:14} {:9} {:>7} {:18} {:>4} {:>7} {:>7} {:>7} {:>8} {:>7} {:>7} {:>6} {:>5} {:>7} {:>9} {:>7}",
             "case",
             "selection",
             "callers",
@@ -95,7 +112,8 @@ impl Args {
             "worst",
             "hits",
             "settled",
-            "reversals"
+            "reversals",
+            "refused"
         );
         for load in &self.load {
             let lasts = if *load >= 3.0 {
@@ -162,8 +180,16 @@ impl Args {
         scenario.timeouts.connect = self.connect_timeout;
         scenario.accept.per_job = self.accept_per_job;
         scenario.dagor.steady = weir_policy::steady::Params::aiming_at(self.target);
+        if scenario.policy.holding.is_on() {
+            scenario.policy.holding.for_cached = self.hold_cached;
+        }
         scenario.dagor.behind = self.behind;
         scenario.dagor.steady.settle = self.settle;
+        scenario.breakwater = breakwater::Params {
+            target: self.breakwater_target,
+            alpha: self.breakwater_alpha,
+            beta: self.breakwater_beta,
+        };
         Ok(play(case, &scenario)?)
     }
 }
@@ -176,13 +202,14 @@ fn row(figures: &Figures) {
     let worst = figures.worst();
     let worst = worst.map_or("-".to_owned(), |goodput| format!("{goodput:.2}"));
     println!(
-        " {:7.3} {high:7.3} {low:7.3} {:7.2}% {:6.1}% {:7.3} {worst:>6} {:5.2} {settled:>7} {:9.0}",
+        " {:7.3} {high:7.3} {low:7.3} {:7.2}% {:6.1}% {:7.3} {worst:>6} {:5.2} {settled:>7} {:9.0} {:7.3}",
         figures.all_in_s(),
         high_ok * 100.0,
         low_ok * 100.0,
         figures.goodput(),
         figures.hit_ratio(),
         figures.reversals,
+        figures.refused(),
     );
 }
 

@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use weir_executor::{Order, Settings, Timing};
 use weir_fleet::settings::{Control, Dagor};
 use weir_policy::holding::LONGEST_HOLD;
-use weir_policy::overload::{breaker, dynamic_breaker};
+use weir_policy::overload::{breaker, breakwater, dynamic_breaker};
 use weir_policy::{Hedging, Holding, Overload, Policy, Selection, dagor, steady};
 use weir_replay::backoff::Backoff;
 use weir_replay::mooncake::BLOCK_TOKENS;
@@ -49,6 +49,9 @@ pub(super) struct Args {
     /// With dagor, paper and stalled-jobs: share shed by a window of overload and added by another
     #[arg(long, default_value_t = 0.05)]
     dagor_step: f64,
+    /// With breakwater: the queuing delay that hosts head for; at more than twice as much they refuse
+    #[arg(long, default_value = "1s", value_parser = units::duration_above_0)]
+    breakwater_target: Duration,
     /// A request that no host admits waits so long at its caller before it is shed
     #[arg(long, default_value = "0s", value_parser = units::duration)]
     hold_eligible: Duration,
@@ -178,6 +181,7 @@ enum OverloadName {
     Breaker,
     DynamicBreaker,
     Dagor,
+    Breakwater,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -211,6 +215,10 @@ impl Args {
             policy: self.policy(),
             plan: None,
             dagor: self.dagor(),
+            breakwater: breakwater::Params {
+                target: self.breakwater_target,
+                ..breakwater::Params::default()
+            },
             // weir-control's own defaults, here and below.
             cache_shards: self.cache_shards,
             poll: self.poll,
@@ -376,6 +384,7 @@ impl Args {
                 ..dynamic_breaker::Params::default()
             }),
             OverloadName::Dagor => Overload::Dagor,
+            OverloadName::Breakwater => Overload::Breakwater,
         }
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use weir_executor::{Order, Settings, Timing};
 use weir_fleet::settings::{Control, Dagor};
+use weir_policy::overload::breakwater;
 use weir_policy::{Overload, Policy, Selection};
 use weir_replay::backoff::Backoff;
 
@@ -150,6 +151,7 @@ impl Experiment {
             publish: SECOND,
             report: SECOND,
             // The executor told delays of ended jobs alone (section 9.1.3).
+            breakwater: breakwater::Params::default(),
             signal: Signal::Joblets,
             orca: false,
             gives_back: false,

@@ -38,6 +38,8 @@ pub struct Figures {
 struct Sum {
     requests: u64,
     ok: u64,
+    /// Attempts that a caller or a host refused.
+    refused: u64,
     duration_s: f64,
 }
 
@@ -45,6 +47,7 @@ impl Sum {
     fn add(&mut self, ended: &Ended) {
         self.requests += 1;
         self.ok += u64::from(ended.outcome == Outcome::Ok);
+        self.refused += u64::from(ended.shed_attempts);
         self.duration_s += ended.duration.as_secs_f64();
     }
 
@@ -110,6 +113,14 @@ impl Figures {
         let [high, low] = self.all;
         let requests = (high.requests + low.requests).max(1);
         (high.duration_s + low.duration_s) / requests as f64
+    }
+
+    /// Refused attempts a request, of all requests.
+    #[must_use]
+    pub fn refused(&self) -> f64 {
+        let [high, low] = self.all;
+        let requests = (high.requests + low.requests).max(1);
+        (high.refused + low.refused) as f64 / requests as f64
     }
 
     /// Share of requests that ended well, high and low: of those that came in overload, if there was one.

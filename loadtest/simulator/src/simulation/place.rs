@@ -134,6 +134,7 @@ impl<J: Iterator<Item = Job>, F: FnMut(crate::Ended)> Simulation<'_, J, F> {
             pending.at = Some(Place {
                 host,
                 sent: now,
+                demand: None,
                 job: None,
                 started: false,
             });

@@ -4,11 +4,10 @@
 use std::time::Duration;
 
 use rand::RngExt;
-use weir_executor::Spent;
 use weir_policy::Load;
 use weir_replay::record::Outcome;
 
-use super::{Event, Simulation};
+use super::{Answer, Event, Simulation};
 use crate::Scenario;
 use crate::caller::Choice;
 use crate::ended::Ended;
@@ -93,14 +92,15 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
             self.back_off(request, None, now);
             return;
         };
-        if let Some(asked) = &pending.asked {
-            self.callers[pending.ended.caller].sent(host, asked, now);
-        }
+        let asked = pending.asked.as_ref();
+        let sent = |asked| self.callers[pending.ended.caller].sent(host, asked, now);
+        let demand = asked.and_then(sent);
         pending.ended.host = Some(host);
         pending.connection += 1;
         pending.at = Some(Place {
             host,
             sent: now,
+            demand,
             job: None,
             started: false,
         });
@@ -144,7 +144,7 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
             // Its caller has gone.
             return;
         };
-        let Some(Place { host, .. }) = pending.at(connection) else {
+        let Some(Place { host, demand, .. }) = pending.at(connection) else {
             return;
         };
         if !self.hosts[host].up {
@@ -157,6 +157,15 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
             let back = Event::GivenBack(request, connection, Box::new(load));
             let arrives = now + self.scenario.network;
             self.agenda.note_in_turn(NETWORK, arrives, back);
+            return;
+        }
+        if let Some(demand) = demand
+            && let Some(load) = self.hosts[host].refuses(now)
+        {
+            let credits = self.hosts[host].grant(pending.ended.caller, demand, now);
+            let refused = Event::Refused(request, connection, Box::new((credits, load)));
+            let arrives = now + self.scenario.network;
+            self.agenda.note_in_turn(NETWORK, arrives, refused);
             return;
         }
         let task = task(self.scenario, self.keys, &pending.job);
@@ -203,6 +212,25 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
         pending.ended.bounces += 1;
         self.callers[pending.ended.caller].given_back(place, load, now);
         self.try_next(request, now);
+    }
+
+    /// The host refused it.
+    pub(super) fn refused(
+        &mut self,
+        request: u32,
+        connection: u32,
+        (credits, load): (u32, Load),
+        now: Duration,
+    ) {
+        let Some((pending, place)) = self.pending.leave(request, connection) else {
+            return;
+        };
+        pending.ended.shed_attempts += 1;
+        pending.ended.outcome = Outcome::Shed;
+        let caller = &mut self.callers[pending.ended.caller];
+        caller.credited(place.0, Some(credits), now);
+        let after = caller.refused(place, load, now);
+        self.back_off(request, Some(after), now);
     }
 
     fn try_next(&mut self, request: u32, now: Duration) {
@@ -312,14 +340,19 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
                         pending.ended.first_wait = spent.wait;
                     }
                     let second = pending.second.is_some_and(|second| second.host == number);
-                    (request, pending.connection, second, spent)
+                    let demand = pending.at.filter(|_| !second).and_then(|at| at.demand);
+                    let wants = demand.map(|demand| (pending.ended.caller, demand));
+                    (request, pending.connection, second, (spent, wants))
                 }));
             }
         });
         let arrives = now + self.scenario.network;
-        for (request, connection, second, spent) in answers {
-            let load = self.scenario.orca.then(|| host.load(now));
-            let answer = Box::new((spent, load));
+        for (request, connection, second, (spent, wants)) in answers {
+            let answer = Box::new(Answer {
+                spent,
+                load: self.scenario.orca.then(|| host.load(now)),
+                credits: wants.map(|(caller, demand)| host.grant(caller, demand, now)),
+            });
             let answer = match second {
                 true => Event::AnswerSecond(request, connection, answer),
                 false => Event::Answer(request, connection, answer),
@@ -337,13 +370,12 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
         self.feed(now);
     }
 
-    pub(super) fn answer(
-        &mut self,
-        request: u32,
-        connection: u32,
-        (spent, load): (Spent, Option<Load>),
-        now: Duration,
-    ) {
+    pub(super) fn answer(&mut self, request: u32, connection: u32, answer: Answer, now: Duration) {
+        let Answer {
+            spent,
+            load,
+            credits,
+        } = answer;
         let of = |pending: &Pending| pending.at(connection);
         let Some(Place { host, sent, .. }) = self.pending.get(&request).and_then(of) else {
             // Its caller did not wait for it.
@@ -356,7 +388,9 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
         let key = pending.asked.as_ref().and_then(|asked| asked.keys.last());
         let cost = key.filter(|_| pending.job.work != Work::Prefetch);
         let cost = cost.map(|key| (key, &spent));
-        self.callers[pending.ended.caller].ended((host, sent), load, cost, now);
+        let caller = &mut self.callers[pending.ended.caller];
+        caller.credited(host, credits, now);
+        caller.ended((host, sent), load, cost, now);
         pending.ended.spent = Some(spent);
         pending.ended.outcome = Outcome::Ok;
         self.end(pending, now);

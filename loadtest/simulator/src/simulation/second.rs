@@ -5,12 +5,10 @@
 
 use std::time::Duration;
 
-use weir_executor::Spent;
-use weir_policy::Load;
 use weir_replay::record::Outcome;
 
 use super::request::task;
-use super::{Event, Simulation};
+use super::{Answer, Event, Simulation};
 use crate::ended::Ended;
 use crate::pending::{Pending, Place};
 use crate::workload::Job;
@@ -28,6 +26,7 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
         pending.second = Some(Place {
             host,
             sent: now,
+            demand: None,
             job: None,
             started: false,
         });
@@ -56,7 +55,7 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
         &mut self,
         request: u32,
         connection: u32,
-        (spent, load): (Spent, Option<Load>),
+        Answer { spent, load, .. }: Answer,
         now: Duration,
     ) {
         let of = |pending: &Pending| pending.second_at(connection);

@@ -23,7 +23,7 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use weir_executor::{Order, Settings, Timing};
 use weir_fleet::settings::Dagor;
-use weir_policy::overload::dynamic_breaker;
+use weir_policy::overload::{breakwater, dynamic_breaker};
 use weir_policy::{Overload, Policy, Selection};
 use weir_replay::backoff::Backoff;
 use weir_sim::scenario::{Accept, Placement, Timeouts};
@@ -61,6 +61,7 @@ fn scenario() -> Scenario {
         poll: SECOND,
         publish: Duration::from_millis(100),
         report: SECOND,
+        breakwater: breakwater::Params::default(),
         signal: weir_sim::scenario::Signal::Jobs,
         orca: true,
         gives_back: false,
@@ -97,7 +98,7 @@ fn overloads() -> [Overload; Overload::ALL.len()] {
             least_queued_jobs: 1,
             ..params
         }),
-        Overload::None | Overload::Dagor => overload,
+        Overload::None | Overload::Dagor | Overload::Breakwater => overload,
     })
 }
 
