@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The real Consul: one agent that is its own server, with everything in memory, ended on drop.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,6 +12,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use weir_needs::free_port;
 
 /// It elects itself within a second or two where nothing else runs.
 const ATTEMPTS: u32 = 1200;
@@ -41,19 +41,6 @@ impl Ports {
             https: free_port(),
             server: free_port(),
             serf: free_port(),
-        }
-    }
-}
-
-/// Below those that the system gives to callers.
-fn free_port() -> u16 {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let start = std::process::id() * 31;
-    loop {
-        let offset = start.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % 12_000;
-        let port = 20_000 + offset as u16;
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            return port;
         }
     }
 }

@@ -44,7 +44,10 @@ async fn policies_follow_each_other() {
             json!({"selection": "rendezvous", "overload": "breaker"}),
             "rendezvous",
         ),
-        (json!({"selection": "random", "ranked_hosts": 1}), "random"),
+        (
+            json!({"selection": "random", "overload": "breakwater", "ranked_hosts": 1}),
+            "random",
+        ),
         (
             json!({"selection": "hot_cold", "overload": "dynamic_breaker"}),
             "cold",

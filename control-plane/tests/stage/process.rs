@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Programs of the project, killed on drop.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::waits::until_there;
 
@@ -55,18 +54,9 @@ impl Drop for Process {
     }
 }
 
-/// A free port below those that the system gives to callers, so that nobody takes it while its process is
-/// dead.
+/// A free port that nobody takes while its process is dead.
 pub(crate) fn free_address() -> SocketAddr {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let start = std::process::id() * 31;
-    loop {
-        let offset = start.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % 12_000;
-        let address = SocketAddr::from(([127, 0, 0, 1], 20_000 + offset as u16));
-        if TcpListener::bind(address).is_ok() {
-            return address;
-        }
-    }
+    SocketAddr::from(([127, 0, 0, 1], weir_needs::free_port()))
 }
 
 /// The folder of the programs that cargo builds for these tests.

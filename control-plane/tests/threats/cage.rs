@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs::Permissions;
 use std::io::Read;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -83,14 +83,6 @@ fn missing() -> Option<String> {
     }
 }
 
-/// Free ports below those that the system gives to callers, so that nobody gets one before the cage is made: nothing
-/// can be written in it, so it cannot say which it took itself.
-fn free_ports() -> impl Iterator<Item = SocketAddr> {
-    let first = 20_000 + (std::process::id() % 6_000) as u16;
-    let ports = (first..32_768).map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
-    ports.filter(|address| TcpListener::bind(address).is_ok())
-}
-
 fn written(folder: &Path, xds: SocketAddr, admin: SocketAddr) {
     let config = format!(
         "xds: {{ listen: \"{xds}\" }}\nadmin: {{ listen: \"{admin}\" }}\n\
@@ -134,8 +126,9 @@ fn weir_control_serves_as_nobody_without_capabilities_on_a_read_only_root() {
         return weir_needs::skip(Need::Root, why);
     }
     let folder = tempfile::tempdir().unwrap();
-    let mut free = free_ports();
-    let (xds, admin) = (free.next().unwrap(), free.next().unwrap());
+    // Nothing can be written in the cage, so it cannot say which ports it took itself.
+    let free = || SocketAddr::from(([127, 0, 0, 1], weir_needs::free_port()));
+    let (xds, admin) = (free(), free());
     written(folder.path(), xds, admin);
     let child = Command::new("unshare")
         .args(["--mount", "--propagation", "private", "sh", "-c", CAGE])

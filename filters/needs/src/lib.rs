@@ -9,6 +9,8 @@
 //! The test harness has no word for a test that finds out while it runs that it cannot test anything: it counts as
 //! passed there. The record is what tells them apart.
 
+mod port;
+
 use std::env;
 use std::error::Error;
 use std::fmt::{self, Display};
@@ -17,6 +19,8 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process;
 use std::thread;
+
+pub use port::free_port;
 
 /// The variable that names the file of the record. `cargo xtask test` sets it.
 pub const RECORD: &str = "WEIR_SKIPPED";
