@@ -65,6 +65,7 @@ impl Cluster {
         }
         self.panics = self.is_panic(&table, now);
         for (index, host) in (0u32..).zip(table.hosts()) {
+            self.feedback.set_capacity(index, host.capacity_millicores);
             if let Some(load) = &host.load {
                 self.feedback.observe(index, load);
             }
@@ -74,9 +75,9 @@ impl Cluster {
             }
         }
         self.feedback.failed_keys.forget(now);
-        let is_unknown = |host: &Host| host.capacity_millicores == 0;
-        if table.policy().selection == Selection::Estimate && table.hosts().iter().any(is_unknown) {
-            self.feedback.learn_usual_cores();
+        match table.policy().selection {
+            Selection::Estimate => self.feedback.look_ahead(),
+            _ => self.feedback.keep_no_outlooks(),
         }
         self.cache.resize(table.cache_shards());
         let levels = self.levels_now(&table, now);
@@ -214,10 +215,7 @@ impl Cluster {
 
     /// Whether it matters when requests end.
     pub fn times_ends(&self) -> bool {
-        let policy = self.table().map(Table::policy);
-        policy.is_some_and(|policy| {
-            policy.selection == Selection::Estimate || policy.overload.counts_in_flight()
-        })
+        self.estimates() || self.counts_in_flight()
     }
 
     /// Whether levels move with what is sent and ends.

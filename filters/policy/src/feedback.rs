@@ -7,8 +7,10 @@ use std::time::Duration;
 use crate::failed_keys::{Blame, FailedKeys};
 use crate::hashed::Salted;
 use crate::health::{AllEndings, Health};
+use crate::host::cores;
+use crate::outlook::Outlook;
 use crate::overload::breakwater::Credits;
-use crate::standing::{Standing, nanos};
+use crate::standing::{Clock, Standing, nanos};
 use crate::{HostId, KeyHash, Keys, Load, Work};
 
 /// Assignments remembered per host between two observations of its load. Beyond them a host is so much
@@ -50,6 +52,8 @@ pub(crate) struct HostFeedback {
     pub(crate) health: Health,
     /// The newest that the host gave to this VM.
     pub(crate) credits: Option<Credits>,
+    /// Thousandths of a core by the table; 0 where unknown.
+    capacity_millicores: u32,
 }
 
 /// A request on its way.
@@ -74,8 +78,18 @@ impl HostFeedback {
             observed: load.map_or(0, |load| nanos(load.observed)),
             suspect_until: nanos(self.suspect_until.max(self.health.avoided_until())),
             known: load.map_or(0, |load| load.in_progress.saturating_add(sent)),
-            in_flight: self.in_flight.saturating_add(self.peers_in_flight),
+            in_flight: self.here_and_peers(),
         }
+    }
+
+    /// Cores at nominal speed, parts of one too; none where unknown.
+    pub(crate) fn cores(&self) -> Option<f64> {
+        cores(self.capacity_millicores)
+    }
+
+    /// Requests of the proxy without an answer so far.
+    pub(crate) fn here_and_peers(&self) -> u32 {
+        self.in_flight.saturating_add(self.peers_in_flight)
     }
 
     /// How many requests are in flight that the load cannot include, and what they are expected to cost.
@@ -185,7 +199,7 @@ impl HostFeedback {
     }
 
     /// Takes the load if it is newer; says whether it was.
-    pub(crate) fn observe(&mut self, load: Load) -> bool {
+    pub(crate) fn observe(&mut self, load: &Load) -> bool {
         if self
             .load
             .as_ref()
@@ -204,7 +218,7 @@ impl HostFeedback {
         let included = |(_, sent): &&(Duration, Duration)| *sent <= load.observed;
         self.gone = self.ended.iter().filter(included).count() as u32;
         self.most_busy = self.most_busy.max(load.busy());
-        self.load = Some(load);
+        self.load = Some(load.clone());
         true
     }
 }
@@ -215,6 +229,8 @@ pub(crate) struct Feedback {
     rows: Vec<HostFeedback>,
     /// Of each row, what decisions compare; brought up to date with it.
     standings: Vec<Standing>,
+    /// The same for the request that comes next, where choices go by that; else empty.
+    outlooks: Vec<Outlook>,
     departed: HashMap<HostId, HostFeedback>,
     /// Cores that half of the hosts have said they use, at some time.
     usual_cores: u32,
@@ -239,14 +255,39 @@ impl Feedback {
             })
             .collect();
         self.standings = self.rows.iter().map(HostFeedback::standing).collect();
+        self.outlooks.clear();
         known.retain(|_, feedback| feedback.in_flight > 0);
         let room = MAX_DEPARTED.saturating_sub(self.departed.len());
         self.departed.extend(known.into_iter().take(room));
     }
 
+    /// Takes the host's capacity in thousandths of a core; 0 where unknown.
+    pub(crate) fn set_capacity(&mut self, index: u32, millicores: u32) {
+        let known = self.row(index).map(|row| row.capacity_millicores);
+        if known != Some(millicores) {
+            self.change(index, |row| row.capacity_millicores = millicores);
+        }
+    }
+
+    /// Keeps outlooks from now on.
+    pub(crate) fn look_ahead(&mut self) {
+        let usual_cores = self.usual_cores;
+        if self.rows.iter().any(|row| row.capacity_millicores == 0) {
+            self.learn_usual_cores();
+        }
+        if self.usual_cores != usual_cores || self.outlooks.len() != self.rows.len() {
+            let outlook = |row| Outlook::of(row, self.usual_cores);
+            self.outlooks = self.rows.iter().map(outlook).collect();
+        }
+    }
+
+    pub(crate) fn keep_no_outlooks(&mut self) {
+        self.outlooks.clear();
+    }
+
     /// Learns anew how many cores hosts use: so many as at least half of them said at some time. None of them
     /// moves that far alone.
-    pub(crate) fn learn_usual_cores(&mut self) {
+    fn learn_usual_cores(&mut self) {
         let mut busy: Vec<u32> = self.rows.iter().map(|row| row.most_busy).collect();
         let middle = busy.len().saturating_sub(1) / 2;
         self.usual_cores = match busy.is_empty() {
@@ -255,16 +296,21 @@ impl Feedback {
         };
     }
 
-    pub(crate) fn usual_cores(&self) -> u32 {
-        self.usual_cores
-    }
-
     pub(crate) fn row(&self, index: u32) -> Option<&HostFeedback> {
         self.rows.get(index as usize)
     }
 
     pub(crate) fn standing(&self, index: u32) -> Option<Standing> {
         self.standings.get(index as usize).copied()
+    }
+
+    /// What is ahead of a request at the host; none where no outlooks are kept.
+    pub(crate) fn outlook(&self, index: u32, clock: Clock) -> Option<Outlook> {
+        let standing = self.standing(index)?;
+        match standing.is_believed(clock) {
+            true => self.outlooks.get(index as usize).copied(),
+            false => self.row(index).map(Outlook::untold),
+        }
     }
 
     /// Changes a row; none where there is no such row.
@@ -277,6 +323,9 @@ impl Feedback {
         let result = change(row);
         if let Some(standing) = self.standings.get_mut(index as usize) {
             *standing = row.standing();
+        }
+        if let Some(outlook) = self.outlooks.get_mut(index as usize) {
+            *outlook = Outlook::of(row, self.usual_cores);
         }
         Some(result)
     }
@@ -344,14 +393,15 @@ impl Feedback {
     pub(crate) fn observe(&mut self, index: u32, load: &Load) -> bool {
         let known = self.row(index).and_then(|row| row.load.as_ref());
         let old = known.is_some_and(|known| known.observed >= load.observed);
-        !old && self.change(index, |row| row.observe(load.clone())) == Some(true)
+        !old && self.change(index, |row| row.observe(load)) == Some(true)
     }
 
     /// Of no host is anything known to be in flight from the proxy's other VMs.
     pub(crate) fn forget_peers(&mut self) {
-        for (row, standing) in self.rows.iter_mut().zip(&mut self.standings) {
-            row.peers_in_flight = 0;
-            standing.in_flight = row.in_flight;
+        for index in 0..self.rows.len() as u32 {
+            if self.row(index).is_some_and(|row| row.peers_in_flight > 0) {
+                self.change(index, |row| row.peers_in_flight = 0);
+            }
         }
     }
 
@@ -507,15 +557,15 @@ mod tests {
     #[test]
     fn what_was_sent_after_the_observation_is_added_to_it() {
         let mut host = HostFeedback::default();
-        host.observe(load(10, 4));
+        host.observe(&load(10, 4));
         host.assigned(sent(9));
         host.assigned(sent(11));
         host.assigned(sent(12));
         assert_eq!(in_progress(&host, 12), 6);
-        assert!(host.observe(load(12, 1)));
+        assert!(host.observe(&load(12, 1)));
         assert_eq!(in_progress(&host, 12), 3, "three are in flight from here");
         assert!(
-            !host.observe(load(11, 9)),
+            !host.observe(&load(11, 9)),
             "an older observation is ignored"
         );
     }
@@ -523,7 +573,7 @@ mod tests {
     #[test]
     fn a_stale_load_counts_for_nothing_but_what_is_in_flight_does() {
         let mut host = HostFeedback::default();
-        host.observe(load(0, 50));
+        host.observe(&load(0, 50));
         host.assigned(sent(8));
         assert_eq!(in_progress(&host, 9), 1);
     }

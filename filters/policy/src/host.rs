@@ -71,8 +71,7 @@ impl Host {
 
     /// Cores at nominal speed, parts of one too; none where unknown.
     pub(crate) fn cores(&self) -> Option<f64> {
-        let millicores = self.capacity_millicores;
-        (millicores > 0).then(|| f64::from(millicores) / 1000.0)
+        cores(self.capacity_millicores)
     }
 
     /// Beside the others, 1 where unknown.
@@ -82,4 +81,9 @@ impl Host {
             permille => f64::from(permille) / 1000.0,
         }
     }
+}
+
+/// Cores of which there are so many thousandths; none of none, which stands for unknown.
+pub(crate) fn cores(millicores: u32) -> Option<f64> {
+    (millicores > 0).then(|| f64::from(millicores) / 1000.0)
 }

@@ -43,6 +43,7 @@ mod key;
 mod keys;
 mod level;
 mod occupancy;
+mod outlook;
 pub mod overload;
 mod prefix;
 mod ranked;

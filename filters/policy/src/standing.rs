@@ -45,10 +45,15 @@ impl Standing {
     /// Jobs that are probably running or queued at the host: what it said last and what was sent since
     /// (document 001, section 9.2.3), or what is in flight from here where that is more.
     pub(crate) fn in_progress(self, clock: Clock) -> u32 {
-        if clock.now.saturating_sub(self.observed) > clock.stale_after {
-            return self.in_flight;
+        match self.is_believed(clock) {
+            true => self.in_flight.max(self.known),
+            false => self.in_flight,
         }
-        self.in_flight.max(self.known)
+    }
+
+    /// Whether what the host said last is believed still.
+    pub(crate) fn is_believed(self, clock: Clock) -> bool {
+        clock.now.saturating_sub(self.observed) <= clock.stale_after
     }
 
     pub(crate) fn is_suspect(self, clock: Clock) -> bool {
@@ -62,4 +67,9 @@ pub(crate) fn nanos(time: Duration) -> u64 {
     // No saturating_mul: WebAssembly has no wide product, and a decision asks this often.
     let seconds = time.as_secs().min(u64::MAX / SECOND) * SECOND;
     seconds.saturating_add(time.subsec_nanos().into())
+}
+
+/// The same as a float.
+pub(crate) fn time(time: Duration) -> f64 {
+    nanos(time) as f64
 }

@@ -27,12 +27,12 @@ use std::time::Duration;
 use rand::Rng;
 
 use super::Candidates;
-use crate::feedback::HostFeedback;
 use crate::key::{scale, split_mix};
+use crate::outlook::Outlook;
 use crate::ranked::MAX_RANKED;
-use crate::standing::{Clock, nanos};
+use crate::standing::time;
 use crate::table::MAX_HOSTS;
-use crate::{Host, Load, Ranked, Reason, Request};
+use crate::{Ranked, Reason, Request};
 
 /// Hosts looked at among a key's holders, and among the others, at most; as for `dynamic`.
 const SAMPLE: usize = 16;
@@ -55,8 +55,6 @@ const FULLNESS_AT: u32 = 26;
 const MAX_FULLNESS: Score = (1 << 4) - 1;
 const CHANCE_AT: u32 = 16;
 const HOST: Score = (1 << 16) - 1;
-/// Whatever hosts say waits: more is as good as that, a week.
-const LONGEST: f64 = 7.0 * 86_400.0 * 1e9;
 /// Worse than every host.
 const NOBODY: Score = Score::MAX;
 
@@ -241,19 +239,21 @@ impl<'a> Best<'a> {
             clock,
             ..
         } = *self.candidates;
-        let (Some(host), Some(row), Some(standing)) = (
+        let (Some(host), Some(standing), Some(outlook)) = (
             table.host(index),
-            cluster.feedback.row(index),
             cluster.feedback.standing(index),
+            cluster.feedback.outlook(index, clock),
         ) else {
             return NOBODY;
         };
-        let outlook = Outlook::of(host, row, cluster.feedback.usual_cores(), clock);
         let fetch = match status {
             Status::Lacks(keys) => self.fetch_each * f64::from(keys) * (1.0 + outlook.delayed()),
             Status::Known | Status::Assumed => 0.0,
         };
-        let wait = outlook.wait(self.class, self.mean, clock);
+        let wait = match outlook.is_idle() {
+            true => 0.0,
+            false => self.wait(index, &outlook),
+        };
         // How fast a host is comes from what it says its requests take: to be fast helps it only while nobody waits
         // there.
         let speed = match wait > 0.0 {
@@ -271,9 +271,17 @@ impl<'a> Best<'a> {
             0
         };
         let finish = ((finish / UNIT) as Score).min(MAX_FINISH) << FINISH_AT;
-        let fullness = outlook.fullness() << FULLNESS_AT;
+        let fullness = (outlook.fullness() * MAX_FULLNESS as f64) as Score;
+        let fullness = fullness.min(MAX_FULLNESS) << FULLNESS_AT;
         let chance = (split_mix(&mut (self.salt ^ u64::from(index))) & 0x3ff) << CHANCE_AT;
         avoid | finish | status.number() << STATUS_AT | fullness | chance | Score::from(index)
+    }
+
+    /// Until the request would have a core of a host that has none idle.
+    fn wait(&self, index: u32, outlook: &Outlook) -> f64 {
+        let Candidates { cluster, clock, .. } = *self.candidates;
+        let row = cluster.feedback.row(index);
+        row.map_or(0.0, |row| outlook.wait(row, self.class, self.mean, clock))
     }
 
     fn ranked(&self) -> (Ranked, Reason) {
@@ -289,136 +297,5 @@ impl<'a> Best<'a> {
             _ => Reason::NotCached,
         };
         (ranked, reason)
-    }
-}
-
-fn time(time: Duration) -> f64 {
-    nanos(time) as f64
-}
-
-/// What is ahead of a request at a host.
-struct Outlook<'a> {
-    row: &'a HostFeedback,
-    /// What the host said last, unless that is too old.
-    told: Option<&'a Load>,
-    cores: f64,
-    /// Jobs that are probably there.
-    jobs: u32,
-    /// Cores that one of them holds.
-    per_job: f64,
-    /// Cores that are probably held; more than there are where jobs wait.
-    held: f64,
-}
-
-impl<'a> Outlook<'a> {
-    /// `usual_cores` is how many cores half of the hosts have been seen to use.
-    fn of(host: &Host, row: &'a HostFeedback, usual_cores: u32, clock: Clock) -> Self {
-        let told = row
-            .load
-            .as_ref()
-            .filter(|load| clock.believes(load.observed));
-        // What is in flight from here is there, whatever the host says: to claim to be idle gains little.
-        let here = row.in_flight.saturating_add(row.peers_in_flight);
-        let Some(load) = told else {
-            return Self {
-                row,
-                told,
-                cores: host.cores().unwrap_or(1.0),
-                jobs: here,
-                per_job: 1.0,
-                held: here.into(),
-            };
-        };
-        let running = load.in_progress.saturating_sub(load.queued);
-        let busy = load.busy();
-        let cores = host
-            .cores()
-            .unwrap_or_else(|| believed(load, here, usual_cores).into());
-        // A job takes a whole core, however slow.
-        let per_job = (f64::from(busy) / f64::from(running.max(1))).clamp(1.0, cores.max(1.0));
-        let (sent, _) = row.outstanding();
-        let jobs = load
-            .in_progress
-            .saturating_add(sent)
-            .saturating_sub(row.gone());
-        Self {
-            row,
-            told,
-            cores,
-            jobs,
-            per_job,
-            held: f64::from(jobs.max(here)) * per_job,
-        }
-    }
-
-    /// By how many times itself what a request does beyond the needful delays others: all that wait, and as many
-    /// that come while those do, as a queue that neither grows nor shrinks has it; each by its part of a core.
-    fn delayed(&self) -> f64 {
-        2.0 * self.waiting() / self.cores
-    }
-
-    /// Jobs that probably have no core.
-    fn waiting(&self) -> f64 {
-        (self.held - self.cores).max(0.0) / self.per_job
-    }
-
-    /// Until a request of this class would have a core, where a job takes `mean`.
-    fn wait(&self, class: u8, mean: f64, clock: Clock) -> f64 {
-        if self.held < self.cores {
-            return 0.0;
-        }
-        let (_, sent) = self.row.outstanding();
-        let sent = time(sent.ahead_of(class));
-        let before = match self.told {
-            Some(load) => self.told_and_sent(load, sent, class, mean, clock),
-            None => sent,
-        };
-        // One more for the core that has to be freed first.
-        (before.max(self.least(class, mean)) + mean).min(LONGEST) / self.cores
-    }
-
-    /// What waits at least, whatever the host tells: what is in flight from here of no less important classes, each as
-    /// long as requests are on average, but for those that have a core. Of the proxy's other VMs no classes are
-    /// known; they are taken to send what this one does.
-    fn least(&self, class: u8, mean: f64) -> f64 {
-        let own = f64::from(self.row.in_flight.max(1));
-        let all = own + f64::from(self.row.peers_in_flight);
-        let ahead = time(self.row.here().ahead_of(class)) * (all / own);
-        (ahead - mean * self.cores / self.per_job).max(0.0)
-    }
-
-    /// Of what the host told and what was sent since, the core time that waits.
-    fn told_and_sent(&self, load: &Load, sent: f64, class: u8, mean: f64, clock: Clock) -> f64 {
-        let told = match &load.work {
-            Some(work) => time(work.ahead_of(class)),
-            None => mean * f64::from(load.queued),
-        };
-        // Core time done since then for those that waited.
-        let done = match load.queued {
-            0 => 0.0,
-            _ => clock.age(load.observed) as f64 * self.cores,
-        };
-        // The part of what was sent since that waits.
-        let (since, _) = self.row.outstanding();
-        let over = (f64::from(self.jobs) * self.per_job - self.cores).max(0.0);
-        let waiting = (over / (f64::from(since) * self.per_job).max(1.0)).min(1.0);
-        (told - done).max(0.0) + sent * waiting
-    }
-
-    /// Of 15, how full the host is.
-    fn fullness(&self) -> Score {
-        (self.held / self.cores * MAX_FULLNESS as f64).min(MAX_FULLNESS as f64) as Score
-    }
-}
-
-/// The cores of a host whose capacity nobody has configured or measured: those that it says it uses, and one more where
-/// nothing waits, as it is not known how many more there are. Of what it says no more is believed than half of the
-/// hosts have used at some time; and that nothing waits, only while no more is there from `here` than that.
-fn believed(load: &Load, here: u32, usual: u32) -> u32 {
-    let (busy, usual) = (load.busy(), usual.max(1));
-    match load.queued {
-        0 if here <= usual => busy.saturating_add(1).min(usual.saturating_add(1)),
-        0 => busy.saturating_add(1).min(usual),
-        _ => busy.clamp(1, usual),
     }
 }
