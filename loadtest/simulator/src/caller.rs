@@ -13,7 +13,7 @@ use weir_fleet::ledger::News;
 use weir_fleet::under_way::Change;
 use weir_policy::{
     Answer, BounceBudget, Cluster, Decision, HostId, KeyHash, Keys, Load, Outcome, Patience, Rank,
-    Ranked, Reason, Request, Round, Ticket, USERS, WaitQueue,
+    Ranked, Reason, Request, Round, Table, Ticket, USERS, WaitQueue,
 };
 use weir_tables::encode_load;
 
@@ -61,6 +61,14 @@ struct Unseen {
     came: Duration,
     /// The tick at which the caller sees it.
     seen: Duration,
+}
+
+impl Unseen {
+    /// The table, when it came and when it is seen.
+    fn table(&self) -> Option<(&Table, Duration, Duration)> {
+        let table = self.push.table.as_ref()?;
+        Some((table, self.came, self.seen))
+    }
 }
 
 /// Hosts that get a request, one after the other.
@@ -126,24 +134,26 @@ impl Caller {
         self.unseen.push_back(Unseen { push, came, seen });
     }
 
-    /// Takes the tables that ticks have seen by now. Nothing has asked for them before, so that it makes no difference
-    /// that it was not done at each tick: only that many ticks of many callers would cost more.
+    /// Takes what ticks have seen by now, of several tables the newest: nothing has asked for any before, and all ticks
+    /// of many callers would cost more than everything else.
     fn see_tables(&mut self, now: Duration) {
-        while let Some(Unseen { push, came, seen }) =
-            self.unseen.pop_front_if(|next| next.seen <= now)
-        {
-            self.learn(&push, came, seen);
+        let seen = self.unseen.partition_point(|next| next.seen <= now);
+        let mut newest_first = self.unseen.range(..seen).rev();
+        if let Some((table, came, seen)) = newest_first.find_map(Unseen::table) {
+            self.cluster.set_table(table.clone(), came, seen);
+        }
+        for unseen in self.unseen.drain(..seen) {
+            for (shard, contents) in &unseen.push.shards {
+                self.cluster.set_cache_shard(*shard, contents.clone());
+            }
         }
     }
 
-    /// Takes tables that came to the proxy at a moment.
-    pub(crate) fn learn(&mut self, push: &Push, at: Duration, now: Duration) {
-        if let Some(table) = &push.table {
-            self.cluster.set_table(table.clone(), at, now);
-        }
-        for (shard, contents) in &push.shards {
-            self.cluster.set_cache_shard(*shard, contents.clone());
-        }
+    /// Takes tables that are there at a moment.
+    pub(crate) fn learn(&mut self, push: Rc<Push>, now: Duration) {
+        let (came, seen) = (now, now);
+        self.unseen.push_back(Unseen { push, came, seen });
+        self.see_tables(now);
     }
 
     /// What the decision is told: of a request without a user, a rank drawn among its class.
@@ -362,7 +372,6 @@ impl Caller {
 
     /// What is new since the last report.
     pub(crate) fn report(&mut self, now: Duration) -> News {
-        self.see_tables(now);
         let loads = std::mem::take(&mut self.loads).into_iter();
         let loads = loads.map(|(host, load)| {
             let address = self.names[host].1.clone();

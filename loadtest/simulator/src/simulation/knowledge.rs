@@ -28,8 +28,9 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
             self.agenda.note(first, Event::Poll(host));
         }
         if let Some(push) = self.control.publish(start) {
+            let push = Rc::new(push);
             for caller in &mut self.callers {
-                caller.learn(&push, start, start);
+                caller.learn(Rc::clone(&push), start);
             }
         }
         self.agenda.note(self.scenario.publish, Event::Publish);
