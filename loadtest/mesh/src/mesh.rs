@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde_json::Value;
+use weir_stage::control::hosts_up;
 use weir_stage::http::{self, Request};
 use weir_stage::processes::Processes;
 use weir_stage::record;
@@ -36,7 +37,7 @@ pub use self::static_control::Certificates;
 
 /// The record of the processes, in the mesh's folder.
 pub(crate) const RECORD: &str = "processes.json";
-/// From the last sidecar's readiness to the first informed choice of each caller.
+/// From the last sidecar's readiness to tables with every host, and to the first informed choice of each caller.
 const INFORMED: Duration = Duration::from_secs(60);
 
 /// A mesh that is up. All of it ends when the value is dropped.
@@ -90,6 +91,8 @@ impl Mesh {
             mesh.start_prometheus(program)?;
         }
         mesh.describe()?;
+        tell("tables of all hosts");
+        mesh.wait_until_hosts_are_known()?;
         tell("the first choices");
         for caller in mesh.callers.clone() {
             mesh.wait_until_informed(&caller)?;
@@ -308,6 +311,22 @@ impl Mesh {
     }
 
     /// Waits until the caller's filter has a table and chooses by it.
+    /// Consul takes a host for critical until its check has passed once, which takes long on a busy machine.
+    fn wait_until_hosts_are_known(&mut self) -> Result<()> {
+        let mut wanted: Vec<SocketAddr> = self.hosts.iter().map(|host| host.address).collect();
+        wanted.sort();
+        let knows_all = |control: &Control| {
+            let mut up = hosts_up(control.admin, HOSTS).unwrap_or_default();
+            up.sort();
+            up == wanted
+        };
+        let controls = &self.controls;
+        let what = "a table with every host";
+        self.processes.wait_until(what, INFORMED, || {
+            controls.iter().any(knows_all).then_some(())
+        })
+    }
+
     fn wait_until_informed(&mut self, caller: &Caller) -> Result<()> {
         let request = Request {
             method: "GET",

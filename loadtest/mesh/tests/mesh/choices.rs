@@ -6,7 +6,7 @@ use weir_mesh::Mesh;
 
 use crate::load::choice;
 use crate::stage::{Act, Scenario};
-use crate::waits::{explained, until};
+use crate::waits::{explained, until, up};
 
 pub(crate) const SCENARIOS: &[Scenario] = &[
     (
@@ -49,7 +49,11 @@ fn keys_stay(mesh: &mut Mesh) -> Result<()> {
 fn all_hosts_serve(mesh: &mut Mesh) -> Result<()> {
     let caller = mesh.callers()[0].clone();
     let all: Vec<_> = mesh.hosts().iter().map(|host| host.address).collect();
-    // A mesh is up once it answers, which may be before Consul has seen each host pass its check.
+    ensure!(
+        all == up(mesh)?,
+        "weir-control has other hosts than {all:?}"
+    );
+    // A caller is informed by any table, perhaps by the one before.
     for host in &all {
         let mut number = 0;
         until(mesh, "the table with each host", |_| {
