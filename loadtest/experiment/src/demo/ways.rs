@@ -39,7 +39,7 @@ pub(super) enum BeforeHosts {
 pub(super) const SIDECARS: Sidecars = Sidecars::single(2);
 
 /// As in a mesh: 64 worker threads, which share what they know through weir-control alone but for those of one sidecar.
-const EIGHT: Sidecars = Sidecars {
+pub(super) const EIGHT: Sidecars = Sidecars {
     count: 8,
     workers: 8,
 };
