@@ -10,6 +10,7 @@
 mod check;
 mod discovery;
 pub mod replicas;
+mod wants;
 pub mod written;
 
 use std::collections::BTreeMap;

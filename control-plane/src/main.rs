@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Gathers load and cache contents of hosts and pushes them to sidecars.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -27,7 +27,7 @@ struct Flags {
     /// The configuration file; it and the files it names are watched.
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
-    /// Check the configuration and exit: 0 if it is good, 64 if not.
+    /// Check the configuration, print what it lacks for its policies, and exit: 0 if it is good, 64 if not.
     #[arg(long)]
     check: bool,
     /// Write the bound addresses there, as {"xds":"ip:port","admin":"ip:port"}.
@@ -66,8 +66,16 @@ fn main() -> ExitCode {
             return ExitCode::from(BAD_CONFIGURATION);
         }
     };
+    let wants = loaded.config.wants();
     if flags.check {
+        let summary = format!("ok: {}", loaded.config.summary());
+        let text = [vec![summary], wants].concat().join("\n");
+        // Nothing can be done if standard output is closed.
+        let _ = writeln!(std::io::stdout(), "{text}");
         return ExitCode::SUCCESS;
+    }
+    for want in wants {
+        warn!("{want}");
     }
     allow_open_files();
     match serve(flags, loaded) {

@@ -97,6 +97,9 @@ impl Owner {
         match news.into() {
             News::Configured(config) => {
                 tracing::info!(clusters = config.clusters.len(), "configuration applied");
+                for want in config.wants() {
+                    tracing::warn!("{want}");
+                }
                 self.metrics.config_loads("ok");
                 self.configure(&config, Update::Configured, now);
             }

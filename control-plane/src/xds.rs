@@ -65,6 +65,7 @@ pub fn service(
         views: Views::default(),
         room,
         said: Arc::default(),
+        unknown: Arc::default(),
         shutdown,
     };
     Discovery::new(shared)

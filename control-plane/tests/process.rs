@@ -50,20 +50,37 @@ fn a_bad_configuration_ends_with_64_and_one_line() {
         output(weir_control(&path).arg("--check")),
         (Some(64), expected)
     );
-    std::fs::write(
-        &path,
-        "clusters: { r: { hosts: [ { address: 127.0.0.1:9 } ] } }\n",
-    )
-    .unwrap();
-    assert_eq!(
-        output(weir_control(&path).arg("--check")),
-        (Some(0), String::new())
-    );
     assert_eq!(
         output(&mut weir_control(&folder.path().join("none.yaml"))).0,
         Some(64)
     );
     assert_eq!(output(weir_control(&path).arg("--bogus")).0, Some(64));
+}
+
+#[test]
+fn a_good_configuration_is_counted_and_told_what_it_lacks() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("c.yaml");
+    let checked = |text: &str| {
+        std::fs::write(&path, text).unwrap();
+        let Output { status, stdout, .. } = weir_control(&path).arg("--check").output().unwrap();
+        assert_eq!(status.code(), Some(0));
+        String::from_utf8(stdout).unwrap()
+    };
+    let lacking = checked("clusters: { r: { hosts: [ { address: 127.0.0.1:9 } ] } }\n");
+    let fields = lacking.lines().map(|line| line.split(": ").next().unwrap());
+    assert_eq!(
+        fields.collect::<Vec<_>>(),
+        [
+            "ok",
+            "clusters.r.hosts[].capacity_millicores",
+            "clusters.r.scrape",
+            "clusters.r.cache"
+        ]
+    );
+    let host = "{ address: 127.0.0.1:9, capacity_millicores: 4000 }";
+    let whole = format!("clusters: {{ r: {{ hosts: [ {host} ], scrape: {{}}, cache: {{}} }} }}\n");
+    assert_eq!(checked(&whole), "ok: 1 cluster, 1 host\n");
 }
 
 /// It serves, and where.

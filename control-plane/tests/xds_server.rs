@@ -24,6 +24,7 @@ use weir_fleet::standalone::ResourcesByType;
 #[allow(dead_code)] // The tests with Envoy use more of it.
 #[path = "envoy/control.rs"]
 mod control;
+mod logged;
 #[allow(dead_code)] // Other tests use more of it.
 mod waits;
 
@@ -188,6 +189,29 @@ async fn a_table_is_pushed_and_its_acceptance_and_refusal_are_told() {
         panic!()
     };
     assert!(!reason.is_empty());
+}
+
+#[test]
+fn a_table_that_is_not_there_is_said_with_those_that_are() {
+    let asks = async |log: &logged::Log| {
+        let server = Server::start().await;
+        server.publish("rules", "1");
+        let _stream = server.open(first("a", HOSTS, &["rules", "rulez"])).await;
+        until("a line of the log", async || {
+            let lines = log.lines();
+            let line = lines.into_iter().find(|line| line.contains("is not there"));
+            line.ok_or("no such line")
+        })
+        .await
+    };
+    logged::Log::of(|log| {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_all().build().unwrap();
+        let line = runtime.block_on(asks(log));
+        assert!(line.starts_with("WARN"), "{line}");
+        assert!(line.contains(r#"proxy=a name="rulez""#), "{line}");
+        assert!(line.contains(r#"tables=["rules"]"#), "{line}");
+    });
 }
 
 #[tokio::test]

@@ -38,7 +38,16 @@ pub(super) fn event(event: &Event) {
             host,
             error,
             complaints,
-        } => info!(cluster, host, error, ?complaints, "Prometheus"),
+        } => match (error, &**complaints) {
+            (Some(error), _) => warn!(cluster, host, error, "Prometheus does not answer"),
+            (None, []) => info!(cluster, host, "Prometheus answers"),
+            (None, complaints) => warn!(
+                cluster,
+                host,
+                ?complaints,
+                "Prometheus answers, but not everything"
+            ),
+        },
         Event::Reported { proxy, folded } => {
             if let Some(refused) = &folded.warning {
                 warn!(proxy, %refused, "what a proxy reports is not counted");
@@ -90,8 +99,15 @@ pub(super) fn event(event: &Event) {
 
 fn polls(cluster: &str, host: &str, source: &str, outcome: &Result<Vec<String>, PollError>) {
     match outcome {
-        Ok(complaints) => info!(cluster, host, source, ?complaints, "polls succeed"),
-        Err(error) => info!(cluster, host, source, %error, "polls fail"),
+        Ok(complaints) if complaints.is_empty() => info!(cluster, host, source, "polls succeed"),
+        Ok(complaints) => warn!(
+            cluster,
+            host,
+            source,
+            ?complaints,
+            "polls succeed, but figures are missing"
+        ),
+        Err(error) => warn!(cluster, host, source, %error, "polls fail"),
     }
 }
 

@@ -13,6 +13,7 @@ use tonic::{Status, Streaming};
 use tracing::{debug, info, warn};
 use weir_fleet::authorization::Sight;
 use weir_fleet::clients::{ClientEvent, StreamId};
+use weir_tables::HOST_TABLE_TYPE;
 
 use super::codec::Response;
 use super::metrics::{OfType, XdsMetrics};
@@ -51,6 +52,8 @@ pub(super) struct Shared {
     pub(super) room: Room,
     /// When somebody was last said to have reached a limit.
     pub(super) said: Arc<Mutex<Seldom>>,
+    /// When somebody was last said to ask for a table that is not there.
+    pub(super) unknown: Arc<Mutex<Seldom>>,
     pub(super) shutdown: CancellationToken,
 }
 
@@ -69,6 +72,9 @@ impl Shared {
         }
     }
 }
+
+/// Tables that are named in a line of the log, at most.
+const NAMED: usize = 5;
 
 /// Why a stream ends.
 enum End {
@@ -304,6 +310,9 @@ impl<'a> Connection<'a> {
                 }
             }
         }
+        if request.type_url == HOST_TABLE_TYPE {
+            self.say_unknown(&request.resource_names_subscribe);
+        }
         let verdict = self
             .session
             .on_request(request, self.place.stream_bytes())?;
@@ -312,6 +321,25 @@ impl<'a> Connection<'a> {
             self.note(&request.type_url, verdict);
         }
         Ok(())
+    }
+
+    /// Who asks for a table that is not there gets nothing, and waits: perhaps for a name that is written wrongly.
+    fn say_unknown(&self, names: &[String]) {
+        let snapshot = self.shared.feed.snapshots.borrow().clone();
+        let tables = snapshot.of_type(HOST_TABLE_TYPE);
+        let is_there = |name: &str| tables.is_some_and(|tables| tables.contains_key(name));
+        let mut unknown = names.iter();
+        let Some(name) = unknown.find(|name| *name != WILDCARD && !is_there(name)) else {
+            return;
+        };
+        let unknown = &self.shared.unknown;
+        let mut said = unknown.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(unsaid) = said.is_due() {
+            let tables = tables.into_iter().flat_map(|tables| tables.keys());
+            let tables: Vec<_> = tables.take(NAMED).collect();
+            let proxy = &self.session.proxy;
+            warn!(%proxy, name, unsaid, ?tables, "a proxy asks for a table that is not there (yet): it waits");
+        }
     }
 
     fn note(&self, type_url: &str, verdict: Verdict) {

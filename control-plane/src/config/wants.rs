@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a good configuration leaves out that its policies go by. None of it is an error: choices are only worse.
+
+use std::fmt::Write;
+
+use weir_policy::{Overload, Selection};
+
+use super::{Cluster, Config};
+
+impl Config {
+    /// How much is configured, in words.
+    pub fn summary(&self) -> String {
+        let hosts: usize = self.clusters.values().map(|one| one.hosts.len()).sum();
+        let found = self.clusters.values().any(|one| one.consul.is_some());
+        let mut text = counted(self.clusters.len(), "cluster");
+        let _ = write!(text, ", {}", counted(hosts, "host"));
+        if found {
+            text += " and those that Consul names";
+        }
+        text
+    }
+
+    /// A line for each want: the field, what is missed and what to write.
+    pub fn wants(&self) -> Vec<String> {
+        let clusters = self.clusters.iter();
+        let wants = clusters.flat_map(|(name, cluster)| {
+            let wants = [capacity(cluster), load(cluster), keys(cluster)];
+            let line = move |(field, words)| format!("clusters.{name}.{field}: {words}");
+            wants.into_iter().flatten().map(line)
+        });
+        wants.collect()
+    }
+}
+
+type Want = Option<(&'static str, String)>;
+
+/// Without it a wait is guessed: by trial that costs `estimate` its lead over hashing.
+fn capacity(cluster: &Cluster) -> Want {
+    let unknown = cluster.hosts.iter();
+    let unknown = unknown.filter(|host| host.capacity_millicores == 0).count();
+    let estimates = cluster.policy.selection == Selection::Estimate;
+    (estimates && unknown > 0).then(|| {
+        let of = format!("of {unknown} of {}", counted(cluster.hosts.len(), "host"));
+        let words = format!(
+            "how many cores there are is not known {of}, so `estimate` guesses how long requests wait there; write it, or \
+             run weir-governor on the nodes"
+        );
+        ("hosts[].capacity_millicores", words)
+    })
+}
+
+/// Some policies have nothing else to go by.
+fn load(cluster: &Cluster) -> Want {
+    if cluster.scrape.is_some() || cluster.prometheus.is_some() {
+        return None;
+    }
+    let (overload, selection) = (cluster.policy.overload, cluster.policy.selection);
+    let goes_by_load = match overload {
+        Overload::Breaker { .. } | Overload::DynamicBreaker(_) | Overload::Dagor => true,
+        Overload::None | Overload::Breakwater => match selection {
+            Selection::Dynamic | Selection::Estimate | Selection::HotCold { .. } => true,
+            Selection::Baseline
+            | Selection::Random
+            | Selection::Rendezvous
+            | Selection::CachingPlan => false,
+        },
+    };
+    goes_by_load.then(|| {
+        let words = format!(
+            "nothing reads the load of hosts, so `{}` and `{}` know what answers carry (endpoint-load-metrics) and what \
+             sidecars have in flight, no more; write scrape or prometheus",
+            selection.as_str(),
+            overload.as_str(),
+        );
+        ("scrape", words)
+    })
+}
+
+fn keys(cluster: &Cluster) -> Want {
+    let selection = cluster.policy.selection;
+    let goes_by_keys = matches!(selection, Selection::Dynamic | Selection::Estimate);
+    let is_told = cluster.asked_cache().is_some() || cluster.plan.is_some();
+    (goes_by_keys && !is_told).then(|| {
+        let words = format!(
+            "nothing reads which keys hosts have cached, so `{}` knows only where sidecars sent them lately; write cache, \
+             where hosts have such a page",
+            selection.as_str()
+        );
+        ("cache", words)
+    })
+}
+
+fn counted(count: usize, noun: &str) -> String {
+    match count {
+        1 => format!("1 {noun}"),
+        _ => format!("{count} {noun}s"),
+    }
+}
