@@ -245,6 +245,21 @@ mod tests {
     }
 
     #[test]
+    fn claims_of_two_liars_are_cut_to_one_size() {
+        let mut claims = Claims::default();
+        for proxy in ["a", "b", "c"] {
+            claims.claim(proxy, &news(3, 1000, 3, 0), id);
+        }
+        claims.claim("liar", &news(0, 1_000_000, 0, 0), id);
+        claims.claim("another", &news(1, 2_000_000, 1, 0), id);
+        let confirmed = claims.confirm(Level::ALL, Some(5000.0), SECOND);
+        let liars = [rank(0), rank(1)].map(|rank| confirmed.offered[&rank]);
+        assert!((liars[0] - liars[1]).abs() < 1.0, "{liars:?}");
+        assert!((1000.0..1700.0).contains(&liars[0]), "{liars:?}");
+        assert_eq!(confirmed.offered[&rank(3)], 3000.0);
+    }
+
+    #[test]
     fn what_was_wanted_in_vain_counts_as_much_as_was_confirmed_before() {
         let mut claims = Claims::default();
         let open = |claims: &mut Claims| {
