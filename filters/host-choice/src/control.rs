@@ -161,8 +161,7 @@ impl Control {
         if self.tables.token != Some(token) {
             return;
         }
-        self.tables.backoff.succeeded();
-        self.tables.works = true;
+        self.tables.works();
         let Ok(response) = DeltaDiscoveryResponse::decode(message) else {
             let words = "weir-control sent what is no discovery response";
             vm.host.log(LogLevel::Error, words);
@@ -258,8 +257,14 @@ impl Control {
             }
         }
         if self.tables.token.is_none() {
+            let cluster = config.control_cluster.as_deref().unwrap_or_default();
+            let tried = match self.tables.tries {
+                0 => "it worked before".to_owned(),
+                tries => format!("try {tries}"),
+            };
             let words = format!(
-                "the stream to weir-control ended with gRPC status {code}; the last tables serve"
+                "the stream to weir-control (cluster {cluster}, {tried}) ended with gRPC status {code}; {}",
+                link::serves(vm)
             );
             vm.host.log(LogLevel::Warn, &words);
             self.reports.close(&vm.host);

@@ -109,6 +109,28 @@ fn a_message_that_is_no_response_or_of_no_stream_changes_nothing() {
     );
 }
 
+/// The name of the cluster is wrong, say.
+#[test]
+fn a_stream_that_cannot_be_opened_is_said_seldom_and_what_serves_meanwhile() {
+    let mut worker = Worker::of(&FakeHost::default(), RULES);
+    worker.host.set_upstream(false);
+    let mut said = Vec::new();
+    for _ in 0..400 {
+        worker.tick(50);
+        said.append(&mut worker.host.take_log());
+    }
+    // 20 s with pauses of 200 ms.
+    assert_eq!(said.len(), 3, "{said:?}");
+    for (line, tries) in said.iter().zip([16, 32, 64]) {
+        assert!(line.contains(&format!("after {tries} tries")), "{line}");
+        assert!(
+            line.contains("has a cluster weir-control (control_cluster)"),
+            "{line}"
+        );
+        assert!(line.ends_with("Envoy's own policy chooses"), "{line}");
+    }
+}
+
 #[test]
 fn a_stream_that_ends_is_opened_again_after_a_pause() {
     let (mut worker, stream) = opened();
@@ -122,7 +144,9 @@ fn a_stream_that_ends_is_opened_again_after_a_pause() {
         "no tables, no reports"
     );
     let log = worker.host.take_log();
-    assert!(log[0].contains("gRPC status 14"), "{log:?}");
+    let words =
+        "(cluster weir-control, it worked before) ended with gRPC status 14; the last tables serve";
+    assert!(log[0].ends_with(words), "{log:?}");
     let before = streams.len();
     worker.tick(0);
     assert_eq!(worker.host.streams().len(), before, "not at once");
