@@ -117,6 +117,8 @@ pub struct Config {
 /// How requests of one Envoy cluster are read.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ClusterConfig {
+    /// Whether hosts are chosen; else requests are left to Envoy.
+    pub enabled: bool,
     /// weir-control's name for the cluster.
     pub table: Rc<str>,
     /// Where the key is.

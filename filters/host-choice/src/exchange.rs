@@ -117,7 +117,7 @@ impl<H: Host> Exchange<H> {
     }
 }
 
-/// Request and decision; none where the cluster is not configured.
+/// Request and decision; none where the cluster is not configured, or not enabled.
 fn choose<H: Host>(
     vm: &mut Vm<H>,
     config: &Config,
@@ -125,7 +125,8 @@ fn choose<H: Host>(
     (context, ends): (u32, bool),
     state: &mut State,
 ) -> Option<Flow> {
-    let cluster = config.cluster_of(|| host.text(Text::Cluster))?;
+    let cluster = config.cluster_of(|| host.text(Text::Cluster));
+    let cluster = cluster.filter(|cluster| cluster.enabled)?;
     // Unreadable headers: the caller is not trusted.
     let headers = host.headers(Map::Request).ok();
     let random = vm.random();

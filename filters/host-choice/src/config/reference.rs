@@ -110,6 +110,11 @@ fn fields() -> Vec<Field> {
 fn cluster_fields() -> Vec<Field> {
     vec![
         field(
+            "enabled",
+            json!("x"),
+            "`false`: its requests are left to Envoy as they come, but for the header that names hosts, which is removed. Tables are kept up to date, so that `true` takes effect with the configuration",
+        ),
+        field(
             "table",
             json!(""),
             "weir-control's name for it. `null`: the same; required for `*`",

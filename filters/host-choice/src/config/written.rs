@@ -73,6 +73,7 @@ impl Default for Written {
 #[cfg_attr(test, derive(serde::Serialize))]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct WrittenCluster {
+    enabled: bool,
     table: Option<String>,
     key: KeySource,
     key_separator: Option<char>,
@@ -84,6 +85,7 @@ pub(super) struct WrittenCluster {
 impl Default for WrittenCluster {
     fn default() -> Self {
         Self {
+            enabled: true,
             table: None,
             key: KeySource::default(),
             key_separator: None,
@@ -259,6 +261,7 @@ fn check_cluster(name: &str, written: WrittenCluster) -> Result<ClusterConfig, C
     check_header(&field("priority_header"), &written.priority_header)?;
     let (key, user, priority_header) = (written.key, written.user, written.priority_header);
     Ok(ClusterConfig {
+        enabled: written.enabled,
         table: table.into(),
         key,
         key_separator,

@@ -52,6 +52,21 @@ fn a_request_counts_at_the_host_that_is_named_until_it_ends() {
 }
 
 #[test]
+fn requests_of_a_cluster_that_is_not_enabled_are_left_to_envoy_also_beside_a_star() {
+    for others in ["", r#","*":{"table":"rules"}"#] {
+        let json = format!(r#"{{"clusters":{{"rules":{{"enabled":false}}{others}}}}}"#);
+        let mut worker = Worker::of(&FakeHost::default(), &json);
+        worker.tick(50);
+        worker.push(&table(1, up(&[A])));
+        let request = FakeRequest::new(&[("x-weir-key", "key"), (destination::HEADER, B)]);
+        let (exchange, action) = worker.ask(7, &request);
+        assert_eq!((action, request.destination()), (Action::Continue, None));
+        drop(exchange);
+        assert_eq!(worker.in_flight(A), 0, "{json}");
+    }
+}
+
+#[test]
 fn an_exchange_that_goes_away_without_an_end_is_taken_back_before_the_next_decision() {
     let mut worker = Worker::with(&table(1, up(&[A])));
     let (first, _) = worker.ask(7, &key());
