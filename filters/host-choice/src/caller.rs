@@ -24,21 +24,31 @@ const TIME_OUTS: [&[u8]; 3] = [
     b"grpc-timeout",
 ];
 
-/// Reads the request, and whether its caller chose how long it may take, trusted or not; `random` is a uniform
-/// number. Headers of a caller who is not trusted are removed, also where they cannot be read (`headers` is none).
+/// What a caller says of a request, as far as it is believed.
+pub(crate) struct Said {
+    pub(crate) request: Request,
+    /// How long it may take was chosen by the caller, trusted or not.
+    pub(crate) has_time_out: bool,
+    /// The caller said something and is not believed.
+    pub(crate) is_disbelieved: bool,
+}
+
+/// Reads the request; `random` is a uniform number. Headers of a caller who is not trusted are removed, also where they
+/// cannot be read (`headers` is none).
 pub(crate) fn read(
     config: &Config,
     cluster: &ClusterConfig,
     headers: Option<&Headers>,
     random: u64,
     (vm, host): (&impl Host, &impl RequestHost),
-) -> (Request, bool) {
+) -> Said {
     let nothing = Headers::default();
     let (is_read, headers) = (headers.is_some(), headers.unwrap_or(&nothing));
     let mut claims = Claims::of(cluster, headers);
     let (has_time_out, has_bound) = (claims.has_time_out, claims.has_bound);
     // To ask is dear, so it is not asked of those who say nothing.
-    if (claims.anything || !is_read) && !is_trusted(config.trust, host) {
+    let is_disbelieved = (claims.anything || !is_read) && !is_trusted(config.trust, host);
+    if is_disbelieved {
         let is_there = |name: &str| headers.iter().any(|(known, _)| known == name.as_bytes());
         remove_own(cluster, host, |name| !is_read || is_there(name));
         claims = Claims::default();
@@ -68,7 +78,11 @@ pub(crate) fn read(
         keys: keys(key, cluster.key_separator, cluster.salt.as_ref()),
         rank: Rank::new(config.class(claims.priority), user),
     };
-    (request, has_time_out)
+    Said {
+        request,
+        has_time_out,
+        is_disbelieved,
+    }
 }
 
 /// Claims of the caller's headers.

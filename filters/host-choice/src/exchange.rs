@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use weir_policy::{Decision, Outcome, Ranked};
 
+use crate::caller::Said;
 use crate::config::Config;
 use crate::disposition::{Disposition, Flow, shed};
 use crate::held::{self, HeldRequest, Place};
@@ -130,8 +131,15 @@ fn choose<H: Host>(
     // Unreadable headers: the caller is not trusted.
     let headers = host.headers(Map::Request).ok();
     let random = vm.random();
-    let (request, has_time_out) =
-        caller::read(config, cluster, headers.as_ref(), random, (&vm.host, host));
+    let said = caller::read(config, cluster, headers.as_ref(), random, (&vm.host, host));
+    if said.is_disbelieved {
+        vm.disbelieves();
+    }
+    let Said {
+        request,
+        has_time_out,
+        ..
+    } = said;
     let now = vm.host.now();
     let deadline = || held::deadline(headers.as_ref(), now);
     let (decision, patience, second) = vm.decide(&cluster.table, &request, now, deadline)?;

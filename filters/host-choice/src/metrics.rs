@@ -69,6 +69,8 @@ pub(crate) struct Metrics {
     pub(crate) failing_hosts: Counter,
     /// Requests that Envoy sent to another host than the one named, although it had that one.
     pub(crate) choices_ignored: Counter,
+    /// Requests of callers who are not trusted, that said something of themselves.
+    pub(crate) disbelieved: Counter,
     /// Clusters whose table is older than its `stale_after`, or missing.
     pub(crate) stale_tables: Gauge,
     /// Clusters whose cache contents this VM has no room for.
@@ -131,6 +133,7 @@ impl Metrics {
             connected: Gauge::define(host, "weir_filter_connected"),
             failing_hosts: Counter::define(host, "weir_failing_hosts_total"),
             choices_ignored: Counter::define(host, "weir_choices_ignored_total"),
+            disbelieved: Counter::define(host, "weir_disbelieved_requests_total"),
             stale_tables: Gauge::define(host, "weir_stale_tables"),
             contents_left_out: Gauge::define(host, "weir_cache_contents_left_out"),
             held: Gauge::define(host, "weir_held_requests"),

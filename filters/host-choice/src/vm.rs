@@ -27,7 +27,7 @@ use peer::Peer;
 
 use crate::abandoned::AbandonedQueue;
 use crate::config::{Config, Role};
-use crate::host::Host;
+use crate::host::{Host, LogLevel};
 use crate::index::{Index, Kind};
 use crate::metrics::Metrics;
 use crate::shared;
@@ -68,6 +68,8 @@ pub(crate) struct Vm<H> {
     released: Option<(u32, Duration)>,
     /// Whether the want of a slot was logged.
     slotless: bool,
+    /// Whether it was logged that a caller is not believed.
+    disbelieves: bool,
     /// Bytes that decoded cache contents may take, by the newest configuration.
     cache_limit: usize,
     /// Requests that went away without an end.
@@ -96,6 +98,7 @@ impl<H: Host> Vm<H> {
             published: Duration::ZERO,
             released: None,
             slotless: false,
+            disbelieves: false,
             cache_limit: usize::MAX,
             abandoned: AbandonedQueue::default(),
             tries: BTreeMap::new(),
@@ -233,6 +236,17 @@ impl<H: Host> Vm<H> {
         };
         self.metrics.decided(&self.host, decision.reason);
         Some((decision, patience, second))
+    }
+
+    /// A caller who is not trusted said something of its request.
+    #[inline(never)]
+    pub(crate) fn disbelieves(&mut self) {
+        self.metrics.disbelieved.increment(&self.host);
+        if !std::mem::replace(&mut self.disbelieves, true) {
+            let words = "a caller's x-weir headers were removed, so its requests have no key and no priority: `trust` in the \
+                 plugin configuration says who is believed";
+            self.host.log(LogLevel::Warn, words);
+        }
     }
 
     /// A uniform number.

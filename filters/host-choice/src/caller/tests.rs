@@ -12,7 +12,7 @@ const SAID: &[(&str, &str)] = &[
 ];
 const LOW: u8 = 16;
 
-fn read_by(json: &str, request: &FakeRequest) -> (Request, bool) {
+fn read_by(json: &str, request: &FakeRequest) -> Said {
     let config = Config::parse(json.as_bytes()).unwrap();
     let cluster = config.cluster("rules").unwrap();
     let headers = request.headers(Map::Request).ok();
@@ -30,10 +30,12 @@ fn trusting(trust: &str) -> String {
 }
 
 fn is_believed(trust: &str, request: &FakeRequest) -> bool {
-    let (read, _) = read_by(&trusting(trust), request);
+    let said = read_by(&trusting(trust), request);
+    let read = said.request;
     let is_read = read.keys.last() == Some(KeyHash::of(b"key"));
     let is_left = request.header(Map::Request, "x-weir-key").is_some();
     assert_eq!(is_read, is_left, "what is not believed is removed");
+    assert_eq!(is_read, !said.is_disbelieved);
     is_read
 }
 
@@ -46,7 +48,11 @@ fn from(address: &str) -> FakeRequest {
 #[test]
 fn a_trusted_caller_says_key_priority_and_user() {
     let request = FakeRequest::new(SAID);
-    let (read, has_time_out) = read_by(&trusting("loopback"), &request);
+    let Said {
+        request: read,
+        has_time_out,
+        ..
+    } = read_by(&trusting("loopback"), &request);
     assert_eq!(read.keys.last(), Some(KeyHash::of(b"key")));
     let ann = user_priority(b"ann", FakeHost::default().hour());
     assert_eq!((read.rank, has_time_out), (Rank::new(0, ann), false));
@@ -55,7 +61,7 @@ fn a_trusted_caller_says_key_priority_and_user() {
 #[test]
 fn of_a_stranger_nothing_is_believed_or_passed_on() {
     let request = from("10.0.0.9:1234");
-    let (read, _) = read_by(&trusting("loopback"), &request);
+    let read = read_by(&trusting("loopback"), &request).request;
     assert_eq!((read.keys.last(), read.rank), (None, Rank::new(LOW, 5)));
     for (name, _) in SAID {
         assert_eq!(request.header(Map::Request, name), None, "{name}");
@@ -110,7 +116,7 @@ fn headers_that_cannot_be_read_are_removed_all_the_same() {
     let request = FakeRequest::new(SAID);
     let config = Config::parse(trusting("none").as_bytes()).unwrap();
     let cluster = config.cluster("rules").unwrap();
-    let (read, _) = read(&config, cluster, None, 5, (&FakeHost::default(), &request));
+    let read = read(&config, cluster, None, 5, (&FakeHost::default(), &request)).request;
     assert_eq!(read.rank, Rank::new(LOW, 5));
     assert_eq!(request.header(Map::Request, "x-weir-key"), None);
 }
@@ -119,7 +125,7 @@ fn headers_that_cannot_be_read_are_removed_all_the_same() {
 fn a_user_may_be_the_one_of_the_certificate() {
     let json = r#"{"clusters":{"rules":{"user":"peer_certificate"}}}"#;
     let request = FakeRequest::new(SAID);
-    let user = |request: &FakeRequest| read_by(json, request).0.rank;
+    let user = |request: &FakeRequest| read_by(json, request).request.rank;
     assert_eq!(user(&request), Rank::new(0, 5), "without one it is drawn");
     request.set(Text::CallerUri, "spiffe://ann");
     let ann = user_priority(b"spiffe://ann", FakeHost::default().hour());
@@ -131,6 +137,6 @@ fn a_caller_that_chose_a_time_out_is_known_trusted_or_not() {
     for name in TIME_OUTS {
         let name = std::str::from_utf8(name).unwrap();
         let request = FakeRequest::new(&[(name, "100")]);
-        assert!(read_by(&trusting("none"), &request).1, "{name}");
+        assert!(read_by(&trusting("none"), &request).has_time_out, "{name}");
     }
 }

@@ -67,6 +67,21 @@ fn requests_of_a_cluster_that_is_not_enabled_are_left_to_envoy_also_beside_a_sta
 }
 
 #[test]
+fn a_caller_that_is_not_believed_is_counted_and_said_once() {
+    let mut worker = Worker::with(&table(1, up(&[A])));
+    for context in 7..9 {
+        let request = key();
+        request.set(Text::Caller, "10.0.0.9:1234");
+        let _exchange = worker.ask(context, &request);
+        assert_eq!(request.reason(), "no_key");
+    }
+    assert_eq!(worker.host.metric("weir_disbelieved_requests_total"), 2);
+    let log = worker.host.take_log();
+    let said = log.iter().filter(|line| line.contains("`trust`"));
+    assert_eq!(said.count(), 1, "{log:?}");
+}
+
+#[test]
 fn an_exchange_that_goes_away_without_an_end_is_taken_back_before_the_next_decision() {
     let mut worker = Worker::with(&table(1, up(&[A])));
     let (first, _) = worker.ask(7, &key());

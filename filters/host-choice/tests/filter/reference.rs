@@ -7,7 +7,7 @@ use std::path::Path;
 
 use weir_harness::{Proxy, RULES};
 
-const MEANINGS: [(&str, &str); 15] = [
+const MEANINGS: [(&str, &str); 16] = [
     (
         "weir_decisions_total",
         "Requests by reason. A held request counts again by the reason that ends it",
@@ -40,6 +40,10 @@ const MEANINGS: [(&str, &str); 15] = [
     (
         "weir_choices_ignored_total",
         "Requests that Envoy sent to another host than the one named first, without having tried that one and although it has it. Envoy's log says so once, at `warning`, where that is the rule",
+    ),
+    (
+        "weir_disbelieved_requests_total",
+        "Requests whose headers of key, priority or user were removed, because `trust` does not believe their caller. Envoy's log says so once, at `warning`",
     ),
     (
         "weir_cache_contents_left_out",
