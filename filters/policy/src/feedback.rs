@@ -617,6 +617,35 @@ mod tests {
 
     proptest! {
         #[test]
+        fn outlooks_are_those_of_the_rows_whatever_happens(
+            events in prop::collection::vec((0u32..3, 0u8..6, 0u32..40, 0u64..4), 0..60),
+        ) {
+            let ids: Vec<_> = (0..3).map(HostId).collect();
+            let mut feedback = Feedback::default();
+            feedback.remap(&[], &ids);
+            feedback.look_ahead();
+            let mut now = seconds(1);
+            for (host, event, number, pause) in events {
+                now += seconds(pause);
+                match event {
+                    0 => _ = feedback.change(host, |row| row.assigned(InFlight { at: now, ..sent(0) })),
+                    1 => _ = feedback.change(host, |row| row.ended(now, now)),
+                    2 => _ = feedback.observe(host, &load(now.as_secs(), number)),
+                    3 => feedback.set_capacity(host, number * 1000),
+                    4 => feedback.forget_peers(),
+                    _ => _ = feedback.change(host, |row| row.peers_in_flight = number),
+                }
+                if event == 2 {
+                    feedback.look_ahead();
+                }
+                for (row, outlook) in feedback.rows.iter().zip(&feedback.outlooks) {
+                    let anew = Outlook::of(row, feedback.usual_cores);
+                    prop_assert_eq!(format!("{outlook:?}"), format!("{anew:?}"));
+                }
+            }
+        }
+
+        #[test]
         fn assumed_keys_are_those_sent_within_the_lifetime_and_never_many(
             sent in prop::collection::vec((0u64..6, 0u64..8, 0u64..4), 0..200),
         ) {
