@@ -6,7 +6,7 @@ use weir_mesh::Mesh;
 
 use crate::load::choice;
 use crate::stage::{Act, Scenario};
-use crate::waits::{explained, until, up};
+use crate::waits::{explained, until, until_up};
 
 pub(crate) const SCENARIOS: &[Scenario] = &[
     (
@@ -49,10 +49,7 @@ fn keys_stay(mesh: &mut Mesh) -> Result<()> {
 fn all_hosts_serve(mesh: &mut Mesh) -> Result<()> {
     let caller = mesh.callers()[0].clone();
     let all: Vec<_> = mesh.hosts().iter().map(|host| host.address).collect();
-    ensure!(
-        all == up(mesh)?,
-        "weir-control has other hosts than {all:?}"
-    );
+    until_up(mesh, "the table with all hosts", all.clone())?;
     // A caller is informed by any table, perhaps by the one before.
     for host in &all {
         let mut number = 0;
