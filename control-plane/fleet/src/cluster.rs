@@ -20,6 +20,7 @@ use crate::levels::steady::ClusterLevel;
 use crate::levels::{self, Counts, HostLevel, Seen, Step};
 use crate::node::Row;
 use crate::observed::{self, Observed};
+use crate::page_cores;
 use crate::poll::Source;
 use crate::settings::{self, Control};
 use crate::under_way::Change;
@@ -199,6 +200,7 @@ impl Cluster {
             };
             self.hosts.insert(host.address.clone(), kept);
         }
+        page_cores::bound(self.hosts.values_mut());
         self.polls.retain(|source, _| config.asks(*source));
         if config.prometheus.is_none() {
             self.unknown_series = 0;
@@ -507,9 +509,9 @@ impl Cluster {
     /// Governors' words count when their time has come, and no more when they are older than `limit`.
     pub fn settle_nodes(&mut self, now: Duration, limit: Duration) {
         for host in self.hosts.values_mut() {
-            let configured = host.config.capacity_millicores;
+            let lasting = host.lasting_millicores();
             self.changed |= host.node.settle(now);
-            self.changed |= host.node.forget(configured, now, limit);
+            self.changed |= host.node.forget(lasting, now, limit);
         }
     }
 

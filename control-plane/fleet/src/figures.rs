@@ -25,6 +25,8 @@ pub struct Scraped {
     pub figures: Figures,
     /// Jobs that left its queue since the page before, as it counts them, and the time between the pages.
     pub left_queue: Option<(f64, Duration)>,
+    /// Thousandths of a core that it has, where it says so.
+    pub millicores: Option<u32>,
     /// The host wants no new requests.
     pub draining: bool,
     /// What it should say and does not.

@@ -9,6 +9,7 @@ use weir_policy::{HostId, Policy, Selection};
 use crate::levels::HostLevel;
 use crate::node::Node;
 use crate::observed::{From, Observed};
+use crate::page_cores::PageCores;
 use crate::poll::{Fault, PollError, Source};
 use crate::prometheus::Figure;
 use crate::settings;
@@ -85,6 +86,8 @@ pub struct Host {
     pub level: HostLevel,
     /// The governor of its node: its words, and the answers to it.
     pub node: Node,
+    /// Cores that its page names.
+    pub page_cores: PageCores,
 }
 
 impl Host {
@@ -101,6 +104,7 @@ impl Host {
             polls: BTreeMap::new(),
             level: HostLevel::default(),
             node: Node::default(),
+            page_cores: PageCores::default(),
         }
     }
 
@@ -113,6 +117,9 @@ impl Host {
         if cluster.scrape.is_none() && !asked {
             // Nobody would ever say that it is over.
             self.draining = false;
+        }
+        if cluster.scrape.is_none() {
+            self.page_cores = PageCores::default();
         }
         self.config = host;
         self
@@ -181,9 +188,26 @@ impl Host {
         self.polls.values().any(|polls| polls.refused >= REFUSALS)
     }
 
-    /// Thousandths of a core: what its node says, else what is configured; 0 where unknown.
+    /// Thousandths of a core: what its node says, else what is configured, else what its page names; 0 where unknown.
     pub fn capacity_millicores(&self) -> u32 {
-        self.node.capacity(self.config.capacity_millicores)
+        self.node.capacity(self.lasting_millicores())
+    }
+
+    /// The same without what its node says.
+    pub fn lasting_millicores(&self) -> u32 {
+        match self.config.capacity_millicores {
+            0 => self.page_cores.millicores(),
+            configured => configured,
+        }
+    }
+
+    /// Who told its capacity.
+    pub fn capacity_from(&self) -> &'static str {
+        match (self.node.said(), self.config.capacity_millicores) {
+            (Some(_), _) => "node",
+            (None, 0) if self.page_cores.millicores() > 0 => "page",
+            (None, _) => "configuration",
+        }
     }
 
     /// Whole cores; 0 where unknown.

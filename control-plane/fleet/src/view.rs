@@ -130,7 +130,7 @@ pub struct HostView {
     pub pushed_from: Option<&'static str>,
     pub admission_level: u16,
     pub capacity_millicores: u32,
-    /// `node` or `configuration`.
+    /// `node`, `configuration` or `page`.
     pub capacity_from: &'static str,
     /// Where it is the node's.
     pub capacity_age_ms: Option<u64>,
@@ -355,7 +355,7 @@ fn host_view(host: &Host, cluster: &Cluster, health_ignored: bool, now: Duration
         pushed_from: host.pushed_from.map(observed::From::as_str),
         admission_level: cluster.level_of(host, now).ranks(),
         capacity_millicores: host.capacity_millicores(),
-        capacity_from: said.map_or("configuration", |_| "node"),
+        capacity_from: host.capacity_from(),
         capacity_age_ms: said.map(|(_, at)| ms(at, now)),
         preempt_at_unix_ms: host.config.preempt_at_unix_ms,
         known_keys: cluster.holdings.known_keys(host.id),

@@ -41,9 +41,16 @@ fn capacity(cluster: &Cluster) -> Want {
     let estimates = cluster.policy.selection == Selection::Estimate;
     (estimates && unknown > 0).then(|| {
         let of = format!("of {unknown} of {}", counted(cluster.hosts.len(), "host"));
+        let (page, remedy) = match &cluster.scrape {
+            Some(scrape) => (
+                format!("; unless pages name them ({}),", scrape.cores),
+                "",
+            ),
+            None => (", so".to_owned(), ", let their pages name them (scrape)"),
+        };
         let words = format!(
-            "how many cores there are is not known {of}, so `estimate` guesses how long requests wait there; write it, or \
-             run weir-governor on the nodes"
+            "how many cores there are is not written {of}{page} `estimate` guesses how long requests wait there; write \
+             it{remedy}, or run weir-governor on the nodes"
         );
         ("hosts[].capacity_millicores", words)
     })

@@ -339,6 +339,9 @@ section! {
         busy_cores: Option<Text>,
         /// Gauge by class: core seconds that waiting jobs are expected to need, for `estimate`. It may be missing
         work: Option<Text>,
+        /// Gauge of cores that the host has: its capacity where neither its node nor the configuration says one, up to
+        /// four times the usual host's ([rules](DESIGN.md#capacity)). It may be missing
+        cores: Option<Text>,
         /// Gauge; not 0: the host gets no new requests. It may be missing
         draining: Option<Text>,
     }

@@ -60,6 +60,7 @@ pub fn scraped(page: Page, window: &mut Window, now: Instant) -> Scraped {
         queued,
         busy_cores,
         work,
+        millicores,
         draining,
         complaints,
         ..
@@ -73,6 +74,7 @@ pub fn scraped(page: Page, window: &mut Window, now: Instant) -> Scraped {
             work,
         },
         left_queue: window.left(),
+        millicores,
         draining,
         complaints,
     }

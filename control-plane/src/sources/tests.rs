@@ -141,6 +141,7 @@ async fn a_page_with_nan_gives_the_other_figures_and_a_complaint() {
         queuing_delay: "d".into(),
         busy_cores: "b".into(),
         work: "w".into(),
+        cores: "c".into(),
         draining: "leaving".into(),
     };
     let task = tokio::spawn(scrape::run(target(updates), at, scrape));
@@ -156,6 +157,7 @@ async fn a_page_with_nan_gives_the_other_figures_and_a_complaint() {
         Ok(Scraped {
             figures,
             left_queue: None,
+            millicores: None,
             draining: false,
             complaints: vec!["p: NaN is not a count".into()]
         })

@@ -41,6 +41,8 @@ pub struct Scrape {
     pub busy_cores: String,
     /// Gauge of core seconds that jobs are expected to need still, with the same label.
     pub work: String,
+    /// Gauge of cores that the host has.
+    pub cores: String,
     /// Gauge that is not 0 while a host wants no new requests.
     pub draining: String,
 }

@@ -9,6 +9,7 @@ use crate::event::Event;
 use crate::figures::Scraped;
 use crate::holdings::Changes;
 use crate::observed::{self, Observed};
+use crate::page_cores;
 use crate::poll::{Fault, PollError, Source};
 
 impl State {
@@ -38,9 +39,13 @@ impl State {
             if let Some((jobs, within)) = news.left_queue {
                 host.level.counted(jobs, within, asked);
             }
-            cluster.has_newer_figures |= host.observe(observed, keep);
+            let names_other_cores = host.page_cores.says(news.millicores);
+            cluster.has_newer_figures |= host.observe(observed, keep) | names_other_cores;
             cluster.changed |= host.draining != news.draining;
             host.draining = news.draining;
+            if names_other_cores {
+                page_cores::bound(cluster.hosts.values_mut());
+            }
         }
     }
 

@@ -566,6 +566,7 @@ fn scrape(
         )?,
         busy_cores: name(&metrics.busy_cores, "busy_cores", "weir_host_busy_cores")?,
         work: name(&metrics.work, "work", "weir_host_work_seconds")?,
+        cores: name(&metrics.cores, "cores", "weir_host_cores")?,
         draining: name(&metrics.draining, "draining", "weir_host_draining")?,
     })
 }

@@ -99,3 +99,59 @@ fn a_new_leader_waits_for_every_source_that_tells_load_and_for_no_other() {
         assert!(is_built(&owner), "{source:?} has had its say");
     }
 }
+
+/// A page of the host, which names these cores.
+fn page(host: &str, millicores: Option<u32>, asked: Instant) -> Update {
+    Update::Scraped {
+        cluster: "c".into(),
+        host: host.into(),
+        asked,
+        result: Ok(Scraped {
+            millicores,
+            ..Scraped::default()
+        }),
+    }
+}
+
+#[test]
+fn cores_on_a_page_are_in_the_table_where_nothing_is_written_and_while_it_names_them() {
+    let mut script = Script::new(3, "");
+    let written = Script::text(3, "").replace(":1\" }", ":1\", capacity_millicores: 2000 }");
+    script.publishes("table_bytes_per_second: 1GiB", &written);
+    let said = |script: &mut Script, cores: [Option<u32>; 3]| {
+        for (host, cores) in ["127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"]
+            .iter()
+            .zip(cores)
+        {
+            let asked = script.now;
+            script.fold(page(host, cores, asked));
+        }
+        script.pass(1000);
+        let hosts = script.table();
+        let capacities: Vec<_> = hosts
+            .hosts()
+            .iter()
+            .map(|host| host.capacity_millicores)
+            .collect();
+        let view = script.owner.state.view(Duration::ZERO);
+        let from: Vec<_> = view.clusters["c"]
+            .hosts
+            .iter()
+            .map(|host| host.capacity_from)
+            .collect();
+        (capacities, from)
+    };
+    let (configuration, page) = ("configuration", "page");
+    assert_eq!(
+        said(&mut script, [Some(9000), Some(4000), Some(64_000)]),
+        (vec![2000, 4000, 16_000], vec![configuration, page, page]),
+        "the usual host has 4 cores, and none is believed to have more than 16"
+    );
+    assert_eq!(
+        said(&mut script, [None, None, Some(4000)]),
+        (
+            vec![2000, 0, 4000],
+            vec![configuration, configuration, page]
+        )
+    );
+}

@@ -9,6 +9,8 @@ use crate::config::Scrape;
 
 /// Number of business classes.
 const CLASSES: usize = weir_policy::CLASSES as usize;
+/// No machine has more.
+const MOST_CORES: f64 = 4096.0;
 
 /// The figures of the named metrics on a page.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -21,6 +23,8 @@ pub struct Page {
     pub busy_cores: Option<u32>,
     /// Core time that jobs are expected to need still, in microseconds, by business class.
     pub work: Option<Vec<u64>>,
+    /// Thousandths of a core that the host has.
+    pub millicores: Option<u32>,
     /// Of the queuing delay.
     pub delay: Option<Totals>,
     /// The host wants no new requests. A host without such a figure never says so.
@@ -48,6 +52,9 @@ pub fn read(page: &str, names: &Scrape) -> Page {
     let work = gathered.work.told();
     let work = work.map(|told| told.and_then(|samples| by_class(&names.work, samples)));
     let work = work.and_then(|told| complaints.sort(told));
+    let cores = gathered.cores.told();
+    let cores = cores.map(|told| told.and_then(|samples| millicores(&names.cores, total(samples))));
+    let millicores = cores.and_then(|told| complaints.sort(told));
     let seconds = complaints.sort(gathered.seconds.samples()).map(total);
     let jobs = complaints.sort(gathered.jobs.samples()).map(total);
     let draining = gathered.draining.told();
@@ -57,6 +64,7 @@ pub fn read(page: &str, names: &Scrape) -> Page {
         queued: queued.map(|queued| queued.into_iter().map(|jobs| jobs as u32).collect()),
         busy_cores: busy_cores.map(|samples| total(samples) as u32),
         work: work.map(|work| work.into_iter().map(micros).collect()),
+        millicores,
         delay: seconds
             .zip(jobs)
             .map(|(seconds, jobs)| Totals { seconds, jobs }),
@@ -73,6 +81,15 @@ impl Complaints {
     /// The figure, or a complaint of it.
     fn sort<T>(&mut self, figure: Result<T, String>) -> Option<T> {
         figure.map_err(|complaint| self.0.push(complaint)).ok()
+    }
+}
+
+fn millicores(name: &str, cores: f64) -> Result<u32, String> {
+    match (cores * 1000.0).round() {
+        millicores if millicores >= 1.0 && cores <= MOST_CORES => Ok(millicores as u32),
+        _ => Err(format!(
+            "{name}: {cores} is not in 0.001 to {MOST_CORES} cores"
+        )),
     }
 }
 
@@ -107,6 +124,7 @@ struct Gathered {
     queued: Metric,
     busy_cores: Metric,
     work: Metric,
+    cores: Metric,
     /// Of the queuing delay, as `jobs`.
     seconds: Metric,
     jobs: Metric,
@@ -120,6 +138,7 @@ impl Gathered {
             queued: Metric::named(&names.queued),
             busy_cores: Metric::named(&names.busy_cores),
             work: Metric::named(&names.work),
+            cores: Metric::named(&names.cores),
             seconds: Metric::named(&format!("{}_sum", names.queuing_delay)),
             jobs: Metric::named(&format!("{}_count", names.queuing_delay)),
             draining: Metric::named(&names.draining),
@@ -134,12 +153,13 @@ impl Gathered {
         gathered
     }
 
-    fn metrics(&mut self) -> [&mut Metric; 7] {
+    fn metrics(&mut self) -> [&mut Metric; 8] {
         [
             &mut self.in_progress,
             &mut self.queued,
             &mut self.busy_cores,
             &mut self.work,
+            &mut self.cores,
             &mut self.seconds,
             &mut self.jobs,
             &mut self.draining,

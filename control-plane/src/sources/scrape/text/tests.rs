@@ -19,6 +19,7 @@ fn names() -> Scrape {
         queuing_delay: "d".into(),
         busy_cores: "b".into(),
         work: "w".into(),
+        cores: "c".into(),
         draining: "leaving".into(),
     }
 }
@@ -109,6 +110,41 @@ fn a_class_that_does_not_exist_is_refused() {
     assert_eq!(page.complaints, ["q: priority \"32\" is not in 0 to 31"]);
     assert_eq!(page.queued, None);
     assert_eq!(read("q 7", &names()).queued, Some(vec![7]));
+}
+
+#[test]
+fn a_hosts_cores_are_read_within_reason_and_may_be_absent() {
+    let read = |line: &str| read(&format!("{GOOD}{line}\n"), &names());
+    for (line, millicores) in [
+        ("", None),
+        ("c 4", Some(4000)),
+        ("c 0.5", Some(500)),
+        ("c{socket=\"0\"} 8\nc{socket=\"1\"} 8", Some(16_000)),
+        ("c 4096", Some(4_096_000)),
+    ] {
+        let page = read(line);
+        assert_eq!(
+            (page.millicores, page.complaints),
+            (millicores, vec![]),
+            "{line}"
+        );
+    }
+    for (line, complaint) in [
+        ("c 0", "c: 0 is not in 0.001 to 4096 cores"),
+        ("c 4097", "c: 4097 is not in 0.001 to 4096 cores"),
+        ("c -4", "c: -4 is not a count"),
+        ("c NaN", "c: NaN is not a count"),
+        ("c +Inf", "c: inf is not a count"),
+        ("c all", "c: \"all\" is not a number"),
+    ] {
+        let page = read(line);
+        assert_eq!(
+            (page.millicores, page.complaints),
+            (None, vec![complaint.to_owned()]),
+            "{line}"
+        );
+        assert_eq!(page.in_progress, Some(5), "the others stay");
+    }
 }
 
 proptest! {
