@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//! weir-control's admin pages.
+
+use anyhow::{Context, Result};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::Value;
+
+use crate::answers::Tables;
+use crate::page::{Address, Page};
+
+/// `/tables` of one weir-control.
+///
+/// # Errors
+/// It cannot be read.
+pub async fn tables(address: &Address) -> Result<Tables> {
+    let page = Page::get(address, "/tables").await?;
+    let said = page
+        .ok()
+        .with_context(|| format!("weir-control at {address}"))?;
+    serde_json::from_str(&said)
+        .with_context(|| format!("http://{address}/tables is not what weir-control says"))
+}
+
+/// What is asked of `/explain`.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs)]
+pub struct Question<'a> {
+    pub cluster: &'a str,
+    pub key: &'a str,
+    pub key_separator: Option<char>,
+    pub priority: Option<&'a str>,
+    pub user: Option<&'a str>,
+}
+
+/// The decision for one request.
+///
+/// # Errors
+/// weir-control cannot be reached, or answers that there is no such cluster or priority.
+pub async fn explain(address: &Address, question: &Question<'_>) -> Result<Value> {
+    let separator = question.key_separator.map(String::from);
+    let parameters = [
+        ("cluster", Some(question.cluster)),
+        ("key", Some(question.key)),
+        ("key_separator", separator.as_deref()),
+        ("priority", question.priority),
+        ("user", question.user),
+    ];
+    let written = parameters.iter().filter_map(|(name, value)| {
+        let value = utf8_percent_encode((*value)?, NON_ALPHANUMERIC);
+        Some(format!("{name}={value}"))
+    });
+    let path = format!("/explain?{}", written.collect::<Vec<_>>().join("&"));
+    let page = Page::get(address, &path).await?;
+    let refused = page.status != 200;
+    let said: Value = serde_json::from_str(&page.body)
+        .with_context(|| format!("http://{address}{path}: status {}", page.status))?;
+    if refused {
+        let word = |name: &str| said[name].as_str().unwrap_or_default().to_owned();
+        let possible = said["possible"].as_array().into_iter().flatten();
+        let possible: Vec<_> = possible.filter_map(Value::as_str).collect();
+        let there_are = match possible.is_empty() {
+            true => String::new(),
+            false => format!("; there are: {}", possible.join(", ")),
+        };
+        anyhow::bail!("{}: {}{there_are}", word("parameter"), word("reason"));
+    }
+    Ok(said)
+}

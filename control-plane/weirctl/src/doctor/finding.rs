@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What was found at a link.
+
+use serde::Serialize;
+
+/// How it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// As it should be.
+    Fine,
+    /// It works, and choices are worse than they could be or a fault would be felt more.
+    Poor,
+    /// What the filter decides has no effect, or it has nothing to decide by.
+    Broken,
+}
+
+/// A link, how it is, by what evidence, and what mends it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Finding {
+    /// One of the names in the README.
+    pub link: &'static str,
+    /// How it is.
+    pub verdict: Verdict,
+    /// Which Envoy, weir-control or cluster.
+    pub at: String,
+    /// The evidence, in a sentence.
+    pub said: String,
+    /// What to do; absent where all is well.
+    pub mend: Option<String>,
+}
+
+/// Findings at one link of one place.
+pub(super) struct Look<'a> {
+    link: &'static str,
+    at: &'a str,
+    found: Vec<Finding>,
+}
+
+impl<'a> Look<'a> {
+    pub(super) fn at(link: &'static str, at: &'a str) -> Self {
+        let found = Vec::new();
+        Self { link, at, found }
+    }
+
+    pub(super) fn broken(&mut self, said: impl Into<String>, mend: impl Into<String>) {
+        self.add(Verdict::Broken, said.into(), Some(mend.into()));
+    }
+
+    pub(super) fn poor(&mut self, said: impl Into<String>, mend: impl Into<String>) {
+        self.add(Verdict::Poor, said.into(), Some(mend.into()));
+    }
+
+    /// All that was found; where nothing was, that this holds.
+    pub(super) fn or_fine(mut self, said: impl Into<String>) -> Vec<Finding> {
+        if self.found.is_empty() {
+            self.add(Verdict::Fine, said.into(), None);
+        }
+        self.found
+    }
+
+    fn add(&mut self, verdict: Verdict, said: String, mend: Option<String>) {
+        self.found.push(Finding {
+            link: self.link,
+            verdict,
+            at: self.at.to_owned(),
+            said,
+            mend,
+        });
+    }
+}

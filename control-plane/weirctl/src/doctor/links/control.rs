@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+//! weir-control: answers, is ready, has one leader, and the same clock.
+
+use std::time::{Duration, SystemTime};
+
+use super::super::evidence::{Control, Evidence};
+use super::super::finding::{Finding, Look};
+
+/// Its clock is told in whole seconds, and the way takes some.
+const SKEW: Duration = Duration::from_secs(3);
+
+pub(super) fn look(evidence: &Evidence) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for asked in &evidence.controls {
+        let at = asked.address.to_string();
+        match &asked.said {
+            Err(reason) => {
+                let mut look = Look::at("weir-control", &at);
+                look.broken(
+                    format!("its admin pages cannot be read: {reason}"),
+                    "start it, or name its admin address (admin.listen): --control ip:port. Sidecars go on by their last tables",
+                );
+                found.extend(look.or_fine(""));
+            }
+            Ok(control) => {
+                found.extend(state(&at, control));
+                found.extend(clock(&at, control, evidence.now));
+            }
+        }
+    }
+    found.extend(leaders(evidence));
+    found
+}
+
+fn state(at: &str, control: &Control) -> Vec<Finding> {
+    let mut look = Look::at("weir-control", at);
+    if let Some(reason) = &control.unready {
+        look.broken(
+            format!("it is not ready: {reason}"),
+            "until it is, sidecars go on by their last tables",
+        );
+    }
+    let tables = &control.tables;
+    if let Some(reason) = &tables.configuration_refused {
+        look.broken(
+            format!("its configuration file is refused, and the last good one in force: {reason}"),
+            "mend the file; it is read again within a second",
+        );
+    }
+    if let Some(limit) = tables.memory.limit_bytes
+        && tables.memory.counted_bytes > limit / 10 * 9
+    {
+        look.poor(
+            format!("it uses {} of {limit} bytes", tables.memory.counted_bytes),
+            "raise memory.limit: beyond it, caches are no longer asked",
+        );
+    }
+    for reporter in &tables.reports_refused {
+        let reasons = reporter.refused.iter();
+        let reasons: Vec<_> = reasons
+            .map(|(reason, count)| format!("{count} × {reason}"))
+            .collect();
+        look.poor(
+            format!(
+                "of the reports of {:?} some is not counted: {}",
+                reporter.proxy,
+                reasons.join(", ")
+            ),
+            "if this grows, that sidecar lies, repeats itself or has no right to report",
+        );
+    }
+    look.or_fine(format!("ready, epoch {}", tables.epoch))
+}
+
+fn clock(at: &str, control: &Control, now: SystemTime) -> Vec<Finding> {
+    let Some(date) = control.date else {
+        return Vec::new();
+    };
+    let (skew, way) = match now.duration_since(date) {
+        Ok(behind) => (behind, "behind"),
+        Err(ahead) => (ahead.duration(), "ahead"),
+    };
+    let mut look = Look::at("clock", at);
+    if skew > SKEW {
+        look.poor(
+            format!("it is {} s {way} of this machine's", skew.as_secs()),
+            "set both by NTP: user priorities change by the hour, and pre-emption times are times of day",
+        );
+    }
+    look.or_fine("within a few seconds of this machine's")
+}
+
+fn leaders(evidence: &Evidence) -> Vec<Finding> {
+    let all: Vec<_> = evidence.answering().collect();
+    let mut look = Look::at("leader", "weir-control");
+    let role = |control: &Control| control.tables.replica.clone();
+    let leading: Vec<_> = all
+        .iter()
+        .filter(|(_, control)| role(control).is_none_or(|replica| replica.role == "leading"))
+        .map(|(address, _)| address.to_string())
+        .collect();
+    let alone = all.iter().any(|(_, control)| role(control).is_none());
+    match (&*leading, all.len()) {
+        (_, 0) => return Vec::new(),
+        ([], _) => look.broken(
+            "none of those that were asked leads",
+            "name every replica: --control; if these are all, see that Consul answers (its lock says who leads)",
+        ),
+        ([_], _) => {}
+        (many, _) if alone => look.broken(
+            format!("{} know nothing of each other, so each has tables and levels of its own", many.join(" and ")),
+            "give them the same `replicas` section, or sidecars only one of them",
+        ),
+        (many, _) => look.broken(
+            format!("two lead: {}", many.join(" and ")),
+            "this passes within the lock's time to live; if not, they do not ask the same Consul",
+        ),
+    }
+    for (address, control) in &all {
+        if let Some(complaint) = role(control).and_then(|replica| replica.complaint) {
+            look.poor(
+                format!("{address}: {complaint}"),
+                "see that Consul answers it",
+            );
+        }
+    }
+    look.or_fine(leading.join(", "))
+}

@@ -1,0 +1,449 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Links that one machine cannot break. The others are broken before a real Envoy: control-plane/tests/doctor.
+
+use std::time::{Duration, SystemTime};
+
+use serde_json::{Value, json};
+
+use super::super::evidence::{Asked, Certificate, Control, Endpoint, Envoy, Evidence};
+use super::super::finding::{Finding, Verdict};
+use super::*;
+use crate::answers::{Cluster, Host, Leader, Replica, Source, Tables};
+use crate::page::Address;
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+fn address(port: u16) -> Address {
+    format!("127.0.0.1:{port}").parse().unwrap()
+}
+
+fn evidence(controls: Vec<Control>, envoys: Vec<Envoy>) -> Evidence {
+    let asked = |port, control| Asked {
+        address: address(port),
+        said: Ok(control),
+    };
+    Evidence {
+        now: SystemTime::UNIX_EPOCH + HOUR,
+        controls: (1..)
+            .zip(controls)
+            .map(|(port, one)| asked(port, one))
+            .collect(),
+        envoys: envoys
+            .into_iter()
+            .map(|envoy| Asked {
+                address: address(9),
+                said: Ok(envoy),
+            })
+            .collect(),
+    }
+}
+
+fn replica(role: &str) -> Control {
+    let replica = Replica {
+        role: role.into(),
+        leader: (role == "following").then(Leader::default),
+        complaint: None,
+    };
+    Control {
+        tables: Tables {
+            replica: Some(replica),
+            ..Tables::default()
+        },
+        ..Control::default()
+    }
+}
+
+fn of_cluster(cluster: Cluster) -> Control {
+    Control {
+        tables: Tables {
+            clusters: [("rules".to_owned(), cluster)].into(),
+            ..Tables::default()
+        },
+        ..Control::default()
+    }
+}
+
+fn up(port: u16) -> Host {
+    Host {
+        address: format!("127.0.0.1:{port}"),
+        state: "up".into(),
+        capacity_millicores: 1_000,
+        ..Host::default()
+    }
+}
+
+/// The worst that is said at a link, with its evidence.
+fn said(evidence: &Evidence, link: &str) -> (Verdict, String) {
+    let found = all(evidence);
+    let at_link = |finding: &&Finding| finding.link == link;
+    let worst = |finding: &&Finding| match finding.verdict {
+        Verdict::Broken => 0,
+        Verdict::Poor => 1,
+        Verdict::Fine => 2,
+    };
+    let finding = found.iter().filter(at_link).min_by_key(worst);
+    let finding = finding.unwrap_or_else(|| panic!("nothing is said of {link}: {found:#?}"));
+    (finding.verdict, finding.said.clone())
+}
+
+fn says(evidence: &Evidence, verdict: Verdict, link: &str, words: &str) {
+    let (worst, text) = said(evidence, link);
+    assert!(
+        worst == verdict && text.contains(words),
+        "{link}: {worst:?} {text}"
+    );
+}
+
+#[test]
+fn one_replica_leads_and_the_others_follow() {
+    let two = |role| evidence(vec![replica("leading"), replica(role)], vec![]);
+    says(&two("following"), Verdict::Fine, "leader", "127.0.0.1:1");
+    says(
+        &two("leading"),
+        Verdict::Broken,
+        "leader",
+        "two lead: 127.0.0.1:1 and 127.0.0.1:2",
+    );
+    let none = evidence(vec![replica("waiting")], vec![]);
+    says(
+        &none,
+        Verdict::Broken,
+        "leader",
+        "none of those that were asked leads",
+    );
+    let mut unwell = replica("leading");
+    let complaint = &mut unwell.tables.replica.as_mut().unwrap().complaint;
+    *complaint = Some("the lock is not renewed".into());
+    let unwell = evidence(vec![unwell], vec![]);
+    says(&unwell, Verdict::Poor, "leader", "the lock is not renewed");
+}
+
+#[test]
+fn a_clock_that_is_wrong_is_told_with_its_sign() {
+    let at = |date| {
+        let control = Control {
+            date: Some(date),
+            ..Control::default()
+        };
+        evidence(vec![control], vec![])
+    };
+    let now = SystemTime::UNIX_EPOCH + HOUR;
+    let second = Duration::from_secs(1);
+    says(&at(now - second), Verdict::Fine, "clock", "a few seconds");
+    says(
+        &at(now - 60 * second),
+        Verdict::Poor,
+        "clock",
+        "60 s behind",
+    );
+    says(&at(now + 60 * second), Verdict::Poor, "clock", "60 s ahead");
+}
+
+#[test]
+fn what_weir_control_complains_of_is_passed_on() {
+    let mut control = Control {
+        unready: Some("no replica leads".into()),
+        ..Control::default()
+    };
+    let unready = |control| evidence(vec![control], vec![]);
+    says(
+        &unready(control),
+        Verdict::Broken,
+        "weir-control",
+        "no replica leads",
+    );
+    control = Control::default();
+    control.tables.memory.limit_bytes = Some(100);
+    control.tables.memory.counted_bytes = 95;
+    says(
+        &unready(control),
+        Verdict::Poor,
+        "weir-control",
+        "95 of 100 bytes",
+    );
+}
+
+#[test]
+fn hosts_that_are_not_up_are_told_apart_from_none_at_all() {
+    let of = |hosts| {
+        let cluster = Cluster {
+            hosts,
+            ..Cluster::default()
+        };
+        evidence(vec![of_cluster(cluster)], vec![])
+    };
+    let down = |port| Host {
+        state: "down".into(),
+        ..up(port)
+    };
+    says(&of(vec![up(1), up(2)]), Verdict::Fine, "hosts", "2 up");
+    says(
+        &of(vec![up(1), down(2)]),
+        Verdict::Poor,
+        "hosts",
+        "127.0.0.1:2",
+    );
+    says(
+        &of(vec![down(1), down(2)]),
+        Verdict::Broken,
+        "hosts",
+        "none of 2 is up",
+    );
+}
+
+#[test]
+fn hosts_with_one_fault_have_one_line() {
+    let failing = |port| {
+        let source = Source {
+            error: Some("status 404".into()),
+            ..Source::default()
+        };
+        Host {
+            sources: [("scrape".to_owned(), source)].into(),
+            ..up(port)
+        }
+    };
+    let cluster = Cluster {
+        hosts: (1..=12).map(failing).collect(),
+        ..Cluster::default()
+    };
+    let found = all(&evidence(vec![of_cluster(cluster)], vec![]));
+    let lines: Vec<_> = found.iter().filter(|one| one.link == "sources").collect();
+    assert_eq!(lines.len(), 1, "{lines:#?}");
+    assert!(
+        lines[0].said.contains("and 4 more: status 404"),
+        "{lines:#?}"
+    );
+}
+
+#[test]
+fn a_follower_is_not_asked_about_hosts() {
+    let mut follower = replica("following");
+    follower.tables.clusters = of_cluster(Cluster::default()).tables.clusters;
+    let found = all(&evidence(vec![replica("leading"), follower], vec![]));
+    assert!(found.iter().all(|one| one.link != "hosts"), "{found:#?}");
+}
+
+/// What an Envoy says whose only plugin has these settings.
+fn envoy(settings: &str, stats: Value) -> Envoy {
+    let plugin = json!({
+        "@type": "type.googleapis.com/envoy.extensions.filters.http.wasm.v3.Wasm",
+        "config": {
+            "name": "weir", "root_id": "weir", "failure_policy": "FAIL_RELOAD",
+            "vm_config": {"vm_id": "weir"},
+            "configuration": {"@type": "type.googleapis.com/google.protobuf.StringValue", "value": settings},
+        },
+    });
+    let manager = json!({
+        "@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+        "request_timeout": "1s",
+        "http_filters": [{"name": "weir", "typed_config": plugin}],
+        "route_config": {"virtual_hosts": [{"routes": [{"route": {"cluster": "rules"}}]}]},
+    });
+    let listener =
+        json!({"name": "egress", "filter_chains": [{"filters": [{"typed_config": manager}]}]});
+    let config = json!({"configs": [
+        {"@type": "a.ListenersConfigDump", "dynamic_listeners": [
+            {"active_state": {"listener": listener}, "error_state": {"details": "no such filter"}}]},
+        {"@type": "a.ClustersConfigDump", "dynamic_active_clusters": [
+            {"cluster": {"name": "rules", "lb_policy": "RING_HASH"}}]},
+    ]});
+    let info = json!({"version": "a/1.40.0/b", "state": "LIVE", "node": {"id": "sidecar-1"}});
+    let stats: Vec<_> = stats
+        .as_object()
+        .unwrap()
+        .iter()
+        .map(|(name, value)| json!({"name": name, "value": value}))
+        .collect();
+    Envoy::parse(
+        &info,
+        &config,
+        &json!({}),
+        &json!({}),
+        &json!({"stats": stats}),
+    )
+}
+
+const RULES: &str = r#"{"clusters": {"rules": {}}}"#;
+
+#[test]
+fn an_intention_that_is_missing_shows_as_403() {
+    let answers = |refused| {
+        let stats = json!({"cluster.rules.upstream_rq_403": refused, "cluster.rules.upstream_rq_completed": 8});
+        evidence(vec![], vec![envoy(RULES, stats)])
+    };
+    says(
+        &answers(8),
+        Verdict::Broken,
+        "hosts let it in",
+        "all 8 answers were 403",
+    );
+    says(&answers(3), Verdict::Poor, "hosts let it in", "3 of 8");
+    says(
+        &answers(0),
+        Verdict::Fine,
+        "hosts let it in",
+        "none of them 403",
+    );
+}
+
+#[test]
+fn a_resolver_in_the_way_shows_as_the_policy() {
+    let ring = evidence(vec![], vec![envoy(RULES, json!({}))]);
+    says(&ring, Verdict::Broken, "cluster's policy", "ring_hash");
+}
+
+#[test]
+fn what_envoy_refuses_is_told() {
+    let refusing = evidence(vec![], vec![envoy(RULES, json!({}))]);
+    says(
+        &refusing,
+        Verdict::Broken,
+        "caller's Envoy",
+        "no such filter",
+    );
+}
+
+#[test]
+fn a_filter_that_does_not_run_or_panics_is_told() {
+    let with = |stats| evidence(vec![], vec![envoy(RULES, stats)]);
+    says(&with(json!({})), Verdict::Broken, "filter runs", "no VM");
+    let panicked = json!({"wasm.envoy.wasm.runtime.v8.active": 2, "wasm.weir.vm_reload": 3});
+    says(&with(panicked), Verdict::Poor, "filter runs", "3 VMs");
+}
+
+#[test]
+fn settings_that_name_nothing_or_are_no_json_are_told() {
+    let with = |settings| evidence(vec![], vec![envoy(settings, json!({}))]);
+    says(
+        &with("{}"),
+        Verdict::Broken,
+        "filter's settings",
+        "names no cluster",
+    );
+    says(&with("{"), Verdict::Broken, "filter's settings", "no JSON");
+    let other = r#"{"clusters": {"other": {}}}"#;
+    says(
+        &with(other),
+        Verdict::Broken,
+        "filter's settings",
+        "\"other\"",
+    );
+    let nobody = r#"{"control_cluster": null, "clusters": {"rules": {}}}"#;
+    says(&with(nobody), Verdict::Broken, "control_cluster", "null");
+}
+
+#[test]
+fn a_table_that_is_refused_or_stale_is_told() {
+    let stale = evidence(
+        vec![],
+        vec![envoy(RULES, json!({"wasmcustom.weir_stale_tables": 1}))],
+    );
+    says(
+        &stale,
+        Verdict::Broken,
+        "tables",
+        "1 tables are missing or older",
+    );
+    let mut control = of_cluster(Cluster::default());
+    let refuses = serde_json::from_value(
+        json!([{"reason": "unknown selection", "resources": {"rules": "7"}}]),
+    );
+    control.tables.proxies = vec![crate::answers::Proxy {
+        proxy: "sidecar-1".into(),
+        refuses: refuses.unwrap(),
+        ..Default::default()
+    }];
+    let refused = evidence(vec![control], vec![envoy(RULES, json!({}))]);
+    says(
+        &refused,
+        Verdict::Broken,
+        "tables",
+        "refuses \"rules\": unknown selection",
+    );
+}
+
+#[test]
+fn certificates_are_told_before_they_expire() {
+    let until = |expires| {
+        let mut envoy = envoy(RULES, json!({}));
+        envoy.certificates = vec![Certificate {
+            path: "/etc/weir/sidecar.pem".into(),
+            expires: Some(expires),
+        }];
+        evidence(vec![], vec![envoy])
+    };
+    let now = SystemTime::now();
+    says(
+        &until(now - HOUR),
+        Verdict::Broken,
+        "certificates",
+        "sidecar.pem has expired",
+    );
+    says(
+        &until(now + HOUR),
+        Verdict::Poor,
+        "certificates",
+        "within seven days",
+    );
+    says(
+        &until(now + 24 * 30 * HOUR),
+        Verdict::Fine,
+        "certificates",
+        "all 1",
+    );
+}
+
+#[test]
+fn some_hosts_that_differ_are_less_than_all_that_differ() {
+    let with = |ports: &[u16]| {
+        let mut envoy = envoy(RULES, json!({}));
+        let endpoint = |port: &u16| Endpoint {
+            address: format!("127.0.0.1:{port}"),
+            ..Endpoint::default()
+        };
+        envoy.hosts = [("rules".to_owned(), ports.iter().map(endpoint).collect())].into();
+        let cluster = Cluster {
+            hosts: vec![up(1), up(2)],
+            ..Cluster::default()
+        };
+        evidence(vec![of_cluster(cluster)], vec![envoy])
+    };
+    says(&with(&[1, 2]), Verdict::Fine, "the same hosts", "2 hosts");
+    says(
+        &with(&[1]),
+        Verdict::Poor,
+        "the same hosts",
+        "which Envoy has not",
+    );
+    says(
+        &with(&[1, 2, 3]),
+        Verdict::Poor,
+        "the same hosts",
+        "does not name",
+    );
+    says(
+        &with(&[3]),
+        Verdict::Broken,
+        "the same hosts",
+        "no choice can be followed",
+    );
+}
+
+#[test]
+fn every_link_that_is_told_is_in_the_readme() {
+    let readme = include_str!("../../../README.md");
+    let envoy = envoy(RULES, json!({"wasmcustom.weir_decisions_total": 1}));
+    let cluster = Cluster {
+        hosts: vec![up(1)],
+        ..Cluster::default()
+    };
+    let found = all(&evidence(vec![of_cluster(cluster)], vec![envoy]));
+    for finding in &found {
+        assert!(
+            readme.contains(&format!("| {} |", finding.link)),
+            "{}",
+            finding.link
+        );
+    }
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The command line.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
+
+use crate::page::Address;
+use crate::screen::Format;
+
+/// Shows what Weir does and why, and finds the link that is broken
+///
+/// Everything is read from admin pages; nothing is changed.
+#[derive(Debug, Parser)]
+#[command(name = "weirctl", version, after_help = EXAMPLES)]
+pub struct Flags {
+    /// weir-control's admin address; repeatable, for its replicas
+    #[arg(
+        long,
+        global = true,
+        value_name = "IP:PORT",
+        value_delimiter = ',',
+        default_value = "127.0.0.1:19000"
+    )]
+    pub control: Vec<Address>,
+    /// The form of the answer
+    #[arg(short, long, global = true, value_enum, default_value_t)]
+    pub output: Format,
+    /// What to do
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXAMPLES: &str = "Examples:
+  weirctl status
+  weirctl doctor --envoy 127.0.0.1:9901
+  weirctl -o json hosts rules";
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Show the whole fleet in a few lines
+    #[command(after_help = "Example: weirctl status --control 127.0.0.1:19000")]
+    Status,
+    /// Show hosts with what is known of them, those in trouble first
+    #[command(after_help = "Example: weirctl hosts rules")]
+    Hosts(OfCluster),
+    /// Show which host a request would go to, and why
+    #[command(after_help = "Example: weirctl explain rules feed-7 --priority high")]
+    Explain(Explain),
+    /// Show which requests each host admits, the least first
+    #[command(after_help = "Example: weirctl levels rules")]
+    Levels(OfCluster),
+    /// Show sidecars with the tables that they have and refuse
+    #[command(after_help = "Example: weirctl sidecars")]
+    Sidecars,
+    /// Show what differs between two replicas, or in one between two moments
+    #[command(
+        after_help = "Examples:\n  weirctl diff --control 10.0.0.1:19000,10.0.0.2:19000\n  weirctl diff --after 10s"
+    )]
+    Diff(Diff),
+    /// Walk every link from callers' Envoys to the hosts, and name the broken one; exit code 1 if there is one
+    #[command(
+        after_help = "Example: weirctl doctor --envoy 127.0.0.1:9901 --control 127.0.0.1:19000"
+    )]
+    Doctor(Doctor),
+    /// Write completions for a shell to standard output
+    #[command(after_help = "Example: weirctl completions bash > /etc/bash_completion.d/weirctl")]
+    Completions(Completions),
+    /// Write manual pages into a folder
+    #[command(after_help = "Example: weirctl man /usr/local/share/man/man1")]
+    Man(Man),
+}
+
+/// Which clusters.
+#[derive(Debug, Args)]
+pub struct OfCluster {
+    /// Its name in weir-control [default: all]
+    pub cluster: Option<String>,
+}
+
+/// A request that might be sent.
+#[derive(Debug, Args)]
+pub struct Explain {
+    /// The cluster's name in weir-control
+    pub cluster: String,
+    /// What the request would carry in x-weir-key
+    #[arg(default_value = "")]
+    pub key: String,
+    /// The key is a list in prefix order, separated so
+    #[arg(long, value_name = "CHARACTER")]
+    pub key_separator: Option<char>,
+    /// `high`, `low` or 0 to 31 [default: low]
+    #[arg(long)]
+    pub priority: Option<String>,
+    /// What the request would carry in x-weir-user
+    #[arg(long)]
+    pub user: Option<String>,
+}
+
+/// What to compare.
+#[derive(Debug, Args)]
+pub struct Diff {
+    /// Compare one weir-control with itself so much later: a whole number with `ms`, `s` or `m`, at most 1 h
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub after: Option<Duration>,
+}
+
+/// Whom to ask.
+#[derive(Debug, Args)]
+pub struct Doctor {
+    /// Admin address of a caller's Envoy; repeatable. Without one the callers' half is not looked at
+    #[arg(long, value_name = "IP:PORT", value_delimiter = ',')]
+    pub envoy: Vec<Address>,
+}
+
+/// For which shell.
+#[derive(Debug, Args)]
+pub struct Completions {
+    /// Its name
+    #[arg(value_enum)]
+    pub shell: Shell,
+}
+
+/// Where to.
+#[derive(Debug, Args)]
+pub struct Man {
+    /// A folder that is there
+    pub folder: PathBuf,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    const UNITS: [(&str, u64); 3] = [("ms", 1), ("s", 1_000), ("m", 60_000)];
+    const MOST: Duration = Duration::from_secs(3_600);
+    let parsed = UNITS.iter().find_map(|(unit, ms)| {
+        let number: u64 = text.strip_suffix(unit)?.parse().ok()?;
+        number.checked_mul(*ms).map(Duration::from_millis)
+    });
+    let parsed = parsed.ok_or("write a whole number with ms, s or m, such as 10s")?;
+    match parsed <= MOST {
+        true => Ok(parsed),
+        false => Err("at most 60m".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_a_unit_and_an_end() {
+        assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
+        assert_eq!(duration("10s"), Ok(Duration::from_secs(10)));
+        for bad in ["", "10", "s", "-1s", "61m", "99999999999999999999m"] {
+            assert!(duration(bad).is_err(), "{bad}");
+        }
+    }
+}

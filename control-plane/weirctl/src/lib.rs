@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Shows what Weir does and why, and finds the link that is broken.
+//!
+//! ```text
+//!  weir-control's pages ─┐                 ┌─ status, hosts, levels, sidecars, explain, diff ─┐
+//!                        ├─ page ─ answers ┤   (pure)                                          ├─ screen: table or JSON
+//!  Envoys' admin pages ──┘                 └─ doctor: evidence ─ links ─ findings (pure) ─────┘
+//! ```
+//!
+//! Everything is read; nothing is changed.
+
+pub mod answers;
+pub mod commands;
+pub mod control;
+pub mod doctor;
+pub mod flags;
+pub mod page;
+pub mod screen;

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Shows what Weir does and why, and finds the link that is broken.
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, ensure};
+use clap::{CommandFactory, Parser};
+use weirctl::answers::Tables;
+use weirctl::commands::{Diff, Explanation, Hosts, Levels, Sidecars, Status};
+use weirctl::control::{self, Question};
+use weirctl::doctor::Diagnosis;
+use weirctl::flags::{Command, Flags};
+use weirctl::page::Address;
+use weirctl::screen::show;
+
+/// `EX_USAGE` of sysexits.h: what was given is wrong, and trying again does not help.
+const BAD_USAGE: u8 = 64;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    let flags = match Flags::try_parse() {
+        Ok(flags) => flags,
+        Err(error) => {
+            // Nothing can be done if the output is closed.
+            let _ = error.print();
+            let code = if error.use_stderr() { BAD_USAGE } else { 0 };
+            return ExitCode::from(code);
+        }
+    };
+    match run(&flags).await {
+        Ok(code) => code,
+        Err(error) => {
+            anstream::eprintln!("weirctl: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(flags: &Flags) -> Result<ExitCode> {
+    let format = flags.output;
+    match &flags.command {
+        Command::Status => show(&Status::of(&tables(flags).await?), format)?,
+        Command::Hosts(of) => {
+            let tables = tables(flags).await?;
+            show(&Hosts::of(&tables, of.cluster.as_deref())?, format)?;
+        }
+        Command::Levels(of) => {
+            let tables = tables(flags).await?;
+            show(&Levels::of(&tables, of.cluster.as_deref())?, format)?;
+        }
+        Command::Sidecars => show(&Sidecars::of(&tables(flags).await?), format)?,
+        Command::Explain(asked) => {
+            let question = Question {
+                cluster: &asked.cluster,
+                key: &asked.key,
+                key_separator: asked.key_separator,
+                priority: asked.priority.as_deref(),
+                user: asked.user.as_deref(),
+            };
+            let said = control::explain(first(flags)?, &question).await?;
+            show(&Explanation::from(said), format)?;
+        }
+        Command::Diff(asked) => show(&diff(flags, asked.after).await?, format)?,
+        Command::Doctor(asked) => {
+            let diagnosis = Diagnosis::of(&flags.control, &asked.envoy).await;
+            show(&diagnosis, format)?;
+            if diagnosis.is_broken() {
+                return Ok(ExitCode::FAILURE);
+            }
+        }
+        Command::Completions(asked) => {
+            let mut command = Flags::command();
+            clap_complete::generate(asked.shell, &mut command, "weirctl", &mut std::io::stdout());
+        }
+        Command::Man(asked) => clap_mangen::generate_to(Flags::command(), &asked.folder)
+            .with_context(|| format!("writing manual pages to {}", asked.folder.display()))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The first is asked; a replica that follows knows as much as its leader.
+fn first(flags: &Flags) -> Result<&Address> {
+    flags.control.first().context("name one: --control ip:port")
+}
+
+async fn tables(flags: &Flags) -> Result<Tables> {
+    control::tables(first(flags)?).await
+}
+
+async fn diff(flags: &Flags, after: Option<std::time::Duration>) -> Result<Diff> {
+    match (&*flags.control, after) {
+        ([one], Some(after)) => {
+            let before = control::tables(one).await?;
+            tokio::time::sleep(after).await;
+            let now = control::tables(one).await?;
+            let later = format!("{after:?} later");
+            Ok(Diff::of(("now", &before), (&later, &now)))
+        }
+        ([one, other], None) => {
+            let (was, is) = (control::tables(one).await?, control::tables(other).await?);
+            Ok(Diff::of(
+                (&one.to_string(), &was),
+                (&other.to_string(), &is),
+            ))
+        }
+        (controls, _) => {
+            ensure!(
+                controls.len() <= 2,
+                "two are compared; {} are named",
+                controls.len()
+            );
+            anyhow::bail!("name two weir-controls (--control A,B), or one and --after TIME")
+        }
+    }
+}

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The program before a weir-control that says what one has said.
+
+use std::net::SocketAddr;
+use std::process::{Command, Output};
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::routing::get;
+use serde_json::{Value, json};
+
+fn tables(level: u16) -> Value {
+    json!({
+        "epoch": "5e", "configuration_refused": null, "memory": {"counted_bytes": 7},
+        "a field of later": {},
+        "clusters": {"rules": {
+            "version": "5e.2", "table_age_ms": 40, "selection": "estimate", "overload": "dagor",
+            "hosts": [
+                {"address": "127.0.0.1:9001", "state": "up", "in_progress": 3, "queued": [1, 2], "age_ms": 90,
+                 "queuing_delay_ms": 12.5, "admission_level": level, "capacity_millicores": 2000, "from": "scrape",
+                 "known_keys": 4},
+                {"address": "127.0.0.1:9002", "state": "down", "stale": true, "admission_level": 4096,
+                 "sources": {"scrape": {"error": "connection refused"}}},
+            ],
+        }},
+        "proxies": [
+            {"proxy": "good", "kind": "weir", "accepted": {"t/weir.v1.HostTable": {"rules": "5e.2"}}},
+            {"proxy": "bad", "kind": "weir", "accepted": {"t/weir.v1.HostTable": {"rules": "5e.1"}},
+             "refuses": [{"reason": "too large", "resources": {"rules": "5e.2"}}]},
+        ],
+    })
+}
+
+/// A weir-control of a fixed state, until the test ends.
+fn control(level: u16) -> SocketAddr {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let address = listener.local_addr().unwrap();
+    let explain = json!({
+        "outcome": "send", "reason": "known_cached", "selection": "estimate", "overload": "none",
+        "table_version": "5e.2", "table_age_ms": 40, "class": 16, "user_priority": 0,
+        "ranked": [{"address": "127.0.0.1:9001", "state": "up", "cached": "known", "admits": true}],
+        "others": [], "trouble": [], "note": "a note",
+    });
+    let problem =
+        json!({"parameter": "cluster", "reason": "no such cluster", "possible": ["rules"]});
+    let explained = async move |query: axum::extract::RawQuery| match query.0 {
+        Some(query) if query.starts_with("cluster=rules&key=a%20b") => {
+            (StatusCode::OK, explain.to_string())
+        }
+        _ => (StatusCode::NOT_FOUND, problem.to_string()),
+    };
+    let router = Router::new()
+        .route("/tables", get(async move || tables(level).to_string()))
+        .route("/ready", get(async || "ready\n"))
+        .route("/explain", get(explained));
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+            axum::serve(listener, router).await.unwrap();
+        });
+    });
+    address
+}
+
+fn weirctl(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_weirctl"));
+    let command = command.args(arguments).env_remove("COLUMNS");
+    command.output().unwrap()
+}
+
+/// What is printed by a command that ends well.
+fn shown(control: SocketAddr, arguments: &[&str]) -> String {
+    let address = control.to_string();
+    let output = weirctl(&[arguments, &["--control", &address]].concat());
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {errors}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn json_of(control: SocketAddr, arguments: &[&str]) -> Value {
+    serde_json::from_str(&shown(control, &[&["-o", "json"], arguments].concat())).unwrap()
+}
+
+#[test]
+fn status_counts_and_tells_trouble() {
+    let control = control(128);
+    let status = json_of(control, &["status"]);
+    assert_eq!(status["sidecars"], 2);
+    assert_eq!(status["refusals"], 1);
+    let row = &status["clusters"][0];
+    for (field, count) in [
+        ("up", 1),
+        ("down", 1),
+        ("stale", 1),
+        ("shedding", 1),
+        ("in_progress", 3),
+    ] {
+        assert_eq!(row[field], count, "{field}");
+    }
+    let text = shown(control, &["status"]);
+    assert!(text.contains("1 resource refused by sidecars"), "{text}");
+    assert!(
+        text.contains("127.0.0.1:9002: scrape: connection refused"),
+        "{text}"
+    );
+    assert!(!text.contains('\u{1b}'), "a file gets no colours: {text}");
+}
+
+#[test]
+fn hosts_in_trouble_come_first() {
+    let control = control(4096);
+    let hosts = json_of(control, &["hosts", "rules"]);
+    assert_eq!(hosts[0]["address"], "127.0.0.1:9002");
+    assert_eq!(hosts[1]["queued"], 3);
+    let text = shown(control, &["hosts"]);
+    assert!(text.contains("12.5 ms"), "{text}");
+}
+
+#[test]
+fn levels_are_told_in_words_the_lowest_first() {
+    let levels = json_of(control(128), &["levels"]);
+    assert_eq!(levels[0]["admits"], "classes 0 to 0");
+    assert_eq!(levels[1]["admits"], "every request");
+}
+
+#[test]
+fn sidecars_that_refuse_come_first_and_older_tables_are_told() {
+    let sidecars = json_of(control(4096), &["sidecars"]);
+    assert_eq!(sidecars[0]["proxy"], "bad");
+    assert_eq!(sidecars[0]["behind"], json!(["rules"]));
+    assert_eq!(sidecars[1]["current"], json!(["rules"]));
+    let text = shown(control(4096), &["sidecars"]);
+    assert!(text.contains("bad refuses rules: too large"), "{text}");
+}
+
+#[test]
+fn a_key_is_sent_as_it_is_and_a_cluster_that_is_not_there_is_told() {
+    let control = control(4096);
+    let text = shown(control, &["explain", "rules", "a b"]);
+    assert!(text.starts_with("send (known_cached)"), "{text}");
+    let address = control.to_string();
+    let output = weirctl(&["explain", "nope", "--control", &address]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(
+        said.trim(),
+        "weirctl: cluster: no such cluster; there are: rules"
+    );
+}
+
+#[test]
+fn two_weir_controls_are_compared() {
+    let (one, other) = (control(4096), control(128));
+    let both = format!("{one},{other}");
+    let output = weirctl(&["diff", "-o", "json", "--control", &both]);
+    let diff: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let differences = diff["differences"].as_array().unwrap();
+    assert_eq!(differences.len(), 1, "{diff}");
+    assert_eq!(differences[0]["field"], "admission level");
+    let text = shown(one, &["diff", "--after", "1ms"]);
+    assert_eq!(text, "no difference\n");
+}
+
+#[test]
+fn what_is_broken_is_told_by_the_exit_code() {
+    let address = control(4096).to_string();
+    let output = weirctl(&["doctor", "--control", &address]);
+    assert_eq!(
+        output.status.code(),
+        Some(1),
+        "a host's page does not answer"
+    );
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("BROKEN  sources"), "{text}");
+    assert!(text.contains("mend: "), "{text}");
+    let output = weirctl(&["status", "--control", "127.0.0.1:1"]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        said.contains("127.0.0.1:1/tables") && said.contains("refused"),
+        "{said}"
+    );
+    for wrong in [&["status", "--control", "nowhere"][..], &["nonsense"]] {
+        assert_eq!(weirctl(wrong).status.code(), Some(64), "{wrong:?}");
+    }
+}
+
+#[test]
+fn a_terminal_that_is_narrow_gets_lines_that_fit() {
+    let address = control(4096).to_string();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_weirctl"));
+    command
+        .args(["hosts", "--control", &address])
+        .env("COLUMNS", "70");
+    let text = String::from_utf8(command.output().unwrap().stdout).unwrap();
+    let table = text.lines().take_while(|line| !line.starts_with("127"));
+    for line in table {
+        assert!(line.chars().count() <= 70, "{line:?}");
+    }
+}
+
+#[test]
+fn completions_and_manual_pages_are_written() {
+    let bash = weirctl(&["completions", "bash"]);
+    assert!(String::from_utf8_lossy(&bash.stdout).contains("doctor"));
+    let folder = tempfile::tempdir().unwrap();
+    assert!(
+        weirctl(&["man", folder.path().to_str().unwrap()])
+            .status
+            .success()
+    );
+    let page = std::fs::read_to_string(folder.path().join("weirctl-doctor.1")).unwrap();
+    assert!(page.contains("127.0.0.1:9901"), "{page}");
+    let missing = folder.path().join("missing");
+    let output = weirctl(&["man", missing.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1));
+}
