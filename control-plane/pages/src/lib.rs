@@ -3,7 +3,7 @@
 //!
 //! A connection carries one answer and lasts no longer than it is given. Where all places are taken, the oldest
 //! connection without a question makes room for the next one: thousands that say nothing, or say it one byte a
-//! second, keep nobody out.
+//! second, keep nobody out. An answer that [`Lasts`] goes on for as long as its reader takes it in.
 
 mod metrics;
 mod process;
@@ -21,9 +21,10 @@ use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinSet};
+use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 
-pub use metrics::{answer, metrics, register};
+pub use metrics::{answer, metrics, quality, register};
 
 /// After an error of the listener: out of file descriptors, most likely.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -35,9 +36,14 @@ const MOST_BYTES: usize = 16 << 10;
 pub struct Limits {
     /// Connections at once.
     pub most: usize,
-    /// From the first to the last byte of a connection.
+    /// From the first to the last byte of a connection. Of an answer that [`Lasts`]: without a byte that its reader
+    /// takes.
     pub longest: Duration,
 }
+
+/// An extension of an answer without a set end, such as a stream of events. Whoever gives it limits their number.
+#[derive(Clone, Copy, Debug)]
+pub struct Lasts;
 
 /// Serves until `shutdown`, then until what was asked is answered.
 pub async fn serve(
@@ -71,11 +77,17 @@ struct Open {
 #[derive(Debug)]
 struct Place {
     task: AbortHandle,
-    asked: Asked,
+    course: Arc<Course>,
 }
 
-/// Whether a question has come.
-type Asked = Arc<AtomicBool>;
+/// How far a connection has come.
+#[derive(Debug, Default)]
+struct Course {
+    /// A question has come.
+    asked: AtomicBool,
+    /// Its answer has no set end.
+    lasts: AtomicBool,
+}
 
 impl Open {
     fn take(&mut self, stream: TcpStream, pages: Router, limits: Limits) {
@@ -90,17 +102,26 @@ impl Open {
                 .position(|place| place.has_asked() == mostly);
             self.places.remove(oldest.unwrap_or(0)).task.abort();
         }
-        let asked = Asked::default();
-        let pages = pages.layer(from_fn_with_state(asked.clone(), note));
+        let course = Arc::<Course>::default();
+        let pages = pages.layer(from_fn_with_state(course.clone(), note));
+        // Boxed, as it is not to be moved.
+        let mut stream = Box::pin(TimeoutStream::new(stream));
+        stream
+            .as_mut()
+            .set_write_timeout_pinned(Some(limits.longest));
         let connection = http1::Builder::new()
             .keep_alive(false)
             .max_buf_size(MOST_BYTES)
             .serve_connection(TokioIo::new(stream), TowerToHyperService::new(pages));
+        let end = course.clone().end(limits.longest);
         let task = self.tasks.spawn(async move {
-            // Nobody is left to tell of an error.
-            let _ = tokio::time::timeout(limits.longest, connection).await;
+            tokio::select! {
+                // Nobody is left to tell of an error.
+                _ = connection => {}
+                () = end => {}
+            }
         });
-        self.places.push(Place { task, asked });
+        self.places.push(Place { task, course });
     }
 
     fn close_idle(&self) {
@@ -112,11 +133,24 @@ impl Open {
 
 impl Place {
     fn has_asked(&self) -> bool {
-        self.asked.load(Ordering::Relaxed)
+        self.course.asked.load(Ordering::Relaxed)
     }
 }
 
-async fn note(State(asked): State<Asked>, request: Request, next: Next) -> Response {
-    asked.store(true, Ordering::Relaxed);
-    next.run(request).await
+impl Course {
+    /// Returns when the connection has lasted for too long.
+    async fn end(self: Arc<Self>, longest: Duration) {
+        tokio::time::sleep(longest).await;
+        if self.lasts.load(Ordering::Relaxed) {
+            std::future::pending().await
+        }
+    }
+}
+
+async fn note(State(course): State<Arc<Course>>, request: Request, next: Next) -> Response {
+    course.asked.store(true, Ordering::Relaxed);
+    let answer = next.run(request).await;
+    let lasts = answer.extensions().get::<Lasts>().is_some();
+    course.lasts.store(lasts, Ordering::Relaxed);
+    answer
 }

@@ -48,7 +48,7 @@ pub fn answer(page: String, asked: &HeaderMap) -> Response {
 }
 
 /// How much a caller wants a media type that it names (RFC 9110, section 12.5.1): 0 to 1.
-fn quality(asked: &HeaderMap, wanted: &str) -> f32 {
+pub fn quality(asked: &HeaderMap, wanted: &str) -> f32 {
     let accepted = asked.get_all(header::ACCEPT).into_iter();
     let texts = accepted.filter_map(|value| value.to_str().ok());
     let types = texts.flat_map(|text| text.split(','));

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A crowd of connections that want nothing.
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use axum::Router;
+use axum::body::Body;
 use axum::routing::get;
+use axum::{Extension, Router};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
+use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::{CancellationToken, DropGuard};
-use weir_pages::{Limits, serve};
+use weir_pages::{Lasts, Limits, serve};
 
 const MOST: usize = 4;
 /// Longer than a test: what ends sooner was ended for another reason.
@@ -138,4 +141,57 @@ async fn a_question_without_end_is_refused_at_its_limit() {
         sent += 4096;
     }
     assert!(sent < 64 << 20, "{sent} bytes of one header were taken");
+}
+
+/// A word each 10 ms, and at the end.
+fn lasting(word: &'static str, words: usize) -> Router {
+    let pause = Duration::from_millis(10);
+    let handler = async move || {
+        let (sender, stream) = tokio::sync::mpsc::channel(1);
+        tokio::spawn(async move {
+            for _ in 0..words {
+                tokio::time::sleep(pause).await;
+                // Its reader may have gone.
+                let _ = sender.send(Ok::<_, Infallible>(word)).await;
+            }
+        });
+        (
+            Extension(Lasts),
+            Body::from_stream(ReceiverStream::new(stream)),
+        )
+    };
+    quick().route("/lasting", get(handler))
+}
+
+#[tokio::test]
+async fn an_answer_that_lasts_goes_on_for_longer_than_a_connection() {
+    let (address, _guard) = pages(Duration::from_millis(50), lasting("word", 20)).await;
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let question = b"GET /lasting HTTP/1.1\r\nhost: x\r\n\r\n";
+    stream.write_all(question).await.unwrap();
+    assert_eq!(rest(&mut stream).await.matches("word").count(), 20);
+}
+
+#[tokio::test]
+async fn an_answer_that_lasts_ends_where_nobody_reads_it() {
+    let (gone, is_gone) = tokio::sync::watch::channel(());
+    let endless = async move || {
+        let (sender, stream) = tokio::sync::mpsc::channel(1);
+        let gone = gone.clone();
+        tokio::spawn(async move {
+            let word: &str = "x".repeat(1 << 20).leak();
+            while sender.send(Ok::<_, Infallible>(word)).await.is_ok() {}
+            gone.send_replace(());
+        });
+        (
+            Extension(Lasts),
+            Body::from_stream(ReceiverStream::new(stream)),
+        )
+    };
+    let router = quick().route("/lasting", get(endless));
+    let (address, _guard) = pages(Duration::from_millis(50), router).await;
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let question = b"GET /lasting HTTP/1.1\r\nhost: x\r\n\r\n";
+    stream.write_all(question).await.unwrap();
+    is_gone.clone().changed().await.unwrap();
 }
