@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What can be asked over HTTP: `/metrics`, `/live`, `/ready`, `/tables`, `/explain`. Read only.
+//! What can be asked over HTTP: the live page with its `/events` and `/past`, `/metrics`, `/live`, `/ready`, `/tables`,
+//! `/explain`. Read only.
 
+mod events;
 mod explain;
+mod page;
+mod past;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +23,10 @@ use weir_fleet::view::View;
 use weir_pages::Limits;
 
 use crate::alive;
+use crate::metrics::Metrics;
 use crate::news::News;
+
+use events::Events;
 
 pub use explain::{Explanation, Problem, Question, explain};
 
@@ -28,20 +35,25 @@ const INDEX: &str = "weir-control\n\n\
     /live     200 while news are taken in, whether or not there are tables\n\
     /ready    200 once tables can be pushed\n\
     /tables   what is pushed, from what, how old, and who refused what\n\
-    /explain?cluster=&key=&priority=&user=  which hosts a request would go to, and why\n";
+    /explain?cluster=&key=&priority=&user=  which hosts a request would go to, and why\n\
+    /events   server-sent events: the fleet each second\n\
+    /past     load, delay, level and state of hosts over the last fifteen minutes\n\n\
+    In a browser this is a live page.\n";
 
 /// What handlers share.
 #[derive(Clone, Debug)]
 pub struct App {
     updates: mpsc::Sender<News>,
+    metrics: Metrics,
     registry: Arc<Registry>,
 }
 
 impl App {
-    /// Asks the state's owner through `updates`.
-    pub fn new(updates: mpsc::Sender<News>, registry: Registry) -> Self {
+    /// Asks the state's owner through `updates`; `metrics` are those of the `registry`.
+    pub fn new(updates: mpsc::Sender<News>, metrics: Metrics, registry: Registry) -> Self {
         Self {
             updates,
+            metrics,
             registry: Arc::new(registry),
         }
     }
@@ -63,13 +75,18 @@ const LIMITS: Limits = Limits {
 
 /// Serves until `shutdown`, one answer a connection.
 pub async fn serve(listener: TcpListener, app: App, shutdown: CancellationToken) {
-    weir_pages::serve(listener, router(app), LIMITS, shutdown).await;
+    let (events, clock) = events::ends(app.updates.clone(), app.metrics.clone());
+    let pages = weir_pages::serve(listener, router(app, events), LIMITS, shutdown.clone());
+    tokio::join!(pages, clock.run(shutdown));
 }
 
-/// The routes.
-pub fn router(app: App) -> axum::Router {
+fn router(app: App, events: Events) -> axum::Router {
+    let events = axum::Router::new()
+        .route("/events", get(events::events))
+        .route("/past", get(events::past))
+        .with_state(events);
     axum::Router::new()
-        .route("/", get(async || INDEX))
+        .route("/", get(page::index))
         .route("/metrics", get(metrics))
         .route("/live", get(live))
         .route("/ready", get(ready))
@@ -82,6 +99,9 @@ pub fn router(app: App) -> axum::Router {
             )
         })
         .with_state(app)
+        .merge(events)
+        .merge(page::files())
+        .layer(axum::middleware::map_response(page::guard))
 }
 
 async fn metrics(State(app): State<App>, headers: HeaderMap) -> Response {

@@ -152,7 +152,7 @@ pub async fn run(
         seams.services(&config, &counted, feed),
         streams.clone(),
     );
-    let app = admin::App::new(seams.updates, counted.registry);
+    let app = admin::App::new(seams.updates, counted.metrics, counted.registry);
     let admin = async {
         admin::serve(listeners.admin, app, streams.clone()).await;
         Ok(())

@@ -43,6 +43,9 @@ labels! {
 
 #[cfg(test)]
 mod reference;
+mod traffic;
+
+pub(crate) use traffic::Traffic;
 
 /// Counters and gauges. Clones share them.
 #[derive(Clone, Debug, Default)]

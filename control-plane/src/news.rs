@@ -8,6 +8,7 @@ use weir_fleet::Update;
 use weir_fleet::clients::ClientEvent;
 use weir_fleet::node::Row;
 use weir_fleet::view::View;
+use weir_fleet::view::glance::{Glance, Most};
 
 use crate::config::{Config, Error};
 
@@ -43,6 +44,8 @@ pub enum News {
     Alive(oneshot::Sender<()>),
     /// A question for all that can be seen.
     View(oneshot::Sender<View>),
+    /// A question for the figures of it, of at most so many.
+    Glance(Most, oneshot::Sender<Glance>),
 }
 
 impl From<Update> for News {

@@ -132,6 +132,9 @@ impl Owner {
             News::View(answer) => {
                 let _ = answer.send(self.view(now));
             }
+            News::Glance(most, answer) => {
+                let _ = answer.send(self.state.glance(self.state.clock(now), most));
+            }
         }
     }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What can be seen from outside, as JSON.
 
+pub mod glance;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,7 +49,7 @@ pub struct View {
 }
 
 /// What is counted, and what it may take.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[allow(missing_docs)]
 pub struct MemoryView {
     pub limit_bytes: Option<usize>,
@@ -68,7 +70,7 @@ pub struct ReplicaView {
     pub complaint: Option<String>,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[allow(missing_docs)]
 pub struct LeaderView {
     pub name: String,
@@ -174,7 +176,7 @@ pub struct MayView {
     pub capacity: Clusters,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[allow(missing_docs)]
 pub struct ReporterView {
     pub proxy: String,

@@ -10,7 +10,6 @@ use weir_fleet::holdings::Changes;
 
 use super::*;
 use crate::config;
-use crate::metrics::Metrics;
 
 /// Two hosts of four cores with a queued job each; the second holds "a".
 async fn view() -> View {
@@ -111,7 +110,7 @@ async fn it_names_the_host_that_has_the_key_first_and_says_why() {
 #[tokio::test(start_paused = true)]
 async fn where_the_owner_hangs_the_process_is_not_live() {
     let (updates, news) = tokio::sync::mpsc::channel(1);
-    let app = App::new(updates, Registry::default());
+    let app = App::new(updates, Metrics::default(), Registry::default());
     let said = live(State(app.clone())).await;
     assert_eq!(said.status(), StatusCode::SERVICE_UNAVAILABLE);
     drop(news);

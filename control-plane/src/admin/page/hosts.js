@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of hosts: only rows in sight have elements, and only cells that changed are written.
+
+import { UNKNOWN, attribute, byId, count, delay, el, span, text } from './dom.js';
+import { load, nameOf } from './past.js';
+import { draw, trend } from './trend.js';
+
+const ALL = 4096;
+const SPARE = 6;
+const ORDER = { down: 0, draining: 1, up: 2 };
+
+const number = (of) => (a, b) => of(b) - of(a);
+const COLUMNS = [
+  { key: 'host', name: 'Host', sort: (a, b) => (a.name < b.name ? -1 : 1) },
+  { key: 'state', name: 'State', sort: (a, b) => ORDER[a.host.state] - ORDER[b.host.state] },
+  { key: 'load', name: 'Load', hint: 'jobs in progress + queued', number: true, sort: number((row) => row.load) },
+  { key: 'delay', name: 'Queuing delay', number: true, sort: number((row) => row.host.delay_ms ?? -1) },
+  { key: 'level', name: 'Admission level', hint: 'ranks admitted, of 4,096', number: true, sort: (a, b) => (a.host.level ?? ALL) - (b.host.level ?? ALL) },
+  { key: 'keys', name: 'Keys cached', number: true, sort: number((row) => row.host.keys ?? -1) },
+  { key: 'age', name: 'Age', hint: 'of the figures, and their source', number: true, sort: number((row) => row.host.age_ms ?? Infinity) },
+  { key: 'trend', name: 'Load, 15 min' },
+];
+
+export class Hosts {
+  constructor(scroll, filter, past) {
+    this.scroll = scroll;
+    this.past = past;
+    this.rows = [];
+    this.pool = [];
+    this.sorted = 'host';
+    this.words = '';
+    this.build();
+    scroll.addEventListener('scroll', () => this.draw(), { passive: true });
+    new ResizeObserver(() => this.draw()).observe(scroll);
+    filter.addEventListener('input', () => {
+      this.words = filter.value.trim().toLowerCase();
+      this.arrange();
+    });
+  }
+
+  build() {
+    this.heads = COLUMNS.map(({ key, name, hint, sort, number: isNumber }) => {
+      const kind = `${key}${isNumber ? ' number' : ''}`;
+      const inside = sort ? el('button', { type: 'button', title: hint }, name) : name;
+      const head = el('th', { scope: 'col', role: 'columnheader', class: kind }, inside);
+      if (sort) inside.addEventListener('click', () => this.sortBy(key));
+      return head;
+    });
+    this.above = el('tr', { 'aria-hidden': 'true', class: 'space' }, el('td', { colspan: COLUMNS.length }));
+    this.below = this.above.cloneNode(true);
+    this.body = el('tbody', { role: 'rowgroup' }, this.above, this.below);
+    this.table = el('table', { class: 'hosts', role: 'table' },
+      el('caption', { class: 'hidden' }, 'Hosts with load, queuing delay, admission level, cache and age of figures'),
+      el('thead', { role: 'rowgroup' }, el('tr', { role: 'row', 'aria-rowindex': 1 }, ...this.heads)), this.body);
+    this.scroll.append(this.table);
+    this.markSorted();
+  }
+
+  sortBy(key) {
+    this.sorted = key;
+    this.markSorted();
+    this.arrange();
+  }
+
+  markSorted() {
+    COLUMNS.forEach(({ key, sort }, index) => {
+      const down = key === 'host' || key === 'state' || key === 'level' ? 'ascending' : 'descending';
+      attribute(this.heads[index], 'aria-sort', sort ? (key === this.sorted ? down : 'none') : null);
+    });
+  }
+
+  show(frame) {
+    this.all = [];
+    for (const [cluster, { hosts }] of Object.entries(frame.clusters)) {
+      for (const host of hosts) {
+        this.all.push({ cluster, host, name: nameOf(cluster, host.host), load: load(host.in_progress, host.queued) });
+      }
+    }
+    this.leftOut = Object.values(frame.clusters).reduce((all, { total, hosts }) => all + total.hosts - hosts.length, 0);
+    this.severalClusters = Object.keys(frame.clusters).length > 1;
+    this.arrange();
+  }
+
+  arrange() {
+    if (!this.all) return;
+    const { words } = this;
+    const found = ({ cluster, host }) =>
+      `${cluster} ${host.host} ${host.zone ?? ''} ${host.state} ${host.stale ? 'stale' : ''} ${host.trouble ?? ''}`.toLowerCase().includes(words);
+    this.rows = words ? this.all.filter(found) : this.all;
+    const { sort } = COLUMNS.find(({ key }) => key === this.sorted);
+    if (this.sorted !== 'host' || this.severalClusters) this.rows = [...this.rows].sort(sort);
+    const most = this.rows.reduce((top, row) => Math.max(top, row.load), 1);
+    this.most = most;
+    const left = this.leftOut > 0 ? `, ${count(this.leftOut)} more are in /tables` : '';
+    text(byId('hosts-count'), words ? `${count(this.rows.length)} of ${count(this.all.length)}${left}` : `${count(this.all.length)}${left}`);
+    attribute(this.table, 'aria-rowcount', this.rows.length + 1);
+    this.draw();
+  }
+
+  /** Rows have one height, which the style sets. */
+  draw() {
+    const height = parseFloat(getComputedStyle(this.scroll).getPropertyValue('--row')) || 36;
+    const first = Math.max(0, Math.floor(this.scroll.scrollTop / height) - SPARE);
+    const many = Math.ceil(this.scroll.clientHeight / height) + 2 * SPARE;
+    const last = Math.min(this.rows.length, first + many);
+    while (this.pool.length < last - first) this.pool.push(this.newRow());
+    while (this.pool.length > last - first) this.pool.pop().row.remove();
+    this.pool.forEach((cells, index) => this.fill(cells, this.rows[first + index], first + index));
+    const space = (row, rows) => {
+      const wanted = `${rows * height}px`;
+      if (row.firstChild.style.height !== wanted) row.firstChild.style.height = wanted;
+    };
+    space(this.above, first);
+    space(this.below, this.rows.length - last);
+  }
+
+  newRow() {
+    const cells = {};
+    const row = el('tr', { role: 'row' });
+    for (const { key, number: isNumber } of COLUMNS) {
+      const kind = `${key}${isNumber ? ' number' : ''}`;
+      const cell = key === 'host'
+        ? el('th', { scope: 'row', role: 'rowheader', class: kind })
+        : el('td', { role: 'cell', class: kind });
+      cells[key] = cell;
+      row.append(cell);
+    }
+    cells.name = el('span', { class: 'name' });
+    cells.more = el('span', { class: 'quiet more' });
+    cells.host.append(cells.name, cells.more);
+    cells.bar = el('span', { class: 'gauge', 'aria-hidden': 'true' });
+    cells.jobs = el('span');
+    cells.load.append(cells.bar, cells.jobs);
+    cells.line = trend();
+    cells.trend.append(cells.line);
+    this.body.insertBefore(row, this.below);
+    return { row, cells };
+  }
+
+  fill({ row, cells }, shown, index) {
+    const { host, cluster, name } = shown;
+    attribute(row, 'aria-rowindex', index + 2);
+    attribute(row, 'data-state', host.stale ? 'stale' : host.state);
+    text(cells.name, host.host);
+    const more = [this.severalClusters ? cluster : null, host.zone, host.trouble].filter(Boolean).join(' · ');
+    text(cells.more, more);
+    attribute(cells.more, 'title', more || null);
+    text(cells.state, host.state);
+    const queued = host.queued > 0 ? ` + ${count(host.queued)}` : '';
+    text(cells.jobs, shown.load < 0 ? UNKNOWN : `${count(host.in_progress ?? 0)}${queued}`);
+    const part = `${Math.max(0, shown.load) / this.most * 100}%`;
+    if (cells.part !== part) {
+      cells.part = part;
+      cells.bar.style.setProperty('--part', part);
+    }
+    text(cells.delay, delay(host.delay_ms));
+    text(cells.level, host.level == null ? 'all' : count(host.level));
+    cells.level.classList.toggle('bad', host.level != null);
+    text(cells.keys, host.keys == null ? UNKNOWN : count(host.keys));
+    text(cells.age, host.age_ms == null ? UNKNOWN : `${span(host.age_ms)}${host.from ? ` ${host.from}` : ''}`);
+    const drawn = `${name} ${this.past.times.at(-1)} ${this.most}`;
+    if (cells.drawn !== drawn) {
+      cells.drawn = drawn;
+      draw(cells.line, this.past.loads(name), Math.max(8, this.most));
+    }
+  }
+
+  /** Brings a host into sight. */
+  reveal(host) {
+    const index = this.rows.findIndex((row) => row.host.host === host);
+    if (index < 0) return;
+    const height = parseFloat(getComputedStyle(this.scroll).getPropertyValue('--row')) || 36;
+    this.scroll.scrollTop = Math.max(0, (index - 2) * height);
+    this.scroll.focus();
+    this.draw();
+    const found = this.pool.find(({ cells }) => cells.name.textContent === host);
+    found?.row.classList.add('found');
+    setTimeout(() => found?.row.classList.remove('found'), 2000);
+  }
+}
