@@ -11,17 +11,24 @@ use super::evidence::{Connections, Plugin, Route, Upstream};
 const ROOT: &str = "weir";
 const DESTINATION: &str = "x-gateway-destination-endpoint";
 
-/// Sections by the last part of their type.
-pub(super) struct Dump<'a>(BTreeMap<&'a str, &'a Value>);
+/// Sections by the last part of their type. Envoy has two of some: of filters that come separately one for
+/// listeners and one for clusters.
+pub(super) struct Dump<'a>(BTreeMap<&'a str, Vec<&'a Value>>);
 
 impl<'a> Dump<'a> {
     pub(super) fn new(page: &'a Value) -> Self {
         let sections = page["configs"].as_array().into_iter().flatten();
-        let named = sections.filter_map(|section| {
-            let kind = section["@type"].as_str()?;
-            Some((kind.rsplit('.').next()?, section))
-        });
-        Self(named.collect())
+        let mut by_kind: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for section in sections {
+            let kind = section["@type"].as_str().unwrap_or_default();
+            let kind = kind.rsplit('.').next().unwrap_or_default();
+            by_kind.entry(kind).or_default().push(section);
+        }
+        Self(by_kind)
+    }
+
+    fn sections(&self, kind: &str) -> impl Iterator<Item = &'a Value> {
+        self.0.get(kind).cloned().unwrap_or_default().into_iter()
     }
 
     /// The entries of some lists of a section, by the path to what matters in each.
@@ -30,11 +37,15 @@ impl<'a> Dump<'a> {
         section: &str,
         lists: &'a [(&'a str, &'a str)],
     ) -> impl Iterator<Item = &'a Value> {
-        let section = self.0.get(section).copied().unwrap_or(&Value::Null);
-        lists.iter().flat_map(move |(list, path)| {
-            let entries = section[*list].as_array().into_iter().flatten();
-            entries.filter_map(move |entry| entry.pointer(path))
-        })
+        let listed = self.sections(section).flat_map(move |section| {
+            let of_list = move |(list, path): &(&str, &'a str)| {
+                let entries = section[*list].as_array().into_iter().flatten();
+                let path = *path;
+                entries.filter_map(move |entry| entry.pointer(path))
+            };
+            lists.iter().flat_map(of_list)
+        });
+        listed.collect::<Vec<_>>().into_iter()
     }
 
     fn listeners(&self) -> impl Iterator<Item = &'a Value> {
@@ -54,9 +65,10 @@ impl<'a> Dump<'a> {
             ("EcdsConfigDump", "ecds_filters"),
         ];
         let said = errors.iter().flat_map(|(section, list)| {
-            let section = self.0.get(section).copied().unwrap_or(&Value::Null);
-            let entries = section[*list].as_array().into_iter().flatten();
-            entries.filter_map(|entry| entry["error_state"]["details"].as_str())
+            self.sections(section).flat_map(|section| {
+                let entries = section[*list].as_array().into_iter().flatten();
+                entries.filter_map(|entry| entry["error_state"]["details"].as_str())
+            })
         });
         said.map(str::to_owned).collect()
     }
@@ -77,12 +89,15 @@ impl<'a> Dump<'a> {
 
     fn manager(&self, listener: &str, manager: &Value) -> Connections {
         let mut plugins = Vec::new();
-        let mut awaited = Vec::new();
+        let (mut separate, mut awaited) = (Vec::new(), Vec::new());
         for filter in manager["http_filters"].as_array().into_iter().flatten() {
             let name = filter["name"].as_str().unwrap_or_default();
             let typed = match filter.get("config_discovery") {
                 None => Some(&filter["typed_config"]),
-                Some(_) => self.discovered(name),
+                Some(_) => {
+                    separate.push(name.to_owned());
+                    self.discovered(name)
+                }
             };
             match typed {
                 Some(typed) => plugins.extend(plugin(typed)),
@@ -98,6 +113,7 @@ impl<'a> Dump<'a> {
         Connections {
             listener: listener.to_owned(),
             plugins,
+            separate,
             awaited,
             request_timeout: manager["request_timeout"].is_string(),
             routes: config.map_or_else(Vec::new, routes),

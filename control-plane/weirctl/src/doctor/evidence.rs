@@ -70,7 +70,8 @@ pub struct Connections {
     pub listener: String,
     /// Weir's filters, nearly always one.
     pub plugins: Vec<Plugin>,
-    /// Filters that come separately and have not come.
+    /// Filters that come separately, and those of them that have not come.
+    pub separate: Vec<String>,
     pub awaited: Vec<String>,
     pub request_timeout: bool,
     pub routes: Vec<Route>,

@@ -39,6 +39,21 @@ fn is_there(envoy: &Envoy) -> Vec<Finding> {
             );
         }
     }
+    let separate = envoy.connections.iter().flat_map(|one| &one.separate);
+    for name in separate.collect::<BTreeSet<_>>() {
+        let start = format!("extension_config_discovery.http_filter.{name}");
+        let count = |what: &str| envoy.stats.count(&format!("{start}.{what}"));
+        if count("update_rejected") > 0 {
+            let in_force = match count("update_success") {
+                0 => "requests are answered 500",
+                _ => "an older one is in force",
+            };
+            look.broken(
+                format!("filter {name:?} came and was refused, so {in_force}"),
+                "Envoy's log has the reason: most often the module's file is not where the filter says",
+            );
+        }
+    }
     let there: Vec<_> = envoy.plugins().map(|(one, _)| &*one.listener).collect();
     let awaits = envoy.connections.iter().any(|one| !one.awaited.is_empty());
     if there.is_empty() && !awaits {
