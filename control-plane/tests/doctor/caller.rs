@@ -85,10 +85,7 @@ async fn a_policy_that_does_not_follow() {
     bench
         .until_named(Broken, "cluster's policy", "not followed")
         .await;
-    bench.request().await;
-    for _ in 0..8 {
-        bench.request().await;
-    }
+    bench.requests().await;
     bench
         .until_named(Broken, "choices are followed", "another host")
         .await;
@@ -160,7 +157,7 @@ async fn callers_who_are_not_believed() {
         "\"trust\": \"none\", \"control_cluster\":",
     );
     let bench = Plan::new().envoy(name, none).start().await;
-    bench.request().await;
+    bench.requests().await;
     bench.until_named(Poor, "trust", "not believed").await;
 }
 

@@ -47,7 +47,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
 
 /// COMMANDS.md, CONFIGURATION.md and METRICS.md of the programs.
 fn references(workspace: &Workspace, filter: &Path) -> Result<()> {
-    const PACKAGES: [&str; 8] = [
+    const PACKAGES: [&str; 9] = [
         "weir-control",
         "weir-experiment",
         "weir-feeds",
@@ -56,6 +56,7 @@ fn references(workspace: &Workspace, filter: &Path) -> Result<()> {
         "weir-replay",
         "weir-sim",
         "weir-worker",
+        "weirctl",
     ];
     let packages = PACKAGES.iter().flat_map(|package| ["--package", package]);
     workspace
