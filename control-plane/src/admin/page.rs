@@ -17,13 +17,14 @@ macro_rules! files {
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// Under `/page/`.
-const FILES: [(&str, &str, &str); 11] = files! {
+const FILES: [(&str, &str, &str); 12] = files! {
     "page.css": "text/css; charset=utf-8",
     "page.js": SCRIPT,
     "dom.js": SCRIPT,
     "stream.js": SCRIPT,
     "fleet.js": SCRIPT,
     "hosts.js": SCRIPT,
+    "order.js": SCRIPT,
     "trend.js": SCRIPT,
     "traffic.js": SCRIPT,
     "sidecars.js": SCRIPT,

@@ -142,7 +142,7 @@ pub struct SidecarsGlance {
     pub refusing: usize,
     pub reporting: usize,
     pub rows: Vec<SidecarGlance>,
-    /// The newest refusals, the newest first, also of streams that have ended.
+    /// The newest of each sidecar and type, the newest first, also of streams that have ended.
     pub refusals: Vec<RefusalGlance>,
     pub reports_refused: Vec<ReporterView>,
 }
@@ -227,8 +227,13 @@ impl State {
         streams.sort_by_key(|client| (client.refuses.is_empty(), client.proxy.clone()));
         let weir = streams.iter().filter(|client| client.weir).count();
         let refusing = streams.iter().filter(|client| !client.refuses.is_empty());
-        let refusals: Vec<_> = self.clients().refusals().collect();
-        let newest = refusals.iter().rev().take(MOST_NAMED);
+        let mut newest = BTreeMap::new();
+        for refusal in self.clients().refusals() {
+            newest.insert((&refusal.proxy, &refusal.type_url), refusal);
+        }
+        let mut newest: Vec<_> = newest.into_values().collect();
+        newest.sort_by_key(|refusal| std::cmp::Reverse(refusal.at));
+        newest.truncate(MOST_NAMED);
         let reports_refused = self.ledger().most_refused(MOST_NAMED).into_iter();
         SidecarsGlance {
             weir,
@@ -240,7 +245,7 @@ impl State {
                 .take(most)
                 .map(|client| sidecar_glance(client, self.snapshot(), now))
                 .collect(),
-            refusals: newest.map(|it| refusal_glance(it, now)).collect(),
+            refusals: newest.iter().map(|it| refusal_glance(it, now)).collect(),
             reports_refused: reports_refused
                 .map(|(proxy, refused)| reporter_view(proxy, refused))
                 .collect(),

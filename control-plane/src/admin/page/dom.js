@@ -55,7 +55,7 @@ function cellOf(cell, head, index) {
   const kind = head.number ? 'number' : null;
   return index === 0
     ? el('th', { scope: 'row', class: kind }, cell)
-    : el('td', { class: kind, 'data-head': head.text ?? head }, cell);
+    : el('td', { class: kind }, cell);
 }
 
 export const UNKNOWN = '–';

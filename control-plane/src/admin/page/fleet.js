@@ -68,6 +68,8 @@ export class Fleet {
     text(parts.load, count(total.in_progress));
     text(parts.queued, `${count(total.queued)} queued`);
     text(parts.delay, delay(total.worst_delay_ms));
+    const worst = cluster.hosts.find((host) => !host.stale && host.delay_ms === total.worst_delay_ms);
+    text(parts.worst, worst && total.worst_delay_ms > 0 ? worst.host : '');
     const levels = cluster.hosts.map((host) => host.level ?? ALL);
     const lowest = levels.reduce((low, level) => Math.min(low, level), ALL);
     text(parts.level, levels.length === 0 ? UNKNOWN : lowest === ALL ? 'all' : `${Math.floor(lowest / ALL * 100)} %`);
@@ -181,7 +183,7 @@ function newCard(name) {
   };
   const [hosts, up, out] = figure('Hosts up');
   const [loads, loadValue, queued] = figure('In progress');
-  const [delays, delayValue] = figure('Worst queuing delay');
+  const [delays, delayValue, worst] = figure('Worst queuing delay');
   const [levels, level, restricted] = figure('Lowest admission level');
   const policy = el('p', { class: 'quiet' });
   const canvas = el('canvas', { role: 'img', class: 'strip' });
@@ -195,6 +197,6 @@ function newCard(name) {
   const card = el('article', { class: 'card', 'aria-label': `Cluster ${name}` },
     el('div', { class: 'bar' }, el('h3', {}, name), policy),
     el('dl', { class: 'figures' }, hosts, loads, delays, levels), canvas, legend);
-  return { card, up, out, load: loadValue, queued, delay: delayValue, level, restricted, policy, canvas, legend: { least, most } };
+  return { card, up, out, load: loadValue, queued, delay: delayValue, worst, level, restricted, policy, canvas, legend: { least, most } };
 }
 

@@ -11,7 +11,7 @@ const ORDER = { down: 0, draining: 1, up: 2 };
 
 const number = (of) => (a, b) => of(b) - of(a);
 const COLUMNS = [
-  { key: 'host', name: 'Host', sort: (a, b) => (a.name < b.name ? -1 : 1) },
+  { key: 'host', name: 'Host', sort: () => 0 },
   { key: 'state', name: 'State', sort: (a, b) => ORDER[a.host.state] - ORDER[b.host.state] },
   { key: 'load', name: 'Load', hint: 'jobs in progress + queued', number: true, sort: number((row) => row.load) },
   { key: 'delay', name: 'Queuing delay', number: true, sort: number((row) => row.host.delay_ms ?? -1) },
@@ -88,7 +88,8 @@ export class Hosts {
       `${cluster} ${host.host} ${host.zone ?? ''} ${host.state} ${host.stale ? 'stale' : ''} ${host.trouble ?? ''}`.toLowerCase().includes(words);
     this.rows = words ? this.all.filter(found) : this.all;
     const { sort } = COLUMNS.find(({ key }) => key === this.sorted);
-    if (this.sorted !== 'host' || this.severalClusters) this.rows = [...this.rows].sort(sort);
+    // By host they come.
+    if (this.sorted !== 'host') this.rows = [...this.rows].sort(sort);
     const most = this.rows.reduce((top, row) => Math.max(top, row.load), 1);
     this.most = most;
     const left = this.leftOut > 0 ? `, ${count(this.leftOut)} more are in /tables` : '';
@@ -100,8 +101,10 @@ export class Hosts {
   /** Rows have one height, which the style sets. */
   draw() {
     const height = parseFloat(getComputedStyle(this.scroll).getPropertyValue('--row')) || 36;
-    const first = Math.max(0, Math.floor(this.scroll.scrollTop / height) - SPARE);
     const many = Math.ceil(this.scroll.clientHeight / height) + 2 * SPARE;
+    // There may be fewer rows than before.
+    const lastFirst = Math.max(0, this.rows.length - many);
+    const first = Math.min(lastFirst, Math.max(0, Math.floor(this.scroll.scrollTop / height) - SPARE));
     const last = Math.min(this.rows.length, first + many);
     while (this.pool.length < last - first) this.pool.push(this.newRow());
     while (this.pool.length > last - first) this.pool.pop().row.remove();
@@ -129,7 +132,7 @@ export class Hosts {
     cells.more = el('span', { class: 'quiet more' });
     cells.host.append(cells.name, cells.more);
     cells.bar = el('span', { class: 'gauge', 'aria-hidden': 'true' });
-    cells.jobs = el('span');
+    cells.jobs = el('span', { class: 'jobs' });
     cells.load.append(cells.bar, cells.jobs);
     cells.line = trend();
     cells.trend.append(cells.line);
@@ -140,7 +143,7 @@ export class Hosts {
   fill({ row, cells }, shown, index) {
     const { host, cluster, name } = shown;
     attribute(row, 'aria-rowindex', index + 2);
-    attribute(row, 'data-state', host.stale ? 'stale' : host.state);
+    attribute(row, 'data-state', host.stale ? `${host.state} stale` : host.state);
     text(cells.name, host.host);
     const more = [this.severalClusters ? cluster : null, host.zone, host.trouble].filter(Boolean).join(' · ');
     text(cells.more, more);

@@ -7,6 +7,7 @@
 import { attribute, byId, bytes, clock, count, delay, el, of, span, text, whenChanged } from './dom.js';
 import { Fleet } from './fleet.js';
 import { Hosts } from './hosts.js';
+import { inOrder } from './order.js';
 import { Past } from './past.js';
 import { Search } from './search.js';
 import { Sidecars } from './sidecars.js';
@@ -24,8 +25,9 @@ const parts = [fleet, hosts, traffic, new Sidecars(byId('sidecars')), new Search
 const slider = byId('moment');
 
 let newest = null;
-/** The frame that is shown instead of the newest one. */
+/** The frame that is shown instead of the newest one, and how many rows ago it was kept, if it was. */
 let paused = null;
+let rowsAgo = 0;
 let stream = 'waiting';
 let why = '';
 let asked = false;
@@ -37,17 +39,21 @@ follow(take, (state, reason) => {
   status();
 });
 
-async function take(frame) {
+function take(frame) {
   newest = frame;
+  inOrder(frame.clusters);
   if (!asked || past.hasGap(frame)) {
     asked = true;
     past.load().then(ask, ask);
   }
-  past.add(frame);
+  const isRow = past.add(frame);
   traffic.count(frame);
-  attribute(slider, 'min', -Math.max(1, past.times.length - 1));
-  slider.disabled = false;
-  if (!paused) ask();
+  const rows = past.times.length;
+  attribute(slider, 'min', -Math.max(1, rows - 1));
+  slider.disabled = rows < 2;
+  // The moment that is shown stays while time goes on, as long as it is kept.
+  if (isRow && paused?.isPast) moveTo(Math.min(rowsAgo + 1, rows - 1));
+  else if (!paused) ask();
 }
 
 let due = false;
@@ -133,12 +139,18 @@ function summary(frame) {
 /** Shows the moment of so many rows ago; 0 is now. */
 function moveTo(ago) {
   paused = ago === 0 || !newest ? null : past.frame(ago, newest);
-  if (paused === null) slider.value = 0;
+  rowsAgo = paused ? ago : 0;
+  slider.value = -rowsAgo;
   const words = paused ? `${span(ago * past.everyMs)} ago` : 'now';
   text(byId('moment-text'), words);
   attribute(slider, 'aria-valuetext', words);
+  showPaused();
+}
+
+function showPaused() {
   byId('now').hidden = !paused;
   attribute(byId('pause'), 'aria-pressed', String(Boolean(paused)));
+  byId('then').hidden = !paused?.isPast;
   ask();
 }
 
@@ -148,9 +160,7 @@ function pause() {
     return;
   }
   paused = newest;
-  byId('now').hidden = !paused;
-  attribute(byId('pause'), 'aria-pressed', String(Boolean(paused)));
-  ask();
+  showPaused();
 }
 
 slider.addEventListener('input', () => moveTo(-slider.valueAsNumber));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The last fifteen minutes: what the server kept, and what has come since.
 
+import { inOrder } from './order.js';
+
 const ROWS = 180;
 const STATES = { u: 'up', d: 'draining', x: 'down' };
 const LETTERS = { up: 'u', draining: 'd', down: 'x' };
@@ -134,6 +136,7 @@ export class Past {
       cluster.panics = false;
       cluster.health_ignored = false;
     }
+    inOrder(clusters);
     return { ...now, unix_ms: this.times[row], clusters, isPast: true, row };
   }
 

@@ -82,11 +82,10 @@ function explained(it) {
 }
 
 function rows(caption, hosts, ranked) {
-  const heads = [ranked ? '' : ' ', 'Host', 'State', 'Admits', 'In cache', { text: 'In progress', number: true }, { text: 'Queued', number: true },
+  const heads = ['Host', 'State', 'Admits', 'In cache', { text: 'In progress', number: true }, { text: 'Queued', number: true },
     { text: 'Queuing delay', number: true }, { text: 'Level', number: true }, { text: 'Cores', number: true }, 'Figures'];
   const cells = hosts.map((row, index) => [
-    ranked ? `${index + 1}.` : '',
-    el('span', { class: 'name' }, row.address, row.zone ? el('span', { class: 'quiet more' }, row.zone) : null),
+    el('span', { class: 'name' }, ranked ? `${index + 1}. ` : '', row.address, row.zone ? el('span', { class: 'quiet more' }, row.zone) : null),
     row.state,
     row.admits ? 'yes' : el('span', { class: 'bad' }, 'no'),
     row.cached,

@@ -15,7 +15,9 @@ export class Sidecars {
     text(byId('sidecars-count'), `${of(sidecars.weir, 'filter')}, ${of(sidecars.envoy, 'Envoy', 'Envoys')} on discovery streams, ${count(sidecars.reporting)} report${nacks}`);
     // Ages go by tens of seconds here, or every row would be new each second.
     const rows = sidecars.rows.map((row) => ({ ...row, connected_for_ms: slowly(row.connected_for_ms), refuses: row.refuses.map(aged) }));
-    const refusals = sidecars.refusals.map(aged);
+    // Those in the table are not said twice.
+    const inTable = new Set(rows.flatMap((row) => row.refuses.map((it) => `${row.proxy} ${it.kind}`)));
+    const refusals = sidecars.refusals.filter((it) => !inTable.has(`${it.proxy} ${it.kind}`)).map(aged);
     const parts = { rows, refusals, reports: sidecars.reports_refused, more: total - rows.length };
     whenChanged(this.root, parts, () => drawn(parts));
   }
@@ -55,7 +57,7 @@ const refusal = ({ kind, reason, ms_ago }) => el('span', { class: 'reason' }, `$
 function notes(refusals, reports) {
   const parts = [];
   if (refusals.length > 0) {
-    parts.push(el('h3', {}, 'Newest refusals'),
+    parts.push(el('h3', {}, 'Refused before'),
       el('ul', {}, ...refusals.map((it) => el('li', {}, `${it.proxy}: `, refusal(it)))));
   }
   if (reports.length > 0) {

@@ -91,9 +91,12 @@ function drawn(part) {
     ['shed (answered 429)', per(part.shed[0]), count(part.shed[1])],
     ['held (waited for a host)', per(part.held[0]), count(part.held[1])],
   ];
-  return [title,
-    el('div', { class: 'scroll' }, table(`Requests of ${part.name} by class`, heads, rows)),
-    el('div', { class: 'scroll' }, table(`Requests of ${part.name} by what became of them`, ['Became', { text: '/ s', number: true }, { text: 'In all', number: true }], results))];
+  const scroll = (label, inside) => el('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': label }, inside);
+  const byClass = `Requests of ${part.name} by class`;
+  const byFate = `Requests of ${part.name} by what became of them`;
+  return [title, el('div', { class: 'pair' },
+    scroll(byClass, table(byClass, heads, rows)),
+    scroll(byFate, table(byFate, ['What became of them', { text: 'A second', number: true }, { text: 'In all', number: true }], results)))];
 }
 
 function share(it) {

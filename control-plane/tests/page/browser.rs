@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Chromium without a window, driven over two pipes by its DevTools protocol: one JSON a message, which a NUL ends.
+
+use std::fmt::Display;
+use std::io::{BufRead, BufReader, Write};
+use std::net::SocketAddr;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use weir_needs::{Need, skip};
+
+use crate::waits::until_there;
+
+const PROGRAM: &str = "chromium";
+/// A page of its own and nothing else: no account, no update, no question to anybody.
+const FLAGS: [&str; 8] = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--remote-debugging-pipe",
+];
+
+pub(crate) struct Browser {
+    child: Child,
+    to: ChildStdin,
+    from: BufReader<ChildStdout>,
+    session: Value,
+    last: u64,
+    _profile: TempDir,
+}
+
+impl Browser {
+    /// With this page of weir-control; none, and the test is skipped, where there is no browser.
+    pub(crate) fn open(admin: SocketAddr) -> Option<Self> {
+        if let Err(error) = Command::new(PROGRAM).arg("--version").output() {
+            skip(Need::Installed(PROGRAM), error);
+            return None;
+        }
+        let profile = tempfile::tempdir().unwrap();
+        // It reads from descriptor 3 and writes to 4.
+        let script = "exec \"$0\" \"$@\" 3<&0 4>&1 </dev/null >/dev/null";
+        let mut child = Command::new("sh")
+            .args(["-c", script, PROGRAM])
+            .args(FLAGS)
+            .arg(format!("--user-data-dir={}", profile.path().display()))
+            .arg("about:blank")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut browser = Self {
+            to: child.stdin.take().unwrap(),
+            from: BufReader::new(child.stdout.take().unwrap()),
+            child,
+            session: Value::Null,
+            last: 0,
+            _profile: profile,
+        };
+        let url = format!("http://{admin}/");
+        let page = browser.call("Target.createTarget", json!({ "url": url }));
+        let target = json!({ "targetId": page["targetId"], "flatten": true });
+        browser.session = browser.call("Target.attachToTarget", target)["sessionId"].take();
+        Some(browser)
+    }
+
+    fn call(&mut self, method: &str, parameters: Value) -> Value {
+        self.last += 1;
+        let mut message = json!({ "id": self.last, "method": method, "params": parameters });
+        if !self.session.is_null() {
+            message["sessionId"] = self.session.clone();
+        }
+        self.to
+            .write_all(format!("{message}\0").as_bytes())
+            .unwrap();
+        loop {
+            let mut answer = Vec::new();
+            self.from.read_until(0, &mut answer).unwrap();
+            assert_eq!(answer.pop(), Some(0), "{PROGRAM} has ended");
+            let mut answer: Value = serde_json::from_slice(&answer).unwrap();
+            if answer["id"] == self.last {
+                assert!(answer["error"].is_null(), "{method}: {answer}");
+                return answer["result"].take();
+            }
+        }
+    }
+
+    /// What a script in the page comes to, or throws.
+    fn run(&mut self, script: &str) -> Result<Value, Value> {
+        let parameters = json!({ "expression": script, "returnByValue": true });
+        let mut answer = self.call("Runtime.evaluate", parameters);
+        match answer["exceptionDetails"].take() {
+            Value::Null => Ok(answer["result"]["value"].take()),
+            thrown => Err(thrown),
+        }
+    }
+
+    /// What a script in the page comes to.
+    pub(crate) fn value(&mut self, script: &str) -> Value {
+        self.run(script).unwrap()
+    }
+
+    /// Returns when a script comes to this.
+    pub(crate) fn until(&mut self, script: &str, wanted: impl Into<Value> + Display) {
+        let what = format!("{script} to be {wanted}");
+        let wanted = wanted.into();
+        until_there(&what, || match self.run(script) {
+            Ok(seen) if seen == wanted => Ok(()),
+            // What the page has not yet, a script cannot find.
+            Ok(seen) | Err(seen) => Err(seen),
+        });
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        // Its children end with it, which they do not when it is killed.
+        let _ = self
+            .to
+            .write_all(b"{\"id\":0,\"method\":\"Browser.close\"}\0");
+        let _ = self.child.wait();
+    }
+}
