@@ -3,6 +3,8 @@
 //! that the page names arrives, and weir-control has nothing to complain of.
 
 #[allow(dead_code)] // Other tests use more of it.
+mod inside;
+#[allow(dead_code)] // Other tests use more of it.
 mod waits;
 
 use std::net::SocketAddr;
@@ -10,12 +12,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use inside::Inside;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
-use tokio_util::sync::{CancellationToken, DropGuard};
 use waits::until;
-use weir_control::{Listeners, config, run};
 use weir_filter::orca;
 use weir_needs::{Need, free_port, skip};
 use weir_processes::http::{self, Request};
@@ -85,9 +86,8 @@ fn go(folder: &Path) -> Option<Command> {
 /// A host, and a weir-control that knows of it nothing but its address.
 struct World {
     host: SocketAddr,
-    admin: SocketAddr,
+    control: Inside,
     _processes: Processes,
-    _ends: DropGuard,
 }
 
 impl World {
@@ -109,32 +109,17 @@ impl World {
              cache: {{ interval: 50ms, timeout: 30s }}\n"
         );
         std::fs::write(&path, text).unwrap();
-        let loaded = config::load(&path).map_err(|(error, _)| error).unwrap();
-        let listeners = Listeners::bind(&loaded.config).await.unwrap();
-        let admin = listeners.admin.local_addr().unwrap();
-        let shutdown = CancellationToken::new();
-        tokio::spawn(run(path, loaded, listeners, shutdown.clone()));
         Self {
             host,
-            admin,
+            control: inside::start(path).await,
             _processes: processes,
-            _ends: shutdown.drop_guard(),
         }
-    }
-
-    async fn page(&self, path: &'static str) -> Value {
-        let admin = self.admin;
-        let page = tokio::task::spawn_blocking(move || http::get(admin, path));
-        let page = page.await.unwrap();
-        page.map_or(Value::Null, |page| {
-            serde_json::from_str(&page.body).unwrap()
-        })
     }
 
     /// The host as weir-control has it, once it is as wanted. It has nothing to complain of on the way.
     async fn until(&self, what: &str, is: impl Fn(&Value) -> bool) -> Value {
         until(what, async || {
-            let tables = self.page("/tables").await;
+            let tables = self.control.page("/tables").await;
             let host = tables["clusters"]["rules"]["hosts"][0].clone();
             for source in ["scrape", "cache"] {
                 let source = &host["sources"][source];
@@ -150,7 +135,7 @@ impl World {
     /// A decision sees the key at the host, or not any more: a shard is pushed when it has rested.
     async fn until_cached(&self, cached: &str) {
         until("a decision's view of the key", async || {
-            let explained = self.page("/explain?cluster=rules&key=a").await;
+            let explained = self.control.page("/explain?cluster=rules&key=a").await;
             match explained["ranked"][0]["cached"] == cached {
                 true => Ok(()),
                 false => Err(explained),

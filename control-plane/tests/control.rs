@@ -2,6 +2,8 @@
 //! All of weir-control in the test's own process, on free ports.
 
 #[allow(dead_code)] // Other tests use more of it.
+mod inside;
+#[allow(dead_code)] // Other tests use more of it.
 mod waits;
 
 use std::net::SocketAddr;
@@ -10,10 +12,10 @@ use std::path::PathBuf;
 use http_body_util::BodyExt;
 use serde_json::Value;
 use tokio::net::TcpListener;
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::sync::DropGuard;
 use tonic::Code;
 use waits::{end, until, within};
-use weir_control::{Listeners, config, run};
+use weir_control::{Listeners, config};
 use weir_tables::v1::{Report, reports_client::ReportsClient};
 
 struct Control {
@@ -31,20 +33,13 @@ async fn control(clusters: &str) -> Control {
     let path = folder.path().join("c.yaml");
     std::fs::write(&path, format!("{FREE}{clusters}")).unwrap();
     std::fs::write(folder.path().join("hosts.yaml"), "[]").unwrap();
-    let loaded = config::load(&path).map_err(|(error, _)| error).unwrap();
-    let listeners = Listeners::bind(&loaded.config).await.unwrap();
-    let (xds, admin) = (
-        listeners.xds.local_addr().unwrap(),
-        listeners.admin.local_addr().unwrap(),
-    );
-    let shutdown = CancellationToken::new();
-    tokio::spawn(run(path.clone(), loaded, listeners, shutdown.clone()));
+    let inside = inside::start(path.clone()).await;
     Control {
-        xds,
-        admin,
+        xds: inside.xds,
+        admin: inside.admin,
         path,
         folder,
-        _shutdown: shutdown.drop_guard(),
+        _shutdown: inside.ends,
     }
 }
 

@@ -3,6 +3,8 @@
 //! own process.
 
 #[allow(dead_code)] // Other tests use more of it.
+mod inside;
+#[allow(dead_code)] // Other tests use more of it.
 mod waits;
 
 use std::net::SocketAddr;
@@ -14,10 +16,9 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::sync::DropGuard;
 use tonic::{Code, Streaming};
 use waits::{end, until, within};
-use weir_control::{Listeners, config, run};
 use weir_tables::v1::nodes_client::NodesClient;
 use weir_tables::v1::{HostRow, NodeReport};
 
@@ -40,18 +41,13 @@ impl Control {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("c.yaml");
         std::fs::write(&path, format!("{FREE}clusters: {{ c: {cluster} }}\n")).unwrap();
-        let loaded = config::load(&path).map_err(|(error, _)| error).unwrap();
-        let listeners = Listeners::bind(&loaded.config).await.unwrap();
-        let xds = listeners.xds.local_addr().unwrap();
-        let admin = listeners.admin.local_addr().unwrap();
-        let shutdown = CancellationToken::new();
-        tokio::spawn(run(path.clone(), loaded, listeners, shutdown.clone()));
+        let control = inside::start(path.clone()).await;
         Self {
-            xds,
-            admin,
+            xds: control.xds,
+            admin: control.admin,
             path,
             _folder: folder,
-            shutdown: Some(shutdown.drop_guard()),
+            shutdown: Some(control.ends),
         }
     }
 

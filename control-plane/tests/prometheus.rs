@@ -2,6 +2,8 @@
 //! weir-control with nothing but a real Prometheus, which reads two hosts.
 
 #[allow(dead_code)] // Other tests use more of it.
+mod inside;
+#[allow(dead_code)] // Other tests use more of it.
 mod waits;
 
 use std::net::SocketAddr;
@@ -13,11 +15,11 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::get;
+use inside::Inside;
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use waits::until;
-use weir_control::{Listeners, config, run};
 use weir_processes::http;
 use weir_processes::processes::Processes;
 
@@ -92,10 +94,7 @@ fn prometheus(program: &Path, folder: &Path, targets: &[SocketAddr]) -> (Process
     (processes, address)
 }
 
-struct Control {
-    admin: SocketAddr,
-    _ends: DropGuard,
-}
+struct Control(Inside);
 
 impl Control {
     async fn start(folder: &Path, hosts: [SocketAddr; 2], prometheus: SocketAddr) -> Self {
@@ -109,29 +108,13 @@ impl Control {
             hosts[0], hosts[1]
         );
         std::fs::write(&path, text).unwrap();
-        let loaded = config::load(&path).map_err(|(error, _)| error).unwrap();
-        let listeners = Listeners::bind(&loaded.config).await.unwrap();
-        let admin = listeners.admin.local_addr().unwrap();
-        let shutdown = CancellationToken::new();
-        tokio::spawn(run(path, loaded, listeners, shutdown.clone()));
-        Self {
-            admin,
-            _ends: shutdown.drop_guard(),
-        }
-    }
-
-    async fn page(&self, path: &'static str) -> Value {
-        let admin = self.admin;
-        let page = tokio::task::spawn_blocking(move || http::get(admin, path));
-        page.await.unwrap().map_or(Value::Null, |page| {
-            serde_json::from_str(&page.body).unwrap()
-        })
+        Self(inside::start(path).await)
     }
 
     /// What a decision sees of a host, once it is as wanted.
     async fn until_explained(&self, host: SocketAddr, is: impl Fn(&Value) -> bool) -> Value {
         until("a decision's view of the host", async || {
-            let explained = self.page("/explain?cluster=rules&key=a").await;
+            let explained = self.0.page("/explain?cluster=rules&key=a").await;
             let rows = ["ranked", "others"].map(|rows| explained[rows].as_array().cloned());
             let mut rows = rows.into_iter().flatten().flatten();
             let row = rows.find(|row| row["address"] == host.to_string());
@@ -143,7 +126,7 @@ impl Control {
     /// The hosts, once they are as wanted.
     async fn until(&self, what: &str, is: impl Fn(&[Value; 2]) -> bool) -> [Value; 2] {
         until(what, async || {
-            let tables = self.page("/tables").await;
+            let tables = self.0.page("/tables").await;
             let hosts = &tables["clusters"]["rules"]["hosts"];
             // By the address, as text: 127.0.0.1 before 127.0.0.2.
             let hosts = [hosts[1].clone(), hosts[0].clone()];

@@ -2,6 +2,8 @@
 //! Callers that weir-control lets in when it has certificates.
 
 mod certificates;
+#[allow(dead_code)] // Other tests use more of it.
+mod inside;
 mod reports;
 #[allow(dead_code)] // Other tests use more of it.
 mod waits;
@@ -10,10 +12,9 @@ use std::net::SocketAddr;
 
 use certificates::{Authority, Pair};
 use reports::end_of_nameless;
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::sync::DropGuard;
 use tonic::Code;
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
-use weir_control::{Listeners, config, run};
 use weir_tables::v1::reports_client::ReportsClient;
 
 /// weir-control with certificates of this authority.
@@ -29,12 +30,8 @@ async fn control(authority: &Authority, pair: &Pair) -> (SocketAddr, tempfile::T
          admin: { listen: \"127.0.0.1:0\" }\nclusters: { rules: { hosts: [ { address: 127.0.0.1:9 } ] } }\n",
     );
     let path = folder.path().join("c.yaml");
-    let loaded = config::load(&path).map_err(|(error, _)| error).unwrap();
-    let listeners = Listeners::bind(&loaded.config).await.unwrap();
-    let address = listeners.xds.local_addr().unwrap();
-    let shutdown = CancellationToken::new();
-    tokio::spawn(run(path, loaded, listeners, shutdown.clone()));
-    (address, folder, shutdown.drop_guard())
+    let control = inside::start(path).await;
+    (control.xds, folder, control.ends)
 }
 
 /// Whether a report gets through: the server's answer to an empty proxy name is its own.

@@ -239,10 +239,7 @@ impl State {
                 .of_several
                 .then(|| replica_view(self.replica(), now)),
             unready: self.unready(),
-            memory: MemoryView {
-                limit_bytes: self.budget().limit(),
-                counted_bytes: self.budget().counted(),
-            },
+            memory: self.memory_view(),
             clusters: clusters.collect(),
             proxies: self
                 .clients()
@@ -261,6 +258,13 @@ impl State {
                 .map(|refusal| refusal_view(refusal, now))
                 .collect(),
             snapshot: Arc::new(self.snapshot().clone()),
+        }
+    }
+
+    fn memory_view(&self) -> MemoryView {
+        MemoryView {
+            limit_bytes: self.budget().limit(),
+            counted_bytes: self.budget().counted(),
         }
     }
 }

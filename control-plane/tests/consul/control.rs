@@ -6,11 +6,10 @@ use std::path::Path;
 
 use serde_json::Value;
 use tempfile::TempDir;
-use tokio_util::sync::{CancellationToken, DropGuard};
-use weir_control::{Listeners, config, run};
+use tokio_util::sync::DropGuard;
 
-use crate::http;
 use crate::waits::until;
+use crate::{http, inside};
 
 pub(crate) struct Control {
     pub(crate) admin: SocketAddr,
@@ -33,17 +32,12 @@ impl Control {
         }
         let path = folder.path().join("c.yaml");
         std::fs::write(&path, text(cluster)).unwrap();
-        let loaded = config::load(&path).map_err(|(error, _)| error).unwrap();
-        let listeners = Listeners::bind(&loaded.config).await.unwrap();
-        let admin = listeners.admin.local_addr().unwrap();
-        let xds = listeners.xds.local_addr().unwrap();
-        let shutdown = CancellationToken::new();
-        tokio::spawn(run(path, loaded, listeners, shutdown.clone()));
+        let control = inside::start(path).await;
         Self {
-            admin,
-            xds,
+            admin: control.admin,
+            xds: control.xds,
             folder,
-            _shutdown: shutdown.drop_guard(),
+            _shutdown: control.ends,
         }
     }
 

@@ -10,6 +10,9 @@ mod control;
 mod fake;
 #[path = "../envoy/http.rs"]
 mod http;
+#[allow(dead_code)] // Other tests use more of it.
+#[path = "../inside/mod.rs"]
+mod inside;
 mod real;
 #[allow(dead_code)] // Other tests use more of it.
 #[path = "../waits/mod.rs"]

@@ -78,6 +78,14 @@ impl Plan {
         self
     }
 
+    /// Other clusters in the plugin's configuration.
+    pub(crate) fn clusters(self, other: &str) -> Self {
+        const END: &str = "\n                            }";
+        let whole = |clusters: &str| format!("\"clusters\": {clusters}{END}");
+        let usual = r#"{ "rules": { "table": "rules" } }"#;
+        self.envoy(&whole(usual), &whole(other))
+    }
+
     /// Other text from one mark of Envoy's file to the next.
     pub(crate) fn part(mut self, from: &str, until: &str, to: &str) -> Self {
         let (before, rest) = self.envoy.split_once(from).unwrap();

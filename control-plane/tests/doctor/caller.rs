@@ -52,10 +52,7 @@ async fn a_module_that_is_missing() {
 
 #[tokio::test]
 async fn a_plugin_for_a_cluster_that_envoy_has_not() {
-    let wrong = r#""clusters": { "rulez": { "table": "rules" } }"#;
-    let right = r#""clusters": { "rules": { "table": "rules" } }
-                            }"#;
-    let plan = Plan::new().envoy(right, &format!("{wrong}\n                            }}"));
+    let plan = Plan::new().clusters(r#"{ "rulez": { "table": "rules" } }"#);
     let bench = plan.start().await;
     bench
         .until_named(
@@ -68,11 +65,8 @@ async fn a_plugin_for_a_cluster_that_envoy_has_not() {
 
 #[tokio::test]
 async fn a_cluster_that_is_switched_off() {
-    let off = r#""clusters": { "rules": { "enabled": false, "table": "rules" } }
-                            }"#;
-    let on = r#""clusters": { "rules": { "table": "rules" } }
-                            }"#;
-    let bench = Plan::new().envoy(on, off).start().await;
+    let off = r#"{ "rules": { "enabled": false, "table": "rules" } }"#;
+    let bench = Plan::new().clusters(off).start().await;
     bench
         .until_named(Poor, "filter's settings", "switched off")
         .await;

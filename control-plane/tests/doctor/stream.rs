@@ -90,11 +90,8 @@ async fn a_certificate_that_has_expired() {
 
 #[tokio::test]
 async fn a_table_that_weir_control_has_not() {
-    let right = r#""clusters": { "rules": { "table": "rules" } }
-                            }"#;
-    let wrong = r#""clusters": { "rules": { "table": "rulez" } }
-                            }"#;
-    let bench = Plan::new().envoy(right, wrong).start().await;
+    let plan = Plan::new().clusters(r#"{ "rules": { "table": "rulez" } }"#);
+    let bench = plan.start().await;
     bench
         .until_named(Broken, "tables", "wants table \"rulez\"")
         .await;
@@ -102,11 +99,9 @@ async fn a_table_that_weir_control_has_not() {
 
 #[tokio::test]
 async fn keys_that_are_salted_on_one_side() {
-    let right = r#""clusters": { "rules": { "table": "rules" } }
-                            }"#;
-    let salted = r#""clusters": { "rules": { "table": "rules", "key_salt": "00112233445566778899aabbccddeeff" } }
-                            }"#;
-    let bench = Plan::new().envoy(right, salted).start().await;
+    let salt = "00112233445566778899aabbccddeeff";
+    let salted = format!(r#"{{ "rules": {{ "table": "rules", "key_salt": "{salt}" }} }}"#);
+    let bench = Plan::new().clusters(&salted).start().await;
     bench
         .until_named(Broken, "tables", "only the filter salts")
         .await;

@@ -36,16 +36,7 @@ pub struct Memory {
 pub struct Replica {
     /// `waiting`, `leading` or `following`.
     pub role: String,
-    pub leader: Option<Leader>,
     pub complaint: Option<String>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-#[allow(missing_docs)]
-pub struct Leader {
-    pub name: String,
-    pub address: String,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

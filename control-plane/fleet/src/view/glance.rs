@@ -6,10 +6,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Serialize;
-use weir_policy::{HostState, Level};
+use weir_policy::Level;
 use weir_tables::HOST_TABLE_TYPE;
 
-use super::{LeaderView, MemoryView, ReporterView, ms, overload_name, replica_view, reporter_view};
+use super::{
+    LeaderView, MemoryView, ReporterView, ms, overload_name, replica_view, reporter_view,
+    state_name,
+};
 use crate::clients::{Client, Refusal};
 use crate::cluster::Cluster;
 use crate::host::Host;
@@ -204,10 +207,7 @@ impl State {
                     followers: self.followers(),
                 }
             }),
-            memory: MemoryView {
-                limit_bytes: self.budget().limit(),
-                counted_bytes: self.budget().counted(),
-            },
+            memory: self.memory_view(),
             in_flight: self.ledger().in_flight(now),
             clusters: clusters.collect(),
             sidecars: self.sidecars(now, most.sidecars),
@@ -330,11 +330,7 @@ fn host_glance(host: &Host, cluster: &Cluster, health_ignored: bool, now: Durati
     HostGlance {
         host: host.config.address.clone(),
         zone: instance.and_then(|instance| instance.zone.clone()),
-        state: match cluster.state_of(host, health_ignored) {
-            HostState::Up => "up",
-            HostState::Draining => "draining",
-            HostState::Down => "down",
-        },
+        state: state_name(cluster.state_of(host, health_ignored)),
         in_progress: figures.in_progress,
         queued: queued.map(|all| all.iter().fold(0u32, |sum, jobs| sum.saturating_add(*jobs))),
         // Microseconds are more than anybody reads.

@@ -11,7 +11,7 @@ use super::*;
 use crate::admin::{App, serve};
 use crate::{config, owner::Owner};
 
-/// The admin pages of a weir-control of two hosts, one of them with markup for a name of its zone.
+/// The admin pages of a weir-control of two hosts.
 struct Admin {
     address: SocketAddr,
     shutdown: CancellationToken,

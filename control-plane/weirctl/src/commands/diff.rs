@@ -64,19 +64,22 @@ fn of_cluster(name: &str, was: Option<&Cluster>, is: Option<&Cluster>) -> Vec<Ro
         ]
     };
     let mut rows = of_fields(name, None, fields(was), fields(is));
-    let hosts = |cluster: Option<&Cluster>| -> BTreeMap<String, Host> {
-        let hosts = cluster.into_iter().flat_map(|cluster| &cluster.hosts);
-        hosts
-            .map(|host| (host.address.clone(), host.clone()))
-            .collect()
-    };
     let (was, is) = (hosts(was), hosts(is));
     let addresses: BTreeSet<_> = was.keys().chain(is.keys()).collect();
     for address in addresses {
-        let (was, is) = (of_host(was.get(address)), of_host(is.get(address)));
+        let (was, is) = (
+            of_host(was.get(address).copied()),
+            of_host(is.get(address).copied()),
+        );
         rows.extend(of_fields(name, Some(address), was, is));
     }
     rows
+}
+
+/// By address.
+fn hosts(cluster: Option<&Cluster>) -> BTreeMap<&str, &Host> {
+    let hosts = cluster.into_iter().flat_map(|cluster| &cluster.hosts);
+    hosts.map(|host| (&*host.address, host)).collect()
 }
 
 /// Not its age, which differs always.

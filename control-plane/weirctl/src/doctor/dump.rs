@@ -9,7 +9,8 @@ use super::evidence::{Connections, Plugin, Route, Upstream};
 
 /// The root of Weir's plugin in every configuration that the project has.
 const ROOT: &str = "weir";
-const DESTINATION: &str = "x-gateway-destination-endpoint";
+/// The header that names hosts.
+pub(super) const DESTINATION: &str = "x-gateway-destination-endpoint";
 
 /// Sections by the last part of their type. Envoy has two of some: of filters that come separately one for
 /// listeners and one for clusters.
@@ -183,7 +184,6 @@ fn plugin(typed: &Value) -> Option<Plugin> {
         };
         Plugin {
             name: config["name"].as_str().unwrap_or(ROOT).to_owned(),
-            vm_id: config["vm_config"]["vm_id"].as_str().map(str::to_owned),
             reloads: config["failure_policy"] == "FAIL_RELOAD",
             settings,
         }

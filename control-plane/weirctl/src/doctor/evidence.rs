@@ -82,7 +82,6 @@ pub struct Connections {
 #[allow(missing_docs)]
 pub struct Plugin {
     pub name: String,
-    pub vm_id: Option<String>,
     /// A VM that panicked is replaced.
     pub reloads: bool,
     /// Its JSON, or what is wrong with it.

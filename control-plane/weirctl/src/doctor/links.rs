@@ -27,7 +27,7 @@ pub(super) fn all(evidence: &Evidence) -> Vec<Finding> {
                 found.extend(look.or_fine(""));
             }
             Ok(envoy) => {
-                found.extend(envoy::look(envoy, &asked.address));
+                found.extend(envoy::look(envoy, &asked.address, evidence.now));
                 found.extend(filter::look(envoy));
                 found.extend(upstream::look(envoy, evidence));
                 found.extend(stream::look(envoy, evidence));

@@ -10,7 +10,7 @@ use crate::page::Address;
 /// For whoever renews by hand.
 const SOON: Duration = Duration::from_secs(7 * 86_400);
 
-pub(super) fn look(envoy: &Envoy, address: &Address) -> Vec<Finding> {
+pub(super) fn look(envoy: &Envoy, address: &Address, now: SystemTime) -> Vec<Finding> {
     let mut look = Look::at("caller's Envoy", &envoy.node);
     if envoy.state != "LIVE" {
         look.broken(
@@ -25,7 +25,7 @@ pub(super) fn look(envoy: &Envoy, address: &Address) -> Vec<Finding> {
         );
     }
     let mut found = look.or_fine(format!("Envoy {} at {address}", envoy.version));
-    found.extend(certificates(envoy, SystemTime::now()));
+    found.extend(certificates(envoy, now));
     found
 }
 

@@ -3,13 +3,13 @@
 
 use std::collections::BTreeSet;
 
+use super::super::dump::DESTINATION;
 use super::super::evidence::{Envoy, Evidence, Route, Upstream};
 use super::super::finding::{Finding, Look};
 use super::filter::is_of_callers;
 use super::listed;
 use crate::screen::counted;
 
-const DESTINATION: &str = "x-gateway-destination-endpoint";
 /// Envoy's default, which knows no priorities.
 const FEW_REQUESTS: u64 = 1_024;
 
