@@ -62,11 +62,24 @@ impl Browser {
             last: 0,
             _profile: profile,
         };
-        let url = format!("http://{admin}/");
-        let page = browser.call("Target.createTarget", json!({ "url": url }));
+        let page = browser.call("Target.createTarget", json!({ "url": "about:blank" }));
         let target = json!({ "targetId": page["targetId"], "flatten": true });
         browser.session = browser.call("Target.attachToTarget", target)["sessionId"].take();
+        browser.load(&format!("http://{admin}/"));
         Some(browser)
+    }
+
+    /// Chromium gives up what it fetches when a network of this machine comes or goes (`ERR_NETWORK_CHANGED`), as those
+    /// of other tests do: a page without its scripts is loaded again.
+    fn load(&mut self, url: &str) {
+        until_there("the page and its scripts", || {
+            self.call("Page.navigate", json!({ "url": url }));
+            self.until("document.readyState", "complete");
+            match self.value("document.querySelector('.hosts') !== null") {
+                Value::Bool(true) => Ok(()),
+                _ => Err("no table of hosts"),
+            }
+        });
     }
 
     fn call(&mut self, method: &str, parameters: Value) -> Value {

@@ -67,10 +67,13 @@ async fn the_page_shows_hosts_sidecars_requests_and_who_has_a_key() {
         "document.body.dispatchEvent(new KeyboardEvent('keydown', { key: '/', bubbles: true }))",
     );
     page.until("document.activeElement.id", "search-key");
-    page.value(
-        "document.activeElement.value = 'a'; document.querySelector('#search button').click()",
+    page.value("document.activeElement.value = 'a'");
+    // A question that a change of the machine's networks cut off is asked again.
+    let ask = format!(
+        "{} || document.querySelector('#search button').click()",
+        says("#answer .verdict", "known_cached")
     );
-    page.until(&says("#answer .verdict", "known_cached"), true);
+    page.until(&ask, true);
     let first = format!("1. {host}");
     page.until(&said("#answer tbody tr th"), first.as_str());
     page.until(&says("#answer", &format!("Holders: {host} (known)")), true);
