@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+use std::cell::RefCell;
 use std::time::Duration;
 
 use rand::Rng;
 
+use crate::account::{Account, put_suspects_last};
 use crate::admission::AdmissionIndex;
 use crate::feedback::{AssumedKeys, Feedback, HostFeedback, InFlight};
 use crate::key::scale;
@@ -424,8 +426,25 @@ impl Cluster {
         })
     }
 
+    /// How old the table is; none where there is none.
+    pub fn table_age(&self, now: Duration) -> Option<Duration> {
+        let received = self.table.as_ref()?;
+        Some(now.saturating_sub(received.at))
+    }
+
     /// What to do with a request.
     pub fn decide(&self, request: &Request, now: Duration, rng: &mut impl Rng) -> Decision {
+        self.decide_noting(request, now, rng, None)
+    }
+
+    /// The same, of which an account is kept in the place given.
+    pub fn decide_noting(
+        &self,
+        request: &Request,
+        now: Duration,
+        rng: &mut impl Rng,
+        account: Option<&RefCell<Account>>,
+    ) -> Decision {
         let Some(Received { table, .. }) = &self.table else {
             return Decision {
                 outcome: Outcome::Fallback,
@@ -455,18 +474,22 @@ impl Cluster {
                 reason: Reason::Overloaded,
             };
         }
-        let candidates = Candidates::new(self, table, (eligible, request), now);
-        let (mut ranked, mut reason) = table.policy().selection.select(&candidates, rng);
-        let suspect = |host| candidates.is_suspect(host);
-        if ranked.as_slice().iter().any(|host| suspect(*host)) {
-            ranked = ranked.demote(suspect);
-            if ranked.first().is_some_and(suspect)
-                && let Some(other) = candidates.unsuspected(ranked)
-            {
-                ranked.put_first(other);
+        let candidates = Candidates::new(self, table, (eligible, request), now).noted(account);
+        let (ranked, mut reason) = table.policy().selection.select(&candidates, rng);
+        let is_suspect = |host| {
+            let is_suspect = candidates.is_suspect(host);
+            if is_suspect {
+                candidates.note(|account| account.is_suspect(host));
             }
-        }
+            is_suspect
+        };
+        let ranked = put_suspects_last(ranked, is_suspect, |ranked| {
+            let instead = candidates.unsuspected(ranked);
+            candidates.note(|account| account.instead = instead);
+            instead
+        });
         if self.panics {
+            candidates.note(|account| account.panics = true);
             reason = Reason::Panic;
         }
         Decision {

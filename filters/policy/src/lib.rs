@@ -26,6 +26,7 @@
 //! overload policy is a file in `overload/`, a variant of [`Overload`] and an arm in `overload.rs`: it gets
 //! a host and returns its [`Level`].
 
+mod account;
 mod admission;
 mod bouncing;
 mod cache;
@@ -54,6 +55,7 @@ mod standing;
 mod table;
 mod work;
 
+pub use account::{Account, Has, Terms};
 pub use bouncing::BounceBudget;
 pub use cache::{CacheIndex, CacheShard, Holder, ShardError, shard_of};
 pub use cluster::{Answer, Cluster};

@@ -11,10 +11,12 @@ mod rendezvous;
 
 pub(crate) use rendezvous::Ring;
 
+use std::cell::RefCell;
 use std::time::Duration;
 
 use rand::Rng;
 
+use crate::account::Account;
 use crate::cluster::Cluster;
 use crate::every;
 use crate::prefix::Prefixes;
@@ -60,6 +62,8 @@ pub(crate) struct Candidates<'a> {
     pub(crate) now: Duration,
     /// The same, for comparing hosts.
     pub(crate) clock: Clock,
+    /// Where the comparison is written down, if it is.
+    account: Option<&'a RefCell<Account>>,
 }
 
 impl<'a> Candidates<'a> {
@@ -77,6 +81,20 @@ impl<'a> Candidates<'a> {
             request,
             now,
             clock,
+            account: None,
+        }
+    }
+
+    /// The same, of which an account is kept.
+    pub(crate) fn noted(self, account: Option<&'a RefCell<Account>>) -> Self {
+        Self { account, ..self }
+    }
+
+    /// Writes something down, if an account is kept.
+    #[inline]
+    pub(crate) fn note(&self, write: impl FnOnce(&mut Account)) {
+        if let Some(Ok(mut account)) = self.account.map(RefCell::try_borrow_mut) {
+            write(&mut account);
         }
     }
 

@@ -8,13 +8,16 @@ use std::time::Duration;
 
 use crate::hashed::AsIs;
 use crate::holding::{LONGEST_HOLD, MAX_HELD};
+use crate::key::{scale, split_mix};
 use crate::ranked::MAX_RANKED;
-use crate::{Cost, Hedging, Holding, Host, HostId, KeyHash, Overload, Selection};
+use crate::{Cost, Hedging, Holding, Host, HostId, KeyHash, Keys, Overload, Selection};
 
 /// The most hosts in one table: four times the largest fleet that is tried, to bound memory.
 pub const MAX_HOSTS: usize = 40_000;
 /// The most shards that a cluster's cache contents are split into.
 pub const MAX_CACHE_SHARDS: u32 = 1024;
+/// So that the share of keys that is steered has nothing to do with the hosts that they hash to.
+const STEER_SALT: u64 = 0x5745_4952_5354_4552;
 
 /// How one cluster's hosts are chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,9 +42,31 @@ pub struct Policy {
     pub panic_threshold: u32,
     /// The check of the cluster's salt ([`Salt::check`](crate::Salt::check)); none: its keys have no salt.
     pub salt_check: Option<KeyHash>,
+    /// Of so many percent of the requests the choice is carried out; of the others it is only made. 0 to 100.
+    pub steer_percent: u32,
+    /// Of so many requests one leaves a receipt; 0: none does.
+    pub receipt_every: u32,
 }
 
 impl Policy {
+    /// Whether the choice for a request with these keys is carried out. A key's requests stay together; those without
+    /// one are drawn by a uniform number.
+    pub fn steers(&self, keys: &Keys, random: u32) -> bool {
+        if self.steer_percent >= 100 {
+            return true;
+        }
+        let draw = match keys.as_slice().first() {
+            Some(KeyHash(key)) => (split_mix(&mut key.wrapping_add(STEER_SALT)) >> 32) as u32,
+            None => random,
+        };
+        scale(draw, 100) < self.steer_percent as usize
+    }
+
+    /// Whether a request leaves a receipt, by a uniform number.
+    pub fn leaves_receipt(&self, random: u32) -> bool {
+        self.receipt_every > 0 && scale(random, self.receipt_every as usize) == 0
+    }
+
     /// Whether `left` of `all` hosts are too few to leave the others out. What says so of them is then as likely to
     /// be wrong as they are, and those that are left would drown.
     pub fn panics(&self, left: usize, all: usize) -> bool {
@@ -67,6 +92,11 @@ impl Policy {
                 percent: self.panic_threshold,
             });
         }
+        if self.steer_percent > 100 {
+            return Err(TableError::BadSteerPercent {
+                percent: self.steer_percent,
+            });
+        }
         Ok(())
     }
 }
@@ -89,6 +119,8 @@ impl Default for Policy {
             // Envoy's healthy_panic_threshold.
             panic_threshold: 50,
             salt_check: None,
+            steer_percent: 100,
+            receipt_every: 1_000,
         }
     }
 }
@@ -125,6 +157,8 @@ pub enum TableError {
     BadQuantile { permille: u16 },
     #[error("policy.panic_percent: {percent} is not in 0..=100")]
     BadPanicThreshold { percent: u32 },
+    #[error("policy.steer_percent: {percent} is not in 0..=100")]
+    BadSteerPercent { percent: u32 },
 }
 
 /// The most of a text that an error repeats: a refusal has to fit into a message.

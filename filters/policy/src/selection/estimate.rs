@@ -27,11 +27,10 @@ use std::time::Duration;
 use rand::Rng;
 
 use super::Candidates;
-use crate::key::{scale, split_mix};
+use crate::account::{Has, Places, Terms};
+use crate::key::scale;
 use crate::outlook::Outlook;
-use crate::ranked::MAX_RANKED;
 use crate::standing::time;
-use crate::table::MAX_HOSTS;
 use crate::{Ranked, Reason, Request};
 
 /// Hosts looked at among a key's holders, and among the others, at most; as for `dynamic`.
@@ -39,26 +38,6 @@ const SAMPLE: usize = 16;
 /// Those that all callers together look at. By trial on 14 hosts: 8 callers do best if each sees all, 64 if each
 /// sees 2.
 const LOOKS: usize = 128;
-
-/// Smaller is better: hosts to be avoided last, then the finish, then where the key is, then how full the host
-/// is, then chance, and the host. All in one number (1, 31, 2, 4, 10 and 16 bits): sixteen steps of fullness,
-/// so that callers who know the same do not all take the same host.
-type Score = u64;
-
-const AVOID: Score = 1 << 63;
-const FINISH_AT: u32 = 32;
-const MAX_FINISH: Score = (1 << 31) - 1;
-/// The unit of the finish: 2^31 of them are six days.
-const UNIT: f64 = 256_000.0;
-const STATUS_AT: u32 = 30;
-const FULLNESS_AT: u32 = 26;
-const MAX_FULLNESS: Score = (1 << 4) - 1;
-const CHANCE_AT: u32 = 16;
-const HOST: Score = (1 << 16) - 1;
-/// Worse than every host.
-const NOBODY: Score = Score::MAX;
-
-const _: () = assert!((MAX_HOSTS as Score) < HOST);
 
 /// How many hosts to look at. Callers who know the same would all take the same best host until somebody tells
 /// them better; the more they are, the fewer each looks at. Two keep most of what many give (Mitzenmacher, *How
@@ -68,44 +47,20 @@ fn sample(callers: u32) -> usize {
     share.clamp(2, SAMPLE)
 }
 
-/// What of the data is at a host.
-#[derive(Clone, Copy)]
-enum Status {
-    Known,
-    Assumed,
-    /// So many of the keys are not there.
-    Lacks(u32),
-}
-
-impl Status {
-    /// In a score.
-    fn number(self) -> Score {
-        match self {
-            Self::Known => 0,
-            Self::Assumed => 1,
-            Self::Lacks(_) => 2,
-        }
-    }
-}
-
 pub(super) fn select(candidates: &Candidates<'_>, rng: &mut impl Rng) -> (Ranked, Reason) {
-    let mut best = Best::new(candidates, rng.next_u64());
-    best.offer_holders(rng);
-    let absent = Status::Lacks(best.keys);
-    let eligible = candidates.eligible;
-    let sample = sample(candidates.table.callers());
-    if eligible.len() <= sample {
-        eligible
-            .iter()
-            .for_each(|host| best.consider(*host, absent));
-    } else {
-        for _ in 0..sample {
-            if let Some(host) = eligible.get(scale(rng.next_u32(), eligible.len())) {
-                best.consider(*host, absent);
-            }
-        }
-    }
-    best.ranked()
+    let asked = Asked::new(candidates);
+    let salt = rng.next_u64();
+    candidates.note(|account| {
+        (account.salt, account.keys, account.limit) = (salt, asked.keys, candidates.limit());
+    });
+    let mut offers = Offers {
+        places: Places::new(candidates.limit()),
+        asked,
+        salt,
+    };
+    offers.offer_holders(rng);
+    offers.offer_others(rng);
+    offers.places.ranked(offers.asked.keys)
 }
 
 /// How long the request may wait at each host named but the last, until it would be done sooner at the next one; so
@@ -114,34 +69,36 @@ pub(super) fn may_wait<'a>(
     candidates: &'a Candidates<'a>,
     ranked: &'a Ranked,
 ) -> impl Iterator<Item = Duration> + 'a {
-    let best = Best::new(candidates, 0);
+    let asked = Asked::new(candidates);
     let prefixes = candidates.prefixes(0);
     let lacks = move |host: u32| {
         let held = prefixes.iter().find(|prefix| prefix.host == host);
-        best.keys
+        asked
+            .keys
             .saturating_sub(held.map_or(0, |prefix| prefix.keys))
     };
     let pairs = ranked.as_slice().windows(2);
     pairs.map_while(move |pair| {
         let [here, next] = pair else { return None };
-        let score = match lacks(*next) {
-            0 => best.score(*next, Status::Known),
-            keys => best.score(*next, Status::Lacks(keys)),
+        let has = match lacks(*next) {
+            0 => Has::Known,
+            keys => Has::Lacks(keys),
         };
-        if score >= AVOID || candidates.is_suspect(*next) {
+        let next = asked.terms(*next, has).filter(|terms| !terms.avoided)?;
+        if candidates.is_suspect(next.host) {
             return None;
         }
-        let finish = (score >> FINISH_AT) as f64 * UNIT;
-        let fetch = best.fetch_each * f64::from(lacks(*here));
-        let busy = (fetch + best.run) / candidates.table.host(*here)?.speed();
-        Some(Duration::from_nanos((finish - busy).max(0.0) as u64))
+        let fetch = asked.fetch_each * f64::from(lacks(*here));
+        let busy = (fetch + asked.run) / candidates.table.host(*here)?.speed();
+        Some(Duration::from_nanos((next.finish() - busy).max(0.0) as u64))
     })
 }
 
-/// The best hosts offered so far, in order.
-struct Best<'a> {
+/// What a request is compared by.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
     candidates: &'a Candidates<'a>,
-    /// How many the request has.
+    /// How many it has.
     keys: u32,
     /// To fetch one of them, and to run.
     fetch_each: f64,
@@ -149,14 +106,10 @@ struct Best<'a> {
     /// What all requests take on average.
     mean: f64,
     class: u8,
-    salt: u64,
-    /// How many are to be named.
-    limit: usize,
-    scores: [Score; MAX_RANKED],
 }
 
-impl<'a> Best<'a> {
-    fn new(candidates: &'a Candidates<'a>, salt: u64) -> Self {
+impl<'a> Asked<'a> {
+    fn new(candidates: &'a Candidates<'a>) -> Self {
         let Request { keys, rank } = candidates.request;
         let cost = candidates.cluster.cost(keys);
         let keys = keys.as_slice().len() as u32;
@@ -167,88 +120,25 @@ impl<'a> Best<'a> {
             run: time(cost.run),
             mean: time(candidates.table.expected_cost().run),
             class: rank.class(),
-            salt,
-            limit: candidates.limit(),
-            scores: [NOBODY; MAX_RANKED],
         }
     }
 
-    /// Considers those that have the key, or of several keys the first.
-    fn offer_holders(&mut self, rng: &mut impl Rng) {
-        let Candidates {
-            cluster,
-            table,
-            request,
-            now,
-            ..
-        } = *self.candidates;
-        let [key] = request.keys.as_slice() else {
-            for prefix in self.candidates.prefixes(rng.next_u32()).iter() {
-                let lacks = self.keys.saturating_sub(prefix.keys);
-                let status = match (lacks, prefix.assumed) {
-                    (0, false) => Status::Known,
-                    (0, true) => Status::Assumed,
-                    _ => Status::Lacks(lacks),
-                };
-                self.offer(prefix.host, status);
-            }
-            return;
-        };
-        let sample = sample(table.callers());
-        for holder in cluster.cache.holders(*key, sample, rng.next_u32()) {
-            if let Some(host) = table.index_of(holder.host) {
-                let status = match holder.assumed {
-                    true => Status::Assumed,
-                    false => Status::Known,
-                };
-                self.offer(host, status);
-            }
-        }
-        let lifetime = table.policy().assumed_cached;
-        for host in cluster.feedback.assumed.hosts(*key, now, lifetime) {
-            if let Some(host) = table.index_of(host) {
-                self.offer(host, Status::Assumed);
-            }
-        }
-    }
-
-    /// Considers a host if it is eligible.
-    fn offer(&mut self, host: u32, status: Status) {
-        if self.candidates.is_eligible(host) {
-            self.consider(host, status);
-        }
-    }
-
-    /// Considers a host that is not among the best already.
-    fn consider(&mut self, host: u32, status: Status) {
-        let known = |score: &Score| *score != NOBODY && (score & HOST) as u32 == host;
-        let best = self.scores.iter().take(self.limit);
-        if best.into_iter().any(known) {
-            return;
-        }
-        let mut moved = self.score(host, status);
-        for place in self.scores.iter_mut().take(self.limit) {
-            (*place, moved) = (moved.min(*place), moved.max(*place));
-        }
-    }
-
-    fn score(&self, index: u32, status: Status) -> Score {
+    /// At the host with this table index; none where there is no such host.
+    #[inline]
+    fn terms(&self, index: u32, has: Has) -> Option<Terms> {
         let Candidates {
             cluster,
             table,
             clock,
+            now,
             ..
         } = *self.candidates;
-        let (Some(host), Some(standing), Some(outlook)) = (
-            table.host(index),
-            cluster.feedback.standing(index),
-            cluster.feedback.outlook(index, clock),
-        ) else {
-            return NOBODY;
-        };
-        let fetch = match status {
-            Status::Lacks(keys) => self.fetch_each * f64::from(keys) * (1.0 + outlook.delayed()),
-            Status::Known | Status::Assumed => 0.0,
+        let host = table.host(index)?;
+        let standing = cluster.feedback.standing(index)?;
+        let outlook = cluster.feedback.outlook(index, clock)?;
+        let fetch = match has {
+            Has::Lacks(keys) => self.fetch_each * f64::from(keys) * (1.0 + outlook.delayed()),
+            Has::Known | Has::Assumed => 0.0,
         };
         let wait = match outlook.is_idle() {
             true => 0.0,
@@ -260,21 +150,21 @@ impl<'a> Best<'a> {
             true => host.speed().min(1.0),
             false => host.speed(),
         };
-        let finish = wait + (fetch + self.run) / speed;
-        let taken = host.preempt_at.is_some_and(|at| {
-            let finish = Duration::from_nanos(finish as u64);
-            self.candidates.now.saturating_add(finish) >= at
-        });
-        let avoid = if taken || standing.is_suspect(clock) {
-            AVOID
-        } else {
-            0
+        let mut terms = Terms {
+            host: index,
+            has,
+            wait,
+            fetch,
+            run: self.run,
+            speed,
+            fullness: outlook.fullness(),
+            avoided: standing.is_suspect(clock),
         };
-        let finish = ((finish / UNIT) as Score).min(MAX_FINISH) << FINISH_AT;
-        let fullness = (outlook.fullness() * MAX_FULLNESS as f64) as Score;
-        let fullness = fullness.min(MAX_FULLNESS) << FULLNESS_AT;
-        let chance = (split_mix(&mut (self.salt ^ u64::from(index))) & 0x3ff) << CHANCE_AT;
-        avoid | finish | status.number() << STATUS_AT | fullness | chance | Score::from(index)
+        terms.avoided |= host.preempt_at.is_some_and(|at| {
+            let finish = Duration::from_nanos(terms.finish() as u64);
+            now.saturating_add(finish) >= at
+        });
+        Some(terms)
     }
 
     /// Until the request would have a core of a host that has none idle.
@@ -283,19 +173,89 @@ impl<'a> Best<'a> {
         let row = cluster.feedback.row(index);
         row.map_or(0.0, |row| outlook.wait(row, self.class, self.mean, clock))
     }
+}
 
-    fn ranked(&self) -> (Ranked, Reason) {
-        let mut ranked = Ranked::default();
-        for score in self.scores.iter().take_while(|score| **score != NOBODY) {
-            ranked.push((score & HOST) as u32);
-        }
-        let [first, ..] = self.scores;
-        let reason = match (self.keys, first >> STATUS_AT & 3) {
-            (0, _) => Reason::NoKey,
-            (_, 0) => Reason::KnownCached,
-            (_, 1) => Reason::AssumedCached,
-            _ => Reason::NotCached,
+/// The best hosts offered so far.
+struct Offers<'a> {
+    asked: Asked<'a>,
+    salt: u64,
+    places: Places,
+}
+
+impl Offers<'_> {
+    /// Considers those that have the key, or of several keys the first.
+    fn offer_holders(&mut self, rng: &mut impl Rng) {
+        let candidates = self.asked.candidates;
+        let Candidates {
+            cluster,
+            table,
+            request,
+            now,
+            ..
+        } = *candidates;
+        let [key] = request.keys.as_slice() else {
+            for prefix in candidates.prefixes(rng.next_u32()).iter() {
+                let lacks = self.asked.keys.saturating_sub(prefix.keys);
+                let has = match (lacks, prefix.assumed) {
+                    (0, false) => Has::Known,
+                    (0, true) => Has::Assumed,
+                    _ => Has::Lacks(lacks),
+                };
+                self.offer(prefix.host, has);
+            }
+            return;
         };
-        (ranked, reason)
+        let sample = sample(table.callers());
+        for holder in cluster.cache.holders(*key, sample, rng.next_u32()) {
+            if let Some(host) = table.index_of(holder.host) {
+                let has = match holder.assumed {
+                    true => Has::Assumed,
+                    false => Has::Known,
+                };
+                self.offer(host, has);
+            }
+        }
+        let lifetime = table.policy().assumed_cached;
+        for host in cluster.feedback.assumed.hosts(*key, now, lifetime) {
+            if let Some(host) = table.index_of(host) {
+                self.offer(host, Has::Assumed);
+            }
+        }
+    }
+
+    /// Considers all of few hosts, and some of many.
+    fn offer_others(&mut self, rng: &mut impl Rng) {
+        let Candidates {
+            eligible, table, ..
+        } = *self.asked.candidates;
+        let absent = Has::Lacks(self.asked.keys);
+        let sample = sample(table.callers());
+        if eligible.len() <= sample {
+            for host in eligible {
+                self.consider(*host, absent);
+            }
+            return;
+        }
+        for _ in 0..sample {
+            if let Some(host) = eligible.get(scale(rng.next_u32(), eligible.len())) {
+                self.consider(*host, absent);
+            }
+        }
+    }
+
+    /// Considers a host if it is eligible.
+    fn offer(&mut self, host: u32, has: Has) {
+        if self.asked.candidates.is_eligible(host) {
+            self.consider(host, has);
+        }
+    }
+
+    fn consider(&mut self, host: u32, has: Has) {
+        let (asked, salt) = (&self.asked, self.salt);
+        self.places.consider(host, || {
+            let terms = asked.terms(host, has)?;
+            asked.candidates.note(|account| account.terms.push(terms));
+            Some(terms.score(salt))
+        });
     }
 }

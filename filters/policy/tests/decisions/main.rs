@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What holds of every decision, through the crate's public face.
 
+mod account;
 mod breakwater;
 mod caching_plan;
 mod claims;

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How `estimate` compares hosts, and the account of one comparison: enough to make it again.
+//!
+//! ```text
+//!  Terms of a host ── score ──> Places (the best few) ── ranked ──> hosts, reason
+//!        └── noted, of some requests ──> Account ── decide ──> the same again
+//! ```
+
+use std::time::Duration;
+
+use crate::key::split_mix;
+use crate::ranked::MAX_RANKED;
+use crate::table::MAX_HOSTS;
+use crate::{Ranked, Reason};
+
+/// Smaller is better: hosts to be avoided last, then the finish, then where the key is, then how full the host
+/// is, then chance, and the host. All in one number (1, 31, 2, 4, 10 and 16 bits): sixteen steps of fullness,
+/// so that callers who know the same do not all take the same host.
+pub(crate) type Score = u64;
+
+const AVOID: Score = 1 << 63;
+const FINISH_AT: u32 = 32;
+const MAX_FINISH: Score = (1 << 31) - 1;
+/// The unit of the finish: 2^31 of them are six days.
+const UNIT: f64 = 256_000.0;
+const STATUS_AT: u32 = 30;
+const FULLNESS_AT: u32 = 26;
+const MAX_FULLNESS: Score = (1 << 4) - 1;
+const CHANCE_AT: u32 = 16;
+const HOST: Score = (1 << 16) - 1;
+/// Worse than every host.
+const NOBODY: Score = Score::MAX;
+
+const _: () = assert!((MAX_HOSTS as Score) < HOST);
+
+/// What of a request's data is at a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Has {
+    /// All, as the host said.
+    Known,
+    /// All, as it was sent there a moment ago.
+    Assumed,
+    /// So many of the keys are not there.
+    Lacks(u32),
+}
+
+impl Has {
+    /// In a score.
+    fn number(self) -> Score {
+        match self {
+            Self::Known => 0,
+            Self::Assumed => 1,
+            Self::Lacks(_) => 2,
+        }
+    }
+}
+
+/// What counts of one host for one request. Times are nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Terms {
+    /// Its index in the table.
+    pub host: u32,
+    /// What of the data is there.
+    pub has: Has,
+    /// Until the request would have a core; 0 while one is idle.
+    pub wait: f64,
+    /// To fetch what is not there, with what that delays others.
+    pub fetch: f64,
+    /// To run.
+    pub run: f64,
+    /// What fetch and run are divided by.
+    pub speed: f64,
+    /// Cores that are held, of those that there are.
+    pub fullness: f64,
+    /// Others come first: it fails, or goes away before the request would be done.
+    pub avoided: bool,
+}
+
+impl Terms {
+    /// When the request would be done, in nanoseconds from now.
+    pub fn finish(&self) -> f64 {
+        self.wait + (self.fetch + self.run) / self.speed
+    }
+
+    #[inline]
+    pub(crate) fn score(&self, salt: u64) -> Score {
+        let avoided = match self.avoided {
+            true => AVOID,
+            false => 0,
+        };
+        let finish = ((self.finish() / UNIT) as Score).min(MAX_FINISH) << FINISH_AT;
+        let fullness = (self.fullness * MAX_FULLNESS as f64) as Score;
+        let fullness = fullness.min(MAX_FULLNESS) << FULLNESS_AT;
+        let chance = (split_mix(&mut (salt ^ u64::from(self.host))) & 0x3ff) << CHANCE_AT;
+        let status = self.has.number() << STATUS_AT;
+        avoided | finish | status | fullness | chance | Score::from(self.host)
+    }
+}
+
+/// The best hosts so far, in order.
+#[derive(Debug)]
+pub(crate) struct Places {
+    /// How many are to be named.
+    limit: usize,
+    scores: [Score; MAX_RANKED],
+}
+
+impl Places {
+    pub(crate) fn new(limit: usize) -> Self {
+        let scores = [NOBODY; MAX_RANKED];
+        Self { limit, scores }
+    }
+
+    /// Considers a host that is not among the best already; none is considered where there are no terms.
+    #[inline]
+    pub(crate) fn consider(&mut self, host: u32, score: impl FnOnce() -> Option<Score>) {
+        let known = |score: &Score| *score != NOBODY && (score & HOST) as u32 == host;
+        let mut best = self.scores.iter().take(self.limit);
+        if best.any(known) {
+            return;
+        }
+        let mut moved = score().unwrap_or(NOBODY);
+        for place in self.scores.iter_mut().take(self.limit) {
+            (*place, moved) = (moved.min(*place), moved.max(*place));
+        }
+    }
+
+    /// The hosts for a request with so many keys.
+    pub(crate) fn ranked(&self, keys: u32) -> (Ranked, Reason) {
+        let mut ranked = Ranked::default();
+        for score in self.scores.iter().take_while(|score| **score != NOBODY) {
+            ranked.push((score & HOST) as u32);
+        }
+        let [first, ..] = self.scores;
+        let reason = match (keys, first >> STATUS_AT & 3) {
+            (0, _) => Reason::NoKey,
+            (_, 0) => Reason::KnownCached,
+            (_, 1) => Reason::AssumedCached,
+            _ => Reason::NotCached,
+        };
+        (ranked, reason)
+    }
+}
+
+/// The account of a decision by `estimate`: what was compared, in its order, and what came after.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Account {
+    /// Of the draw among equals.
+    pub salt: u64,
+    /// Keys of the request.
+    pub keys: u32,
+    /// Hosts that were to be named.
+    pub limit: usize,
+    /// Hosts that were looked at, in that order.
+    pub terms: Vec<Terms>,
+    /// Of the hosts named those that others come before.
+    pub suspects: Vec<u32>,
+    /// A host that is no suspect, where all that were named are.
+    pub instead: Option<u32>,
+    /// So few hosts were left that those which drain were chosen as well.
+    pub panics: bool,
+}
+
+impl Account {
+    /// Others come before this host, which is named.
+    pub(crate) fn is_suspect(&mut self, host: u32) {
+        if !self.suspects.contains(&host) {
+            self.suspects.push(host);
+        }
+    }
+
+    /// The decision, made again by the same code. None where it was not made by comparison: no host was looked at.
+    pub fn decide(&self) -> Option<(Ranked, Reason)> {
+        if self.terms.is_empty() {
+            return None;
+        }
+        let mut places = Places::new(self.limit);
+        for terms in &self.terms {
+            places.consider(terms.host, || Some(terms.score(self.salt)));
+        }
+        let (ranked, reason) = places.ranked(self.keys);
+        let ranked = put_suspects_last(
+            ranked,
+            |host| self.suspects.contains(&host),
+            |_| self.instead,
+        );
+        Some((ranked, if self.panics { Reason::Panic } else { reason }))
+    }
+
+    /// How long until the request would be done at a host that was looked at.
+    pub fn finish(&self, host: u32) -> Option<Duration> {
+        let terms = self.terms.iter().find(|terms| terms.host == host)?;
+        Some(Duration::from_nanos(terms.finish() as u64))
+    }
+}
+
+/// Hosts that others come before go last; where all are such, `instead` may name one that is not.
+pub(crate) fn put_suspects_last(
+    mut ranked: Ranked,
+    is_suspect: impl Fn(u32) -> bool,
+    instead: impl FnOnce(Ranked) -> Option<u32>,
+) -> Ranked {
+    if ranked.as_slice().iter().any(|host| is_suspect(*host)) {
+        ranked = ranked.demote(&is_suspect);
+        if ranked.first().is_some_and(is_suspect)
+            && let Some(other) = instead(ranked)
+        {
+            ranked.put_first(other);
+        }
+    }
+    ranked
+}
