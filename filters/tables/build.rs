@@ -7,6 +7,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "weir/v1/tables.proto",
         "weir/v1/reports.proto",
         "weir/v1/nodes.proto",
+        "weir/v1/receipts.proto",
         "envoy/service/discovery/v3/discovery.proto",
     ];
     let grpc = std::env::var_os("CARGO_FEATURE_GRPC").is_some();

@@ -3,19 +3,41 @@
 
 use std::time::Duration;
 
-use weir_policy::Reason;
+use weir_policy::{Decision, Outcome};
 
 use crate::destination;
 use crate::host::{Map, RequestHost, Response};
 use crate::in_flight::InFlight;
+use crate::watch::Watch;
 
 /// gRPC's.
 pub(crate) const RESOURCE_EXHAUSTED: i32 = 8;
 
 /// Disposition of a request: the reason, and its attempt where it went to a host.
 pub(crate) struct Disposition {
-    pub(crate) reason: Reason,
+    pub(crate) reason: &'static str,
     pub(crate) in_flight: Option<InFlight>,
+    /// None of most requests.
+    pub(crate) watch: Option<Box<Watch>>,
+}
+
+impl Disposition {
+    /// That of a request whose decision is carried out.
+    pub(crate) fn new(
+        decision: &Decision,
+        in_flight: Option<InFlight>,
+        mut watch: Option<Box<Watch>>,
+    ) -> Self {
+        if let Some(watch) = &mut watch {
+            watch.is_shed = matches!(decision.outcome, Outcome::Shed { .. });
+        }
+        let reason = decision.reason.as_str();
+        Self {
+            reason,
+            in_flight,
+            watch,
+        }
+    }
 }
 
 /// What the proxy does with a request next. It is told after the filter has put everything away that it borrowed.

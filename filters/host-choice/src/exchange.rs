@@ -19,14 +19,18 @@ use crate::held::{self, HeldRequest, Place};
 use crate::host::{Host, Map, RequestHost, Text};
 use crate::in_flight::{InFlight, RouteRequest};
 use crate::plugin::Plugin;
+use crate::record::Ending;
 use crate::tries::Tries;
-use crate::vm::Vm;
+use crate::vm::{Decided, Vm};
+use crate::watch::{End, Watch};
 use crate::{bounce, caller, credits, destination, feedback, hedge};
 
 const DEBUG_HOST: &str = "x-weir-host";
 const DEBUG_REASON: &str = "x-weir-reason";
 /// Filter state for access logs: `%FILTER_STATE(wasm.weir_reason:PLAIN)%`.
 const FILTER_STATE_REASON: &str = "weir_reason";
+/// The reason of a request whose choice is only made: Envoy's own is carried out.
+const NOT_STEERED: &str = "not_steered";
 
 /// A request and its answer.
 pub struct Exchange<H: Host> {
@@ -76,17 +80,22 @@ impl<H: Host> Exchange<H> {
             return;
         };
         let debug = plugin.config.debug;
-        let address = (debug || disposition.in_flight.is_some())
+        let address = (debug || disposition.in_flight.is_some() || disposition.watch.is_some())
             .then(|| host.text(Text::Upstream))
             .flatten();
         let address = address.as_deref().and_then(|a| std::str::from_utf8(a).ok());
+        if let (Some(watch), Some(address)) = (&mut disposition.watch, address)
+            && let Some(route) = watch.left.take()
+        {
+            let left = plugin.vm.enter(|vm| vm.left(&route, address)).flatten();
+            disposition.in_flight = left;
+        }
         if let Some(in_flight) = &mut disposition.in_flight {
             let vm = &plugin.vm;
             vm.enter(|vm| feedback::answered(vm, host, in_flight, address));
         }
         if debug {
-            let reason = disposition.reason.as_str();
-            let _ = host.set_header(Map::Response, DEBUG_REASON, Some(reason));
+            let _ = host.set_header(Map::Response, DEBUG_REASON, Some(disposition.reason));
             if address.is_some() {
                 let _ = host.set_header(Map::Response, DEBUG_HOST, address);
             }
@@ -102,9 +111,7 @@ impl<H: Host> Exchange<H> {
         match std::mem::take(&mut self.state) {
             State::Undecided => None,
             State::Held(place) => plugin.vm.enter(|vm| vm.leave(place)),
-            State::Decided(disposition) => disposition
-                .in_flight
-                .and_then(|sent| plugin.vm.enter(|vm| feedback::ended(vm, host, sent))),
+            State::Decided(disposition) => plugin.vm.enter(|vm| over(vm, host, disposition)),
         };
     }
 
@@ -116,6 +123,38 @@ impl<H: Host> Exchange<H> {
             self.state = State::Decided(disposition);
         }
     }
+}
+
+/// A request that was decided is over.
+fn over<H: Host>(vm: &mut Vm<H>, host: &impl RequestHost, disposition: Disposition) {
+    let sent = disposition.in_flight;
+    let table = sent.as_ref().map(|sent| Rc::clone(&sent.table));
+    let ended = sent.map(|sent| feedback::ended(vm, host, sent));
+    if let Some(watch) = disposition.watch {
+        let at = table.zip(ended);
+        let at =
+            at.map(|(table, (at, ending))| (vm.address(&table, at).map(str::to_owned), ending));
+        let (address, ending) = at.unwrap_or((None, Ending::NoAnswer));
+        vm.watched(*watch, End { address, ending });
+    }
+}
+
+/// Leaves a request to Envoy, whose choice is known when a host answers.
+#[inline(never)]
+fn leave(
+    host: &impl RequestHost,
+    route: RouteRequest,
+    mut watch: Box<Watch>,
+    state: &mut State,
+) -> Flow {
+    host.set_filter_state(FILTER_STATE_REASON, NOT_STEERED);
+    watch.left = Some(route);
+    *state = State::Decided(Disposition {
+        reason: NOT_STEERED,
+        in_flight: None,
+        watch: Some(watch),
+    });
+    Flow::Fallback
 }
 
 /// Request and decision; none where the cluster is not configured, or not enabled.
@@ -142,7 +181,13 @@ fn choose<H: Host>(
     } = said;
     let now = vm.host.now();
     let deadline = || held::deadline(headers.as_ref(), now);
-    let (decision, patience, second) = vm.decide(&cluster.table, &request, now, deadline)?;
+    let decided = vm.decide(&cluster.table, &request, (now, random), deadline)?;
+    let Decided {
+        decision,
+        patience,
+        second,
+        watch,
+    } = decided;
     let route = RouteRequest {
         table: Rc::clone(&cluster.table),
         request,
@@ -151,16 +196,19 @@ fn choose<H: Host>(
         may_bounce: second.bounces && bounce::may(headers.as_ref(), ends),
         asks_credits: second.credits,
     };
+    let watch = match watch {
+        Some(watch) if !watch.is_steered => return Some(leave(host, route, watch, state)),
+        watch => watch,
+    };
     if let Outcome::Hold { until } = decision.outcome {
         host.set_filter_state(FILTER_STATE_REASON, decision.reason.as_str());
-        let waiting = HeldRequest::new(context, route, patience);
+        let waiting = HeldRequest::new(context, route, patience, watch);
         let place = vm.hold(waiting, patience, (until, decision.reason))?;
         *state = State::Held(place);
         return Some(Flow::Hold);
     }
     let (flow, in_flight) = dispose(vm, host, &route, decision, now);
-    let reason = decision.reason;
-    *state = State::Decided(Disposition { reason, in_flight });
+    *state = State::Decided(Disposition::new(&decision, in_flight, watch));
     Some(flow)
 }
 

@@ -127,8 +127,12 @@ fn answered_by<H: Host>(
     }
 }
 
-/// The request is over.
-pub(crate) fn ended<H: Host>(vm: &mut Vm<H>, host: &impl RequestHost, mut in_flight: InFlight) {
+/// The request is over. Says where, and how.
+pub(crate) fn ended<H: Host>(
+    vm: &mut Vm<H>,
+    host: &impl RequestHost,
+    mut in_flight: InFlight,
+) -> (HostId, Ending) {
     in_flight.follow();
     let flags = envoy_flags(host, &in_flight);
     let ending = match in_flight.status {
@@ -138,7 +142,9 @@ pub(crate) fn ended<H: Host>(vm: &mut Vm<H>, host: &impl RequestHost, mut in_fli
     if flags & (HOST_FAILED | NO_ANSWER) != 0 {
         got_no_answer(vm, host, &in_flight, flags);
     }
+    let at = in_flight.host;
     vm.end(in_flight, ending);
+    (at, ending)
 }
 
 /// Envoy gave up.

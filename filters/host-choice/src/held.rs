@@ -12,6 +12,7 @@ use crate::disposition::Disposition;
 use crate::headers::Headers;
 use crate::host::{Map, RequestHost};
 use crate::in_flight::RouteRequest;
+use crate::watch::Watch;
 
 /// How long the caller will wait for Envoy; Envoy in front of this one said so.
 const EXPECTED: &str = "x-envoy-expected-rq-timeout-ms";
@@ -23,16 +24,24 @@ pub(crate) struct HeldRequest {
     pub(crate) context: u32,
     pub(crate) route: RouteRequest,
     patience: Patience,
+    /// Over this request, until it is decided.
+    pub(crate) watch: Cell<Option<Box<Watch>>>,
     /// What became of it, until its exchange takes that over.
     pub(crate) disposition: Cell<Option<Disposition>>,
 }
 
 impl HeldRequest {
-    pub(crate) fn new(context: u32, route: RouteRequest, patience: Patience) -> Rc<Self> {
+    pub(crate) fn new(
+        context: u32,
+        route: RouteRequest,
+        patience: Patience,
+        watch: Option<Box<Watch>>,
+    ) -> Rc<Self> {
         Rc::new(Self {
             context,
             route,
             patience,
+            watch: Cell::new(watch),
             disposition: Cell::new(None),
         })
     }

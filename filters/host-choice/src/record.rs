@@ -4,10 +4,12 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
+use prost::Message;
 use weir_policy::{Cluster, HostId, KeyHash, Load, Rank};
 use weir_tables::{encode_load, v1};
 
 use crate::orca::Spent;
+use crate::watch::{End, Watch};
 
 /// Hosts that are counted for; of more at a time nobody is counted for.
 const MAX_HOSTS: usize = 50_000;
@@ -17,6 +19,14 @@ const MAX_ASSIGNMENTS: usize = 1024;
 const MAX_SPENT: usize = 1024;
 /// As long is told what a request cost: a report that is lost is made up for by those after it.
 const SPENT_LIFETIME: Duration = Duration::from_secs(10);
+
+/// See `ClusterRecord.receipts`.
+const MAX_RECEIPTS: usize = 16;
+/// As long is a receipt told, for the same reason.
+const RECEIPT_LIFETIME: Duration = Duration::from_secs(5);
+
+/// The status that the filter sheds with.
+const SHED: u32 = 429;
 
 /// How a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +46,11 @@ pub struct Counters {
     /// What the newest answers cost, oldest first, each with its time.
     spent: VecDeque<(Duration, HostId, KeyHash, Spent)>,
     held: u64,
+    /// Of the newest requests that leave one, encoded, oldest first, each with its time.
+    receipts: VecDeque<(Duration, Vec<u8>)>,
+    /// What ended while some requests are steered and others are not.
+    steered: v1::Share,
+    unsteered: v1::Share,
     /// See `HostRecord.since_ms`. Beside the counters, so that a request does not pass over it.
     since_ms: BTreeMap<HostId, u64>,
 }
@@ -119,6 +134,44 @@ impl Counters {
         }
     }
 
+    /// A watched request has ended.
+    pub(crate) fn watched(&mut self, watch: Watch, end: End, now: Duration) {
+        let lasted = now.saturating_sub(watch.since);
+        let lasted_us = u64::try_from(lasted.as_micros()).unwrap_or(u64::MAX);
+        if watch.in_share {
+            let share = match watch.is_steered {
+                true => &mut self.steered,
+                false => &mut self.unsteered,
+            };
+            share.ended += 1;
+            match end.ending {
+                _ if watch.is_shed => share.shed += 1,
+                Ending::Status(..500) => {
+                    share.duration_us = share.duration_us.saturating_add(lasted_us);
+                }
+                Ending::Status(_) | Ending::NoAnswer => share.failed += 1,
+            }
+        }
+        if let Some(receipt) = watch.receipt {
+            let status = match end.ending {
+                _ if watch.is_shed => SHED,
+                Ending::Status(status) => status,
+                Ending::NoAnswer => 0,
+            };
+            let receipt = v1::Receipt {
+                steered: watch.is_steered,
+                host: end.address.unwrap_or_default(),
+                status,
+                duration_us: lasted_us,
+                ..receipt
+            };
+            if self.receipts.len() >= MAX_RECEIPTS {
+                self.receipts.pop_front();
+            }
+            self.receipts.push_back((now, receipt.encode_to_vec()));
+        }
+    }
+
     /// The host did not take a request.
     pub fn failed(&mut self, host: HostId) {
         if let Some(counters) = self.hosts.get_mut(&host) {
@@ -172,7 +225,22 @@ impl Counters {
             held: self.held,
             choices_ignored: !cluster.is_heeded(),
             whole: false,
+            receipts: self.receipts_lately(now),
+            steered: told(self.steered),
+            unsteered: told(self.unsteered),
         }
+    }
+
+    fn receipts_lately(&mut self, now: Duration) -> Vec<v1::Stub> {
+        let is_late = |(at, _): &(Duration, Vec<u8>)| now.saturating_sub(*at) > RECEIPT_LIFETIME;
+        while self.receipts.front().is_some_and(is_late) {
+            self.receipts.pop_front();
+        }
+        let stub = |(at, receipt): &(Duration, Vec<u8>)| v1::Stub {
+            age_ms: now.saturating_sub(*at).as_millis() as u32,
+            receipt: receipt.clone(),
+        };
+        self.receipts.iter().map(stub).collect()
     }
 
     fn spent_lately(&self, now: Duration) -> Vec<v1::Spent> {
@@ -190,6 +258,11 @@ impl Counters {
             })
             .collect()
     }
+}
+
+/// Nothing where it says nothing.
+fn told(share: v1::Share) -> Option<v1::Share> {
+    (share.ended > 0).then_some(share)
 }
 
 fn assignments(cluster: &Cluster, now: Duration) -> Vec<v1::Assignment> {

@@ -62,8 +62,7 @@ fn next<H: Host, R: RequestHost>(
     };
     waiting.shorten(&host, now);
     let (flow, in_flight) = dispose(vm, &host, &waiting.route, decision, now);
-    let reason = decision.reason;
-    let disposition = Disposition { reason, in_flight };
+    let disposition = Disposition::new(&decision, in_flight, waiting.watch.take());
     waiting.disposition.set(Some(disposition));
     Some(Released::Here(host, flow))
 }

@@ -63,12 +63,14 @@ impl Next {
                 offered,
                 assignments,
                 spent,
+                receipts,
                 ..
             } = told;
             let is_empty = hosts.is_empty()
                 && offered.is_empty()
                 && assignments.is_empty()
-                && spent.is_empty();
+                && spent.is_empty()
+                && receipts.is_empty();
             told.whole || !is_empty
         };
         clusters.into_iter().any(is_news)
@@ -168,6 +170,7 @@ fn tell(
         known.published_ns = Some(published_ns);
         cluster.assignments.clear();
         cluster.spent.clear();
+        cluster.receipts.clear();
         known.counters = cluster;
         let fits = known.hosts_since(hosts, published_ns, loads, &mut news, room);
         next.clusters.push(news);
@@ -213,6 +216,7 @@ impl Cluster {
         };
         let assignments = record.assignments.iter();
         let spent = record.spent.iter();
+        let receipts = record.receipts.iter();
         v1::ClusterRecord {
             cluster: record.cluster.clone(),
             hosts: Vec::new(),
@@ -226,6 +230,12 @@ impl Cluster {
             spent: spent.filter(|one| is_news(one.age_ms)).copied().collect(),
             whole: is_new,
             choices_ignored: record.choices_ignored,
+            receipts: receipts
+                .filter(|one| is_news(one.age_ms))
+                .cloned()
+                .collect(),
+            steered: record.steered,
+            unsteered: record.unsteered,
         }
     }
 

@@ -13,13 +13,13 @@ mod peers;
 mod publish;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Weak;
+use std::rc::{Rc, Weak};
 use std::time::Duration;
 
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use weir_policy::overload::breakwater;
-use weir_policy::{Cluster, Decision, Occupancy, Overload, Patience, Request};
+use weir_policy::{Cluster, Decision, HostId, Occupancy, Overload, Patience, Request};
 use weir_tables::parse_cache_shard_name;
 
 use cluster::ClusterState;
@@ -30,8 +30,9 @@ use crate::config::{Config, Role};
 use crate::host::{Host, LogLevel};
 use crate::index::{Index, Kind};
 use crate::metrics::Metrics;
-use crate::shared;
 use crate::tries::Tries;
+use crate::watch::{End, Watch};
+use crate::{receipt, shared, watch};
 
 /// How often a VM writes its record, at most. Others see its requests in flight that much later.
 const PUBLISH_INTERVAL: Duration = Duration::from_millis(100);
@@ -45,6 +46,15 @@ pub(crate) struct Second {
     pub(crate) bounces: bool,
     /// Hosts give credits.
     pub(crate) credits: bool,
+}
+
+/// What is to be done with a request.
+pub(crate) struct Decided {
+    pub(crate) decision: Decision,
+    pub(crate) patience: Patience,
+    pub(crate) second: Second,
+    /// None of most requests.
+    pub(crate) watch: Option<Box<Watch>>,
 }
 
 pub(crate) struct Vm<H> {
@@ -207,17 +217,17 @@ impl<H: Host> Vm<H> {
         (&self.index, self.index_cas)
     }
 
-    /// What to do with a request for a cluster, how long it may wait, and how its requests may come to a second host;
-    /// none where the cluster is not configured. `deadline` says when its caller gives up.
+    /// What to do with a request for a cluster; none where the cluster is not configured. `deadline` says when its caller
+    /// gives up, and `random` is a uniform number.
     pub(crate) fn decide(
         &mut self,
-        table: &str,
+        table: &Rc<str>,
         request: &Request,
-        now: Duration,
+        (now, random): (Duration, u64),
         deadline: impl FnOnce() -> Option<Duration>,
-    ) -> Option<(Decision, Patience, Second)> {
+    ) -> Option<Decided> {
         self.take_back();
-        let state = self.clusters.get_mut(table)?;
+        let state = self.clusters.get_mut(&**table)?;
         state.counters.offered(request.rank);
         let policy = state.cluster.table().map(|table| table.policy());
         let holds = policy.is_some_and(|policy| policy.holding.is_on());
@@ -226,16 +236,51 @@ impl<H: Host> Vm<H> {
             bounces: state.bounces.attempts > 0,
             credits: policy.is_some_and(|policy| matches!(policy.overload, Overload::Breakwater)),
         };
+        let (mut watch, account) = match policy {
+            Some(policy) => watch::of(policy, table, request, (now, random)),
+            None => (None, None),
+        };
+        let is_left = watch.as_ref().is_some_and(|watch| !watch.is_steered);
         let mut patience = Patience::new(now);
-        let decision = if holds {
+        let decision = if holds && !is_left {
             patience.deadline = deadline();
             let held = &mut state.held;
-            held.decide(&state.cluster, request, patience, now, &mut self.rng)
+            let asked = (request, patience);
+            held.decide_noting(&state.cluster, asked, now, &mut self.rng, account.as_ref())
         } else {
-            state.cluster.decide(request, now, &mut self.rng)
+            state
+                .cluster
+                .decide_noting(request, now, &mut self.rng, account.as_ref())
         };
+        if let (Some(watch), Some(account)) = (&mut watch, account) {
+            let known = (&state.cluster, state.meta);
+            let made = (&decision, account.into_inner());
+            let drawn = (rand::Rng::next_u64(&mut self.rng), now);
+            watch.receipt = Some(receipt::of(known, request, made, drawn));
+        }
         self.metrics.decided(&self.host, decision.reason);
-        Some((decision, patience, second))
+        Some(Decided {
+            decision,
+            patience,
+            second,
+            watch,
+        })
+    }
+
+    /// A watched request has ended.
+    #[inline(never)]
+    pub(crate) fn watched(&mut self, watch: Watch, end: End) {
+        let now = self.host.now();
+        if let Some(state) = self.clusters.get_mut(&*watch.table) {
+            state.counters.watched(watch, end, now);
+        }
+    }
+
+    /// The address of a host of the cluster.
+    pub(crate) fn address(&self, table: &str, host: HostId) -> Option<&str> {
+        let table = self.cluster(table)?.table()?;
+        let row = table.host(table.index_of(host)?)?;
+        Some(&row.address)
     }
 
     /// A caller who is not trusted said something of its request.

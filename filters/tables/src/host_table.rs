@@ -67,6 +67,8 @@ fn decode_policy(policy: &v1::Policy) -> Result<Policy, Refusal> {
         hedging: decode_hedging(&policy.hedging.unwrap_or_default()),
         panic_threshold: policy.panic_percent.unwrap_or(default.panic_threshold),
         salt_check: policy.salt_check.map(KeyHash),
+        steer_percent: policy.steer_percent.unwrap_or(default.steer_percent),
+        receipt_every: policy.receipt_every.unwrap_or(default.receipt_every),
     })
 }
 
@@ -250,6 +252,10 @@ pub fn encode_policy(policy: &Policy) -> v1::Policy {
         panic_percent: (policy.panic_threshold != Policy::default().panic_threshold)
             .then_some(policy.panic_threshold),
         salt_check: policy.salt_check.map(|KeyHash(check)| check),
+        steer_percent: (policy.steer_percent != Policy::default().steer_percent)
+            .then_some(policy.steer_percent),
+        receipt_every: (policy.receipt_every != Policy::default().receipt_every)
+            .then_some(policy.receipt_every),
         dynamic_breaker_wait_ms: dynamic_breaker.and_then(|params| milliseconds(params.wait)),
         dynamic_breaker_least_queued_jobs: dynamic_breaker.map(|params| params.least_queued_jobs),
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 mod any_path;
+mod watched;
 
 use weir_harness::{A, B, busy, table, up};
 use weir_tables::v1;

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use weir_policy::{CacheShard, Cluster, Hedges, HostId, KeyHash, Salt, Usage, WaitQueue};
-use weir_tables::{decode_cache_shard, decode_host_table, parse_cache_shard_name};
+use weir_tables::{Meta, decode_cache_shard, decode_host_table, parse_cache_shard_name};
 
 use super::bounces::Bounces;
 use crate::heed::Heed;
@@ -22,6 +22,8 @@ pub(super) struct ClusterState {
     /// start again within the life of the VM.
     pub(super) roots: usize,
     pub(super) cluster: Cluster,
+    /// Of the table that is in force.
+    pub(super) meta: Meta,
     pub(super) counters: Counters,
     pub(super) held: WaitQueue<Rc<HeldRequest>>,
     pub(super) hedges: Hedges,
@@ -56,7 +58,7 @@ impl ClusterState {
             return;
         };
         // The owner has checked it; a failure here is another version's owner, and the old table stays.
-        let Ok((_, table)) = decode_host_table(&entry.name, &body, received) else {
+        let Ok((meta, table)) = decode_host_table(&entry.name, &body, received) else {
             return;
         };
         if self.cluster.table().map(|table| table.cache_shards()) != Some(table.cache_shards()) {
@@ -64,6 +66,7 @@ impl ClusterState {
         }
         let panicked = self.cluster.panics();
         self.cluster.set_table(table, received, now);
+        self.meta = meta;
         if self.cluster.panics() && !panicked {
             let words = "few hosts are left, so those that drain are chosen as well, of ";
             host.log(LogLevel::Warn, &[words, &entry.name].concat());

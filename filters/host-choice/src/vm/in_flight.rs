@@ -29,6 +29,15 @@ impl<H: Host> Vm<H> {
         InFlight::new(route, (host, now), (hedge, tries), self.abandoned.clone())
     }
 
+    /// A request that was left to Envoy has an answer of the host at this address; none where the table does not have it.
+    pub(crate) fn left(&mut self, route: &RouteRequest, address: &str) -> Option<InFlight> {
+        let host = HostId::of(address);
+        let table = self.cluster(&route.table)?.table()?;
+        table.index_of(host)?;
+        let now = self.host.now();
+        Some(self.send(route, (host, now), None, None))
+    }
+
     /// Another host has the request from now on.
     #[inline(never)]
     pub(crate) fn moved(&mut self, in_flight: &mut InFlight, host: HostId, now: Duration) {

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The receipt of a decision: what was compared, what came out, and what became of the request.
+
+use std::time::Duration;
+
+use weir_policy::{Account, Cluster, Decision, Outcome, Request};
+use weir_tables::{Meta, encode_look, encode_policy, v1};
+
+/// Of a request, the first ones.
+const MAX_KEYS: usize = 8;
+/// Hosts that were looked at: more than `estimate` looks at in a fleet without callers.
+const MAX_LOOKS: usize = 64;
+
+/// The receipt of a decision of now, without its end.
+pub(crate) fn of(
+    (cluster, meta): (&Cluster, Meta),
+    request: &Request,
+    (decision, account): (&Decision, Account),
+    (id, now): (u64, Duration),
+) -> v1::Receipt {
+    let keys = request.keys.as_slice();
+    let policy = cluster.table().map(|table| encode_policy(table.policy()));
+    let address = |host: u32| {
+        let row = cluster.table().and_then(|table| table.host(host));
+        row.map_or_else(String::new, |row| row.address.clone())
+    };
+    let (outcome, chosen) = match decision.outcome {
+        Outcome::Send(ranked) => {
+            let chosen = ranked.as_slice().iter().map(|host| address(*host));
+            (v1::ReceiptOutcome::Send, chosen.collect())
+        }
+        Outcome::Shed { .. } => (v1::ReceiptOutcome::Shed, Vec::new()),
+        Outcome::Hold { .. } => (v1::ReceiptOutcome::Hold, Vec::new()),
+        Outcome::Fallback => (v1::ReceiptOutcome::Fallback, Vec::new()),
+    };
+    let looks = account.terms.iter().take(MAX_LOOKS).map(|terms| {
+        let load = cluster.load(terms.host);
+        let load_age = load.map(|load| millis(now.saturating_sub(load.observed)));
+        encode_look(terms, address(terms.host), load_age)
+    });
+    v1::Receipt {
+        id,
+        table_epoch: meta.epoch,
+        table_version: meta.version,
+        table_age_ms: cluster.table_age(now).map_or(0, millis),
+        rank: request.rank.number().into(),
+        keys: keys.iter().take(MAX_KEYS).map(|key| key.0).collect(),
+        key_count: keys.len() as u32,
+        selection: policy.map_or(0, |policy| policy.selection),
+        reason: decision.reason.as_str().into(),
+        outcome: outcome.into(),
+        chosen,
+        salt: account.salt,
+        limit: account.limit as u32,
+        panics: account.panics,
+        looks: looks.collect(),
+        suspects: account.suspects,
+        instead: account.instead,
+        ..Default::default()
+    }
+}
+
+fn millis(time: Duration) -> u32 {
+    u32::try_from(time.as_millis()).unwrap_or(u32::MAX)
+}
