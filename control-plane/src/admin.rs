@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What can be asked over HTTP: the live page with its `/events` and `/past`, `/metrics`, `/live`, `/ready`, `/tables`,
-//! `/explain`. Read only.
+//! `/explain`, `/receipts`, `/shadow`. Read only.
 
 mod events;
 mod explain;
 mod page;
 mod past;
+mod receipts;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,6 +37,8 @@ const INDEX: &str = "weir-control\n\n\
     /ready    200 once tables can be pushed\n\
     /tables   what is pushed, from what, how old, and who refused what\n\
     /explain?cluster=&key=&priority=&user=  which hosts a request would go to, and why\n\
+    /receipts?after=&limit=  decisions, term by term, and what came of them, as JSON lines\n\
+    /shadow?cluster=  what was with Envoy's choice, beside what would have been with the filter's\n\
     /events   server-sent events: the fleet each second\n\
     /past     load, delay, level and state of hosts over the last fifteen minutes\n\n\
     In a browser this is a live page.\n";
@@ -92,6 +95,8 @@ fn router(app: App, events: Events) -> axum::Router {
         .route("/ready", get(ready))
         .route("/tables", get(tables))
         .route("/explain", get(explained))
+        .route("/receipts", get(receipts::receipts))
+        .route("/shadow", get(receipts::shadow))
         .fallback(async || {
             (
                 StatusCode::NOT_FOUND,

@@ -59,6 +59,8 @@ pub struct Metrics {
     stale: Family<OfCluster, Gauge>,
     health_ignored: Family<OfCluster, Gauge>,
     panic: Family<OfCluster, Gauge>,
+    steered: Family<OfCluster, Gauge>,
+    withdrawals: Family<OfCluster, Counter>,
     kept: Family<OfCluster, Gauge>,
     ignored: Family<OfCluster, Gauge>,
     assumed: Family<OfCluster, Gauge>,
@@ -151,6 +153,16 @@ impl Metrics {
             "panic",
             "1 while fewer hosts than policy.panic_threshold are up, so that those which drain are chosen as well",
             self.panic.clone(),
+        );
+        r.register(
+            "steer_percent",
+            "Percent of the requests whose choice is carried out, by policy.mode; 0 as well where the policy is withdrawn",
+            self.steered.clone(),
+        );
+        r.register(
+            "policy_withdrawals",
+            "Times that a policy was withdrawn, because requests that were steered fared worse than the others",
+            self.withdrawals.clone(),
         );
         r.register(
             "hosts_kept",
@@ -322,6 +334,10 @@ impl Metrics {
                     self.cluster(name, cluster, now);
                 }
             }
+            Event::Withdrawn { cluster, .. } => {
+                let cluster = cluster.clone();
+                self.withdrawals.get_or_create(&OfCluster { cluster }).inc();
+            }
             Event::TableMissing { cluster, missing } => self.missing(cluster, *missing),
             Event::TableBuilt { cluster, unix_ms } => {
                 self.published(cluster, "host_table");
@@ -406,6 +422,7 @@ impl Metrics {
             self.missing.remove(&of_cluster);
             self.contents_dropped.remove(&of_cluster);
             self.contents_drops.remove(&of_cluster);
+            self.withdrawals.remove(&of_cluster);
         }
         self.hosts.clear();
         self.level.clear();
@@ -414,6 +431,7 @@ impl Metrics {
             &self.stale,
             &self.health_ignored,
             &self.panic,
+            &self.steered,
             &self.kept,
             &self.ignored,
             &self.assumed,
@@ -566,6 +584,9 @@ impl Metrics {
         self.panic
             .get_or_create(&of_cluster)
             .set(cluster.panics().into());
+        self.steered
+            .get_or_create(&of_cluster)
+            .set(cluster.steer_percent().into());
         let kept = cluster.config.kept.map_or(0, |kept| kept.gone);
         self.kept.get_or_create(&of_cluster).set(kept as i64);
         self.ignored

@@ -9,6 +9,7 @@ use weir_fleet::clients::ClientEvent;
 use weir_fleet::node::Row;
 use weir_fleet::view::View;
 use weir_fleet::view::glance::{Glance, Most};
+use weir_fleet::view::receipt::ReceiptView;
 
 use crate::config::{Config, Error};
 
@@ -44,6 +45,8 @@ pub enum News {
     Alive(oneshot::Sender<()>),
     /// A question for all that can be seen.
     View(oneshot::Sender<View>),
+    /// A question for receipts that came after the one with this number, at most so many, the newest.
+    Receipts(u64, usize, oneshot::Sender<Vec<ReceiptView>>),
     /// A question for the figures of it, of at most so many.
     Glance(Most, oneshot::Sender<Glance>),
 }

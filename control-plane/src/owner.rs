@@ -20,6 +20,7 @@ use weir_fleet::ledger::Names;
 use weir_fleet::role::Role;
 use weir_fleet::snapshot::Snapshot;
 use weir_fleet::view::View;
+use weir_fleet::view::receipt::ReceiptView;
 use weir_fleet::{Event, State, Update};
 
 use crate::config::Config;
@@ -131,6 +132,13 @@ impl Owner {
             }
             News::View(answer) => {
                 let _ = answer.send(self.view(now));
+            }
+            News::Receipts(after, most, answer) => {
+                let now = self.state.clock(now);
+                let newest = self.state.receipts().after(after).rev().take(most);
+                let mut newest: Vec<_> = newest.map(|it| ReceiptView::of(it, now)).collect();
+                newest.reverse();
+                let _ = answer.send(newest);
             }
             News::Glance(most, answer) => {
                 let _ = answer.send(self.state.glance(self.state.clock(now), most));

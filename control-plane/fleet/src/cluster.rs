@@ -22,6 +22,7 @@ use crate::node::Row;
 use crate::observed::{self, Observed};
 use crate::page_cores;
 use crate::poll::Source;
+use crate::rollout::{Rollout, Worse};
 use crate::settings::{self, Control};
 use crate::under_way::Change;
 
@@ -67,6 +68,10 @@ pub struct Cluster {
     resumption: Option<Resumption>,
     /// Of hosts that are still to be found, by address.
     inherited_levels: BTreeMap<String, Level>,
+    /// How requests fare that are steered, beside those that are not.
+    pub rollout: Rollout,
+    /// Why no request is steered, although the policy says that some are.
+    pub withdrawn: Option<Worse>,
 }
 
 /// A table of another leader's is not followed by one that knows less, unless the hosts do not say anything for
@@ -101,6 +106,8 @@ impl Cluster {
             inherited: None,
             resumption: None,
             inherited_levels: BTreeMap::new(),
+            rollout: Rollout::default(),
+            withdrawn: None,
         };
         cluster.configure(config);
         cluster
@@ -220,8 +227,31 @@ impl Cluster {
         if config.policy.overload != Overload::Dagor {
             self.claims = Claims::default();
         }
+        if self.config.policy != config.policy {
+            self.rollout = Rollout::default();
+            self.withdrawn = None;
+        }
         self.config = config;
         self.changed = true;
+    }
+
+    /// Of so many percent of the requests the choice is carried out.
+    pub fn steer_percent(&self) -> u32 {
+        match self.withdrawn {
+            Some(_) => 0,
+            None => self.config.policy.steer_percent,
+        }
+    }
+
+    /// Looks whether requests that are steered fare worse. Says so where that is reason enough to steer none.
+    pub fn judge_rollout(&mut self, now: Duration) -> Option<Worse> {
+        let worse = self.rollout.judge(now)?;
+        if self.withdrawn.is_some() || !self.config.withdraws {
+            return None;
+        }
+        self.withdrawn = Some(worse);
+        self.changed = true;
+        Some(worse)
     }
 
     fn new_host(&mut self, host: &settings::Host) -> Host {

@@ -7,6 +7,7 @@ use crate::budget::Contents;
 use crate::ledger::Folded;
 use crate::poll::{PollError, Source};
 use crate::role::Role;
+use crate::rollout::Worse;
 
 /// An event. Names of clusters, hosts and proxies are as in the settings and the reports.
 #[derive(Debug, PartialEq)]
@@ -54,6 +55,8 @@ pub enum Event {
         proxy: String,
         ignored: bool,
     },
+    /// Requests of a cluster that are steered fare worse, so none is until the policy changes.
+    Withdrawn { cluster: String, worse: Worse },
     /// Cache contents of a cluster are dropped because the limit is reached, or kept again.
     ContentsChanged {
         cluster: String,

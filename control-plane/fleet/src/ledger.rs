@@ -8,11 +8,14 @@ mod refused;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use prost::Message;
 use weir_policy::{HostId, KeyHash, Level, Rank};
 use weir_tables::v1;
 
 use crate::authorization::cap;
 use crate::costs::Spent;
+use crate::receipts::{LARGEST, Told};
+use crate::rollout::Shares;
 use crate::settings::ReportLimits;
 use crate::under_way::Change;
 use allowance::Allowance;
@@ -21,6 +24,8 @@ pub use refused::{Refused, Tally};
 
 /// A VM is in its proxy's report each second; of one that is not for so long nothing is under way.
 const ALIVE: Duration = Duration::from_secs(5);
+/// As many are in `ClusterRecord.receipts` at most.
+const MOST_RECEIPTS: usize = 16;
 /// As many are in `ClusterRecord.assignments` and `.spent` at most.
 const MOST_LISTED: usize = 1024;
 /// Of what a proxy reports and is not counted, the log says so as often.
@@ -104,6 +109,10 @@ pub struct News {
     pub assignments: Vec<(KeyHash, HostId, Duration)>,
     /// What requests cost.
     pub spent: Vec<Spent>,
+    /// Of requests that leave one.
+    pub receipts: Vec<Told>,
+    /// How requests ended that were steered, and that were not, while there are both.
+    pub shares: Shares,
 }
 
 /// What came of a report.
@@ -385,6 +394,12 @@ impl Vm {
             let answered = cluster.spent.iter().take(MOST_LISTED);
             let answered = answered.filter(|spent| new(spent.age_ms));
             news.spent.extend(answered.map(spent));
+            let receipts = cluster.receipts.iter();
+            let receipts = receipts.filter(|stub| new(stub.age_ms));
+            folded.refused.add(
+                Refused::BadReceipt,
+                keep(receipts, written, &mut news.receipts),
+            );
         }
         // An older record may come after a newer one.
         self.published_ns = self.published_ns.max(Some(record.published_ns));
@@ -444,10 +459,34 @@ impl News {
         }
         raise(&mut self.shed, other.shed);
         raise(&mut self.held, other.held);
+        self.shares.add(other.shares);
         for (sum, count) in self.outcomes.iter_mut().zip(other.outcomes) {
             raise(sum, count);
         }
     }
+}
+
+/// Takes receipts; returns how many of them are none, or too many.
+fn keep<'a>(
+    stubs: impl Iterator<Item = &'a v1::Stub>,
+    written: Duration,
+    receipts: &mut Vec<Told>,
+) -> u64 {
+    let mut refused = 0;
+    for (at, stub) in stubs.enumerate() {
+        let bytes = stub.receipt.len();
+        let receipt = (at < MOST_RECEIPTS && bytes <= LARGEST)
+            .then(|| v1::Receipt::decode(stub.receipt.as_slice()));
+        match receipt {
+            Some(Ok(receipt)) => receipts.push(Told {
+                ended: written.saturating_sub(Duration::from_millis(stub.age_ms.into())),
+                receipt,
+                bytes,
+            }),
+            _ => refused += 1,
+        }
+    }
+    refused
 }
 
 /// Nothing that these counters have in flight is under way any more.

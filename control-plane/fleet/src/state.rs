@@ -23,6 +23,7 @@ use crate::cluster::Cluster;
 use crate::event::Event;
 use crate::ledger::{Ledger, Names};
 use crate::node;
+use crate::receipts::Receipts;
 use crate::settings::Settings;
 use crate::snapshot::Snapshot;
 use crate::standalone::ClusterHosts;
@@ -54,6 +55,7 @@ pub struct State {
     allowance: Option<usize>,
     /// Bytes of the names that discovery streams ask for.
     names: usize,
+    receipts: Receipts,
     events: Vec<Event>,
 }
 
@@ -77,6 +79,7 @@ impl State {
             budget: Budget::default(),
             allowance: None,
             names: 0,
+            receipts: Receipts::default(),
             events: Vec::new(),
         };
         state.configure(settings, Duration::ZERO);
@@ -128,6 +131,11 @@ impl State {
     /// Memory that is counted, and clusters whose cache contents are kept.
     pub fn budget(&self) -> &Budget {
         &self.budget
+    }
+
+    /// The newest receipts.
+    pub fn receipts(&self) -> &Receipts {
+        &self.receipts
     }
 
     /// What this process is among several.
@@ -214,6 +222,12 @@ impl State {
                 cluster.settle_nodes(now, self.settings.reports.forget_after);
                 cluster.forget_ignoring(now, self.settings.reports.forget_after);
             }
+            for (name, cluster) in &mut self.clusters {
+                if let Some(worse) = cluster.judge_rollout(now) {
+                    let cluster = name.clone();
+                    self.events.push(Event::Withdrawn { cluster, worse });
+                }
+            }
             self.keep_within(now);
         }
         self.taken_events()
@@ -284,6 +298,10 @@ impl State {
                     });
                 }
                 cluster.report(proxy, news, keeps_contents, now);
+                cluster.rollout.add(proxy, news.shares);
+            }
+            for told in &news.receipts {
+                self.receipts.take(&report.proxy, name, told);
             }
             self.grew(name, now);
         }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use weir_policy::{Cost, HostState, Level};
+use weir_policy::{Cost, HostState, Level, Policy};
 use weir_tables::{Meta, ShardBuilder, encode_policy, v1};
 
 use crate::cluster::Cluster;
@@ -39,7 +39,10 @@ pub fn host_table(
         cluster: name.to_owned(),
         epoch: meta.epoch,
         version: meta.version,
-        policy: Some(encode_policy(&cluster.config.policy)),
+        policy: Some(encode_policy(&Policy {
+            steer_percent: cluster.steer_percent(),
+            ..cluster.config.policy.clone()
+        })),
         hosts: hosts
             .map(|host| row(host, cluster, health_ignored, now))
             .collect(),

@@ -2,6 +2,8 @@
 //! What can be seen from outside, as JSON.
 
 pub mod glance;
+pub mod receipt;
+pub mod shadow;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -84,6 +86,10 @@ pub struct ClusterView {
     pub table_age_ms: Option<u64>,
     pub overload: String,
     pub selection: String,
+    /// `live`, `shadow`, or the share of the keys that is live: `10%`.
+    pub mode: String,
+    /// Why no request is steered, although the policy says that some are.
+    pub withdrawn: Option<String>,
     /// So many hosts refuse connections that none is taken out.
     pub health_ignored: bool,
     /// So few hosts are up that those which drain are chosen as well.
@@ -298,6 +304,8 @@ fn cluster_view(cluster: &Cluster, now: Duration) -> ClusterView {
         table_age_ms: cluster.built.map(|built| ms(built, now)),
         overload: overload_name(policy.overload),
         selection: policy.selection.as_str().to_owned(),
+        mode: mode(policy.steer_percent),
+        withdrawn: cluster.withdrawn.map(|worse| worse.to_string()),
         health_ignored,
         panics: cluster.panics(),
         hosts_kept: cluster.config.kept.map(|kept| kept.to_string()),
@@ -320,6 +328,15 @@ fn cluster_view(cluster: &Cluster, now: Duration) -> ClusterView {
             .values()
             .map(|host| host_view(host, cluster, health_ignored, now))
             .collect(),
+    }
+}
+
+/// As the configuration has it.
+pub fn mode(steer_percent: u32) -> String {
+    match steer_percent {
+        0 => "shadow".to_owned(),
+        100.. => "live".to_owned(),
+        percent => format!("{percent}%"),
     }
 }
 

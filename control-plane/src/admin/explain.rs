@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The hosts that a request would go to: the proxies' own decision, on the tables that they are pushed.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use rand::Rng;
 use serde::Serialize;
 use weir_policy::{
-    CLASSES, Cluster, HostState, KeyHash, Keys, MAX_KEYS, Outcome, Patience, Rank, Request, Table,
-    shard_of, user_priority,
+    Account, CLASSES, Cluster, HostState, KeyHash, Keys, MAX_KEYS, Outcome, Patience, Rank,
+    Request, Table, Terms, shard_of, user_priority,
 };
 use weir_tables::{
     CACHE_SHARD_TYPE, HOST_TABLE_TYPE, cache_shard_name, decode_cache_shard, decode_host_table,
@@ -176,8 +177,40 @@ pub struct Row {
     pub admits: bool,
     /// 0 where unknown.
     pub capacity_millicores: u32,
+    /// With `estimate`, of the hosts that were looked at: when the request would be done there.
+    pub estimate: Option<Estimate>,
     /// Faults of its sources' answers.
     pub trouble: Vec<String>,
+}
+
+/// What a host was judged by: `finish = wait + (fetch + run) ÷ speed`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[allow(missing_docs)]
+pub struct Estimate {
+    pub finish_ms: f64,
+    pub wait_ms: f64,
+    /// To fetch what is not there, with what that delays others.
+    pub fetch_ms: f64,
+    pub run_ms: f64,
+    pub speed: f64,
+    /// Cores that are held, of those that there are.
+    pub fullness: f64,
+    /// Others come first: it fails, or goes away before the request would be done.
+    pub avoided: bool,
+}
+
+impl Estimate {
+    fn of(terms: &Terms) -> Self {
+        Self {
+            finish_ms: terms.finish() / 1e6,
+            wait_ms: terms.wait / 1e6,
+            fetch_ms: terms.fetch / 1e6,
+            run_ms: terms.run / 1e6,
+            speed: terms.speed,
+            fullness: terms.fullness,
+            avoided: terms.avoided,
+        }
+    }
 }
 
 /// Decides.
@@ -201,9 +234,17 @@ pub fn explain(
     let cache_shards = read_shards(&mut cluster, view, name, table.cache_shards(), &keys);
     let rank = question.rank;
     let request = Request { keys, rank };
-    let decision = cluster.decide_or_hold(&request, Patience::new(NOW), NOW, rng);
+    let account = RefCell::new(Account::default());
+    let asked = (&request, Patience::new(NOW));
+    let decision = cluster.decide_or_hold_noting(asked, NOW, rng, Some(&account));
+    let account = account.into_inner();
     let answer = Answer::to(&request, decision.outcome, &cluster);
-    let row = |host: &u32| row(&cluster, &table, *host, &request, shown);
+    let row = |host: &u32| {
+        let mut looks = account.terms.iter();
+        let estimate = looks.find(|look| look.host == *host).map(Estimate::of);
+        let row = row(&cluster, &table, *host, &request, shown)?;
+        Some(Row { estimate, ..row })
+    };
     let all = 0..table.hosts().len() as u32;
     let others: Vec<u32> = all
         .filter(|host| !answer.ranked.contains(host))
@@ -388,6 +429,7 @@ fn row(
         admits: host.state == HostState::Up
             && level.is_some_and(|level| level.admits(request.rank)),
         capacity_millicores: host.capacity_millicores,
+        estimate: None,
         trouble: seen.map_or(Vec::new(), |seen| trouble(&seen.sources)),
     })
 }

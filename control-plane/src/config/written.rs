@@ -233,6 +233,14 @@ section! {
         /// refusing: draining hosts are chosen as well. Fewer that take weir-control's connections: none is taken
         /// out. 0: only where none is up
         panic_threshold: Option<Text>,
+        /// `live`: requests go where the filter chooses. `shadow`: it chooses, and Envoy's own choice is carried out. A
+        /// share such as `10%`: live for so many of the keys, shadow for the others
+        mode: Option<Text>,
+        /// With a share: `shadow` from when requests that are steered fail or take longer than the others
+        /// ([rule](DESIGN.md#rollout)), until the policy changes
+        withdraw: Option<Text>,
+        /// Of so many requests one leaves a receipt: what was compared, what came of it. 0: none does
+        receipt_every: Option<Text>,
     }
 }
 section! {

@@ -34,6 +34,8 @@ impl Metrics {
             stale,
             health_ignored,
             panic,
+            steered,
+            withdrawals,
             kept,
             ignored,
             assumed,
@@ -78,7 +80,15 @@ impl Metrics {
         fill(certificate_starts);
         fill(certificate_ends);
         gate::begin(denials);
-        for gauge in [missing, stale, health_ignored, panic, kept, ignored] {
+        for gauge in [
+            missing,
+            stale,
+            health_ignored,
+            panic,
+            steered,
+            kept,
+            ignored,
+        ] {
             fill(gauge);
         }
         for gauge in [
@@ -90,7 +100,7 @@ impl Metrics {
         ] {
             fill(gauge);
         }
-        for counter in [shed, held, contents_drops] {
+        for counter in [shed, held, contents_drops, withdrawals] {
             fill(counter);
         }
     }

@@ -61,6 +61,11 @@ pub(super) fn event(event: &Event) {
             true => warn!(cluster, proxy, "Envoy ignores the filter's choices"),
             false => info!(cluster, proxy, "Envoy heeds the filter's choices"),
         },
+        Event::Withdrawn { cluster, worse } => warn!(
+            cluster,
+            %worse,
+            "the policy is withdrawn: Envoy chooses until the policy in the configuration changes"
+        ),
         Event::ContentsChanged {
             cluster,
             bytes,

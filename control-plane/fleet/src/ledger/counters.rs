@@ -11,6 +11,7 @@ use weir_tables::v1;
 
 use super::refused::{Refused, Tally};
 use super::{Names, News, There, raise};
+use crate::rollout::{Share, Shares};
 use crate::under_way::Change;
 
 /// What a host's counters take beside those by rank, in rows.
@@ -46,6 +47,7 @@ pub(super) struct Counters {
     offered: Ranks,
     shed: u64,
     held: u64,
+    shares: Shares,
     hosts: BTreeMap<HostId, Host>,
     /// By how much requests in flight have changed at hosts that were told of, until it is taken.
     pub(super) moved: Vec<(HostId, i64)>,
@@ -127,6 +129,16 @@ fn rise(counter: &mut u64, new: u64) -> u64 {
     rise
 }
 
+/// Moves a share's counters; never back.
+fn share_risen(share: &mut Share, told: v1::Share) -> Share {
+    Share {
+        ended: rise(&mut share.ended, told.ended),
+        failed: rise(&mut share.failed, told.failed),
+        duration_us: rise(&mut share.duration_us, told.duration_us),
+        shed: rise(&mut share.shed, told.shed),
+    }
+}
+
 impl Counters {
     /// Takes in a record; `is_new`: there was none of this cluster before.
     #[allow(clippy::too_many_arguments)]
@@ -153,6 +165,24 @@ impl Counters {
         ] {
             let rise = rise(counter, new);
             raise(news, if counts { rise } else { 0 });
+        }
+        let told = [
+            (
+                &mut self.shares.steered,
+                record.steered,
+                &mut news.shares.steered,
+            ),
+            (
+                &mut self.shares.left,
+                record.unsteered,
+                &mut news.shares.left,
+            ),
+        ];
+        for (share, told, news) in told {
+            let risen = share_risen(share, told.unwrap_or_default());
+            if counts {
+                *news = risen;
+            }
         }
         for host in &record.hosts {
             match there.refuses(&record.cluster, &host.address) {

@@ -24,6 +24,8 @@ pub enum Refused {
     TooManyAssignments,
     /// A request's cost more than the filter keeps.
     TooManySpent,
+    /// A receipt that cannot be read, is too large, or is more than the filter keeps.
+    BadReceipt,
     /// A counter more than `reports.max_rows`.
     TooManyRows,
     /// A record whose counters have risen by more than a VM can do in the time.
@@ -32,7 +34,7 @@ pub enum Refused {
 
 impl Refused {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Expired,
         Self::TooManyVms,
         Self::TooManyProxies,
@@ -42,6 +44,7 @@ impl Refused {
         Self::UnknownRank,
         Self::TooManyAssignments,
         Self::TooManySpent,
+        Self::BadReceipt,
         Self::TooManyRows,
         Self::Leap,
     ];
@@ -58,6 +61,7 @@ impl Refused {
             Self::UnknownRank => "unknown_rank",
             Self::TooManyAssignments => "too_many_assignments",
             Self::TooManySpent => "too_many_spent",
+            Self::BadReceipt => "bad_receipt",
             Self::TooManyRows => "too_many_rows",
             Self::Leap => "leap",
         }

@@ -16,6 +16,8 @@ use crate::poll::Source;
 pub struct Cluster {
     /// How hosts are chosen.
     pub policy: Policy,
+    /// While some requests are steered and others are not: none is from when those that are fare worse.
+    pub withdraws: bool,
     /// How admission levels move.
     pub dagor: Dagor,
     /// What keys are hashed with; absent: they have no salt.

@@ -277,7 +277,14 @@ fn cluster_glance(cluster: &Cluster, now: Duration, room: usize) -> ClusterGlanc
     let unpushed = cluster
         .is_unknown(now)
         .then(|| super::NOT_PUSHED.to_owned());
-    let trouble = unpushed.into_iter().chain(kept).chain(faults);
+    let withdrawn = cluster
+        .withdrawn
+        .map(|worse| format!("the policy is withdrawn: {worse}"));
+    let trouble = unpushed
+        .into_iter()
+        .chain(withdrawn)
+        .chain(kept)
+        .chain(faults);
     ClusterGlance {
         overload: overload_name(policy.overload),
         selection: policy.selection.as_str().to_owned(),

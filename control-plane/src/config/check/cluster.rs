@@ -52,6 +52,9 @@ pub(super) fn cluster(
     let salt = salt(&written.keys, &scope.section("keys"), reader)?;
     let mut cluster = Cluster {
         policy: policy(&written.policy, salt.as_ref(), &scope.section("policy"))?,
+        withdraws: scope
+            .section("policy")
+            .boolean(&written.policy.withdraw, "withdraw", true)?,
         dagor: dagor(&written.dagor, &scope.section("dagor"))?,
         cache_shards,
         hosts,
@@ -176,7 +179,31 @@ fn policy(
             0..=100,
         )? as u32,
         salt_check: salt.map(Salt::check),
+        steer_percent: mode(&written.mode, scope)?,
+        receipt_every: scope.whole(
+            &written.receipt_every,
+            "receipt_every",
+            default.receipt_every.into(),
+            0..=u64::from(u32::MAX),
+        )? as u32,
     })
+}
+
+/// Of how many percent of the requests the choice is carried out.
+fn mode(written: &Option<written::Text>, scope: &Scope<'_>) -> Result<u32, Error> {
+    scope.note("mode", "text", Some("live".into()), None);
+    let Some(text) = written else { return Ok(100) };
+    let percent = |text: &str| text.strip_suffix('%')?.trim().parse::<u32>().ok();
+    match text.value.as_str() {
+        "live" => Ok(100),
+        "shadow" => Ok(0),
+        other => percent(other)
+            .filter(|percent| *percent <= 100)
+            .ok_or_else(|| {
+                let reason = format!("{other:?} is not live, shadow or a share such as 10%");
+                scope.refuse(written, "mode", reason)
+            }),
+    }
 }
 
 fn overload(
