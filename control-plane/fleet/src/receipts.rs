@@ -64,15 +64,12 @@ impl Receipts {
         }
     }
 
-    /// Those that came after the one with this number, oldest first.
+    /// Those that came after the one with this number, oldest first. A number that was not given yet is of before a
+    /// restart: all came after that.
     pub fn after(&self, number: u64) -> impl DoubleEndedIterator<Item = &Kept> {
+        let number = if number > self.last { 0 } else { number };
         let first = self.kept.partition_point(|kept| kept.number <= number);
         self.kept.range(first..)
-    }
-
-    /// The number of the newest one; 0 where there was none.
-    pub fn last(&self) -> u64 {
-        self.last
     }
 }
 
@@ -114,7 +111,10 @@ mod tests {
         }
         assert_eq!(numbers(&receipts, 0), [5, 6, 7]);
         assert_eq!(numbers(&receipts, 2), [7]);
-        assert_eq!((receipts.last(), numbers(&receipts, 3)), (3, vec![]));
+        assert_eq!(
+            (numbers(&receipts, 3), numbers(&receipts, 4)),
+            (vec![], vec![5, 6, 7])
+        );
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! Whether requests whose choice is carried out fare worse than those that are left to Envoy, while there are both.
 //!
 //! ```text
-//!  reports ── shares that have risen ──> 16 groups of proxies ── each WINDOW: a vote of each ──> two in a row: withdrawn
+//!  reports ── shares that have risen ──> 64 groups of proxies ── each WINDOW: a vote of each ──> two in a row: withdrawn
 //! ```
 //! A proxy is in one group, by the hash of its name, so that one that lies moves one vote.
 
@@ -22,7 +22,7 @@ pub const MORE_FAIL: f64 = 0.05;
 /// So many times as often they may fail.
 pub const MORE_OFTEN: f64 = 2.0;
 
-const GROUPS: usize = 16;
+const GROUPS: usize = 64;
 
 /// How requests of a share ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -124,7 +124,7 @@ impl std::fmt::Display for Worse {
 /// The votes on one cluster's policy.
 #[derive(Clone, Debug, Default)]
 pub struct Rollout {
-    groups: [Shares; GROUPS],
+    groups: Vec<Shares>,
     /// Of all, since it began.
     total: Shares,
     /// When the present window ends.
@@ -135,7 +135,11 @@ pub struct Rollout {
 impl Rollout {
     /// What a proxy's shares have risen by.
     pub fn add(&mut self, proxy: &str, risen: Shares) {
+        if risen == Shares::default() {
+            return;
+        }
         let group = KeyHash::of(proxy.as_bytes()).0 as usize % GROUPS;
+        self.groups.resize(GROUPS, Shares::default());
         if let Some(group) = self.groups.get_mut(group) {
             group.add(risen);
         }
@@ -232,9 +236,11 @@ mod tests {
     fn one_liar_of_three_does_not_withdraw_a_policy_nor_keep_a_bad_one() {
         let fair = shares(share(50, 0, 10), share(50, 0, 10));
         let lie = shares(share(u64::MAX / 4, u64::MAX / 4, 0), share(1 << 40, 0, 0));
-        assert_eq!(after(10, &[("a", fair), ("b", fair), ("c", lie)]), None);
+        let told = [("caller-1", fair), ("caller-2", fair), ("caller-3", lie)];
+        assert_eq!(after(10, &told), None);
         let bad = shares(share(50, 50, 0), share(50, 0, 10));
         let praise = shares(share(1 << 40, 0, 1), share(1 << 40, 0, 100));
-        assert!(after(2, &[("a", bad), ("b", bad), ("c", praise)]).is_some());
+        let told = [("caller-1", bad), ("caller-2", bad), ("caller-3", praise)];
+        assert!(after(2, &told).is_some());
     }
 }

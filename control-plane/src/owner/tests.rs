@@ -22,6 +22,7 @@ mod admission;
 mod memory;
 mod queries;
 mod replica;
+mod rollout;
 mod sources;
 
 struct Script {

@@ -9,6 +9,7 @@ mod hot_restart;
 mod module;
 mod plugin;
 mod policy;
+mod rollout;
 mod start;
 mod steady;
 mod watched;

@@ -379,8 +379,13 @@ impl World {
 
     /// weir-control's view of everything.
     pub(crate) async fn tables(&self) -> Option<Value> {
-        let (_, page) = http::get(self.admin()?, "/tables").await?;
-        serde_json::from_str(&page).ok()
+        serde_json::from_str(&self.page("/tables").await?).ok()
+    }
+
+    /// A page of weir-control.
+    pub(crate) async fn page(&self, path: &str) -> Option<String> {
+        let (_, page) = http::get(self.admin()?, path).await?;
+        Some(page)
     }
 
     fn admin(&self) -> Option<SocketAddr> {

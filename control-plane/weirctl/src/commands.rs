@@ -5,15 +5,19 @@ pub mod diff;
 pub mod explain;
 pub mod hosts;
 pub mod levels;
+pub mod shadow;
 pub mod sidecars;
 pub mod status;
+pub mod tail;
 
 pub use diff::Diff;
 pub use explain::Explanation;
 pub use hosts::Hosts;
 pub use levels::Levels;
+pub use shadow::Shadow;
 pub use sidecars::Sidecars;
 pub use status::Status;
+pub use tail::{Filter, Receipt};
 
 use anyhow::{Result, ensure};
 

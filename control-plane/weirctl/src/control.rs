@@ -6,6 +6,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
 use crate::answers::Tables;
+use crate::commands::{Receipt, Shadow};
 use crate::page::{Address, Page};
 
 /// `/tables` of one weir-control.
@@ -19,6 +20,45 @@ pub async fn tables(address: &Address) -> Result<Tables> {
         .with_context(|| format!("weir-control at {address}"))?;
     serde_json::from_str(&said)
         .with_context(|| format!("http://{address}/tables is not what weir-control says"))
+}
+
+/// `/shadow` of one cluster.
+///
+/// # Errors
+/// It cannot be read, or there is no such cluster.
+pub async fn shadow(address: &Address, cluster: &str) -> Result<Shadow> {
+    let path = format!(
+        "/shadow?cluster={}",
+        utf8_percent_encode(cluster, NON_ALPHANUMERIC)
+    );
+    let page = Page::get(address, &path).await?;
+    let said = page
+        .ok()
+        .with_context(|| format!("weir-control at {address}"))?;
+    serde_json::from_str(&said)
+        .with_context(|| format!("http://{address}{path} is not what weir-control says"))
+}
+
+/// Receipts after the one with this number, at most so many, the newest: each as it was said and as it is shown.
+///
+/// # Errors
+/// They cannot be read.
+pub async fn receipts(
+    address: &Address,
+    after: u64,
+    most: usize,
+) -> Result<Vec<(String, Receipt)>> {
+    let path = format!("/receipts?after={after}&limit={most}");
+    let page = Page::get(address, &path).await?;
+    let said = page
+        .ok()
+        .with_context(|| format!("weir-control at {address}"))?;
+    let line = |line: &str| {
+        let receipt = serde_json::from_str(line)
+            .with_context(|| format!("http://{address}{path} is not what weir-control says"))?;
+        Ok((line.to_owned(), receipt))
+    };
+    said.lines().map(line).collect()
 }
 
 /// What is asked of `/explain`.

@@ -56,6 +56,15 @@ pub enum Command {
     /// Show sidecars with the tables that they have and refuse
     #[command(after_help = "Example: weirctl sidecars")]
     Sidecars,
+    /// Show decisions as they end, term by term, and what came of them, until it is stopped
+    #[command(after_help = "Example: weirctl tail --cluster rules --host 10.0.0.7:8080")]
+    Tail(Tail),
+    /// Show what was with Envoy's own choice, beside what would have been with the filter's
+    ///
+    /// By the receipts that weir-control has, at most 4,096. A forecast of the mean is what was, and by how much the
+    /// estimate for the host that was chosen differs from the one for the host that it was.
+    #[command(after_help = "Example: weirctl shadow rules")]
+    Shadow(Shadow),
     /// Show what differs between two replicas, or in one between two moments
     #[command(
         after_help = "Examples:\n  weirctl diff --control 10.0.0.1:19000,10.0.0.2:19000\n  weirctl diff --after 10s"
@@ -98,6 +107,36 @@ pub struct Explain {
     /// What the request would carry in x-weir-user
     #[arg(long)]
     pub user: Option<String>,
+}
+
+/// Which receipts.
+#[derive(Debug, Args)]
+pub struct Tail {
+    /// Only of this cluster
+    #[arg(long)]
+    pub cluster: Option<String>,
+    /// Only of proxies with this in their node id
+    #[arg(long, value_name = "TEXT")]
+    pub proxy: Option<String>,
+    /// Only of requests that were at this host, or should have gone there first
+    #[arg(long, value_name = "IP:PORT")]
+    pub host: Option<String>,
+    /// Only with this key's hash, as `explain -o json` prints it
+    #[arg(long, value_name = "HASH")]
+    pub key: Option<String>,
+    /// End after those that are there, instead of waiting for more
+    #[arg(long)]
+    pub once: bool,
+    /// Begin with so many of those that are there
+    #[arg(short = 'n', long, value_name = "NUMBER", default_value_t = 10)]
+    pub last: usize,
+}
+
+/// Which cluster.
+#[derive(Debug, Args)]
+pub struct Shadow {
+    /// Its name in weir-control
+    pub cluster: String,
 }
 
 /// What to compare.

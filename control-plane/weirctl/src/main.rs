@@ -1,20 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Shows what Weir does and why, and finds the link that is broken.
 
+use std::io::Write;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use clap::{CommandFactory, Parser};
 use weirctl::answers::Tables;
-use weirctl::commands::{Diff, Explanation, Hosts, Levels, Sidecars, Status};
+use weirctl::commands::{Diff, Explanation, Filter, Hosts, Levels, Sidecars, Status};
 use weirctl::control::{self, Question};
 use weirctl::doctor::Diagnosis;
-use weirctl::flags::{Command, Flags};
+use weirctl::flags::{self, Command, Flags};
 use weirctl::page::Address;
-use weirctl::screen::show;
+use weirctl::screen::{Format, show};
 
 /// `EX_USAGE` of sysexits.h: what was given is wrong, and trying again does not help.
 const BAD_USAGE: u8 = 64;
+/// As many as weir-control keeps.
+const MOST_RECEIPTS: usize = 4096;
+/// Receipts come with reports, a few times a second.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
@@ -60,6 +66,8 @@ async fn run(flags: &Flags) -> Result<ExitCode> {
             let said = control::explain(first(flags)?, &question).await?;
             show(&Explanation::from(said), format)?;
         }
+        Command::Tail(asked) => tail(first(flags)?, asked, format).await?,
+        Command::Shadow(of) => show(&control::shadow(first(flags)?, &of.cluster).await?, format)?,
         Command::Diff(asked) => show(&diff(flags, asked.after).await?, format)?,
         Command::Doctor(asked) => {
             let diagnosis = Diagnosis::of(&flags.control, &asked.envoy).await;
@@ -85,6 +93,38 @@ fn first(flags: &Flags) -> Result<&Address> {
 
 async fn tables(flags: &Flags) -> Result<Tables> {
     control::tables(first(flags)?).await
+}
+
+/// Shows receipts until it is stopped, or all that there are.
+async fn tail(control: &Address, asked: &flags::Tail, format: Format) -> Result<()> {
+    let filter = Filter {
+        cluster: asked.cluster.clone(),
+        proxy: asked.proxy.clone(),
+        host: asked.host.clone(),
+        key: asked.key.clone(),
+    };
+    let mut to = anstream::stdout();
+    let (mut after, mut first) = (0, true);
+    loop {
+        let all = control::receipts(control, after, MOST_RECEIPTS).await?;
+        after = all.last().map_or(after, |(_, receipt)| receipt.number);
+        let shown: Vec<_> = all.into_iter().filter(|(_, it)| filter.shows(it)).collect();
+        let skipped = match std::mem::take(&mut first) {
+            true => shown.len().saturating_sub(asked.last),
+            false => 0,
+        };
+        for (line, receipt) in shown.iter().skip(skipped) {
+            match format {
+                Format::Table => writeln!(to, "{receipt}")?,
+                Format::Json => writeln!(to, "{line}")?,
+            }
+        }
+        to.flush()?;
+        if asked.once {
+            return Ok(());
+        }
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
 }
 
 async fn diff(flags: &Flags, after: Option<std::time::Duration>) -> Result<Diff> {

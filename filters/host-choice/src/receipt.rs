@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use weir_policy::{Account, Cluster, Decision, Outcome, Request};
-use weir_tables::{Meta, encode_look, encode_policy, v1};
+use weir_tables::{Meta, encode_look, encode_selection, v1};
 
 /// Of a request, the first ones.
 const MAX_KEYS: usize = 8;
@@ -12,6 +12,7 @@ const MAX_KEYS: usize = 8;
 const MAX_LOOKS: usize = 64;
 
 /// The receipt of a decision of now, without its end.
+#[inline(never)]
 pub(crate) fn of(
     (cluster, meta): (&Cluster, Meta),
     request: &Request,
@@ -19,7 +20,8 @@ pub(crate) fn of(
     (id, now): (u64, Duration),
 ) -> v1::Receipt {
     let keys = request.keys.as_slice();
-    let policy = cluster.table().map(|table| encode_policy(table.policy()));
+    let table = cluster.table();
+    let selection = table.map(|table| encode_selection(table.policy().selection));
     let address = |host: u32| {
         let row = cluster.table().and_then(|table| table.host(host));
         row.map_or_else(String::new, |row| row.address.clone())
@@ -46,7 +48,7 @@ pub(crate) fn of(
         rank: request.rank.number().into(),
         keys: keys.iter().take(MAX_KEYS).map(|key| key.0).collect(),
         key_count: keys.len() as u32,
-        selection: policy.map_or(0, |policy| policy.selection),
+        selection: selection.unwrap_or_default().into(),
         reason: decision.reason.as_str().into(),
         outcome: outcome.into(),
         chosen,

@@ -437,7 +437,8 @@ impl Cluster {
         self.decide_noting(request, now, rng, None)
     }
 
-    /// The same, of which an account is kept in the place given.
+    /// The same, of which an account is kept in the place given. Not inlined, so that there is one of it.
+    #[inline(never)]
     pub fn decide_noting(
         &self,
         request: &Request,

@@ -204,6 +204,19 @@ fn decode_host(
     })
 }
 
+/// The message's value for a selection.
+pub fn encode_selection(selection: Selection) -> v1::Selection {
+    match selection {
+        Selection::Baseline => v1::Selection::Baseline,
+        Selection::Random => v1::Selection::Random,
+        Selection::Rendezvous => v1::Selection::Rendezvous,
+        Selection::Dynamic => v1::Selection::Dynamic,
+        Selection::Estimate => v1::Selection::Estimate,
+        Selection::HotCold { .. } => v1::Selection::HotCold,
+        Selection::CachingPlan => v1::Selection::CachingPlan,
+    }
+}
+
 /// The message for a policy.
 pub fn encode_policy(policy: &Policy) -> v1::Policy {
     let milliseconds =
@@ -217,14 +230,9 @@ pub fn encode_policy(policy: &Policy) -> v1::Policy {
         Overload::Dagor => (v1::Overload::Dagor, None),
         Overload::Breakwater => (v1::Overload::Breakwater, None),
     };
-    let (selection, hot_cold_permille) = match policy.selection {
-        Selection::Baseline => (v1::Selection::Baseline, None),
-        Selection::Random => (v1::Selection::Random, None),
-        Selection::Rendezvous => (v1::Selection::Rendezvous, None),
-        Selection::Dynamic => (v1::Selection::Dynamic, None),
-        Selection::Estimate => (v1::Selection::Estimate, None),
-        Selection::HotCold { permille } => (v1::Selection::HotCold, Some(permille.into())),
-        Selection::CachingPlan => (v1::Selection::CachingPlan, None),
+    let hot_cold_permille = match policy.selection {
+        Selection::HotCold { permille } => Some(permille.into()),
+        _ => None,
     };
     let dynamic_breaker = match policy.overload {
         Overload::DynamicBreaker(params) => Some(params),
@@ -232,7 +240,7 @@ pub fn encode_policy(policy: &Policy) -> v1::Policy {
     };
     v1::Policy {
         overload: overload.into(),
-        selection: selection.into(),
+        selection: encode_selection(policy.selection).into(),
         breaker_queued_jobs,
         assumed_cached_ms: milliseconds(policy.assumed_cached),
         stale_after_ms: milliseconds(policy.stale_after),

@@ -9,6 +9,7 @@ mod node;
 mod overload;
 mod print;
 mod progress;
+mod replay_receipts;
 mod run;
 mod scenario;
 mod workload_file;
@@ -44,6 +45,8 @@ enum Command {
     /// One SIMULATED machine: cores, frequencies, and the energy of a MODEL
     #[command(subcommand)]
     Node(node::Node),
+    /// Decide again what receipts of weir-control tell, and compare; nothing of it is simulated
+    ReplayReceipts(replay_receipts::Args),
     /// Search for the parameters that bring out document 001's production row
     Fit(document001::Fit),
 }
@@ -69,6 +72,7 @@ impl Cli {
             Command::Workload(Workload::Overload(args)) => args.write(),
             Command::Overload(args) => args.run(),
             Command::Node(node) => node.run(),
+            Command::ReplayReceipts(args) => args.run(),
             Command::Fit(args) => args.run(),
         }
     }

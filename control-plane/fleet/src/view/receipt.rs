@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use weir_policy::{Account, Rank, Selection};
-use weir_tables::{Meta, decode_account, v1};
+use weir_tables::{Meta, decode_account, encode_selection, v1};
 
 use crate::receipts::Kept;
 
@@ -82,16 +82,6 @@ const HAS: [(v1::LookHas, &str); 3] = [
     (v1::LookHas::Assumed, "assumed"),
     (v1::LookHas::Lacks, "lacks"),
 ];
-const SELECTIONS: [(v1::Selection, Selection); 7] = [
-    (v1::Selection::Baseline, Selection::Baseline),
-    (v1::Selection::Random, Selection::Random),
-    (v1::Selection::Rendezvous, Selection::Rendezvous),
-    (v1::Selection::Dynamic, Selection::Dynamic),
-    (v1::Selection::Estimate, Selection::Estimate),
-    (v1::Selection::HotCold, Selection::HotCold { permille: 0 }),
-    (v1::Selection::CachingPlan, Selection::CachingPlan),
-];
-
 /// The name beside a value; `unknown` where a newer filter says something else.
 fn name<T: PartialEq>(names: &[(T, &'static str)], value: Option<T>) -> String {
     let mut named = names.iter();
@@ -100,12 +90,9 @@ fn name<T: PartialEq>(names: &[(T, &'static str)], value: Option<T>) -> String {
 }
 
 fn selection(value: i32) -> String {
-    let value = v1::Selection::try_from(value).ok();
-    let mut named = SELECTIONS.iter();
-    let named = named.find(|(known, _)| Some(*known) == value);
-    named
-        .map_or("unknown", |(_, name)| name.as_str())
-        .to_owned()
+    let mut all = Selection::ALL.into_iter();
+    let named = all.find(|known| i32::from(encode_selection(*known)) == value);
+    named.map_or("unknown", Selection::as_str).to_owned()
 }
 
 fn hexadecimal(number: u64) -> String {
