@@ -23,6 +23,7 @@ pub(crate) struct Disposition {
 
 impl Disposition {
     /// That of a request whose decision is carried out.
+    #[inline(always)]
     pub(crate) fn new(
         decision: &Decision,
         in_flight: Option<InFlight>,

@@ -127,16 +127,26 @@ impl<H: Host> Exchange<H> {
 
 /// A request that was decided is over.
 fn over<H: Host>(vm: &mut Vm<H>, host: &impl RequestHost, disposition: Disposition) {
-    let sent = disposition.in_flight;
-    let table = sent.as_ref().map(|sent| Rc::clone(&sent.table));
-    let ended = sent.map(|sent| feedback::ended(vm, host, sent));
-    if let Some(watch) = disposition.watch {
-        let at = table.zip(ended);
-        let at =
-            at.map(|(table, (at, ending))| (vm.address(&table, at).map(str::to_owned), ending));
-        let (address, ending) = at.unwrap_or((None, Ending::NoAnswer));
-        vm.watched(*watch, End { address, ending });
+    let Disposition {
+        in_flight, watch, ..
+    } = disposition;
+    match (in_flight, watch) {
+        (Some(sent), None) => {
+            feedback::ended(vm, host, sent);
+        }
+        (sent, Some(watch)) => watched(vm, host, sent, *watch),
+        (None, None) => {}
     }
+}
+
+/// The same, of one that is watched.
+#[inline(never)]
+fn watched<H: Host>(vm: &mut Vm<H>, host: &impl RequestHost, sent: Option<InFlight>, watch: Watch) {
+    let (address, ending) = match sent.map(|sent| feedback::ended(vm, host, sent)) {
+        Some((at, ending)) => (vm.address(&watch.table, at).map(str::to_owned), ending),
+        None => (None, Ending::NoAnswer),
+    };
+    vm.watched(watch, End { address, ending });
 }
 
 /// Leaves a request to Envoy, whose choice is known when a host answers.

@@ -84,10 +84,7 @@ impl Terms {
 
     #[inline]
     pub(crate) fn score(&self, salt: u64) -> Score {
-        let avoided = match self.avoided {
-            true => AVOID,
-            false => 0,
-        };
+        let avoided = if self.avoided { AVOID } else { 0 };
         let finish = ((self.finish() / UNIT) as Score).min(MAX_FINISH) << FINISH_AT;
         let fullness = (self.fullness * MAX_FULLNESS as f64) as Score;
         let fullness = fullness.min(MAX_FULLNESS) << FULLNESS_AT;
@@ -111,15 +108,15 @@ impl Places {
         Self { limit, scores }
     }
 
-    /// Considers a host that is not among the best already; none is considered where there are no terms.
-    #[inline]
-    pub(crate) fn consider(&mut self, host: u32, score: impl FnOnce() -> Option<Score>) {
+    /// Whether the host is among the best already.
+    pub(crate) fn has(&self, host: u32) -> bool {
         let known = |score: &Score| *score != NOBODY && (score & HOST) as u32 == host;
-        let mut best = self.scores.iter().take(self.limit);
-        if best.any(known) {
-            return;
-        }
-        let mut moved = score().unwrap_or(NOBODY);
+        self.scores.iter().take(self.limit).any(known)
+    }
+
+    /// Considers a host that is not among them; none, where nothing is known of it.
+    pub(crate) fn consider(&mut self, score: Option<Score>) {
+        let mut moved = score.unwrap_or(NOBODY);
         for place in self.scores.iter_mut().take(self.limit) {
             (*place, moved) = (moved.min(*place), moved.max(*place));
         }
@@ -176,7 +173,9 @@ impl Account {
         }
         let mut places = Places::new(self.limit);
         for terms in &self.terms {
-            places.consider(terms.host, || Some(terms.score(self.salt)));
+            if !places.has(terms.host) {
+                places.consider(Some(terms.score(self.salt)));
+            }
         }
         let (ranked, reason) = places.ranked(self.keys);
         let ranked = put_suspects_last(

@@ -90,8 +90,12 @@ impl<'a> Candidates<'a> {
         Self { account, ..self }
     }
 
+    /// Whether an account is kept.
+    pub(crate) fn is_noted(&self) -> bool {
+        self.account.is_some()
+    }
+
     /// Writes something down, if an account is kept.
-    #[inline]
     pub(crate) fn note(&self, write: impl FnOnce(&mut Account)) {
         if let Some(Ok(mut account)) = self.account.map(RefCell::try_borrow_mut) {
             write(&mut account);

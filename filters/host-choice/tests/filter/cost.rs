@@ -126,3 +126,19 @@ fn fuel_does_not_grow_with_the_fleet() {
         );
     }
 }
+
+#[test]
+fn a_receipt_of_one_request_in_a_thousand_costs_less_than_a_hundredth() {
+    let requests = cost::requests();
+    let fuel = |end: &str| {
+        let mut named = requests.iter();
+        let named = named.find(|request| request.name == format!("known_cached, {end}"));
+        named.unwrap().fuel as f64
+    };
+    let (none, each) = (fuel("none leaves a receipt"), fuel("each leaves a receipt"));
+    assert!(each > none, "the receipts are written");
+    assert!(
+        (each - none) / 1000.0 < none / 100.0,
+        "{each} with, {none} without"
+    );
+}

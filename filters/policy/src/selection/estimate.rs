@@ -27,7 +27,7 @@ use std::time::Duration;
 use rand::Rng;
 
 use super::Candidates;
-use crate::account::{Has, Places, Terms};
+use crate::account::{Has, Places, Score, Terms};
 use crate::key::scale;
 use crate::outlook::Outlook;
 use crate::standing::time;
@@ -60,7 +60,7 @@ pub(super) fn select(candidates: &Candidates<'_>, rng: &mut impl Rng) -> (Ranked
     };
     offers.offer_holders(rng);
     offers.offer_others(rng);
-    offers.places.ranked(offers.asked.keys)
+    offers.places.ranked(asked.keys)
 }
 
 /// How long the request may wait at each host named but the last, until it would be done sooner at the next one; so
@@ -124,7 +124,7 @@ impl<'a> Asked<'a> {
     }
 
     /// At the host with this table index; none where there is no such host.
-    #[inline]
+    #[inline(always)]
     fn terms(&self, index: u32, has: Has) -> Option<Terms> {
         let Candidates {
             cluster,
@@ -160,11 +160,23 @@ impl<'a> Asked<'a> {
             fullness: outlook.fullness(),
             avoided: standing.is_suspect(clock),
         };
-        terms.avoided |= host.preempt_at.is_some_and(|at| {
+        if let Some(at) = host.preempt_at {
             let finish = Duration::from_nanos(terms.finish() as u64);
-            now.saturating_add(finish) >= at
-        });
+            terms.avoided |= now.saturating_add(finish) >= at;
+        }
         Some(terms)
+    }
+
+    #[inline]
+    fn score(&self, index: u32, has: Has, salt: u64) -> Option<Score> {
+        Some(self.terms(index, has)?.score(salt))
+    }
+
+    /// Writes down what a host is judged by. Apart from its score, which is dearer where both are made of one value.
+    #[cold]
+    fn note(&self, index: u32, has: Has) {
+        let terms = self.terms(index, has);
+        self.candidates.note(|account| account.terms.extend(terms));
     }
 
     /// Until the request would have a core of a host that has none idle.
@@ -251,11 +263,11 @@ impl Offers<'_> {
     }
 
     fn consider(&mut self, host: u32, has: Has) {
-        let (asked, salt) = (&self.asked, self.salt);
-        self.places.consider(host, || {
-            let terms = asked.terms(host, has)?;
-            asked.candidates.note(|account| account.terms.push(terms));
-            Some(terms.score(salt))
-        });
+        if !self.places.has(host) {
+            if self.asked.candidates.is_noted() {
+                self.asked.note(host, has);
+            }
+            self.places.consider(self.asked.score(host, has, self.salt));
+        }
     }
 }
