@@ -31,6 +31,26 @@ fn tables(level: u16) -> Value {
     })
 }
 
+/// Two, of which one was left to Envoy.
+fn receipts() -> String {
+    let receipt = |number: u64, steered: bool, host: &str| {
+        json!({"number": number, "cluster": "rules", "proxy": "caller-1", "class": 16, "reason": "known_cached",
+               "outcome": "send", "chosen": ["127.0.0.1:9001"], "steered": steered, "host": host, "status": 200,
+               "duration_ms": 12.5})
+    };
+    let both = [
+        receipt(1, true, "127.0.0.1:9001"),
+        receipt(2, false, "127.0.0.1:9002"),
+    ];
+    both.map(|receipt| format!("{receipt}\n")).concat()
+}
+
+fn shadow() -> Value {
+    json!({"cluster": "rules", "mode": "10%", "left": 180, "steered": 20,
+           "envoy": {"hits": 0.25, "mean_ms": 80.0}, "forecast": {"hits": 0.75, "mean_ms": 40.0},
+           "live": {"hits": 0.5, "mean_ms": 45.0}, "would_shed": 0.0, "withdrawn": "they took long"})
+}
+
 /// A weir-control of a fixed state, until the test ends.
 fn control(level: u16) -> SocketAddr {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -39,7 +59,8 @@ fn control(level: u16) -> SocketAddr {
     let explain = json!({
         "outcome": "send", "reason": "known_cached", "selection": "estimate", "overload": "none",
         "table_version": "5e.2", "table_age_ms": 40, "class": 16, "user_priority": 0,
-        "ranked": [{"address": "127.0.0.1:9001", "state": "up", "cached": "known", "admits": true}],
+        "ranked": [{"address": "127.0.0.1:9001", "state": "up", "cached": "known", "admits": true, "estimate": {
+            "finish_ms": 12.0, "wait_ms": 2.0, "fetch_ms": 0.0, "run_ms": 10.0, "speed": 1.0, "fullness": 1.5}}],
         "others": [], "trouble": [], "note": "a note",
     });
     let problem =
@@ -53,6 +74,8 @@ fn control(level: u16) -> SocketAddr {
     let router = Router::new()
         .route("/tables", get(async move || tables(level).to_string()))
         .route("/ready", get(async || "ready\n"))
+        .route("/receipts", get(async || receipts()))
+        .route("/shadow", get(async || shadow().to_string()))
         .route("/explain", get(explained));
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -219,4 +242,30 @@ fn completions_and_manual_pages_are_written() {
     let missing = folder.path().join("missing");
     let output = weirctl(&["man", missing.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
+fn receipts_are_shown_as_they_are_filtered_and_whole_in_json() {
+    let control = control(4096);
+    let all = shown(control, &["tail", "--once"]);
+    assert_eq!(all.lines().count(), 2, "{all}");
+    assert!(all.contains("not steered, send 127.0.0.1:9001"), "{all}");
+    let one = shown(control, &["tail", "--once", "--host", "127.0.0.1:9002"]);
+    assert_eq!(one.lines().count(), 1, "{one}");
+    let last = shown(control, &["-o", "json", "tail", "--once", "-n", "1"]);
+    assert_eq!(serde_json::from_str::<Value>(&last).unwrap()["number"], 2);
+}
+
+#[test]
+fn a_comparison_says_what_was_and_what_would_have_been() {
+    let text = shown(control(4096), &["shadow", "rules"]);
+    for words in [
+        "mode 10%",
+        "withdrawn: they took long",
+        "25.0 %",
+        "75.0 %",
+        "40.0 ms",
+    ] {
+        assert!(text.contains(words), "{words} in {text}");
+    }
 }

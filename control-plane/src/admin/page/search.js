@@ -84,8 +84,11 @@ function explained(it) {
 function rows(caption, hosts, ranked) {
   const heads = ['Host', 'State', 'Admits', 'In cache', { text: 'In progress', number: true }, { text: 'Queued', number: true },
     { text: 'Queuing delay', number: true }, { text: 'Level', number: true }, { text: 'Cores', number: true }, 'Figures'];
+  const judged = hosts.some((row) => row.estimate);
+  if (judged) heads.splice(1, 0, { text: 'Done in', number: true }, { text: 'wait + (fetch + run) ÷ speed', number: true });
   const cells = hosts.map((row, index) => [
     el('span', { class: 'name' }, ranked ? `${index + 1}. ` : '', row.address, row.zone ? el('span', { class: 'quiet more' }, row.zone) : null),
+    ...(judged ? terms(row.estimate) : []),
     row.state,
     row.admits ? 'yes' : el('span', { class: 'bad' }, 'no'),
     row.cached,
@@ -98,6 +101,14 @@ function rows(caption, hosts, ranked) {
   ]);
   const shown = hosts.length > 8 && !ranked ? 'scroll some' : 'scroll';
   return el('div', { class: shown, tabindex: 0, role: 'region', 'aria-label': caption }, table(caption, heads, cells));
+}
+
+/** A host that was not looked at has no terms. */
+function terms(estimate) {
+  if (!estimate) return ['–', 'not looked at'];
+  const { wait_ms, fetch_ms, run_ms, speed, avoided } = estimate;
+  const sum = `${delay(wait_ms)} + (${delay(fetch_ms)} + ${delay(run_ms)}) ÷ ${speed.toFixed(2)}`;
+  return [delay(estimate.finish_ms), avoided ? `${sum}; avoided` : sum];
 }
 
 function figures(row) {

@@ -47,6 +47,7 @@ impl fmt::Display for Explanation {
         let mut table = table(&[
             "",
             "HOST",
+            "DONE IN",
             "STATE",
             "CACHED",
             "IN FLIGHT",
@@ -74,7 +75,18 @@ impl fmt::Display for Explanation {
     }
 }
 
-fn cells(place: String, row: &Value) -> [String; 10] {
+/// `12.0 ms = 2.0 + (0.0 + 10.0) ÷ 1.00`: wait, fetch, run, speed. None where the host was not looked at.
+fn done(estimate: &Value) -> Option<String> {
+    let term = |name: &str| estimate[name].as_f64();
+    let finish = term("finish_ms")?;
+    let (wait, fetch, run) = (term("wait_ms")?, term("fetch_ms")?, term("run_ms")?);
+    let speed = term("speed")?;
+    Some(format!(
+        "{finish:.1} ms = {wait:.1} + ({fetch:.1} + {run:.1}) ÷ {speed:.2}"
+    ))
+}
+
+fn cells(place: String, row: &Value) -> [String; 11] {
     let word = |name: &str| row[name].as_str().unwrap_or_default().to_owned();
     let delay = row["queuing_delay_ms"].as_f64();
     let stale = match row["load_stale"].as_bool() {
@@ -84,6 +96,7 @@ fn cells(place: String, row: &Value) -> [String; 10] {
     [
         place,
         word("address"),
+        or_dash(done(&row["estimate"])),
         word("state"),
         word("cached"),
         or_dash(row["in_progress"].as_u64()),

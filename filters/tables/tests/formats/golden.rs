@@ -56,6 +56,11 @@ fn a_cache_shard_has_the_bytes_of_its_golden_file() {
 }
 
 #[test]
+fn a_receipt_has_the_bytes_of_its_golden_file() {
+    check::<v1::Receipt>("receipt", &samples::receipt());
+}
+
+#[test]
 fn a_report_has_the_bytes_of_its_golden_file() {
     check::<v1::Report>("report", &samples::report());
 }

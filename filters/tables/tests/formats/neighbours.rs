@@ -166,6 +166,8 @@ fn a_table_of_the_previous_release_keeps_its_meaning() {
         hedging: Hedging::default(),
         panic_threshold: 50,
         salt_check: None,
+        steer_percent: 100,
+        receipt_every: 1_000,
     };
     assert_eq!(table.policy(), &policy);
     assert_eq!((table.cache_shards(), table.hosts().len()), (4, 3));
@@ -221,6 +223,7 @@ fn a_report_of_the_previous_release_keeps_its_meaning() {
     let mut expected = samples::report();
     let cluster = &mut expected.records[0].clusters[0];
     (cluster.spent, cluster.held, cluster.hosts[0].unconnected) = (Vec::new(), 0, 0);
+    (cluster.receipts, cluster.steered) = (Vec::new(), None);
     // Each report was whole.
     (
         cluster.whole,

@@ -56,6 +56,7 @@ fn policies() -> impl Strategy<Value = Policy> {
             hedgings(),
             0u32..=100,
             prop::option::of(any::<u64>().prop_map(KeyHash)),
+            (0u32..=100, any::<u32>()),
         ),
     )
         .prop_map(
@@ -68,7 +69,8 @@ fn policies() -> impl Strategy<Value = Policy> {
                 retry_after,
                 late,
             )| {
-                let (holding, hedging, panic_threshold, salt_check) = late;
+                let (holding, hedging, panic_threshold, salt_check, watched) = late;
+                let (steer_percent, receipt_every) = watched;
                 Policy {
                     overload,
                     selection,
@@ -80,6 +82,8 @@ fn policies() -> impl Strategy<Value = Policy> {
                     hedging,
                     panic_threshold,
                     salt_check,
+                    steer_percent,
+                    receipt_every,
                 }
             },
         )
@@ -302,6 +306,8 @@ fn what_a_table_leaves_out_takes_the_default_of_the_readme() {
         hedging: Hedging::default(),
         panic_threshold: 50,
         salt_check: None,
+        steer_percent: 100,
+        receipt_every: 1_000,
     };
     assert_eq!(table.policy(), &expected);
     assert_eq!(table.cache_shards(), 0);

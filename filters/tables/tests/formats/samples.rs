@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use prost::Message;
 use weir_policy::{Cost, Holder, HostId, KeyHash, shard_of};
 use weir_tables::{Meta, ShardBuilder, v1};
 
@@ -145,6 +146,17 @@ pub(crate) fn report() -> v1::Report {
         held: 3,
         choices_ignored: false,
         whole: true,
+        receipts: vec![v1::Stub {
+            age_ms: 15,
+            receipt: receipt().encode_to_vec(),
+        }],
+        steered: Some(v1::Share {
+            ended: 10,
+            failed: 1,
+            duration_us: 90_000,
+            shed: 2,
+        }),
+        unsteered: None,
     };
     v1::Report {
         proxy: "caller-1".into(),
@@ -156,6 +168,50 @@ pub(crate) fn report() -> v1::Report {
             published_ns: 900_000_000,
         }],
         changes: true,
+    }
+}
+
+/// Of a request for one key, which the second of two hosts lacks.
+pub(crate) fn receipt() -> v1::Receipt {
+    let look = |index: u32, address: &str, has: v1::LookHas, lacks: u32, fetch_ns: f64| v1::Look {
+        index,
+        address: address.into(),
+        has: has.into(),
+        lacks,
+        wait_ns: 1_500_000.5,
+        fetch_ns,
+        run_ns: 2e7,
+        speed: 1.25,
+        fullness: 0.75,
+        avoided: lacks > 0,
+        load_age_ms: Some(250),
+    };
+    let (first, second) = ("10.0.0.1:9000", "10.0.0.2:9000");
+    v1::Receipt {
+        id: 0xfeed_0000_0000_0002,
+        table_epoch: META.epoch,
+        table_version: META.version,
+        table_age_ms: 40,
+        rank: 2112,
+        keys: vec![KeyHash::of(b"project-1").0],
+        key_count: 1,
+        selection: v1::Selection::Estimate.into(),
+        reason: "known_cached".into(),
+        outcome: v1::ReceiptOutcome::Send.into(),
+        chosen: vec![first.into(), second.into()],
+        steered: true,
+        salt: 0xfeed_0000_0000_0003,
+        limit: 2,
+        panics: false,
+        looks: vec![
+            look(0, first, v1::LookHas::Known, 0, 0.0),
+            look(1, second, v1::LookHas::Lacks, 1, 4e7),
+        ],
+        suspects: vec![1],
+        instead: None,
+        host: first.into(),
+        status: 200,
+        duration_us: 21_000,
     }
 }
 
