@@ -74,6 +74,7 @@ impl Control {
         };
         let mut cluster = Cluster::new(Arc::new(settings::Cluster {
             policy: scenario.policy.clone(),
+            withdraws: false,
             dagor: scenario.dagor,
             salt: None,
             cache_shards: scenario.cache_shards,
