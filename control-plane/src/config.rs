@@ -27,6 +27,7 @@ use crate::standalone::Standalone;
 pub use crate::tls::Tls;
 pub use discovery::DiscoveryLimits;
 pub use replicas::Replicas;
+pub(crate) use wants::counted;
 pub use weir_fleet::authorization::Authorization;
 pub use weir_fleet::settings::{
     Cache, Cluster, Consul, Control, Dagor, Host, HostTls, Instance, Kept, Plan, Poll, Prometheus,

@@ -4,6 +4,7 @@
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -13,7 +14,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 use tracing_subscriber::EnvFilter;
-use weir_control::{Listeners, config, run};
+use weir_control::config::Config;
+use weir_control::{Listeners, config, run, sources};
 
 /// `EX_USAGE` of sysexits.h: what was given is wrong, and trying again does not help.
 const BAD_CONFIGURATION: u8 = 64;
@@ -30,6 +32,10 @@ struct Flags {
     /// Check the configuration, print what it lacks for its policies, and exit: 0 if it is good, 64 if not.
     #[arg(long)]
     check: bool,
+    /// With --check: ask each configured page of each host once, and Consul and Prometheus, and print a line a host with
+    /// what is there and what is missing. It takes at most a minute. 1 if a page does not answer or lacks a figure.
+    #[arg(long, requires = "check")]
+    probe: bool,
     /// Write the bound addresses there, as {"xds":"ip:port","admin":"ip:port"}.
     #[arg(long, value_name = "FILE", conflicts_with = "check")]
     ports_file: Option<PathBuf>,
@@ -72,7 +78,10 @@ fn main() -> ExitCode {
         let text = [vec![summary], wants].concat().join("\n");
         // Nothing can be done if standard output is closed.
         let _ = writeln!(std::io::stdout(), "{text}");
-        return ExitCode::SUCCESS;
+        return match flags.probe {
+            true => probe(loaded.config),
+            false => ExitCode::SUCCESS,
+        };
     }
     for want in wants {
         warn!("{want}");
@@ -84,6 +93,17 @@ fn main() -> ExitCode {
             error!(error = format!("{error:#}"), "weir-control has failed");
             ExitCode::FAILURE
         }
+    }
+}
+
+#[tokio::main]
+async fn probe(config: Arc<Config>) -> ExitCode {
+    let report = sources::probe::probe(config).await;
+    // Nothing can be done if standard output is closed.
+    let _ = writeln!(std::io::stdout(), "{}", report.lines.join("\n"));
+    match report.is_good {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
     }
 }
 

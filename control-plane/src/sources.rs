@@ -20,6 +20,7 @@ pub mod file;
 pub mod floor;
 pub mod membership;
 pub mod nodes;
+pub mod probe;
 pub mod prometheus;
 mod running;
 pub mod scrape;
@@ -175,16 +176,12 @@ fn start(
         contents: contents.clone(),
         updates: updates.clone(),
     };
-    let way = |at: &str, poll: &Poll| match &poll.tls {
-        None => Ok(Way::Plain(client.into())),
-        Some(tls) => client::Client::of_host(at, tls).map(Way::Tls),
-    };
     match job {
-        Job::Scrape { at, with } => match way(&at, &with.poll) {
+        Job::Scrape { at, with } => match Way::to(&at, &with.poll, client) {
             Ok(way) => tokio::spawn(scrape::run(target(way), at, with).instrument(span)),
             Err(reason) => tokio::spawn(unasked(reason).instrument(span)),
         },
-        Job::Cache { at, with } => match way(&at, &with.poll) {
+        Job::Cache { at, with } => match Way::to(&at, &with.poll, client) {
             Ok(way) => tokio::spawn(cache::run(target(way), at, with).instrument(span)),
             Err(reason) => tokio::spawn(unasked(reason).instrument(span)),
         },
@@ -209,6 +206,33 @@ pub enum Way {
     Tls(client::Client),
 }
 
+impl Way {
+    /// To the host at `at`. The error is about certificates, and was heard when the configuration was checked.
+    fn to(at: &str, poll: &Poll, client: fetch::Client) -> Result<Self, String> {
+        match &poll.tls {
+            None => Ok(Self::Plain(client.into())),
+            Some(tls) => client::Client::of_host(at, tls).map(Self::Tls),
+        }
+    }
+
+    /// One poll: time-out over everything, body limit.
+    async fn fetch(&self, at: &str, path: &str, poll: &Poll) -> Result<bytes::Bytes, PollError> {
+        let (timeout, max_bytes) = (poll.timeout, poll.max_bytes);
+        match self {
+            Self::Plain(client) => {
+                let answer = client.get(at, path, max_bytes);
+                tokio::time::timeout(timeout, answer)
+                    .await
+                    .unwrap_or_else(|_| Err(client::too_slow(timeout)))
+            }
+            Self::Tls(client) => {
+                let limits = client::Limits { timeout, max_bytes };
+                client.get(path, HeaderMap::new(), limits).await?.good()
+            }
+        }
+    }
+}
+
 /// Whom a task asks about, and whom it tells.
 #[derive(Clone, Debug)]
 pub struct Target {
@@ -229,28 +253,6 @@ impl Target {
     fn contents(&self) -> Contents {
         let contents = self.contents.borrow();
         contents.get(&*self.cluster).copied().unwrap_or_default()
-    }
-
-    /// One poll: time-out over everything, body limit.
-    pub async fn fetch(
-        &self,
-        at: &str,
-        path: &str,
-        poll: &Poll,
-    ) -> Result<bytes::Bytes, PollError> {
-        let (timeout, max_bytes) = (poll.timeout, poll.max_bytes);
-        match &self.way {
-            Way::Plain(client) => {
-                let answer = client.get(at, path, max_bytes);
-                tokio::time::timeout(timeout, answer)
-                    .await
-                    .unwrap_or_else(|_| Err(client::too_slow(timeout)))
-            }
-            Way::Tls(client) => {
-                let limits = client::Limits { timeout, max_bytes };
-                client.get(path, HeaderMap::new(), limits).await?.good()
-            }
-        }
     }
 }
 

@@ -97,7 +97,8 @@ fn keys(cluster: &Cluster) -> Want {
     })
 }
 
-fn counted(count: usize, noun: &str) -> String {
+/// As in `2 hosts`.
+pub(crate) fn counted(count: usize, noun: &str) -> String {
     match count {
         1 => format!("1 {noun}"),
         _ => format!("{count} {noun}s"),

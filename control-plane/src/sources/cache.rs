@@ -150,7 +150,7 @@ pub async fn run(target: Target, at: String, cache: Cache) {
             continue;
         }
         let question = conversation.question(&cache.poll.path);
-        let body = target.fetch(&at, &question, &cache.poll).await;
+        let body = target.way.fetch(&at, &question, &cache.poll).await;
         let result = body.and_then(|body| conversation.answer(&body, &cache));
         let (cluster, host) = (target.cluster.clone(), target.host.clone());
         let (refused, refusal) = oneshot::channel();

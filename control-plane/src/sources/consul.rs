@@ -27,7 +27,7 @@ use weir_fleet::poll::{PollError, Source};
 
 use crate::config::Consul;
 
-use questions::{hosts, trust_domain};
+pub(super) use questions::{hosts, trust_domain};
 
 pub(crate) use client::encoded;
 pub use client::{Answer, Client};

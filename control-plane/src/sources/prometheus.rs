@@ -51,7 +51,8 @@ pub async fn run(cluster: Arc<str>, settings: Prometheus, updates: mpsc::Sender<
     }
 }
 
-async fn ask(client: &Client, settings: &Prometheus) -> Answers {
+/// One round of queries.
+pub(super) async fn ask(client: &Client, settings: &Prometheus) -> Answers {
     let limits = Limits {
         timeout: settings.timeout,
         max_bytes: MAX_BYTES,

@@ -4,7 +4,7 @@
 mod text;
 mod window;
 
-use super::{Target, Ticker};
+use super::{Target, Ticker, Way};
 use crate::config::Scrape;
 use std::time::Instant;
 
@@ -22,18 +22,8 @@ pub async fn run(target: Target, at: String, scrape: Scrape) {
     loop {
         ticker.tick().await;
         let asked = tokio::time::Instant::now().into_std();
-        let result = target
-            .fetch(&at, &scrape.poll.path, &scrape.poll)
-            .await
-            .and_then(|body| {
-                let page = std::str::from_utf8(&body).map_err(|error| {
-                    PollError::new(
-                        Fault::BadBody,
-                        format!("not UTF-8 from byte {}", error.valid_up_to()),
-                    )
-                })?;
-                Ok(scraped(read(page, &scrape), &mut window, asked))
-            });
+        let page = page(&target.way, &at, &scrape).await;
+        let result = page.map(|page| scraped(page, &mut window, asked));
         let (cluster, host) = (target.cluster.clone(), target.host.clone());
         let update = Update::Scraped {
             cluster,
@@ -45,6 +35,16 @@ pub async fn run(target: Target, at: String, scrape: Scrape) {
             return;
         }
     }
+}
+
+/// The page of one host, as it is now.
+pub(super) async fn page(way: &Way, at: &str, scrape: &Scrape) -> Result<Page, PollError> {
+    let body = way.fetch(at, &scrape.poll.path, &scrape.poll).await?;
+    let text = std::str::from_utf8(&body).map_err(|error| {
+        let detail = format!("not UTF-8 from byte {}", error.valid_up_to());
+        PollError::new(Fault::BadBody, detail)
+    })?;
+    Ok(read(text, scrape))
 }
 
 /// What a page and those before it say.
@@ -75,7 +75,7 @@ pub fn scraped(page: Page, window: &mut Window, now: Instant) -> Scraped {
         },
         left_queue: window.left(),
         millicores,
-        draining,
+        draining: draining.unwrap_or(false),
         complaints,
     }
 }

@@ -60,6 +60,7 @@ fn target(updates: mpsc::Sender<News>) -> Target {
 async fn fault(address: &str, timeout_ms: u64) -> Fault {
     let (updates, _news) = mpsc::channel(1);
     target(updates)
+        .way
         .fetch(address, "/x", &poll(timeout_ms))
         .await
         .unwrap_err()
@@ -120,6 +121,7 @@ async fn a_body_over_the_limit_is_refused_whether_or_not_it_is_announced() {
     let (updates, _news) = mpsc::channel(1);
     assert_eq!(
         target(updates)
+            .way
             .fetch(&fits, "/x", &poll(LONG))
             .await
             .unwrap()

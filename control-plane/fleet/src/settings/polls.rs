@@ -47,6 +47,18 @@ pub struct Scrape {
     pub draining: String,
 }
 
+/// Names that stand where none is written, of metrics that few hosts have.
+impl Scrape {
+    /// Of [`Self::busy_cores`].
+    pub const BUSY_CORES: &str = "weir_host_busy_cores";
+    /// Of [`Self::work`].
+    pub const WORK: &str = "weir_host_work_seconds";
+    /// Of [`Self::cores`].
+    pub const CORES: &str = "weir_host_cores";
+    /// Of [`Self::draining`].
+    pub const DRAINING: &str = "weir_host_draining";
+}
+
 /// How cache contents are read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cache {

@@ -591,10 +591,10 @@ fn scrape(
             "queuing_delay",
             "weir_host_queuing_delay_seconds",
         )?,
-        busy_cores: name(&metrics.busy_cores, "busy_cores", "weir_host_busy_cores")?,
-        work: name(&metrics.work, "work", "weir_host_work_seconds")?,
-        cores: name(&metrics.cores, "cores", "weir_host_cores")?,
-        draining: name(&metrics.draining, "draining", "weir_host_draining")?,
+        busy_cores: name(&metrics.busy_cores, "busy_cores", Scrape::BUSY_CORES)?,
+        work: name(&metrics.work, "work", Scrape::WORK)?,
+        cores: name(&metrics.cores, "cores", Scrape::CORES)?,
+        draining: name(&metrics.draining, "draining", Scrape::DRAINING)?,
     })
 }
 

@@ -9,7 +9,10 @@ use super::read::{Found, read};
 use super::{cut, short};
 
 /// Who is there, and the index of that.
-pub(super) async fn hosts(client: &Client, index: u64) -> Result<(Found, u64), PollError> {
+pub(in crate::sources) async fn hosts(
+    client: &Client,
+    index: u64,
+) -> Result<(Found, u64), PollError> {
     let question = &client.consul().question;
     let kind = if question.connect {
         "connect"
@@ -93,7 +96,10 @@ struct Roots {
 }
 
 /// In which trust domain the sidecars are, and the index of that.
-pub(super) async fn trust_domain(client: &Client, index: u64) -> Result<(String, u64), PollError> {
+pub(in crate::sources) async fn trust_domain(
+    client: &Client,
+    index: u64,
+) -> Result<(String, u64), PollError> {
     let answer = client
         .ask(&["v1", "connect", "ca", "roots"], &[], index)
         .await?;

@@ -27,8 +27,8 @@ pub struct Page {
     pub millicores: Option<u32>,
     /// Of the queuing delay.
     pub delay: Option<Totals>,
-    /// The host wants no new requests. A host without such a figure never says so.
-    pub draining: bool,
+    /// Whether the host wants no new requests. A host without such a figure never says so.
+    pub draining: Option<bool>,
     /// One sentence a figure that is missing or refused.
     pub complaints: Vec<String>,
 }
@@ -68,7 +68,7 @@ pub fn read(page: &str, names: &Scrape) -> Page {
         delay: seconds
             .zip(jobs)
             .map(|(seconds, jobs)| Totals { seconds, jobs }),
-        draining: draining.is_some_and(|samples| total(samples) > 0.0),
+        draining: draining.map(|samples| total(samples) > 0.0),
         complaints: complaints.0,
     }
 }

@@ -94,10 +94,10 @@ fn nan_negative_and_infinite_values_are_refused_for_that_figure_alone() {
 #[test]
 fn a_host_drains_only_while_it_says_so() {
     let draining = |line: &str| read(&format!("{GOOD}\n{line}\n"), &names()).draining;
-    assert!(draining("leaving 1"));
-    assert!(!draining("leaving 0"));
-    assert!(!draining("leaving soon"));
-    assert!(!read(GOOD, &names()).draining);
+    assert_eq!(draining("leaving 1"), Some(true));
+    assert_eq!(draining("leaving 0"), Some(false));
+    assert_eq!(draining("leaving soon"), None);
+    assert_eq!(read(GOOD, &names()).draining, None);
     assert!(
         read(GOOD, &names()).complaints.is_empty(),
         "it may be absent"

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The program as a whole.
 
+mod probe;
 #[allow(dead_code)] // Other tests use more of it.
+#[path = "../waits/mod.rs"]
 mod waits;
 
 use std::os::unix::net::UnixDatagram;
