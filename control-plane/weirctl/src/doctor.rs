@@ -11,6 +11,7 @@ mod dump;
 pub mod evidence;
 pub mod finding;
 mod links;
+pub mod runbook;
 mod stats;
 
 use std::fmt;
@@ -68,6 +69,9 @@ impl fmt::Display for Diagnosis {
             writeln!(to, "{mark}  {link:<22} {at}: {said}")?;
             if let Some(mend) = &finding.mend {
                 writeln!(to, "{:<8}{:<22} mend: {mend}", "", "")?;
+            }
+            if let Some(runbook) = finding.runbook {
+                writeln!(to, "{:<8}{:<22} runbook: {runbook}", "", "")?;
             }
         }
         let (broken, poor) = (

@@ -201,6 +201,12 @@ fn what_is_broken_is_told_by_the_exit_code() {
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("BROKEN  sources"), "{text}");
     assert!(text.contains("mend: "), "{text}");
+    let section = "deploy/prometheus/runbooks/control.md#weirpollsfail";
+    assert!(text.contains(&format!("runbook: {section}\n")), "{text}");
+    let output = weirctl(&["doctor", "-o", "json", "--control", &address]);
+    let findings: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let mut named = findings.as_array().unwrap().iter();
+    assert!(named.any(|finding| finding["runbook"] == section));
     let output = weirctl(&["status", "--control", "127.0.0.1:1"]);
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8_lossy(&output.stderr);

@@ -3,6 +3,8 @@
 
 use serde::Serialize;
 
+use super::runbook::Runbook;
+
 /// How it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -28,6 +30,8 @@ pub struct Finding {
     pub said: String,
     /// What to do; absent where all is well.
     pub mend: Option<String>,
+    /// More on it, where an alert fires by the same fault.
+    pub runbook: Option<Runbook>,
 }
 
 /// Findings at one link of one place.
@@ -43,12 +47,19 @@ impl<'a> Look<'a> {
         Self { link, at, found }
     }
 
-    pub(super) fn broken(&mut self, said: impl Into<String>, mend: impl Into<String>) {
-        self.add(Verdict::Broken, said.into(), Some(mend.into()));
+    pub(super) fn broken(&mut self, said: impl Into<String>, mend: impl Into<String>) -> &mut Self {
+        self.add(Verdict::Broken, said.into(), Some(mend.into()))
     }
 
-    pub(super) fn poor(&mut self, said: impl Into<String>, mend: impl Into<String>) {
-        self.add(Verdict::Poor, said.into(), Some(mend.into()));
+    pub(super) fn poor(&mut self, said: impl Into<String>, mend: impl Into<String>) -> &mut Self {
+        self.add(Verdict::Poor, said.into(), Some(mend.into()))
+    }
+
+    /// An alert fires by what was found last.
+    pub(super) fn alerts(&mut self, runbook: Runbook) {
+        if let Some(finding) = self.found.last_mut() {
+            finding.runbook = Some(runbook);
+        }
     }
 
     /// All that was found; where nothing was, that this holds.
@@ -59,13 +70,15 @@ impl<'a> Look<'a> {
         self.found
     }
 
-    fn add(&mut self, verdict: Verdict, said: String, mend: Option<String>) {
+    fn add(&mut self, verdict: Verdict, said: String, mend: Option<String>) -> &mut Self {
         self.found.push(Finding {
             link: self.link,
             verdict,
             at: self.at.to_owned(),
             said,
             mend,
+            runbook: None,
         });
+        self
     }
 }

@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use super::super::evidence::{Control, Evidence};
 use super::super::finding::{Finding, Look};
+use super::super::runbook::Runbook;
 
 /// Its clock is told in whole seconds, and the way takes some.
 const SKEW: Duration = Duration::from_secs(3);
@@ -19,7 +20,7 @@ pub(super) fn look(evidence: &Evidence) -> Vec<Finding> {
                 look.broken(
                     format!("its admin pages cannot be read: {reason}"),
                     "start it, or name its admin address (admin.listen): --control ip:port. Sidecars go on by their last tables",
-                );
+                ).alerts(Runbook::WeirControlDown);
                 found.extend(look.or_fine(""));
             }
             Ok(control) => {
@@ -45,7 +46,8 @@ fn state(at: &str, control: &Control) -> Vec<Finding> {
         look.broken(
             format!("its configuration file is refused, and the last good one in force: {reason}"),
             "mend the file; it is read again within a second",
-        );
+        )
+        .alerts(Runbook::WeirConfigurationRefused);
     }
     if let Some(limit) = tables.memory.limit_bytes
         && tables.memory.counted_bytes > limit / 10 * 9
@@ -67,7 +69,8 @@ fn state(at: &str, control: &Control) -> Vec<Finding> {
                 reasons.join(", ")
             ),
             "if this grows, that sidecar lies, repeats itself or has no right to report",
-        );
+        )
+        .alerts(Runbook::WeirReportsImplausible);
     }
     look.or_fine(format!("ready, epoch {}", tables.epoch))
 }
@@ -100,21 +103,24 @@ fn leaders(evidence: &Evidence) -> Vec<Finding> {
         .map(|(address, _)| address.to_string())
         .collect();
     let alone = all.iter().any(|(_, control)| role(control).is_none());
-    match (&*leading, all.len()) {
+    let (said, mend) = match (&*leading, all.len()) {
         (_, 0) => return Vec::new(),
-        ([], _) => look.broken(
-            "none of those that were asked leads",
+        ([], _) => (
+            "none of those that were asked leads".to_owned(),
             "name every replica: --control; if these are all, see that Consul answers (its lock says who leads)",
         ),
-        ([_], _) => {}
-        (many, _) if alone => look.broken(
+        ([_], _) => Default::default(),
+        (many, _) if alone => (
             format!("{} know nothing of each other, so each has tables and levels of its own", many.join(" and ")),
             "give them the same `replicas` section, or sidecars only one of them",
         ),
-        (many, _) => look.broken(
+        (many, _) => (
             format!("two lead: {}", many.join(" and ")),
             "this passes within the lock's time to live; if not, they do not ask the same Consul",
         ),
+    };
+    if !said.is_empty() {
+        look.broken(said, mend);
     }
     for (address, control) in &all {
         if let Some(complaint) = role(control).and_then(|replica| replica.complaint) {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use super::super::evidence::Control;
 use super::super::finding::{Finding, Look};
+use super::super::runbook::Runbook;
 use super::listed;
 use crate::answers::{Cluster, Host};
 use crate::page::Address;
@@ -28,13 +29,15 @@ pub(super) fn look(control: &Control, address: &Address) -> Vec<Finding> {
 fn hosts(at: &str, cluster: &Cluster) -> Vec<Finding> {
     let mut look = Look::at("hosts", at);
     if let Some(reason) = &cluster.not_pushed {
-        look.broken(reason.clone(), "see \"sources\"");
+        look.broken(reason.clone(), "see \"sources\"")
+            .alerts(Runbook::WeirTableMissing);
     }
     if let Some(reason) = &cluster.hosts_kept {
         look.poor(
             format!("the hosts are not those that are written now: {reason}"),
             "write them anew, or leave the list as it is",
-        );
+        )
+        .alerts(Runbook::WeirHostsKept);
     }
     let is = |state: &'static str| {
         let hosts = cluster.hosts.iter();
@@ -45,25 +48,29 @@ fn hosts(at: &str, cluster: &Cluster) -> Vec<Finding> {
         look.broken(
             format!("none of {} is up", cluster.hosts.len()),
             "start them; until then Envoy's own policy chooses",
-        );
+        )
+        .alerts(Runbook::WeirNoHostUp);
     } else if down > 0 {
         let names = is("down").map(|host| &*host.address);
         look.poor(
             format!("down: {}", listed(names)),
             "start them, or remove them",
-        );
+        )
+        .alerts(Runbook::WeirHostsDown);
     }
     if cluster.panics {
         look.poor(
             "panic mode: so few are up that those which drain are chosen as well",
             "add hosts, or lower policy.panic_threshold",
-        );
+        )
+        .alerts(Runbook::WeirPanic);
     }
     if cluster.health_ignored {
         look.poor(
             "so many refuse connections that none is taken out",
             "see whether weir-control itself can reach them",
-        );
+        )
+        .alerts(Runbook::WeirHealthIgnored);
     }
     look.or_fine(format!("{up} up"))
 }
@@ -72,7 +79,8 @@ fn sources(at: &str, cluster: &Cluster) -> Vec<Finding> {
     let mut look = Look::at("sources", at);
     for (source, said) in &cluster.sources {
         for reason in said.error.iter().chain(&said.complaints) {
-            look.broken(format!("{source}: {reason}"), mend(source));
+            look.broken(format!("{source}: {reason}"), mend(source))
+                .alerts(Runbook::WeirPollsFail);
         }
     }
     // One line for all hosts that say the same.
@@ -94,7 +102,8 @@ fn sources(at: &str, cluster: &Cluster) -> Vec<Finding> {
         look.broken(
             format!("{source} of {}: {reason}", listed(hosts)),
             mend(source),
-        );
+        )
+        .alerts(Runbook::WeirPollsFail);
     }
     for ((source, reason), hosts) in lacking {
         look.poor(
@@ -149,16 +158,22 @@ fn figures(at: &str, cluster: &Cluster) -> Vec<Finding> {
     }
     let stale = which(|host| host.state == "up" && host.stale);
     if !stale.is_empty() {
+        let most = 2 * stale.len() > cluster.hosts.len();
         look.poor(
             format!("the load of {} is too old to count", listed(stale)),
             "see \"sources\"; without a source, loads come by answers alone (endpoint-load-metrics)",
-        );
+        )
+        .alerts(match most {
+            true => Runbook::WeirMostHostsStale,
+            false => Runbook::WeirHostsStale,
+        });
     }
     if cluster.cache_contents_dropped {
         look.poor(
             "memory.limit is reached, so nobody is told what hosts have cached",
             "raise memory.limit",
-        );
+        )
+        .alerts(Runbook::WeirCacheContentsDropped);
     }
     if !cluster.choices_ignored_by.is_empty() {
         let names = cluster.choices_ignored_by.iter().map(String::as_str);
@@ -168,7 +183,8 @@ fn figures(at: &str, cluster: &Cluster) -> Vec<Finding> {
                 listed(names)
             ),
             "weirctl doctor --envoy with the admin address of one of them names the cause",
-        );
+        )
+        .alerts(Runbook::WeirChoicesIgnored);
     }
     look.or_fine("capacity known, load fresh, choices followed")
 }

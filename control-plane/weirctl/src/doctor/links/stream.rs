@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use super::super::evidence::{Envoy, Evidence, Plugin};
 use super::super::finding::{Finding, Look};
+use super::super::runbook::Runbook;
 use super::filter::is_of_callers;
 use super::listed;
 use crate::screen::counted;
@@ -36,7 +37,8 @@ pub(super) fn shared_ids(evidence: &Evidence) -> Vec<Finding> {
         look.broken(
             "several Envoys have this node id, so each new stream ends another's",
             "give each Envoy an id of its own: --service-node, or node.id of its bootstrap",
-        );
+        )
+        .alerts(Runbook::WeirSidecarsOfOneId);
         found.extend(look.or_fine(""));
     }
     found
@@ -48,7 +50,8 @@ fn cluster(envoy: &Envoy, plugin: &Plugin) -> Vec<Finding> {
         look.broken(
             "the plugin's configuration has control_cluster: null, so it gets no tables",
             "name Envoy's cluster that has weir-control",
-        );
+        )
+        .alerts(Runbook::WeirSidecarAlone);
         return look.or_fine("");
     };
     let Some(control) = envoy.clusters.get(name) else {
@@ -56,21 +59,23 @@ fn cluster(envoy: &Envoy, plugin: &Plugin) -> Vec<Finding> {
         look.broken(
             format!("control_cluster is {name:?}, which this Envoy has not; it has {there}"),
             "write the name of the cluster that has weir-control, or add it: part 7 of envoy-config/static/envoy.yaml",
-        );
+        ).alerts(Runbook::WeirSidecarAlone);
         return look.or_fine("");
     };
     if !control.http2 {
         look.broken(
             format!("cluster {name:?} speaks HTTP/1.1, and weir-control only HTTP/2"),
             "give it http2_protocol_options: part 7 of envoy-config/static/envoy.yaml",
-        );
+        )
+        .alerts(Runbook::WeirSidecarAlone);
     }
     let hosts = envoy.hosts.get(name).map_or(&[][..], Vec::as_slice);
     if hosts.is_empty() {
         look.broken(
             format!("cluster {name:?} has no endpoint"),
             "give it weir-control's address (xds.listen)",
-        );
+        )
+        .alerts(Runbook::WeirSidecarAlone);
     }
     let failing = hosts.iter();
     let failing: Vec<_> = failing
@@ -83,18 +88,20 @@ fn cluster(envoy: &Envoy, plugin: &Plugin) -> Vec<Finding> {
         look.broken(
             format!("no connection to {}", listed(failing)),
             "see that weir-control runs, and that this is its xds.listen",
-        );
+        )
+        .alerts(Runbook::WeirSidecarAlone);
     }
     if refused > 0 {
         look.broken(
             format!("weir-control's certificate was refused {refused} times"),
             "see that it has not expired, is issued by the CA that the cluster trusts, and has the name that it wants",
-        );
+        ).alerts(Runbook::WeirSidecarAlone);
     } else if control.tls && tls("connection_error") > 0 && tls("handshake") == 0 {
         look.broken(
             "no TLS connection to weir-control has come about",
             "weir-control refuses this Envoy's certificate, or does not speak TLS there (xds.tls)",
-        );
+        )
+        .alerts(Runbook::WeirSidecarAlone);
     }
     look.or_fine(format!("{name:?}, {}", counted(hosts.len(), "endpoint")))
 }
@@ -113,14 +120,15 @@ fn is_open(envoy: &Envoy, plugin: &Plugin, evidence: &Evidence) -> Vec<Finding> 
         look.broken(
             format!("nothing has come by the stream that is open; {opened} were opened so far"),
             "see \"control_cluster\"; Envoy's log has a line of `weir` for each stream that ends",
-        );
+        )
+        .alerts(Runbook::WeirSidecarAlone);
     }
     let ended = stats.filter_with("weir_report_streams_ended_total", "refused");
     if ended > 0 {
         look.poor(
             format!("weir-control has refused {ended} streams of reports"),
             "weir-control's log has the reason: rights (`authorization`), or more proxies than reports.max_proxies",
-        );
+        ).alerts(Runbook::WeirSidecarReportsRefused);
     }
     let mut controls = evidence.answering().peekable();
     let knows = |id: &str| {
@@ -149,7 +157,7 @@ fn tables(envoy: &Envoy, plugin: &Plugin, evidence: &Evidence) -> Vec<Finding> {
                 look.broken(
                     format!("cluster {name:?} wants table {table:?}, which weir-control at {address} has not; it has {there}"),
                     "write clusters.NAME.table as weir-control calls it, or add the cluster there",
-                );
+                ).alerts(Runbook::WeirChoosesBlindly);
                 continue;
             };
             let salted = settings["key_salt"].is_string();
@@ -168,7 +176,8 @@ fn tables(envoy: &Envoy, plugin: &Plugin, evidence: &Evidence) -> Vec<Finding> {
             look.broken(
                 format!("it refuses {names}: {}", refusal.reason),
                 "it keeps the last good one; most often the filter is older than weir-control",
-            );
+            )
+            .alerts(Runbook::WeirTablesRefused);
         }
     }
     let stale = envoy.stats.filter("weir_stale_tables");
@@ -178,14 +187,16 @@ fn tables(envoy: &Envoy, plugin: &Plugin, evidence: &Evidence) -> Vec<Finding> {
                 "{stale} tables are missing or older than their stale_after, so load is not counted"
             ),
             "see \"stream\" and \"sources\"",
-        );
+        )
+        .alerts(Runbook::WeirSidecarStale);
     }
     let left_out = envoy.stats.filter("weir_cache_contents_left_out");
     if left_out > 0 {
         look.poor(
             format!("cache contents of {left_out} clusters have no room in a VM"),
             "raise cache_limit, or have fewer clusters in one Envoy",
-        );
+        )
+        .alerts(Runbook::WeirCacheContentsLeftOut);
     }
     look.or_fine("accepted and fresh")
 }

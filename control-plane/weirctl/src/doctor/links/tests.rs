@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::super::evidence::{Asked, Certificate, Control, Endpoint, Envoy, Evidence};
 use super::super::finding::{Finding, Verdict};
+use super::super::runbook::Runbook;
 use super::*;
 use crate::answers::{Cluster, Host, Replica, Source, Tables};
 use crate::page::Address;
@@ -445,4 +446,30 @@ fn every_link_that_is_told_is_in_the_readme() {
             finding.link
         );
     }
+}
+
+/// The section that the finding names whose evidence has these words.
+fn runbook(evidence: &Evidence, words: &str) -> Option<Runbook> {
+    let found = all(evidence);
+    let finding = found.iter().find(|finding| finding.said.contains(words));
+    finding.unwrap_or_else(|| panic!("{found:#?}")).runbook
+}
+
+#[test]
+fn few_hosts_with_old_figures_are_another_alert_than_most() {
+    let stale = |port| Host {
+        stale: true,
+        ..up(port)
+    };
+    let of = |hosts| {
+        let cluster = Cluster {
+            hosts,
+            ..Cluster::default()
+        };
+        runbook(&evidence(vec![of_cluster(cluster)], vec![]), "too old")
+    };
+    let few = of(vec![stale(1), up(2)]);
+    assert_eq!(few, Some(Runbook::WeirHostsStale));
+    let most = of(vec![stale(1), stale(2), up(3)]);
+    assert_eq!(most, Some(Runbook::WeirMostHostsStale));
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use super::super::dump::DESTINATION;
 use super::super::evidence::{Envoy, Evidence, Route, Upstream};
 use super::super::finding::{Finding, Look};
+use super::super::runbook::Runbook;
 use super::filter::is_of_callers;
 use super::listed;
 use crate::screen::counted;
@@ -46,7 +47,7 @@ fn policy(at: &str, upstream: &Upstream) -> Vec<Finding> {
             ),
             "give it load_balancing_policy override_host: part 4 of envoy-config/static/envoy.yaml. In Consul a \
              service-resolver with a loadBalancer, or an escape hatch without it, is in the way",
-        );
+        ).alerts(Runbook::WeirChoicesIgnored);
     } else if !upstream.reads_destination {
         let headers = upstream.headers.iter().map(String::as_str);
         look.broken(
@@ -55,7 +56,8 @@ fn policy(at: &str, upstream: &Upstream) -> Vec<Finding> {
                 listed(headers)
             ),
             format!("write override_host_sources: [{{ header: {DESTINATION} }}]"),
-        );
+        )
+        .alerts(Runbook::WeirChoicesIgnored);
     }
     look.or_fine("override_host by the filter's header")
 }
@@ -66,7 +68,7 @@ fn way(at: &str, routes: &[&Route], upstream: &Upstream) -> Vec<Finding> {
         look.broken(
             format!("a route removes {DESTINATION} (request_headers_to_remove) before the host is picked"),
             "remove it in the cluster instead: part 5 of envoy-config/static/envoy.yaml",
-        );
+        ).alerts(Runbook::WeirChoicesIgnored);
     }
     if upstream.keeps_destination {
         look.poor(
@@ -132,7 +134,8 @@ fn hosts(at: &str, envoy: &Envoy, name: &str, table: &str, evidence: &Evidence) 
                 listed(told.iter().copied())
             ),
             "write the same ip:port in both",
-        );
+        )
+        .alerts(Runbook::WeirChoicesIgnored);
     } else if !missing.is_empty() {
         look.poor(
             format!(
@@ -190,7 +193,8 @@ fn followed(envoy: &Envoy) -> Vec<Finding> {
         look.broken(
             format!("Envoy sent {ignored} requests to another host than the one named first"),
             "see \"cluster's policy\", \"the header's way\" and \"the same hosts\"",
-        );
+        )
+        .alerts(Runbook::WeirChoicesIgnored);
     }
     match decisions {
         0 => Vec::new(),
