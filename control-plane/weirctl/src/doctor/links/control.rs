@@ -111,7 +111,10 @@ fn leaders(evidence: &Evidence) -> Vec<Finding> {
         ),
         ([_], _) => Default::default(),
         (many, _) if alone => (
-            format!("{} know nothing of each other, so each has tables and levels of its own", many.join(" and ")),
+            format!(
+                "{} know nothing of each other, so each has tables and levels of its own",
+                many.join(" and ")
+            ),
             "give them the same `replicas` section, or sidecars only one of them",
         ),
         (many, _) => (
