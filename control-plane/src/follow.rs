@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use envoy_types::pb::envoy::config::core::v3::Node;
+use envoy_types::pb::envoy::config::core::v3::node::UserAgentVersionType;
 use envoy_types::pb::envoy::service::discovery::v3 as discovery;
 use rand::RngExt;
 use tokio::sync::{mpsc, watch};
@@ -200,6 +201,9 @@ impl Follower<'_> {
             let first = discovery::DeltaDiscoveryRequest {
                 node: Some(Node {
                     id: format!("replica/{}", self.replicas.name),
+                    user_agent_version_type: Some(UserAgentVersionType::UserAgentVersion(
+                        env!("CARGO_PKG_VERSION").to_owned(),
+                    )),
                     ..Default::default()
                 }),
                 type_url: (*kind).to_owned(),

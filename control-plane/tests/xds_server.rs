@@ -148,12 +148,16 @@ async fn a_table_is_pushed_and_its_acceptance_and_refusal_are_told() {
     server.publish("rules", "1");
     let mut stream = server.open(first("a", HOSTS, &["rules"])).await;
     let ClientEvent::Connected {
-        proxy, peer, weir, ..
+        proxy,
+        peer,
+        weir,
+        version,
+        ..
     } = server.event().await
     else {
         panic!()
     };
-    assert_eq!((&*proxy, weir), ("a", true));
+    assert_eq!((&*proxy, weir, version), ("a", true, None));
     assert!(peer.unwrap().ip().is_loopback());
 
     let table = stream.next().await;

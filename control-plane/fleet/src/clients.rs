@@ -35,6 +35,8 @@ pub enum ClientEvent {
         identity: Option<Arc<str>>,
         /// The first request's type is of weir.v1: the filter speaks, not Envoy itself.
         weir: bool,
+        /// The filter's version, or Envoy's.
+        version: Option<Arc<str>>,
     },
     /// A response was accepted.
     Acked {
@@ -88,6 +90,8 @@ pub struct Client {
     pub identity: Option<Arc<str>>,
     /// The filter, not Envoy itself.
     pub weir: bool,
+    /// The filter's version, or Envoy's; a filter of before it told none.
+    pub version: Option<Arc<str>>,
     /// When it came.
     pub since: Duration,
     /// Type → name → version that it has.
@@ -128,12 +132,14 @@ impl Board {
                 peer,
                 identity,
                 weir,
+                version,
             } => {
                 let client = Client {
                     proxy,
                     peer,
                     identity,
                     weir,
+                    version,
                     since: now,
                     has: BTreeMap::new(),
                     refuses: BTreeMap::new(),
@@ -228,6 +234,7 @@ mod tests {
                 peer: None,
                 identity: None,
                 weir: true,
+                version: None,
             },
         );
         let nonce: Arc<str> = "1".into();

@@ -31,6 +31,8 @@ use crate::state::replica::Replica;
 #[allow(missing_docs)]
 pub struct View {
     pub epoch: String,
+    /// Of weir-control.
+    pub program_version: &'static str,
     /// Why the files as they are now are not in force.
     pub configuration_refused: Option<String>,
     /// Absent where there is only one.
@@ -168,6 +170,8 @@ pub struct ProxyView {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub may: Option<MayView>,
     pub kind: &'static str,
+    /// The filter's, or Envoy's; absent where it tells none.
+    pub program_version: Option<String>,
     pub connected_for_ms: u64,
     pub accepted: BTreeMap<String, BTreeMap<String, String>>,
     pub refuses: Vec<RefusalView>,
@@ -240,6 +244,8 @@ impl State {
         });
         View {
             epoch: format!("{:x}", self.epoch()),
+            // All crates have one.
+            program_version: env!("CARGO_PKG_VERSION"),
             configuration_refused: self.refused().map(str::to_owned),
             replica: self
                 .replica()
@@ -443,6 +449,7 @@ fn proxy_view(client: &Client, rules: Option<&Authorization>, now: Duration) -> 
         identity: client.identity.as_deref().map(str::to_owned),
         may: rules.map(|rules| may_view(rules, client.identity.as_deref().unwrap_or_default())),
         kind: if client.weir { "weir" } else { "envoy" },
+        program_version: client.version.as_deref().map(str::to_owned),
         connected_for_ms: ms(client.since, now),
         accepted: client
             .has

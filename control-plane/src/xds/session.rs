@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use envoy_types::pb::envoy::config::core::v3::Node;
+use envoy_types::pb::envoy::config::core::v3::node::UserAgentVersionType;
 use envoy_types::pb::envoy::service::discovery::v3 as discovery;
 use tonic::Status;
 use weir_fleet::snapshot::Snapshot;
@@ -21,6 +23,8 @@ const MAX_TYPE_URL_BYTES: usize = 256;
 
 /// Bytes that a node's id may have: it becomes a key and a label.
 const MAX_NODE_ID_BYTES: usize = 512;
+/// Of a client's version.
+const MAX_VERSION_CHARS: usize = 64;
 
 /// The server's side of one stream.
 ///
@@ -33,6 +37,8 @@ pub struct Session {
     pub proxy: Arc<str>,
     /// The filter speaks, not Envoy itself.
     pub weir: bool,
+    /// The filter's version, or Envoy's, where the first request tells it.
+    pub version: Option<Arc<str>>,
     subscriptions: BTreeMap<Rank, Subscription>,
 }
 
@@ -72,6 +78,25 @@ impl Rank {
     }
 }
 
+/// The version that a client tells, cut, and without characters that no version has: it is a stranger's text.
+fn version(node: &Node) -> Option<Arc<str>> {
+    let told = match node.user_agent_version_type.as_ref()? {
+        UserAgentVersionType::UserAgentVersion(text) => text.clone(),
+        UserAgentVersionType::UserAgentBuildVersion(build) => {
+            let number = build.version.as_ref()?;
+            format!(
+                "{}.{}.{}",
+                number.major_number, number.minor_number, number.patch
+            )
+        }
+    };
+    let shown = told.chars().take(MAX_VERSION_CHARS);
+    let shown: String = shown
+        .map(|c| if c.is_ascii_graphic() { c } else { '?' })
+        .collect();
+    (!shown.is_empty()).then(|| shown.into())
+}
+
 impl Session {
     /// Starts with a stream's first request, which must say whose it is.
     pub fn open(first: &discovery::DeltaDiscoveryRequest) -> Result<Self, Refusal> {
@@ -86,6 +111,7 @@ impl Session {
         Ok(Self {
             proxy: id.into(),
             weir: types::is_weir(&first.type_url),
+            version: first.node.as_ref().and_then(version),
             subscriptions: BTreeMap::new(),
         })
     }

@@ -209,7 +209,8 @@ impl<'a> Connection<'a> {
             })
             .flatten();
         let (peer, identity) = (caller.address, caller.identity.clone());
-        info!(%proxy, stream = stream.0, ?peer, ?identity, weir = session.weir, "stream opened");
+        let version = &session.version;
+        info!(%proxy, stream = stream.0, ?peer, ?identity, weir = session.weir, ?version, "stream opened");
         let connection = Self {
             shared,
             stream,
@@ -228,6 +229,7 @@ impl<'a> Connection<'a> {
             peer,
             identity,
             weir: connection.session.weir,
+            version: connection.session.version.clone(),
         });
         Ok(connection)
     }

@@ -12,6 +12,8 @@ use serde::Deserialize;
 #[allow(missing_docs)]
 pub struct Tables {
     pub epoch: String,
+    /// Absent of one that does not tell those of sidecars either.
+    pub program_version: Option<String>,
     pub configuration_refused: Option<String>,
     pub replica: Option<Replica>,
     pub memory: Memory,
@@ -98,6 +100,8 @@ pub struct Proxy {
     pub identity: Option<String>,
     /// `weir` or `envoy`.
     pub kind: String,
+    /// The filter's, or Envoy's.
+    pub program_version: Option<String>,
     pub connected_for_ms: u64,
     /// Versions by type and name.
     pub accepted: BTreeMap<String, BTreeMap<String, String>>,

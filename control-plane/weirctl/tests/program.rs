@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 fn tables(level: u16) -> Value {
     json!({
-        "epoch": "5e", "configuration_refused": null, "memory": {"counted_bytes": 7},
+        "epoch": "5e", "program_version": "0.2.0", "configuration_refused": null, "memory": {"counted_bytes": 7},
         "a field of later": {},
         "clusters": {"rules": {
             "version": "5e.2", "table_age_ms": 40, "selection": "estimate", "overload": "dagor",
@@ -24,7 +24,7 @@ fn tables(level: u16) -> Value {
             ],
         }},
         "proxies": [
-            {"proxy": "good", "kind": "weir", "accepted": {"t/weir.v1.HostTable": {"rules": "5e.2"}}},
+            {"proxy": "good", "kind": "weir", "program_version": "0.2.0", "accepted": {"t/weir.v1.HostTable": {"rules": "5e.2"}}},
             {"proxy": "bad", "kind": "weir", "accepted": {"t/weir.v1.HostTable": {"rules": "5e.1"}},
              "refuses": [{"reason": "too large", "resources": {"rules": "5e.2"}}]},
         ],
@@ -157,6 +157,8 @@ fn sidecars_that_refuse_come_first_and_older_tables_are_told() {
     assert_eq!(sidecars[0]["proxy"], "bad");
     assert_eq!(sidecars[0]["behind"], json!(["rules"]));
     assert_eq!(sidecars[1]["current"], json!(["rules"]));
+    let versions = [&sidecars[0], &sidecars[1]].map(|one| &one["program_version"]);
+    assert_eq!(versions, [&Value::Null, &json!("0.2.0")]);
     let text = shown(control(4096), &["sidecars"]);
     assert!(text.contains("bad refuses rules: too large"), "{text}");
 }
@@ -201,6 +203,8 @@ fn what_is_broken_is_told_by_the_exit_code() {
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("BROKEN  sources"), "{text}");
     assert!(text.contains("mend: "), "{text}");
+    let older = "this is \"0.2.0\", the filter of \"bad\" is of before versions were told";
+    assert!(text.contains(older), "{text}");
     let section = "deploy/prometheus/runbooks/control.md#weirpollsfail";
     assert!(text.contains(&format!("runbook: {section}\n")), "{text}");
     let output = weirctl(&["doctor", "-o", "json", "--control", &address]);

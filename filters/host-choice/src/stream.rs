@@ -12,6 +12,9 @@ use crate::index::{Index, Kind, Says};
 /// google.rpc.Code.INVALID_ARGUMENT, as other xDS clients send it with a NACK.
 const INVALID_ARGUMENT: i32 = 3;
 
+/// What weir-control shows of this filter: a fleet is upgraded sidecar by sidecar.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 /// Bytes of reasons in a NACK, more or less: weir-control keeps as many.
 const MAX_REASON_BYTES: usize = 1024;
 /// Characters of a resource's name in them.
@@ -33,7 +36,7 @@ impl Subscriptions {
     }
 
     /// The request that brings the subscription of a kind to `wanted`; none where it is there. The first
-    /// one of a kind tells which of them this proxy has already.
+    /// one of a kind tells which of them this proxy has already, and the first one of all this filter's version.
     pub fn request(
         &mut self,
         kind: Kind,
@@ -48,6 +51,7 @@ impl Subscriptions {
         {
             return None;
         }
+        let opens = self.names.is_empty();
         let first = !self.names.contains_key(&kind);
         let subscribed = self.names.insert(kind, wanted).unwrap_or_default();
         let wanted = self.names.get(&kind)?;
@@ -56,6 +60,7 @@ impl Subscriptions {
         Some(DeltaDiscoveryRequest {
             node: Some(Node {
                 id: node.into(),
+                user_agent_version: if opens { VERSION.into() } else { String::new() },
                 ..Default::default()
             }),
             type_url: kind.type_url().into(),

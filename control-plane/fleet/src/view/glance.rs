@@ -157,6 +157,9 @@ pub struct SidecarGlance {
     pub proxy: String,
     pub peer: Option<String>,
     pub kind: &'static str,
+    /// The filter's, or Envoy's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub program_version: Option<String>,
     pub connected_for_ms: u64,
     /// Versions of tables that it accepted, by cluster: some.
     pub tables: BTreeMap<String, String>,
@@ -367,6 +370,7 @@ fn sidecar_glance(client: &Client, snapshot: &Snapshot, now: Duration) -> Sideca
         proxy: client.proxy.to_string(),
         peer: client.peer.map(|peer| peer.to_string()),
         kind: if client.weir { "weir" } else { "envoy" },
+        program_version: client.version.as_deref().map(str::to_owned),
         connected_for_ms: ms(client.since, now),
         tables: named
             .map(|(name, version)| (name.clone(), version.to_string()))

@@ -32,7 +32,7 @@ function drawn({ rows, refusals, reports, more }) {
   const heads = ['Sidecar', 'Kind', { text: 'Connected', number: true }, 'Tables accepted', 'Refuses (NACK)'];
   const cells = rows.map((row) => [
     el('span', { class: 'name' }, row.proxy, row.peer ? el('span', { class: 'quiet more' }, row.peer) : null),
-    row.kind === 'weir' ? 'filter' : 'Envoy',
+    [row.kind === 'weir' ? 'filter' : 'Envoy', row.program_version].filter(Boolean).join(' '),
     row.connected_for_ms < 10000 ? 'just now' : span(row.connected_for_ms),
     tables(row),
     row.refuses.length === 0 ? 'nothing' : el('span', { class: 'bad' }, ...row.refuses.map(refusal)),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 use discovery::DeltaDiscoveryRequest;
-use envoy_types::pb::envoy::config::core::v3::Node;
+use envoy_types::pb::envoy::config::core::v3::BuildVersion;
+use envoy_types::pb::envoy::r#type::v3::SemanticVersion;
 use tonic::Code;
 
 use weir_fleet::snapshot::Resource;
@@ -216,4 +217,48 @@ fn types_do_not_wait_for_each_other_on_the_filters_stream() {
     assert!(session.on_snapshot(&both).is_some());
     assert!(session.on_snapshot(&both).is_some());
     assert!(session.on_snapshot(&both).is_none());
+}
+
+#[test]
+fn a_version_is_kept_short_and_in_plain_characters() {
+    let told = |version| {
+        let mut first = request(HOSTS, &[]);
+        first.node.as_mut().unwrap().user_agent_version_type = version;
+        let session = Session::open(&first).unwrap();
+        session.version.map(|version| version.to_string())
+    };
+    let text = |text: &str| Some(UserAgentVersionType::UserAgentVersion(text.to_owned()));
+    assert_eq!(told(None), None);
+    assert_eq!(told(text("")), None, "a filter of before");
+    assert_eq!(told(text("0.1.0")).unwrap(), "0.1.0");
+    assert_eq!(told(text("1\u{1b}[2J\n\u{202e}")).unwrap(), "1?[2J??");
+    assert_eq!(told(text(&"x".repeat(9_000))).unwrap().len(), 64);
+    let number = SemanticVersion {
+        major_number: 1,
+        minor_number: 40,
+        patch: 2,
+    };
+    let build = BuildVersion {
+        version: Some(number),
+        metadata: None,
+    };
+    let envoy = UserAgentVersionType::UserAgentBuildVersion(build);
+    assert_eq!(told(Some(envoy)).unwrap(), "1.40.2");
+}
+
+#[test]
+fn the_version_that_a_filter_tells_is_where_envoys_own_messages_have_it() {
+    use prost::Message;
+    let told = weir_tables::discovery::DeltaDiscoveryRequest {
+        node: Some(weir_tables::discovery::Node {
+            id: "proxy".to_owned(),
+            user_agent_version: "0.1.0".to_owned(),
+            ..Default::default()
+        }),
+        type_url: HOSTS.to_owned(),
+        ..Default::default()
+    };
+    let first = DeltaDiscoveryRequest::decode(&*told.encode_to_vec()).unwrap();
+    let session = Session::open(&first).unwrap();
+    assert_eq!(session.version.as_deref(), Some("0.1.0"));
 }

@@ -20,6 +20,8 @@ pub struct Row {
     pub proxy: String,
     /// `weir`, a filter, or `envoy`, whose configuration comes from here.
     pub kind: String,
+    /// The filter's, or Envoy's.
+    pub program_version: Option<String>,
     pub peer: Option<String>,
     pub identity: Option<String>,
     pub connected_for_ms: u64,
@@ -62,6 +64,7 @@ fn row(tables: &Tables, proxy: &Proxy) -> Row {
     Row {
         proxy: proxy.proxy.clone(),
         kind: proxy.kind.clone(),
+        program_version: proxy.program_version.clone(),
         peer: proxy.peer.clone(),
         identity: proxy.identity.clone(),
         connected_for_ms: proxy.connected_for_ms,
@@ -86,6 +89,7 @@ impl fmt::Display for Sidecars {
         let mut table = table(&[
             "SIDECAR",
             "KIND",
+            "VERSION",
             "PEER",
             "IDENTITY",
             "CONNECTED",
@@ -97,6 +101,7 @@ impl fmt::Display for Sidecars {
             table.add_row([
                 row.proxy.clone(),
                 row.kind.clone(),
+                or_dash(row.program_version.as_ref()),
                 or_dash(row.peer.as_ref()),
                 or_dash(row.identity.as_ref()),
                 age(row.connected_for_ms),

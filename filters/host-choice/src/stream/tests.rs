@@ -27,7 +27,11 @@ fn only_the_first_request_says_what_is_known_and_later_ones_only_what_changed() 
         first.initial_resource_versions,
         BTreeMap::from([("a".into(), "ff.7".into())])
     );
-    assert_eq!(first.node.unwrap().id, "me");
+    let node = first.node.unwrap();
+    assert_eq!(
+        (&*node.id, &*node.user_agent_version),
+        ("me", env!("CARGO_PKG_VERSION"))
+    );
     assert!(
         subscriptions
             .request(Kind::Table, names(&["a", "b"]), "me", &index)
@@ -36,6 +40,7 @@ fn only_the_first_request_says_what_is_known_and_later_ones_only_what_changed() 
     let second = subscriptions
         .request(Kind::Table, names(&["b", "c"]), "me", &index)
         .unwrap();
+    assert_eq!(second.node.unwrap().user_agent_version, "");
     assert_eq!(second.resource_names_subscribe, ["c"]);
     assert_eq!(second.resource_names_unsubscribe, ["a"]);
     assert!(second.initial_resource_versions.is_empty());

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! weir-control: answers, is ready, has one leader, and the same clock.
+//! weir-control: answers, is ready, has one leader, the version of its filters, and the same clock.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime};
 
 use super::super::evidence::{Control, Evidence};
 use super::super::finding::{Finding, Look};
 use super::super::runbook::Runbook;
+use super::listed;
+use crate::screen::counted;
 
 /// Its clock is told in whole seconds, and the way takes some.
 const SKEW: Duration = Duration::from_secs(3);
@@ -25,6 +28,7 @@ pub(super) fn look(evidence: &Evidence) -> Vec<Finding> {
             }
             Ok(control) => {
                 found.extend(state(&at, control));
+                found.extend(versions(&at, control));
                 found.extend(clock(&at, control, evidence.now));
             }
         }
@@ -73,6 +77,35 @@ fn state(at: &str, control: &Control) -> Vec<Finding> {
         .alerts(Runbook::WeirReportsImplausible);
     }
     look.or_fine(format!("ready, epoch {}", tables.epoch))
+}
+
+/// An upgrade may take days, sidecar by sidecar: nothing breaks by it, and it should not be forgotten.
+fn versions(at: &str, control: &Control) -> Vec<Finding> {
+    let tables = &control.tables;
+    let Some(own) = tables.program_version.as_deref() else {
+        return Vec::new();
+    };
+    let mut look = Look::at("versions", at);
+    let mut by_version: BTreeMap<Option<&str>, BTreeSet<&str>> = BTreeMap::new();
+    // Replicas that follow are no filters.
+    let filters = tables.proxies.iter();
+    let filters = filters.filter(|one| one.kind == "weir" && !one.proxy.starts_with("replica/"));
+    for proxy in filters {
+        let version = proxy.program_version.as_deref();
+        by_version.entry(version).or_default().insert(&proxy.proxy);
+    }
+    let same = by_version.remove(&Some(own)).map_or(0, |names| names.len());
+    for (version, names) in by_version {
+        let version = version.map_or_else(
+            || "of before versions were told".to_owned(),
+            |text| format!("{text:?}"),
+        );
+        look.poor(
+            format!("this is {own:?}, the filter of {} is {version}", listed(names)),
+            "finish the upgrade: first the filters, then weir-control (envoy-config/DESIGN.md#reloads)",
+        );
+    }
+    look.or_fine(format!("{own:?}, as {}", counted(same, "filter")))
 }
 
 fn clock(at: &str, control: &Control, now: SystemTime) -> Vec<Finding> {
