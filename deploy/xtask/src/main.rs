@@ -9,6 +9,8 @@ mod build_filter;
 mod commands;
 #[cfg(test)]
 mod dependencies;
+#[cfg(test)]
+mod examples;
 mod experiment;
 mod experiments;
 mod feeds;
