@@ -60,7 +60,7 @@ pub struct Metrics {
     health_ignored: Family<OfCluster, Gauge>,
     panic: Family<OfCluster, Gauge>,
     steered: Family<OfCluster, Gauge>,
-    withdrawals: Family<OfCluster, Counter>,
+    withdrawn: Family<OfCluster, Gauge>,
     kept: Family<OfCluster, Gauge>,
     ignored: Family<OfCluster, Gauge>,
     assumed: Family<OfCluster, Gauge>,
@@ -160,9 +160,9 @@ impl Metrics {
             self.steered.clone(),
         );
         r.register(
-            "policy_withdrawals",
-            "Times that a policy was withdrawn, because requests that were steered fared worse than the others",
-            self.withdrawals.clone(),
+            "policy_withdrawn",
+            "1 while a policy is withdrawn, because requests that were steered fared worse than the others",
+            self.withdrawn.clone(),
         );
         r.register(
             "hosts_kept",
@@ -334,10 +334,6 @@ impl Metrics {
                     self.cluster(name, cluster, now);
                 }
             }
-            Event::Withdrawn { cluster, .. } => {
-                let cluster = cluster.clone();
-                self.withdrawals.get_or_create(&OfCluster { cluster }).inc();
-            }
             Event::TableMissing { cluster, missing } => self.missing(cluster, *missing),
             Event::TableBuilt { cluster, unix_ms } => {
                 self.published(cluster, "host_table");
@@ -363,6 +359,7 @@ impl Metrics {
             | Event::ChoicesIgnored { .. }
             | Event::TooManyKeys
             | Event::PanicMode { .. }
+            | Event::Withdrawn { .. }
             | Event::ResourcesRefused { .. }
             | Event::Begun => {}
         }
@@ -422,7 +419,6 @@ impl Metrics {
             self.missing.remove(&of_cluster);
             self.contents_dropped.remove(&of_cluster);
             self.contents_drops.remove(&of_cluster);
-            self.withdrawals.remove(&of_cluster);
         }
         self.hosts.clear();
         self.level.clear();
@@ -432,6 +428,7 @@ impl Metrics {
             &self.health_ignored,
             &self.panic,
             &self.steered,
+            &self.withdrawn,
             &self.kept,
             &self.ignored,
             &self.assumed,
@@ -587,6 +584,9 @@ impl Metrics {
         self.steered
             .get_or_create(&of_cluster)
             .set(cluster.steer_percent().into());
+        self.withdrawn
+            .get_or_create(&of_cluster)
+            .set(cluster.withdrawn.is_some().into());
         let kept = cluster.config.kept.map_or(0, |kept| kept.gone);
         self.kept.get_or_create(&of_cluster).set(kept as i64);
         self.ignored

@@ -35,7 +35,7 @@ impl Metrics {
             health_ignored,
             panic,
             steered,
-            withdrawals,
+            withdrawn,
             kept,
             ignored,
             assumed,
@@ -86,6 +86,7 @@ impl Metrics {
             health_ignored,
             panic,
             steered,
+            withdrawn,
             kept,
             ignored,
         ] {
@@ -100,7 +101,7 @@ impl Metrics {
         ] {
             fill(gauge);
         }
-        for counter in [shed, held, contents_drops, withdrawals] {
+        for counter in [shed, held, contents_drops] {
             fill(counter);
         }
     }
