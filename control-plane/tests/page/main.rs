@@ -70,7 +70,7 @@ async fn the_page_shows_hosts_sidecars_requests_and_who_has_a_key() {
     page.value("document.activeElement.value = 'a'");
     // A question that a change of the machine's networks cut off is asked again.
     let ask = format!(
-        "{} || document.querySelector('#search button').click()",
+        "({}) || document.querySelector('#search button').click()",
         says("#answer .verdict", "known_cached")
     );
     page.until(&ask, true);
