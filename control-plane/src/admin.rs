@@ -61,12 +61,20 @@ impl App {
         }
     }
 
-    async fn view(&self) -> Result<View, Response> {
-        let (answer, view) = oneshot::channel();
-        let asked = self.updates.send(News::View(answer)).await;
+    /// What the state's owner answers; it is gone only when the process ends.
+    async fn ask<T>(
+        &self,
+        question: impl FnOnce(oneshot::Sender<T>) -> News,
+    ) -> Result<T, Response> {
+        let (answer, answered) = oneshot::channel();
+        let asked = self.updates.send(question(answer)).await;
         let gone = || (StatusCode::SERVICE_UNAVAILABLE, "shutting down\n").into_response();
         asked.map_err(|_| gone())?;
-        view.await.map_err(|_| gone())
+        answered.await.map_err(|_| gone())
+    }
+
+    async fn view(&self) -> Result<View, Response> {
+        self.ask(News::View).await
     }
 }
 

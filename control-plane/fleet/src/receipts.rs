@@ -40,7 +40,7 @@ pub struct Receipts {
 
 impl Receipts {
     /// Takes one that ended then, unless it is there already: a stream that begins anew repeats the last ones.
-    pub fn take(&mut self, proxy: &str, cluster: &str, told: &Told) {
+    pub fn take(&mut self, proxy: &str, cluster: &str, told: Told) {
         if !self.ids.insert(told.receipt.id) {
             return;
         }
@@ -50,7 +50,7 @@ impl Receipts {
             ended: told.ended,
             proxy: proxy.to_owned(),
             cluster: cluster.to_owned(),
-            receipt: told.receipt.clone(),
+            receipt: told.receipt,
             bytes: told.bytes + proxy.len() + cluster.len(),
         };
         self.bytes += kept.bytes;
@@ -107,7 +107,7 @@ mod tests {
     fn one_that_is_told_again_is_kept_once_and_they_are_numbered_as_they_come() {
         let mut receipts = Receipts::default();
         for id in [5, 6, 5, 7] {
-            receipts.take("p", "c", &told(id, 10));
+            receipts.take("p", "c", told(id, 10));
         }
         assert_eq!(numbers(&receipts, 0), [5, 6, 7]);
         assert_eq!(numbers(&receipts, 2), [7]);
@@ -121,16 +121,16 @@ mod tests {
     fn the_oldest_go_when_there_are_too_many_or_too_large_ones() {
         let mut receipts = Receipts::default();
         for id in 0..MOST as u64 + 10 {
-            receipts.take("p", "c", &told(id, 10));
+            receipts.take("p", "c", told(id, 10));
         }
         assert_eq!(receipts.after(0).count(), MOST);
         assert_eq!(numbers(&receipts, 0)[0], 10);
         for id in 0..2000 {
-            receipts.take("p", "c", &told(1 << 32 | id, LARGEST));
+            receipts.take("p", "c", told(1 << 32 | id, LARGEST));
         }
         assert!(receipts.bytes <= MOST_BYTES);
         assert_eq!(receipts.after(0).count(), MOST_BYTES / (LARGEST + 2));
-        receipts.take("p", "c", &told(0, 10));
+        receipts.take("p", "c", told(0, 10));
         assert_eq!(
             receipts.after(0).last().unwrap().receipt.id,
             0,

@@ -125,8 +125,6 @@ impl std::fmt::Display for Worse {
 #[derive(Clone, Debug, Default)]
 pub struct Rollout {
     groups: Vec<Shares>,
-    /// Of all, since it began.
-    total: Shares,
     /// When the present window ends.
     ends: Option<Duration>,
     was_lost: bool,
@@ -143,12 +141,6 @@ impl Rollout {
         if let Some(group) = self.groups.get_mut(group) {
             group.add(risen);
         }
-        self.total.add(risen);
-    }
-
-    /// Both shares, since it began.
-    pub fn total(&self) -> Shares {
-        self.total
     }
 
     /// Counts the votes where a window is over. Says what is worse where a second vote in a row is lost.

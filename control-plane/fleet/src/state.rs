@@ -216,13 +216,11 @@ impl State {
         }
         self.ledger.forget(now, &self.settings.reports);
         if self.replica.role.leads() {
-            for cluster in self.clusters.values_mut() {
+            for (name, cluster) in &mut self.clusters {
                 cluster.step_levels(now);
                 cluster.holdings.expire(now);
                 cluster.settle_nodes(now, self.settings.reports.forget_after);
                 cluster.forget_ignoring(now, self.settings.reports.forget_after);
-            }
-            for (name, cluster) in &mut self.clusters {
                 if let Some(worse) = cluster.judge_rollout(now) {
                     let cluster = name.clone();
                     self.events.push(Event::Withdrawn { cluster, worse });
@@ -283,7 +281,7 @@ impl State {
                 news.cap(*class);
             }
         }
-        for (name, news) in &folded.news {
+        for (name, news) in &mut folded.news {
             let offered = news.offered.values();
             let offered = offered.fold(0, |sum: u64, count| sum.saturating_add(*count));
             self.budget.used(name, offered, now);
@@ -300,7 +298,7 @@ impl State {
                 cluster.report(proxy, news, keeps_contents, now);
                 cluster.rollout.add(proxy, news.shares);
             }
-            for told in &news.receipts {
+            for told in std::mem::take(&mut news.receipts) {
                 self.receipts.take(&report.proxy, name, told);
             }
             self.grew(name, now);

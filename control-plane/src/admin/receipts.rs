@@ -7,7 +7,6 @@ use axum::extract::{Query, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
-use tokio::sync::oneshot;
 use weir_fleet::receipts::MOST;
 use weir_fleet::view::receipt::ReceiptView;
 use weir_fleet::view::shadow::{Shadow, compare};
@@ -34,16 +33,9 @@ pub(super) struct Of {
 }
 
 impl App {
-    async fn receipts(&self, after: u64, most: usize) -> Option<Vec<ReceiptView>> {
-        let (answer, receipts) = oneshot::channel();
-        let asked = News::Receipts(after, most, answer);
-        self.updates.send(asked).await.ok()?;
-        receipts.await.ok()
+    async fn receipts(&self, after: u64, most: usize) -> Result<Vec<ReceiptView>, Response> {
+        self.ask(|answer| News::Receipts(after, most, answer)).await
     }
-}
-
-fn gone() -> Response {
-    (StatusCode::SERVICE_UNAVAILABLE, "shutting down\n").into_response()
 }
 
 fn refused(why: &QueryRejection) -> Response {
@@ -60,8 +52,9 @@ pub(super) async fn receipts(
         Err(why) => return refused(&why),
     };
     let most = asked.limit.unwrap_or(MOST);
-    let Some(receipts) = app.receipts(asked.after, most).await else {
-        return gone();
+    let receipts = match app.receipts(asked.after, most).await {
+        Ok(receipts) => receipts,
+        Err(response) => return response,
     };
     // It has no map whose keys are not strings.
     let lines = receipts
@@ -89,8 +82,9 @@ pub(super) async fn shadow(
         let reason = format!("cluster: no such cluster; there are {}\n", names.join(", "));
         return (StatusCode::NOT_FOUND, reason).into_response();
     };
-    let Some(receipts) = app.receipts(0, MOST).await else {
-        return gone();
+    let receipts = match app.receipts(0, MOST).await {
+        Ok(receipts) => receipts,
+        Err(response) => return response,
     };
     Json(Shadow {
         mode: shown.mode.clone(),

@@ -3,23 +3,33 @@
 
 use anyhow::{Context, Result};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::answers::Tables;
 use crate::commands::{Receipt, Shadow};
 use crate::page::{Address, Page};
 
+/// The text of a page.
+async fn text(address: &Address, path: &str) -> Result<String> {
+    let page = Page::get(address, path).await?;
+    page.ok()
+        .with_context(|| format!("weir-control at {address}"))
+}
+
+/// What a text of this page says.
+fn parsed<T: DeserializeOwned>(said: &str, address: &Address, path: &str) -> Result<T> {
+    serde_json::from_str(said)
+        .with_context(|| format!("http://{address}{path} is not what weir-control says"))
+}
+
 /// `/tables` of one weir-control.
 ///
 /// # Errors
 /// It cannot be read.
 pub async fn tables(address: &Address) -> Result<Tables> {
-    let page = Page::get(address, "/tables").await?;
-    let said = page
-        .ok()
-        .with_context(|| format!("weir-control at {address}"))?;
-    serde_json::from_str(&said)
-        .with_context(|| format!("http://{address}/tables is not what weir-control says"))
+    let path = "/tables";
+    parsed(&text(address, path).await?, address, path)
 }
 
 /// `/shadow` of one cluster.
@@ -27,16 +37,9 @@ pub async fn tables(address: &Address) -> Result<Tables> {
 /// # Errors
 /// It cannot be read, or there is no such cluster.
 pub async fn shadow(address: &Address, cluster: &str) -> Result<Shadow> {
-    let path = format!(
-        "/shadow?cluster={}",
-        utf8_percent_encode(cluster, NON_ALPHANUMERIC)
-    );
-    let page = Page::get(address, &path).await?;
-    let said = page
-        .ok()
-        .with_context(|| format!("weir-control at {address}"))?;
-    serde_json::from_str(&said)
-        .with_context(|| format!("http://{address}{path} is not what weir-control says"))
+    let cluster = utf8_percent_encode(cluster, NON_ALPHANUMERIC);
+    let path = format!("/shadow?cluster={cluster}");
+    parsed(&text(address, &path).await?, address, &path)
 }
 
 /// Receipts after the one with this number, at most so many, the newest: each as it was said and as it is shown.
@@ -49,16 +52,10 @@ pub async fn receipts(
     most: usize,
 ) -> Result<Vec<(String, Receipt)>> {
     let path = format!("/receipts?after={after}&limit={most}");
-    let page = Page::get(address, &path).await?;
-    let said = page
-        .ok()
-        .with_context(|| format!("weir-control at {address}"))?;
-    let line = |line: &str| {
-        let receipt = serde_json::from_str(line)
-            .with_context(|| format!("http://{address}{path} is not what weir-control says"))?;
-        Ok((line.to_owned(), receipt))
-    };
-    said.lines().map(line).collect()
+    let said = text(address, &path).await?;
+    let lines = said.lines();
+    let both = lines.map(|line| Ok((line.to_owned(), parsed(line, address, &path)?)));
+    both.collect()
 }
 
 /// What is asked of `/explain`.

@@ -10,6 +10,8 @@ use crate::host::{Map, RequestHost, Response};
 use crate::in_flight::InFlight;
 use crate::watch::Watch;
 
+/// The status of a request that is shed.
+pub(crate) const SHED: u32 = 429;
 /// gRPC's.
 pub(crate) const RESOURCE_EXHAUSTED: i32 = 8;
 
@@ -88,7 +90,7 @@ pub(crate) fn shed(retry_after: Duration, random: u64) -> Flow {
     let millis = retry_after.as_millis() + u128::from(random % 1000);
     let seconds = (millis / 1000).max(1).to_string();
     Flow::Respond(Box::new(Response {
-        status: 429,
+        status: SHED,
         grpc_status: RESOURCE_EXHAUSTED,
         details: "weir_overloaded",
         body: format!("overloaded: try again in {seconds} s\n"),

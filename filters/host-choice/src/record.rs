@@ -8,6 +8,7 @@ use prost::Message;
 use weir_policy::{Cluster, HostId, KeyHash, Load, Rank};
 use weir_tables::{encode_load, v1};
 
+use crate::disposition::SHED;
 use crate::orca::Spent;
 use crate::watch::{End, Watch};
 
@@ -24,9 +25,6 @@ const SPENT_LIFETIME: Duration = Duration::from_secs(10);
 const MAX_RECEIPTS: usize = 16;
 /// As long is a receipt told, for the same reason.
 const RECEIPT_LIFETIME: Duration = Duration::from_secs(5);
-
-/// The status that the filter sheds with.
-const SHED: u32 = 429;
 
 /// How a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

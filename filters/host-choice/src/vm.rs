@@ -277,6 +277,7 @@ impl<H: Host> Vm<H> {
     }
 
     /// The address of a host of the cluster.
+    #[inline]
     pub(crate) fn address(&self, table: &str, host: HostId) -> Option<&str> {
         let table = self.cluster(table)?.table()?;
         let row = table.host(table.index_of(host)?)?;

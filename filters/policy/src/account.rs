@@ -6,8 +6,6 @@
 //!        └── noted, of some requests ──> Account ── decide ──> the same again
 //! ```
 
-use std::time::Duration;
-
 use crate::key::split_mix;
 use crate::ranked::MAX_RANKED;
 use crate::table::MAX_HOSTS;
@@ -160,7 +158,7 @@ pub struct Account {
 
 impl Account {
     /// Others come before this host, which is named.
-    pub(crate) fn is_suspect(&mut self, host: u32) {
+    pub(crate) fn note_suspect(&mut self, host: u32) {
         if !self.suspects.contains(&host) {
             self.suspects.push(host);
         }
@@ -184,12 +182,6 @@ impl Account {
             |_| self.instead,
         );
         Some((ranked, if self.panics { Reason::Panic } else { reason }))
-    }
-
-    /// How long until the request would be done at a host that was looked at.
-    pub fn finish(&self, host: u32) -> Option<Duration> {
-        let terms = self.terms.iter().find(|terms| terms.host == host)?;
-        Some(Duration::from_nanos(terms.finish() as u64))
     }
 }
 

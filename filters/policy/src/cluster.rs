@@ -480,7 +480,7 @@ impl Cluster {
         let is_suspect = |host| {
             let is_suspect = candidates.is_suspect(host);
             if is_suspect {
-                candidates.note(|account| account.is_suspect(host));
+                candidates.note(|account| account.note_suspect(host));
             }
             is_suspect
         };

@@ -27,7 +27,7 @@ pub use cache_shard::{ShardBuilder, decode_cache_shard};
 pub use host_table::{decode_host_table, encode_policy, encode_selection};
 pub use load::{decode_load, encode_load, encode_work};
 pub use name::{CACHE_SHARD_TYPE, HOST_TABLE_TYPE, cache_shard_name, parse_cache_shard_name};
-pub use receipt::{decode_account, decode_look, encode_look};
+pub use receipt::{decode_account, encode_look};
 
 /// Generated from `proto/weir/v1`.
 #[allow(

@@ -26,7 +26,7 @@ pub fn encode_look(terms: &Terms, address: String, load_age_ms: Option<u32>) -> 
 }
 
 /// What a host that was looked at was judged by; none where the message does not say what it has.
-pub fn decode_look(look: &v1::Look) -> Option<Terms> {
+fn decode_look(look: &v1::Look) -> Option<Terms> {
     let has = match v1::LookHas::try_from(look.has) {
         Ok(v1::LookHas::Known) => Has::Known,
         Ok(v1::LookHas::Assumed) => Has::Assumed,

@@ -83,10 +83,6 @@ fn selected(selection: Selection, scenario: Scenario) -> Scenario {
     with(scenario, |_, policy| policy.selection = selection.into())
 }
 
-/// Where each request leaves a receipt, and where none does.
-pub(super) const RECEIPT: &str = "known_cached, each leaves a receipt";
-pub(super) const NO_RECEIPT: &str = "known_cached, none leaves a receipt";
-
 /// The one host that has less in progress than the others admits nothing.
 fn only_the_cold_refuse(table: &mut v1::HostTable, policy: &mut v1::Policy) {
     policy.overload = Overload::Dagor.into();
@@ -155,8 +151,10 @@ pub(super) fn all() -> Vec<Scenario> {
             more: all_headers,
             ..scenario("no_key, of a stranger whose headers are removed", "no_key")
         },
-        with(known(RECEIPT), |_, policy| policy.receipt_every = Some(1)),
-        with(known(NO_RECEIPT), |_, policy| {
+        with(known("known_cached, each leaves a receipt"), |_, policy| {
+            policy.receipt_every = Some(1)
+        }),
+        with(known("known_cached, none leaves a receipt"), |_, policy| {
             policy.receipt_every = Some(0)
         }),
         with(

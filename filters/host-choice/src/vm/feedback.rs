@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use weir_policy::{Answer, Cluster, HostId, KeyHash, Keys, Load};
+use weir_policy::{Answer, HostId, KeyHash, Keys, Load};
 
 use super::Vm;
 use crate::credits::Demand;
@@ -113,9 +113,7 @@ impl<H: Host> Vm<H> {
             return;
         }
         self.metrics.failing_hosts.increment(&self.host);
-        let row = self.cluster(table).and_then(Cluster::table);
-        let row = row.and_then(|table| table.host(table.index_of(host)?));
-        let address = row.map_or("", |row| row.address.as_str());
+        let address = self.address(table, host).unwrap_or_default();
         self.host.log(
             LogLevel::Warn,
             &[
