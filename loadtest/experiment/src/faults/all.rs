@@ -2,6 +2,7 @@
 //! All faults: each file is one.
 
 mod all_drain;
+mod bad_policy;
 mod caller_disconnects;
 mod certificate_expires;
 mod clock_stepped;
@@ -65,4 +66,5 @@ pub const FAULTS: &[Fault] = &[
     largest_table::FAULT,
     liar::FAULT,
     memory_budget::FAULT,
+    bad_policy::FAULT,
 ];

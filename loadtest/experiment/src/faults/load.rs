@@ -22,7 +22,7 @@ const MOST: u64 = 200_000;
 /// Requests under way at the same time. One beyond fails, unsent: waiting would close the loop.
 const UNDER_WAY: usize = 5_000;
 /// Keys in all: a few are asked for by many.
-const KEYS: usize = 60;
+pub(crate) const KEYS: usize = 60;
 /// From when a request is due to its end. Longer than the 15 s after which Envoy gives up by itself.
 const DEADLINE: Duration = Duration::from_secs(20);
 
@@ -37,6 +37,13 @@ pub struct Pattern {
     pub run: Duration,
     /// What the client does with connections and answers.
     pub manner: Manner,
+}
+
+impl Pattern {
+    /// One of the [`KEYS`].
+    pub(crate) fn key(&self, number: usize) -> String {
+        format!("{}-{number}", self.name)
+    }
 }
 
 /// How the client behaves.
@@ -162,7 +169,7 @@ async fn requests(pattern: &Pattern, client: &Arc<Client>, state: &Arc<State>) {
             // A fifth, of every caller alike and whatever the key.
             important: random.unit() < 0.2,
             // No fault begins with what an earlier one has left in the caches.
-            key: format!("{}-{}", pattern.name, keys.draw(random.unit())),
+            key: pattern.key(keys.draw(random.unit())),
             run: pattern.run,
         };
         state.sent.fetch_add(1, Ordering::Relaxed);

@@ -23,6 +23,7 @@ pub struct Stage<'a> {
     mesh: &'a mut Mesh,
     length: Length,
     fault: &'static str,
+    pattern: Pattern,
     tell: &'a mut dyn FnMut(&str),
     load: Load,
     /// Loads that the fault itself has begun.
@@ -53,6 +54,7 @@ impl<'a> Stage<'a> {
             mesh,
             length,
             fault,
+            pattern: pattern.clone(),
             tell,
             load,
             own: Vec::new(),
@@ -85,6 +87,11 @@ impl<'a> Stage<'a> {
     #[must_use]
     pub fn host(&self, number: usize) -> Host {
         self.mesh.hosts()[number].clone()
+    }
+
+    /// A key that the steady requests ask for, by its number from 0.
+    pub(crate) fn key(&self, number: usize) -> String {
+        self.pattern.key(number)
     }
 
     /// The host that has answered most so far: what happens to it matters.
