@@ -103,14 +103,27 @@ impl Browser {
         }
     }
 
-    /// What a script in the page comes to, or throws.
+    /// What a script in the page comes to, or what its promise does, or what is thrown.
     fn run(&mut self, script: &str) -> Result<Value, Value> {
-        let parameters = json!({ "expression": script, "returnByValue": true });
+        let parameters =
+            json!({ "expression": script, "returnByValue": true, "awaitPromise": true });
         let mut answer = self.call("Runtime.evaluate", parameters);
         match answer["exceptionDetails"].take() {
             Value::Null => Ok(answer["result"]["value"].take()),
             thrown => Err(thrown),
         }
+    }
+
+    /// Shows the page to somebody with a screen of this width who prefers `light` or `dark` colours.
+    pub(crate) fn show_on(&mut self, width: u32, colours: &str) {
+        let screen =
+            json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 640 });
+        self.call("Emulation.setDeviceMetricsOverride", screen);
+        let colours = json!({ "name": "prefers-color-scheme", "value": colours });
+        self.call(
+            "Emulation.setEmulatedMedia",
+            json!({ "features": [colours] }),
+        );
     }
 
     /// What a script in the page comes to.

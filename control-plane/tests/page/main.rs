@@ -102,6 +102,29 @@ async fn of_a_thousand_hosts_those_in_sight_have_rows_and_the_others_are_found()
     assert!((5..100).contains(&rows), "{rows} rows");
     page.value("document.querySelector('#hosts-scroll').scrollTop = 1e9");
     page.until(&cell("10.0.3.250:80", "state"), "up");
+    // Of the rows in sight a step of one fills one.
+    let filled = page.value(
+        "(async () => { \
+           const drawn = () => new Promise((then) => requestAnimationFrame(() => requestAnimationFrame(then))); \
+           const scroll = document.querySelector('#hosts-scroll'); \
+           scroll.scrollTop = 18000; \
+           await drawn(); \
+           const filled = new Set(); \
+           const seen = new MutationObserver((all) => all.forEach(({ target }) => filled.add(target))); \
+           const what = { subtree: true, attributes: true, attributeFilter: ['aria-rowindex'] }; \
+           seen.observe(document.querySelector('.hosts tbody'), what); \
+           scroll.scrollTop += parseFloat(getComputedStyle(scroll).getPropertyValue('--row')); \
+           await drawn(); \
+           seen.disconnect(); \
+           return filled.size; })()",
+    );
+    assert_eq!(filled, 1);
+    let indexes = page.value(
+        "[...document.querySelectorAll('.hosts tbody tr[aria-rowindex]')] \
+           .map((row) => row.getAttribute('aria-rowindex') - 0) \
+           .every((index, place, all) => place === 0 || index === all[place - 1] + 1)",
+    );
+    assert_eq!(indexes, true, "they are in order");
     page.value(
         "const filter = document.querySelector('#hosts-filter'); filter.value = '10.0.2.250'; \
          filter.dispatchEvent(new Event('input'))",
@@ -113,6 +136,38 @@ async fn of_a_thousand_hosts_those_in_sight_have_rows_and_the_others_are_found()
         "document.querySelector('.strip').getAttribute('aria-label').split(' ')[0]",
         "1,000",
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_keeps_people_out_by_the_rules_of_axe() {
+    let Some(axe) = weir_needs::provided_or_skip("WEIR_AXE") else {
+        return;
+    };
+    let axe = std::fs::read_to_string(axe).unwrap() + ";0";
+    let host = fleet::host().await.to_string();
+    let hosts = format!("[ {{ address: \"{host}\" }}, {{ address: \"127.0.0.1:9\" }} ]");
+    let config = format!("{FREE}clusters: {{ rules: {{ scrape: {{}}, hosts: {hosts} }} }}\n");
+    let control = Program::start(&config, &[]);
+    let Some(mut page) = Browser::open(control.admin) else {
+        return;
+    };
+    page.until(&cell(&host, "state"), "up");
+    fleet::sidecar(control.xds, "caller-1", Some("too large")).await;
+    page.until(&says("#alerts", "1 sidecar refuses a resource"), true);
+    page.value(&axe);
+    for (width, colours) in [
+        (1280, "light"),
+        (1280, "dark"),
+        (390, "light"),
+        (390, "dark"),
+    ] {
+        page.show_on(width, colours);
+        let found = page.value(
+            "axe.run(document).then(({ violations }) => violations.map(({ id, impact, nodes }) => \
+               `${id} (${impact}): ${nodes.map(({ html }) => html.slice(0, 200)).join()}`))",
+        );
+        assert_eq!(found, serde_json::json!([]), "{width} {colours}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

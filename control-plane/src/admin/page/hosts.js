@@ -30,7 +30,7 @@ export class Hosts {
     this.sorted = 'host';
     this.words = '';
     this.build();
-    scroll.addEventListener('scroll', () => this.draw(), { passive: true });
+    scroll.addEventListener('scroll', () => this.scrolled(), { passive: true });
     new ResizeObserver(() => this.draw()).observe(scroll);
     filter.addEventListener('input', () => {
       this.words = filter.value.trim().toLowerCase();
@@ -98,23 +98,55 @@ export class Hosts {
     this.draw();
   }
 
-  /** Rows have one height, which the style sets. */
+  /** All rows in sight, anew: hosts, their order or the height have changed. */
   draw() {
-    const height = parseFloat(getComputedStyle(this.scroll).getPropertyValue('--row')) || 36;
-    const many = Math.ceil(this.scroll.clientHeight / height) + 2 * SPARE;
+    this.row = parseFloat(getComputedStyle(this.scroll).getPropertyValue('--row')) || 36;
+    this.sight = Math.ceil(this.scroll.clientHeight / this.row) + 2 * SPARE;
     // There may be fewer rows than before.
-    const lastFirst = Math.max(0, this.rows.length - many);
-    const first = Math.min(lastFirst, Math.max(0, Math.floor(this.scroll.scrollTop / height) - SPARE));
-    const last = Math.min(this.rows.length, first + many);
-    while (this.pool.length < last - first) this.pool.push(this.newRow());
-    while (this.pool.length > last - first) this.pool.pop().row.remove();
-    this.pool.forEach((cells, index) => this.fill(cells, this.rows[first + index], first + index));
+    const many = Math.min(this.sight, this.rows.length);
+    while (this.pool.length < many) this.pool.push(this.newRow());
+    while (this.pool.length > many) this.pool.pop().row.remove();
+    this.first = this.firstInSight();
+    this.pool.forEach((cells, index) => this.fill(cells, this.first + index));
+    this.spaces();
+  }
+
+  /** Rows that left at one end are filled anew at the other. */
+  scrolled() {
+    const first = this.firstInSight();
+    if (first === this.first) return;
+    if (Math.abs(first - this.first) >= this.pool.length) {
+      this.draw();
+      return;
+    }
+    for (; this.first < first; this.first += 1) {
+      const cells = this.pool.shift();
+      this.pool.push(cells);
+      this.body.insertBefore(cells.row, this.below);
+      this.fill(cells, this.first + this.pool.length);
+    }
+    for (; this.first > first; this.first -= 1) {
+      const cells = this.pool.pop();
+      this.pool.unshift(cells);
+      this.above.after(cells.row);
+      this.fill(cells, this.first - 1);
+    }
+    this.spaces();
+  }
+
+  /** Rows have one height, which the style sets. */
+  firstInSight() {
+    const last = Math.max(0, this.rows.length - this.sight);
+    return Math.min(last, Math.max(0, Math.floor(this.scroll.scrollTop / this.row) - SPARE));
+  }
+
+  spaces() {
     const space = (row, rows) => {
-      const wanted = `${rows * height}px`;
+      const wanted = `${rows * this.row}px`;
       if (row.firstChild.style.height !== wanted) row.firstChild.style.height = wanted;
     };
-    space(this.above, first);
-    space(this.below, this.rows.length - last);
+    space(this.above, this.first);
+    space(this.below, this.rows.length - this.first - this.pool.length);
   }
 
   newRow() {
@@ -140,7 +172,8 @@ export class Hosts {
     return { row, cells };
   }
 
-  fill({ row, cells }, shown, index) {
+  fill({ row, cells }, index) {
+    const shown = this.rows[index];
     const { host, cluster, name } = shown;
     attribute(row, 'aria-rowindex', index + 2);
     attribute(row, 'data-state', host.stale ? `${host.state} stale` : host.state);
@@ -172,8 +205,7 @@ export class Hosts {
   reveal(host) {
     const index = this.rows.findIndex((row) => row.host.host === host);
     if (index < 0) return;
-    const height = parseFloat(getComputedStyle(this.scroll).getPropertyValue('--row')) || 36;
-    this.scroll.scrollTop = Math.max(0, (index - 2) * height);
+    this.scroll.scrollTop = Math.max(0, (index - 2) * this.row);
     this.scroll.focus();
     this.draw();
     const found = this.pool.find(({ cells }) => cells.name.textContent === host);

@@ -9,7 +9,7 @@ use anyhow::Result;
 use crate::packages::Need;
 use crate::test::summary::{Outcome, Summary};
 use crate::tools::{
-    self, BATCH, CONSUL, EVENTS_AGENT, K6, MEMCACHED, PROMETHEUS, SEARCH_NODE, XDS_CLIENT,
+    self, AXE, BATCH, CONSUL, EVENTS_AGENT, K6, MEMCACHED, PROMETHEUS, SEARCH_NODE, XDS_CLIENT,
 };
 use crate::workspace::Workspace;
 use crate::{build_filter, packaging};
@@ -45,6 +45,7 @@ impl SetUp {
                 }),
                 Need::Consul => set_up.program(workspace, CONSUL, summary),
                 Need::Prometheus => set_up.program(workspace, PROMETHEUS, summary),
+                Need::Axe => set_up.program(workspace, AXE, summary),
                 Need::XdsClient => set_up.program(workspace, XDS_CLIENT, summary),
                 Need::K6 => set_up.program(workspace, K6, summary),
                 Need::Memcached => set_up.program(workspace, MEMCACHED, summary),
