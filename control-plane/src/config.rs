@@ -53,6 +53,8 @@ pub struct Config {
     pub reports: ReportLimits,
     /// Counted memory that may be taken; absent: half of what the cgroup has, if it has a limit.
     pub memory_limit: Option<usize>,
+    /// Where receipts go beside memory; absent: nowhere.
+    pub receipts: Option<ReceiptFiles>,
     /// What discovery streams may take.
     pub discovery: DiscoveryLimits,
     /// By name.
@@ -81,6 +83,17 @@ impl Config {
             authorization: self.authorization.clone(),
         }
     }
+}
+
+/// Files of receipts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReceiptFiles {
+    /// The newest one.
+    pub file: PathBuf,
+    /// Bytes from which on it becomes an older one.
+    pub max_size: usize,
+    /// Older ones that are kept.
+    pub keep: u32,
 }
 
 /// The discovery and report listener.

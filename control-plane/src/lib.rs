@@ -31,6 +31,7 @@ pub mod metrics;
 mod newest;
 pub mod news;
 pub mod owner;
+mod receipts;
 pub mod reports;
 mod rows;
 mod seldom;
@@ -268,6 +269,9 @@ impl Seams {
             members.instrument(tracing::info_span!("membership")),
         );
         tasks.start("alive", alive::tell(Manager::find(), updates()));
+        if let Some(files) = loaded.config.receipts.clone() {
+            tasks.start("receipts", receipts::keep(files, updates()));
+        }
         let watcher = sources::file::watch(path, loaded, written, updates());
         tasks.start("files", watcher.instrument(tracing::info_span!("files")));
     }

@@ -41,10 +41,12 @@ labels! {
     Named { name: String }
 }
 
+mod durations;
 #[cfg(test)]
 mod reference;
 mod traffic;
 
+use durations::Durations;
 pub(crate) use traffic::Traffic;
 
 /// Counters and gauges. Clones share them.
@@ -71,6 +73,7 @@ pub struct Metrics {
     shed: Family<OfCluster, Counter>,
     held: Family<OfCluster, Counter>,
     answers: Family<Answers, Counter>,
+    durations: Durations,
     reports: Counter,
     dropped: Family<Reason, Counter>,
     refused: Family<Reason, Counter>,
@@ -214,6 +217,12 @@ impl Metrics {
             "Answers of hosts that proxies report",
             self.answers.clone(),
         );
+        r.register_with_unit(
+            "receipt_duration",
+            "Durations of requests that left a receipt, by whether they were steered; exemplars have a receipt's number",
+            Unit::Seconds,
+            self.durations.family(),
+        );
         r.register("reports", "Reports taken", self.reports.clone());
         r.register(
             "records_dropped",
@@ -324,6 +333,12 @@ impl Metrics {
         match event {
             Event::Polled { source, result } => self.polls(source.as_str(), result),
             Event::Reported { folded, .. } => self.report(folded),
+            Event::Receipt {
+                cluster,
+                number,
+                steered,
+                lasted,
+            } => self.durations.observe(cluster, *steered, *number, *lasted),
             Event::ContentsChanged {
                 cluster, contents, ..
             } => self.contents(cluster, *contents),
@@ -415,6 +430,7 @@ impl Metrics {
         for cluster in gone {
             let cluster = cluster.to_owned();
             let of_cluster = OfCluster { cluster };
+            self.durations.forget(&of_cluster.cluster);
             self.built.remove(&of_cluster);
             self.missing.remove(&of_cluster);
             self.contents_dropped.remove(&of_cluster);

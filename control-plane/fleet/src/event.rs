@@ -2,6 +2,7 @@
 //! Events of a step, for metrics and logs.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::budget::Contents;
 use crate::ledger::Folded;
@@ -49,6 +50,13 @@ pub enum Event {
     },
     /// A report was counted.
     Reported { proxy: String, folded: Folded },
+    /// A receipt has come, and has this number.
+    Receipt {
+        cluster: String,
+        number: u64,
+        steered: bool,
+        lasted: Duration,
+    },
     /// Envoy of a proxy ignores the filter's choices, or heeds them again.
     ChoicesIgnored {
         cluster: String,

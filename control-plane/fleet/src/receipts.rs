@@ -39,10 +39,11 @@ pub struct Receipts {
 }
 
 impl Receipts {
-    /// Takes one that ended then, unless it is there already: a stream that begins anew repeats the last ones.
-    pub fn take(&mut self, proxy: &str, cluster: &str, told: Told) {
+    /// Takes one that ended then, unless it is there already: a stream that begins anew repeats the last ones. Returns
+    /// its number.
+    pub fn take(&mut self, proxy: &str, cluster: &str, told: Told) -> Option<u64> {
         if !self.ids.insert(told.receipt.id) {
-            return;
+            return None;
         }
         self.last += 1;
         let kept = Kept {
@@ -57,11 +58,12 @@ impl Receipts {
         self.kept.push_back(kept);
         while self.kept.len() > MOST || self.bytes > MOST_BYTES {
             let Some(oldest) = self.kept.pop_front() else {
-                return;
+                break;
             };
             self.bytes -= oldest.bytes;
             self.ids.remove(&oldest.receipt.id);
         }
+        Some(self.last)
     }
 
     /// Those that came after the one with this number, oldest first. A number that was not given yet is of before a
@@ -107,7 +109,11 @@ mod tests {
     fn one_that_is_told_again_is_kept_once_and_they_are_numbered_as_they_come() {
         let mut receipts = Receipts::default();
         for id in [5, 6, 5, 7] {
-            receipts.take("p", "c", told(id, 10));
+            let number = receipts.take("p", "c", told(id, 10));
+            assert_eq!(
+                number,
+                (id != 5 || receipts.last == 1).then_some(receipts.last)
+            );
         }
         assert_eq!(numbers(&receipts, 0), [5, 6, 7]);
         assert_eq!(numbers(&receipts, 2), [7]);

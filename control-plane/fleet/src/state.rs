@@ -299,7 +299,16 @@ impl State {
                 cluster.rollout.add(proxy, news.shares);
             }
             for told in std::mem::take(&mut news.receipts) {
-                self.receipts.take(&report.proxy, name, told);
+                let steered = told.receipt.steered;
+                let lasted = Duration::from_micros(told.receipt.duration_us);
+                if let Some(number) = self.receipts.take(&report.proxy, name, told) {
+                    self.events.push(Event::Receipt {
+                        cluster: name.clone(),
+                        number,
+                        steered,
+                        lasted,
+                    });
+                }
             }
             self.grew(name, now);
         }

@@ -64,7 +64,7 @@ pub fn quality(asked: &HeaderMap, wanted: &str) -> f32 {
 }
 
 /// A page of OpenMetrics in the text format 0.0.4: metadata has the names of the samples, and units and the end are
-/// not marked. Pages have no exemplars.
+/// not marked, and there are no exemplars.
 fn plain(page: &str) -> String {
     let mut text = String::with_capacity(page.len());
     let mut help = None;
@@ -83,11 +83,26 @@ fn plain(page: &str) -> String {
             }
             let _ = writeln!(text, "# TYPE {name}{suffix} {kind}");
         } else if !line.starts_with("# UNIT ") && line != "# EOF" {
-            text.push_str(line);
+            text.push_str(without_exemplar(line));
             text.push('\n');
         }
     }
     text
+}
+
+/// What comes before a `#` that stands in no label's value.
+fn without_exemplar(line: &str) -> &str {
+    let (mut quoted, mut escaped) = (false, false);
+    for (at, letter) in line.char_indices() {
+        match letter {
+            _ if escaped => escaped = false,
+            '\\' => escaped = quoted,
+            '"' => quoted = !quoted,
+            '#' if !quoted => return line.split_at(at).0.trim_end(),
+            _ => {}
+        }
+    }
+    line
 }
 
 fn type_of(line: &str) -> Option<(&str, &str)> {

@@ -98,3 +98,17 @@ async fn a_process_tells_what_it_takes() {
     assert!(value("process_start_time_seconds") > 1.57e9);
     assert!(value("process_cpu_seconds_total") >= 0.0);
 }
+
+#[tokio::test]
+async fn exemplars_are_of_openmetrics_alone() {
+    let page = "a{b=\"# {\\\"\"} 1 # {receipt=\"8\"} 0.5\nc{d=\"x # {y\"} 2\n# EOF\n";
+    let answer = async |accept: &'static str| {
+        let mut headers = HeaderMap::new();
+        headers.append(header::ACCEPT, HeaderValue::from_static(accept));
+        let body = weir_pages::answer(page.to_owned(), &headers).into_body();
+        String::from_utf8(to_bytes(body, 1 << 20).await.unwrap().to_vec()).unwrap()
+    };
+    assert_eq!(answer("application/openmetrics-text").await, page);
+    let plain = "a{b=\"# {\\\"\"} 1\nc{d=\"x # {y\"} 2\n";
+    assert_eq!(answer("text/plain").await, plain);
+}

@@ -17,7 +17,9 @@ use std::time::Duration;
 
 use weir_settings::Scope;
 
-use super::{Cluster, Config, DiscoveryLimits, Error, Files, ReportLimits, Tls, Xds, written};
+use super::{
+    Cluster, Config, DiscoveryLimits, Error, Files, ReceiptFiles, ReportLimits, Tls, Xds, written,
+};
 use crate::certificate::{Validity, validity};
 use crate::errors::with_sources;
 use crate::standalone::{Code, Standalone};
@@ -91,6 +93,7 @@ pub(super) fn file(path: &Path, reader: &mut Reader) -> Result<Config, Error> {
         reports,
         discovery,
         memory_limit: memory_limit(&written.memory, &root.section("memory"))?,
+        receipts: receipts(&written.receipts, &root.section("receipts"))?,
         clusters,
         standalone: None,
         replicas,
@@ -139,6 +142,30 @@ fn memory_limit(written: &written::Memory, scope: &Scope<'_>) -> Result<Option<u
         None => Ok(None),
         limit => scope.size(limit, "limit", 0, 1 << 20..=1 << 40).map(Some),
     }
+}
+
+fn receipts(written: &written::Receipts, scope: &Scope<'_>) -> Result<Option<ReceiptFiles>, Error> {
+    scope.note("file", "path", None, None);
+    // Some hundred thousand receipts.
+    let max_size = scope.size(&written.max_size, "max_size", 64 << 20, 64 << 10..=1 << 40)?;
+    let keep = scope.whole(&written.keep, "keep", 4, 0..=100)? as u32;
+    let file = written.file.as_ref().map(|name| {
+        let file = beside(scope.file(), &name.value);
+        let is_here = |folder: &Path| folder == Path::new("") || folder.is_dir();
+        match file.parent().is_some_and(is_here) && !file.is_dir() {
+            true => Ok(file),
+            false => Err(scope.refuse(
+                &written.file,
+                "file",
+                "is a folder, or in none that is there",
+            )),
+        }
+    });
+    Ok(file.transpose()?.map(|file| ReceiptFiles {
+        file,
+        max_size,
+        keep,
+    }))
 }
 
 fn admin(written: &written::Admin, scope: &Scope<'_>) -> Result<SocketAddr, Error> {

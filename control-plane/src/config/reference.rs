@@ -12,6 +12,7 @@ replicas: { address: "127.0.0.1:18000", ca: cert.pem, certificate: cert.pem, pri
 authorization:
   - { identity: "*", what: [report, capacity, replica], clusters: ["*"], hosts: ["127.0.0.1"] }
 memory: { limit: 1GiB }
+receipts: { file: receipts.ndjson }
 standalone:
   filter: { wasm: weir_filter.wasm, delivery: path }
   listeners: [ { name: in, address: "127.0.0.1:1", cluster: "<name>" } ]

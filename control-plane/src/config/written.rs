@@ -17,6 +17,7 @@ section! {
         reports: Reports,
         discovery: Discovery,
         memory: Memory,
+        receipts: Receipts,
         clusters: BTreeMap<String, Spanned<Cluster>>,
         standalone: Option<Spanned<crate::standalone::Written>>,
         replicas: Option<Spanned<Replicas>>,
@@ -164,6 +165,19 @@ section! {
     Memory {
         /// [Counted memory](DESIGN.md#memory). Default: half of the cgroup's `memory.max`; without such a limit, none
         limit: Option<Text>,
+    }
+}
+section! {
+    /// Where [receipts](DESIGN.md#receipts) go beside memory.
+    Receipts {
+        /// File to which they are appended, as `/receipts` shows them and with `ended_unix_ms`. Absent: none. A change
+        /// needs a restart
+        file: Option<Text>,
+        /// A file that has grown so large becomes `<file>.1`, what was that `<file>.2`, and so on. A change needs a
+        /// restart
+        max_size: Option<Text>,
+        /// Files that are kept beside the newest one. A change needs a restart
+        keep: Option<Text>,
     }
 }
 section! {

@@ -46,6 +46,7 @@ impl Metrics {
             shed,
             held,
             answers,
+            durations,
             reports: _,
             dropped,
             refused: _,
@@ -75,6 +76,7 @@ impl Metrics {
         fill(level);
         fill(requests);
         fill(answers);
+        fill(&durations.family());
         fill(dropped);
         fill(capacity);
         fill(certificate_starts);

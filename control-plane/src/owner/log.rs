@@ -98,6 +98,7 @@ pub(super) fn event(event: &Event) {
         | Event::ShardBuilt { .. }
         | Event::TableMirrored { .. }
         | Event::RoleChanged { .. }
+        | Event::Receipt { .. }
         | Event::Begun => {}
     }
 }
