@@ -57,7 +57,7 @@ section! {
         timeout: Option<String>,
         /// Time for a request to arrive in full and leave the filters
         request_timeout: Option<String>,
-        /// File for access logs, such as `/dev/stdout`. Absent: none
+        /// File for access logs in JSON, such as `/dev/stdout`; `weirctl capture` reads them. Absent: none
         access_log: Option<String>,
     }
 }

@@ -75,6 +75,12 @@ pub enum Command {
         after_help = "Example: weirctl doctor --envoy 127.0.0.1:9901 --control 127.0.0.1:19000"
     )]
     Doctor(Doctor),
+    /// Make a workload for `weir-sim what-if` of callers' access logs
+    ///
+    /// Times in hosts' queues are taken out of what was logged; how, and what cannot be known, is in CAPTURE.md. Keys and
+    /// users are written as hashes.
+    #[command(after_help = "Example: weirctl capture access.log --cores 4 --out hour.ndjson")]
+    Capture(Capture),
     /// Write completions for a shell to standard output
     #[command(after_help = "Example: weirctl completions bash > /etc/bash_completion.d/weirctl")]
     Completions(Completions),
@@ -153,6 +159,26 @@ pub struct Doctor {
     /// Admin address of a caller's Envoy; repeatable. Without one the callers' half is not looked at
     #[arg(long, value_name = "IP:PORT", value_delimiter = ',')]
     pub envoy: Vec<Address>,
+}
+
+/// Of what, and where to.
+#[derive(Debug, Args)]
+pub struct Capture {
+    /// Access logs of all callers' Envoys, of the same time, with the fields of envoy-config/static/access-log.yaml
+    #[arg(required = true, value_name = "LOG")]
+    pub logs: Vec<PathBuf>,
+    /// Cores of one host
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub cores: u32,
+    /// To fetch the data of a key takes so long [default: by how much a key's first requests at hosts took longer]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub fetch: Option<Duration>,
+    /// Keep keys and users as they are, instead of their hashes
+    #[arg(long)]
+    pub keep_names: bool,
+    /// Where to write the workload (NDJSON)
+    #[arg(long, value_name = "FILE")]
+    pub out: PathBuf,
 }
 
 /// For which shell.

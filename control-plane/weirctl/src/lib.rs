@@ -7,9 +7,10 @@
 //!  Envoys' admin pages ──┘                 └─ doctor: evidence ─ links ─ findings (pure) ─────┘
 //! ```
 //!
-//! Everything is read; nothing is changed.
+//! Everything is read; nothing is changed. `capture` makes a workload for the simulator of access logs.
 
 pub mod answers;
+pub mod capture;
 pub mod commands;
 pub mod control;
 pub mod doctor;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use clap::{CommandFactory, Parser};
 use weirctl::answers::Tables;
+use weirctl::capture::{self, Asked};
 use weirctl::commands::{Diff, Explanation, Filter, Hosts, Levels, Sidecars, Status};
 use weirctl::control::{self, Question};
 use weirctl::doctor::Diagnosis;
@@ -75,6 +76,17 @@ async fn run(flags: &Flags) -> Result<ExitCode> {
             if diagnosis.is_broken() {
                 return Ok(ExitCode::FAILURE);
             }
+        }
+        Command::Capture(asked) => {
+            let captured = capture::capture(&Asked {
+                logs: asked.logs.clone(),
+                cores: asked.cores,
+                fetch: asked.fetch,
+                keep_names: asked.keep_names,
+            })?;
+            let file = asked.out.display();
+            capture::save(&captured.requests, &asked.out).with_context(|| file.to_string())?;
+            show(&captured.report, format)?;
         }
         Command::Completions(asked) => {
             let mut command = Flags::command();

@@ -279,3 +279,55 @@ fn a_comparison_says_what_was_and_what_would_have_been() {
         assert!(text.contains(words), "{words} in {text}");
     }
 }
+
+#[test]
+fn a_log_becomes_a_workload_or_the_line_that_is_wrong_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (log, out) = (file("access.log"), file("hour.ndjson"));
+    let capture = |lines: &str| {
+        std::fs::write(&log, lines).unwrap();
+        weirctl(&["capture", &log, "--cores", "2", "--out", &out])
+    };
+    let line = |second: u32, host: &str| {
+        format!(
+            "{{\"start_time\":\"2026-11-25T15:00:0{second}.5Z\",\"key\":\"feed-7\",\"priority\":\"high\",\
+             \"response_code\":200,\"duration\":21,\"upstream_host\":{host},\"before_us\":1000,\
+             \"upstream_us\":20000}}\n"
+        )
+    };
+    let here = "\"10.0.0.1:80\"";
+    let output = capture(&format!("{}{}", line(3, here), line(1, here)));
+    assert!(output.status.success(), "{output:?}");
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        said.contains("2 requests in 2.0 s, of 1 key, at 1 host"),
+        "{said}"
+    );
+    assert!(said.contains("fleet: --hosts 1 --cores 2"), "{said}");
+    let workload = std::fs::read_to_string(&out).unwrap();
+    let requests: Vec<Value> = workload
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(
+        (&requests[0]["t_us"], &requests[1]["t_us"]),
+        (&json!(0), &json!(2_000_000))
+    );
+    assert_eq!(requests[1]["run_us"], 20_000);
+    assert!(!workload.contains("feed-7"), "keys are hashes: {workload}");
+    for (lines, reason) in [
+        (format!("{}{{}}\n", line(1, here)), ":2: missing field"),
+        (line(1, "null"), "access-log.yaml"),
+        (String::new(), "access-log.yaml"),
+    ] {
+        let output = capture(&lines);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains(reason), "{said}");
+        assert_eq!(
+            std::fs::read_to_string(&out).unwrap(),
+            workload,
+            "it stays as it was"
+        );
+    }
+}

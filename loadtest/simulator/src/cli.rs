@@ -12,6 +12,7 @@ mod progress;
 mod replay_receipts;
 mod run;
 mod scenario;
+mod what_if;
 mod workload_file;
 
 use anyhow::Result;
@@ -31,6 +32,8 @@ enum Command {
     Run(Box<run::Args>),
     /// Play a workload and print few figures as JSON: one cell of a grid of experiments
     Cell(Box<cell::Args>),
+    /// Say what another policy, fewer hosts or more load would have done with a workload, and how sure that is
+    WhatIf(what_if::Args),
     /// Write a workload file for weir-replay or `weir-sim run`
     #[command(subcommand)]
     Workload(Workload),
@@ -66,6 +69,7 @@ impl Cli {
         match &self.command {
             Command::Run(args) => run::run(args),
             Command::Cell(args) => args.run(),
+            Command::WhatIf(args) => args.run(),
             Command::Workload(Workload::Document001(args)) => args.write(),
             Command::Document001(args) => args.run(),
             Command::Document004(args) => args.run(),

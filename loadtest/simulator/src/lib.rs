@@ -13,6 +13,7 @@
 //! pushes, run and fetch times.
 
 mod agenda;
+mod at_once;
 mod caller;
 pub mod cell;
 pub mod colocation;
@@ -36,8 +37,10 @@ pub mod scenario;
 mod simulation;
 mod stock;
 pub mod tally;
+pub mod what_if;
 pub mod workload;
 
+pub use at_once::at_once;
 pub use ended::{Ended, Sample};
 pub use levels::Levels;
 pub use scenario::{Impossible, Scenario};

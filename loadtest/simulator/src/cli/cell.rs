@@ -79,7 +79,7 @@ impl Args {
             );
             let file = WorkloadFile::check(&self.workload, &scenario)?;
             file.plan(&mut scenario)?;
-            file.flag_overload(&scenario);
+            file.flag_overload(&scenario, 1.0);
             let mut play = file.play()?;
             let jobs = play.by_ref().map(|(_, job)| job);
             loads = HostLoads::new(scenario.hosts, self.from, file.lasts);

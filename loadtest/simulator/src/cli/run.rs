@@ -47,7 +47,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
     let mut scenario = args.fleet.scenario()?;
     let file = WorkloadFile::check(&args.workload, &scenario)?;
     file.plan(&mut scenario)?;
-    file.flag_overload(&scenario);
+    file.flag_overload(&scenario, 1.0);
     let mut out = args.out.as_ref().map(|path| -> Result<_> {
         let mut out = WholeFile::create(path).with_context(|| path.display().to_string())?;
         writeln!(out, "{COLUMNS}")?;

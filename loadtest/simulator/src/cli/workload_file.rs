@@ -20,6 +20,7 @@ use weir_sim::{Scenario, Workload};
 pub(super) struct WorkloadFile {
     path: PathBuf,
     pub(super) workload: Workload,
+    pub(super) requests: usize,
     /// When the last request comes.
     pub(super) lasts: Duration,
     /// Cores that are busy on average when nobody waits, fetches left out; of a language model hosts that read prompts
@@ -37,6 +38,7 @@ impl WorkloadFile {
         let mut file = Self {
             path: path.to_owned(),
             workload: Workload::new(model.is_some()),
+            requests: 0,
             lasts: Duration::ZERO,
             busy: 0.0,
         };
@@ -49,6 +51,7 @@ impl WorkloadFile {
             })?;
             work += seconds(&job, model);
             file.lasts = job.at;
+            file.requests += 1;
         }
         if !file.lasts.is_zero() {
             file.busy = work / file.lasts.as_secs_f64();
@@ -81,9 +84,9 @@ impl WorkloadFile {
     }
 
     /// Without shedding nothing settles where there is too much work, and every figure depends on how long the workload
-    /// goes on.
-    pub(super) fn flag_overload(&self, scenario: &Scenario) {
-        let busy = self.busy;
+    /// goes on. `load`: requests come so many times as fast as in the file.
+    pub(super) fn flag_overload(&self, scenario: &Scenario, load: f64) {
+        let busy = self.busy * load;
         if scenario.policy.overload != Overload::None {
             return;
         }

@@ -9,10 +9,10 @@ use rand::{RngExt, SeedableRng};
 
 use super::published::{Row, Rows};
 use super::{Experiment, Params};
-use crate::Ended;
 use crate::draws::normal;
 use crate::scenario::Impossible;
 use crate::tally::Tally;
+use crate::{Ended, at_once};
 
 /// What is fitted, and within which bounds it is plausible. The others are fixed.
 pub const FREE: [(&str, f64, f64); 16] = [
@@ -85,27 +85,8 @@ pub fn run_all<W: FnMut(&Ended)>(
     hours: f64,
     watch: impl Fn(u64) -> W + Sync,
 ) -> Result<Vec<Tally>, Impossible> {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let watch = &watch;
-    let mut tallies = Vec::new();
-    for some in seeds.chunks(cores) {
-        let ran: Vec<_> = std::thread::scope(|scope| {
-            let run = |seed: &u64| {
-                let seed = *seed;
-                scope.spawn(move || experiment.run(params, seed, hours, watch(seed)))
-            };
-            let runs: Vec<_> = some.iter().map(run).collect();
-            let join = |run: std::thread::ScopedJoinHandle<'_, _>| match run.join() {
-                Ok(tally) => tally,
-                Err(panic) => std::panic::resume_unwind(panic),
-            };
-            runs.into_iter().map(join).collect()
-        });
-        for tally in ran {
-            tallies.push(tally?);
-        }
-    }
-    Ok(tallies)
+    let run = |seed: &u64| experiment.run(params, *seed, hours, watch(*seed));
+    at_once(seeds, run).into_iter().collect()
 }
 
 /// How far these parameters are from the rows of these runs, and what comes of them.

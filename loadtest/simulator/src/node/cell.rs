@@ -11,6 +11,8 @@ use weir_governor::frequency::three_state::ThreeState;
 use weir_governor::frequency::two_state::TwoState;
 use weir_governor::frequency::{Frequency, Khz, Policy};
 
+use crate::at_once;
+
 use super::{Agent, Allowed, Governor, Load, Outcome, Params, Run, run};
 
 /// Whose events and ticks.
@@ -180,22 +182,8 @@ impl Lab {
         let (params, seeds) = (&self.params, self.seeds);
         let cell = &cell.clone().lasting(cell.lasts.div_ceil(self.shorter));
         self.done.entry(format!("{cell:?}")).or_insert_with(|| {
-            let cores = std::thread::available_parallelism().map_or(1, usize::from);
-            let mut outcomes = Vec::new();
-            for some in (1..=seeds).collect::<Vec<_>>().chunks(cores) {
-                std::thread::scope(|scope| {
-                    let start = |seed: &u64| {
-                        let seed = *seed;
-                        scope.spawn(move || run(cell.run(params, seed)))
-                    };
-                    let runs: Vec<_> = some.iter().map(start).collect();
-                    outcomes.extend(runs.into_iter().map(|run| match run.join() {
-                        Ok(outcome) => outcome,
-                        Err(panic) => std::panic::resume_unwind(panic),
-                    }));
-                });
-            }
-            outcomes
+            let seeds: Vec<_> = (1..=seeds).collect();
+            at_once(&seeds, |seed| run(cell.run(params, *seed)))
         })
     }
 

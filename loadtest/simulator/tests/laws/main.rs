@@ -4,6 +4,7 @@
 mod bounces;
 mod bounds;
 mod callers;
+mod capture;
 mod cell;
 mod conservation;
 mod determinism;

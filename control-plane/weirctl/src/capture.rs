@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//! From access logs of callers' Envoys to a workload for the simulator.
+//!
+//! ```text
+//!  lines ─> entry ─> log (in the order of arrival) ─┬─> host: when each was begun ─┐
+//!                                                   │                              ├─> work: run and fetch ─> workload
+//!                                                   └──────────────────────────────┘                      └─> report
+//! ```
+//!
+//! A log knows how long a host took, not how long it worked: the time in its queue is taken out by letting the logged
+//! arrivals and ends pass through a queue with so many cores again.
+
+mod entry;
+mod host;
+mod log;
+mod report;
+mod work;
+mod workload;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+
+pub use report::{Logged, Report};
+pub use workload::{Request, save};
+
+use log::Log;
+use work::Work;
+
+/// The data of keys are said to come this fast, so that their sizes are in the workload what their fetches took.
+pub(crate) const BYTES_PER_US: u64 = 100;
+
+/// Which logs, of which hosts.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// Of all callers' Envoys, of the same time.
+    pub logs: Vec<PathBuf>,
+    /// Of one host.
+    pub cores: u32,
+    /// What to fetch the data of a key is said to take; none: to be learned.
+    pub fetch: Option<Duration>,
+    /// Keys and users stay as they are, instead of their hashes.
+    pub keep_names: bool,
+}
+
+/// What was made of them.
+#[derive(Debug)]
+pub struct Captured {
+    /// In the order of their coming.
+    pub requests: Vec<Request>,
+    /// How, and what was logged.
+    pub report: Report,
+}
+
+/// Makes a workload.
+///
+/// # Errors
+/// A log cannot be read, a line is bad (which, and why), or there is nothing in them to learn from.
+pub fn capture(asked: &Asked) -> Result<Captured> {
+    let log = Log::read(&asked.logs, asked.keep_names)?;
+    let visits = log.seen.iter().filter(|seen| seen.visit.is_some()).count();
+    ensure!(
+        visits > 0,
+        "no line has upstream_host, before_us and upstream_us, of a request that a host answered: write the log with the \
+         fields of envoy-config/static/access-log.yaml"
+    );
+    let begun = host::begun(&log, asked.cores as usize);
+    let work = Work::of(&log, &begun, asked.fetch);
+    Ok(Captured {
+        requests: workload::requests(&log, &work),
+        report: Report::of(&log, &begun, &work, asked),
+    })
+}
