@@ -255,6 +255,9 @@ section! {
         withdraw: Option<Text>,
         /// Of so many requests one leaves a receipt: what was compared, what came of it. 0: none does
         receipt_every: Option<Text>,
+        /// A second selection, which is only made, of requests that leave a receipt: `weirctl shadow` says what it would
+        /// have chosen, beside what was
+        beside: Option<Text>,
     }
 }
 section! {

@@ -67,8 +67,24 @@ async fn a_policy_goes_from_shadow_to_some_keys_to_all_and_back_and_no_request_f
     let steered = by_key.values().filter(|ways| ways.contains(&true)).count();
     assert!((1..KEYS).contains(&steered), "{steered} of {KEYS} keys");
 
-    world.configure(mode("live"));
+    let mut both = mode("live");
+    both["clusters"]["rules"]["policy"]["beside"] = json!("random");
+    world.configure(both);
     until_all(&load, true).await;
+    let second = async || {
+        let page = world.page("/shadow?cluster=rules").await?;
+        let mut shadow: Value = serde_json::from_str(&page).ok()?;
+        let beside = shadow["beside"].take();
+        (beside["receipts"].as_u64()? > 50 && beside["forecast"]["mean_ms"].is_f64())
+            .then_some(beside)
+    };
+    let second = world.until("a second selection's receipts", second).await;
+    assert_eq!(second["selection"], "random");
+    let elsewhere = second["elsewhere"].as_f64().unwrap();
+    assert!(
+        elsewhere > 0.2,
+        "of three hosts {elsewhere} others were drawn"
+    );
     world.configure(mode("shadow"));
     until_all(&load, false).await;
     assert_all_ok(&load.finish().await);

@@ -48,7 +48,9 @@ fn receipts() -> String {
 fn shadow() -> Value {
     json!({"cluster": "rules", "mode": "10%", "left": 180, "steered": 20,
            "envoy": {"hits": 0.25, "mean_ms": 80.0}, "forecast": {"hits": 0.75, "mean_ms": 40.0},
-           "live": {"hits": 0.5, "mean_ms": 45.0}, "would_shed": 0.0, "withdrawn": "they took long"})
+           "live": {"hits": 0.5, "mean_ms": 45.0}, "would_shed": 0.0, "withdrawn": "they took long",
+           "beside": {"selection": "dynamic", "receipts": 20, "elsewhere": 0.35, "was": {"mean_ms": 45.0},
+                      "forecast": {"hits": 0.55, "mean_ms": 61.0}}})
 }
 
 /// A weir-control of a fixed state, until the test ends.
@@ -275,6 +277,9 @@ fn a_comparison_says_what_was_and_what_would_have_been() {
         "25.0 %",
         "75.0 %",
         "40.0 ms",
+        "dynamic: forecast",
+        "61.0 ms",
+        "dynamic would have sent 35.0 % to other hosts",
     ] {
         assert!(text.contains(words), "{words} in {text}");
     }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use weir_policy::{Account, Cluster, Decision, Outcome, Request};
+use weir_policy::{Account, Beside, Cluster, Decision, Outcome, Request, Terms};
 use weir_tables::{Meta, encode_look, encode_selection, v1};
 
 /// Of a request, the first ones.
@@ -16,7 +16,7 @@ const MAX_LOOKS: usize = 64;
 pub(crate) fn of(
     (cluster, meta): (&Cluster, Meta),
     request: &Request,
-    (decision, account): (&Decision, Account),
+    (decision, account, beside): (&Decision, Account, Option<Beside>),
     (id, now): (u64, Duration),
 ) -> v1::Receipt {
     let keys = request.keys.as_slice();
@@ -35,10 +35,21 @@ pub(crate) fn of(
         Outcome::Hold { .. } => (v1::ReceiptOutcome::Hold, Vec::new()),
         Outcome::Fallback => (v1::ReceiptOutcome::Fallback, Vec::new()),
     };
-    let looks = account.terms.iter().take(MAX_LOOKS).map(|terms| {
+    let look = |terms: &Terms| {
         let load = cluster.load(terms.host);
         let load_age = load.map(|load| millis(now.saturating_sub(load.observed)));
         encode_look(terms, address(terms.host), load_age)
+    };
+    let looks = account.terms.iter().take(MAX_LOOKS).map(look);
+    let beside = beside.map(|beside| {
+        let chosen = beside.ranked.as_slice().iter();
+        v1::Beside {
+            selection: encode_selection(beside.selection).into(),
+            reason: beside.reason.as_str().into(),
+            chosen: chosen.map(|host| address(*host)).collect(),
+            first: beside.first.as_ref().map(look),
+            made: beside.made.as_ref().map(look),
+        }
     });
     v1::Receipt {
         id,
@@ -58,6 +69,7 @@ pub(crate) fn of(
         looks: looks.collect(),
         suspects: account.suspects,
         instead: account.instead,
+        beside,
         ..Default::default()
     }
 }

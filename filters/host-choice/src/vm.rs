@@ -19,7 +19,7 @@ use std::time::Duration;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use weir_policy::overload::breakwater;
-use weir_policy::{Cluster, Decision, HostId, Occupancy, Overload, Patience, Request};
+use weir_policy::{Cluster, Decision, HostId, Occupancy, Outcome, Overload, Patience, Request};
 use weir_tables::parse_cache_shard_name;
 
 use cluster::ClusterState;
@@ -254,7 +254,13 @@ impl<H: Host> Vm<H> {
         };
         if let (Some(watch), Some(account)) = (&mut watch, account) {
             let known = (&state.cluster, state.meta);
-            let made = (&decision, account.into_inner());
+            let made = match &decision.outcome {
+                Outcome::Send(ranked) => ranked.first(),
+                _ => None,
+            };
+            let cluster = &state.cluster;
+            let beside = made.and_then(|made| cluster.beside(request, made, now, &mut self.rng));
+            let made = (&decision, account.into_inner(), beside);
             let drawn = (rand::Rng::next_u64(&mut self.rng), now);
             watch.receipt = Some(receipt::of(known, request, made, drawn));
         }

@@ -13,7 +13,7 @@ use crate::selection::{Candidates, Ring};
 use crate::standing::Clock;
 use crate::{
     Assignment, CacheIndex, CacheShard, Cost, Decision, Host, HostId, HostState, Keys, Level, Load,
-    Outcome, Reason, Request, Selection, Table,
+    Outcome, Policy, Reason, Request, Selection, Table,
 };
 
 /// For how long a host that did not take a request comes after the others. One poll of its health at
@@ -77,13 +77,13 @@ impl Cluster {
             }
         }
         self.feedback.failed_keys.forget(now);
-        match table.policy().selection {
-            Selection::Estimate => self.feedback.look_ahead(),
-            _ => self.feedback.keep_no_outlooks(),
+        match table.policy().estimates() {
+            true => self.feedback.look_ahead(),
+            false => self.feedback.keep_no_outlooks(),
         }
         self.cache.resize(table.cache_shards());
         let levels = self.levels_now(&table, now);
-        if table.policy().selection == Selection::Rendezvous {
+        if table.policy().selects_by(Selection::Rendezvous) {
             let up = (0u32..).zip(ids).zip(&levels);
             let up = up.filter(|(_, level)| level.is_some());
             self.ring = Ring::new(up.map(|((host, id), _)| (*id, host)));
@@ -260,7 +260,7 @@ impl Cluster {
     /// Whether choices go by what is expected of each request, which is kept account of only then.
     pub fn estimates(&self) -> bool {
         let policy = self.table().map(Table::policy);
-        policy.is_some_and(|policy| policy.selection == Selection::Estimate)
+        policy.is_some_and(Policy::estimates)
     }
 
     /// The host's load came from elsewhere than the table; ignored where something newer is known.
@@ -437,10 +437,24 @@ impl Cluster {
         self.decide_noting(request, now, rng, None)
     }
 
-    /// The same, of which an account is kept in the place given. Not inlined, so that there is one of it.
-    #[inline(never)]
+    /// The same, of which an account is kept in the place given.
     pub fn decide_noting(
         &self,
+        request: &Request,
+        now: Duration,
+        rng: &mut impl Rng,
+        account: Option<&RefCell<Account>>,
+    ) -> Decision {
+        let policy = self.table().map(Table::policy);
+        let selection = policy.map_or(Selection::Estimate, |policy| policy.selection);
+        self.decide_by(selection, request, now, rng, account)
+    }
+
+    /// The same by any selection. Not inlined, so that there is one of it.
+    #[inline(never)]
+    pub(crate) fn decide_by(
+        &self,
+        selection: Selection,
         request: &Request,
         now: Duration,
         rng: &mut impl Rng,
@@ -476,7 +490,7 @@ impl Cluster {
             };
         }
         let candidates = Candidates::new(self, table, (eligible, request), now).noted(account);
-        let (ranked, mut reason) = table.policy().selection.select(&candidates, rng);
+        let (ranked, mut reason) = selection.select(&candidates, rng);
         let is_suspect = |host| {
             let is_suspect = candidates.is_suspect(host);
             if is_suspect {

@@ -28,6 +28,7 @@
 
 mod account;
 mod admission;
+mod beside;
 mod bouncing;
 mod cache;
 mod cluster;
@@ -56,6 +57,7 @@ mod table;
 mod work;
 
 pub use account::{Account, Has, Terms};
+pub use beside::Beside;
 pub use bouncing::BounceBudget;
 pub use cache::{CacheIndex, CacheShard, Holder, ShardError, shard_of};
 pub use cluster::{Answer, Cluster};

@@ -21,7 +21,7 @@ use crate::cluster::Cluster;
 use crate::every;
 use crate::prefix::Prefixes;
 use crate::standing::Clock;
-use crate::{KeyHash, Ranked, Reason, Request, Table};
+use crate::{KeyHash, Ranked, Reason, Request, Table, Terms};
 
 /// The selection policies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,6 +113,11 @@ impl<'a> Candidates<'a> {
         ranked: &'b Ranked,
     ) -> impl Iterator<Item = Duration> + 'b {
         estimate::may_wait(self, ranked)
+    }
+
+    /// What `estimate` judges the host with this table index by.
+    pub(crate) fn judged(&self, host: u32) -> Option<Terms> {
+        estimate::judged(self, host)
     }
 
     /// Which hosts hold how many of the request's keys, from the first on.

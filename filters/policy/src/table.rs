@@ -46,9 +46,21 @@ pub struct Policy {
     pub steer_percent: u32,
     /// Of so many requests one leaves a receipt; 0: none does.
     pub receipt_every: u32,
+    /// A second choice, which is only made, and only of requests that leave a receipt.
+    pub beside: Option<Selection>,
 }
 
 impl Policy {
+    /// Whether choices go by what is expected of each request, or are to be compared by it.
+    pub fn estimates(&self) -> bool {
+        self.selection == Selection::Estimate || self.beside.is_some()
+    }
+
+    /// Whether any choice is made by this selection.
+    pub(crate) fn selects_by(&self, selection: Selection) -> bool {
+        self.selection == selection || self.beside == Some(selection)
+    }
+
     /// Whether the choice for a request with these keys is carried out. A key's requests stay together; those without
     /// one are drawn by a uniform number.
     pub fn steers(&self, keys: &Keys, random: u32) -> bool {
@@ -82,10 +94,12 @@ impl Policy {
         }
         self.holding.check()?;
         self.hedging.check()?;
-        if let Selection::HotCold { permille } = self.selection
-            && permille > 1000
-        {
-            return Err(TableError::BadQuantile { permille });
+        for selection in std::iter::once(self.selection).chain(self.beside) {
+            if let Selection::HotCold { permille } = selection
+                && permille > 1000
+            {
+                return Err(TableError::BadQuantile { permille });
+            }
         }
         if self.panic_threshold > 100 {
             return Err(TableError::BadPanicThreshold {
@@ -121,6 +135,7 @@ impl Default for Policy {
             salt_check: None,
             steer_percent: 100,
             receipt_every: 1_000,
+            beside: None,
         }
     }
 }

@@ -56,7 +56,10 @@ fn decode_policy(policy: &v1::Policy) -> Result<Policy, Refusal> {
         |field: Option<u32>, default| field.map_or(default, |ms| Duration::from_millis(ms.into()));
     Ok(Policy {
         overload: decode_overload(policy)?,
-        selection: decode_selection(policy)?,
+        selection: match policy.selection {
+            0 => default.selection,
+            selection => decode_selection("policy.selection", selection, policy)?,
+        },
         assumed_cached: milliseconds(policy.assumed_cached_ms, default.assumed_cached),
         stale_after: milliseconds(policy.stale_after_ms, default.stale_after),
         ranked_hosts: policy
@@ -69,6 +72,10 @@ fn decode_policy(policy: &v1::Policy) -> Result<Policy, Refusal> {
         salt_check: policy.salt_check.map(KeyHash),
         steer_percent: policy.steer_percent.unwrap_or(default.steer_percent),
         receipt_every: policy.receipt_every.unwrap_or(default.receipt_every),
+        beside: match policy.beside {
+            0 => None,
+            beside => Some(decode_selection("policy.beside", beside, policy)?),
+        },
     })
 }
 
@@ -121,9 +128,12 @@ fn decode_overload(policy: &v1::Policy) -> Result<Overload, Refusal> {
     }
 }
 
-fn decode_selection(policy: &v1::Policy) -> Result<Selection, Refusal> {
-    match v1::Selection::try_from(policy.selection) {
-        Ok(v1::Selection::Unspecified) => Ok(Policy::default().selection),
+fn decode_selection(
+    field: &'static str,
+    value: i32,
+    policy: &v1::Policy,
+) -> Result<Selection, Refusal> {
+    match v1::Selection::try_from(value) {
         Ok(v1::Selection::Baseline) => Ok(Selection::Baseline),
         Ok(v1::Selection::Random) => Ok(Selection::Random),
         Ok(v1::Selection::Rendezvous) => Ok(Selection::Rendezvous),
@@ -137,9 +147,9 @@ fn decode_selection(policy: &v1::Policy) -> Result<Selection, Refusal> {
             Ok(Selection::HotCold { permille })
         }
         Ok(v1::Selection::CachingPlan) => Ok(Selection::CachingPlan),
-        Err(_) => Err(Refusal::UnknownValue {
-            field: "policy.selection",
-            value: policy.selection,
+        Ok(v1::Selection::Unspecified) | Err(_) => Err(Refusal::UnknownValue {
+            field,
+            value,
             known: "baseline (1), random (2), rendezvous (3), dynamic (4), estimate (5), hot_cold (6), caching_plan (7)",
         }),
     }
@@ -230,10 +240,13 @@ pub fn encode_policy(policy: &Policy) -> v1::Policy {
         Overload::Dagor => (v1::Overload::Dagor, None),
         Overload::Breakwater => (v1::Overload::Breakwater, None),
     };
-    let hot_cold_permille = match policy.selection {
-        Selection::HotCold { permille } => Some(permille.into()),
-        _ => None,
-    };
+    let selections = [Some(policy.selection), policy.beside];
+    let hot_cold_permille = selections
+        .into_iter()
+        .find_map(|selection| match selection? {
+            Selection::HotCold { permille } => Some(permille.into()),
+            _ => None,
+        });
     let dynamic_breaker = match policy.overload {
         Overload::DynamicBreaker(params) => Some(params),
         _ => None,
@@ -264,6 +277,9 @@ pub fn encode_policy(policy: &Policy) -> v1::Policy {
             .then_some(policy.steer_percent),
         receipt_every: (policy.receipt_every != Policy::default().receipt_every)
             .then_some(policy.receipt_every),
+        beside: policy
+            .beside
+            .map_or(0, |beside| encode_selection(beside).into()),
         dynamic_breaker_wait_ms: dynamic_breaker.and_then(|params| milliseconds(params.wait)),
         dynamic_breaker_least_queued_jobs: dynamic_breaker.map(|params| params.least_queued_jobs),
     }

@@ -48,6 +48,23 @@ pub struct ReceiptView {
     /// Of the answer; 0: there was none.
     pub status: u32,
     pub duration_ms: f64,
+    /// What a second selection would have chosen, where the policy has one.
+    #[serde(default)]
+    pub beside: Option<BesideView>,
+}
+
+/// What a second selection would have chosen, and what was to be expected of both by `estimate`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct BesideView {
+    pub selection: String,
+    pub reason: String,
+    /// Best first.
+    pub chosen: Vec<String>,
+    /// Its first host.
+    pub first: Option<LookView>,
+    /// The first host of the choice that was made.
+    pub made: Option<LookView>,
 }
 
 /// A host that was looked at, by each term of its estimate.
@@ -133,6 +150,7 @@ impl ReceiptView {
             host: Some(receipt.host.clone()).filter(|host| !host.is_empty()),
             status: receipt.status,
             duration_ms: receipt.duration_us as f64 / 1e3,
+            beside: receipt.beside.as_ref().map(BesideView::of),
         }
     }
 
@@ -192,6 +210,18 @@ pub enum Replay {
     NothingCompared,
     /// It says something that is not known here.
     Unreadable,
+}
+
+impl BesideView {
+    fn of(beside: &v1::Beside) -> Self {
+        Self {
+            selection: selection(beside.selection),
+            reason: beside.reason.clone(),
+            chosen: beside.chosen.clone(),
+            first: beside.first.as_ref().map(LookView::of),
+            made: beside.made.as_ref().map(LookView::of),
+        }
+    }
 }
 
 impl LookView {

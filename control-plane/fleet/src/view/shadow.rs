@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::receipt::ReceiptView;
+use super::receipt::{BesideView, LookView, ReceiptView};
 
 /// The comparison for one cluster. Shares are of 1; what cannot be said is absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -28,6 +28,23 @@ pub struct Shadow {
     pub steered: u64,
     /// What was with them.
     pub live: Side,
+    /// What would have been with a second selection, where receipts have one.
+    pub beside: Option<Beside>,
+}
+
+/// A second selection, beside the one that was carried out.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[allow(missing_docs)]
+pub struct Beside {
+    pub selection: String,
+    /// Receipts with its choice, of requests that went where the first selection sent them: both sides are of these.
+    pub receipts: u64,
+    /// It would have sent them elsewhere.
+    pub elsewhere: Option<f64>,
+    /// What was.
+    pub was: Side,
+    /// What would have been, by the estimates of the same moments.
+    pub forecast: Side,
 }
 
 /// One side of it.
@@ -62,8 +79,61 @@ pub fn compare(cluster: &str, receipts: &[ReceiptView], hosts: usize) -> Shadow 
         would_hold: share("hold"),
         steered: steered.len() as u64,
         live: was(&steered, hosts),
+        beside: beside(&steered, hosts),
         ..Default::default()
     }
+}
+
+/// Of receipts with the selection that the newest has.
+fn beside(steered: &[&ReceiptView], hosts: usize) -> Option<Beside> {
+    let told = |it: &&ReceiptView| it.beside.clone();
+    let selection = steered.iter().rev().find_map(told)?.selection;
+    let pairs = steered.iter().filter_map(|receipt| {
+        let beside = receipt.beside.as_ref()?;
+        let is_so = beside.selection == selection
+            && beside.made.as_ref()?.address == receipt.host.as_deref()?;
+        is_so.then_some((*receipt, beside))
+    });
+    let pairs: Vec<(&ReceiptView, &BesideView)> = pairs.collect();
+    let first = |beside: &BesideView| beside.first.as_ref().map(|look| look.address.clone());
+    let elsewhere = pairs
+        .iter()
+        .filter(|(receipt, beside)| first(beside) != receipt.host)
+        .count();
+    let lasts: Vec<f64> = pairs
+        .iter()
+        .filter(|(receipt, _)| !failed(receipt))
+        .filter_map(|(receipt, beside)| {
+            let by = beside.first.as_ref()?.finish_ms - beside.made.as_ref()?.finish_ms;
+            Some((receipt.duration_ms + by).max(0.0))
+        })
+        .collect();
+    let keyed = pairs.iter().filter(|(receipt, _)| receipt.key_count > 0);
+    let keyed: Vec<_> = keyed.collect();
+    let hits = |look: fn(&BesideView) -> Option<&LookView>| {
+        let hits = keyed.iter().filter_map(|(_, beside)| look(beside));
+        ratio(hits.filter(|look| look.has_all()).count(), keyed.len())
+    };
+    let receipts: Vec<_> = pairs.iter().map(|(receipt, _)| *receipt).collect();
+    let chosen = pairs
+        .iter()
+        .filter_map(|(_, beside)| Some(beside.chosen.first()?.as_str()));
+    Some(Beside {
+        selection,
+        receipts: pairs.len() as u64,
+        elsewhere: ratio(elsewhere, pairs.len()),
+        was: Side {
+            hits: hits(|beside| beside.made.as_ref()),
+            ..was(&receipts, hosts)
+        },
+        forecast: Side {
+            hits: hits(|beside| beside.first.as_ref()),
+            mean_ms: mean(&lasts),
+            p99_ms: None,
+            failed: None,
+            uneven: uneven(chosen, hosts),
+        },
+    })
 }
 
 fn was(receipts: &[&ReceiptView], hosts: usize) -> Side {

@@ -142,9 +142,11 @@ fn policy(
 ) -> Result<Policy, Error> {
     let default = Policy::default();
     let overload = overload(written, default.overload, scope)?;
+    let (selection, beside) = selections(written, default.selection, scope)?;
     Ok(Policy {
         overload,
-        selection: selection(written, default.selection, scope)?,
+        selection,
+        beside,
         assumed_cached: scope.duration(
             &written.assumed_cached,
             "assumed_cached",
@@ -230,11 +232,12 @@ fn overload(
     scope.choice(&written.overload, "overload", default, &all)
 }
 
-fn selection(
+/// The choice that is carried out, and one that is only made.
+fn selections(
     written: &written::Policy,
     default: Selection,
     scope: &Scope<'_>,
-) -> Result<Selection, Error> {
+) -> Result<(Selection, Option<Selection>), Error> {
     // 2^-0.25, in thousandths as it travels.
     let quantile = f64::from(hot_cold::QUANTILE_PERMILLE) / 1000.0;
     let quantile = scope.share(
@@ -252,7 +255,17 @@ fn selection(
         (policy.as_str(), written)
     };
     let all = Selection::ALL.map(named);
-    scope.choice(&written.selection, "selection", default, &all)
+    let selection = scope.choice(&written.selection, "selection", default, &all)?;
+    let second = all.map(|(name, second)| (name, Some(second)));
+    let beside = scope.choice(&written.beside, "beside", None, &second)?;
+    if beside == Some(selection) {
+        let why = format!(
+            "{} is carried out already: name another selection",
+            selection.as_str()
+        );
+        return Err(scope.refuse(&written.beside, "beside", why));
+    }
+    Ok((selection, beside))
 }
 
 fn holding(

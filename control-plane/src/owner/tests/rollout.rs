@@ -175,3 +175,62 @@ fn receipts_are_kept_once_decide_again_and_say_what_would_have_been() {
     // 50 ms were expected where it was, and 10 where it should have been.
     assert_eq!(shadow.forecast.mean_ms, Some(12.0));
 }
+
+/// Of a request that was steered to the second host, where a second selection would have chosen the first one.
+fn with_second(id: u64, beside: v1::Selection) -> v1::Receipt {
+    let receipt = v1::Receipt {
+        steered: true,
+        ..receipt(id)
+    };
+    let [first, made] = receipt.looks.clone().try_into().unwrap();
+    v1::Receipt {
+        chosen: vec![made.address.clone()],
+        beside: Some(v1::Beside {
+            selection: beside.into(),
+            reason: "known_cached".into(),
+            chosen: vec![first.address.clone()],
+            first: Some(first),
+            made: Some(made),
+        }),
+        ..receipt
+    }
+}
+
+#[test]
+fn a_second_selection_is_compared_with_what_was_steered() {
+    let mut script = Script::new(2, "policy: { beside: dynamic }");
+    assert_eq!(
+        script.table().policy().beside,
+        Some(weir_policy::Selection::Dynamic)
+    );
+    let elsewhere = v1::Receipt {
+        host: "127.0.0.1:1".into(),
+        ..with_second(4, v1::Selection::Dynamic)
+    };
+    script.pass(1000);
+    let receipts = vec![
+        with_second(1, v1::Selection::Random),
+        with_second(2, v1::Selection::Dynamic),
+        with_second(3, v1::Selection::Dynamic),
+        elsewhere,
+    ];
+    script.fold(told("p", 1, (0, 10_000), receipts));
+    let (answer, mut all) = oneshot::channel();
+    script.fold(News::Receipts(0, 10, answer));
+    let all = all.try_recv().unwrap();
+    let beside = compare("c", &all, 2).beside.unwrap();
+    assert_eq!((beside.selection.as_str(), beside.receipts), ("dynamic", 2));
+    assert_eq!(beside.elsewhere, Some(1.0));
+    assert_eq!(
+        (beside.was.hits, beside.forecast.hits),
+        (Some(0.0), Some(1.0))
+    );
+    // 50 ms were expected where they were, and 10 where the second selection would have sent them.
+    assert_eq!(
+        (beside.was.mean_ms, beside.forecast.mean_ms),
+        (Some(52.0), Some(12.0))
+    );
+    let line = serde_json::to_string(&all[1]).unwrap();
+    let read: weir_fleet::view::receipt::ReceiptView = serde_json::from_str(&line).unwrap();
+    assert_eq!(read, all[1]);
+}

@@ -24,6 +24,20 @@ pub struct Shadow {
     /// Receipts of requests that were steered.
     pub steered: u64,
     pub live: Side,
+    /// A second selection, of requests that went where the first one sent them.
+    pub beside: Option<Beside>,
+}
+
+/// What a second selection would have chosen.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[allow(missing_docs)]
+pub struct Beside {
+    pub selection: String,
+    pub receipts: u64,
+    pub elsewhere: Option<f64>,
+    pub was: Side,
+    pub forecast: Side,
 }
 
 /// One side of it.
@@ -58,15 +72,25 @@ impl fmt::Display for Shadow {
             "FAILED",
             "MOST ÷ MEAN",
         ]);
-        for (name, receipts, side) in [
-            ("Envoy's choice", self.left, &self.envoy),
-            ("the filter's, forecast", self.left, &self.forecast),
-            ("the filter's, live", self.steered, &self.live),
-        ] {
+        let mut rows = vec![
+            ("Envoy's choice".to_owned(), self.left, &self.envoy),
+            (
+                "the filter's, forecast".to_owned(),
+                self.left,
+                &self.forecast,
+            ),
+            ("the filter's, live".to_owned(), self.steered, &self.live),
+        ];
+        if let Some(beside) = &self.beside {
+            let of = |what: &str| format!("{}: {what}", beside.selection);
+            rows.push((of("of these were"), beside.receipts, &beside.was));
+            rows.push((of("forecast"), beside.receipts, &beside.forecast));
+        }
+        for (name, receipts, side) in rows {
             let percent = |share: Option<f64>| or_dash(share.map(percent));
             let ms = |ms: Option<f64>| or_dash(ms.map(|ms| format!("{ms:.1} ms")));
             table.add_row([
-                name.to_owned(),
+                name,
                 receipts.to_string(),
                 percent(side.hits),
                 ms(side.mean_ms),
@@ -83,6 +107,15 @@ impl fmt::Display for Shadow {
                 to,
                 "Of those left to Envoy {shed} would have been shed, and {held} held."
             )?;
+        }
+        if let Some(Beside {
+            selection,
+            elsewhere: Some(elsewhere),
+            ..
+        }) = &self.beside
+        {
+            let share = percent(*elsewhere);
+            writeln!(to, "{selection} would have sent {share} to other hosts.")?;
         }
         if self.left + self.steered < ENOUGH {
             let few = counted((self.left + self.steered) as usize, "receipt");

@@ -30,6 +30,7 @@ use super::Candidates;
 use crate::account::{Has, Places, Score, Terms};
 use crate::key::scale;
 use crate::outlook::Outlook;
+use crate::prefix::Prefix;
 use crate::standing::time;
 use crate::{Ranked, Reason, Request};
 
@@ -94,6 +95,15 @@ pub(super) fn may_wait<'a>(
     })
 }
 
+/// What counts of one host, whether it would be chosen or not.
+pub(super) fn judged(candidates: &Candidates<'_>, host: u32) -> Option<Terms> {
+    let asked = Asked::new(candidates);
+    let prefixes = candidates.prefixes(0);
+    let held = prefixes.iter().find(|prefix| prefix.host == host);
+    let has = held.map_or(Has::Lacks(asked.keys), |prefix| asked.has(prefix));
+    asked.terms(host, has)
+}
+
 /// What a request is compared by.
 #[derive(Clone, Copy)]
 struct Asked<'a> {
@@ -120,6 +130,17 @@ impl<'a> Asked<'a> {
             run: time(cost.run),
             mean: time(candidates.table.expected_cost().run),
             class: rank.class(),
+        }
+    }
+
+    /// Of its data where so much is.
+    #[inline]
+    fn has(&self, prefix: Prefix) -> Has {
+        let lacks = self.keys.saturating_sub(prefix.keys);
+        match (lacks, prefix.assumed) {
+            (0, false) => Has::Known,
+            (0, true) => Has::Assumed,
+            _ => Has::Lacks(lacks),
         }
     }
 
@@ -207,13 +228,7 @@ impl Offers<'_> {
         } = *candidates;
         let [key] = request.keys.as_slice() else {
             for prefix in candidates.prefixes(rng.next_u32()).iter() {
-                let lacks = self.asked.keys.saturating_sub(prefix.keys);
-                let has = match (lacks, prefix.assumed) {
-                    (0, false) => Has::Known,
-                    (0, true) => Has::Assumed,
-                    _ => Has::Lacks(lacks),
-                };
-                self.offer(prefix.host, has);
+                self.offer(prefix.host, self.asked.has(prefix));
             }
             return;
         };

@@ -2,6 +2,7 @@
 //! What holds of every decision, through the crate's public face.
 
 mod account;
+mod beside;
 mod breakwater;
 mod caching_plan;
 mod claims;

@@ -56,7 +56,7 @@ fn policies() -> impl Strategy<Value = Policy> {
             hedgings(),
             0u32..=100,
             prop::option::of(any::<u64>().prop_map(KeyHash)),
-            (0u32..=100, any::<u32>()),
+            (0u32..=100, any::<u32>(), prop::option::of(selections())),
         ),
     )
         .prop_map(
@@ -70,7 +70,7 @@ fn policies() -> impl Strategy<Value = Policy> {
                 late,
             )| {
                 let (holding, hedging, panic_threshold, salt_check, watched) = late;
-                let (steer_percent, receipt_every) = watched;
+                let (steer_percent, receipt_every, beside) = watched;
                 Policy {
                     overload,
                     selection,
@@ -84,6 +84,11 @@ fn policies() -> impl Strategy<Value = Policy> {
                     salt_check,
                     steer_percent,
                     receipt_every,
+                    // Both have one quantile.
+                    beside: beside.map(|beside| match (selection, beside) {
+                        (Selection::HotCold { .. }, Selection::HotCold { .. }) => selection,
+                        _ => beside,
+                    }),
                 }
             },
         )
@@ -308,6 +313,7 @@ fn what_a_table_leaves_out_takes_the_default_of_the_readme() {
         salt_check: None,
         steer_percent: 100,
         receipt_every: 1_000,
+        beside: None,
     };
     assert_eq!(table.policy(), &expected);
     assert_eq!(table.cache_shards(), 0);

@@ -212,6 +212,13 @@ pub(crate) fn receipt() -> v1::Receipt {
         host: first.into(),
         status: 200,
         duration_us: 21_000,
+        beside: Some(v1::Beside {
+            selection: v1::Selection::Dynamic.into(),
+            reason: "not_cached".into(),
+            chosen: vec![second.into()],
+            first: Some(look(1, second, v1::LookHas::Lacks, 1, 4e7)),
+            made: Some(look(0, first, v1::LookHas::Known, 0, 0.0)),
+        }),
     }
 }
 

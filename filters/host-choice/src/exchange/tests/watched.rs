@@ -119,6 +119,45 @@ fn receipts_are_as_few_as_the_policy_says_and_the_oldest_are_forgotten() {
 }
 
 #[test]
+fn a_second_selection_is_told_of_in_receipts_and_steers_nothing() {
+    let policy = v1::Policy {
+        selection: v1::Selection::Baseline.into(),
+        beside: v1::Selection::Estimate.into(),
+        ..each()
+    };
+    let mut worker = Worker::with(&with(policy, &[A, B]));
+    // The key's place in the shuffled list is where much is to be done.
+    let busy = key();
+    let (_first, _) = worker.ask(1, &busy);
+    let first = busy.destination().unwrap();
+    let first = first.split(',').next().unwrap();
+    for context in 2..20 {
+        let (exchange, _) = worker.ask(context, &busy);
+        std::mem::forget(exchange);
+    }
+    let request = key();
+    let (mut exchange, _) = worker.ask(30, &request);
+    let named = request.destination().unwrap();
+    assert!(
+        named.starts_with(first),
+        "the first selection is carried out"
+    );
+    end(&mut exchange, &request, first, OK);
+    let [receipt] = receipts(&worker.record()).try_into().unwrap();
+    assert_eq!(receipt.chosen.join(","), named);
+    assert_eq!(
+        (receipt.reason.as_str(), receipt.looks.len()),
+        ("baseline", 0)
+    );
+    let beside = receipt.beside.unwrap();
+    assert_eq!(beside.selection(), v1::Selection::Estimate);
+    let (would, made) = (beside.first.unwrap(), beside.made.unwrap());
+    assert_eq!(would.address, beside.chosen[0]);
+    assert_eq!(made.address, first);
+    assert!(would.wait_ns <= made.wait_ns);
+}
+
+#[test]
 fn in_shadow_the_choice_is_made_and_envoys_is_carried_out() {
     let mut worker = Worker::with(&with(steered(0), &[A, B]));
     let request = FakeRequest::new(&[("x-weir-key", "key"), (destination::HEADER, "10.9.9.9:1")]);
