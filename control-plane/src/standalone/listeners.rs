@@ -21,7 +21,7 @@ use super::{FILTER, protobuf};
 
 /// A line of JSON for each request, which people and `weirctl capture` read: what was asked, the answer, who gave it, and
 /// why that host was chosen.
-const LOG_FORMAT: [(&str, &str); 13] = [
+const LOG_FORMAT: [(&str, &str); 14] = [
     ("start_time", "%START_TIME(%Y-%m-%dT%H:%M:%S.%6fZ)%"),
     ("method", "%REQ(:METHOD)%"),
     ("path", "%REQ(:PATH)%"),
@@ -34,6 +34,7 @@ const LOG_FORMAT: [(&str, &str); 13] = [
     ("upstream_host", "%UPSTREAM_HOST%"),
     ("before_us", "%COMMON_DURATION(DS_RX_BEG:US_TX_BEG:us)%"),
     ("upstream_us", "%COMMON_DURATION(US_TX_BEG:US_RX_END:us)%"),
+    ("load_metrics", "%RESP(ENDPOINT-LOAD-METRICS)%"),
     ("reason", "%FILTER_STATE(wasm.weir_reason:PLAIN)%"),
 ];
 

@@ -321,6 +321,23 @@ fn a_log_becomes_a_workload_or_the_line_that_is_wrong_is_named() {
     );
     assert_eq!(requests[1]["run_us"], 20_000);
     assert!(!workload.contains("feed-7"), "keys are hashes: {workload}");
+    let told = "\"load_metrics\":\"TEXT request_cost.weir.run_seconds=0.007,request_cost.weir.fetch_seconds=0.013\",";
+    let costs = line(1, here).replacen('{', &format!("{{{told}"), 1);
+    let output = capture(&format!("{costs}{}", line(3, here)));
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("told by hosts of 1 request"), "{said}");
+    let told = std::fs::read_to_string(&out).unwrap();
+    let first: Value = serde_json::from_str(told.lines().next().unwrap()).unwrap();
+    // 13 ms at 100 MB/s.
+    assert_eq!(
+        (&first["run_us"], &first["bytes"]),
+        (&json!(7_000), &json!(1_300_000))
+    );
+    assert!(
+        capture(&format!("{}{}", line(3, here), line(1, here)))
+            .status
+            .success()
+    );
     for (lines, reason) in [
         (format!("{}{{}}\n", line(1, here)), ":2: missing field"),
         (line(1, "null"), "access-log.yaml"),

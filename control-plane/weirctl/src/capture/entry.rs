@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A line of an access log.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer};
+use weir_filter::orca::{self, Spent};
 
 /// What is taken of a line. Envoy writes `null` where a request has none of it; other fields may be there.
 #[derive(Debug, Deserialize)]
@@ -22,6 +25,8 @@ pub(super) struct Entry {
     pub(super) before_us: Option<u64>,
     /// Microseconds from then to the last byte of its answer.
     pub(super) upstream_us: Option<u64>,
+    /// The answer's `endpoint-load-metrics`, of hosts that tell what a request has cost.
+    pub(super) load_metrics: Option<String>,
 }
 
 impl Entry {
@@ -36,6 +41,12 @@ impl Entry {
                 _ => format!("{field}: {}", error.inner()),
             }
         })
+    }
+
+    /// What the host says that it has cost; none where it says nothing of that, or nonsense.
+    pub(super) fn cost(&self) -> Option<Spent> {
+        let said = self.load_metrics.as_deref()?;
+        orca::parse(said.as_bytes(), Duration::ZERO)?.spent
     }
 
     /// Whether the filter takes it for important: `high`, or a class of the upper half.
@@ -69,6 +80,25 @@ mod tests {
             (Some(90), Some(11800))
         );
         assert!(!entry.is_important());
+        assert_eq!(entry.cost(), None);
+    }
+
+    #[test]
+    fn a_host_may_say_what_a_request_has_cost() {
+        let says = |said: &str| {
+            let told = format!("{{\"load_metrics\": \"{said}\", ");
+            Entry::parse(&LINE.replacen('{', &told, 1)).unwrap().cost()
+        };
+        let spent = |fetch, run| {
+            let (fetch, run) = (fetch, Duration::from_millis(run));
+            Some(Spent { fetch, run })
+        };
+        let run = "TEXT request_cost.weir.run_seconds=0.02";
+        assert_eq!(says(run), spent(None, 20));
+        let both = format!("{run}, request_cost.weir.fetch_seconds=0.1");
+        assert_eq!(says(&both), spent(Some(Duration::from_millis(100)), 20));
+        assert_eq!(says("TEXT named_metrics.weir.queued=1"), None);
+        assert_eq!(says("nonsense"), None);
     }
 
     #[test]

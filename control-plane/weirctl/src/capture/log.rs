@@ -7,6 +7,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
+use weir_filter::orca::Spent;
 use weir_policy::KeyHash;
 
 use super::entry::Entry;
@@ -39,6 +40,8 @@ pub(super) struct Seen {
     pub(super) duration_ms: u32,
     /// At the host that answered well.
     pub(super) visit: Option<Visit>,
+    /// As that host says.
+    pub(super) cost: Option<Spent>,
 }
 
 /// Microseconds since 1970.
@@ -118,6 +121,7 @@ impl Log {
         let important = entry.is_important();
         let came = u64::try_from(entry.start_time.as_microsecond()).unwrap_or(0);
         let answered = matches!(entry.response_code, 200..=399);
+        let cost = entry.cost().filter(|_| answered);
         let host = entry.upstream_host.filter(|_| answered);
         let visit =
             host.zip(entry.before_us)
@@ -137,6 +141,7 @@ impl Log {
             came,
             key: filled(entry.key).map(|key| self.keys.number(key)),
             user: filled(entry.user).map(|user| self.users.number(user)),
+            cost,
             log: self.logs as u16,
             important,
             duration_ms: entry.duration.try_into().unwrap_or(u32::MAX),

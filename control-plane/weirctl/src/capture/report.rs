@@ -35,6 +35,8 @@ pub struct Report {
     pub run_mean_ms: f64,
     /// Median of the keys.
     pub fetch_ms: f64,
+    /// Of which the host said what they cost.
+    pub told: usize,
     /// All runs over what the hosts' cores offer.
     pub utilisation: f64,
 }
@@ -86,7 +88,20 @@ impl Report {
             unexplained: not_begun - without_host,
             run_mean_ms: ran_us as f64 / 1e3 / requests.max(1) as f64,
             fetch_ms: work.fetch as f64 / 1e3,
+            told: log.seen.iter().filter(|seen| seen.cost.is_some()).count(),
             utilisation: ran_us as f64 / 1e6 / offered_s.max(f64::MIN_POSITIVE),
+        }
+    }
+
+    /// Where run times and fetches are from.
+    fn source(&self) -> String {
+        match self.told {
+            0 => "estimated".to_owned(),
+            told if told == self.requests => "told by hosts".to_owned(),
+            told => format!(
+                "told by hosts of {}, estimated of others",
+                counted(told, "request")
+            ),
         }
     }
 
@@ -120,7 +135,8 @@ impl fmt::Display for Report {
         }
         writeln!(
             to,
-            "estimated: a run {:.2} ms on average, {:.0} % of all cores; the fetch of a key {:.2} ms (median)",
+            "{}: a run {:.2} ms on average, {:.0} % of all cores; the fetch of a key {:.2} ms (median)",
+            self.source(),
             self.run_mean_ms,
             self.utilisation * 100.0,
             self.fetch_ms

@@ -21,6 +21,8 @@ pub(super) struct Work {
 /// What hosts took once they had begun.
 #[derive(Debug, Default)]
 struct Taken {
+    /// As hosts say.
+    told: Vec<u64>,
     /// Of a key's first requests at each host, which fetched its data if they were not there.
     firsts: Vec<u64>,
     laters: Vec<u64>,
@@ -33,6 +35,12 @@ impl Work {
         let mut taken: HashMap<Option<u32>, Taken> = HashMap::new();
         let mut own = vec![None; log.seen.len()];
         for ((seen, begun), own) in log.seen.iter().zip(begun).zip(&mut own) {
+            if let Some(cost) = seen.cost {
+                *own = Some(micros(cost.run));
+                let fetch = cost.fetch.map(micros);
+                taken.entry(seen.key).or_default().told.extend(fetch);
+                continue;
+            }
             let Some((visit, begun)) = seen.visit.zip(*begun) else {
                 continue;
             };
@@ -45,20 +53,21 @@ impl Work {
                 *own = Some(took);
             }
         }
-        let told = fetch.map(|fetch| fetch.as_micros() as u64);
+        let asked = fetch.map(micros);
         let mut medians = HashMap::new();
         let mut fetches = vec![None; log.keys.len()];
         for (key, mut taken) in taken {
             let (first, later) = (median(&mut taken.firsts), median(&mut taken.laters));
             let both = first.zip(later);
-            let fetch = told.or(both.map(|(first, later)| first.saturating_sub(later)));
+            let estimated = both.map(|(first, later)| first.saturating_sub(later));
+            let fetch = asked.or(median(&mut taken.told)).or(estimated);
             medians.insert(key, (first, later));
             if let Some(key) = key {
                 fetches[key as usize] = fetch;
             }
         }
         let mut known: Vec<_> = fetches.iter().flatten().copied().collect();
-        let fetch = told.or(median(&mut known)).unwrap_or(0);
+        let fetch = asked.or(median(&mut known)).unwrap_or(0);
         let fetches: Vec<_> = fetches
             .into_iter()
             .map(|own| own.unwrap_or(fetch))
@@ -83,6 +92,10 @@ impl Work {
             fetch,
         }
     }
+}
+
+fn micros(time: Duration) -> u64 {
+    time.as_micros() as u64
 }
 
 /// Between the two in the middle where there are two: of few values one of them would be far off.
