@@ -218,7 +218,7 @@ impl Ledger {
             proxy
                 .vms
                 .retain(|_, vm| now.saturating_sub(vm.heard) <= limits.forget_after);
-            // Each row of a thousand proxies, as often as anything is heard, took half of a core.
+            // To count each row of a thousand proxies before each table took half of a core.
             if proxy.vms.len() < vms {
                 self.rows -= proxy.recount();
             }

@@ -77,6 +77,11 @@ impl Prefixes {
         hosts.filter(|prefix| prefix.at == 0).copied()
     }
 
+    /// What this host holds, if it holds the first key.
+    pub(crate) fn of(&self, host: u32) -> Option<Prefix> {
+        self.iter().find(|prefix| prefix.host == host)
+    }
+
     /// The host holds the key at this place; later places came before. What is heard first of a key counts.
     fn found(&mut self, host: u32, at: usize, assumed: bool) {
         let known = self.hosts.iter_mut().take(self.len);

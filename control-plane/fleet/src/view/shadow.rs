@@ -86,8 +86,8 @@ pub fn compare(cluster: &str, receipts: &[ReceiptView], hosts: usize) -> Shadow 
 
 /// Of receipts with the selection that the newest has.
 fn beside(steered: &[&ReceiptView], hosts: usize) -> Option<Beside> {
-    let told = |it: &&ReceiptView| it.beside.clone();
-    let selection = steered.iter().rev().find_map(told)?.selection;
+    let newest = steered.iter().rev().find_map(|it| it.beside.as_ref())?;
+    let selection = newest.selection.as_str();
     let pairs = steered.iter().filter_map(|receipt| {
         let beside = receipt.beside.as_ref()?;
         let is_so = beside.selection == selection
@@ -95,17 +95,17 @@ fn beside(steered: &[&ReceiptView], hosts: usize) -> Option<Beside> {
         is_so.then_some((*receipt, beside))
     });
     let pairs: Vec<(&ReceiptView, &BesideView)> = pairs.collect();
-    let first = |beside: &BesideView| beside.first.as_ref().map(|look| look.address.clone());
     let elsewhere = pairs
         .iter()
-        .filter(|(receipt, beside)| first(beside) != receipt.host)
+        .filter(|(receipt, beside)| {
+            let first = beside.first.as_ref();
+            first.map(|look| look.address.as_str()) != receipt.host.as_deref()
+        })
         .count();
     let lasts: Vec<f64> = pairs
         .iter()
-        .filter(|(receipt, _)| !failed(receipt))
         .filter_map(|(receipt, beside)| {
-            let by = beside.first.as_ref()?.finish_ms - beside.made.as_ref()?.finish_ms;
-            Some((receipt.duration_ms + by).max(0.0))
+            would_last(receipt, beside.made.as_ref()?, beside.first.as_ref()?)
         })
         .collect();
     let keyed = pairs.iter().filter(|(receipt, _)| receipt.key_count > 0);
@@ -119,7 +119,7 @@ fn beside(steered: &[&ReceiptView], hosts: usize) -> Option<Beside> {
         .iter()
         .filter_map(|(_, beside)| Some(beside.chosen.first()?.as_str()));
     Some(Beside {
-        selection,
+        selection: selection.to_owned(),
         receipts: pairs.len() as u64,
         elsewhere: ratio(elsewhere, pairs.len()),
         was: Side {
@@ -158,7 +158,14 @@ fn was(receipts: &[&ReceiptView], hosts: usize) -> Side {
     }
 }
 
-/// What was, and by how much the estimate for the host that was chosen differs from the one for the host that it was.
+/// What it took, and by how much the estimate for the host where it would have been differs from the one for the host
+/// where it was; none where it failed.
+fn would_last(receipt: &ReceiptView, was: &LookView, would_be: &LookView) -> Option<f64> {
+    let by = would_be.finish_ms - was.finish_ms;
+    (!failed(receipt)).then(|| (receipt.duration_ms + by).max(0.0))
+}
+
+/// At the hosts that were chosen.
 fn would_be(receipts: &[&ReceiptView], hosts: usize) -> Side {
     let chosen = receipts
         .iter()
@@ -166,11 +173,9 @@ fn would_be(receipts: &[&ReceiptView], hosts: usize) -> Side {
     let chosen: Vec<_> = chosen.collect();
     let lasts: Vec<f64> = chosen
         .iter()
-        .filter(|(receipt, _)| !failed(receipt))
         .filter_map(|(receipt, host)| {
-            let was = receipt.look(receipt.host.as_deref()?)?.finish_ms;
-            let would_be = receipt.look(host)?.finish_ms;
-            Some((receipt.duration_ms + would_be - was).max(0.0))
+            let was = receipt.look(receipt.host.as_deref()?)?;
+            would_last(receipt, was, receipt.look(host)?)
         })
         .collect();
     Side {

@@ -73,7 +73,7 @@ pub(super) fn may_wait<'a>(
     let asked = Asked::new(candidates);
     let prefixes = candidates.prefixes(0);
     let lacks = move |host: u32| {
-        let held = prefixes.iter().find(|prefix| prefix.host == host);
+        let held = prefixes.of(host);
         asked
             .keys
             .saturating_sub(held.map_or(0, |prefix| prefix.keys))
@@ -99,8 +99,9 @@ pub(super) fn may_wait<'a>(
 pub(super) fn judged(candidates: &Candidates<'_>, host: u32) -> Option<Terms> {
     let asked = Asked::new(candidates);
     let prefixes = candidates.prefixes(0);
-    let held = prefixes.iter().find(|prefix| prefix.host == host);
-    let has = held.map_or(Has::Lacks(asked.keys), |prefix| asked.has(prefix));
+    let has = prefixes
+        .of(host)
+        .map_or(Has::Lacks(asked.keys), |prefix| asked.has(prefix));
     asked.terms(host, has)
 }
 
