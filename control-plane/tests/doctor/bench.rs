@@ -174,7 +174,7 @@ impl Bench {
         ports["admin"].as_str().unwrap().parse().unwrap()
     }
 
-    /// Sends requests through the sidecar, of keys for every host: one that was never asked has no delay to tell.
+    /// Sends requests through the sidecar.
     pub(crate) async fn requests(&self) {
         let caller = Caller::new(self.sidecar.listener("egress").await);
         for number in 0..8 {

@@ -183,6 +183,10 @@ impl Families {
             self.work
                 .get_or_create(&PriorityLabel { priority: *class })
                 .set(work.copied().unwrap_or_default().as_secs_f64());
+            // A host that was never asked has waited 0 s: without the row it would look like one that does not tell.
+            let _ = self
+                .queuing_delay
+                .get_or_create(&PriorityLabel { priority: *class });
         }
         for (kind, stalled) in Kind::ALL.into_iter().zip(picture.load.stalled) {
             let label = KindLabel { kind: kind.name() };

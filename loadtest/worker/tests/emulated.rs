@@ -165,6 +165,16 @@ async fn the_cache_is_told_whole_and_then_by_what_changed() {
 }
 
 #[tokio::test]
+async fn a_host_that_was_never_asked_tells_of_no_delay_in_every_class() {
+    let host = start(1, 10, Duration::ZERO).await;
+    let metrics = host.get("/metrics", "").await;
+    for class in ["0", "16"] {
+        let line = format!("weir_host_queuing_delay_seconds_count{{priority=\"{class}\"}} 0");
+        assert!(metrics.contains(&line), "{line} is not in {metrics}");
+    }
+}
+
+#[tokio::test]
 async fn metrics_show_every_class_and_the_queuing_delay() {
     let host = start(1, 10, Duration::ZERO).await;
     host.get("/", "x-weir-key: a\r\n").await;
