@@ -614,6 +614,7 @@ fn seen<'a>(host: &'a mut Host, dagor: &settings::Dagor, now: Duration) -> Seen<
         idle: figures.as_ref().is_some_and(idle),
         level: &mut host.level,
         figures,
+        millicores,
     }
 }
 

@@ -67,6 +67,8 @@ pub struct Seen<'a> {
     pub figures: Option<Observed>,
     /// Nothing waits there, and cores are free.
     pub idle: bool,
+    /// Thousandths of a core that it has; 0 where that is not known.
+    pub millicores: u32,
 }
 
 impl HostLevel {
@@ -372,6 +374,7 @@ mod tests {
                     level: &mut level,
                     figures: None,
                     idle,
+                    millicores: 0,
                 };
                 assert_eq!(seen.is_spare(), idle && spare);
             }

@@ -133,12 +133,12 @@ impl Control {
         }
         let load = host.load(now);
         let (queued, queuing_delay) = match self.signal {
-            Signal::Jobs => (load.queued, load.queuing_delay),
-            Signal::Joblets => (host.stalled(now), None),
+            Signal::Jobs => (host.queued_by_class(now), load.queuing_delay),
+            Signal::Joblets => (vec![host.stalled(now)], None),
         };
         let figures = Figures {
             in_progress: Some(load.in_progress),
-            queued: Some(vec![queued]),
+            queued: Some(queued),
             queuing_delay,
             busy_cores: load.busy_cores,
             work: load.work.as_ref().map(encode_work),

@@ -231,6 +231,11 @@ impl Host {
         }
     }
 
+    /// How many tasks wait, by business class.
+    pub(crate) fn queued_by_class(&mut self, now: Duration) -> Vec<u32> {
+        self.machine.queued_by_class(now)
+    }
+
     /// Joblets that wait for a core.
     pub(crate) fn stalled(&mut self, now: Duration) -> u32 {
         self.machine.stalled(now)

@@ -162,6 +162,14 @@ impl Machine {
         }
     }
 
+    /// How many tasks wait, by business class, as its page tells.
+    pub(crate) fn queued_by_class(&mut self, now: Duration) -> Vec<u32> {
+        match self {
+            Self::Joblets(emulator) => emulator.load(now).queued.to_vec(),
+            Self::Prompts(_) => vec![self.load(now).queued],
+        }
+    }
+
     /// How many tasks wait.
     pub(crate) fn queued(&mut self, now: Duration) -> u32 {
         match self {

@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use weir_policy::steady::Waits;
+
 use crate::observed::{From, Observed};
 
 /// What was done longer ago than this counts less than half: long enough to average over some dozens of
@@ -63,24 +65,44 @@ impl Flow {
         (self.done >= FEWEST && self.seconds >= SHORTEST_S).then(|| self.done / self.seconds)
     }
 
-    /// How long the queue will take (Little's law). Where its length or the rate is not known: how long the
-    /// last jobs have waited. No less than half of that in any case: proxies that claim to have sent a lot do not make
-    /// a queue short.
-    pub(super) fn wait(&self, observed: &Observed) -> Option<Duration> {
+    /// How long what is queued will wait, class by class: its length over what is done a second (Little's law), of the
+    /// whole no less than half of how long the last jobs have waited, because proxies that claim to have sent a lot do
+    /// not make a queue short. Where the queue or the rate is not known, what the last jobs have waited.
+    pub(super) fn waits(&self, observed: &Observed) -> Option<Waits> {
         let figures = &observed.figures;
-        let queued = figures.queued.as_ref().map(|classes| {
-            let jobs = classes.iter().map(|jobs| u64::from(*jobs));
-            jobs.sum::<u64>()
-        });
-        match (queued, self.rate()) {
-            (Some(0), _) => Some(Duration::ZERO),
-            (Some(queued), Some(rate)) => {
-                let takes = Duration::try_from_secs_f64(queued as f64 / rate).ok();
-                takes.max(figures.queuing_delay.map(|delay| delay / 2))
+        let delay = figures.queuing_delay;
+        let Some(queued) = &figures.queued else {
+            return delay.map(Waits::of_all);
+        };
+        let all: u64 = queued.iter().copied().map(u64::from).sum();
+        let mut jobs = 0;
+        let by_class = queued.iter().map(|of_class| {
+            jobs += u64::from(*of_class);
+            if jobs == 0 {
+                return Some(Duration::ZERO);
             }
-            _ => figures.queuing_delay,
-        }
+            let Some(rate) = self.rate() else {
+                return delay;
+            };
+            let takes = Duration::try_from_secs_f64(jobs as f64 / rate).unwrap_or(Duration::MAX);
+            let waited = delay.filter(|_| jobs == all).unwrap_or_default() / 2;
+            Some(takes.max(waited))
+        });
+        by_class.collect::<Option<_>>().map(Waits::by_class)
     }
+}
+
+/// How long what is queued takes by its own work on all `millicores`, class by class; none where that is not known. The
+/// rest of a wait is for what runs already, and that ends no sooner when less is admitted.
+pub(super) fn own_work(observed: &Observed, millicores: u32) -> Option<Waits> {
+    let work = observed.figures.work.as_ref()?;
+    let mut needed = 0u64;
+    let by_class = work.iter().map(|of_class| {
+        needed = needed.saturating_add(*of_class);
+        let takes = needed.saturating_mul(1000).checked_div(millicores.into())?;
+        Some(Duration::from_micros(takes))
+    });
+    by_class.collect::<Option<_>>().map(Waits::by_class)
 }
 
 #[cfg(test)]
@@ -114,7 +136,9 @@ mod tests {
         }
         let last = observed(9, 90, Some(90), 0);
         assert!((flow.rate().unwrap() - 10.0).abs() < 1e-6);
-        assert!((flow.wait(&last).unwrap().as_secs_f64() - 9.0).abs() < 1e-6);
+        let waits = flow.waits(&last).unwrap();
+        assert!((waits.whole().as_secs_f64() - 9.0).abs() < 1e-6);
+        assert_eq!(waits.of(0), Duration::ZERO);
         assert!(!flow.is_news(&last));
     }
 
@@ -123,14 +147,20 @@ mod tests {
         let mut flow = Flow::default();
         let first = observed(1, 9, Some(5), 700);
         flow.observe(&first);
-        assert_eq!(flow.wait(&first), Some(Duration::from_millis(700)));
         assert_eq!(
-            flow.wait(&observed(1, 9, None, 300)),
-            Some(Duration::from_millis(300))
+            flow.waits(&first),
+            Some(Waits::by_class(vec![
+                Duration::ZERO,
+                Duration::from_millis(700)
+            ]))
         );
         assert_eq!(
-            flow.wait(&observed(1, 9, Some(0), 300)),
-            Some(Duration::ZERO)
+            flow.waits(&observed(1, 9, None, 300)),
+            Some(Waits::of_all(Duration::from_millis(300)))
+        );
+        assert_eq!(
+            flow.waits(&observed(1, 9, Some(0), 300)),
+            Some(Waits::by_class(vec![Duration::ZERO; 2]))
         );
     }
 
@@ -143,6 +173,37 @@ mod tests {
         flow.counted(2.0);
         flow.observe(&observed(2, 0, Some(0), 0));
         assert!((flow.rate().unwrap() - 3.0).abs() < 1e-6);
+    }
+
+    /// Ten jobs come and one is done each second; of class 0 three are queued, of class 1 six.
+    fn blocked() -> (Flow, Observed) {
+        let mut flow = Flow::default();
+        for second in 0..10 {
+            flow.observe(&observed(second, 9 * second as u32, None, 0));
+            flow.got(10.0);
+        }
+        let mut last = observed(9, 9, None, 8000);
+        last.figures.queued = Some(vec![3, 6]);
+        (flow, last)
+    }
+
+    #[test]
+    fn a_class_waits_for_itself_and_for_more_important_ones() {
+        let (flow, last) = blocked();
+        let waits = flow.waits(&last).unwrap();
+        let seconds = [0, 1, 31].map(|class| waits.of(class).as_secs_f64().round());
+        assert_eq!(seconds, [3.0, 9.0, 9.0]);
+    }
+
+    #[test]
+    fn a_queues_own_work_is_known_where_work_and_cores_are() {
+        let (_, mut last) = blocked();
+        assert_eq!(own_work(&last, 4000), None);
+        last.figures.work = Some(vec![2_000_000, 6_000_000]);
+        let waits = own_work(&last, 4000).unwrap();
+        assert_eq!(waits.of(0), Duration::from_millis(500));
+        assert_eq!(waits.whole(), Duration::from_secs(2));
+        assert_eq!(own_work(&last, 0), None);
     }
 
     #[test]

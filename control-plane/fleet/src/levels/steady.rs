@@ -2,7 +2,7 @@
 //! One level for the cluster, and a lower one for a host that is far behind the others.
 //!
 //! ```text
-//!  the usual host's wait ────────────> the cluster's level: what is shed
+//!  the usual host's wait ────────────> the cluster's level: what is shed, by as much of it as would not be then
 //!  a host's wait beyond the usual ──> its own, if lower: what it passes on to the others
 //! ```
 //! While the usual host is not overloaded nobody is shed, whatever one hot host has queued; and in overload
@@ -11,9 +11,10 @@
 
 use std::time::Duration;
 
-use weir_policy::Level;
-use weir_policy::steady::{Controller, Params, Window};
+use weir_policy::steady::{Controller, Params, Waits, Window};
+use weir_policy::{CLASSES, Level};
 
+use super::flow::own_work;
 use super::{Counts, HostLevel, Seen, Step};
 use crate::settings::Dagor;
 
@@ -34,6 +35,14 @@ pub(super) fn passing(dagor: &Dagor) -> Params {
         half_life: dagor.steady.half_life,
         ..Params::aiming_at(dagor.behind / 3)
     }
+}
+
+/// The usual host's, class by class.
+fn usual(waits: impl Iterator<Item = Waits>) -> Option<Waits> {
+    let waits: Vec<_> = waits.collect();
+    let of = |class| midmean(waits.iter().map(|waits| waits.of(class)).collect());
+    let by_class = (0..CLASSES).map(|class| of(class as u8));
+    by_class.collect::<Option<_>>().map(Waits::by_class)
 }
 
 /// The mean of the middle half: as little moved by a few hot hosts as the median, and less by chance.
@@ -88,52 +97,67 @@ impl ClusterLevel {
     ) -> bool {
         let before = self.get();
         let length = now.saturating_sub(std::mem::replace(&mut self.stepped, now));
-        let (waits, mut changed) = waits(hosts, now, with);
-        let Some(usual) = midmean(waits) else {
+        let mut changed = observe(hosts, now, with);
+        let of_all = usual(hosts.iter().filter_map(|host| host.waits()));
+        let avoidable = usual(hosts.iter().filter_map(|host| host.avoidable()));
+        let (Some(usual), Some(avoidable)) = (of_all, avoidable) else {
             *self = Self {
                 stepped: now,
                 ..Self::default()
             };
             return changed || self.get() != before;
         };
-        let window = window(offered, hosts, usual, length);
+        let window = window(offered, hosts, avoidable, length);
         self.controller.step(&with.dagor.steady, &window);
         changed |= self.get() != before;
-        for host in hosts.iter_mut().filter(|_| with.passes_on) {
-            if let Some(seen) = &host.figures {
-                let wait = host.level.flow.wait(seen);
-                let beyond = wait.map(|wait| wait.saturating_sub(usual));
-                changed |= host
-                    .level
-                    .pass_on(with.dagor, share, length, beyond, host.idle);
-            }
+        for host in hosts
+            .iter_mut()
+            .filter(|host| with.passes_on && host.figures.is_some())
+        {
+            let beyond = host.waits().map(|waits| waits.beyond(&usual));
+            changed |= host
+                .level
+                .pass_on(with.dagor, share, length, beyond, host.idle);
         }
         changed
     }
 }
 
-/// The waits of the hosts whose figures are fresh. The levels of the others are opened; whether one has changed.
-fn waits(hosts: &mut [Seen<'_>], now: Duration, with: &Step<'_>) -> (Vec<Duration>, bool) {
-    let mut waits = Vec::with_capacity(hosts.len());
+/// Takes in the figures that are fresh. The levels of the other hosts are opened; whether one has changed.
+fn observe(hosts: &mut [Seen<'_>], now: Duration, with: &Step<'_>) -> bool {
     let mut changed = false;
     for host in hosts {
         host.figures = host.figures.take().filter(|seen| with.is_fresh(seen, now));
         match &host.figures {
-            Some(seen) => {
-                host.level.flow.observe(seen);
-                waits.extend(host.level.flow.wait(seen));
-            }
+            Some(seen) => host.level.flow.observe(seen),
             None => {
                 changed |= host.level.passing.level() != Level::ALL;
                 *host.level = host.level.opened(now);
             }
         }
     }
-    (waits, changed)
+    changed
+}
+
+impl Seen<'_> {
+    /// How long what is queued there will wait.
+    fn waits(&self) -> Option<Waits> {
+        self.level.flow.waits(self.figures.as_ref()?)
+    }
+
+    /// How much of that would not be if less were admitted.
+    fn avoidable(&self) -> Option<Waits> {
+        let waits = self.waits()?;
+        let own = own_work(self.figures.as_ref()?, self.millicores);
+        Some(match own {
+            Some(own) => waits.at_most(&own),
+            None => waits,
+        })
+    }
 }
 
 /// The cluster's window: what was asked for, and what its hosts did.
-fn window(offered: &Counts, hosts: &[Seen<'_>], usual: Duration, length: Duration) -> Window {
+fn window(offered: &Counts, hosts: &[Seen<'_>], wait: Waits, length: Duration) -> Window {
     let idle = hosts.iter().filter(|host| host.idle).count();
     let all =
         |part: fn(&HostLevel) -> f64| -> f64 { hosts.iter().map(|host| part(host.level)).sum() };
@@ -144,7 +168,7 @@ fn window(offered: &Counts, hosts: &[Seen<'_>], usual: Duration, length: Duratio
         length,
         demand: offered.map(|(rank, count)| (*rank, *count)).collect(),
         done: rates.sum::<f64>() * length.as_secs_f64(),
-        wait: Some(usual),
+        wait: Some(wait),
         // As many as the usual wait is the mean of.
         idle: idle >= hosts.len() - hosts.len() / 4,
         refused: if sent > 0.0 { refused / sent } else { 0.0 },
@@ -158,7 +182,7 @@ impl HostLevel {
         dagor: &Dagor,
         share: &Counts,
         length: Duration,
-        beyond: Option<Duration>,
+        beyond: Option<Waits>,
         idle: bool,
     ) -> bool {
         let before = self.passing.level();

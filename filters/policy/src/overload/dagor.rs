@@ -92,8 +92,8 @@ pub fn step(level: &mut MovingLevel, params: &Params, window: &Window) -> Level 
     }
     level.remember(&window.demand, window.length, params.half_life);
     match overloaded {
-        true => level.lower(params.alpha, 0.0),
-        false => level.raise(params.beta, 0.0),
+        true => level.lower(params.alpha, 0.0, Level::NONE),
+        false => level.raise(params.beta, 0.0, Level::ALL),
     }
     level.get()
 }

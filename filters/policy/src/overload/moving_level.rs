@@ -54,13 +54,15 @@ impl MovingLevel {
         self.level = Level::ALL;
     }
 
-    /// See [`Demand::lowered`].
-    pub(super) fn lower(&mut self, share: f64, reach: f64) {
-        self.level = self.demand.lowered(self.level, share, reach);
+    /// See [`Demand::lowered`]; no lower than to `least`.
+    pub(super) fn lower(&mut self, share: f64, reach: f64, least: Level) {
+        let lowered = self.demand.lowered(self.level, share, reach);
+        self.level = lowered.max(least).min(self.level);
     }
 
-    /// See [`Demand::raised`].
-    pub(super) fn raise(&mut self, share: f64, reach: f64) {
-        self.level = self.demand.raised(self.level, share, reach);
+    /// See [`Demand::raised`]; no higher than to `most`.
+    pub(super) fn raise(&mut self, share: f64, reach: f64, most: Level) {
+        let raised = self.demand.raised(self.level, share, reach);
+        self.level = raised.min(most).max(self.level);
     }
 }

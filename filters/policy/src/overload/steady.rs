@@ -8,22 +8,28 @@
 //! ```
 //! DAGOR (Zhou et al., SoCC 2018, section 4.2) lowers by a fixed share in each window of overload and raises
 //! by another in each other one, so around its one threshold it always moves; document 001 (section 10.5.2)
-//! saw servers switch between all and nothing. Three things differ here, the ranks are the same:
+//! saw servers switch between all and nothing. Four things differ here, the ranks are the same:
 //! - *a dead band*: between `low` and `high` nothing moves;
 //! - *steps as large as the need*: the wait of a queue rises by `admitted / done - 1` seconds a second
 //!   (Little's law), so that the measured slope says by which factor too much is admitted. One step corrects
 //!   it, bounded by `most`;
+//! - *a queue for each class*: see below;
 //! - *no step on what is not known yet*: after a step down the next figures are only looked at, because they
 //!   were partly made before it.
+//!
+//! A class waits for what is queued of itself and of more important ones, because by priority those go first. So a level
+//! falls into a class only where that wait is too long for it, however much is queued of less important ones, and rises
+//! into it only where it is short.
 //!
 //! Evidence of overload is a wait. Refused connections only hasten a correction ([`Window::refused`]), and after
 //! two idle windows in a row everything is admitted.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::MovingLevel;
 use super::evidence::EARLY_SIGN;
-use crate::{Level, Rank};
+use crate::{CLASSES, Level, Rank};
 
 /// How the level moves.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -89,6 +95,50 @@ const LONGEST_S: f64 = 120.0;
 /// Most of what is admitted that refused connections shed in one window.
 const REFUSAL: f64 = 0.1;
 
+/// How long what is queued will wait, by business class: a class with all that are more important, because by
+/// priority those go first.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Waits(Vec<Duration>);
+
+impl Waits {
+    /// Of each class from the most important on; those beyond the last wait as it does.
+    pub fn by_class(waits: Vec<Duration>) -> Self {
+        Self(waits)
+    }
+
+    /// The same in every class, where nothing is known of classes.
+    pub fn of_all(wait: Duration) -> Self {
+        Self(vec![wait])
+    }
+
+    /// Of this class.
+    pub fn of(&self, class: u8) -> Duration {
+        let known = self.0.get(usize::from(class)).or(self.0.last());
+        known.copied().unwrap_or(Duration::ZERO)
+    }
+
+    /// Of whatever is queued.
+    pub fn whole(&self) -> Duration {
+        self.of(u8::MAX)
+    }
+
+    /// How much longer than others, class by class.
+    pub fn beyond(&self, others: &Self) -> Self {
+        self.with(others, Duration::saturating_sub)
+    }
+
+    /// The shorter of both, class by class.
+    pub fn at_most(&self, others: &Self) -> Self {
+        self.with(others, Duration::min)
+    }
+
+    fn with(&self, others: &Self, both: impl Fn(Duration, Duration) -> Duration) -> Self {
+        let classes = (0..=u8::MAX).take(self.0.len().max(others.0.len()));
+        let by_class = classes.map(|class| both(self.of(class), others.of(class)));
+        Self(by_class.collect())
+    }
+}
+
 /// Demand and load since the last step.
 #[derive(Clone, Debug, Default)]
 pub struct Window {
@@ -99,7 +149,7 @@ pub struct Window {
     /// Jobs that were done: of few jobs a slope is mostly chance.
     pub done: f64,
     /// How long what is queued now will wait; none where nothing was measured.
-    pub wait: Option<Duration>,
+    pub wait: Option<Waits>,
     /// Nothing waits, and cores are free.
     pub idle: bool,
     /// Share of the requests that were sent whose connection was not taken: an early sign of overload (document
@@ -111,8 +161,8 @@ pub struct Window {
 impl Window {
     /// The share of refused connections, where it counts.
     fn early_sign(&self, low: Duration) -> Option<f64> {
-        let agrees = match self.wait {
-            Some(wait) => wait >= low,
+        let agrees = match &self.wait {
+            Some(wait) => wait.whole() >= low,
             None => self.done <= 0.0,
         };
         (self.refused > EARLY_SIGN && agrees).then_some(self.refused)
@@ -134,19 +184,74 @@ pub struct Controller {
     calm: i32,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Reading {
     at: f64,
-    wait: f64,
+    waits: Waits,
 }
 
 impl Reading {
+    fn wait(&self, class: u8) -> f64 {
+        self.waits.of(class).as_secs_f64()
+    }
+
     /// Seconds of wait that a second has added up to `now`.
-    fn slope_to(self, now: Self) -> Option<f64> {
+    fn slope_to(&self, now: &Self, class: u8) -> Option<f64> {
         let passed = now.at - self.at;
         // A queue shrinks by what is done at most, so anything steeper is an error of measurement.
-        (passed > 0.0).then(|| ((now.wait - self.wait) / passed).max(-0.9))
+        (passed > 0.0).then(|| ((now.wait(class) - self.wait(class)) / passed).max(-0.9))
     }
+}
+
+/// A step that is wanted.
+struct Correction {
+    /// Times what is admitted.
+    factor: f64,
+    /// No further than to these levels.
+    within: RangeInclusive<Level>,
+}
+
+impl Correction {
+    const NONE: Self = Self {
+        factor: 1.0,
+        within: Level::NONE..=Level::ALL,
+    };
+}
+
+/// Where the wait of a class leads.
+struct Trend {
+    /// Seconds now.
+    wait: f64,
+    /// Seconds by when a slope would count.
+    ahead: f64,
+    /// What brings the wait back to the target: times what is admitted.
+    exact: f64,
+}
+
+impl Trend {
+    fn is_too_long(&self, params: &Params) -> bool {
+        self.wait >= params.target.as_secs_f64() && self.ahead > params.high.as_secs_f64()
+    }
+
+    fn is_short(&self, params: &Params) -> bool {
+        self.ahead < params.low.as_secs_f64()
+    }
+}
+
+/// The class of a level's last rank.
+fn last_class(level: Level) -> u8 {
+    let rank = Rank::from_number(u32::from(level.ranks()).saturating_sub(1));
+    rank.map_or(0, Rank::class)
+}
+
+/// The class of the first rank that a level refuses.
+fn next_class(level: Level) -> u8 {
+    let rank = Rank::from_number(level.ranks().into());
+    rank.map_or_else(|| last_class(level), Rank::class)
+}
+
+fn classes() -> impl DoubleEndedIterator<Item = u8> {
+    (0..CLASSES).map(|class| class as u8)
 }
 
 impl Controller {
@@ -173,67 +278,98 @@ impl Controller {
         self.now += window.length.as_secs_f64();
         self.moving
             .remember(&window.demand, window.length, params.half_life);
-        let reading = window.wait.map(|wait| Reading {
+        let reading = window.wait.clone().map(|waits| Reading {
             at: self.now,
-            wait: wait.as_secs_f64(),
+            waits,
         });
         let idle = self.moving.idleness.opens(window.idle);
-        let measured = reading.map(|reading| self.factor(params, reading, window));
+        let measured = reading
+            .as_ref()
+            .map(|reading| self.correction(params, reading, window.done));
         let sign = window.early_sign(params.low);
         // Requests that were taken are served, so no more is shed than the share that was not.
         let signalled = sign.map(|share| 1.0 - share.min(REFUSAL).min(params.most));
-        let factor = match (measured, signalled) {
+        let correction = match (measured, signalled) {
             (None, None) => return self.level(),
             (Some(measured), None) => measured,
             (measured, Some(signalled)) => {
                 self.calm = 0;
-                measured.unwrap_or(1.0).min(signalled)
+                let less = Correction {
+                    factor: signalled,
+                    within: Level::NONE..=Level::ALL,
+                };
+                measured
+                    .filter(|measured| measured.factor < signalled)
+                    .unwrap_or(less)
             }
         };
         let before = self.level();
-        match factor {
+        let (least, most) = correction.within.into_inner();
+        match correction.factor {
             _ if idle => self.moving.open(),
-            ..1.0 => self.moving.lower(1.0 - factor, NEAREST),
+            factor @ ..1.0 => self.moving.lower(1.0 - factor, NEAREST, least),
             1.0 => {}
-            _ => self.moving.raise(factor - 1.0, NEAREST),
+            factor => self.moving.raise(factor - 1.0, NEAREST, most),
         }
         let level = self.level();
         self.fresh = level < before;
-        let old = |since: Reading| self.now - since.at > LONGEST_S;
-        if level != before || self.since.is_none_or(old) {
-            self.since = reading.filter(|_| !self.fresh);
+        let now = self.now;
+        let old = |since: &Reading| now - since.at > LONGEST_S;
+        if level != before || self.since.as_ref().is_none_or(old) {
+            self.since = reading.clone().filter(|_| !self.fresh);
         }
-        self.last = reading.or(self.last);
+        self.last = reading.or(self.last.take());
         level
     }
 
     /// By what the admitted weight is to be multiplied.
-    fn factor(&mut self, params: &Params, now: Reading, window: &Window) -> f64 {
-        let least = 1.0 - params.most;
+    fn correction(&mut self, params: &Params, now: &Reading, done: f64) -> Correction {
         if std::mem::take(&mut self.fresh) {
-            return 1.0;
+            return Correction::NONE;
         }
-        let steep = self.last.and_then(|last| last.slope_to(now));
-        let chance = BEYOND_CHANCE / window.done.max(1.0).sqrt();
-        let steep = steep.filter(|slope| slope.abs() > chance);
-        let slope = steep.or_else(|| self.since.and_then(|since| since.slope_to(now)));
-        let slope = slope.unwrap_or(0.0);
-        let seconds = |time: Duration| time.as_secs_f64();
-        let ahead = now.wait + steep.unwrap_or(0.0) * seconds(params.ahead);
-        let wanted = (seconds(params.target) - now.wait) / seconds(params.settle).max(1e-3);
-        let exact = (1.0 + wanted.clamp(-0.5, 0.5)) / (1.0 + slope);
-        let beyond = now.wait >= seconds(params.target);
-        if beyond && ahead > seconds(params.high) {
+        let trend = |class| self.trend(class, params, now, done);
+        let (last, next) = (last_class(self.level()), next_class(self.level()));
+        let (down, up) = (trend(last), trend(next));
+        if down.is_too_long(params) {
+            // What is queued of less important classes delays nobody of this one.
+            let first = classes().find(|class| trend(*class).is_too_long(params));
+            let least = Level::just_refusing(Rank::new(first.unwrap_or(last), 0));
             self.calm = 0;
-            // Above one it falls fast enough already.
-            exact.clamp(least, 1.0)
-        } else if ahead < seconds(params.low) {
+            Correction {
+                // Above one it falls fast enough already.
+                factor: down.exact.clamp(1.0 - params.most, 1.0),
+                within: least..=Level::ALL,
+            }
+        } else if up.is_short(params) {
+            let short = classes().rev().find(|class| trend(*class).is_short(params));
+            let most = Level::just_admitting(Rank::new(short.unwrap_or(next), u8::MAX));
             let probe = PROBE * params.haste.powi(self.calm);
             self.calm = (self.calm + 1).min(16);
-            exact.max(1.0 + probe).min(2.0)
+            Correction {
+                factor: up.exact.max(1.0 + probe).min(2.0),
+                within: Level::NONE..=most,
+            }
         } else {
             self.calm = 0;
-            1.0
+            Correction::NONE
+        }
+    }
+
+    fn trend(&self, class: u8, params: &Params, now: &Reading, done: f64) -> Trend {
+        let wait = now.wait(class);
+        let steep = self
+            .last
+            .as_ref()
+            .and_then(|last| last.slope_to(now, class));
+        let chance = BEYOND_CHANCE / done.max(1.0).sqrt();
+        let steep = steep.filter(|slope| slope.abs() > chance);
+        let since = || self.since.as_ref()?.slope_to(now, class);
+        let slope = steep.or_else(since).unwrap_or(0.0);
+        let wanted = (params.target.as_secs_f64() - wait) / params.settle.as_secs_f64().max(1e-3);
+        Trend {
+            wait,
+            ahead: wait + steep.unwrap_or(0.0) * params.ahead.as_secs_f64(),
+            exact: (1.0 + wanted.clamp(-0.5, 0.5)) / (1.0 + slope),
         }
     }
 }
@@ -258,7 +394,7 @@ mod tests {
             length: Duration::from_secs(1),
             demand: ranks(10.0),
             done: 1000.0,
-            wait: Some(Duration::from_millis(wait_ms)),
+            wait: Some(Waits::of_all(Duration::from_millis(wait_ms))),
             idle: false,
             refused: 0.0,
         }
@@ -283,7 +419,7 @@ mod tests {
                     .collect(),
                 done,
                 idle: idle && wait.is_some(),
-                wait: wait.map(Duration::from_millis),
+                wait: wait.map(|ms| Waits::of_all(Duration::from_millis(ms))),
                 refused,
             });
         prop::collection::vec(one, 1..60)
@@ -308,7 +444,7 @@ mod tests {
                         length: Duration::from_secs(1),
                         demand: demand.clone(),
                         done,
-                        wait: Some(Duration::from_secs_f64(queue / done)),
+                        wait: Some(Waits::of_all(Duration::from_secs_f64(queue / done))),
                         idle: queue == 0.0 && admitted < done,
                         refused: 0.0,
                     },
@@ -392,6 +528,42 @@ mod tests {
         }
     }
 
+    /// Of class 0 as long as the first says, of all others as long as the second.
+    fn of_two(first_ms: u64, all_ms: u64) -> Window {
+        let mut waits = vec![Duration::from_millis(all_ms); 2];
+        waits[0] = Duration::from_millis(first_ms);
+        Window {
+            wait: Some(Waits::by_class(waits)),
+            ..window(0)
+        }
+    }
+
+    fn stepped(controller: &mut Controller, times: usize, window: &Window) -> Level {
+        for _ in 0..times {
+            controller.step(&Params::default(), window);
+        }
+        controller.level()
+    }
+
+    #[test]
+    fn a_queue_of_unimportant_work_refuses_nothing_that_goes_before_it() {
+        let mut controller = Controller::default();
+        let level = stepped(&mut controller, 200, &of_two(100, 60_000));
+        assert_eq!(level, Level::just_refusing(Rank::new(1, 0)));
+        // It is admitted again only when it has little to wait for.
+        assert_eq!(stepped(&mut controller, 50, &of_two(0, 30_000)), level);
+        assert_eq!(stepped(&mut controller, 50, &of_two(0, 0)), Level::ALL);
+    }
+
+    #[test]
+    fn a_queue_of_important_work_refuses_important_work_and_it_comes_back_first() {
+        let mut controller = Controller::default();
+        let low = stepped(&mut controller, 40, &of_two(20_000, 60_000));
+        assert!(low < Level::just_refusing(Rank::new(1, 0)));
+        let back = stepped(&mut controller, 60, &of_two(0, 60_000));
+        assert_eq!(back, Level::just_refusing(Rank::new(1, 0)));
+    }
+
     #[test]
     fn twice_and_three_times_the_work_are_brought_back_by_three_steps() {
         for (capacity, admitted) in [(0.5, 0.35..0.6), (1.0 / 3.0, 0.2..0.45)] {
@@ -420,7 +592,7 @@ mod tests {
             &Window {
                 refused,
                 done,
-                wait: wait.map(Duration::from_millis),
+                wait: wait.map(|ms| Waits::of_all(Duration::from_millis(ms))),
                 ..window(0)
             },
         );
