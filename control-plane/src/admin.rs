@@ -61,6 +61,11 @@ impl App {
         }
     }
 
+    /// The page of metrics.
+    pub fn metrics_page(&self) -> Option<String> {
+        weir_pages::text(&self.registry).ok()
+    }
+
     /// What the state's owner answers; it is gone only when the process ends.
     async fn ask<T>(
         &self,

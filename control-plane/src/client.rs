@@ -3,6 +3,7 @@
 //! enforced while it is read. Of the answers of one server that may be large, one at a time is read and held.
 
 pub mod fetch;
+mod question;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use weir_fleet::poll::{Fault, PollError};
 use weir_fleet::settings::{HostTls, Server};
 
 use crate::errors::with_sources;
+pub(crate) use question::Question;
 
 /// Of an answer that is an error: the reason stands at its beginning, and nobody reads more.
 const MOST_SHOWN: usize = 200;
@@ -135,12 +137,16 @@ impl Client {
         body: Bytes,
         limits: Limits,
     ) -> Result<Answer, PollError> {
+        let question = Question::new(method.as_str(), &self.url, path);
         let url = format!("{}{path}", self.url);
         let request = self.http.request(method, url).headers(headers).body(body);
-        let answer = self.read(request, limits.max_bytes);
-        tokio::time::timeout(limits.timeout, answer)
-            .await
-            .unwrap_or_else(|_| Err(too_slow(limits.timeout)))
+        let answer = tokio::time::timeout(limits.timeout, self.read(request, limits.max_bytes));
+        let in_time = async {
+            answer
+                .await
+                .unwrap_or_else(|_| Err(too_slow(limits.timeout)))
+        };
+        question.traced(in_time).await
     }
 
     async fn read(

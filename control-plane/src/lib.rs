@@ -57,6 +57,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, warn};
 use weir_notify::Manager;
 use weir_tables::Meta;
+use weir_telemetry::Telemetry;
 
 use config::{Config, Loaded, Replicas};
 use feed::Feed;
@@ -118,6 +119,7 @@ pub async fn run(
     path: PathBuf,
     loaded: Loaded,
     listeners: Listeners,
+    telemetry: Telemetry,
     shutdown: CancellationToken,
 ) -> anyhow::Result<()> {
     // Whatever ends this function ends the tasks.
@@ -154,6 +156,8 @@ pub async fn run(
         streams.clone(),
     );
     let app = admin::App::new(seams.updates, counted.metrics, counted.registry);
+    let exported = app.clone();
+    let export = telemetry.export(async move || exported.metrics_page(), streams.clone());
     let admin = async {
         admin::serve(listeners.admin, app, streams.clone()).await;
         Ok(())
@@ -161,6 +165,10 @@ pub async fn run(
     let ended = tokio::try_join!(
         grpc.instrument(tracing::info_span!("grpc")),
         admin.instrument(tracing::info_span!("admin")),
+        async {
+            export.await;
+            Ok(())
+        },
         async {
             lead.await;
             streams.cancel();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Gathers load and cache contents of hosts and pushes them to sidecars.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -13,9 +13,9 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
-use tracing_subscriber::EnvFilter;
 use weir_control::config::Config;
 use weir_control::{Listeners, config, run, sources};
+use weir_telemetry::Telemetry;
 
 /// `EX_USAGE` of sysexits.h: what was given is wrong, and trying again does not help.
 const BAD_CONFIGURATION: u8 = 64;
@@ -55,16 +55,13 @@ fn main() -> ExitCode {
             0
         });
     });
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_writer(std::io::stderr);
-    if flags.log_json {
-        log.json().init();
-    } else {
-        log.init();
-    }
+    let telemetry = match Telemetry::start("weir-control", flags.log_json) {
+        Ok(telemetry) => telemetry,
+        Err(error) => {
+            eprintln!("{error}");
+            return ExitCode::from(BAD_CONFIGURATION);
+        }
+    };
     let loaded = match config::load(&flags.config) {
         Ok(loaded) => loaded,
         Err((error, _)) => {
@@ -87,7 +84,7 @@ fn main() -> ExitCode {
         warn!("{want}");
     }
     allow_open_files();
-    match serve(flags, loaded) {
+    match serve(flags, loaded, telemetry) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             error!(error = format!("{error:#}"), "weir-control has failed");
@@ -118,7 +115,7 @@ fn allow_open_files() {
 }
 
 #[tokio::main]
-async fn serve(flags: Flags, loaded: config::Loaded) -> anyhow::Result<()> {
+async fn serve(flags: Flags, loaded: config::Loaded, telemetry: Telemetry) -> anyhow::Result<()> {
     let listeners = Listeners::bind(&loaded.config).await?;
     let (xds, admin) = (listeners.xds.local_addr()?, listeners.admin.local_addr()?);
     info!(addr = %xds, "xds listening on {xds}");
@@ -130,7 +127,7 @@ async fn serve(flags: Flags, loaded: config::Loaded) -> anyhow::Result<()> {
         )?;
     }
     let shutdown = CancellationToken::new();
-    let running = run(flags.config, loaded, listeners, shutdown.clone());
+    let running = run(flags.config, loaded, listeners, telemetry, shutdown.clone());
     tokio::pin!(running);
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;

@@ -61,6 +61,11 @@ impl App {
         }
     }
 
+    /// The page of metrics.
+    pub fn metrics_page(&self) -> Option<String> {
+        weir_pages::text(&self.registry).ok()
+    }
+
     /// Shows the timeline that is in this folder, too.
     pub fn with_timeline(self, folder: Option<PathBuf>) -> Self {
         let timeline = |folder| Timeline {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Sets core frequencies by what the service runs, and puts them back.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -15,7 +15,6 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
-use tracing_subscriber::EnvFilter;
 use weir_governor::admin::{self, App};
 use weir_governor::jobs::{forget, keeper};
 use weir_governor::root::Root;
@@ -23,6 +22,7 @@ use weir_governor::run::{Governor, Running};
 use weir_governor::sense::{measure, mesh};
 use weir_governor::watchdog::Watchdog;
 use weir_governor::{check, config, restore, state, timeline, top, watchdog};
+use weir_telemetry::Telemetry;
 
 /// `EX_USAGE` of sysexits.h: what was given is wrong, and trying again does not help.
 const BAD_CONFIGURATION: u8 = 64;
@@ -127,14 +127,24 @@ enum Command {
 
 fn main() -> ExitCode {
     let flags = flags();
-    log(flags.log_json);
     let root = Root::new(&flags.root);
+    let started = match flags.command {
+        Command::Run { .. } => Telemetry::start("weir-governor", flags.log_json),
+        _ => Ok(Telemetry::log(flags.log_json)),
+    };
+    let telemetry = match started {
+        Ok(telemetry) => telemetry,
+        Err(error) => {
+            complain(error);
+            return ExitCode::from(BAD_CONFIGURATION);
+        }
+    };
     match flags.command {
         Command::Run {
             config,
             check,
             ports_file,
-        } => run(&config, check, ports_file.as_deref(), &root),
+        } => run(&config, check, ports_file.as_deref(), &root, telemetry),
         Command::Check => {
             let report = check::report(&root);
             // Nothing can be done if standard output is closed.
@@ -193,21 +203,6 @@ fn ended(result: anyhow::Result<()>) -> ExitCode {
     }
 }
 
-fn log(json: bool) {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_ansi(std::io::stderr().is_terminal())
-        // Told by a panic, in the midst of putting back: nobody reads the log any more.
-        .log_internal_errors(false)
-        .with_writer(std::io::stderr);
-    if json {
-        log.json().init();
-    } else {
-        log.init();
-    }
-}
-
 /// The signals that end a process which does not ask for them, and that a person or a supervisor sends.
 fn ends() -> [(SignalKind, &'static str); 7] {
     [
@@ -238,7 +233,13 @@ fn complain(error: impl std::fmt::Display) {
     let _ = writeln!(std::io::stderr(), "{error}");
 }
 
-fn run(path: &Path, check: bool, ports_file: Option<&Path>, root: &Root) -> ExitCode {
+fn run(
+    path: &Path,
+    check: bool,
+    ports_file: Option<&Path>,
+    root: &Root,
+    telemetry: Telemetry,
+) -> ExitCode {
     let config = match config::load(path) {
         Ok(config) => config,
         Err(error) => {
@@ -252,7 +253,7 @@ fn run(path: &Path, check: bool, ports_file: Option<&Path>, root: &Root) -> Exit
     if check {
         return ExitCode::SUCCESS;
     }
-    match serve(config, ports_file, root) {
+    match serve(config, ports_file, root, telemetry) {
         Ok(()) => ExitCode::SUCCESS,
         // Of a frequency that the machine has not.
         Err(error) if error.is::<config::Error>() => {
@@ -295,6 +296,7 @@ async fn serve(
     config: config::Config,
     ports_file: Option<&Path>,
     root: &Root,
+    telemetry: Telemetry,
 ) -> anyhow::Result<()> {
     // Before the cores are taken, so that no signal finds them taken and kills.
     let asked = asked_to_end()?;
@@ -324,7 +326,10 @@ async fn serve(
         move || ended.cancel()
     })?;
     let admin_ended = CancellationToken::new();
-    let pages = tokio::spawn(admin::serve(listener, app, admin_ended.clone()));
+    let exported = app.clone();
+    let export = telemetry.export(async move || exported.metrics_page(), admin_ended.clone());
+    let pages = admin::serve(listener, app, admin_ended.clone());
+    let edges = tokio::spawn(async { tokio::join!(pages, export) });
     info!(addr = %admin, "admin listening on {admin}");
     if let Some(path) = ports_file {
         write_ports(path, &serde_json::json!({ "admin": admin }).to_string())?;
@@ -342,8 +347,8 @@ async fn serve(
         Err(_) => drop(watchdog),
     }
     admin_ended.cancel();
-    // Pages that are still being read are cut off.
-    let _ = tokio::time::timeout(DRAIN, pages).await;
+    // Pages that are still being read are cut off, and a collector that does not take the last figures.
+    let _ = tokio::time::timeout(DRAIN, edges).await;
     stopped
 }
 

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
-use tracing::warn;
+use tracing::{info_span, warn};
 
 use crate::apply::shares::Shares;
 use crate::apply::{Apply, LOOK};
@@ -27,6 +27,7 @@ use crate::sensed::{Core, Nanos, Sensed};
 use crate::state::Held;
 use crate::supervisor::Supervisor;
 use crate::timeline::Recorder;
+use weir_telemetry::SPANS;
 
 /// Everything of one node, taken. What was found is put back when it goes out of scope.
 #[derive(Debug)]
@@ -149,6 +150,7 @@ impl Governor {
     /// One decision; how long to sleep. Once a second it looks at more; the other times, where cores are not
     /// divided, nothing is allocated.
     pub fn tick(&mut self, now: Nanos, late: bool) -> Duration {
+        let _span = info_span!(target: SPANS, parent: None, "decision", late).entered();
         self.sense(now);
         self.planner.plan(&self.sensed, &mut self.plan);
         // Cores before frequencies: requests wait for those.

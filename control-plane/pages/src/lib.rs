@@ -24,7 +24,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 
-pub use metrics::{answer, metrics, quality, register};
+pub use metrics::{answer, metrics, quality, register, text};
 
 /// After an error of the listener: out of file descriptors, most likely.
 const PAUSE: Duration = Duration::from_millis(100);

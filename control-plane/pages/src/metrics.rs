@@ -24,11 +24,20 @@ pub fn register(registry: &mut Registry, prefix: &str, version: &'static str) {
 
 /// The registry's page.
 pub fn metrics(registry: &Registry, asked: &HeaderMap) -> Response {
-    let mut page = String::new();
-    match encode(&mut page, registry) {
-        Ok(()) => answer(page, asked),
+    match text(registry) {
+        Ok(page) => answer(page, asked),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
     }
+}
+
+/// The same as text alone, in OpenMetrics 1.0.
+///
+/// # Errors
+/// A metric cannot be written.
+pub fn text(registry: &Registry) -> Result<String, std::fmt::Error> {
+    let mut page = String::new();
+    encode(&mut page, registry)?;
+    Ok(page)
 }
 
 /// A page in OpenMetrics 1.0 as it is where the caller prefers that, else in the text format 0.0.4, which every reader

@@ -23,7 +23,13 @@ pub(crate) async fn start(path: PathBuf) -> Inside {
     let xds = listeners.xds.local_addr().unwrap();
     let admin = listeners.admin.local_addr().unwrap();
     let shutdown = CancellationToken::new();
-    tokio::spawn(run(path, loaded, listeners, shutdown.clone()));
+    tokio::spawn(run(
+        path,
+        loaded,
+        listeners,
+        Default::default(),
+        shutdown.clone(),
+    ));
     Inside {
         xds,
         admin,

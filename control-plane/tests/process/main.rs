@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The program as a whole.
 
+mod exported;
 mod probe;
 #[allow(dead_code)] // Other tests use more of it.
 #[path = "../waits/mod.rs"]
@@ -92,11 +93,15 @@ fn started(program: Command, folder: &Path) -> (Child, serde_json::Value) {
 
 /// The same with more in its configuration.
 fn started_with(program: Command, folder: &Path, more: &str) -> (Child, serde_json::Value) {
+    let clusters = "clusters: { r: { hosts: [ { address: 127.0.0.1:9 } ] } }";
+    started_for(program, folder, &format!("{clusters}\n{more}"))
+}
+
+/// The same with the whole of its configuration but its ports.
+fn started_for(program: Command, folder: &Path, rest: &str) -> (Child, serde_json::Value) {
     let (path, ports) = (folder.join("c.yaml"), folder.join("ports.json"));
     let free = "{ listen: \"127.0.0.1:0\" }";
-    let hosts = "[ { address: 127.0.0.1:9 } ]";
-    let text =
-        format!("xds: {free}\nadmin: {free}\nclusters: {{ r: {{ hosts: {hosts} }} }}\n{more}");
+    let text = format!("xds: {free}\nadmin: {free}\n{rest}");
     std::fs::write(&path, text).unwrap();
     let mut child = with_config(program, &path)
         .arg("--ports-file")

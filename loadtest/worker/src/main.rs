@@ -4,7 +4,6 @@
 mod args;
 
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -15,10 +14,11 @@ use clap::Parser;
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
 use tracing::info;
-use tracing_subscriber::EnvFilter;
 use weir_executor::{Emulator, Work};
 use weir_feeds::ItemStore;
+use weir_telemetry::Telemetry;
 use weir_worker::engine::Engine;
 use weir_worker::engine::cores::Cores;
 use weir_worker::host::Host;
@@ -38,31 +38,26 @@ const SPARE_THREADS: usize = rules::COMPILING + 8;
 
 fn main() -> anyhow::Result<()> {
     let args = Args::parse();
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .init();
+    let telemetry = Telemetry::start("weir-worker", false)?;
     // One thread for requests, and a blocking one for each joblet that runs.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(args.joblets_at_once() + SPARE_THREADS)
         .build()?;
-    let served = runtime.block_on(serve(args));
+    let served = runtime.block_on(serve(args, telemetry));
     // What still runs has been told to stop and had its time.
     runtime.shutdown_background();
     served
 }
 
-async fn serve(args: Args) -> anyhow::Result<()> {
+async fn serve(args: Args, telemetry: Telemetry) -> anyhow::Result<()> {
     match args.store.clone() {
-        Some(url) => serve_rules(args, &url).await,
-        None => serve_emulated(args).await,
+        Some(url) => serve_rules(args, &url, telemetry).await,
+        None => serve_emulated(args, telemetry).await,
     }
 }
 
-async fn serve_rules(args: Args, url: &str) -> anyhow::Result<()> {
+async fn serve_rules(args: Args, url: &str, telemetry: Telemetry) -> anyhow::Result<()> {
     let store = ItemStore::open(url).context("--store")?;
     let log = match &args.joblet_log {
         Some(file) => {
@@ -88,10 +83,10 @@ async fn serve_rules(args: Args, url: &str) -> anyhow::Result<()> {
     let engine = Cores::new(&args.settings(), new_epoch(), tools, metrics.clone(), log)
         .unwanted_for(args.unwanted());
     let jobs = |app| rules::router(app, objects, options);
-    listen(args, engine, metrics, jobs).await
+    listen(args, engine, metrics, telemetry, jobs).await
 }
 
-async fn serve_emulated(args: Args) -> anyhow::Result<()> {
+async fn serve_emulated(args: Args, telemetry: Telemetry) -> anyhow::Result<()> {
     let engine = Emulator::new(&args.settings(), new_epoch());
     let faults = match &args.faults {
         Some(folder) => {
@@ -104,13 +99,14 @@ async fn serve_emulated(args: Args) -> anyhow::Result<()> {
     };
     let model = args.model(faults);
     let jobs = |app| emulated::router(app, model);
-    listen(args, engine, Families::default(), jobs).await
+    listen(args, engine, Families::default(), telemetry, jobs).await
 }
 
 async fn listen<W: Work>(
     args: Args,
     engine: impl Engine<Work = W>,
     metrics: Families,
+    telemetry: Telemetry,
     jobs: impl FnOnce(Arc<App<W>>) -> Router,
 ) -> anyhow::Result<()> {
     let priorities = Priorities::new(args.priority.clone(), &args.default_priority)
@@ -143,7 +139,15 @@ async fn listen<W: Work>(
         }
     };
     let jobs = jobs(Arc::clone(&app));
-    server::run(listener, app, jobs, args.leaving(), shutdown).await
+    let gone = CancellationToken::new();
+    let exported = Arc::clone(&app);
+    let export = telemetry.export(async move || exported.metrics_page().await, gone.clone());
+    let serve = async {
+        let served = server::run(listener, app, jobs, args.leaving(), shutdown).await;
+        gone.cancel();
+        served
+    };
+    tokio::join!(serve, export).0
 }
 
 /// Whole or not at all: a reader that waits for the file never sees half of it.

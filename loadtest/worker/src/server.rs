@@ -8,6 +8,7 @@ mod failure;
 pub mod faults;
 pub mod rules;
 mod spent;
+mod traced;
 
 use std::fmt::Debug;
 use std::future::Future;
@@ -17,6 +18,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::{Query, State};
 use axum::http::{HeaderMap, StatusCode};
+use axum::middleware::from_fn;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::serve::Listener;
@@ -61,7 +63,7 @@ pub async fn run<W: Work>(
         .route("/cache", get(serve_cache))
         .route("/ready", get(serve_ready))
         .with_state(Arc::clone(&app))
-        .fallback_service(jobs);
+        .fallback_service(jobs.layer(from_fn(traced::job)));
     let (leave, left) = oneshot::channel::<()>();
     let serving =
         axum::serve(PatientListener::from(listener), router).with_graceful_shutdown(async {

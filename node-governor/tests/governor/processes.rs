@@ -12,6 +12,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use weir_events::{FunctionId, Ring};
 use weir_governor::run::{Governor, Running};
+use weir_telemetry::collector::{Collector, text};
 
 use crate::kernel::{Kernel, wait_for, wait_or_tell};
 
@@ -132,6 +133,26 @@ fn producing(kernel: &Kernel) -> Process {
 const RING: &str = "WEIR_TEST_RING";
 
 /// No test: what the others start as a process.
+#[test]
+fn a_collector_gets_metrics_and_a_span_for_each_decision() {
+    let kernel = Kernel::new(CORES);
+    let collector = Collector::start();
+    let config = kernel.config_file("{ three_state: { threshold: 40ms } }");
+    let mut run = command(&kernel, &["run", "--config", config.to_str().unwrap()]);
+    collector.told_by(&mut run);
+    let _governor = Process(
+        run.stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap(),
+    );
+    let (service, _) = collector.metric("weir_governor_ticks");
+    assert_eq!(service, "weir-governor");
+    let (service, span) = collector.span("a decision", |span| span.name == "decision");
+    assert_eq!(service, "weir-governor");
+    assert!(text(&span.attributes, "late").is_some());
+}
+
 #[test]
 #[ignore = "runs until it is killed"]
 fn producer() {

@@ -77,6 +77,12 @@ impl<W: Work> App<W> {
         Some(text)
     }
 
+    /// The page of metrics; none where the host is gone.
+    pub async fn metrics_page(&self) -> Option<String> {
+        let picture = self.host.look().await.ok()?;
+        self.metrics_text(&picture)
+    }
+
     /// Adds who answered, how loaded it is, and what an answer that is complete has cost.
     pub(crate) fn sign(
         &self,

@@ -105,7 +105,13 @@ impl Control {
         self.xds = listeners.xds.local_addr().unwrap();
         self.admin = listeners.admin.local_addr().unwrap();
         let shutdown = CancellationToken::new();
-        let running = weir_control::run(self.path.clone(), loaded, listeners, shutdown.clone());
+        let running = weir_control::run(
+            self.path.clone(),
+            loaded,
+            listeners,
+            Default::default(),
+            shutdown.clone(),
+        );
         tokio::spawn(running);
         self.running = Some(shutdown.drop_guard());
     }
