@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A collector for tests: it takes what comes, by the protocol's own services.
 
-use std::net::SocketAddr;
 use std::process::Command;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
@@ -23,7 +22,7 @@ use opentelemetry_proto::tonic::metrics::v1::Metric;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use tokio::net::TcpListener;
 use tokio_stream::wrappers::TcpListenerStream;
-use tonic::transport::Server;
+use tonic::transport::{Identity, Server, ServerTlsConfig};
 use tonic::{Request, Response, Status};
 
 pub use opentelemetry_proto::tonic as proto;
@@ -43,7 +42,7 @@ pub enum Came {
 /// It listens until its process ends.
 #[derive(Debug)]
 pub struct Collector {
-    address: SocketAddr,
+    endpoint: String,
     came: Receiver<Came>,
 }
 
@@ -52,8 +51,24 @@ impl Collector {
     ///
     /// # Panics
     /// It cannot listen.
-    #[expect(clippy::unwrap_used, reason = "a test's")]
     pub fn start() -> Self {
+        Self::start_with("http://127.0.0.1", Server::builder())
+    }
+
+    /// One that is spoken to by https, with this certificate for localhost and its key (PEM).
+    ///
+    /// # Panics
+    /// It cannot listen, or not by this certificate.
+    pub fn start_secure(certificate: &str, key: &str) -> Self {
+        let identity = Identity::from_pem(certificate, key);
+        let tls = ServerTlsConfig::new().identity(identity);
+        Self::start_with(
+            "https://localhost",
+            Server::builder().tls_config(tls).unwrap(),
+        )
+    }
+
+    fn start_with(host: &str, mut server: Server) -> Self {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap();
@@ -64,23 +79,23 @@ impl Collector {
                 .build();
             runtime.unwrap().block_on(async {
                 let listener = TcpListener::from_std(listener).unwrap();
-                Server::builder()
+                server
                     .add_service(MetricsServiceServer::new(Taker(sender.clone())))
                     .add_service(TraceServiceServer::new(Taker(sender)))
                     .serve_with_incoming(TcpListenerStream::new(listener))
                     .await
             })
         });
-        Self { address, came }
+        Self {
+            endpoint: format!("{host}:{}", address.port()),
+            came,
+        }
     }
 
     /// Has a program export to it, metrics and spans every tenth of a second.
     pub fn told_by(&self, command: &mut Command) {
         command
-            .env(
-                "OTEL_EXPORTER_OTLP_ENDPOINT",
-                format!("http://{}", self.address),
-            )
+            .env("OTEL_EXPORTER_OTLP_ENDPOINT", &self.endpoint)
             .env("OTEL_METRIC_EXPORT_INTERVAL", "100")
             .env("OTEL_BSP_SCHEDULE_DELAY", "100");
     }

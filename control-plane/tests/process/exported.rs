@@ -5,6 +5,7 @@ use std::process::Command;
 
 use weir_telemetry::collector::{Collector, text};
 
+use super::certificates::Authority;
 use super::{PROGRAM, output, started_for, weir_control};
 
 /// A host that is asked and that nobody listens for.
@@ -30,6 +31,33 @@ fn a_collector_gets_metrics_and_a_span_for_each_question() {
     assert!(span.parent_span_id.is_empty());
     child.kill().unwrap();
     child.wait().unwrap();
+}
+
+#[test]
+fn a_collector_is_spoken_to_by_https_where_its_authority_vouches_for_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (ours, others) = (Authority::new(), Authority::new());
+    let pair = ours.sign("localhost");
+    let collector = Collector::start_secure(&pair.certificate, &pair.key);
+    let command = |authority: &Authority, name: &str| {
+        let file = folder.path().join(name);
+        std::fs::write(&file, &authority.certificate).unwrap();
+        let mut command = Command::new(PROGRAM);
+        collector.told_by(&mut command);
+        command.env("OTEL_EXPORTER_OTLP_CERTIFICATE", file);
+        command.env("OTEL_SERVICE_NAME", name);
+        command
+    };
+    let (mut wrong, _) = started_for(command(&others, "others"), folder.path(), SCRAPED);
+    let (mut right, _) = started_for(command(&ours, "ours"), folder.path(), SCRAPED);
+    let (service, _) = collector.metric("weir_control_polls");
+    assert_eq!(service, "ours");
+    right.kill().unwrap();
+    right.wait().unwrap();
+    wrong.kill().unwrap();
+    let log = wrong.wait_with_output().unwrap().stderr;
+    let log = String::from_utf8(log).unwrap();
+    assert!(log.contains("metrics are not exported"), "{log}");
 }
 
 #[test]

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The program as a whole.
 
+#[allow(dead_code)] // Other tests use more of it.
+#[path = "../certificates/mod.rs"]
+mod certificates;
 mod exported;
 mod probe;
 #[allow(dead_code)] // Other tests use more of it.
