@@ -140,13 +140,8 @@ impl Client {
         let question = Question::new(method.as_str(), &self.url, path);
         let url = format!("{}{path}", self.url);
         let request = self.http.request(method, url).headers(headers).body(body);
-        let answer = tokio::time::timeout(limits.timeout, self.read(request, limits.max_bytes));
-        let in_time = async {
-            answer
-                .await
-                .unwrap_or_else(|_| Err(too_slow(limits.timeout)))
-        };
-        question.traced(in_time).await
+        let answer = self.read(request, limits.max_bytes);
+        question.answered(limits.timeout, answer).await
     }
 
     async fn read(

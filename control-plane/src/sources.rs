@@ -220,14 +220,9 @@ impl Way {
         let (timeout, max_bytes) = (poll.timeout, poll.max_bytes);
         match self {
             Self::Plain(client) => {
-                let answer = tokio::time::timeout(timeout, client.get(at, path, max_bytes));
-                let in_time = async {
-                    answer
-                        .await
-                        .unwrap_or_else(|_| Err(client::too_slow(timeout)))
-                };
+                let answer = client.get(at, path, max_bytes);
                 let question = client::Question::new("GET", at, path);
-                question.traced(in_time).await
+                question.answered(timeout, answer).await
             }
             Self::Tls(client) => {
                 let limits = client::Limits { timeout, max_bytes };
