@@ -29,7 +29,7 @@ use opentelemetry::trace::TracerProvider;
 use opentelemetry_otlp::{SpanExporter, WithTonicConfig};
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::collector::metrics::v1::metrics_service_client::MetricsServiceClient;
-use opentelemetry_proto::tonic::metrics::v1::{ResourceMetrics, ScopeMetrics};
+use opentelemetry_proto::tonic::metrics::v1::{Metric, ResourceMetrics, ScopeMetrics};
 use opentelemetry_proto::tonic::resource;
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::propagation::TraceContextPropagator;
@@ -54,6 +54,8 @@ pub const SPANS: &str = "weir::span";
 /// Receivers take 4 MiB a message by default (gRPC), which is some 20,000 points of ours.
 const MOST_POINTS: usize = 5_000;
 
+type Reason = Box<dyn std::error::Error + Send + Sync>;
+
 /// Nothing can be exported as it is set.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -62,7 +64,7 @@ pub enum Error {
     Setting(#[from] settings::Error),
     /// The certificates are, or the exporter cannot be started.
     #[error("OpenTelemetry cannot be exported: {0}")]
-    Start(#[source] Box<dyn std::error::Error + Send + Sync>),
+    Start(#[source] Reason),
 }
 
 /// What a process exports.
@@ -94,7 +96,7 @@ impl Telemetry {
     pub fn start(program: &'static str, log_json: bool) -> Result<Self, Error> {
         let settings = Settings::from(|name| std::env::var(name).ok())?;
         let exporter = settings.map(|settings| Exporter::start(program, settings));
-        let exporter = exporter.transpose()?;
+        let exporter = exporter.transpose().map_err(Error::Start)?;
         log(exporter.as_ref(), log_json);
         if let Some(Exporter { settings, .. }) = &exporter {
             let endpoint = &settings.endpoint;
@@ -146,12 +148,9 @@ impl Telemetry {
 
 /// Goes on with the trace that a request is part of (W3C, "Trace Context"), in this new span.
 pub fn continues(span: &Span, headers: &HeaderMap) {
-    // Not where nobody exports it.
-    if !span.is_disabled() {
-        let context = TraceContextPropagator::new().extract(&Headers(headers));
-        // It is of no trace then.
-        let _ = span.set_parent(context);
-    }
+    let context = TraceContextPropagator::new().extract(&Headers(headers));
+    // One that nobody exports is of no trace.
+    let _ = span.set_parent(context);
 }
 
 struct Headers<'a>(&'a HeaderMap);
@@ -192,29 +191,24 @@ fn log(exporter: Option<&Exporter>, json: bool) {
 }
 
 impl Exporter {
-    fn start(program: &'static str, settings: Settings) -> Result<Self, Error> {
-        let wrong = |error: Box<dyn std::error::Error + Send + Sync>| Error::Start(error);
+    fn start(program: &'static str, settings: Settings) -> Result<Self, Reason> {
         let mut endpoint = Endpoint::from(settings.endpoint.clone())
             .connect_timeout(settings.timeout)
             .timeout(settings.timeout);
         if let Some(authority) = &settings.authority {
             let tls = ClientTlsConfig::new().ca_certificate(Certificate::from_pem(authority));
-            endpoint = endpoint
-                .tls_config(tls)
-                .map_err(|error| wrong(error.into()))?;
+            endpoint = endpoint.tls_config(tls)?;
         }
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
-            .build();
-        let runtime = runtime.map_err(|error| wrong(error.into()))?;
+            .build()?;
         let entered = runtime.enter();
         let channel = endpoint.connect_lazy();
         let spans = SpanExporter::builder()
             .with_tonic()
             .with_channel(channel.clone())
             .with_metadata(settings.headers.clone())
-            .build()
-            .map_err(|error| wrong(error.into()))?;
+            .build()?;
         drop(entered);
         let named = std::env::var_os("OTEL_SERVICE_NAME").is_some();
         let resource = match named {
@@ -230,8 +224,7 @@ impl Exporter {
         let thread = end.clone().drop_guard();
         thread::Builder::new()
             .name("otlp".to_owned())
-            .spawn(move || runtime.block_on(end.cancelled()))
-            .map_err(|error| wrong(error.into()))?;
+            .spawn(move || runtime.block_on(end.cancelled()))?;
         Ok(Self {
             settings,
             spans,
@@ -243,11 +236,11 @@ impl Exporter {
     }
 
     async fn send(&self, page: &str) -> Result<(), tonic::Status> {
-        let span = metrics::Span {
+        let period = metrics::Period {
             start: self.started,
             now: unix_nanoseconds(),
         };
-        for metrics in metrics::packed(metrics::metrics(page, span), MOST_POINTS) {
+        for metrics in metrics::packed(metrics::metrics(page, period), MOST_POINTS) {
             let mut request = Request::new(self.request(metrics));
             *request.metadata_mut() = self.settings.headers.clone();
             let mut client = MetricsServiceClient::new(self.channel.clone());
@@ -256,10 +249,7 @@ impl Exporter {
         Ok(())
     }
 
-    fn request(
-        &self,
-        metrics: Vec<opentelemetry_proto::tonic::metrics::v1::Metric>,
-    ) -> ExportMetricsServiceRequest {
+    fn request(&self, metrics: Vec<Metric>) -> ExportMetricsServiceRequest {
         let attributes = self.resource.iter();
         let attributes =
             attributes.map(|(key, value)| metrics::attribute(key.to_string(), value.to_string()));

@@ -17,14 +17,14 @@ use weir_exposition::Series;
 
 /// Unix time in nanoseconds.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Span {
+pub(crate) struct Period {
     /// The beginning of the process: counters were 0.
     pub(crate) start: u64,
     pub(crate) now: u64,
 }
 
 /// The page's metrics. What cannot be read is left out: it is our own page, and tests read all of it.
-pub(crate) fn metrics(page: &str, span: Span) -> Vec<Metric> {
+pub(crate) fn metrics(page: &str, period: Period) -> Vec<Metric> {
     let families =
         page.split_inclusive('\n')
             .fold(Vec::new(), |mut families: Vec<Family<'_>>, line| {
@@ -48,7 +48,7 @@ pub(crate) fn metrics(page: &str, span: Span) -> Vec<Metric> {
             });
     families
         .into_iter()
-        .filter_map(|family| family.metric(span))
+        .filter_map(|family| family.metric(period))
         .collect()
 }
 
@@ -61,21 +61,21 @@ struct Family<'a> {
 }
 
 impl Family<'_> {
-    fn metric(self, span: Span) -> Option<Metric> {
+    fn metric(self, period: Period) -> Option<Metric> {
         let cumulative = AggregationTemporality::Cumulative.into();
         let data = match self.kind {
             "counter" => metric::Data::Sum(Sum {
-                data_points: self.points(span.start, span.now),
+                data_points: self.points(period.start, period.now),
                 aggregation_temporality: cumulative,
                 is_monotonic: true,
             }),
             "histogram" => metric::Data::Histogram(Histogram {
-                data_points: self.histograms(span),
+                data_points: self.histograms(period),
                 aggregation_temporality: cumulative,
             }),
             // A gauge has no beginning.
             _ => metric::Data::Gauge(Gauge {
-                data_points: self.points(0, span.now),
+                data_points: self.points(0, period.now),
             }),
         };
         (!self.samples.is_empty()).then(|| Metric {
@@ -99,7 +99,7 @@ impl Family<'_> {
 
     /// A histogram's samples stand together: its buckets from the lowest on, its sum and its count, in any order of the
     /// three.
-    fn histograms(&self, span: Span) -> Vec<HistogramDataPoint> {
+    fn histograms(&self, period: Period) -> Vec<HistogramDataPoint> {
         let mut points: Vec<(Vec<&Label<'_>>, HistogramDataPoint)> = Vec::new();
         for (series, value) in &self.samples {
             let labels: Vec<_> = series
@@ -110,8 +110,8 @@ impl Family<'_> {
             if points.last().is_none_or(|(last, _)| *last != labels) {
                 let point = HistogramDataPoint {
                     attributes: attributes(labels.iter().copied()),
-                    start_time_unix_nano: span.start,
-                    time_unix_nano: span.now,
+                    start_time_unix_nano: period.start,
+                    time_unix_nano: period.now,
                     ..HistogramDataPoint::default()
                 };
                 points.push((labels, point));
@@ -212,10 +212,10 @@ up 1
 # EOF
 ";
 
-    const SPAN: Span = Span { start: 1, now: 2 };
+    const PERIOD: Period = Period { start: 1, now: 2 };
 
     fn found() -> Vec<Metric> {
-        metrics(PAGE, SPAN)
+        metrics(PAGE, PERIOD)
     }
 
     #[test]

@@ -75,13 +75,13 @@ impl Flow {
             return delay.map(Waits::of_all);
         };
         let all: u64 = queued.iter().copied().map(u64::from).sum();
-        let mut jobs = 0;
+        let (rate, mut jobs) = (self.rate(), 0);
         let by_class = queued.iter().map(|of_class| {
             jobs += u64::from(*of_class);
             if jobs == 0 {
                 return Some(Duration::ZERO);
             }
-            let Some(rate) = self.rate() else {
+            let Some(rate) = rate else {
                 return delay;
             };
             let takes = Duration::try_from_secs_f64(jobs as f64 / rate).unwrap_or(Duration::MAX);

@@ -72,9 +72,7 @@ impl<W: Work> App<W> {
 
     pub(crate) fn metrics_text(&self, picture: &Picture) -> Option<String> {
         self.metrics.show(picture, &self.classes);
-        let mut text = String::new();
-        prometheus_client::encoding::text::encode(&mut text, &self.registry).ok()?;
-        Some(text)
+        weir_pages::text(&self.registry).ok()
     }
 
     /// The page of metrics; none where the host is gone.

@@ -31,6 +31,9 @@ pub(super) async fn job(request: Request, next: Next) -> Response {
         weir.fetch_us = Empty,
         weir.run_us = Empty,
     );
+    if span.is_disabled() {
+        return next.run(request).await;
+    }
     continues(&span, request.headers());
     let answer = next.run(request).instrument(span.clone()).await;
     span.record("http.response.status_code", answer.status().as_u16());
