@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Metrics and spans at a collector.
 
-use std::process::Command;
+use std::process::{Child, Command};
 
 use weir_telemetry::collector::{Collector, text};
 
@@ -11,6 +11,15 @@ use super::{PROGRAM, output, started_for, weir_control};
 /// A host that is asked and that nobody listens for.
 const SCRAPED: &str =
     "clusters: { r: { hosts: [ { address: 127.0.0.1:9 } ], scrape: { interval: 100ms } } }\n";
+
+/// It ends well when it is told to.
+fn log_to_the_end(child: Child) -> String {
+    let pid = nix::unistd::Pid::from_raw(child.id() as i32);
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(0));
+    String::from_utf8(ended.stderr).unwrap()
+}
 
 #[test]
 fn a_collector_gets_metrics_and_a_span_for_each_question() {
@@ -48,15 +57,14 @@ fn a_collector_is_spoken_to_by_https_where_its_authority_vouches_for_it() {
         command.env("OTEL_SERVICE_NAME", name);
         command
     };
-    let (mut wrong, _) = started_for(command(&others, "others"), folder.path(), SCRAPED);
+    let (wrong, _) = started_for(command(&others, "others"), folder.path(), SCRAPED);
     let (mut right, _) = started_for(command(&ours, "ours"), folder.path(), SCRAPED);
     let (service, _) = collector.metric("weir_control_polls");
     assert_eq!(service, "ours");
     right.kill().unwrap();
     right.wait().unwrap();
-    wrong.kill().unwrap();
-    let log = wrong.wait_with_output().unwrap().stderr;
-    let log = String::from_utf8(log).unwrap();
+    // At the latest with its last export.
+    let log = log_to_the_end(wrong);
     assert!(log.contains("metrics are not exported"), "{log}");
 }
 
@@ -79,11 +87,7 @@ fn a_collector_that_is_away_is_named_once_and_holds_up_nobody() {
             weir_exposition::sum(&page, "weir_control_polls_total", &[("result", "refused")]);
         polls.filter(|polls| *polls >= 5.0).ok_or(page)
     });
-    let pid = nix::unistd::Pid::from_raw(child.id() as i32);
-    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
-    let ended = child.wait_with_output().unwrap();
-    assert_eq!(ended.status.code(), Some(0));
-    let log = String::from_utf8(ended.stderr).unwrap();
+    let log = log_to_the_end(child);
     assert_eq!(log.matches("metrics are not exported").count(), 1, "{log}");
 }
 

@@ -1,36 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Metrics and spans of the program at a collector.
 
-use std::process::{Child, Command};
+use std::process::Command;
 
+use serde_json::Value;
 use weir_processes::http::{self, Request};
+use weir_processes::ports;
+use weir_processes::processes::Processes;
 use weir_telemetry::collector::{Collector, text};
-
-struct Ended(Child);
-
-impl Drop for Ended {
-    fn drop(&mut self) {
-        // It may have ended.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 #[test]
 fn a_job_is_a_span_of_its_callers_trace() {
     let folder = tempfile::tempdir().unwrap();
-    let ports = folder.path().join("ports.json");
     let collector = Collector::start();
     let mut command = Command::new(env!("CARGO_BIN_EXE_weir-worker"));
-    command
-        .args(["--emulate", "--listen", "127.0.0.1:0", "--ports-file"])
-        .arg(&ports);
+    command.args(["--emulate", "--listen", "127.0.0.1:0"]);
     collector.told_by(&mut command);
-    let _worker = Ended(command.spawn().unwrap());
+    let mut processes = Processes::new(folder.path().to_owned()).unwrap();
+    let (_, listens): (_, Value) =
+        ports::start(&mut processes, "worker", command, folder.path()).unwrap();
+    let address = listens["listen"].as_str().unwrap().parse().unwrap();
     let (service, _) = collector.metric("weir_host_in_progress");
     assert_eq!(service, "weir-worker");
-    let ports: serde_json::Value = serde_json::from_slice(&std::fs::read(&ports).unwrap()).unwrap();
-    let address = ports["listen"].as_str().unwrap().parse().unwrap();
     let (trace, caller) = ("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331");
     let parent = format!("00-{trace}-{caller}-01");
     let request = Request {

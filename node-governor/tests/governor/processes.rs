@@ -132,7 +132,6 @@ fn producing(kernel: &Kernel) -> Process {
 
 const RING: &str = "WEIR_TEST_RING";
 
-/// No test: what the others start as a process.
 #[test]
 fn a_collector_gets_metrics_and_a_span_for_each_decision() {
     let kernel = Kernel::new(CORES);
@@ -153,6 +152,7 @@ fn a_collector_gets_metrics_and_a_span_for_each_decision() {
     assert!(text(&span.attributes, "late").is_some());
 }
 
+/// No test: what the others start as a process.
 #[test]
 #[ignore = "runs until it is killed"]
 fn producer() {
