@@ -2,6 +2,7 @@
 //! Where things are: the repository, Cargo's target directory, the cache of tools.
 
 use std::env;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -47,9 +48,14 @@ impl Workspace {
         })
     }
 
-    /// `cargo` at the root of the workspace.
+    /// `cargo` at the root of the workspace, as if a person had typed it.
     pub(crate) fn cargo(&self) -> Command {
         let mut command = Command::new(cargo());
+        // `cargo run` tells this program which package it is. A build script that asks for these would run again,
+        // with all that depends on it, whenever a person's `cargo test` follows ours.
+        for (name, _) in env::vars_os().filter(|(name, _)| names_a_package(name)) {
+            command.env_remove(name);
+        }
         command
             .current_dir(&self.root)
             .env("CARGO_HOME", &self.cargo_home)
@@ -137,6 +143,12 @@ impl Workspace {
     }
 }
 
+/// What Cargo tells a program of the package that it runs.
+fn names_a_package(variable: &OsStr) -> bool {
+    let name = variable.to_string_lossy();
+    name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
+}
+
 /// As Cargo finds it.
 fn cargo_home() -> Result<PathBuf> {
     if let Some(folder) = env::var_os("CARGO_HOME").filter(|folder| !folder.is_empty()) {
@@ -149,4 +161,31 @@ fn cargo_home() -> Result<PathBuf> {
 /// The `cargo` that runs this program, so that nested calls use the same toolchain.
 fn cargo() -> PathBuf {
     env::var_os("CARGO").map_or_else(|| "cargo".into(), PathBuf::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cargo_is_told_of_no_package_as_a_person_would_not_tell_it() {
+        // Cargo told this test, too.
+        assert!(env::var_os("CARGO_MANIFEST_DIR").is_some());
+        let workspace = Workspace {
+            root: "/".into(),
+            target: "/target".into(),
+            cargo_home: "/home".into(),
+        };
+        let command = workspace.cargo();
+        let kept: Vec<_> = env::vars_os()
+            .map(|(name, _)| name)
+            .filter(|name| names_a_package(name))
+            .filter(|name| {
+                !command
+                    .get_envs()
+                    .any(|(set, to)| set == name && to.is_none())
+            })
+            .collect();
+        assert!(kept.is_empty(), "{kept:?}");
+    }
 }
