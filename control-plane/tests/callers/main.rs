@@ -26,7 +26,7 @@ use workload::Workload;
 use world::{HOSTS, World};
 
 const CALLERS: usize = 64;
-const SEEDS: u64 = 2;
+const SEEDS: u64 = 1;
 /// And each night.
 const NIGHTLY_CALLERS: usize = 256;
 const NIGHTLY_SEEDS: u64 = 6;

@@ -96,7 +96,7 @@ fn each_ran_once(place: &Place) {
 #[test]
 fn governors_that_are_killed_lose_no_job_and_start_none_twice() {
     for by in [By::Nothing, By::Cgroups] {
-        for number in 0..runs(20) {
+        for number in 0..runs(8) {
             let Some(place) = Place::new(by) else {
                 break;
             };
@@ -197,7 +197,7 @@ fn check(place: &Place, steps: Vec<Step>) {
 fn whatever_the_plans_are_and_however_governors_go_every_job_runs_once_and_ends_once() {
     for by in [By::Nothing, By::Cgroups] {
         let config = Config {
-            cases: runs(20),
+            cases: runs(8),
             // What failed depends on the moment.
             max_shrink_iters: 0,
             failure_persistence: None,
