@@ -88,6 +88,7 @@ async fn reasons_are_in_metrics_access_log_and_spans_of_a_static_configuration()
     std::fs::write(&kept, &lines).unwrap();
     let asked = Asked {
         logs: vec![kept],
+        cluster: None,
         cores: 4,
         fetch: None,
         keep_names: true,

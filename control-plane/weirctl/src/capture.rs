@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-//! From access logs of callers' Envoys to a workload for the simulator.
+//! From access logs of callers' Envoys, or from receipts, to a workload for the simulator.
 //!
 //! ```text
-//!  lines ─> entry ─> log (in the order of arrival) ─┬─> host: when each was begun ─┐
-//!                                                   │                              ├─> work: run and fetch ─> workload
-//!                                                   └──────────────────────────────┘                      └─> report
+//!  access ──┐
+//!           ├─> entry ─> log (in the order of arrival) ─┬─> host: when each was begun ─┐
+//!  receipt ─┘                                           │                              ├─> work: run and fetch ─> workload
+//!                                                       └──────────────────────────────┘                      └─> report
 //! ```
 //!
 //! A log knows how long a host took, not how long it worked: the time in its queue is taken out by letting the logged
 //! arrivals and ends pass through a queue with so many cores again.
 
+mod access;
 mod entry;
 mod host;
 mod log;
+mod receipt;
 mod report;
 mod work;
 mod workload;
@@ -34,8 +37,10 @@ pub(crate) const BYTES_PER_US: u64 = 100;
 /// Which logs, of which hosts.
 #[derive(Clone, Debug)]
 pub struct Asked {
-    /// Of all callers' Envoys, of the same time.
+    /// Access logs of all callers' Envoys, of the same time, or files of receipts.
     pub logs: Vec<PathBuf>,
+    /// Whose receipts; none: there is only one in them.
+    pub cluster: Option<String>,
     /// Of one host.
     pub cores: u32,
     /// What to fetch the data of a key is said to take; none: to be learned.
@@ -58,12 +63,12 @@ pub struct Captured {
 /// # Errors
 /// A log cannot be read, a line is bad (which, and why), or there is nothing in them to learn from.
 pub fn capture(asked: &Asked) -> Result<Captured> {
-    let log = Log::read(&asked.logs, asked.keep_names)?;
+    let log = Log::read(asked)?;
     let visits = log.seen.iter().filter(|seen| seen.visit.is_some()).count();
     ensure!(
         visits > 0,
-        "no line has upstream_host, before_us and upstream_us, of a request that a host answered: write the log with the \
-         fields of envoy-config/static/access-log.yaml"
+        "no line tells of a request that a host answered: an access log wants upstream_host, before_us and upstream_us, \
+         as envoy-config/static/access-log.yaml has them"
     );
     let begun = host::begun(&log, asked.cores as usize);
     let work = Work::of(&log, &begun, asked.fetch);

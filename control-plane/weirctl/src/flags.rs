@@ -75,7 +75,7 @@ pub enum Command {
         after_help = "Example: weirctl doctor --envoy 127.0.0.1:9901 --control 127.0.0.1:19000"
     )]
     Doctor(Doctor),
-    /// Make a workload for `weir-sim what-if` of callers' access logs
+    /// Make a workload for `weir-sim what-if` of callers' access logs or of receipts
     ///
     /// Times in hosts' queues are taken out of what was logged; how, and what cannot be known, is in CAPTURE.md. Keys and
     /// users are written as hashes.
@@ -164,9 +164,13 @@ pub struct Doctor {
 /// Of what, and where to.
 #[derive(Debug, Args)]
 pub struct Capture {
-    /// Access logs of all callers' Envoys, of the same time, with the fields of envoy-config/static/access-log.yaml
+    /// Access logs of all callers' Envoys, of the same time, with the fields of envoy-config/static/access-log.yaml; or
+    /// weir-control's files of receipts, by receipt_every 1
     #[arg(required = true, value_name = "LOG")]
     pub logs: Vec<PathBuf>,
+    /// Only receipts of this cluster [default: the one that there is]
+    #[arg(long, value_name = "NAME")]
+    pub cluster: Option<String>,
     /// Cores of one host
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub cores: u32,

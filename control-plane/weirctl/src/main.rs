@@ -80,6 +80,7 @@ async fn run(flags: &Flags) -> Result<ExitCode> {
         Command::Capture(asked) => {
             let captured = capture::capture(&Asked {
                 logs: asked.logs.clone(),
+                cluster: asked.cluster.clone(),
                 cores: asked.cores,
                 fetch: asked.fetch,
                 keep_names: asked.keep_names,

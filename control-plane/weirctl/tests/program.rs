@@ -286,6 +286,62 @@ fn a_comparison_says_what_was_and_what_would_have_been() {
 }
 
 #[test]
+fn receipts_become_a_workload_of_one_cluster() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (kept, out) = (file("receipts.ndjson"), file("hour.ndjson"));
+    let line = |proxy: &str, cluster: &str| {
+        format!(
+            "{{\"ended_unix_ms\":1000000,\"proxy\":\"{proxy}\",\"cluster\":\"{cluster}\",\"class\":16,\
+             \"keys\":[\"0a\"],\"host\":\"10.0.0.1:80\",\"status\":200,\"duration_ms\":20.0}}\n"
+        )
+    };
+    let lines = [("a", "rules"), ("b", "rules"), ("b", "search")];
+    let lines: String = lines
+        .iter()
+        .map(|(proxy, cluster)| line(proxy, cluster))
+        .collect();
+    std::fs::write(&kept, lines).unwrap();
+    let asked = ["capture", &kept, "--cores", "2", "--out", &out];
+    let output = weirctl(&asked);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success(), "{said}");
+    assert!(
+        said.contains(
+            "receipts.ndjson:3: receipts are of rules and search: say which by --cluster"
+        ),
+        "{said}"
+    );
+    let output = weirctl(&[&asked[..], &["--cluster", "rules"]].concat());
+    assert!(output.status.success(), "{output:?}");
+    let workload = std::fs::read_to_string(&out).unwrap();
+    let sender = |line: &str| serde_json::from_str::<Value>(line).unwrap()["sender"].clone();
+    let senders: Vec<Value> = workload.lines().map(sender).collect();
+    assert_eq!(senders, [json!("a"), json!("b")]);
+    let log = file("access.log");
+    std::fs::write(
+        &log,
+        "{\"start_time\":\"2026-11-25T15:00:00Z\",\"response_code\":200,\"duration\":21}\n",
+    )
+    .unwrap();
+    let output = weirctl(&[
+        "capture",
+        &log,
+        "--cores",
+        "2",
+        "--cluster",
+        "rules",
+        "--out",
+        &out,
+    ]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        said.contains(":1: --cluster chooses among receipts"),
+        "{said}"
+    );
+}
+
+#[test]
 fn a_log_becomes_a_workload_or_the_line_that_is_wrong_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();

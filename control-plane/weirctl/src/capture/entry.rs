@@ -1,148 +1,93 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A line of an access log.
+//! A request, as a line of one log or another tells it.
 
-use std::time::Duration;
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use weir_filter::orca::Spent;
+use weir_policy::KeyHash;
 
-use jiff::Timestamp;
-use serde::{Deserialize, Deserializer};
-use weir_filter::orca::{self, Spent};
+use super::{access, receipt};
 
-/// What is taken of a line. Envoy writes `null` where a request has none of it; other fields may be there.
-#[derive(Debug, Deserialize)]
+#[derive(Debug)]
 pub(super) struct Entry {
-    /// When the request came to Envoy.
-    #[serde(deserialize_with = "moment")]
-    pub(super) start_time: Timestamp,
-    pub(super) key: Option<String>,
-    pub(super) priority: Option<String>,
-    pub(super) user: Option<String>,
-    /// 0: the caller went away.
-    pub(super) response_code: u16,
-    /// Milliseconds, until the last byte went to the caller.
-    pub(super) duration: u64,
-    pub(super) upstream_host: Option<String>,
-    /// Microseconds until the first byte went to the host that answered.
-    pub(super) before_us: Option<u64>,
-    /// Microseconds from then to the last byte of its answer.
-    pub(super) upstream_us: Option<u64>,
-    /// The answer's `endpoint-load-metrics`, of hosts that tell what a request has cost.
-    pub(super) load_metrics: Option<String>,
+    /// Microseconds since 1970.
+    pub(super) came: u64,
+    /// Receipts alone name it.
+    pub(super) cluster: Option<String>,
+    /// Receipts alone name it; none: whose log it is.
+    pub(super) caller: Option<String>,
+    pub(super) key: Option<Name>,
+    pub(super) user: Option<Name>,
+    pub(super) important: bool,
+    /// Of the answer; 0: there was none.
+    pub(super) status: u16,
+    pub(super) duration_ms: u32,
+    pub(super) took: Option<Took>,
+    /// As the host says.
+    pub(super) cost: Option<Spent>,
+}
+
+/// What the host took that answered.
+#[derive(Debug)]
+pub(super) struct Took {
+    pub(super) host: String,
+    /// From the request's coming to its beginning there.
+    pub(super) before_us: u64,
+    pub(super) us: u64,
+}
+
+/// Of a key or user.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Name {
+    Clear(String),
+    /// As [`Self::shown`] makes it.
+    Hash(String),
+}
+
+impl Name {
+    pub(super) fn shown(self, keep_names: bool) -> String {
+        match self {
+            Self::Clear(name) if !keep_names => format!("{:016x}", KeyHash::of(name.as_bytes()).0),
+            Self::Clear(name) | Self::Hash(name) => name,
+        }
+    }
+}
+
+/// Of a class: whether it is of the upper half.
+pub(super) fn is_important(class: u8) -> bool {
+    class < 16
+}
+
+/// Which kind of line it is.
+#[derive(Deserialize)]
+struct Kind {
+    ended_unix_ms: Option<IgnoredAny>,
 }
 
 impl Entry {
     /// # Errors
     /// The field, and why.
     pub(super) fn parse(line: &str) -> Result<Self, String> {
-        let json = &mut serde_json::Deserializer::from_str(line);
-        serde_path_to_error::deserialize(json).map_err(|error| {
-            let field = error.path().to_string();
-            match field.as_str() {
-                "." => error.inner().to_string(),
-                _ => format!("{field}: {}", error.inner()),
-            }
-        })
-    }
-
-    /// What the host says that it has cost; none where it says nothing of that, or nonsense.
-    pub(super) fn cost(&self) -> Option<Spent> {
-        let said = self.load_metrics.as_deref()?;
-        orca::parse(said.as_bytes(), Duration::ZERO)?.spent
-    }
-
-    /// Whether the filter takes it for important: `high`, or a class of the upper half.
-    pub(super) fn is_important(&self) -> bool {
-        let class = |text: &str| text.parse::<u8>().is_ok_and(|class| class < 16);
-        self.priority
-            .as_deref()
-            .is_some_and(|text| text == "high" || class(text))
+        match serde_json::from_str(line) {
+            Ok(Kind {
+                ended_unix_ms: Some(_),
+            }) => receipt::parse(line),
+            _ => access::parse(line),
+        }
     }
 }
 
-fn moment<'de, D: Deserializer<'de>>(from: D) -> Result<Timestamp, D::Error> {
-    let text = String::deserialize(from)?;
-    text.parse().map_err(serde::de::Error::custom)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const LINE: &str = r#"{"start_time": "2026-11-25T15:00:00.000250Z", "key": "a", "priority": null, "user": null,
-        "response_code": 200, "duration": 12, "upstream_host": "10.0.0.1:80", "before_us": 90, "upstream_us": 11800,
-        "reason": "known_cached"}"#;
-
-    #[test]
-    fn a_line_says_when_where_and_how_long() {
-        let entry = Entry::parse(LINE).unwrap();
-        assert_eq!(entry.start_time.subsec_microsecond(), 250);
-        assert_eq!(
-            (entry.before_us, entry.upstream_us),
-            (Some(90), Some(11800))
-        );
-        assert!(!entry.is_important());
-        assert_eq!(entry.cost(), None);
-    }
-
-    #[test]
-    fn a_host_may_say_what_a_request_has_cost() {
-        let says = |said: &str| {
-            let told = format!("{{\"load_metrics\": \"{said}\", ");
-            Entry::parse(&LINE.replacen('{', &told, 1)).unwrap().cost()
-        };
-        let spent = |fetch, run| {
-            let (fetch, run) = (fetch, Duration::from_millis(run));
-            Some(Spent { fetch, run })
-        };
-        let run = "TEXT request_cost.weir.run_seconds=0.02";
-        assert_eq!(says(run), spent(None, 20));
-        let both = format!("{run}, request_cost.weir.fetch_seconds=0.1");
-        assert_eq!(says(&both), spent(Some(Duration::from_millis(100)), 20));
-        assert_eq!(says("TEXT named_metrics.weir.queued=1"), None);
-        assert_eq!(says("nonsense"), None);
-    }
-
-    #[test]
-    fn priorities_are_names_and_classes() {
-        for (text, important) in [
-            ("\"high\"", true),
-            ("\"0\"", true),
-            ("\"15\"", true),
-            ("\"16\"", false),
-            ("\"low\"", false),
-            ("\"\"", false),
-        ] {
-            let line = LINE.replace("\"priority\": null", &format!("\"priority\": {text}"));
-            assert_eq!(
-                Entry::parse(&line).unwrap().is_important(),
-                important,
-                "{text}"
-            );
+/// A line of JSON.
+///
+/// # Errors
+/// The field, and why.
+pub(super) fn read<T: DeserializeOwned>(line: &str) -> Result<T, String> {
+    let json = &mut serde_json::Deserializer::from_str(line);
+    serde_path_to_error::deserialize(json).map_err(|error| {
+        let field = error.path().to_string();
+        match field.as_str() {
+            "." => error.inner().to_string(),
+            _ => format!("{field}: {}", error.inner()),
         }
-    }
-
-    #[test]
-    fn what_is_wrong_is_told_with_its_field() {
-        for (was, is, expected) in [
-            (
-                "\"2026-11-25T15:00:00.000250Z\"",
-                "7",
-                "start_time: invalid type",
-            ),
-            ("2026-11-25T15", "yesterday", "start_time: "),
-            (
-                "\"duration\": 12",
-                "\"duration\": \"12\"",
-                "duration: invalid type",
-            ),
-            (
-                "\"response_code\"",
-                "\"code\"",
-                "missing field `response_code`",
-            ),
-            ("{\"start_time\"", "\"start_time\"", "invalid type"),
-        ] {
-            let error = Entry::parse(&LINE.replace(was, is)).unwrap_err();
-            assert!(error.starts_with(expected), "{error}");
-        }
-    }
+    })
 }

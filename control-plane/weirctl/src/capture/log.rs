@@ -4,13 +4,13 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use weir_filter::orca::Spent;
-use weir_policy::KeyHash;
 
-use super::entry::Entry;
+use super::Asked;
+use super::entry::{Entry, Name};
 
 /// Of requests, as all of them are held in memory: about 400 MB.
 const MOST: usize = 5_000_000;
@@ -23,8 +23,9 @@ pub(super) struct Log {
     pub(super) keys: Names,
     pub(super) hosts: Names,
     pub(super) users: Names,
-    /// How many there are.
-    pub(super) logs: usize,
+    pub(super) callers: Names,
+    /// Of receipts.
+    clusters: Names,
 }
 
 /// A request.
@@ -34,8 +35,7 @@ pub(super) struct Seen {
     pub(super) came: u64,
     pub(super) key: Option<u32>,
     pub(super) user: Option<u32>,
-    /// Which of the logs.
-    pub(super) log: u16,
+    pub(super) caller: u32,
     pub(super) important: bool,
     pub(super) duration_ms: u32,
     /// At the host that answered well.
@@ -78,18 +78,17 @@ impl Names {
 }
 
 impl Log {
-    pub(super) fn read(files: &[PathBuf], keep_names: bool) -> Result<Self> {
-        ensure!(files.len() <= usize::from(u16::MAX), "too many logs");
+    pub(super) fn read(asked: &Asked) -> Result<Self> {
         let mut log = Self::default();
-        for file in files {
-            log.add(file, keep_names)?;
-            log.logs += 1;
+        for (number, file) in asked.logs.iter().enumerate() {
+            log.add(file, &format!("log-{number}"), asked)?;
         }
         log.seen.sort_by_key(|seen| seen.came);
         Ok(log)
     }
 
-    fn add(&mut self, file: &Path, keep_names: bool) -> Result<()> {
+    /// `whose`: the caller of lines that name none.
+    fn add(&mut self, file: &Path, whose: &str, asked: &Asked) -> Result<()> {
         let name = file.display();
         let mut input = BufReader::new(File::open(file).with_context(|| name.to_string())?);
         let mut line = String::new();
@@ -109,42 +108,57 @@ impl Log {
                 self.seen.len() < MOST,
                 "{name}:{number}: more than {MOST} requests: take a shorter part of the logs"
             );
-            let entry =
-                Entry::parse(&line).map_err(|error| anyhow::anyhow!("{name}:{number}: {error}"))?;
-            let seen = self.seen(entry, keep_names);
-            self.seen.push(seen);
+            let entry = Entry::parse(&line).map_err(|error| anyhow!("{name}:{number}: {error}"))?;
+            let is_asked = self.is_asked(entry.cluster.as_deref(), asked);
+            if is_asked.with_context(|| format!("{name}:{number}"))? {
+                let seen = self.seen(entry, whose, asked.keep_names);
+                self.seen.push(seen);
+            }
         }
         Ok(())
     }
 
-    fn seen(&mut self, entry: Entry, keep_names: bool) -> Seen {
-        let important = entry.is_important();
-        let came = u64::try_from(entry.start_time.as_microsecond()).unwrap_or(0);
-        let answered = matches!(entry.response_code, 200..=399);
-        let cost = entry.cost().filter(|_| answered);
-        let host = entry.upstream_host.filter(|_| answered);
-        let visit =
-            host.zip(entry.before_us)
-                .zip(entry.upstream_us)
-                .map(|((host, before), took)| Visit {
-                    host: self.hosts.number(host),
-                    arrived: came + before,
-                    // Nothing takes no time: an end comes after its arrival.
-                    ended: came + before + took.max(1),
-                });
-        let shown = |name: String| match keep_names {
-            true => name,
-            false => format!("{:016x}", KeyHash::of(name.as_bytes()).0),
+    /// Whether a line of this cluster is to be taken.
+    fn is_asked(&mut self, cluster: Option<&str>, asked: &Asked) -> Result<bool> {
+        match (cluster, &asked.cluster) {
+            (None, None) => return Ok(true),
+            (None, Some(_)) => bail!("--cluster chooses among receipts; this is an access log"),
+            (Some(cluster), Some(asked)) => return Ok(cluster == asked),
+            (Some(cluster), None) => self.clusters.number(cluster.to_owned()),
         };
-        let filled = |name: Option<String>| name.filter(|name| !name.is_empty()).map(shown);
+        ensure!(
+            self.clusters.len() == 1,
+            "receipts are of {}: say which by --cluster",
+            self.clusters.names.join(" and ")
+        );
+        Ok(true)
+    }
+
+    fn seen(&mut self, entry: Entry, whose: &str, keep_names: bool) -> Seen {
+        let came = entry.came;
+        let answered = matches!(entry.status, 200..=399);
+        let visit = entry.took.filter(|_| answered).map(|took| {
+            let arrived = came.saturating_add(took.before_us);
+            Visit {
+                host: self.hosts.number(took.host),
+                arrived,
+                // Nothing takes no time: an end comes after its arrival.
+                ended: arrived.saturating_add(took.us.max(1)),
+            }
+        });
+        let number = |names: &mut Names, name: Option<Name>| {
+            name.map(|name| names.number(name.shown(keep_names)))
+        };
         Seen {
             came,
-            key: filled(entry.key).map(|key| self.keys.number(key)),
-            user: filled(entry.user).map(|user| self.users.number(user)),
-            cost,
-            log: self.logs as u16,
-            important,
-            duration_ms: entry.duration.try_into().unwrap_or(u32::MAX),
+            key: number(&mut self.keys, entry.key),
+            user: number(&mut self.users, entry.user),
+            cost: entry.cost.filter(|_| answered),
+            caller: self
+                .callers
+                .number(entry.caller.unwrap_or_else(|| whose.to_owned())),
+            important: entry.important,
+            duration_ms: entry.duration_ms,
             visit,
         }
     }

@@ -26,7 +26,7 @@ pub struct Request {
     pub run_us: u64,
     /// Of the key's data, as a fetch at 100 MB/s would have them.
     pub bytes: u64,
-    /// Which of several logs it is of: all of one log came from one caller.
+    /// Which of several callers it came from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sender: Option<String>,
 }
@@ -44,7 +44,7 @@ pub(super) fn requests(log: &Log, work: &Work) -> Vec<Request> {
             user: user.to_owned(),
             run_us: *run_us,
             bytes: fetch.saturating_mul(BYTES_PER_US),
-            sender: (log.logs > 1).then(|| format!("log-{}", seen.log)),
+            sender: (log.callers.len() > 1).then(|| log.callers.name(seen.caller).to_owned()),
         }
     };
     log.seen.iter().zip(&work.runs).map(request).collect()

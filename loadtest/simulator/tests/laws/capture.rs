@@ -5,6 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use weir_policy::KeyHash;
 use weir_sim::Ended;
 use weir_sim::workload::{HIGH, Job};
 use weirctl::capture::{Asked, Captured, capture, save};
@@ -41,14 +42,35 @@ fn line(job: &Job, ended: &Ended) -> Value {
     })
 }
 
-fn captured(jobs: &[Job], ended: &[Ended], folder: &std::path::Path) -> Captured {
-    let log = folder.join("access.log");
+/// As weir-control would have written it, of what is read.
+fn receipt(job: &Job, ended: &Ended) -> Value {
+    let key = |key| KeyHash::of(format!("project-{key}").as_bytes()).0;
+    json!({
+        "ended_unix_ms": 1_795_000_000_000 + (ended.at + ended.duration).as_millis() as u64,
+        "proxy": "sidecar",
+        "cluster": "rules",
+        "class": if ended.class == HIGH { 0 } else { 16 },
+        "keys": job.key.map(|it| format!("{:016x}", key(it))).into_iter().collect::<Vec<_>>(),
+        "host": ended.host.map(|host| format!("10.0.0.{host}:80")),
+        "status": 200,
+        "duration_ms": ended.duration.as_secs_f64() * 1e3,
+    })
+}
+
+fn captured(
+    jobs: &[Job],
+    ended: &[Ended],
+    line: fn(&Job, &Ended) -> Value,
+    folder: &std::path::Path,
+) -> Captured {
+    let log = folder.join("log");
     let lines = ended
         .iter()
         .map(|ended| format!("{}\n", line(&jobs[ended.index], ended)));
     std::fs::write(&log, lines.collect::<String>()).unwrap();
     let asked = Asked {
         logs: vec![log],
+        cluster: None,
         cores: 2,
         fetch: None,
         keep_names: false,
@@ -57,11 +79,38 @@ fn captured(jobs: &[Job], ended: &[Ended], folder: &std::path::Path) -> Captured
 }
 
 #[test]
+fn receipts_of_all_requests_tell_what_an_access_log_tells() {
+    let folder = tempfile::tempdir().unwrap();
+    let jobs = asked();
+    let ended = play(&scenario(), &keys(KEYS as usize), jobs.clone());
+    let [logged, kept] = [line, receipt].map(|line| captured(&jobs, &ended, line, folder.path()));
+    let near = |is: f64, was: f64, by: f64| (is / was - 1.0).abs() < by;
+    let (was, is) = (&logged.report, &kept.report);
+    assert_eq!(
+        (is.requests, is.keys, is.hosts, is.high.requests),
+        (was.requests, was.keys, was.hosts, was.high.requests)
+    );
+    // Seen: 0.6 and 6 %. A receipt knows its end to a millisecond, so that neighbours may have changed places.
+    assert!(near(is.run_mean_ms, was.run_mean_ms, 0.02), "{is}{was}");
+    assert!(near(is.fetch_ms, was.fetch_ms, 0.1), "{is}{was}");
+    let data = |captured: &Captured| {
+        let mut all: Vec<_> = captured
+            .requests
+            .iter()
+            .map(|request| (request.key.clone(), request.priority))
+            .collect();
+        all.sort();
+        all
+    };
+    assert_eq!(data(&kept), data(&logged));
+}
+
+#[test]
 fn queues_are_taken_out_of_what_was_logged_and_come_back_when_it_is_played() {
     let folder = tempfile::tempdir().unwrap();
     let jobs = asked();
     let ended = play(&scenario(), &keys(KEYS as usize), jobs.clone());
-    let Captured { requests, report } = captured(&jobs, &ended, folder.path());
+    let Captured { requests, report } = captured(&jobs, &ended, line, folder.path());
     assert_eq!((report.requests, report.without_host), (jobs.len(), 0));
     assert!(report.unexplained < jobs.len() / 50, "{report}");
     // Waiting is most of what was logged beyond the runs.
