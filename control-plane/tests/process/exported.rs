@@ -1,25 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Metrics and spans at a collector.
 
-use std::process::{Child, Command};
+use std::process::Command;
 
 use weir_telemetry::collector::{Collector, text};
 
 use super::certificates::Authority;
-use super::{PROGRAM, output, started_for, weir_control};
+use super::serving::Serving;
+use super::waits::until_there;
+use super::{PROGRAM, output, weir_control};
 
 /// A host that is asked and that nobody listens for.
 const SCRAPED: &str =
     "clusters: { r: { hosts: [ { address: 127.0.0.1:9 } ], scrape: { interval: 100ms } } }\n";
-
-/// It ends well when it is told to.
-fn log_to_the_end(child: Child) -> String {
-    let pid = nix::unistd::Pid::from_raw(child.id() as i32);
-    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
-    let ended = child.wait_with_output().unwrap();
-    assert_eq!(ended.status.code(), Some(0));
-    String::from_utf8(ended.stderr).unwrap()
-}
 
 #[test]
 fn a_collector_gets_metrics_and_a_span_for_each_question() {
@@ -27,7 +20,7 @@ fn a_collector_gets_metrics_and_a_span_for_each_question() {
     let collector = Collector::start();
     let mut command = Command::new(PROGRAM);
     collector.told_by(&mut command);
-    let (mut child, _) = started_for(command, folder.path(), SCRAPED);
+    let _serving = Serving::start_with(command, folder.path(), SCRAPED);
     let (service, _) = collector.metric("weir_control_polls");
     assert_eq!(service, "weir-control");
     let (service, span) = collector.span("a question", |span| span.name == "GET /metrics");
@@ -38,8 +31,6 @@ fn a_collector_gets_metrics_and_a_span_for_each_question() {
     );
     assert_eq!(text(&span.attributes, "error.type").unwrap(), "refused");
     assert!(span.parent_span_id.is_empty());
-    child.kill().unwrap();
-    child.wait().unwrap();
 }
 
 #[test]
@@ -57,14 +48,16 @@ fn a_collector_is_spoken_to_by_https_where_its_authority_vouches_for_it() {
         command.env("OTEL_SERVICE_NAME", name);
         command
     };
-    let (wrong, _) = started_for(command(&others, "others"), folder.path(), SCRAPED);
-    let (mut right, _) = started_for(command(&ours, "ours"), folder.path(), SCRAPED);
+    let [wrong, right] = [(&others, "others"), (&ours, "ours")].map(|(authority, name)| {
+        let own = folder.path().join(format!("of {name}"));
+        std::fs::create_dir(&own).unwrap();
+        Serving::start_with(command(authority, name), &own, SCRAPED)
+    });
     let (service, _) = collector.metric("weir_control_polls");
     assert_eq!(service, "ours");
-    right.kill().unwrap();
-    right.wait().unwrap();
+    drop(right);
     // At the latest with its last export.
-    let log = log_to_the_end(wrong);
+    let log = wrong.end();
     assert!(log.contains("metrics are not exported"), "{log}");
 }
 
@@ -79,15 +72,14 @@ fn a_collector_that_is_away_is_named_once_and_holds_up_nobody() {
             format!("http://127.0.0.1:{away}"),
         )
         .env("OTEL_METRIC_EXPORT_INTERVAL", "50");
-    let (child, ports) = started_for(command, folder.path(), SCRAPED);
-    let admin = ports["admin"].as_str().unwrap().parse().unwrap();
-    super::until_there("some exports", || {
-        let page = weir_processes::http::get(admin, "/metrics").unwrap().body;
+    let serving = Serving::start_with(command, folder.path(), SCRAPED);
+    until_there("some exports", || {
+        let page = serving.page("/metrics").body;
         let polls =
             weir_exposition::sum(&page, "weir_control_polls_total", &[("result", "refused")]);
         polls.filter(|polls| *polls >= 5.0).ok_or(page)
     });
-    let log = log_to_the_end(child);
+    let log = serving.end();
     assert_eq!(log.matches("metrics are not exported").count(), 1, "{log}");
 }
 

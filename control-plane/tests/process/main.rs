@@ -6,17 +6,17 @@
 mod certificates;
 mod exported;
 mod probe;
+mod serving;
 #[allow(dead_code)] // Other tests use more of it.
 #[path = "../waits/mod.rs"]
 mod waits;
 
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use waits::until_there;
-use weir_processes::http::Answer;
+use serving::Serving;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_weir-control");
 
@@ -89,56 +89,14 @@ fn a_good_configuration_is_counted_and_told_what_it_lacks() {
     assert_eq!(checked(&whole), "ok: 1 cluster, 1 host\n");
 }
 
-/// It serves, and where.
-fn started(program: Command, folder: &Path) -> (Child, serde_json::Value) {
-    started_with(program, folder, "")
-}
-
-/// The same with more in its configuration.
-fn started_with(program: Command, folder: &Path, more: &str) -> (Child, serde_json::Value) {
-    let clusters = "clusters: { r: { hosts: [ { address: 127.0.0.1:9 } ] } }";
-    started_for(program, folder, &format!("{clusters}\n{more}"))
-}
-
-/// The same with the whole of its configuration but its ports.
-fn started_for(program: Command, folder: &Path, rest: &str) -> (Child, serde_json::Value) {
-    let (path, ports) = (folder.join("c.yaml"), folder.join("ports.json"));
-    let free = "{ listen: \"127.0.0.1:0\" }";
-    let text = format!("xds: {free}\nadmin: {free}\n{rest}");
-    std::fs::write(&path, text).unwrap();
-    let mut child = with_config(program, &path)
-        .arg("--ports-file")
-        .arg(&ports)
-        .spawn()
-        .unwrap();
-    let text = until_there("ports", || {
-        let text = std::fs::read(&ports);
-        assert!(text.is_ok() || child.try_wait().unwrap().is_none(), "ended");
-        text
-    });
-    (child, serde_json::from_slice(&text).unwrap())
-}
-
 #[test]
 fn it_says_where_it_listens_and_ends_when_told_to() {
     let folder = tempfile::tempdir().unwrap();
-    let (mut child, ports) = started(Command::new(PROGRAM), folder.path());
+    let serving = Serving::start(Command::new(PROGRAM), folder.path(), "");
     for name in ["xds", "admin"] {
-        std::net::TcpStream::connect(ports[name].as_str().unwrap()).unwrap();
+        std::net::TcpStream::connect(serving.port(name)).unwrap();
     }
-    let kill = Command::new("kill")
-        .arg("-TERM")
-        .arg(child.id().to_string())
-        .status()
-        .unwrap();
-    assert!(kill.success());
-    assert_eq!(child.wait().unwrap().code(), Some(0));
-}
-
-/// The answer of an admin page.
-fn page(ports: &serde_json::Value, path: &str) -> Answer {
-    let admin = ports["admin"].as_str().unwrap().parse().unwrap();
-    weir_processes::http::ask(admin, path).unwrap()
+    serving.end();
 }
 
 #[test]
@@ -165,15 +123,13 @@ fn one_that_waits_for_consul_is_live_and_not_ready_and_the_service_manager_hears
     program
         .env("NOTIFY_SOCKET", &path)
         .env("WATCHDOG_USEC", "100000");
-    let (mut child, ports) = started_with(program, folder.path(), &replicas);
-    let ready = page(&ports, "/ready");
+    let serving = Serving::start(program, folder.path(), &replicas);
+    let ready = serving.page("/ready");
     assert_eq!(ready.status, "503", "{ready:?}");
-    let live = page(&ports, "/live");
+    let live = serving.page("/live");
     assert_eq!((&*live.status, &*live.body), ("200", "live\n"));
     assert_eq!(heard(), "READY=1\nWATCHDOG=1");
     assert_eq!([heard(), heard()], ["WATCHDOG=1", "WATCHDOG=1"]);
-    child.kill().unwrap();
-    child.wait().unwrap();
 }
 
 #[test]
@@ -181,10 +137,8 @@ fn it_takes_as_many_connections_as_the_system_allows() {
     let folder = tempfile::tempdir().unwrap();
     let mut few = Command::new("sh");
     few.args(["-c", "ulimit -Sn 64; exec \"$0\" \"$@\"", PROGRAM]);
-    let (mut child, _) = started(few, folder.path());
-    let limits = std::fs::read_to_string(format!("/proc/{}/limits", child.id())).unwrap();
-    child.kill().unwrap();
-    child.wait().unwrap();
+    let serving = Serving::start(few, folder.path(), "");
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", serving.pid())).unwrap();
     let line = limits
         .lines()
         .find(|line| line.starts_with("Max open files"));
