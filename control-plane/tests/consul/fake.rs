@@ -19,7 +19,7 @@ use crate::control::{Control, complaints, hosts};
 #[derive(Clone)]
 struct Said {
     index: u64,
-    /// None: it hangs.
+    /// None: questions for them wait until there are some.
     hosts: Option<String>,
     trust_domain: &'static str,
 }
@@ -82,21 +82,19 @@ async fn answer(uri: &Uri, said: &watch::Sender<Said>) -> Response {
         .split('&')
         .find_map(|field| field.strip_prefix("index="));
     let index = index.map_or(0, |index| index.parse().unwrap());
+    let of_hosts = uri.path() == "/v1/health/connect/rules";
     let newest = said
-        .wait_for(|said| said.index > index)
+        .wait_for(|said| said.index > index && (said.hosts.is_some() || !of_hosts))
         .await
         .unwrap()
         .clone();
     let body = match uri.path() {
-        "/v1/health/connect/rules" => newest.hosts,
-        "/v1/connect/ca/roots" => Some(format!("{{\"TrustDomain\":\"{}\"}}", newest.trust_domain)),
-        "/v1/catalog/service/rules" => Some("[{}]".into()),
+        "/v1/health/connect/rules" => newest.hosts.unwrap_or_default(),
+        "/v1/connect/ca/roots" => format!("{{\"TrustDomain\":\"{}\"}}", newest.trust_domain),
+        "/v1/catalog/service/rules" => "[{}]".into(),
         _ => return StatusCode::NOT_FOUND.into_response(),
     };
-    match body {
-        Some(body) => ([("X-Consul-Index", newest.index.to_string())], body).into_response(),
-        None => std::future::pending().await,
-    }
+    ([("X-Consul-Index", newest.index.to_string())], body).into_response()
 }
 
 /// Sidecars on these ports, each with the status of its check.
