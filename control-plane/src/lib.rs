@@ -17,6 +17,7 @@
 
 pub mod admin;
 mod alive;
+mod buffers;
 pub mod certificate;
 mod cgroup;
 pub mod client;

@@ -7,6 +7,8 @@ use tonic::codec::{BufferSettings, Codec, DecodeBuf, Decoder};
 use tonic_prost::ProstEncoder;
 use weir_tables::v1::ReportAnswer;
 
+use crate::buffers;
+
 /// The codec of a stream.
 #[derive(Debug, Default)]
 pub(super) struct Encoded;
@@ -18,7 +20,7 @@ impl Codec for Encoded {
     type Decoder = Self;
 
     fn encoder(&mut self) -> Self::Encoder {
-        ProstEncoder::new(BufferSettings::default())
+        ProstEncoder::new(buffers::small())
     }
 
     fn decoder(&mut self) -> Self {
@@ -29,6 +31,10 @@ impl Codec for Encoded {
 impl Decoder for Encoded {
     type Item = Bytes;
     type Error = Status;
+
+    fn buffer_settings(&self) -> BufferSettings {
+        buffers::small()
+    }
 
     fn decode(&mut self, message: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
         Ok(Some(message.copy_to_bytes(message.remaining())))

@@ -23,6 +23,7 @@ use super::MAX_REQUEST_BYTES;
 use super::codec::Responses;
 use super::session::Refusal;
 use super::stream::{RESPONSES_WAITING, Shared, serve};
+use crate::buffers;
 use crate::gate::Gate;
 use crate::newest;
 
@@ -87,7 +88,7 @@ impl Discovery {
                 .into_http();
         }
         let decode = |body| {
-            let decoder = ProstDecoder::<DeltaDiscoveryRequest>::default();
+            let decoder = ProstDecoder::<DeltaDiscoveryRequest>::new(buffers::small());
             Streaming::new_request(decoder, body, None, Some(MAX_REQUEST_BYTES))
         };
         let caller = self
