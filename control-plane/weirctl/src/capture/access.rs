@@ -35,27 +35,24 @@ struct Line {
 /// The field, and why.
 pub(super) fn parse(line: &str) -> Result<Entry, String> {
     let line: Line = entry::read(line)?;
-    let host = line.upstream_host.as_ref();
-    let took = host
-        .zip(line.before_us)
-        .zip(line.upstream_us)
-        .map(|((host, before_us), us)| Took {
-            host: host.clone(),
-            before_us,
-            us,
-        });
-    let filled = |name: &Option<String>| name.clone().filter(|name| !name.is_empty());
+    let (important, cost) = (line.is_important(), line.cost());
+    let took = line.upstream_host.zip(line.before_us).zip(line.upstream_us);
+    let filled = |name: Option<String>| name.filter(|name| !name.is_empty()).map(Name::Clear);
     Ok(Entry {
         came: u64::try_from(line.start_time.as_microsecond()).unwrap_or(0),
         cluster: None,
         caller: None,
-        key: filled(&line.key).map(Name::Clear),
-        user: filled(&line.user).map(Name::Clear),
-        important: line.is_important(),
+        key: filled(line.key),
+        user: filled(line.user),
+        important,
         status: line.response_code,
         duration_ms: u32::try_from(line.duration).unwrap_or(u32::MAX),
-        took,
-        cost: line.cost(),
+        took: took.map(|((host, before_us), us)| Took {
+            host,
+            before_us,
+            us,
+        }),
+        cost,
     })
 }
 
