@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The hosts that a request would go to: the proxies' own decision, on the tables that they are pushed.
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use rand::Rng;
 use serde::Serialize;
 use weir_policy::{
-    Account, CLASSES, Cluster, HostState, KeyHash, Keys, MAX_KEYS, Outcome, Patience, Rank,
-    Request, Table, Terms, shard_of, user_priority,
+    CLASSES, Cluster, HostState, KeyHash, Keys, MAX_KEYS, Outcome, Patience, Rank, Request, Table,
+    Terms, shard_of, user_priority,
 };
 use weir_tables::{
     CACHE_SHARD_TYPE, HOST_TABLE_TYPE, cache_shard_name, decode_cache_shard, decode_host_table,
@@ -217,7 +216,7 @@ impl Estimate {
 pub fn explain(
     view: &View,
     question: &Question,
-    rng: &mut impl Rng,
+    rng: &mut (impl Rng + Clone),
 ) -> Result<Explanation, Problem> {
     let name = &question.cluster;
     let Pushed {
@@ -234,10 +233,9 @@ pub fn explain(
     let cache_shards = read_shards(&mut cluster, view, name, table.cache_shards(), &keys);
     let rank = question.rank;
     let request = Request { keys, rank };
-    let account = RefCell::new(Account::default());
-    let asked = (&request, Patience::new(NOW));
-    let decision = cluster.decide_or_hold_noting(asked, NOW, rng, Some(&account));
-    let account = account.into_inner();
+    let mut before = rng.clone();
+    let decision = cluster.decide_or_hold(&request, Patience::new(NOW), NOW, rng);
+    let account = cluster.account(&request, &decision, NOW, &mut before);
     let answer = Answer::to(&request, decision.outcome, &cluster);
     let row = |host: &u32| {
         let mut looks = account.terms.iter();

@@ -129,9 +129,9 @@ impl ReportStream {
 
     /// Forgets VMs that are dead, and the loads of hosts that nobody else counts for.
     fn forget_all_but(&mut self, live: &[v1::VmRecord]) {
-        let is_live: BTreeSet<_> = live.iter().map(|head| (head.slot, head.epoch)).collect();
+        let is_live = |vm| live.iter().any(|head| (head.slot, head.epoch) == vm);
         let before = self.vms.len();
-        self.vms.retain(|vm, _| is_live.contains(vm));
+        self.vms.retain(|vm, _| is_live(*vm));
         if self.vms.len() == before {
             return;
         }

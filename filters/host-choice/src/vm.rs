@@ -236,23 +236,21 @@ impl<H: Host> Vm<H> {
             bounces: state.bounces.attempts > 0,
             credits: policy.is_some_and(|policy| matches!(policy.overload, Overload::Breakwater)),
         };
-        let (mut watch, account) = match policy {
+        let (mut watch, leaves_receipt) = match policy {
             Some(policy) => watch::of(policy, table, request, (now, random)),
-            None => (None, None),
+            None => (None, false),
         };
+        let before = leaves_receipt.then(|| self.rng.clone());
         let is_left = watch.as_ref().is_some_and(|watch| !watch.is_steered);
         let mut patience = Patience::new(now);
         let decision = if holds && !is_left {
             patience.deadline = deadline();
             let held = &mut state.held;
-            let asked = (request, patience);
-            held.decide_noting(&state.cluster, asked, now, &mut self.rng, account.as_ref())
+            held.decide(&state.cluster, request, patience, now, &mut self.rng)
         } else {
-            state
-                .cluster
-                .decide_noting(request, now, &mut self.rng, account.as_ref())
+            state.cluster.decide(request, now, &mut self.rng)
         };
-        if let (Some(watch), Some(account)) = (&mut watch, account) {
+        if let (Some(watch), Some(mut before)) = (&mut watch, before) {
             let known = (&state.cluster, state.meta);
             let made = match &decision.outcome {
                 Outcome::Send(ranked) => ranked.first(),
@@ -260,7 +258,8 @@ impl<H: Host> Vm<H> {
             };
             let cluster = &state.cluster;
             let beside = made.and_then(|made| cluster.beside(request, made, now, &mut self.rng));
-            let made = (&decision, account.into_inner(), beside);
+            let account = cluster.account(request, &decision, now, &mut before);
+            let made = (&decision, account, beside);
             let drawn = (rand::Rng::next_u64(&mut self.rng), now);
             watch.receipt = Some(receipt::of(known, request, made, drawn));
         }

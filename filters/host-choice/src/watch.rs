@@ -2,11 +2,10 @@
 //! A request that is watched to its end, because it leaves a receipt, or because some requests are steered and others
 //! are not.
 
-use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use weir_policy::{Account, Policy, Request};
+use weir_policy::{Policy, Request};
 use weir_tables::v1;
 
 use crate::in_flight::RouteRequest;
@@ -35,18 +34,18 @@ pub(crate) struct End {
     pub(crate) ending: Ending,
 }
 
-/// The watch over a request that begins now, if it is watched, and where its decision is written down, if it leaves a
-/// receipt. `random` is a uniform number.
+/// The watch over a request that begins now, if it is watched, and whether it leaves a receipt. `random` is a uniform
+/// number.
 #[inline]
 pub(crate) fn of(
     policy: &Policy,
     table: &Rc<str>,
     request: &Request,
     (now, random): (Duration, u64),
-) -> (Option<Box<Watch>>, Option<RefCell<Account>>) {
+) -> (Option<Box<Watch>>, bool) {
     let leaves_receipt = policy.leaves_receipt((random >> 32) as u32);
     if !leaves_receipt && policy.steer_percent >= 100 {
-        return (None, None);
+        return (None, false);
     }
     begun(policy, table, request, (now, random), leaves_receipt)
 }
@@ -59,7 +58,7 @@ fn begun(
     request: &Request,
     (now, random): (Duration, u64),
     leaves_receipt: bool,
-) -> (Option<Box<Watch>>, Option<RefCell<Account>>) {
+) -> (Option<Box<Watch>>, bool) {
     let watch = Watch {
         table: Rc::clone(table),
         since: now,
@@ -69,5 +68,5 @@ fn begun(
         receipt: None,
         left: None,
     };
-    (Some(Box::new(watch)), leaves_receipt.then(RefCell::default))
+    (Some(Box::new(watch)), leaves_receipt)
 }

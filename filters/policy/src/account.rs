@@ -3,13 +3,18 @@
 //!
 //! ```text
 //!  Terms of a host ── score ──> Places (the best few) ── ranked ──> hosts, reason
-//!        └── noted, of some requests ──> Account ── decide ──> the same again
+//!        └── of some requests, afterwards ──> Account ── decide ──> the same again
 //! ```
+
+use std::time::Duration;
+
+use rand::Rng;
 
 use crate::key::split_mix;
 use crate::ranked::MAX_RANKED;
+use crate::selection::Candidates;
 use crate::table::MAX_HOSTS;
-use crate::{Ranked, Reason};
+use crate::{Cluster, Decision, Outcome, Ranked, Reason, Request, Selection};
 
 /// Smaller is better: hosts to be avoided last, then the finish, then where the key is, then how full the host
 /// is, then chance, and the host. All in one number (1, 31, 2, 4, 10 and 16 bits): sixteen steps of fullness,
@@ -157,15 +162,19 @@ pub struct Account {
 }
 
 impl Account {
-    /// Others come before this host, which is named.
-    pub(crate) fn note_suspect(&mut self, host: u32) {
-        if !self.suspects.contains(&host) {
-            self.suspects.push(host);
-        }
-    }
-
     /// The decision, made again by the same code. None where it was not made by comparison: no host was looked at.
     pub fn decide(&self) -> Option<(Ranked, Reason)> {
+        let (ranked, reason) = self.named()?;
+        let ranked = put_suspects_last(
+            ranked,
+            |host| self.suspects.contains(&host),
+            |_| self.instead,
+        );
+        Some((ranked, if self.panics { Reason::Panic } else { reason }))
+    }
+
+    /// The hosts that are best by comparison. None where none was looked at.
+    pub(crate) fn named(&self) -> Option<(Ranked, Reason)> {
         if self.terms.is_empty() {
             return None;
         }
@@ -175,13 +184,50 @@ impl Account {
                 places.consider(Some(terms.score(self.salt)));
             }
         }
-        let (ranked, reason) = places.ranked(self.keys);
-        let ranked = put_suspects_last(
-            ranked,
-            |host| self.suspects.contains(&host),
-            |_| self.instead,
-        );
-        Some((ranked, if self.panics { Reason::Panic } else { reason }))
+        Some(places.ranked(self.keys))
+    }
+}
+
+impl Cluster {
+    /// The account of what was just decided for a request; `rng` is as it was before that. Made afterwards, so that
+    /// decisions without one do not pay for it.
+    #[cold]
+    pub fn account(
+        &self,
+        request: &Request,
+        decision: &Decision,
+        now: Duration,
+        rng: &mut impl Rng,
+    ) -> Account {
+        let Some(table) = self.table() else {
+            return Account::default();
+        };
+        let eligible = self.eligible(request, self.is_stale(now));
+        let is_compared = table.policy().selection == Selection::Estimate && !eligible.is_empty();
+        let candidates = Candidates::new(self, table, (eligible, request), now);
+        let mut account = match is_compared {
+            true => candidates.compared(rng),
+            false => Account::default(),
+        };
+        let named = match (account.named(), decision.outcome) {
+            (Some((ranked, _)), _) | (None, Outcome::Send(ranked)) => ranked,
+            _ => return Account::default(),
+        };
+        let suspects = named.as_slice().iter().copied();
+        let suspects = suspects.filter(|host| candidates.is_suspect(*host));
+        account.suspects = suspects.collect();
+        let is_suspect = |host| account.suspects.contains(&host);
+        let ranked = put_suspects_last(named, is_suspect, |ranked| {
+            account.instead = candidates.unsuspected(ranked);
+            account.instead
+        });
+        account.panics = self.panics;
+        match decision.outcome {
+            Outcome::Send(made) if made == ranked || !is_compared => account,
+            Outcome::Hold { .. } => account,
+            // Who waits for a host came first, or nobody was there to be compared.
+            Outcome::Send(_) | Outcome::Shed { .. } | Outcome::Fallback => Account::default(),
+        }
     }
 }
 

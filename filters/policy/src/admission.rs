@@ -21,7 +21,7 @@ impl AdmissionIndex {
             .filter_map(|(host, level)| level.map(|_| host))
             .collect();
         let mut order = in_table.clone();
-        order.sort_by_key(|host| sort_key(&levels, *host));
+        order.sort_unstable_by_key(|host| sort_key(&levels, *host));
         Self {
             levels,
             in_table,

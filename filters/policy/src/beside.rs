@@ -35,7 +35,7 @@ impl Cluster {
     ) -> Option<Beside> {
         let table = self.table()?;
         let selection = table.policy().beside?;
-        let decision = self.decide_by(selection, request, now, rng, None);
+        let decision = self.decide_by(selection, request, now, rng);
         let Outcome::Send(ranked) = decision.outcome else {
             return None;
         };

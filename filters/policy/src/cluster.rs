@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-use std::cell::RefCell;
 use std::time::Duration;
 
 use rand::Rng;
 
-use crate::account::{Account, put_suspects_last};
+use crate::account::put_suspects_last;
 use crate::admission::AdmissionIndex;
 use crate::feedback::{AssumedKeys, Feedback, HostFeedback, InFlight};
 use crate::key::scale;
@@ -43,7 +42,7 @@ pub struct Cluster {
     pub(crate) cache: CacheIndex,
     pub(crate) feedback: Feedback,
     /// Too few hosts were left when the table came: those that drain are chosen as well.
-    panics: bool,
+    pub(crate) panics: bool,
     /// The proxy sends requests elsewhere, so levels of hosts that it does not choose hold nobody back.
     unheeded: bool,
     /// Requests that no host admitted.
@@ -434,20 +433,9 @@ impl Cluster {
 
     /// What to do with a request.
     pub fn decide(&self, request: &Request, now: Duration, rng: &mut impl Rng) -> Decision {
-        self.decide_noting(request, now, rng, None)
-    }
-
-    /// The same, of which an account is kept in the place given.
-    pub fn decide_noting(
-        &self,
-        request: &Request,
-        now: Duration,
-        rng: &mut impl Rng,
-        account: Option<&RefCell<Account>>,
-    ) -> Decision {
         let policy = self.table().map(Table::policy);
         let selection = policy.map_or(Selection::Estimate, |policy| policy.selection);
-        self.decide_by(selection, request, now, rng, account)
+        self.decide_by(selection, request, now, rng)
     }
 
     /// The same by any selection. Not inlined, so that there is one of it.
@@ -458,7 +446,6 @@ impl Cluster {
         request: &Request,
         now: Duration,
         rng: &mut impl Rng,
-        account: Option<&RefCell<Account>>,
     ) -> Decision {
         let Some(Received { table, .. }) = &self.table else {
             return Decision {
@@ -476,12 +463,7 @@ impl Cluster {
                 },
             };
         }
-        // Levels of a table that nobody renews relax: nothing is refused because weir-control is gone.
-        let eligible = if stale {
-            self.admission.up()
-        } else {
-            self.admission.admitting(request.rank)
-        };
+        let eligible = self.eligible(request, stale);
         if eligible.is_empty() {
             let retry_after = jittered(table.policy().retry_after, rng);
             return Decision {
@@ -489,27 +471,26 @@ impl Cluster {
                 reason: Reason::Overloaded,
             };
         }
-        let candidates = Candidates::new(self, table, (eligible, request), now).noted(account);
+        let candidates = Candidates::new(self, table, (eligible, request), now);
         let (ranked, mut reason) = selection.select(&candidates, rng);
-        let is_suspect = |host| {
-            let is_suspect = candidates.is_suspect(host);
-            if is_suspect {
-                candidates.note(|account| account.note_suspect(host));
-            }
-            is_suspect
-        };
-        let ranked = put_suspects_last(ranked, is_suspect, |ranked| {
-            let instead = candidates.unsuspected(ranked);
-            candidates.note(|account| account.instead = instead);
-            instead
-        });
+        let is_suspect = |host| candidates.is_suspect(host);
+        let instead = |ranked| candidates.unsuspected(ranked);
+        let ranked = put_suspects_last(ranked, is_suspect, instead);
         if self.panics {
-            candidates.note(|account| account.panics = true);
             reason = Reason::Panic;
         }
         Decision {
             outcome: Outcome::Send(ranked),
             reason,
+        }
+    }
+
+    /// Hosts that the request may get. Levels of a table that nobody renews relax: nothing is refused because
+    /// weir-control is gone.
+    pub(crate) fn eligible(&self, request: &Request, stale: bool) -> &[u32] {
+        match stale {
+            true => self.admission.up(),
+            false => self.admission.admitting(request.rank),
         }
     }
 

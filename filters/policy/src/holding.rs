@@ -14,15 +14,13 @@ mod wait_queue;
 
 pub use wait_queue::{Patience, Round, Ticket, WaitQueue};
 
-use std::cell::RefCell;
 use std::time::Duration;
 
 use rand::Rng;
 
 use crate::standing::Clock;
 use crate::{
-    Account, Cluster, Decision, KeyHash, Level, Outcome, Overload, Rank, Reason, Request,
-    TableError,
+    Cluster, Decision, KeyHash, Level, Outcome, Overload, Rank, Reason, Request, TableError,
 };
 
 /// The longest that a request can be held: longer than nearly all callers wait.
@@ -107,18 +105,7 @@ impl Cluster {
         now: Duration,
         rng: &mut impl Rng,
     ) -> Decision {
-        self.decide_or_hold_noting((request, patience), now, rng, None)
-    }
-
-    /// The same, of which an account is kept in the place given.
-    pub fn decide_or_hold_noting(
-        &self,
-        (request, patience): (&Request, Patience),
-        now: Duration,
-        rng: &mut impl Rng,
-        account: Option<&RefCell<Account>>,
-    ) -> Decision {
-        let decision = self.decide_noting(request, now, rng, account);
+        let decision = self.decide(request, now, rng);
         let Some((limit, reason)) = self.hold(request, &decision, now) else {
             return decision;
         };

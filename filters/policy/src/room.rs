@@ -65,7 +65,7 @@ pub fn fit(claimants: &mut [Claimant], room: usize) {
     let mut filled = taken(claimants);
     let most = room / BACK_BELOW.1 * BACK_BELOW.0;
     let mut dropped: Vec<&mut Claimant> = claimants.iter_mut().filter(|one| !one.kept).collect();
-    dropped.sort_by_key(|claimant| (u64::MAX - claimant.usage, claimant.bytes));
+    dropped.sort_unstable_by_key(|claimant| (u64::MAX - claimant.usage, claimant.bytes));
     for claimant in dropped {
         let with_it = filled.saturating_add(claimant.bytes);
         match with_it <= most {

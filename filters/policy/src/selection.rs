@@ -11,7 +11,6 @@ mod rendezvous;
 
 pub(crate) use rendezvous::Ring;
 
-use std::cell::RefCell;
 use std::time::Duration;
 
 use rand::Rng;
@@ -62,8 +61,6 @@ pub(crate) struct Candidates<'a> {
     pub(crate) now: Duration,
     /// The same, for comparing hosts.
     pub(crate) clock: Clock,
-    /// Where the comparison is written down, if it is.
-    account: Option<&'a RefCell<Account>>,
 }
 
 impl<'a> Candidates<'a> {
@@ -81,24 +78,6 @@ impl<'a> Candidates<'a> {
             request,
             now,
             clock,
-            account: None,
-        }
-    }
-
-    /// The same, of which an account is kept.
-    pub(crate) fn noted(self, account: Option<&'a RefCell<Account>>) -> Self {
-        Self { account, ..self }
-    }
-
-    /// Whether an account is kept.
-    pub(crate) fn is_noted(&self) -> bool {
-        self.account.is_some()
-    }
-
-    /// Writes something down, if an account is kept.
-    pub(crate) fn note(&self, write: impl FnOnce(&mut Account)) {
-        if let Some(Ok(mut account)) = self.account.map(RefCell::try_borrow_mut) {
-            write(&mut account);
         }
     }
 
@@ -113,6 +92,11 @@ impl<'a> Candidates<'a> {
         ranked: &'b Ranked,
     ) -> impl Iterator<Item = Duration> + 'b {
         estimate::may_wait(self, ranked)
+    }
+
+    /// What `estimate` compares where `rng` is as it was when it chose.
+    pub(crate) fn compared(&self, rng: &mut impl Rng) -> Account {
+        estimate::compared(self, rng)
     }
 
     /// What `estimate` judges the host with this table index by.

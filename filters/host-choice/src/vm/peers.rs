@@ -58,7 +58,7 @@ impl<H: Host> Vm<H> {
         let peers = self.peers.values().map(|peer| &peer.record);
         let mut heads: Vec<_> = peers.filter(live).map(head).collect();
         heads.extend(self.slot.map(|slot| self.head(slot, self.published)));
-        heads.sort_by_key(|head| head.slot);
+        heads.sort_unstable_by_key(|head| head.slot);
         // One at a time: all of them may be large.
         told.next(proxy, &heads, |head| {
             shared::record(&self.host, head.slot, None)?.0

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::time::Duration;
 
 use rand::Rng;
 
-use crate::{Account, Cluster, Decision, Outcome, Rank, Reason, Request};
+use crate::{Cluster, Decision, Outcome, Rank, Reason, Request};
 
 /// When a request came, and when it is of no use any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,24 +112,11 @@ impl<T> WaitQueue<T> {
         now: Duration,
         rng: &mut impl Rng,
     ) -> Decision {
-        self.decide_noting(cluster, (request, patience), now, rng, None)
-    }
-
-    /// The same, of which an account is kept in the place given.
-    pub fn decide_noting(
-        &mut self,
-        cluster: &Cluster,
-        (request, patience): (&Request, Patience),
-        now: Duration,
-        rng: &mut impl Rng,
-        account: Option<&RefCell<Account>>,
-    ) -> Decision {
         let Some(table) = cluster.table() else {
             return cluster.decide(request, now, rng);
         };
         let holding = table.policy().holding;
-        let asked = (request, patience);
-        let mut decision = cluster.decide_or_hold_noting(asked, now, rng, account);
+        let mut decision = cluster.decide_or_hold(request, patience, now, rng);
         let until = patience.until(holding.for_eligible);
         let is_sent = until > now && matches!(decision.outcome, Outcome::Send(_));
         if is_sent && self.is_behind(cluster, request.rank, now) {
@@ -141,9 +127,6 @@ impl<T> WaitQueue<T> {
         }
         let is_held = matches!(decision.outcome, Outcome::Hold { .. });
         if is_held && !self.make_room(request.rank, holding.max_held) {
-            if let Some(Ok(mut account)) = account.map(RefCell::try_borrow_mut) {
-                *account = Account::default();
-            }
             return self.decide_without(cluster, request, now, rng);
         }
         decision

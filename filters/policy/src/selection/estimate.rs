@@ -27,7 +27,7 @@ use std::time::Duration;
 use rand::Rng;
 
 use super::Candidates;
-use crate::account::{Has, Places, Score, Terms};
+use crate::account::{Account, Has, Places, Score, Terms};
 use crate::key::scale;
 use crate::outlook::Outlook;
 use crate::prefix::Prefix;
@@ -51,17 +51,32 @@ fn sample(callers: u32) -> usize {
 pub(super) fn select(candidates: &Candidates<'_>, rng: &mut impl Rng) -> (Ranked, Reason) {
     let asked = Asked::new(candidates);
     let salt = rng.next_u64();
-    candidates.note(|account| {
-        (account.salt, account.keys, account.limit) = (salt, asked.keys, candidates.limit());
+    let mut places = Places::new(candidates.limit());
+    asked.look(rng, |host, has| {
+        if !places.has(host) {
+            places.consider(asked.score(host, has, salt));
+        }
     });
-    let mut offers = Offers {
-        places: Places::new(candidates.limit()),
-        asked,
-        salt,
+    places.ranked(asked.keys)
+}
+
+/// What [`select`] compares where `rng` is as it was for it.
+#[cold]
+pub(super) fn compared(candidates: &Candidates<'_>, rng: &mut impl Rng) -> Account {
+    let asked = Asked::new(candidates);
+    let mut account = Account {
+        salt: rng.next_u64(),
+        keys: asked.keys,
+        limit: candidates.limit(),
+        ..Account::default()
     };
-    offers.offer_holders(rng);
-    offers.offer_others(rng);
-    offers.places.ranked(asked.keys)
+    asked.look(rng, |host, has| {
+        // What is offered again is no better than it was, and changes nothing.
+        if account.terms.iter().all(|terms| terms.host != host) {
+            account.terms.extend(asked.judge(host, has));
+        }
+    });
+    account
 }
 
 /// How long the request may wait at each host named but the last, until it would be done sooner at the next one; so
@@ -85,7 +100,7 @@ pub(super) fn may_wait<'a>(
             0 => Has::Known,
             keys => Has::Lacks(keys),
         };
-        let next = asked.terms(*next, has).filter(|terms| !terms.avoided)?;
+        let next = asked.judge(*next, has).filter(|terms| !terms.avoided)?;
         if candidates.is_suspect(next.host) {
             return None;
         }
@@ -102,7 +117,7 @@ pub(super) fn judged(candidates: &Candidates<'_>, host: u32) -> Option<Terms> {
     let has = prefixes
         .of(host)
         .map_or(Has::Lacks(asked.keys), |prefix| asked.has(prefix));
-    asked.terms(host, has)
+    asked.judge(host, has)
 }
 
 /// What a request is compared by.
@@ -189,16 +204,15 @@ impl<'a> Asked<'a> {
         Some(terms)
     }
 
+    /// The same, of which there is one, where it is not asked for each host.
+    #[inline(never)]
+    fn judge(&self, index: u32, has: Has) -> Option<Terms> {
+        self.terms(index, has)
+    }
+
     #[inline]
     fn score(&self, index: u32, has: Has, salt: u64) -> Option<Score> {
         Some(self.terms(index, has)?.score(salt))
-    }
-
-    /// Writes down what a host is judged by. Apart from its score, which is dearer where both are made of one value.
-    #[cold]
-    fn note(&self, index: u32, has: Has) {
-        let terms = self.terms(index, has);
-        self.candidates.note(|account| account.terms.extend(terms));
     }
 
     /// Until the request would have a core of a host that has none idle.
@@ -209,17 +223,16 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// The best hosts offered so far.
-struct Offers<'a> {
-    asked: Asked<'a>,
-    salt: u64,
-    places: Places,
-}
+impl Asked<'_> {
+    /// Names hosts to be considered, and what of the data is there: some twice, the better known first.
+    fn look(&self, rng: &mut impl Rng, mut consider: impl FnMut(u32, Has)) {
+        self.look_at_holders(rng, &mut consider);
+        self.look_at_others(rng, &mut consider);
+    }
 
-impl Offers<'_> {
-    /// Considers those that have the key, or of several keys the first.
-    fn offer_holders(&mut self, rng: &mut impl Rng) {
-        let candidates = self.asked.candidates;
+    /// Those that have the key, or of several keys the first, if they are eligible.
+    fn look_at_holders(&self, rng: &mut impl Rng, consider: &mut impl FnMut(u32, Has)) {
+        let candidates = self.candidates;
         let Candidates {
             cluster,
             table,
@@ -227,9 +240,14 @@ impl Offers<'_> {
             now,
             ..
         } = *candidates;
+        let mut offer = |host, has| {
+            if candidates.is_eligible(host) {
+                consider(host, has);
+            }
+        };
         let [key] = request.keys.as_slice() else {
             for prefix in candidates.prefixes(rng.next_u32()).iter() {
-                self.offer(prefix.host, self.asked.has(prefix));
+                offer(prefix.host, self.has(prefix));
             }
             return;
         };
@@ -240,50 +258,34 @@ impl Offers<'_> {
                     true => Has::Assumed,
                     false => Has::Known,
                 };
-                self.offer(host, has);
+                offer(host, has);
             }
         }
         let lifetime = table.policy().assumed_cached;
         for host in cluster.feedback.assumed.hosts(*key, now, lifetime) {
             if let Some(host) = table.index_of(host) {
-                self.offer(host, Has::Assumed);
+                offer(host, Has::Assumed);
             }
         }
     }
 
-    /// Considers all of few hosts, and some of many.
-    fn offer_others(&mut self, rng: &mut impl Rng) {
+    /// All of few hosts, and some of many.
+    fn look_at_others(&self, rng: &mut impl Rng, consider: &mut impl FnMut(u32, Has)) {
         let Candidates {
             eligible, table, ..
-        } = *self.asked.candidates;
-        let absent = Has::Lacks(self.asked.keys);
+        } = *self.candidates;
+        let absent = Has::Lacks(self.keys);
         let sample = sample(table.callers());
         if eligible.len() <= sample {
             for host in eligible {
-                self.consider(*host, absent);
+                consider(*host, absent);
             }
             return;
         }
         for _ in 0..sample {
             if let Some(host) = eligible.get(scale(rng.next_u32(), eligible.len())) {
-                self.consider(*host, absent);
+                consider(*host, absent);
             }
-        }
-    }
-
-    /// Considers a host if it is eligible.
-    fn offer(&mut self, host: u32, has: Has) {
-        if self.asked.candidates.is_eligible(host) {
-            self.consider(host, has);
-        }
-    }
-
-    fn consider(&mut self, host: u32, has: Has) {
-        if !self.places.has(host) {
-            if self.asked.candidates.is_noted() {
-                self.asked.note(host, has);
-            }
-            self.places.consider(self.asked.score(host, has, self.salt));
         }
     }
 }

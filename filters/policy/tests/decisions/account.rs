@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The account of a decision is enough to make it again.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
-use weir_policy::{Account, Has, Keys, Outcome, Rank, Request, Selection};
+use weir_policy::{Has, Keys, Outcome, Rank, Request, Selection};
 
 use crate::fleet::{NOW, cluster, host, key, request, rng, select};
 use crate::history::{KEYS, World, histories};
@@ -15,7 +15,7 @@ const DECISIONS: u64 = 300;
 
 /// Returns how many were made again.
 fn again(world: &World, seed: u64) -> Result<u64, TestCaseError> {
-    let mut made = 0;
+    let mut count = 0;
     for number in 0..DECISIONS {
         let seed = seed.wrapping_add(number);
         let keys = (0..number % 4).map(|at| key((seed >> (8 * at)) % KEYS));
@@ -23,21 +23,20 @@ fn again(world: &World, seed: u64) -> Result<u64, TestCaseError> {
             keys: Keys::new(keys),
             rank: Rank::from_number((seed % 4096) as u32).unwrap(),
         };
-        let account = RefCell::new(Account::default());
-        let cluster = &world.cluster;
-        let noted = cluster.decide_noting(&request, world.now, &mut rng(seed), Some(&account));
-        let silent = cluster.decide(&request, world.now, &mut rng(seed));
-        prop_assert_eq!(noted, silent, "to keep an account changes nothing");
-        let again = account.into_inner().decide();
-        match noted.outcome {
+        let (cluster, now) = (&world.cluster, world.now);
+        let made = cluster.decide(&request, now, &mut rng(seed));
+        let again = cluster
+            .account(&request, &made, now, &mut rng(seed))
+            .decide();
+        match made.outcome {
             Outcome::Send(ranked) => {
-                prop_assert_eq!(again, Some((ranked, noted.reason)));
-                made += 1;
+                prop_assert_eq!(again, Some((ranked, made.reason)));
+                count += 1;
             }
             _ => prop_assert_eq!(again, None, "nothing was compared"),
         }
     }
-    Ok(made)
+    Ok(count)
 }
 
 #[test]
@@ -60,9 +59,9 @@ fn each_of_a_million_decisions_is_made_again_from_its_account() {
 #[test]
 fn an_account_names_what_each_host_was_judged_by() {
     let cluster = cluster(select(Selection::Estimate), vec![host(0), host(1)]);
-    let account = RefCell::new(Account::default());
-    let decision = cluster.decide_noting(&request(Some(key(1))), NOW, &mut rng(1), Some(&account));
-    let account = account.into_inner();
+    let request = request(Some(key(1)));
+    let decision = cluster.decide(&request, NOW, &mut rng(1));
+    let account = cluster.account(&request, &decision, NOW, &mut rng(1));
     assert!(matches!(decision.outcome, Outcome::Send(_)));
     assert_eq!(account.terms.len(), 2);
     for terms in &account.terms {
@@ -82,13 +81,9 @@ fn other_selections_keep_no_account() {
             continue;
         }
         let cluster = cluster(select(selection), vec![host(0), host(1)]);
-        let account = RefCell::new(Account::default());
-        cluster.decide_noting(&request(Some(key(1))), NOW, &mut rng(1), Some(&account));
-        assert_eq!(
-            account.into_inner().decide(),
-            None,
-            "{}",
-            selection.as_str()
-        );
+        let request = request(Some(key(1)));
+        let decision = cluster.decide(&request, NOW, &mut rng(1));
+        let account = cluster.account(&request, &decision, NOW, &mut rng(1));
+        assert_eq!(account.decide(), None, "{}", selection.as_str());
     }
 }

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A second selection chooses as it would alone, and both choices are judged by what `estimate` knows.
 
-use std::cell::RefCell;
-
 use proptest::prelude::*;
-use weir_policy::{Account, Cluster, Has, Keys, Outcome, Policy, Ranked, Request, Selection};
+use weir_policy::{Cluster, Has, Keys, Outcome, Policy, Ranked, Request, Selection};
 
 use crate::fleet::{NOW, cache, cluster, host, id, key, request, rng};
 use crate::history::{Event, KEYS, World, histories};
@@ -84,13 +82,12 @@ proptest! {
             world.after(pause, event);
             let keys = (0..seed % 4).map(|at| key((seed >> (8 * at)) % KEYS));
             let request = Request { keys: Keys::new(keys), ..request(None) };
-            let account = RefCell::new(Account::default());
             let (cluster, now) = (&world.cluster, world.now);
-            let made = cluster.decide_noting(&request, now, &mut rng(seed), Some(&account));
+            let made = cluster.decide(&request, now, &mut rng(seed));
             let Outcome::Send(ranked) = made.outcome else { continue };
             let beside = cluster.beside(&request, first(&ranked), now, &mut rng(seed)).unwrap();
             prop_assert_eq!((beside.ranked, beside.reason), (ranked, made.reason));
-            let account = account.into_inner();
+            let account = cluster.account(&request, &made, now, &mut rng(seed));
             let looked_at = account.terms.iter().find(|terms| terms.host == first(&ranked));
             if let Some(looked_at) = looked_at {
                 prop_assert_eq!(beside.first, Some(*looked_at));
