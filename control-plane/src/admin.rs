@@ -162,7 +162,8 @@ async fn explained(State(app): State<App>, Query(asked): Query<Vec<(String, Stri
         .duration_since(std::time::UNIX_EPOCH)
         .map_or(0, |since| since.as_secs() / 3600);
     let question = Question::parse(&asked, &view, hour);
-    match question.and_then(|question| explain(&view, &question, &mut rand::rng())) {
+    let rng = rand::make_rng();
+    match question.and_then(|question| explain(&view, &question, rng)) {
         Ok(explanation) => Json(explanation).into_response(),
         Err(problem) => {
             let status = if problem.unknown {

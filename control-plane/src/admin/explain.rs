@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use rand::Rng;
+use rand::rngs::SmallRng;
 use serde::Serialize;
 use weir_policy::{
     CLASSES, Cluster, HostState, KeyHash, Keys, MAX_KEYS, Outcome, Patience, Rank, Request, Table,
@@ -216,7 +216,7 @@ impl Estimate {
 pub fn explain(
     view: &View,
     question: &Question,
-    rng: &mut (impl Rng + Clone),
+    mut rng: SmallRng,
 ) -> Result<Explanation, Problem> {
     let name = &question.cluster;
     let Pushed {
@@ -234,7 +234,7 @@ pub fn explain(
     let rank = question.rank;
     let request = Request { keys, rank };
     let mut before = rng.clone();
-    let decision = cluster.decide_or_hold(&request, Patience::new(NOW), NOW, rng);
+    let decision = cluster.decide_or_hold(&request, Patience::new(NOW), NOW, &mut rng);
     let account = cluster.account(&request, &decision, NOW, &mut before);
     let answer = Answer::to(&request, decision.outcome, &cluster);
     let row = |host: &u32| {

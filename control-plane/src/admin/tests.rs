@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 use rand::SeedableRng;
-use rand::rngs::StdRng;
+use rand::rngs::SmallRng;
 use std::time::Instant;
 use weir_policy::KeyHash;
 
@@ -92,7 +92,7 @@ async fn it_names_the_host_that_has_the_key_first_and_says_why() {
         0,
     )
     .unwrap();
-    let answer = explain(&view, &question, &mut StdRng::seed_from_u64(1)).unwrap();
+    let answer = explain(&view, &question, SmallRng::seed_from_u64(1)).unwrap();
     assert_eq!(
         (answer.outcome, answer.reason, answer.class),
         ("send", "known_cached", 0)
@@ -103,7 +103,7 @@ async fn it_names_the_host_that_has_the_key_first_and_says_why() {
     );
     assert_eq!(answer.ranked.len() + answer.others.len(), 2);
     let question = Question::parse(&parameters("cluster=rules&key=b"), &view, 0).unwrap();
-    let answer = explain(&view, &question, &mut StdRng::seed_from_u64(1)).unwrap();
+    let answer = explain(&view, &question, SmallRng::seed_from_u64(1)).unwrap();
     assert_eq!((answer.reason, answer.class), ("not_cached", 16));
 }
 
@@ -124,7 +124,7 @@ async fn of_several_keys_it_says_how_many_each_host_has_from_the_first_on() {
     let list = parameters("cluster=rules&key=a; b1;;x&key_separator=;");
     let question = Question::parse(&list, &view, 0).unwrap();
     assert_eq!(question.keys, ["a", "b1", "x"]);
-    let answer = explain(&view, &question, &mut StdRng::seed_from_u64(1)).unwrap();
+    let answer = explain(&view, &question, SmallRng::seed_from_u64(1)).unwrap();
     let (first, second) = (&answer.ranked[0], &answer.ranked[1]);
     assert_eq!(
         (first.address.as_str(), first.cached, first.cached_keys),
@@ -141,7 +141,7 @@ async fn of_several_keys_it_says_how_many_each_host_has_from_the_first_on() {
 async fn it_knows_the_hot_cold_rule() {
     let view = view_with("{ selection: hot_cold }").await;
     let question = Question::parse(&parameters("cluster=rules&key=a"), &view, 0).unwrap();
-    let answer = explain(&view, &question, &mut StdRng::seed_from_u64(1)).unwrap();
+    let answer = explain(&view, &question, SmallRng::seed_from_u64(1)).unwrap();
     assert_eq!(answer.selection, "hot_cold");
     assert_eq!((answer.outcome, answer.reason), ("send", "cold"));
 }
@@ -189,7 +189,7 @@ async fn it_says_how_long_a_request_would_wait_and_when_another_host_would_get_i
     let answer = async |overload: &str| {
         let view = view_with(&policy(overload)).await;
         let question = Question::parse(&parameters("cluster=rules&key=b"), &view, 0).unwrap();
-        let answer = explain(&view, &question, &mut StdRng::seed_from_u64(1)).unwrap();
+        let answer = explain(&view, &question, SmallRng::seed_from_u64(1)).unwrap();
         (answer.outcome, answer.held_for_ms, answer.hedged_after_ms)
     };
     assert_eq!(answer("breaker").await, ("hold", Some(1000), None));
