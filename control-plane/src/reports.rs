@@ -24,6 +24,7 @@ use tonic::server::{Grpc, NamedService, StreamingService};
 use tonic::{Request, Response, Status, Streaming};
 use tracing::{debug, warn};
 use waiting::Waiting;
+use weir_fleet::pace;
 use weir_fleet::update::{Reported, Update};
 use weir_tables::v1::reports_server::SERVICE_NAME;
 use weir_tables::v1::{Report, ReportAnswer};
@@ -68,14 +69,6 @@ struct Speaker {
 /// rank of every VM of a proxy: 16 worker threads, 200 hosts and 256 ranks in use take 7 MB. A larger report ends its
 /// stream.
 const MAX_REPORT_BYTES: usize = 16 << 20;
-
-/// Reports a second that are taken of all streams: where there are many, each waits longer.
-pub const MOST_A_SECOND: usize = 2000;
-
-/// Between two reports of each of so many streams, in milliseconds.
-pub fn pause_ms(streams: usize) -> u32 {
-    u32::try_from(streams * 1000 / MOST_A_SECOND).unwrap_or(u32::MAX)
-}
 
 impl Service {
     /// A server that tells `updates` until `shutdown`.
@@ -126,7 +119,7 @@ impl Service {
                     // Of answers only the newest waits: not everybody reads them.
                     place = answers.reserve(), if unsaid => match place {
                         Ok(place) => {
-                            let pause_ms = pause_ms(self.proxies.len());
+                            let pause_ms = pace::pause(self.proxies.len()).as_millis() as u32;
                             place.send(Ok(ReportAnswer { taken, pause_ms }));
                             unsaid = false;
                         }

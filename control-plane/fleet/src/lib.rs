@@ -24,6 +24,7 @@ pub mod ledger;
 pub mod levels;
 pub mod node;
 pub mod observed;
+pub mod pace;
 pub mod page_cores;
 pub mod poll;
 pub mod prometheus;

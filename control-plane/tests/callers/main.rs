@@ -21,7 +21,7 @@ mod world;
 use std::time::{Duration, Instant};
 
 use host::{CORES, Done};
-use weir_control::reports::MOST_A_SECOND;
+use weir_fleet::pace::MOST_A_SECOND;
 use workload::Workload;
 use world::{HOSTS, World};
 
@@ -175,6 +175,6 @@ fn weir_control_is_told_no_more_than_it_asks_for() {
     let most = world.most_reports();
     println!("SIMULATED {TALKATIVE} sidecars: {most} reports in the second with most");
     assert!(most <= MOST_A_SECOND as u64, "{most} reports in a second");
-    // Seen: 1,732. Without pauses they would be 2,515, so that this proves something.
-    assert!(most >= 1_500, "{most} reports in a second are no test");
+    // Seen: 898. Without pauses they would be 2,515, so that this proves something.
+    assert!(most >= 750, "{most} reports in a second are no test");
 }

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use envoy_types::pb::envoy::service::discovery::v3::DeltaDiscoveryRequest;
 use prost::Message;
 use weir_control::config::{self, Config};
-use weir_control::reports::pause_ms;
 use weir_control::sources::scrape::{self, Window};
 use weir_control::xds::session::Session;
+use weir_fleet::pace;
 use weir_fleet::poll::PollError;
 use weir_fleet::role::{Leader, Role};
 use weir_fleet::snapshot::Snapshot;
@@ -250,7 +250,7 @@ impl Control {
         message: &[u8],
     ) -> (Option<v1::Report>, Option<Down>) {
         let reporting = self.streams.values().filter(|stream| stream.reports());
-        let pause_ms = pause_ms(reporting.count());
+        let pause_ms = pace::pause(reporting.count()).as_millis() as u32;
         match self.streams.get_mut(&id) {
             None => (None, None),
             Some(Stream::Tables(session)) => {

@@ -53,8 +53,10 @@ struct Reporting {
     at: Duration,
     /// When a report was last sent.
     sent_at: Duration,
+    /// When one with news was last sent.
+    told_at: Duration,
     sent: u64,
-    /// Between two reports, as weir-control asks.
+    /// Between two reports with news, as weir-control asks. Who was silent for so long is heard at once.
     pause: Duration,
     /// Reports that weir-control says it has taken; none: it has not said anything, as an older one never does.
     taken: Option<u64>,
@@ -69,13 +71,24 @@ impl Reporting {
         match self.taken {
             Some(taken) if taken < self.sent => false,
             Some(_) if self.more => true,
-            _ => now.saturating_sub(self.at) >= interval.max(self.pause),
+            _ => {
+                now.saturating_sub(self.at) >= interval
+                    && now.saturating_sub(self.told_at) >= self.pause
+            }
         }
     }
 
-    /// Whether a report is to be sent: there is news, or it is time to say that there is none.
-    fn is_worth(&self, next: &Next, now: Duration) -> bool {
-        next.more || next.has_news() || now.saturating_sub(self.sent_at) >= QUIET
+    /// This was found: whether it goes out, as news or because it is time to say that there is none.
+    fn found(&mut self, next: &Next, now: Duration) -> bool {
+        (self.at, self.more) = (now, next.more);
+        if next.more || next.has_news() {
+            self.told_at = now;
+        } else if now.saturating_sub(self.sent_at) < QUIET {
+            return false;
+        }
+        self.sent_at = now;
+        self.sent += 1;
+        true
     }
 }
 
@@ -109,11 +122,7 @@ impl Control {
         let reporting = &mut self.reporting;
         if self.reports.token.is_some() && reporting.is_due(config.report_interval, now) {
             let next = vm.report(&mut reporting.stream, proxy, now);
-            let is_worth = reporting.is_worth(&next, now);
-            (reporting.at, reporting.more) = (now, next.more);
-            if is_worth {
-                reporting.sent_at = now;
-                reporting.sent += 1;
+            if reporting.found(&next, now) {
                 self.reports.send(&next.report.encode_to_vec(), vm, now);
             }
         }

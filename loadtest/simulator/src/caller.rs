@@ -39,6 +39,8 @@ pub(crate) struct Caller {
     loads: BTreeMap<usize, Load>,
     /// By host, requests under way there as of the last report.
     under_way: Vec<u32>,
+    /// When news was last reported.
+    told: Option<Duration>,
     /// Requests that wait for a host, by number.
     held: WaitQueue<u32>,
     /// Hosts may give its requests back.
@@ -104,6 +106,7 @@ impl Caller {
             admitted: Vec::new(),
             loads: BTreeMap::new(),
             under_way: Vec::new(),
+            told: None,
             held: WaitQueue::default(),
             may_bounce,
             budget: BounceBudget::default(),
@@ -370,8 +373,19 @@ impl Caller {
         *self.news.unconnected.entry(address.clone()).or_default() += 1;
     }
 
-    /// What is new since the last report.
-    pub(crate) fn report(&mut self, now: Duration) -> News {
+    /// What is new since the last report; nothing is told within this `pause` after news.
+    pub(crate) fn report(&mut self, pause: Duration, now: Duration) -> Option<News> {
+        if self.told.is_some_and(|told| now - told < pause) {
+            return None;
+        }
+        let news = self.news(now);
+        if news != News::default() {
+            self.told = Some(now);
+        }
+        Some(news)
+    }
+
+    fn news(&mut self, now: Duration) -> News {
         let loads = std::mem::take(&mut self.loads).into_iter();
         let loads = loads.map(|(host, load)| {
             let address = self.names[host].1.clone();

@@ -49,7 +49,7 @@ pub struct Scenario {
     pub poll: Duration,
     /// Changes within this time go out as one table (weir-control's `publish.interval`).
     pub publish: Duration,
-    /// Between two reports of a caller (the filter's `report_interval`).
+    /// Between two reports of a caller (the filter's `report_interval`), or longer where weir-control asks for it.
     pub report: Duration,
     /// What polls are told of a host's queue.
     pub signal: Signal,

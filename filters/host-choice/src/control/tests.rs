@@ -20,9 +20,9 @@ fn reports(worker: &Worker) -> Option<u32> {
     worker.host.stream("Stream")
 }
 
-/// weir-control has taken so many reports.
-fn take(worker: &mut Worker, stream: u32, taken: u64) {
-    let answer = ReportAnswer { taken, pause_ms: 0 };
+/// weir-control has taken so many reports, and asks for this pause.
+fn take(worker: &mut Worker, stream: u32, taken: u64, pause_ms: u32) {
+    let answer = ReportAnswer { taken, pause_ms };
     worker
         .root
         .on_stream_message(stream, &answer.encode_to_vec());
@@ -211,33 +211,35 @@ fn a_report_waits_for_news_for_its_interval_and_for_the_answer_to_the_last() {
     assert_ne!(stream, tables);
     let sent = |worker: &Worker| worker.host.take_sent::<v1::Report>(stream).len();
     assert_eq!(sent(&worker), 1, "at once");
-    take(&mut worker, stream, 0);
+    take(&mut worker, stream, 0, 0);
     worker.tick(1_000);
     assert_eq!(sent(&worker), 0, "the first is not taken");
-    take(&mut worker, stream, 1);
+    take(&mut worker, stream, 1, 0);
     worker.tick(0);
     assert_eq!(sent(&worker), 1);
-    take(&mut worker, stream, 2);
+    take(&mut worker, stream, 2, 0);
     worker.tick(900);
     assert_eq!(sent(&worker), 0, "nothing is new");
     worker.tick(100);
     assert_eq!(sent(&worker), 1, "it lives");
-    take(&mut worker, stream, 3);
+    take(&mut worker, stream, 3, 0);
     let request = FakeRequest::new(&[]);
     let _exchange = worker.ask(7, &request);
     worker.tick(100);
     assert_eq!(sent(&worker), 1, "news");
-    let answer = ReportAnswer {
-        taken: 4,
-        pause_ms: 400,
-    };
-    let answer = answer.encode_to_vec();
-    worker.root.on_stream_message(stream, &answer);
+    take(&mut worker, stream, 4, 400);
     let _another = worker.ask(8, &request);
     worker.tick(100);
     assert_eq!(sent(&worker), 0, "weir-control has much to take");
     worker.tick(300);
     assert_eq!(sent(&worker), 1);
+    take(&mut worker, stream, 5, 1_000);
+    worker.tick(1_000);
+    assert_eq!(sent(&worker), 1, "it lives");
+    take(&mut worker, stream, 6, 1_000);
+    let _third = worker.ask(9, &request);
+    worker.tick(100);
+    assert_eq!(sent(&worker), 1, "the first news for a second");
 }
 
 #[test]

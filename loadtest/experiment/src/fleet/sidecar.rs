@@ -188,9 +188,10 @@ impl Sidecar {
                     continue;
                 }
                 let asked = Duration::from_millis(answer.pause_ms.into());
-                let pause = asked.clamp(REPORT_EVERY, QUIET);
+                let mut pause = asked.clamp(REPORT_EVERY, QUIET);
                 let now = loop {
                     tokio::time::sleep(pause).await;
+                    pause = REPORT_EVERY;
                     let now = started.elapsed();
                     let is_silent = sent_at.is_none_or(|at| now.saturating_sub(at) >= QUIET);
                     if reporter.advance(now) || is_silent {

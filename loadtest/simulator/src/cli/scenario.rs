@@ -102,7 +102,7 @@ pub(super) struct Args {
     /// Between two tables of weir-control, if hosts told newer figures
     #[arg(long, default_value = "20ms", value_parser = units::duration_above_0)]
     publish: Duration,
-    /// Between two reports of a caller
+    /// Between two reports of a caller; longer, as weir-control asks for, where there are more than 100
     #[arg(long, default_value = "100ms", value_parser = units::duration_above_0)]
     report: Duration,
     /// Hosts give requests back that would wait there longer than at the next host named

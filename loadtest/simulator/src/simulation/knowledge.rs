@@ -10,6 +10,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use rand::RngExt;
+use weir_fleet::pace;
 
 use super::request::NETWORK;
 use super::{Event, Simulation};
@@ -61,10 +62,12 @@ impl<J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'_, J, F> {
     }
 
     pub(super) fn report(&mut self, caller: usize, now: Duration) {
-        let news = Box::new(self.callers[caller].report(now));
-        let reported = Event::Reported(caller as u32, news);
-        let arrives = now + self.scenario.network;
-        self.agenda.note_in_turn(NETWORK, arrives, reported);
+        let pause = pace::pause(self.callers.len());
+        if let Some(news) = self.callers[caller].report(pause, now) {
+            let reported = Event::Reported(caller as u32, Box::new(news));
+            let arrives = now + self.scenario.network;
+            self.agenda.note_in_turn(NETWORK, arrives, reported);
+        }
         self.agenda
             .note(now + self.scenario.report, Event::Report(caller));
     }
