@@ -25,6 +25,8 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 
+pub(crate) use access::Line;
+pub(crate) use log::MOST;
 pub use report::{Logged, Report};
 pub use workload::{Request, save};
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The command line.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
+use crate::collect::MOST;
 use crate::page::Address;
 use crate::screen::Format;
 
@@ -75,6 +77,12 @@ pub enum Command {
         after_help = "Example: weirctl doctor --envoy 127.0.0.1:9901 --control 127.0.0.1:19000"
     )]
     Doctor(Doctor),
+    /// Take the access logs that callers' Envoys stream, and write them as a log for `capture`
+    ///
+    /// It ends by SIGINT or SIGTERM, after `--for`, or when it has `--requests`. Keys and users stand in the log as they are,
+    /// and the streams are not encrypted: it listens on loopback alone. In a mesh its own sidecar takes them from other nodes.
+    #[command(after_help = "Example: weirctl collect --out access.log --for 60m")]
+    Collect(Collect),
     /// Make a workload for `weir-sim what-if` of callers' access logs or of receipts
     ///
     /// Times in hosts' queues are taken out of what was logged; how, and what cannot be known, is in CAPTURE.md. Keys and
@@ -161,6 +169,23 @@ pub struct Doctor {
     pub envoy: Vec<Address>,
 }
 
+/// From where, and how much.
+#[derive(Debug, Args)]
+pub struct Collect {
+    /// Where Envoys stream to; on loopback
+    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:18100", value_parser = loopback)]
+    pub listen: SocketAddr,
+    /// The log; a file that is there is not written over
+    #[arg(long, value_name = "FILE")]
+    pub out: PathBuf,
+    /// End after this time: a whole number with `ms`, `s` or `m`, at most 60m [default: when it is stopped]
+    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+    pub lasts: Option<Duration>,
+    /// End after so many requests; `capture` takes no more
+    #[arg(long, value_name = "NUMBER", default_value_t = MOST, value_parser = clap::value_parser!(u64).range(1..=MOST))]
+    pub requests: u64,
+}
+
 /// Of what, and where to.
 #[derive(Debug, Args)]
 pub struct Capture {
@@ -198,6 +223,16 @@ pub struct Completions {
 pub struct Man {
     /// A folder that is there
     pub folder: PathBuf,
+}
+
+fn loopback(text: &str) -> Result<SocketAddr, String> {
+    let address: SocketAddr = text
+        .parse()
+        .map_err(|_| "write an address and a port, such as 127.0.0.1:18100".to_owned())?;
+    match address.ip().is_loopback() {
+        true => Ok(address),
+        false => Err("only addresses of loopback: what comes is not encrypted".to_owned()),
+    }
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

@@ -7,10 +7,12 @@
 //!  Envoys' admin pages ──┘                 └─ doctor: evidence ─ links ─ findings (pure) ─────┘
 //! ```
 //!
-//! Everything is read; nothing is changed. `capture` makes a workload for the simulator of access logs.
+//! Everything is read; nothing is changed. `collect` takes access logs that Envoys stream; `capture` makes a workload for
+//! the simulator of them.
 
 pub mod answers;
 pub mod capture;
+pub mod collect;
 pub mod commands;
 pub mod control;
 pub mod doctor;

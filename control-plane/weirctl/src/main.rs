@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Shows what Weir does and why, and finds the link that is broken.
 
-use std::io::Write;
+use std::fs::File;
+use std::io::{BufWriter, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use clap::{CommandFactory, Parser};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
 use weirctl::answers::Tables;
 use weirctl::capture::{self, Asked};
+use weirctl::collect::{Collected, collect};
 use weirctl::commands::{Diff, Explanation, Filter, Hosts, Levels, Sidecars, Status};
 use weirctl::control::{self, Question};
 use weirctl::doctor::Diagnosis;
@@ -77,6 +81,7 @@ async fn run(flags: &Flags) -> Result<ExitCode> {
                 return Ok(ExitCode::FAILURE);
             }
         }
+        Command::Collect(asked) => show(&collected(asked).await?, format)?,
         Command::Capture(asked) => {
             let captured = capture::capture(&Asked {
                 logs: asked.logs.clone(),
@@ -97,6 +102,30 @@ async fn run(flags: &Flags) -> Result<ExitCode> {
             .with_context(|| format!("writing manual pages to {}", asked.folder.display()))?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+async fn collected(asked: &flags::Collect) -> Result<Collected> {
+    let name = asked.out.display();
+    let file = File::create_new(&asked.out).with_context(|| name.to_string())?;
+    let listener = TcpListener::bind(asked.listen).await;
+    let listener = listener.with_context(|| format!("--listen {}", asked.listen))?;
+    let address = listener.local_addr()?;
+    anstream::eprintln!("weirctl: takes access logs at {address} and writes them to {name}");
+    let mut stop = signal(SignalKind::terminate())?;
+    let end = async {
+        let lasts = async {
+            match asked.lasts {
+                Some(lasts) => tokio::time::sleep(lasts).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = lasts => {}
+            _ = stop.recv() => {}
+            _ = tokio::signal::ctrl_c() => {}
+        }
+    };
+    collect(listener, &mut BufWriter::new(file), asked.requests, end).await
 }
 
 /// The first is asked; a replica that follows knows as much as its leader.

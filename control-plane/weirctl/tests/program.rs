@@ -1,12 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The program before a weir-control that says what one has said.
 
+use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::get;
+use envoy_types::pb::envoy::config::core::v3::Node;
+use envoy_types::pb::envoy::data::accesslog::v3::{
+    AccessLogCommon, AccessLogType, HttpAccessLogEntry, HttpRequestProperties,
+};
+use envoy_types::pb::envoy::service::accesslog::v3::StreamAccessLogsMessage;
+use envoy_types::pb::envoy::service::accesslog::v3::access_log_service_client::AccessLogServiceClient;
+use envoy_types::pb::envoy::service::accesslog::v3::stream_access_logs_message::{
+    HttpAccessLogEntries, Identifier, LogEntries,
+};
+use envoy_types::pb::google::protobuf::{Duration, Timestamp};
 use serde_json::{Value, json};
 
 fn tables(level: u16) -> Value {
@@ -408,4 +419,106 @@ fn a_log_becomes_a_workload_or_the_line_that_is_wrong_is_named() {
             "it stays as it was"
         );
     }
+}
+
+/// Two requests as an Envoy tells them, of which one has not ended.
+fn streamed() -> StreamAccessLogsMessage {
+    let ended = AccessLogCommon {
+        start_time: Some(Timestamp {
+            seconds: 1_795_000_000,
+            nanos: 250_000,
+        }),
+        time_to_first_upstream_tx_byte: Some(micros(90)),
+        time_to_last_upstream_rx_byte: Some(micros(11_890)),
+        duration: Some(micros(12_000)),
+        ..Default::default()
+    };
+    let begun = AccessLogCommon {
+        access_log_type: AccessLogType::DownstreamStart.into(),
+        ..ended.clone()
+    };
+    let entry = |common| HttpAccessLogEntry {
+        common_properties: Some(common),
+        request: Some(HttpRequestProperties {
+            request_headers: [("x-weir-key".to_owned(), "feed-7".to_owned())].into(),
+            ..Default::default()
+        }),
+        ..Default::default()
+    };
+    let entries = HttpAccessLogEntries {
+        log_entry: vec![entry(begun), entry(ended)],
+    };
+    StreamAccessLogsMessage {
+        identifier: Some(Identifier {
+            node: Some(Node {
+                id: "caller-1".to_owned(),
+                ..Default::default()
+            }),
+            log_name: "weir".to_owned(),
+        }),
+        log_entries: Some(LogEntries::HttpLogs(entries)),
+    }
+}
+
+fn micros(micros: i32) -> Duration {
+    Duration {
+        seconds: 0,
+        nanos: micros * 1000,
+    }
+}
+
+#[tokio::test]
+async fn streamed_logs_become_lines_until_there_are_enough() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("access.log");
+    let out = out.to_str().unwrap();
+    let mut program = Command::new(env!("CARGO_BIN_EXE_weirctl"))
+        .args(["collect", "--listen", "127.0.0.1:0", "--requests", "2"])
+        .args(["--out", out])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = String::new();
+    let mut errors = BufReader::new(program.stderr.take().unwrap());
+    errors.read_line(&mut said).unwrap();
+    let address = said.split(' ').find(|word| word.starts_with("127."));
+    let address = format!("http://{}", address.unwrap());
+    let mut client = AccessLogServiceClient::connect(address).await.unwrap();
+    // It ends before the third comes, or with it.
+    let stream = tokio_stream::iter([streamed(), streamed(), streamed()]);
+    let _ = client.stream_access_logs(stream).await;
+    let output = program.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{said}");
+    assert!(
+        said.starts_with("2 requests of 1 caller\n2 went to no host\n"),
+        "{said}"
+    );
+    let lines = std::fs::read_to_string(out).unwrap();
+    assert_eq!(lines.lines().count(), 2, "{lines}");
+    let line: Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
+    let expected = json!({
+        "start_time": "2026-11-18T11:06:40.00025Z", "key": "feed-7", "priority": null, "user": null,
+        "response_code": 0, "duration": 12, "upstream_host": null, "before_us": 90, "upstream_us": 11_800,
+        "load_metrics": null, "caller": "caller-1",
+    });
+    assert_eq!(line, expected);
+    for (flags, reason) in [
+        (["--out", out, "--for", "1ms"], "access.log: File exists"),
+        (
+            ["--out", "x", "--listen", "0.0.0.0:1"],
+            "only addresses of loopback",
+        ),
+        (["--out", "x", "--requests", "0"], "0 is not in 1..=5000000"),
+    ] {
+        let output = weirctl(&[&["collect"], &flags[..]].concat());
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains(reason), "{said}");
+    }
+    assert_eq!(
+        std::fs::read_to_string(out).unwrap(),
+        lines,
+        "it stays as it was"
+    );
 }

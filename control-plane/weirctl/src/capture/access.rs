@@ -4,31 +4,34 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use weir_filter::orca::{self, Spent};
 
 use super::entry::{self, Entry, Name, Took};
 
 /// What is taken of a line. Envoy writes `null` where a request has none of it; other fields may be there.
-#[derive(Debug, Deserialize)]
-struct Line {
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Line {
     /// When the request came to Envoy.
-    #[serde(deserialize_with = "moment")]
-    start_time: Timestamp,
-    key: Option<String>,
-    priority: Option<String>,
-    user: Option<String>,
+    #[serde(deserialize_with = "moment", serialize_with = "shown")]
+    pub(crate) start_time: Timestamp,
+    pub(crate) key: Option<String>,
+    pub(crate) priority: Option<String>,
+    pub(crate) user: Option<String>,
     /// 0: the caller went away.
-    response_code: u16,
+    pub(crate) response_code: u16,
     /// Milliseconds, until the last byte went to the caller.
-    duration: u64,
-    upstream_host: Option<String>,
+    pub(crate) duration: u64,
+    pub(crate) upstream_host: Option<String>,
     /// Microseconds until the first byte went to the host that answered.
-    before_us: Option<u64>,
+    pub(crate) before_us: Option<u64>,
     /// Microseconds from then to the last byte of its answer.
-    upstream_us: Option<u64>,
+    pub(crate) upstream_us: Option<u64>,
     /// The answer's `endpoint-load-metrics`, of hosts that tell what a request has cost.
-    load_metrics: Option<String>,
+    pub(crate) load_metrics: Option<String>,
+    /// Whose it is, in a log of several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) caller: Option<String>,
 }
 
 /// # Errors
@@ -41,7 +44,7 @@ pub(super) fn parse(line: &str) -> Result<Entry, String> {
     Ok(Entry {
         came: u64::try_from(line.start_time.as_microsecond()).unwrap_or(0),
         cluster: None,
-        caller: None,
+        caller: line.caller,
         key: filled(line.key),
         user: filled(line.user),
         important,
@@ -75,6 +78,10 @@ impl Line {
 fn moment<'de, D: Deserializer<'de>>(from: D) -> Result<Timestamp, D::Error> {
     let text = String::deserialize(from)?;
     text.parse().map_err(serde::de::Error::custom)
+}
+
+fn shown<S: Serializer>(moment: &Timestamp, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(moment)
 }
 
 #[cfg(test)]

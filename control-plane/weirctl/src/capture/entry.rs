@@ -14,7 +14,7 @@ pub(super) struct Entry {
     pub(super) came: u64,
     /// Receipts alone name it.
     pub(super) cluster: Option<String>,
-    /// Receipts alone name it; none: whose log it is.
+    /// None: whose log it is.
     pub(super) caller: Option<String>,
     pub(super) key: Option<Name>,
     pub(super) user: Option<Name>,

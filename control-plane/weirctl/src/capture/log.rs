@@ -13,7 +13,7 @@ use super::Asked;
 use super::entry::{Entry, Name};
 
 /// Of requests, as all of them are held in memory: about 400 MB.
-const MOST: usize = 5_000_000;
+pub(crate) const MOST: usize = 5_000_000;
 /// Of bytes.
 const LONGEST_LINE: u64 = 64 * 1024;
 
