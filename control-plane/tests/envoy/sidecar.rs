@@ -73,13 +73,16 @@ impl Sidecar {
         (status == 200).then_some(body)
     }
 
-    /// Where the listener of that name listens.
+    /// Where the listener of that name listens. Envoy says that it is ready also where weir-control has not served it in
+    /// time.
     pub(crate) async fn listener(&self, name: &str) -> SocketAddr {
-        let page = async |sidecar: &Self| sidecar.page("/listeners?format=json").await;
-        let page: Value = serde_json::from_str(&self.wait("listeners", page).await).unwrap();
-        let all = page["listener_statuses"].as_array();
-        let status = all.and_then(|all| all.iter().find(|status| status["name"] == name));
-        let status = status.unwrap_or_else(|| panic!("no listener {name}\n{}", self.log()));
+        let status = async |sidecar: &Self| {
+            let page = sidecar.page("/listeners?format=json").await?;
+            let page: Value = serde_json::from_str(&page).ok()?;
+            let mut all = page["listener_statuses"].as_array()?.iter();
+            all.find(|status| status["name"] == name).cloned()
+        };
+        let status = self.wait(&format!("listener {name}"), status).await;
         let address = &status["local_address"]["socket_address"];
         format!(
             "{}:{}",

@@ -25,8 +25,8 @@ use crate::test::suite::pool::{Done, End, Job, Pool};
 pub(crate) use crate::test::suite::report::Report;
 use crate::workspace::Workspace;
 
-/// No program takes a third of it, on a machine that does nothing else.
-const LIMIT: Duration = Duration::from_secs(900);
+/// No program takes a quarter of it, on a machine that does nothing else.
+const LIMIT: Duration = Duration::from_secs(1500);
 /// With `--long`, which repeats some things a hundred times as often.
 const LONG_LIMIT: Duration = Duration::from_secs(6 * 3600);
 
