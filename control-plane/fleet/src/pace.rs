@@ -3,13 +3,14 @@
 
 use std::time::Duration;
 
-/// Reports with news a second that are taken of all streams: where there are many, each waits longer between two.
+/// Reports with news a second that are taken of all streams, in the mean: where there are many, each waits longer between
+/// two.
 pub const MOST_A_SECOND: usize = 1000;
 
 /// A proxy never waits longer, so that more streams than [`MOST_A_SECOND`] tell more reports than that.
 pub const LONGEST: Duration = Duration::from_secs(1);
 
-/// Between two reports with news of each of so many streams. The first after a silence need not wait.
+/// Between two reports with news of each of so many streams, in the mean ([`weir_tables::Pace`]).
 pub fn pause(streams: usize) -> Duration {
     let all = Duration::from_secs(1).saturating_mul(u32::try_from(streams).unwrap_or(u32::MAX));
     (all / MOST_A_SECOND as u32).min(LONGEST)

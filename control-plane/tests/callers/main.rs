@@ -92,7 +92,7 @@ fn play(seed: u64, callers: usize) -> Outcome {
         hits: hits as f64 / requests as f64,
         uneven_requests: unevenness(&done, |done| done.requests as f64),
         uneven_work: unevenness(&done, |done| done.core_time.as_secs_f64()),
-        most_reports: world.most_reports(),
+        most_reports: world.most_reports(Duration::ZERO),
         back_after,
     };
     println!("SIMULATED seed {seed}: {outcome:?}, {:?}", began.elapsed());
@@ -161,20 +161,28 @@ fn a_seed_plays_the_same_again() {
 /// Sidecars that would send more reports than weir-control takes, each with news in every tenth of a second.
 const TALKATIVE: usize = 256;
 const NEWS: Workload = Workload {
-    rate: 5_000.0,
+    rate: 2_500.0,
     run: Duration::from_millis(5),
     keys: 50,
 };
 
 #[test]
 fn weir_control_is_told_no_more_than_it_asks_for() {
-    let end = BEGIN + Duration::from_secs(2);
+    let end = BEGIN + Duration::from_secs(3);
     let mut world = World::new(0, TALKATIVE, NEWS.asked(0, BEGIN..end));
-    world.run_until(end + Duration::from_secs(2));
+    world.run_until(end + Duration::from_secs(1));
     world.assert_all_answered();
-    let most = world.most_reports();
-    println!("SIMULATED {TALKATIVE} sidecars: {most} reports in the second with most");
-    assert!(most <= MOST_A_SECOND as u64, "{most} reports in a second");
-    // Seen: 898. Without pauses they would be 2,515, so that this proves something.
+    let [first, most] = [0, 2].map(|after| world.most_reports(BEGIN + Duration::from_secs(after)));
+    println!(
+        "SIMULATED {TALKATIVE} sidecars: {first} reports in the second with most, then {most}"
+    );
+    // After a silence each may send a few at once.
+    assert!(first <= (MOST_A_SECOND + 4 * TALKATIVE) as u64);
+    // And each one more in a single second: the pause is a mean.
+    assert!(
+        most <= (MOST_A_SECOND + TALKATIVE) as u64,
+        "{most} reports in a second"
+    );
+    // Seen: 1,010. Without pauses they would be 1,661, so that this proves something.
     assert!(most >= 750, "{most} reports in a second are no test");
 }

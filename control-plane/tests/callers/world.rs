@@ -297,9 +297,10 @@ impl World {
         hosts.map(|host| std::mem::take(&mut host.done)).collect()
     }
 
-    /// The most reports that came in any second.
-    pub(crate) fn most_reports(&self) -> u64 {
-        self.reports.values().copied().max().unwrap_or(0)
+    /// The most reports that came in any second from this one on.
+    pub(crate) fn most_reports(&self, from: Duration) -> u64 {
+        let seconds = self.reports.range(from.as_secs()..);
+        seconds.map(|(_, reports)| *reports).max().unwrap_or(0)
     }
 
     pub(crate) fn requests(&self) -> usize {

@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use prost::Message;
-use weir_tables::Meta;
 use weir_tables::discovery::DeltaDiscoveryResponse;
 use weir_tables::v1::ReportAnswer;
+use weir_tables::{Meta, Pace};
 
 use link::Link;
 
@@ -53,10 +53,10 @@ struct Reporting {
     at: Duration,
     /// When a report was last sent.
     sent_at: Duration,
-    /// When one with news was last sent.
-    told_at: Duration,
+    /// When those with news may be sent.
+    pace: Pace,
     sent: u64,
-    /// Between two reports with news, as weir-control asks. Who was silent for so long is heard at once.
+    /// Between two reports with news, as weir-control asks.
     pause: Duration,
     /// Reports that weir-control says it has taken; none: it has not said anything, as an older one never does.
     taken: Option<u64>,
@@ -71,10 +71,7 @@ impl Reporting {
         match self.taken {
             Some(taken) if taken < self.sent => false,
             Some(_) if self.more => true,
-            _ => {
-                now.saturating_sub(self.at) >= interval
-                    && now.saturating_sub(self.told_at) >= self.pause
-            }
+            _ => now.saturating_sub(self.at) >= interval && self.pace.allows(self.pause, now),
         }
     }
 
@@ -82,7 +79,7 @@ impl Reporting {
     fn found(&mut self, next: &Next, now: Duration) -> bool {
         (self.at, self.more) = (now, next.more);
         if next.more || next.has_news() {
-            self.told_at = now;
+            self.pace.told(self.pause, now);
         } else if now.saturating_sub(self.sent_at) < QUIET {
             return false;
         }

@@ -19,6 +19,7 @@ mod cache_shard;
 mod host_table;
 mod load;
 mod name;
+mod pace;
 mod receipt;
 
 use prost::Message;
@@ -27,6 +28,7 @@ pub use cache_shard::{ShardBuilder, decode_cache_shard};
 pub use host_table::{decode_host_table, encode_policy, encode_selection};
 pub use load::{decode_load, encode_load, encode_work};
 pub use name::{CACHE_SHARD_TYPE, HOST_TABLE_TYPE, cache_shard_name, parse_cache_shard_name};
+pub use pace::Pace;
 pub use receipt::{decode_account, encode_look};
 
 /// Generated from `proto/weir/v1`.

@@ -15,7 +15,7 @@ use weir_policy::{
     Answer, BounceBudget, Cluster, Decision, HostId, KeyHash, Keys, Load, Outcome, Patience, Rank,
     Ranked, Reason, Request, Round, Table, Ticket, USERS, WaitQueue,
 };
-use weir_tables::encode_load;
+use weir_tables::{Pace, encode_load};
 
 use crate::control::Push;
 use crate::scenario::Balancer;
@@ -39,8 +39,8 @@ pub(crate) struct Caller {
     loads: BTreeMap<usize, Load>,
     /// By host, requests under way there as of the last report.
     under_way: Vec<u32>,
-    /// When news was last reported.
-    told: Option<Duration>,
+    /// When news may be reported.
+    pace: Pace,
     /// Requests that wait for a host, by number.
     held: WaitQueue<u32>,
     /// Hosts may give its requests back.
@@ -106,7 +106,7 @@ impl Caller {
             admitted: Vec::new(),
             loads: BTreeMap::new(),
             under_way: Vec::new(),
-            told: None,
+            pace: Pace::default(),
             held: WaitQueue::default(),
             may_bounce,
             budget: BounceBudget::default(),
@@ -373,14 +373,14 @@ impl Caller {
         *self.news.unconnected.entry(address.clone()).or_default() += 1;
     }
 
-    /// What is new since the last report; nothing is told within this `pause` after news.
+    /// What is new since the last report, where this `pause` between two with news allows it.
     pub(crate) fn report(&mut self, pause: Duration, now: Duration) -> Option<News> {
-        if self.told.is_some_and(|told| now - told < pause) {
+        if !self.pace.allows(pause, now) {
             return None;
         }
         let news = self.news(now);
         if news != News::default() {
-            self.told = Some(now);
+            self.pace.told(pause, now);
         }
         Some(news)
     }

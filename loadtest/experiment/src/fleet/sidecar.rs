@@ -16,6 +16,7 @@ use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::Channel;
 use weir_filter::index::{Entry, Index, Kind};
 use weir_filter::stream::{self, Backoff, Subscriptions};
+use weir_tables::Pace;
 use weir_tables::discovery::{DeltaDiscoveryRequest, DeltaDiscoveryResponse};
 use weir_tables::v1;
 use weir_tables::v1::HostTable;
@@ -181,20 +182,22 @@ impl Sidecar {
                 return;
             };
             let mut answers = answers.into_inner();
-            let (mut sent, mut sent_at) = (0, None);
+            let (mut sent, mut sent_at, mut pace) = (0, None, Pace::default());
             // One at a time: each waits for the answer to the one before.
             while let Ok(Some(answer)) = answers.message().await {
                 if answer.taken < sent {
                     continue;
                 }
                 let asked = Duration::from_millis(answer.pause_ms.into());
-                let mut pause = asked.clamp(REPORT_EVERY, QUIET);
+                let pause = asked.min(QUIET);
                 let now = loop {
-                    tokio::time::sleep(pause).await;
-                    pause = REPORT_EVERY;
+                    tokio::time::sleep(REPORT_EVERY).await;
                     let now = started.elapsed();
-                    let is_silent = sent_at.is_none_or(|at| now.saturating_sub(at) >= QUIET);
-                    if reporter.advance(now) || is_silent {
+                    if reporter.advance(now) && pace.allows(pause, now) {
+                        pace.told(pause, now);
+                        break now;
+                    }
+                    if sent_at.is_none_or(|at| now.saturating_sub(at) >= QUIET) {
                         break now;
                     }
                 };
