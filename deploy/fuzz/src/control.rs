@@ -370,10 +370,8 @@ pub(crate) fn explain(bytes: &[u8]) -> bool {
         return false;
     };
     let view = told(|_| Vec::new());
-    let mut rng = rand::rngs::SmallRng::seed_from_u64(1);
-    match Question::parse(&asked, &view, 1)
-        .and_then(|question| explained(&view, &question, &mut rng))
-    {
+    let rng = rand::rngs::SmallRng::seed_from_u64(1);
+    match Question::parse(&asked, &view, 1).and_then(|question| explained(&view, &question, rng)) {
         Ok(explanation) => {
             let page = serde_json::to_string(&explanation).expect("a page");
             assert!(page.len() < 8192 + 8 * text.len(), "{page}");
