@@ -8,7 +8,7 @@ use std::time::Duration;
 pub const MOST_A_SECOND: usize = 1000;
 
 /// A proxy never waits longer, so that more streams than [`MOST_A_SECOND`] tell more reports than that.
-pub const LONGEST: Duration = Duration::from_secs(1);
+const LONGEST: Duration = Duration::from_secs(1);
 
 /// Between two reports with news of each of so many streams, in the mean ([`weir_tables::Pace`]).
 pub fn pause(streams: usize) -> Duration {

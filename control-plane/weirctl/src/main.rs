@@ -105,22 +105,17 @@ async fn run(flags: &Flags) -> Result<ExitCode> {
 }
 
 async fn collected(asked: &flags::Collect) -> Result<Collected> {
-    let name = asked.out.display();
-    let file = File::create_new(&asked.out).with_context(|| name.to_string())?;
     let listener = TcpListener::bind(asked.listen).await;
     let listener = listener.with_context(|| format!("--listen {}", asked.listen))?;
+    // After that: where the port is taken no file is left behind.
+    let name = asked.out.display();
+    let file = File::create_new(&asked.out).with_context(|| name.to_string())?;
     let address = listener.local_addr()?;
     anstream::eprintln!("weirctl: takes access logs at {address} and writes them to {name}");
     let mut stop = signal(SignalKind::terminate())?;
     let end = async {
-        let lasts = async {
-            match asked.lasts {
-                Some(lasts) => tokio::time::sleep(lasts).await,
-                None => std::future::pending().await,
-            }
-        };
         tokio::select! {
-            () = lasts => {}
+            () = tokio::time::sleep(asked.lasts.unwrap_or(Duration::MAX)) => {}
             _ = stop.recv() => {}
             _ = tokio::signal::ctrl_c() => {}
         }

@@ -521,4 +521,18 @@ async fn streamed_logs_become_lines_until_there_are_enough() {
         lines,
         "it stays as it was"
     );
+    let held = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = held.local_addr().unwrap().to_string();
+    let new = folder.path().join("new.log");
+    let output = weirctl(&[
+        "collect",
+        "--listen",
+        &taken,
+        "--out",
+        new.to_str().unwrap(),
+    ]);
+    assert!(
+        !output.status.success() && !new.exists(),
+        "nothing is left behind"
+    );
 }
