@@ -73,7 +73,7 @@ pub(super) fn compared(candidates: &Candidates<'_>, rng: &mut impl Rng) -> Accou
     asked.look(rng, |host, has| {
         // What is offered again is no better than it was, and changes nothing.
         if account.terms.iter().all(|terms| terms.host != host) {
-            account.terms.extend(asked.judge(host, has));
+            account.terms.extend(asked.terms(host, has));
         }
     });
     account
@@ -100,7 +100,7 @@ pub(super) fn may_wait<'a>(
             0 => Has::Known,
             keys => Has::Lacks(keys),
         };
-        let next = asked.judge(*next, has).filter(|terms| !terms.avoided)?;
+        let next = asked.terms(*next, has).filter(|terms| !terms.avoided)?;
         if candidates.is_suspect(next.host) {
             return None;
         }
@@ -117,7 +117,7 @@ pub(super) fn judged(candidates: &Candidates<'_>, host: u32) -> Option<Terms> {
     let has = prefixes
         .of(host)
         .map_or(Has::Lacks(asked.keys), |prefix| asked.has(prefix));
-    asked.judge(host, has)
+    asked.terms(host, has)
 }
 
 /// What a request is compared by.
@@ -204,12 +204,6 @@ impl<'a> Asked<'a> {
         Some(terms)
     }
 
-    /// The same, of which there is one, where it is not asked for each host.
-    #[inline(never)]
-    fn judge(&self, index: u32, has: Has) -> Option<Terms> {
-        self.terms(index, has)
-    }
-
     #[inline]
     fn score(&self, index: u32, has: Has, salt: u64) -> Option<Score> {
         Some(self.terms(index, has)?.score(salt))
@@ -221,9 +215,7 @@ impl<'a> Asked<'a> {
         let row = cluster.feedback.row(index);
         row.map_or(0.0, |row| outlook.wait(row, self.class, self.mean, clock))
     }
-}
 
-impl Asked<'_> {
     /// Names hosts to be considered, and what of the data is there: some twice, the better known first.
     fn look(&self, rng: &mut impl Rng, mut consider: impl FnMut(u32, Has)) {
         self.look_at_holders(rng, &mut consider);
