@@ -288,7 +288,7 @@ impl Cluster {
         let Some(index) = self.index_of(host) else {
             return false;
         };
-        let Some(is_first) = self.feedback.blamed(host, keys, now) else {
+        let Some(is_first) = self.feedback.blamed((index, host), keys, sent, now) else {
             return false;
         };
         self.feedback
@@ -302,7 +302,7 @@ impl Cluster {
         let Some(index) = self.index_of(host) else {
             return false;
         };
-        let blamed = self.feedback.blamed(host, keys, now);
+        let blamed = self.feedback.blamed((index, host), keys, sent, now);
         blamed.is_some_and(|is_first| self.feedback.record_failure(index, sent, is_first, now))
     }
 
@@ -338,7 +338,7 @@ impl Cluster {
         if answer != Answer::Failed {
             return false;
         }
-        let blamed = self.feedback.blamed(host, keys, now);
+        let blamed = self.feedback.blamed((index, host), keys, sent, now);
         blamed.is_some_and(|is_first| self.feedback.record_failure(index, sent, is_first, now))
     }
 

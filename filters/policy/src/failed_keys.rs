@@ -3,8 +3,9 @@
 //!
 //! ```text
 //!  a key's failures at one host, in a row:   1, 2   count against the host
-//!                                            3 ...  do not; its requests go elsewhere for 1 s, doubled to 30 s,
-//!                                                   and one tries again
+//!                                            3 ...  do not, but where the request is the trial of a host that is
+//!                                                   out; they go elsewhere for 1 s, doubled to 30 s, and one
+//!                                                   tries again
 //!  2 or more at each of two hosts:           the key is at fault: nothing of it counts, it goes wherever it likes
 //! ```
 //! A good answer to the key ends what is remembered of it at that host; so do 10 s. So one key takes no host out
@@ -31,7 +32,10 @@ const MOST_REMEMBERED: usize = 32;
 pub(crate) enum Blame {
     /// The host, or so it may be; whether the key's last request there had not failed, as far as is remembered.
     Host { is_first: bool },
-    /// Nobody who could be told: the request fails everywhere, or has been counted.
+    /// The host, where the request was its trial: the key has failed there before, which was counted, and is not
+    /// known to fail elsewhere.
+    HostOnTrial,
+    /// Nobody who could be told: the request fails everywhere.
     Nobody,
 }
 
@@ -100,11 +104,12 @@ impl FailedKeys {
                 1
             }
         };
-        match count <= COUNT && !self.is_at_fault(key) {
-            true => Blame::Host {
+        match count {
+            _ if self.is_at_fault(key) => Blame::Nobody,
+            0..=COUNT => Blame::Host {
                 is_first: count == 1,
             },
-            false => Blame::Nobody,
+            _ => Blame::HostOnTrial,
         }
     }
 
@@ -191,7 +196,7 @@ mod tests {
         let mut now = NOW;
         for wait in [1, 2, 4, 8, 16, 30, 30] {
             for _ in 0..5 {
-                assert_eq!(failed.failed(&key(1), A, now), Blame::Nobody);
+                assert_eq!(failed.failed(&key(1), A, now), Blame::HostOnTrial);
             }
             let end = now + Duration::from_secs(wait);
             assert!(failed.turns_away(&key(1), A, false, end - Duration::from_millis(1)));

@@ -351,12 +351,20 @@ impl Feedback {
         });
     }
 
-    /// A request for the keys has failed at the host: whether that is held against the host, and whether it is the
-    /// first one of its key; none where it is not.
-    pub(crate) fn blamed(&mut self, host: HostId, keys: &Keys, now: Duration) -> Option<bool> {
+    /// A request for the keys that was sent to the host then has failed: whether it is the first one of its key; none
+    /// where that is not held against the host.
+    pub(crate) fn blamed(
+        &mut self,
+        (index, host): (u32, HostId),
+        keys: &Keys,
+        sent: Duration,
+        now: Duration,
+    ) -> Option<bool> {
+        let on_trial = self.row(index).is_some_and(|row| row.health.is_trial(sent));
         match self.failed_keys.failed(keys, host, now) {
             Blame::Host { is_first } => Some(is_first),
-            Blame::Nobody => None,
+            Blame::HostOnTrial if on_trial => Some(false),
+            Blame::HostOnTrial | Blame::Nobody => None,
         }
     }
 

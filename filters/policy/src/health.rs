@@ -196,6 +196,11 @@ impl Health {
         matches!(self.state, State::Failing { .. })
     }
 
+    /// Whether the request that was sent then is the host's trial.
+    pub(crate) fn is_trial(&self, sent: Duration) -> bool {
+        matches!(self.state, State::Failing { trial: Some(of), .. } if of == sent)
+    }
+
     /// A request is sent there; after a time without requests it is a trial.
     pub(crate) fn assigned(&mut self, now: Duration) {
         if let State::Failing { until, trial, .. } = &mut self.state

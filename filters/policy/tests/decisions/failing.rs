@@ -192,7 +192,6 @@ proptest! {
 
     #[test]
     fn the_most_important_requests_do_not_find_out_which_host_fails(seed in seeds()) {
-        let mut all = Vec::new();
         for selection in Selection::ALL {
             for others in [1, 2, 13] {
                 let does = hosts(others, Does::Fails(1000));
@@ -201,14 +200,12 @@ proptest! {
                 stage.shares(seconds(60), 200);
                 println!("{selection:?}, 1 of {}: {:?}", others + 1, stage.lost);
                 let [important, low] = stage.lost;
-                prop_assert!(important < 5, "{selection:?}: {important} find out");
+                // A doubt ends after a second, in which the others may by chance not have found out: for two in one
+                // of 120 runs, for three in none of 4,200.
+                prop_assert!(important < 4, "{selection:?}: {important} find out");
                 prop_assert!(low >= 5, "{selection:?}: {low}: nobody has found out");
-                all.push(important);
             }
         }
-        // A doubt ends after a second, in which the others may by chance not have found out.
-        let more = all.iter().filter(|important| **important > 2).count();
-        prop_assert!(more <= 2, "{all:?}");
     }
 
     #[test]
@@ -286,6 +283,22 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn a_trial_that_fails_keeps_the_host_out_though_its_key_has_failed_there_before() {
+    // So few keys go to one of 14 hosts that all of them have soon failed there.
+    let lost = |seed| {
+        let does = hosts(13, Does::Fails(1000));
+        let mut stage = Stage::new(Selection::Baseline, does, 3, seed);
+        stage.shares(seconds(60), 200);
+        stage.lost[1]
+    };
+    // Five until it is out, then trials after 1, 2, 4, 8, 16 and 30 s, of which the last may not come.
+    let lost: Vec<u32> = (0..40).map(lost).collect();
+    let mean = f64::from(lost.iter().sum::<u32>()) / 40.0;
+    println!("{mean} of {lost:?}");
+    assert!(mean < 11.5, "{mean} of {lost:?}");
 }
 
 #[test]
