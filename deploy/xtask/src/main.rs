@@ -10,6 +10,8 @@ mod commands;
 #[cfg(test)]
 mod dependencies;
 #[cfg(test)]
+mod documents;
+#[cfg(test)]
 mod examples;
 mod experiment;
 mod experiments;
