@@ -92,7 +92,7 @@ impl Default for Families {
     }
 }
 
-/// 0.1 ms to 210 s: document 001 reports waits from 40 µs to 240 s.
+/// 0.1 ms to 210 s: document 001 reports waits from 40 µs to 273 s.
 fn histogram() -> Histogram {
     Histogram::new(exponential_buckets(0.0001, 2.0, 22))
 }

@@ -38,7 +38,7 @@ impl Document004 {
         let flags = flags(&params);
         let text = format!(
             "# Document 004, SIMULATED\n\nWritten by `weir-sim document-004 --seeds {}{flags}`: means of seeds 1 to {}. \
-             What is modelled, fitted and held back is in the README.\n\n{}",
+             What is modelled, fitted and held back is in [DESIGN.md](DESIGN.md#document-004).\n\n{}",
             self.seeds,
             self.seeds,
             report::markdown(&params, self.seeds)

@@ -42,7 +42,8 @@ const fn row(
     }
 }
 
-/// As part 3.2 tells, in the order of [`JOBS`]. It gives numbers of cores; which ones they are is ours.
+/// As part 3.2 tells, in the order of [`JOBS`]. It gives numbers of cores; which ones they are is ours, as are those of
+/// dedup and the threads of dedup and canneal.
 const DOCUMENT: [Row; 6] = [
     row("four", 0, 4, 4, &["ferret"]),
     row("eight", 0, 5, 5, &["freqmine"]),

@@ -186,7 +186,7 @@ impl Experiment {
 
     fn timeouts(self, params: &Params) -> Timeouts {
         Timeouts {
-            // The longest durations of table 4 are about two hours.
+            // The longest durations of table 4 are above two hours (8,722 s).
             deadline: 2 * HOUR,
             connect: (self == Self::Production).then_some(connect_timeout(params)),
             read: None,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The item store of document 001 (section 3.1), and a generator of projects.
+//! The item store of document 001 (section 2.4), and a generator of projects.
 //!
 //! ```text
 //! folder | s3:// | gs://  --find-->  Object  --fetch-->  bytes  --decode-->  Feed (columns of text)
