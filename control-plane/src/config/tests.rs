@@ -78,8 +78,8 @@ fn every_refusal_names_file_line_field_and_reason() {
             "c.yaml:2: clusters.r.policy.holding.for_eligible: 61s is not in 0s to 60s",
         ),
         (
-            "clusters:\n  r: { policy: { hedging: { idle_percent: 0 } } }\n",
-            "c.yaml:2: clusters.r.policy.hedging.idle_percent: 0 is not in 1 to 100",
+            "clusters:\n  r: { policy: { hedging: { idle_percent: 101 } } }\n",
+            "c.yaml:2: clusters.r.policy.hedging.idle_percent: 101 is not in 0 to 100",
         ),
         (
             "clusters:\n  r: { dagor: { alpha: 0.9 } }\n",

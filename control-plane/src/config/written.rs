@@ -277,7 +277,7 @@ section! {
         /// A request without an answer for so long is tried at its second host too. 0s: never
         after: Option<Text>,
         /// So much of the second host's cores has to be idle, and at least one; its `capacity_millicores` and load
-        /// have to be known
+        /// have to be known. 0: at any load, which costs others under load
         idle_percent: Option<Text>,
         /// Only so many classes, the most important ones
         classes: Option<Text>,

@@ -3,7 +3,7 @@
 //!
 //! Only where the other host has cores to spare: under load a second try costs somebody else's first, as
 //! Primorac et al. show (*When to Hedge in Interactive Services*, NSDI 2021, LÆDGE). What is not known to be
-//! idle is taken for busy.
+//! idle is taken for busy. A second try at any load (Dean and Barroso, *The Tail at Scale*, 2013) is there to compare.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::{CLASSES, Cluster, HostId, Ranked, Request, TableError};
 pub struct Hedging {
     /// When the first host has not answered for so long. Zero: never.
     pub after: Duration,
-    /// Percent of the second host's cores that must be idle, and never less than one core.
+    /// Percent of the second host's cores that must be idle, and never less than one core; 0: none.
     pub idle_percent: u32,
     /// Requests of this many classes, the most important ones.
     pub classes: u32,
@@ -40,12 +40,17 @@ impl Hedging {
     }
 
     pub(crate) fn check(&self) -> Result<(), TableError> {
-        for (field, value, most) in [
-            ("idle_percent", self.idle_percent, 100),
-            ("classes", self.classes, CLASSES.into()),
+        for (field, value, least, most) in [
+            ("idle_percent", self.idle_percent, 0, 100),
+            ("classes", self.classes, 1, CLASSES.into()),
         ] {
-            if !(1..=most).contains(&value) {
-                return Err(TableError::BadHedging { field, value, most });
+            if !(least..=most).contains(&value) {
+                return Err(TableError::BadHedging {
+                    field,
+                    value,
+                    least,
+                    most,
+                });
             }
         }
         Ok(())
@@ -114,7 +119,13 @@ impl Cluster {
             .is_some_and(|load| !load.is_stale(now, policy.stale_after));
         let standing = self.feedback.standing(second)?;
         let clock = Clock::new(now, policy.stale_after);
-        if !fresh || standing.is_suspect(clock) {
+        if standing.is_suspect(clock) {
+            return None;
+        }
+        if hedging.idle_percent == 0 {
+            return Some(hedging.after);
+        }
+        if !fresh {
             return None;
         }
         let capacity = u64::from(self.table()?.host(second)?.capacity_millicores);

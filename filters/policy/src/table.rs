@@ -12,7 +12,7 @@ use crate::key::{scale, split_mix};
 use crate::ranked::MAX_RANKED;
 use crate::{Cost, Hedging, Holding, Host, HostId, KeyHash, Keys, Overload, Selection};
 
-/// The most hosts in one table: four times the largest fleet that is tried, to bound memory.
+/// The most hosts in one table, to bound memory: 39,900 are tried in a mesh.
 pub const MAX_HOSTS: usize = 40_000;
 /// The most shards that a cluster's cache contents are split into.
 pub const MAX_CACHE_SHARDS: u32 = 1024;
@@ -162,10 +162,11 @@ pub enum TableError {
     BadHold { field: &'static str, hold: Duration },
     #[error("policy.holding.max_held: {count} is not in 1..={MAX_HELD}")]
     BadMaxHeld { count: usize },
-    #[error("policy.hedging.{field}: {value} is not in 1..={most}")]
+    #[error("policy.hedging.{field}: {value} is not in {least}..={most}")]
     BadHedging {
         field: &'static str,
         value: u32,
+        least: u32,
         most: u32,
     },
     #[error("policy.hot_cold_permille: {permille} is not in 0..=1000")]

@@ -305,7 +305,7 @@ fn hedging(written: &written::Hedging, scope: &Scope<'_>) -> Result<Hedging, Err
             &written.idle_percent,
             "idle_percent",
             default.idle_percent.into(),
-            1..=100,
+            0..=100,
         )? as u32,
         classes: scope.whole(
             &written.classes,

@@ -62,6 +62,10 @@ pub(super) const POLICIES: &[Policy] = &[
         "--selection dynamic --overload breaker --hedge-after 2s",
     ),
     compared(
+        "dynamic + breaker + naive hedging",
+        "--selection dynamic --overload breaker --hedge-after 2s --hedge-idle-percent 0",
+    ),
+    compared(
         "dynamic + dynamic_breaker",
         "--selection dynamic --overload dynamic-breaker",
     ),

@@ -62,6 +62,19 @@ fn only_classes_that_are_to_be_hedged_are() {
 }
 
 #[test]
+fn where_no_core_has_to_be_idle_every_slow_request_gets_a_second_try() {
+    let busy = Some(80);
+    assert_eq!(hedge(policy(1, 32), 0, 8, busy), None);
+    assert_eq!(hedge(policy(0, 32), 0, 8, busy), Some(AFTER));
+    assert_eq!(
+        hedge(policy(0, 32), 0, 0, None),
+        Some(AFTER),
+        "nothing is known"
+    );
+    assert_eq!(hedge(policy(0, 1), 1, 8, busy), None, "another class");
+}
+
+#[test]
 fn a_host_of_which_too_little_is_known_is_busy() {
     assert_eq!(hedge(policy(25, 32), 0, 0, Some(1)), None, "no capacity");
     assert_eq!(hedge(policy(25, 32), 0, 8, None), None, "no load");

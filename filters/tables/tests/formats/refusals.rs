@@ -123,7 +123,7 @@ fn parameters_out_of_range_are_refused() {
     };
     assert_eq!(
         refused_table(|table| table.policy.as_mut().unwrap().hedging = Some(hedging)),
-        "policy.hedging.idle_percent: 101 is not in 1..=100"
+        "policy.hedging.idle_percent: 101 is not in 0..=100"
     );
     let refusal = refused_table(|table| {
         let policy = table.policy.as_mut().unwrap();

@@ -110,7 +110,7 @@ fn holdings() -> impl Strategy<Value = Holding> {
 }
 
 fn hedgings() -> impl Strategy<Value = Hedging> {
-    let on = (any::<u32>(), 1u32..=100, 1u32..=32).prop_map(|(after, idle_percent, classes)| {
+    let on = (any::<u32>(), 0u32..=100, 1u32..=32).prop_map(|(after, idle_percent, classes)| {
         let after = Duration::from_millis(u64::from(after).max(1));
         Hedging {
             after,

@@ -61,6 +61,9 @@ pub(super) struct Args {
     /// A request without an answer for so long is tried at its second host too, if that has idle cores; 0s: never
     #[arg(long, default_value = "0s", value_parser = units::duration)]
     hedge_after: Duration,
+    /// Percent of the second host's cores that must be idle for that; 0: at any load
+    #[arg(long, default_value_t = 25, value_parser = clap::value_parser!(u32).range(0..=100))]
+    hedge_idle_percent: u32,
     #[arg(long, default_value_t = 14)]
     hosts: usize,
     /// Cores of a host
@@ -307,6 +310,7 @@ impl Args {
             },
             hedging: Hedging {
                 after: self.hedge_after,
+                idle_percent: self.hedge_idle_percent,
                 ..Hedging::default()
             },
             ..Policy::default()
