@@ -25,7 +25,7 @@ pub struct Cell {
     last: Duration,
 }
 
-/// What came of the requests of one priority. Seconds: mean, p50, p90, p95, p99.
+/// What came of the requests of one priority. Seconds: mean, p50, p90, p95, p99, max.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Group {
     /// How many came.

@@ -41,7 +41,14 @@ impl Times {
     pub(crate) fn row(&self) -> Row {
         let n = self.histogram.len().max(1) as f64;
         let at = |q| self.histogram.value_at_quantile(q) as f64 / 1e6;
-        [self.sum_s / n, at(0.5), at(0.9), at(0.95), at(0.99)]
+        [
+            self.sum_s / n,
+            at(0.5),
+            at(0.9),
+            at(0.95),
+            at(0.99),
+            at(1.0),
+        ]
     }
 }
 

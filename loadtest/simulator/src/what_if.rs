@@ -86,7 +86,7 @@ impl Run {
     /// Seconds that 99 of 100 requests of this priority took at most.
     #[must_use]
     pub fn p99_s(&self, class: usize) -> f64 {
-        let [.., p99] = self.times[class].row();
+        let [.., p99, _] = self.times[class].row();
         p99
     }
 

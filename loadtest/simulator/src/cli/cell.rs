@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use weir_policy::Selection;
 use weir_replay::units;
 use weir_sim::cell::{Cell, Group};
+use weir_sim::document001::published::Row;
 use weir_sim::document001::{Params, Requests};
 use weir_sim::host_loads::HostLoads;
 use weir_sim::plan::longest_first;
@@ -117,7 +118,7 @@ fn figures(cell: &Cell, scenario: &Scenario, levels: &Levels, loads: &HostLoads)
 }
 
 fn group(group: &Group) -> Value {
-    let row = |[mean, p50, p90, p95, p99]: [f64; 5]| json!({"mean": mean, "p50": p50, "p90": p90, "p95": p95, "p99": p99});
+    let row = |[mean, p50, p90, p95, p99, max]: Row| json!({"mean": mean, "p50": p50, "p90": p90, "p95": p95, "p99": p99, "max": max});
     json!({
         "requests": group.requests,
         "failed": group.failed,

@@ -94,9 +94,10 @@ impl Experiment {
         self.name().to_lowercase().replace(", ", "-")
     }
 
-    fn policy(self) -> (Selection, Overload) {
-        // Section 9.1.2.
-        let breaker = Overload::Breaker { queued_jobs: 100 };
+    fn policy(self, params: &Params) -> (Selection, Overload) {
+        let breaker = Overload::Breaker {
+            queued_jobs: params.breaker_at as u32,
+        };
         match self {
             Self::Production | Self::BaselineBaseline => (Selection::Baseline, Overload::None),
             Self::BreakerBaseline => (Selection::Baseline, breaker),
@@ -112,7 +113,7 @@ impl Experiment {
     /// 10.1).
     #[must_use]
     pub fn scenario(self, params: &Params, seed: u64) -> Scenario {
-        let (selection, overload) = self.policy();
+        let (selection, overload) = self.policy(params);
         Scenario {
             hosts: HOSTS,
             host: host(params),

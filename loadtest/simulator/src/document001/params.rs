@@ -82,6 +82,9 @@ params! {
     /// Seconds that a server may take to accept before it passes for unhealthy (9.1: a server so overloaded
     /// that its metrics cannot be read).
     healthy_s: 10.0,
+    /// The breaker opens at so many stalled promises of a server: the search of section 9.1.2 went from 400, which raise
+    /// an alarm, down to this.
+    breaker_at: 100.0,
     /// Seconds that a job may wait for its first joblet: the maxima of table 5 are 239.6 to 242.2.
     queue_timeout_s: 240.0,
 }

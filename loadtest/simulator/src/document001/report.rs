@@ -64,7 +64,7 @@ impl Outcome {
         let both = match quantity {
             Quantity::Duration => [rows.high_duration, rows.low_duration],
             Quantity::Wait => [rows.high_wait, rows.low_wait],
-            Quantity::Slowdown => self.spread().map_or([[f64::NAN; 5]; 2], |spread| {
+            Quantity::Slowdown => self.spread().map_or([[f64::NAN; 6]; 2], |spread| {
                 [spread.high_slowdown, spread.low_slowdown]
             }),
         };

@@ -9,7 +9,7 @@ use weir_report::{Axis, BarRow, Bars, Figure, Panels, Plot, Report, Series, Stri
 use super::{Outcome, PRIORITIES, Quantity};
 use crate::document001::Experiment;
 use crate::document001::history::Change;
-use crate::document001::published::COLUMNS;
+use crate::document001::published::{COLUMNS, MOST_COLUMN};
 use crate::tally::Tally;
 
 /// A bar of figure 14.
@@ -33,7 +33,7 @@ pub fn add_figures(report: &mut Report, outcomes: &[Outcome]) {
         });
         for (priority, of) in PRIORITIES.into_iter().enumerate() {
             let number = figure + 1 + priority;
-            let figures = (1..COLUMNS.len()).map(|column| {
+            let figures = (1..MOST_COLUMN).map(|column| {
                 let title = format!("{}, priority {of}", COLUMNS[column]);
                 Figure::Bars(bars(outcomes, quantity, priority, column, title, name))
             });
