@@ -4,7 +4,7 @@
 //! ```text
 //! Programs ─> parts (request, decide, ...) ─> Section ─> table on the terminal, BENCH.md, HTML
 //! ```
-//! Each part starts the processes it needs, measures its ways in turns, round after round, and gives ratios with
+//! Each part starts the processes it needs, measures its ways in turns or, in `inference`, all at once, round after round, and gives ratios with
 //! their spread.
 
 mod decide;

@@ -39,7 +39,7 @@ enum Command {
     Fleet(Line<Fleet>),
     /// A scenario sent by k6 to a fleet, held against its objectives
     Load(Line<Load>),
-    /// The cost of hot-function events in Elasticsearch, four ways
+    /// The cost of hot-function events in Elasticsearch, five ways
     Search(Line<Search>),
     /// A host that shares its node with a batch job, four ways
     SharedNode(Line<SharedNode>),

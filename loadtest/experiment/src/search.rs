@@ -46,7 +46,7 @@ const SHARDS: u64 = 2;
 /// What a call leaves in the ring: that it has begun, that it has ended.
 const EVENTS: u64 = 2;
 
-/// Measures what hot-function events cost Elasticsearch, four ways side by side.
+/// Measures what hot-function events cost Elasticsearch, five ways side by side.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]

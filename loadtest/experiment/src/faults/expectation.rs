@@ -10,6 +10,19 @@ pub struct Gap {
     pub why: &'static str,
     /// Per cent of the important requests that are answered all the same, at least, and of the others.
     pub least: f64,
+    /// How many are not answered depends on how long a part takes, so on the machine.
+    pub by_time: bool,
+}
+
+impl Gap {
+    /// As it is held in this length.
+    #[must_use]
+    pub fn at(self, length: Length) -> Self {
+        match self.by_time && !length.holds_times {
+            true => Self { least: 0.0, ..self },
+            false => self,
+        }
+    }
 }
 
 /// The outcome that is expected while a fault lasts, and before and after it.
@@ -58,27 +71,31 @@ pub struct Length {
     pub after: Duration,
     /// Requests a second, over all callers.
     pub rate: u32,
+    /// Whether bounds on times are held.
+    pub holds_times: bool,
 }
 
 impl Length {
     /// Seconds before the harm, of it, and after it, in the full form.
     #[must_use]
     pub const fn full(before: u64, harm: u64, after: u64) -> Self {
-        Self::of(before, harm, after, 200)
+        Self::of(before, harm, after, (200, true))
     }
 
-    /// The same in the short form, which runs in builds for development beside other tests.
+    /// The same in the short form, which runs in builds for development beside other tests: times are told and not
+    /// held.
     #[must_use]
     pub const fn short(before: u64, harm: u64, after: u64) -> Self {
-        Self::of(before, harm, after, 60)
+        Self::of(before, harm, after, (60, false))
     }
 
-    const fn of(before: u64, harm: u64, after: u64, rate: u32) -> Self {
+    const fn of(before: u64, harm: u64, after: u64, (rate, holds_times): (u32, bool)) -> Self {
         Self {
             before: Duration::from_secs(before),
             harm: Duration::from_secs(harm),
             after: Duration::from_secs(after),
             rate,
+            holds_times,
         }
     }
 }

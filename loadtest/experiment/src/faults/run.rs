@@ -111,7 +111,7 @@ impl<'a> Suite<'a> {
             &fault.expectation,
             &figures,
             &outcome.measured,
-            fault.known_gap,
+            fault.known_gap.map(|gap| gap.at(length)),
         );
         if fault.own.is_none() {
             until_whole(&mut mesh)?;

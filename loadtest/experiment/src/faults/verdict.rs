@@ -46,7 +46,7 @@ impl Verdict {
         ways.extend(over(measured));
         match known_gap {
             _ if never.is_empty() && ways.is_empty() => Self::Held,
-            Some(Gap { why, least })
+            Some(Gap { why, least, .. })
                 if never.is_empty() && shares(figures, least, least).is_empty() =>
             {
                 let why = why.to_owned();
@@ -143,6 +143,7 @@ fn over(measured: &[Measured]) -> impl Iterator<Item = String> {
 mod tests {
     use super::*;
     use crate::faults::executions::Executions;
+    use crate::faults::expectation::Length;
     use crate::faults::figures::tests::all_answered;
     use crate::faults::outcome::Outcome;
     use crate::faults::record::End;
@@ -217,6 +218,7 @@ mod tests {
         let gap = Gap {
             why: "it looks idle",
             least: 99.0,
+            by_time: false,
         };
         let verdict = |value, gap| Verdict::of(&EXPECTED, &good(), &[share(value)], gap);
         assert_eq!(verdict(2.0, None), Verdict::Held);
@@ -233,6 +235,24 @@ mod tests {
     }
 
     #[test]
+    fn a_gap_that_depends_on_the_machine_is_held_where_times_are() {
+        let gap = |by_time| Gap {
+            why: "an agent starts",
+            least: 90.0,
+            by_time,
+        };
+        let (full, short) = (Length::full(1, 1, 1), Length::short(1, 1, 1));
+        for (by_time, length, least) in [
+            (true, full, 90.0),
+            (true, short, 0.0),
+            (false, full, 90.0),
+            (false, short, 90.0),
+        ] {
+            assert_eq!(gap(by_time).at(length).least, least);
+        }
+    }
+
+    #[test]
     fn a_known_gap_excuses_as_much_as_it_says() {
         for (failed, good) in [(2, true), (3, false)] {
             let mut sent = all_answered(1_000);
@@ -244,6 +264,7 @@ mod tests {
             let gap = Gap {
                 why: "who finds out fails",
                 least: 99.0,
+                by_time: false,
             };
             let verdict = Verdict::of(&EXPECTED, &figures, &[], Some(gap));
             assert_ne!(verdict, Verdict::Held);

@@ -22,6 +22,7 @@ pub(crate) const FAULT: Fault = Fault {
          once after its start, whatever status they were registered with: for less than a second it may tell sidecars \
          that there is no host",
         least: 90.0,
+        by_time: true,
     }),
 };
 

@@ -22,6 +22,7 @@ pub(crate) const FAULT: Fault = Fault {
         why: "each worker of each caller loses five requests until it turns away, and one with each trial, of the \
               important ones two at most; nobody tries again what a host has answered",
         least: 93.0,
+        by_time: false,
     }),
 };
 

@@ -25,6 +25,7 @@ pub(crate) const FAULT: Fault = Fault {
          up a new connection is tried, which times out after 1 s, and the host is left alone. After a burst there are \
          hundreds. See host-frozen-hedged",
         least: 90.0,
+        by_time: false,
     }),
 };
 
