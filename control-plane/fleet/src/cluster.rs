@@ -227,7 +227,7 @@ impl Cluster {
         if config.policy.overload != Overload::Dagor {
             self.claims = Claims::default();
         }
-        if self.config.policy != config.policy {
+        if self.config.policy != config.policy || self.config.withdraws && !config.withdraws {
             self.rollout = Rollout::default();
             self.withdrawn = None;
         }

@@ -134,7 +134,7 @@ pub struct HostView {
     pub queuing_delay_ms: Option<f64>,
     pub age_ms: Option<u64>,
     pub stale: bool,
-    /// `scrape`, `report` or `prometheus`.
+    /// `scrape`, `report`, `prometheus` or `callers`.
     pub from: Option<&'static str>,
     /// The same of the newest table.
     #[serde(skip)]

@@ -6,8 +6,8 @@ use std::time::Duration;
 /// One worker thread of Envoy with Weir takes 110 µs of a core for a request on the machine of the project's
 /// measurements, 9,000 a second; five times that is beyond any core.
 pub(super) const MOST_A_SECOND: u64 = 50_000;
-/// What a VM may have done before it was heard of first: its record is written ten times a second and reported each
-/// second.
+/// What a VM may have done before it was heard of first: its record is written ten times a second and reported at least
+/// once a second.
 const AT_FIRST: Duration = Duration::from_secs(2);
 /// What it may catch up with after a silence.
 const LONGEST: Duration = Duration::from_secs(10);

@@ -86,6 +86,16 @@ fn a_policy_under_which_requests_fail_or_take_long_is_withdrawn_within_half_a_mi
 }
 
 #[test]
+fn a_policy_that_was_withdrawn_is_live_again_once_it_may_do_harm() {
+    let mut script = Script::new(2, TENTH);
+    withdrawn_after(&mut script, (5, 10_000)).unwrap();
+    let may = Script::text(2, "policy: { mode: 10%, withdraw: false }");
+    let config = configured(&script._folder, &may);
+    script.fold(News::Configured(config));
+    assert_eq!((steered(&mut script), withdrawn(&script)), (10, None));
+}
+
+#[test]
 fn a_policy_that_does_no_harm_stays_and_so_does_one_that_may() {
     let mut script = Script::new(2, TENTH);
     assert_eq!(withdrawn_after(&mut script, (0, 12_000)), None);
