@@ -74,7 +74,7 @@ fn reference_of_metrics_is_of_this_code() {
     }
     let head = weir_reference::head("Metrics of weir-governor", "its registry");
     let notes = "
-Served at `admin.listen` as `/metrics`. Families from `service_cores` to `job_…` are there where cores are divided; a family without series is absent.
+Served at `admin.listen` as `/metrics`. `weir_governor_capacity_cores`, `weir_governor_core_write_errors_total` and the families `weir_governor_job…`, `weir_governor_mesh_…` and `weir_governor_service_…` are there where cores are divided; a family without series is absent.
 ";
     let page = head + notes + &weir_reference::metrics(&page);
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -67,7 +67,7 @@ fn jobs(family: &mut Family<'_, '_>, book: &SharesBook) -> fmt::Result {
         let (name, now) = (job.name.clone(), job.state);
         STATES.map(|state| {
             let labels = vec![
-                ("job", name.clone()),
+                ("batch_job", name.clone()),
                 ("state", state_name(state).to_owned()),
             ];
             (labels, f64::from(state == now))
@@ -114,7 +114,7 @@ fn each(
     book: &SharesBook,
     value: impl Fn(&JobBook) -> Option<f64>,
 ) -> impl Iterator<Item = (Labels, f64)> {
-    let series = move |job: &JobBook| Some((vec![("job", job.name.clone())], value(job)?));
+    let series = move |job: &JobBook| Some((vec![("batch_job", job.name.clone())], value(job)?));
     book.jobs.iter().filter_map(series)
 }
 
@@ -179,23 +179,23 @@ mod tests {
             "core_write_errors_total 0.0",
             "jobs 2.0",
             "jobs_ended 1.0",
-            "job_state{job=\"dedup\",state=\"running\"} 1.0",
-            "job_state{job=\"dedup\",state=\"failed\"} 0.0",
-            "job_state{job=\"vips\",state=\"failed\"} 1.0",
-            "job_cores{job=\"dedup\"} 2.0",
-            "job_cores{job=\"vips\"} 0.0",
-            "job_running_seconds_total{job=\"dedup\"} 1.5",
-            "job_paused_seconds_total{job=\"dedup\"} 0.5",
-            "job_pauses_total{job=\"dedup\"} 3.0",
-            "job_cpu_seconds_total{job=\"vips\"} 3.0",
-            "job_exit_code{job=\"vips\"} 137.0",
+            "job_state{batch_job=\"dedup\",state=\"running\"} 1.0",
+            "job_state{batch_job=\"dedup\",state=\"failed\"} 0.0",
+            "job_state{batch_job=\"vips\",state=\"failed\"} 1.0",
+            "job_cores{batch_job=\"dedup\"} 2.0",
+            "job_cores{batch_job=\"vips\"} 0.0",
+            "job_running_seconds_total{batch_job=\"dedup\"} 1.5",
+            "job_paused_seconds_total{batch_job=\"dedup\"} 0.5",
+            "job_pauses_total{batch_job=\"dedup\"} 3.0",
+            "job_cpu_seconds_total{batch_job=\"vips\"} 3.0",
+            "job_exit_code{batch_job=\"vips\"} 137.0",
         ] {
             let line = format!("\nweir_governor_{line}\n");
             assert!(page.contains(&line), "{line}\n{page}");
         }
         for none in [
-            "job_exit_code{job=\"dedup\"}",
-            "job_cpu_seconds_total{job=\"dedup\"}",
+            "job_exit_code{batch_job=\"dedup\"}",
+            "job_cpu_seconds_total{batch_job=\"dedup\"}",
         ] {
             assert!(!page.contains(none), "{none}\n{page}");
         }
