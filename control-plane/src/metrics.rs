@@ -144,7 +144,7 @@ impl Metrics {
         r.register("hosts", "Hosts by state as pushed", self.hosts.clone());
         r.register(
             "hosts_stale",
-            "Hosts without figures younger than stale_after",
+            "Hosts without figures of their own younger than stale_after; counts of callers do not count",
             self.stale.clone(),
         );
         r.register(

@@ -125,7 +125,7 @@ impl Policy {
         }
     }
 
-    /// Whether [`Core::busy`] counts.
+    /// Whether the policy goes by [`Core::busy`] alone.
     pub(crate) fn goes_by_load(&self) -> bool {
         matches!(self, Self::Ondemand(_))
     }

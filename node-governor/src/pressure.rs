@@ -4,7 +4,7 @@
 //! ```text
 //!  row: level below all, or requests wait longer than `delay` ──> pressed, and for `hold` after that
 //! ```
-//! weir-control's levels aim at a wait of a fraction of a second; the governor acts at a tenth of that, so that
+//! weir-control's levels aim at a wait of 2 s by default; the governor acts at a hundredth of that, so that
 //! cores and frequency come first and shedding is for what they cannot carry.
 
 use std::time::Duration;
@@ -18,7 +18,7 @@ pub struct Params {
     /// Scaling WeChat Microservices*, SoCC 2018) calls a server overloaded at 20 ms.
     pub delay: Duration,
     /// It is not over before so long has passed without a reason: one core less would bring it back. Of our own
-    /// choice: ten readings of a host that is asked twice a second.
+    /// choice: five readings of a host that is asked once a second, the default.
     pub hold: Duration,
     /// What the mesh said longer ago says nothing.
     pub stale: Duration,

@@ -168,7 +168,7 @@ pub struct Row {
     pub queued: Option<u32>,
     pub queuing_delay_ms: Option<f64>,
     pub load_age_ms: Option<u64>,
-    /// `scrape`, `report` or `prometheus`.
+    /// `scrape`, `report`, `prometheus` or `callers`.
     pub load_from: Option<&'static str>,
     /// Older than `stale_after`, so not counted.
     pub load_stale: bool,

@@ -2,7 +2,7 @@
 //! Lists of hosts that shrink: a file that is emptied, cut off or half written is no reason to be without hosts.
 //!
 //! ```text
-//!  as read ── more hosts, or others ──────────────────────────────> in force at once
+//!  as read ── all hosts, and perhaps more ────────────────────────> in force at once
 //!        ├── some are missing ───────── read the same again ──────> in force
 //!        ├── fewer than half as many ── the same for shrink_after ─> in force
 //!        └── none, and Consul names none either ───────────────> never, but by `shrink_after: 0s`

@@ -71,7 +71,7 @@ enum Command {
     Feeds(feeds::Args),
     /// Measure the rule-processing host: rules against jq and Python, orders, emulation
     Lab(lab::Args),
-    /// Measure what hot-function events cost Elasticsearch, four ways side by side
+    /// Measure what hot-function events cost Elasticsearch, five ways side by side
     Search(experiment::Flags),
     /// Run memcached beside batch jobs, four ways side by side; needs root and cgroups
     Colocation(experiment::Flags),

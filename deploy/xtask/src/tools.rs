@@ -88,7 +88,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
             );
         }
     }
-    // Those of Debian were all asked for above; named, they must be there.
+    // Most of Debian were asked for above, Prometheus was not; named, they must be there.
     args.build.iter().try_for_each(|name| match &**name {
         GUEST => guest(workspace).map(drop),
         name => match find(workspace, name)? {

@@ -232,7 +232,7 @@ impl Host for ProxyWasm {
     }
 
     /// Envoy turns the label's part of the name into a label by the `stats_tags` of its bootstrap
-    /// (envoy-config/README.md).
+    /// (README.md, For operators).
     fn define_metric(
         &self,
         metric_type: MetricType,

@@ -242,7 +242,8 @@ pub fn answer(response: &DeltaDiscoveryResponse, update: &Update) -> DeltaDiscov
 /// Why the server has ended a stream of reports, by its gRPC status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReportsEnd {
-    /// It does not take what was sent: INVALID_ARGUMENT, RESOURCE_EXHAUSTED, OUT_OF_RANGE (too large), UNIMPLEMENTED.
+    /// It does not take what was sent: INVALID_ARGUMENT, PERMISSION_DENIED, RESOURCE_EXHAUSTED, OUT_OF_RANGE (too large),
+    /// UNIMPLEMENTED.
     Refused,
     /// ABORTED: it has a newer stream of this process.
     Superseded,
@@ -257,7 +258,7 @@ impl ReportsEnd {
     /// The end with this status.
     pub fn of(code: u32) -> Self {
         match code {
-            3 | 8 | 11 | 12 => Self::Refused,
+            3 | 7 | 8 | 11 | 12 => Self::Refused,
             10 => Self::Superseded,
             _ => Self::Lost,
         }

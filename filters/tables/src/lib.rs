@@ -12,7 +12,7 @@
 //!                     v1::CacheShard ── cache_shard.rs ──> (Meta, weir_policy::CacheShard) or Refusal
 //! ```
 //!
-//! A [`Refusal`] names the field and the reason in a line: it is what a NACK carries. The folder's README
+//! A [`Refusal`] names the field and the reason in a line: it is what a NACK carries. The folder's FORMAT.md
 //! is the specification for other languages.
 
 mod cache_shard;

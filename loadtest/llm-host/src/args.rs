@@ -8,7 +8,7 @@ use weir_llm_host::{Settings, Timing};
 
 /// EMULATED hosts of a language model: nothing is generated, but prompts are looked up in a prefix
 /// cache, and answers come when a model of queue, prefill and decode says so. The defaults stand
-/// for a model of 70 billion parameters on eight GPUs of 80 GB; the README says where they are from.
+/// for a model of 70 billion parameters on eight GPUs of 80 GB; DESIGN.md says where they are from.
 #[derive(Debug, Parser)]
 #[command(name = "weir-llm-host", version)]
 pub(crate) struct Args {

@@ -71,7 +71,7 @@ section! {
 section! {
     /// `ondemand`
     Ondemand {
-        /// Between two looks at use; `/proc/stat` changes no more often
+        /// Between two looks at use; `/proc/stat` is read no more often
         sampling_period: Option<Text>,
         /// Share of time that is busy, above which a core gets its highest frequency
         up_threshold: Option<Text>,

@@ -29,8 +29,7 @@ use trouble::{Trouble, whole};
 
 /// A stream whose first row takes longer, or whose next row does, is taken for lost: rows come each second.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The capacity is looked at this often, so that the loop has nothing to do but to store it: as often as
-/// weir-control makes tables.
+/// The capacity is looked at this often, so that the loop has nothing to do but to store it.
 const LOOK: Duration = Duration::from_millis(100);
 /// An unchanged capacity is told again after this, so that it comes within each second.
 const REPEAT: Duration = Duration::from_millis(800);

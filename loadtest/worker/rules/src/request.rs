@@ -41,7 +41,7 @@ impl std::fmt::Display for BadRequest {
     }
 }
 
-/// A rule-processing request (document 001, section 3.1 and Listing 1). The README lists its fields.
+/// A rule-processing request (document 001, section 3.1 and Listing 1). DESIGN.md lists its fields.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, remote = "Self")]
 pub struct Request {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Policies and their parameters. Defaults are the policies' own.
+//! Policies and their parameters. Defaults are the policies' own, but for ondemand's period.
 
 use std::time::Duration;
 

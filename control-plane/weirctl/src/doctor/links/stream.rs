@@ -35,7 +35,7 @@ pub(super) fn shared_ids(evidence: &Evidence) -> Vec<Finding> {
     for (id, _) in by_id.into_iter().filter(|(_, count)| *count > 1) {
         let mut look = Look::at("stream", id);
         look.broken(
-            "several Envoys have this node id, so each new stream ends another's",
+            "several Envoys have this node id, so weir-control counts them as one sidecar",
             "give each Envoy an id of its own: --service-node, or node.id of its bootstrap",
         )
         .alerts(Runbook::WeirSidecarsOfOneId);
