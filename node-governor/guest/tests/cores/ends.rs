@@ -2,12 +2,10 @@
 //! However the governor ends, the service is as it was found and nothing stays frozen; whoever comes next takes the
 //! jobs up, and each has run once.
 
-use std::env;
-
 use anyhow::{Context, Result, ensure};
 use weir_guest::Guest;
 
-use crate::dice::scatter;
+use crate::dice::{self, scatter};
 use crate::layout::{self, ALL, CALM, SERVICE, SERVICE_CORES};
 use crate::stage::Scenario;
 use crate::{governor, group};
@@ -77,13 +75,12 @@ fn ends(guest: &mut Guest, end: fn(&mut Guest) -> Result<()>) -> Result<()> {
     layout::finish(guest)
 }
 
-/// `WEIR_GUEST_ROUNDS` is for more of them.
+/// At night.
 const ROUNDS: u64 = 6;
 
 fn rounds(guest: &mut Guest) -> Result<()> {
     begin(guest)?;
-    let rounds = env::var("WEIR_GUEST_ROUNDS").map_or(Ok(ROUNDS), |rounds| rounds.parse())?;
-    for round in 0..rounds {
+    for round in 0..dice::rounds(ROUNDS)? {
         let dice = scatter(round);
         let killed = Killed {
             large: round % 2 == 0,

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Programs, governors and watchdogs that are killed and started again: no core stays fast.
 
-use std::env;
-
 use anyhow::{Context, Result};
 use weir_guest::Guest;
 
-use crate::dice::scatter;
+use crate::dice::{self, scatter};
 use crate::stage::Scenario;
 use crate::{governor, hot};
 
@@ -15,8 +13,8 @@ pub(crate) const SCENARIOS: &[Scenario] = &[(
     rounds,
 )];
 
-/// `WEIR_GUEST_ROUNDS` is for more of them.
-const ROUNDS: u64 = 8;
+/// At night.
+const ROUNDS: u64 = 9;
 
 const CONFIGURATION: &str = "policy: { three_state: { threshold: 100ms } }";
 
@@ -31,8 +29,7 @@ struct Victims {
 fn rounds(guest: &mut Guest) -> Result<()> {
     let found = guest.cores()?;
     governor::start(guest, CONFIGURATION)?;
-    let rounds = env::var("WEIR_GUEST_ROUNDS").map_or(Ok(ROUNDS), |rounds| rounds.parse())?;
-    for round in 0..rounds {
+    for round in 0..dice::rounds(ROUNDS)? {
         let dice = scatter(round);
         let cores = [dice % 4, (dice / 4) % 4].map(|core| core as usize);
         let who = (dice / 16) % 7 + 1;
