@@ -152,3 +152,11 @@ fn pauses_double_up_to_the_longest_and_a_success_ends_them() {
     backoff.succeeded();
     assert!(backoff.is_over(Duration::ZERO));
 }
+
+#[test]
+fn a_stream_of_reports_that_is_denied_is_refused_and_one_that_breaks_is_lost() {
+    const PERMISSION_DENIED: u32 = 7;
+    const UNAVAILABLE: u32 = 14;
+    assert_eq!(ReportsEnd::of(PERMISSION_DENIED).as_str(), "refused");
+    assert_eq!(ReportsEnd::of(UNAVAILABLE).as_str(), "lost");
+}
