@@ -4,14 +4,15 @@
 //! A row is held against the project: its commands exist with their flags, and its figures stand on a page that it
 //! names.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Deserialize;
 
 use crate::commands::commands_named_in;
+use crate::links::{files, root};
 
 /// Folder of the rows, and page, below the workspace.
 const ROWS: &str = "loadtest/documents";
@@ -104,10 +105,6 @@ struct System {
     file: Option<String>,
     #[serde(default)]
     note: String,
-}
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 fn documents() -> Vec<(&'static str, Document)> {
@@ -234,38 +231,42 @@ fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
 
-/// Figures of three digits or more that count, without separators of thousands. Shorter ones stand on every page.
-fn figures(text: &str) -> Vec<String> {
-    let is_part = |c: char| c.is_ascii_alphanumeric() || ".,_-".contains(c);
-    let words = text.split(|c: char| !is_part(c));
-    let plain = words.map(|word| {
-        word.trim_matches(|c: char| ".,-".contains(c))
-            .replace(',', "")
-    });
-    let is_figure = |word: &String| {
-        let digits = word
-            .chars()
-            .filter(char::is_ascii_digit)
-            .collect::<String>();
-        word.parse::<f64>().is_ok() && digits.trim_start_matches('0').len() >= 3
-    };
-    // A hundred and two are everywhere, and documents have numbers.
-    let is_common = |word: &String| ["100", "200"].contains(&word.as_str());
-    plain
-        .filter(is_figure)
-        .filter(|word| !is_common(word))
-        .collect()
+/// The numbers of a text as they are written, without separators of thousands and units.
+fn numbers(text: &str) -> impl Iterator<Item = String> {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || ".,_".contains(c);
+    let words = text.split(move |c| !is_part(c));
+    let plain = words.map(|word| word.trim_matches([',', '.']).replace([',', '_'], ""));
+    let plain = plain.map(|word| word.trim_end_matches(char::is_alphabetic).to_owned());
+    plain.filter(|word| word.parse::<f64>().is_ok())
 }
 
-/// The text of a page, without separators of thousands.
-fn plain_page(target: &str) -> String {
+/// Figures of three digits or more that count. Shorter ones, a hundred and two are on every page.
+fn figures(text: &str) -> Vec<String> {
+    let is_figure = |number: &String| {
+        let digits: String = number.chars().filter(char::is_ascii_digit).collect();
+        digits.trim_start_matches('0').len() >= 3 && number != "100" && number != "200"
+    };
+    numbers(text).filter(is_figure).collect()
+}
+
+/// Equal numbers have it in common, however many zeros they are written with.
+fn value(number: &str) -> u64 {
+    number.parse::<f64>().unwrap_or_default().to_bits()
+}
+
+/// The values of the numbers on a page. A table of values alone has commas between them.
+fn values_on(target: &str) -> BTreeSet<u64> {
     let mut file = root().join(target.split('#').next().unwrap_or(target));
     if file.is_dir() {
         file.push("README.md");
     }
     let text =
         fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-    text.replace(',', " ").replace("  ", " ") + &text.replace([',', '_'], "")
+    let text = match file.extension().is_some_and(|kind| kind == "csv") {
+        true => text.replace(',', " "),
+        false => text,
+    };
+    numbers(&text).map(|number| value(&number)).collect()
 }
 
 /// Why a command does not exist; none where it does.
@@ -277,13 +278,10 @@ fn missing(command: &str, pages: &BTreeMap<String, String>) -> Option<String> {
     let known = match words.as_slice() {
         ["cargo", "xtask", ..] => {
             commands_named_in(Path::new(PAGE), command);
-            let lab = sources(&root().join("loadtest/worker/lab/src"));
+            let lab = files(&root().join("loadtest/worker/lab/src"), ".rs");
             let lab = lab.iter().filter_map(|file| fs::read_to_string(file).ok());
             let mut known: String = lab.flat_map(|text| fields(&text)).collect();
-            known.extend([
-                pages.get("cargo xtask")?.as_str(),
-                pages.get("weir-experiment")?,
-            ]);
+            known.extend([pages["cargo xtask"].as_str(), &pages["weir-experiment"]]);
             known
         }
         ["cargo", "test" | "bench", "-p", package, rest @ ..] => {
@@ -324,13 +322,13 @@ fn fields(text: &str) -> Vec<String> {
 /// The same of a test by its name.
 fn missing_test(package: &str, rest: &[&str]) -> Option<String> {
     let name = format!("name = \"{package}\"");
-    let Some(manifest) = manifests()
+    let Some(manifest) = files(&root(), "Cargo.toml")
         .into_iter()
         .find(|file| fs::read_to_string(file).is_ok_and(|text| text.contains(&name)))
     else {
         return Some(format!("no package {package}"));
     };
-    let folder = manifest.parent()?;
+    let folder = manifest.parent().unwrap();
     let mut rest = rest
         .iter()
         .copied()
@@ -338,11 +336,11 @@ fn missing_test(package: &str, rest: &[&str]) -> Option<String> {
     while let Some(word) = rest.next() {
         let is_there = match word {
             "--test" => {
-                let name = rest.next()?;
+                let name = rest.next().unwrap_or_default();
                 folder.join(format!("tests/{name}.rs")).exists()
                     || folder.join(format!("tests/{name}/main.rs")).exists()
             }
-            word => sources(folder).iter().any(|file| {
+            word => files(folder, ".rs").iter().any(|file| {
                 let is_module = file.file_stem().is_some_and(|stem| stem == word);
                 is_module || fs::read_to_string(file).is_ok_and(|text| text.contains(word))
             }),
@@ -354,42 +352,10 @@ fn missing_test(package: &str, rest: &[&str]) -> Option<String> {
     None
 }
 
-fn manifests() -> Vec<PathBuf> {
-    below(&root(), &|file| {
-        file.file_name().is_some_and(|name| name == "Cargo.toml")
-    })
-}
-
-fn sources(folder: &Path) -> Vec<PathBuf> {
-    below(folder, &|file| {
-        file.extension().is_some_and(|kind| kind == "rs")
-    })
-}
-
-/// Files of the project below a folder.
-fn below(folder: &Path, is_wanted: &dyn Fn(&Path) -> bool) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let path = entry.path();
-        let name = entry.file_name();
-        let is_other =
-            name.to_string_lossy().starts_with('.') || name == "target" || name == "node_modules";
-        if path.is_dir() && !is_other {
-            found.extend(below(&path, is_wanted));
-        } else if is_wanted(&path) {
-            found.push(path);
-        }
-    }
-    found
-}
-
 /// Pages of commands by their program.
 fn command_pages() -> BTreeMap<String, String> {
-    let files = below(&root(), &|file| {
-        file.file_name().is_some_and(|name| name == "COMMANDS.md")
-    });
     let mut pages = BTreeMap::new();
-    for file in files {
+    for file in files(&root(), "COMMANDS.md") {
         let text = fs::read_to_string(&file).unwrap();
         let first = text
             .split("\n## ")
@@ -429,11 +395,11 @@ fn every_row_names_commands_that_exist_and_pages_that_have_its_figures() {
                         .map(|why| format!("{name}: {why}")),
                 );
             }
-            let pages: String = row.pages.iter().map(|page| plain_page(page)).collect();
+            let there: BTreeSet<u64> = row.pages.iter().flat_map(|page| values_on(page)).collect();
             let figures = figures(&format!("{} {}", row.simulated, row.measured));
             let mut elsewhere = figures
                 .iter()
-                .filter(|figure| !pages.contains(figure.as_str()));
+                .filter(|figure| !there.contains(&value(figure)));
             if let Some(figure) = elsewhere.next() {
                 wrong.push(format!("{name}: {figure} is not on {:?}", row.pages));
             }

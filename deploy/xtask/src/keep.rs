@@ -35,8 +35,8 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     workspace
         .cargo()
         .args(["test", "--quiet", "--package", "xtask", "--"])
-        .args(["commands::commands_are_written_as_they_are"])
-        .args(["documents::the_page_of_the_documents"])
+        .args(["--exact", "commands::commands_are_written_as_they_are"])
+        .args(["documents::the_page_of_the_documents_is_written_as_their_rows_are"])
         .env(RENEW, "1")
         .shown()?;
     references(workspace, &filter)?;

@@ -12,27 +12,29 @@ const WORDS: usize = 1000;
 /// Lines of the project's own.
 const LINES: usize = 150;
 
-fn root() -> PathBuf {
+/// Of the repository.
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Every document below, but those of builds and of what is installed.
-fn documents(folder: &Path, found: &mut Vec<PathBuf>) {
+/// The files below whose name ends so, but those of builds and of what is installed.
+pub(crate) fn files(folder: &Path, ends: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let is_other = name.starts_with('.') || name == "target" || name == "node_modules";
         if path.is_dir() && !is_other {
-            documents(&path, found);
-        } else if name.ends_with(".md") {
+            found.extend(files(&path, ends));
+        } else if name.ends_with(ends) {
             found.push(path);
         }
     }
+    found
 }
 
 fn all() -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    documents(&root(), &mut found);
+    let found = files(&root(), ".md");
     assert!(found.len() > 50, "{found:?}");
     found
 }
