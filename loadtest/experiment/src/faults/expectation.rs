@@ -79,23 +79,23 @@ impl Length {
     /// Seconds before the harm, of it, and after it, in the full form.
     #[must_use]
     pub const fn full(before: u64, harm: u64, after: u64) -> Self {
-        Self::of(before, harm, after, (200, true))
+        Self {
+            before: Duration::from_secs(before),
+            harm: Duration::from_secs(harm),
+            after: Duration::from_secs(after),
+            rate: 200,
+            holds_times: true,
+        }
     }
 
     /// The same in the short form, which runs in builds for development beside other tests: times are told and not
     /// held.
     #[must_use]
     pub const fn short(before: u64, harm: u64, after: u64) -> Self {
-        Self::of(before, harm, after, (60, false))
-    }
-
-    const fn of(before: u64, harm: u64, after: u64, (rate, holds_times): (u32, bool)) -> Self {
         Self {
-            before: Duration::from_secs(before),
-            harm: Duration::from_secs(harm),
-            after: Duration::from_secs(after),
-            rate,
-            holds_times,
+            rate: 60,
+            holds_times: false,
+            ..Self::full(before, harm, after)
         }
     }
 }
