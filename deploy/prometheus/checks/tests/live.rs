@@ -38,6 +38,10 @@ const ABSENT: &[(&str, &str)] = &[
         "of the certificates in weir-control's configuration: all is plain on loopback here",
     ),
     (
+        "weir_control_leader",
+        "of replicas, which agree on a leader: one weir-control is alone here",
+    ),
+    (
         "weir_control_node_capacity_cores",
         "a governor that divides cores tells it: needs cgroups of its own",
     ),
