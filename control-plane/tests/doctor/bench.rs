@@ -202,6 +202,21 @@ impl Bench {
         until(&format!("{link}: {words}"), told).await
     }
 
+    /// The same while requests go on: a few of them may all happen to go where the filter says.
+    pub(crate) async fn until_named_by_requests(
+        &self,
+        verdict: Verdict,
+        link: &str,
+        words: &str,
+    ) -> Finding {
+        let told = async || {
+            self.requests().await;
+            let diagnosis = self.diagnosis().await;
+            named(&diagnosis, verdict, link, words).ok_or_else(|| diagnosis.to_string())
+        };
+        until(&format!("{link}: {words}"), told).await
+    }
+
     /// Waits until every link holds.
     pub(crate) async fn until_sound(&self) {
         let sound = async || {

@@ -79,9 +79,8 @@ async fn a_policy_that_does_not_follow() {
     bench
         .until_named(Broken, "cluster's policy", "not followed")
         .await;
-    bench.requests().await;
     bench
-        .until_named(Broken, "choices are followed", "another host")
+        .until_named_by_requests(Broken, "choices are followed", "another host")
         .await;
 }
 
@@ -151,8 +150,9 @@ async fn callers_who_are_not_believed() {
         "\"trust\": \"none\", \"control_cluster\":",
     );
     let bench = Plan::new().envoy(name, none).start().await;
-    bench.requests().await;
-    bench.until_named(Poor, "trust", "not believed").await;
+    bench
+        .until_named_by_requests(Poor, "trust", "not believed")
+        .await;
 }
 
 #[tokio::test]
