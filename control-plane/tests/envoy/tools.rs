@@ -16,8 +16,9 @@ pub(crate) fn envoy() -> PathBuf {
     weir_needs::provided_or_end("WEIR_ENVOY")
 }
 
-/// The same.
+/// The same. A filter without an Envoy is of no use: a test that has only that ends before it has started a process.
 pub(crate) fn filter() -> PathBuf {
+    envoy();
     weir_needs::provided_or_end("WEIR_FILTER_WASM")
 }
 
