@@ -11,7 +11,7 @@ use super::written::{Written, WrittenCluster};
 
 struct Field {
     name: &'static str,
-    /// A value that is refused; none where every one of the type is taken.
+    /// A value that is refused, or a whole configuration with one; none where every one of the type is taken.
     bad: Option<Value>,
     meaning: &'static str,
 }
@@ -31,8 +31,8 @@ fn fields() -> Vec<Field> {
         ),
         field(
             "cores",
-            json!(-1),
-            "With `role: host`, which needs it: jobs that the application does at once",
+            json!({ "role": "host", "cores": 0 }),
+            "With `role: host`: jobs that the application does at once",
         ),
         field(
             "bodies",
@@ -176,6 +176,7 @@ fn rows(page: &mut String, fields: &[Field], prefix: &str, defaults: &Value) {
     assert_eq!(sorted, names, "the fields that are accepted, each once");
     for Field { name, bad, meaning } in fields {
         let bad = bad.as_ref().map(|bad| match prefix {
+            _ if bad.get(name).is_some() => bad.clone(),
             "" => json!({ *name: bad }),
             _ => json!({ "clusters": { "X": { *name: bad } } }),
         });
