@@ -18,7 +18,7 @@ use weir_tables::v1::{ClusterRecord, HostRecord, RankCount, Report, VmRecord};
 use discovery::DeltaDiscoveryRequest;
 use discovery::aggregated_discovery_service_client::AggregatedDiscoveryServiceClient;
 
-const LOAD: &str = "weir_host_in_progress 3\nweir_host_queued{priority=\"16\"} 4\n";
+const LOAD: &str = "weir_host_in_progress 7\nweir_host_queued{priority=\"16\"} 4\n";
 const KEYS: &str = r#"{ "version": 1, "epoch": 1, "reset": true, "added": ["a", "b"] }"#;
 const KEPT: &str = r#"{ "version": 1, "epoch": 1 }"#;
 

@@ -66,7 +66,7 @@ export class Fleet {
     text(parts.up, `${count(total.up)} of ${count(total.hosts)}`);
     text(parts.out, out.map(([n, word]) => `${count(n)} ${word}`).join(', ') || 'none out');
     text(parts.load, count(total.in_progress));
-    text(parts.queued, `${count(total.queued)} queued`);
+    text(parts.queued, `of them ${count(total.queued)} queued`);
     text(parts.delay, delay(total.worst_delay_ms));
     const worst = cluster.hosts.find((host) => !host.stale && host.delay_ms === total.worst_delay_ms);
     text(parts.worst, worst && total.worst_delay_ms > 0 ? worst.host : '');
@@ -155,7 +155,8 @@ export class Fleet {
       context.fillRect(x + size / 2 - 1, y + size / 2 - 1, 2, 2);
     } else {
       context.fillStyle = this.steps[step];
-      context.fillRect(x + 4, y + 4, size - 8, size - 8);
+      // Of a thousand hosts each has 10 pixels: any smaller, this would be the dot.
+      context.fillRect(x + 3, y + 3, size - 6, size - 6);
     }
   }
 

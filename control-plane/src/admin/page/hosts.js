@@ -13,7 +13,7 @@ const number = (of) => (a, b) => of(b) - of(a);
 const COLUMNS = [
   { key: 'host', name: 'Host', sort: () => 0 },
   { key: 'state', name: 'State', sort: (a, b) => ORDER[a.host.state] - ORDER[b.host.state] },
-  { key: 'load', name: 'Load', hint: 'jobs in progress + queued', number: true, sort: number((row) => row.load) },
+  { key: 'load', name: 'Load', hint: 'jobs running + queued', number: true, sort: number((row) => row.load) },
   { key: 'delay', name: 'Queuing delay', number: true, sort: number((row) => row.host.delay_ms ?? -1) },
   { key: 'level', name: 'Admission level', hint: 'ranks admitted, of 4,096', number: true, sort: (a, b) => (a.host.level ?? ALL) - (b.host.level ?? ALL) },
   { key: 'keys', name: 'Keys cached', number: true, sort: number((row) => row.host.keys ?? -1) },
@@ -183,7 +183,8 @@ export class Hosts {
     attribute(cells.more, 'title', more || null);
     text(cells.state, host.state);
     const queued = host.queued > 0 ? ` + ${count(host.queued)}` : '';
-    text(cells.jobs, shown.load < 0 ? UNKNOWN : `${count(host.in_progress ?? 0)}${queued}`);
+    const running = Math.max(0, shown.load - (host.queued ?? 0));
+    text(cells.jobs, shown.load < 0 ? UNKNOWN : `${count(running)}${queued}`);
     const part = `${Math.max(0, shown.load) / this.most * 100}%`;
     if (cells.part !== part) {
       cells.part = part;

@@ -153,10 +153,9 @@ export class Past {
 
 export const sum = (byClass) => Object.values(byClass).reduce((all, one) => all + one, 0);
 
-/** Jobs in progress and queued; -1 where neither is known. */
+/** Jobs that run or are queued; those queued where that is all that is known, and -1 where nothing is. */
 export function load(inProgress, queued) {
-  const known = [inProgress, queued].filter((jobs) => jobs != null && jobs >= 0);
-  return known.length ? known.reduce((all, jobs) => all + jobs) : -1;
+  return [inProgress, queued].find((jobs) => jobs != null && jobs >= 0) ?? -1;
 }
 
 function totals(hosts) {

@@ -34,7 +34,7 @@ function drawn({ rows, refusals, reports, more }) {
     el('span', { class: 'name' }, row.proxy, row.peer ? el('span', { class: 'quiet more' }, row.peer) : null),
     [row.kind === 'weir' ? 'filter' : 'Envoy', row.program_version].filter(Boolean).join(' '),
     row.connected_for_ms < 10000 ? 'just now' : span(row.connected_for_ms),
-    tables(row),
+    row.kind === 'weir' ? tables(row) : 'its filter’s',
     row.refuses.length === 0 ? 'nothing' : el('span', { class: 'bad' }, ...row.refuses.map(refusal)),
   ]);
   const note = more > 0 ? el('p', { class: 'quiet' }, `${count(more)} more are in /tables; those that refuse something are shown first.`) : null;

@@ -9,7 +9,7 @@ const OVER = 10;
 
 const ANSWERS = {
   ok: 'ok',
-  client_error: 'client error (4xx)',
+  client_error: 'client error (4xx), or given back',
   server_error: 'server error (5xx)',
   no_answer: 'no answer',
 };
