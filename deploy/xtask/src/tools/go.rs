@@ -29,7 +29,8 @@ pub(super) fn install(name: &str, go: &Go, root: &Path, cache: &Path) -> Result<
     let needed = check_module(&module, go)?;
     let path = installed_path(name, go, cache);
     let folder = path.parent().context("the cache has no folder")?;
-    let sources = sources(&module, &go.package)?;
+    let built_of = format!("{}, measured: {}", go.package, go.measured);
+    let sources = sources(&module, &built_of)?;
     if path.is_file()
         && fs::read_to_string(folder.join(SOURCES)).is_ok_and(|built| built == sources)
     {
@@ -53,11 +54,15 @@ pub(super) fn install(name: &str, go: &Go, root: &Path, cache: &Path) -> Result<
     Ok(path)
 }
 
+/// Nothing is inlined: a quarter less to compile (k6 1.8.1 without any cache: 103 s of CPU, not 140).
+const SOONER: &str = "-gcflags=all=-l";
+
 fn build(module: &Path, go: &Go, built: &Path) -> Result<()> {
     command()
         .current_dir(module)
         .env("CGO_ENABLED", "0")
         .args(["build", "-mod=readonly", "-trimpath", "-buildvcs=false"])
+        .args((!go.measured).then_some(SOONER))
         .args(["-ldflags", "-s -w", "-o"])
         .arg(built)
         .arg(&go.package)
@@ -158,6 +163,7 @@ mod tests {
             version: version.into(),
             module: "m".into(),
             package: ".".into(),
+            measured: false,
         }
     }
 

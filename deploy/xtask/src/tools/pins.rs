@@ -91,6 +91,9 @@ pub(super) struct Go {
     pub(super) module: PathBuf,
     /// What is built: `.` or a package that the module requires.
     pub(super) package: String,
+    /// Weir's figures stand beside its own, so it is built as its authors build it; others are built sooner.
+    #[serde(default)]
+    pub(super) measured: bool,
 }
 
 #[derive(Debug, Deserialize)]
