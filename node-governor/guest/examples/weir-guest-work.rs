@@ -16,7 +16,7 @@ use rustix::time::{ClockId, clock_gettime};
 /// Between looks at the file.
 const LOOK: Duration = Duration::from_millis(50);
 /// Threads sleep so long when they have had enough.
-const PAUSE: Duration = Duration::from_millis(5);
+const PAUSE: Duration = Duration::from_millis(20);
 /// What they could not have is made up for, but no more than this: then they had no core.
 const DEBT: Duration = Duration::from_millis(100);
 
