@@ -69,12 +69,13 @@ export function count(value) {
   return (value < 1e6 ? WHOLE : COMPACT).format(value);
 }
 
-/** Milliseconds, as long as that is what one reads. */
+/** By three digits: a phone has room for no more. */
 export function delay(ms) {
   if (ms == null || ms < 0) return UNKNOWN;
   if (ms === 0) return '0 ms';
   if (ms < 9.95) return `${ms.toFixed(1)} ms`;
-  return ms < 9950 ? `${WHOLE.format(Math.round(ms))} ms` : `${(ms / 1000).toFixed(1)} s`;
+  if (ms < 999.5) return `${Math.round(ms)} ms`;
+  return `${(ms / 1000).toFixed(ms < 9950 ? 2 : 1)} s`;
 }
 
 /** A span of time, by its two largest units. */

@@ -16,7 +16,7 @@ const RULES = {
   random: 'any eligible host at random',
   dynamic: 'known in cache, then assumed in cache, then not cached; among equals the fewest in progress',
   rendezvous: 'the highest hash of key and host among eligible hosts',
-  estimate: 'the least expected finish: wait, fetch if absent, run, each by speed',
+  estimate: 'the least expected finish: wait, fetch if absent, run, each by speed; where jobs wait, a fetch counts for those too that it delays',
   hot_cold: 'cold hosts by delay, hot ones by requests in flight',
   caching_plan: 'the host that the plan names, else any at random',
 };
