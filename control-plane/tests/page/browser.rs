@@ -1,18 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Chromium without a window, driven over two pipes by its DevTools protocol: one JSON a message, which a NUL ends.
 
+use std::ffi::OsString;
 use std::fmt::Display;
 use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use weir_needs::{Need, skip};
 
 use crate::waits::until_there;
 
-const PROGRAM: &str = "chromium";
+/// In a folder of unpacked packages, or on the machine itself.
+const PROGRAM: &str = "usr/lib/chromium/chromium";
+/// Of shared libraries, in the folder.
+const LIBRARIES: [&str; 3] = [
+    "usr/lib/x86_64-linux-gnu",
+    "lib/x86_64-linux-gnu",
+    "usr/lib/x86_64-linux-gnu/pulseaudio",
+];
 /// A page of its own and nothing else: no account, no update, no question to anybody.
 const FLAGS: [&str; 8] = [
     "--headless",
@@ -37,15 +45,14 @@ pub(crate) struct Browser {
 impl Browser {
     /// With this page of weir-control; none, and the test is skipped, where there is no browser.
     pub(crate) fn open(admin: SocketAddr) -> Option<Self> {
-        if let Err(error) = Command::new(PROGRAM).arg("--version").output() {
-            skip(Need::Installed(PROGRAM), error);
-            return None;
-        }
+        let folder = weir_needs::provided_or_skip("WEIR_CHROMIUM_DIR")?;
         let profile = tempfile::tempdir().unwrap();
         // It reads from descriptor 3 and writes to 4.
         let script = "exec \"$0\" \"$@\" 3<&0 4>&1 </dev/null >/dev/null";
         let mut child = Command::new("sh")
-            .args(["-c", script, PROGRAM])
+            .args(["-c", script])
+            .arg(program(&folder))
+            .env("LD_LIBRARY_PATH", libraries(&folder))
             .args(FLAGS)
             .arg(format!("--user-data-dir={}", profile.path().display()))
             .arg("about:blank")
@@ -141,6 +148,19 @@ impl Browser {
             Ok(seen) | Err(seen) => Err(seen),
         });
     }
+}
+
+/// Where the browser is.
+fn program(folder: &Path) -> PathBuf {
+    let mut places = [folder, Path::new("/")]
+        .map(|root| root.join(PROGRAM))
+        .into_iter();
+    let found = places.find(|place| place.is_file());
+    found.unwrap_or_else(|| panic!("no {PROGRAM} in {} and none in /", folder.display()))
+}
+
+fn libraries(folder: &Path) -> OsString {
+    std::env::join_paths(LIBRARIES.map(|path| folder.join(path))).unwrap()
 }
 
 impl Drop for Browser {

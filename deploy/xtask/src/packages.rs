@@ -30,6 +30,8 @@ pub(crate) enum Need {
     K6,
     /// Rules of accessibility.
     Axe,
+    /// A browser.
+    Chromium,
     /// A discovery client that go-control-plane's types make.
     XdsClient,
     Memcached,

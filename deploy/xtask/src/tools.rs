@@ -26,7 +26,9 @@ use crate::tools::pins::{Kind, Pins, Wheel};
 use crate::workspace::Workspace;
 
 /// The tool that holds what a guest is made of.
-const GUEST: &str = "guest";
+pub(crate) const GUEST: &str = "guest";
+/// A browser, for weir-control's page.
+pub(crate) const CHROMIUM: &str = "chromium";
 /// The service that the governor divides cores for.
 pub(crate) const MEMCACHED: &str = "memcached";
 /// What runs beside it.
@@ -76,7 +78,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
         return list(workspace);
     }
     install(workspace)?;
-    if let Err(error) = guest(workspace) {
+    if let Err(error) = folder(workspace, GUEST) {
         println!(
             "tools: guest: NOT INSTALLED, so `cargo xtask test` will skip its tests: {error:#}"
         );
@@ -90,7 +92,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     }
     // Most of Debian were asked for above, Prometheus was not; named, they must be there.
     args.build.iter().try_for_each(|name| match &**name {
-        GUEST => guest(workspace).map(drop),
+        GUEST | CHROMIUM => folder(workspace, name).map(drop),
         name => match find(workspace, name)? {
             Kind::Debian(_) => program(workspace, name).map(drop),
             _ => build(workspace, name).map(drop),
@@ -111,7 +113,7 @@ pub(crate) fn install(workspace: &Workspace) -> Result<Tools> {
             },
             // They take minutes, or few commands need them.
             Kind::Wheel(_) | Kind::Go(_) | Kind::GoFiles(_) | Kind::Maven(_) | Kind::Crate(_) => {}
-            // `guest` and `program` do it: they cannot be had everywhere.
+            // `folder` and `program` do it: they cannot be had everywhere.
             Kind::Debian(_) => {}
         }
     }
@@ -151,17 +153,23 @@ pub(crate) fn test(workspace: &Workspace, name: &str) -> Result<()> {
     }
 }
 
-/// Fetches, unless it is there, what a guest with a real cpufreq is made of; returns its folder.
-pub(crate) fn guest(workspace: &Workspace) -> Result<PathBuf> {
-    if let Some(own) = env::var_os("WEIR_GUEST_DIR").map(PathBuf::from) {
+/// Fetches the packages of a tool that is more than a program, unless they are there; returns their folder.
+pub(crate) fn folder(workspace: &Workspace, name: &str) -> Result<PathBuf> {
+    let variable = folder_variable(name);
+    if let Some(own) = env::var_os(&variable).map(PathBuf::from) {
         ensure!(
             own.is_absolute() && own.is_dir(),
-            "WEIR_GUEST_DIR is {}, which is not the absolute path of a folder",
+            "{variable} is {}, which is not the absolute path of a folder",
             own.display()
         );
         return Ok(own);
     }
-    fetch(workspace, GUEST)
+    fetch(workspace, name)
+}
+
+/// What names such a folder to use, and tells tests where it is: `WEIR_GUEST_DIR`.
+pub(crate) fn folder_variable(name: &str) -> String {
+    variable(name) + "_DIR"
 }
 
 /// Finds a program that is a Debian package of its own name, or fetches it.

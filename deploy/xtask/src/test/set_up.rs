@@ -9,7 +9,8 @@ use anyhow::Result;
 use crate::packages::Need;
 use crate::test::summary::{Outcome, Summary};
 use crate::tools::{
-    self, AXE, BATCH, CONSUL, EVENTS_AGENT, K6, MEMCACHED, PROMETHEUS, SEARCH_NODE, XDS_CLIENT,
+    self, AXE, BATCH, CHROMIUM, CONSUL, EVENTS_AGENT, GUEST, K6, MEMCACHED, PROMETHEUS,
+    SEARCH_NODE, XDS_CLIENT,
 };
 use crate::workspace::Workspace;
 use crate::{build_filter, packaging};
@@ -54,10 +55,8 @@ impl SetUp {
                         set_up.program(workspace, name, summary);
                     }
                 }
-                Need::Guest => summary.run("guest", || {
-                    let folder = tools::guest(workspace);
-                    Ok(set_up.had("WEIR_GUEST_DIR", folder))
-                }),
+                Need::Chromium => set_up.folder(workspace, CHROMIUM, summary),
+                Need::Guest => set_up.folder(workspace, GUEST, summary),
                 Need::Java => summary.run("java-build", || {
                     let agent = tools::build(workspace, EVENTS_AGENT)?;
                     set_up.set("WEIR_EVENTS_AGENT", agent);
@@ -93,6 +92,13 @@ impl SetUp {
                 }
             }
             Ok(self.had(&tools::variable(name), program))
+        });
+    }
+
+    fn folder(&mut self, workspace: &Workspace, name: &'static str, summary: &mut Summary) {
+        summary.run(name, || {
+            let folder = tools::folder(workspace, name);
+            Ok(self.had(&tools::folder_variable(name), folder))
         });
     }
 
