@@ -44,6 +44,16 @@ impl Diagnosis {
         self.with(Verdict::Broken).next().is_some()
     }
 
+    /// What there is to say where no link is broken.
+    fn all(&self) -> &'static str {
+        match self.0.iter().any(|finding| finding.link == links::CALLER) {
+            true => "every link holds",
+            false => {
+                "every link from weir-control on holds; the callers' half was not looked at, it needs --envoy IP:PORT"
+            }
+        }
+    }
+
     fn with(&self, verdict: Verdict) -> impl Iterator<Item = &Finding> {
         let findings = self.0.iter();
         findings.filter(move |finding| finding.verdict == verdict)
@@ -81,8 +91,8 @@ impl fmt::Display for Diagnosis {
         let is_or_are = if broken == 1 { "is" } else { "are" };
         writeln!(to)?;
         match (broken, poor) {
-            (0, 0) => writeln!(to, "{}", styled(GOOD, "every link holds")),
-            (0, poor) => writeln!(to, "every link holds; {poor} could be better"),
+            (0, 0) => writeln!(to, "{}", styled(GOOD, self.all())),
+            (0, poor) => writeln!(to, "{}; {poor} could be better", self.all()),
             (broken, poor) => writeln!(
                 to,
                 "{}; {poor} could be better",

@@ -12,6 +12,9 @@ mod upstream;
 use super::evidence::Evidence;
 use super::finding::{Finding, Look};
 
+/// The first link, and so of every diagnosis that looks at callers.
+pub(super) const CALLER: &str = "caller's Envoy";
+
 /// Looks at each link.
 pub(super) fn all(evidence: &Evidence) -> Vec<Finding> {
     let mut found = Vec::new();
@@ -19,7 +22,7 @@ pub(super) fn all(evidence: &Evidence) -> Vec<Finding> {
         match &asked.said {
             Err(reason) => {
                 let at = asked.address.to_string();
-                let mut look = Look::at("caller's Envoy", &at);
+                let mut look = Look::at(CALLER, &at);
                 look.broken(
                     format!("its admin pages cannot be read: {reason}"),
                     "start it, or name its admin address (`admin.address` of its bootstrap): --envoy ip:port",

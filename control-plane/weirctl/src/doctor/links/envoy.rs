@@ -5,13 +5,14 @@ use std::time::{Duration, SystemTime};
 
 use super::super::evidence::Envoy;
 use super::super::finding::{Finding, Look};
+use super::CALLER;
 use crate::page::Address;
 
 /// For whoever renews by hand.
 const SOON: Duration = Duration::from_secs(7 * 86_400);
 
 pub(super) fn look(envoy: &Envoy, address: &Address, now: SystemTime) -> Vec<Finding> {
-    let mut look = Look::at("caller's Envoy", &envoy.node);
+    let mut look = Look::at(CALLER, &envoy.node);
     if envoy.state != "LIVE" {
         look.broken(
             format!("Envoy {} is {}, so it takes no requests", envoy.version, envoy.state),

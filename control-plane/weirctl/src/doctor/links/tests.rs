@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 
+use super::super::Diagnosis;
 use super::super::evidence::{Asked, Certificate, Control, Endpoint, Envoy, Evidence};
 use super::super::finding::{Finding, Verdict};
 use super::super::runbook::Runbook;
@@ -285,6 +286,12 @@ fn an_intention_that_is_missing_shows_as_403() {
         "hosts let it in",
         "none of them 403",
     );
+}
+
+#[test]
+fn a_diagnosis_without_callers_says_that_it_is_half_of_one() {
+    let said = Diagnosis::from(&evidence(vec![], vec![])).to_string();
+    assert!(said.contains("was not looked at"), "{said}");
 }
 
 #[test]
