@@ -20,6 +20,7 @@ use crate::levels::steady::ClusterLevel;
 use crate::levels::{self, Counts, HostLevel, Seen, Step};
 use crate::node::Row;
 use crate::observed::{self, Observed};
+use crate::pace;
 use crate::page_cores;
 use crate::poll::Source;
 use crate::rollout::{Rollout, Worse};
@@ -559,11 +560,12 @@ impl Cluster {
         }
     }
 
-    /// The table is built and on its way. Newer figures wait until its bytes are within those of a second, but never
-    /// for long.
+    /// The table is built and on its way. Newer figures wait until its bytes are within those of a second, and it within
+    /// the tables that all proxies may get, but never for long.
     pub fn was_built(&mut self, now: Duration, bytes: usize, bytes_per_second: usize) {
         (self.changed, self.has_newer_figures, self.built) = (false, false, Some(now));
         let rest = Duration::from_millis(bytes as u64 * 1000 / bytes_per_second.max(1) as u64);
+        let rest = rest.max(pace::rest(self.proxies as usize));
         self.rests_until = now + rest.min(LONGEST_REST);
         if self.inherited.take().is_some() {
             self.inherited_levels.clear();

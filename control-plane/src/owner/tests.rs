@@ -201,16 +201,18 @@ fn figures(in_progress: u32, queued: u32, delay_ms: u64) -> Figures {
     }
 }
 
+/// The version of the table of "c" that is published now.
+fn version(script: &mut Script) -> Arc<str> {
+    script.publish();
+    let snapshot = script.owner.state.snapshot();
+    snapshot.get(HOST_TABLE_TYPE, "c").unwrap().version.clone()
+}
+
 #[test]
 fn newer_figures_wait_until_the_table_has_rested_and_other_changes_do_not() {
     let mut script = Script::new(2, "");
     // A table of some hundred bytes rests for some hundred milliseconds.
     script.publishes("table_bytes_per_second: 1KiB", &Script::text(2, ""));
-    let version = |script: &mut Script| {
-        script.publish();
-        let snapshot = script.owner.state.snapshot();
-        snapshot.get(HOST_TABLE_TYPE, "c").unwrap().version.clone()
-    };
     script.scraped(1, Ok(figures(1, 0, 0)));
     let first = version(&mut script);
     script.pass(20).scraped(1, Ok(figures(2, 0, 0)));
@@ -223,6 +225,25 @@ fn newer_figures_wait_until_the_table_has_rested_and_other_changes_do_not() {
     let refused = || Err(Fault::Refused);
     script.scraped(2, refused()).scraped(2, refused());
     assert_ne!(version(&mut script), second, "a host has gone");
+}
+
+#[test]
+fn a_table_of_a_thousand_sidecars_rests_however_small_it_is() {
+    let mut script = Script::new(1, "");
+    for proxy in 0..1000 {
+        let cluster = v1::ClusterRecord {
+            cluster: "c".into(),
+            ..Default::default()
+        };
+        script.fold(reported_by(&proxy.to_string(), cluster));
+    }
+    script.scraped(1, Ok(figures(1, 0, 0)));
+    let first = version(&mut script);
+    script.pass(190).scraped(1, Ok(figures(2, 0, 0)));
+    assert_eq!(version(&mut script), first);
+    // 5,000 tables a second are five for each.
+    script.pass(20);
+    assert_ne!(version(&mut script), first);
 }
 
 /// A report of a VM that has so many requests under way at host 1.

@@ -21,7 +21,7 @@ mod world;
 use std::time::{Duration, Instant};
 
 use host::{CORES, Done};
-use weir_fleet::pace::MOST_A_SECOND;
+use weir_fleet::pace::MOST_REPORTS_A_SECOND;
 use workload::Workload;
 use world::{HOSTS, World};
 
@@ -129,7 +129,10 @@ fn is_nearly_as_good(many: &Outcome, one: &Outcome) {
     for outcome in [many, one] {
         assert!((0.80..0.90).contains(&outcome.load), "{outcome:?}");
         assert!(outcome.back_after <= BACK_WITHIN, "{outcome:?}");
-        assert!(outcome.most_reports <= MOST_A_SECOND as u64, "{outcome:?}");
+        assert!(
+            outcome.most_reports <= MOST_REPORTS_A_SECOND as u64,
+            "{outcome:?}"
+        );
     }
     let wait = many.mean_wait.div_duration_f64(one.mean_wait);
     assert!(wait <= MOST_WAIT, "{wait} times the wait");
@@ -177,10 +180,10 @@ fn weir_control_is_told_no_more_than_it_asks_for() {
         "SIMULATED {TALKATIVE} sidecars: {first} reports in the second with most, then {most}"
     );
     // After a silence each may send a few at once.
-    assert!(first <= (MOST_A_SECOND + 4 * TALKATIVE) as u64);
+    assert!(first <= (MOST_REPORTS_A_SECOND + 4 * TALKATIVE) as u64);
     // And each one more in a single second: the pause is a mean.
     assert!(
-        most <= (MOST_A_SECOND + TALKATIVE) as u64,
+        most <= (MOST_REPORTS_A_SECOND + TALKATIVE) as u64,
         "{most} reports in a second"
     );
     // Seen: 1,010. Without pauses they would be 1,661, so that this proves something.
