@@ -196,10 +196,7 @@ impl Bench {
 
     /// Waits until the doctor says that of a link.
     pub(crate) async fn until_named(&self, verdict: Verdict, link: &str, words: &str) -> Finding {
-        let told = async || {
-            let diagnosis = self.diagnosis().await;
-            named(&diagnosis, verdict, link, words).ok_or_else(|| diagnosis.to_string())
-        };
+        let told = async || self.look(verdict, link, words).await;
         until(&format!("{link}: {words}"), told).await
     }
 
@@ -212,10 +209,15 @@ impl Bench {
     ) -> Finding {
         let told = async || {
             self.requests().await;
-            let diagnosis = self.diagnosis().await;
-            named(&diagnosis, verdict, link, words).ok_or_else(|| diagnosis.to_string())
+            self.look(verdict, link, words).await
         };
         until(&format!("{link}: {words}"), told).await
+    }
+
+    /// What the doctor says of a link now; all that it says where it is not that.
+    async fn look(&self, verdict: Verdict, link: &str, words: &str) -> Result<Finding, String> {
+        let diagnosis = self.diagnosis().await;
+        named(&diagnosis, verdict, link, words).ok_or_else(|| diagnosis.to_string())
     }
 
     /// Waits until every link holds.
