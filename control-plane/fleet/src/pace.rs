@@ -15,8 +15,8 @@ pub fn pause(streams: usize) -> Duration {
     share(streams, MOST_REPORTS_A_SECOND)
 }
 
-/// Tables of a cluster that are sent a second to all proxies together for newer figures alone. Each takes some 70 µs of a
-/// core, so these a third of one.
+/// Tables of a cluster that are sent a second to all proxies together for newer figures alone: a third of a core, as
+/// `loadtest/experiment/src/fleet/RESULTS.md` has it.
 pub const MOST_TABLES_A_SECOND: usize = 5000;
 
 /// How long a table rests between two that go to so many proxies for newer figures alone.
