@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The loop: sense, plan, apply, sleep until the next tick.
 
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -289,18 +289,22 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts; `ended` is called when the loop ends, for whatever reason.
+    /// Starts, and waits for the first decision: from then on another's write is seen. `ended` is called when the
+    /// loop ends, for whatever reason.
     pub fn start(
         governor: Governor,
         ended: impl FnOnce() + Send + 'static,
     ) -> std::io::Result<Running> {
         let stop = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&stop);
+        let (first, decided) = mpsc::channel();
         let thread = std::thread::Builder::new().name("governor".into());
         let thread = thread.spawn(move || {
             let _ended = OnDrop(Some(ended));
-            govern(governor, &told, Supervisor::find())
+            govern(governor, &told, Supervisor::find(), first)
         })?;
+        // Nothing is sent: it is closed by the first decision, or by a panic in it.
+        let _ = decided.recv();
         Ok(Running {
             stop,
             thread: Some(thread),
@@ -338,7 +342,13 @@ const SHORTEST: Duration = Duration::from_millis(1);
 
 /// Deadlines are absolute: a tick that takes long does not move the next ones, and those that were slept through
 /// are not made up for.
-fn govern(mut governor: Governor, stop: &AtomicBool, mut supervisor: Supervisor) -> usize {
+fn govern(
+    mut governor: Governor,
+    stop: &AtomicBool,
+    mut supervisor: Supervisor,
+    first: mpsc::Sender<()>,
+) -> usize {
+    let mut first = Some(first);
     let mut deadline = now();
     let mut slept = Duration::ZERO;
     while !stop.load(Ordering::Acquire) {
@@ -350,6 +360,7 @@ fn govern(mut governor: Governor, stop: &AtomicBool, mut supervisor: Supervisor)
         let late = woken.since(deadline) > slept / 10 && slept > Duration::ZERO;
         slept = governor.tick(woken, late).max(SHORTEST);
         supervisor.ticked(woken);
+        drop(first.take());
         let next = Nanos(deadline.0 + slept.as_nanos() as u64);
         deadline = next.max(now());
     }

@@ -335,6 +335,19 @@ fn a_panic_in_the_loop_puts_back_what_was_found() {
 }
 
 #[test]
+fn whoever_has_started_it_finds_the_first_decision_made() {
+    let kernel = Kernel::new(2);
+    let mut config = kernel.config("{ performance: {} }");
+    config.tick = Duration::from_secs(60);
+    let governor = Governor::start(config, &kernel.root()).unwrap();
+    let book = governor.book();
+    assert!(book.lock().ticked.is_none());
+    let running = Running::start(governor, || ()).unwrap();
+    assert!(book.lock().ticked.is_some());
+    running.stop().unwrap();
+}
+
+#[test]
 fn a_log_that_nobody_reads_any_more_does_not_keep_cores() {
     let kernel = Kernel::new(2);
     let mut governor = governor_with(&kernel, Stdio::piped(), "");
