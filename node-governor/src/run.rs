@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The loop: sense, plan, apply, sleep until the next tick.
 
-use std::sync::{Arc, mpsc};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
