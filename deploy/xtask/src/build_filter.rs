@@ -64,7 +64,9 @@ fn build(workspace: &Workspace, package: &str, target: &Path, options: &[&str]) 
         .args(["--profile", "wasm", "--target", TARGET])
         .arg("--target-dir")
         .arg(target)
-        .args(options);
+        .args(options)
+        // It may be built beside other programs, whose bar is shown.
+        .env("CARGO_TERM_PROGRESS_WHEN", "never");
     // Panics name their files: their length shows in the module's size, and in the fuel that a request takes.
     remap::apply(workspace, target, &mut command)?;
     command.shown()?;

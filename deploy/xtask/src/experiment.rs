@@ -5,8 +5,9 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Command;
+use std::thread;
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, anyhow, ensure};
 use weir_stage::command::Run;
 use weir_stage::interrupt;
 
@@ -76,7 +77,7 @@ pub(crate) struct Launch<'a> {
     flags: Vec<(String, PathBuf)>,
     /// The same by variable of its environment.
     environment: Vec<(&'static str, PathBuf)>,
-    /// Of the packages.
+    /// Of `cargo build`.
     features: &'static [&'static str],
     /// Built as for development.
     debug: bool,
@@ -114,9 +115,11 @@ pub(crate) fn demo(mut launch: Launch<'_>) -> Result<()> {
     let mut programs = vec![CONTROL, WORKER, REPLAY];
     if real {
         programs.push(("feeds", "weir-feeds"));
+    } else {
+        // The feature `rules` of hosts, which are emulated here.
+        launch.features = &["--no-default-features"];
     }
-    launch.build(&programs, &[])?;
-    launch.tell_sidecar()?;
+    launch.build_with_sidecar(&programs)?;
     launch.start("the table, the report, every request, every configuration and every log are")
 }
 
@@ -126,14 +129,14 @@ pub(crate) fn agreement(mut launch: Launch<'_>) -> Result<()> {
     for (flag, package) in [CONTROL, WORKER, REPLAY, ("simulator", "weir-sim")] {
         launch.tell(flag, launch.built.join(package));
     }
-    launch.tell_sidecar()?;
+    let filter = build_filter::run(launch.workspace)?;
+    launch.tell_sidecar(filter)?;
     launch.start("both tables, every request and every log are")
 }
 
 pub(crate) fn load(mut launch: Launch<'_>) -> Result<()> {
     let workspace = launch.workspace;
-    launch.build(&[CONTROL, WORKER], &[])?;
-    launch.tell_sidecar()?;
+    launch.build_with_sidecar(&[CONTROL, WORKER])?;
     launch.tell(K6, tools::build(workspace, K6)?);
     if launch.own.has_value("--against", "mesh") {
         launch.tell(CONSUL, tools::build(workspace, CONSUL)?);
@@ -144,10 +147,9 @@ pub(crate) fn load(mut launch: Launch<'_>) -> Result<()> {
 pub(crate) fn bench(mut launch: Launch<'_>) -> Result<()> {
     let workspace = launch.workspace;
     let parts = launch.own.parts();
-    launch.features = &["weir-experiment/harness"];
+    launch.features = &["--features", "weir-experiment/harness"];
     let llm_host = ("llm-host", "weir-llm-host");
-    launch.build(&[CONTROL, llm_host, REPLAY], &[])?;
-    launch.tell_sidecar()?;
+    launch.build_with_sidecar(&[CONTROL, llm_host, REPLAY])?;
     launch.tell("no-op", build_filter::no_op(workspace)?);
     // They take minutes to build: only where something is measured beside them.
     if wanted(&parts, &["request", "inference"]) {
@@ -189,8 +191,7 @@ pub(crate) fn colocation(mut launch: Launch<'_>) -> Result<()> {
 }
 
 pub(crate) fn shared_node(mut launch: Launch<'_>) -> Result<()> {
-    launch.build(&[CONTROL, GOVERNOR, WORKER, REPLAY], &[])?;
-    launch.tell_sidecar()?;
+    launch.build_with_sidecar(&[CONTROL, GOVERNOR, WORKER, REPLAY])?;
     launch.start("the table, the report, every round, every request and every log are")
 }
 
@@ -232,10 +233,22 @@ impl Launch<'_> {
     }
 
     /// Tells it of Envoy and the filter.
-    fn tell_sidecar(&mut self) -> Result<()> {
+    fn tell_sidecar(&mut self, filter: PathBuf) -> Result<()> {
         self.tell("envoy", tools::install(self.workspace)?.envoy);
-        self.tell("filter", build_filter::run(self.workspace)?);
+        self.tell("filter", filter);
         Ok(())
+    }
+
+    /// As [`Self::build`], with the filter at the same time: its last minute is one core's. Tells it of Envoy, too.
+    fn build_with_sidecar(&mut self, programs: &[(&str, &str)]) -> Result<()> {
+        let workspace = self.workspace;
+        let filter = thread::scope(|scope| {
+            let filter = scope.spawn(|| build_filter::run(workspace));
+            self.build(programs, &[])?;
+            // A panic has told of itself.
+            filter.join().map_err(|_| anyhow!("building the filter"))?
+        })?;
+        self.tell_sidecar(filter)
     }
 
     /// Builds it with the programs that it is told of, by flag and package, and those that it finds `beside` it.

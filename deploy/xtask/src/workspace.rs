@@ -86,12 +86,12 @@ impl Workspace {
         self.build_with(packages, for_development, &[])
     }
 
-    /// The same, with these features (`PACKAGE/FEATURE`).
+    /// The same, with these flags of `cargo build`.
     pub(crate) fn build_with(
         &self,
         packages: &[&str],
         for_development: bool,
-        features: &[&str],
+        flags: &[&str],
     ) -> Result<PathBuf> {
         let mut command = self.cargo();
         command.args(["build", "--bins"]);
@@ -104,10 +104,7 @@ impl Workspace {
         for package in packages {
             command.args(["--package", package]);
         }
-        for feature in features {
-            command.args(["--features", feature]);
-        }
-        command.shown()?;
+        command.args(flags).shown()?;
         Ok(self.target.join(folder))
     }
 

@@ -11,9 +11,7 @@ use std::time::Duration;
 use clap::{Parser, ValueEnum};
 use weir_executor::scheduler::{Formula, QuantumSettings};
 use weir_executor::{Order, Settings, Timing};
-use weir_feeds::FeedLimits;
-use weir_rules::Limits;
-use weir_worker::engine::cores::UNWANTED;
+use weir_worker::engine::UNWANTED;
 use weir_worker::priorities::Priority;
 use weir_worker::server::Leaving;
 use weir_worker::server::emulated::Model;
@@ -102,19 +100,19 @@ pub(crate) struct Args {
     pub(crate) no_optimise: bool,
     /// Look for new data of a project when the last look is so many seconds old.
     #[arg(long, default_value_t = 10, help_heading = "Rules")]
-    recheck_seconds: u64,
+    pub(crate) recheck_seconds: u64,
     /// Seconds that a joblet may go on when everybody who wanted its result has left.
     #[arg(long, default_value_t = UNWANTED.as_secs(), help_heading = "Rules")]
-    unwanted_seconds: u64,
+    pub(crate) unwanted_seconds: u64,
     /// Largest request, in bytes.
     #[arg(long, default_value = "4Mi", value_parser = parse_bytes, help_heading = "Rules")]
-    max_body_bytes: u64,
+    pub(crate) max_body_bytes: u64,
     /// Largest feed, as stored, decoded or made by rules, in bytes.
     #[arg(long, default_value = "4Gi", value_parser = parse_bytes, help_heading = "Rules")]
-    max_feed_bytes: u64,
+    pub(crate) max_feed_bytes: u64,
     /// Largest answer, in bytes. A slow client's answer is held in memory up to this size.
     #[arg(long, default_value = "1Gi", value_parser = parse_bytes, help_heading = "Rules")]
-    max_answer_bytes: u64,
+    pub(crate) max_answer_bytes: u64,
     /// Write a line of JSON for every joblet that has ended.
     #[arg(long, value_name = "FILE", help_heading = "Rules")]
     pub(crate) joblet_log: Option<PathBuf>,
@@ -183,33 +181,6 @@ impl Args {
             default_run: Duration::from_micros(self.default_run_us),
             faults,
         }
-    }
-
-    pub(crate) fn limits(&self) -> Limits {
-        Limits {
-            feed_bytes: self.max_feed_bytes,
-            output_bytes: self.max_answer_bytes,
-            ..Limits::default()
-        }
-    }
-
-    pub(crate) fn feed_limits(&self) -> FeedLimits {
-        FeedLimits {
-            max_bytes: self.max_feed_bytes,
-            ..FeedLimits::default()
-        }
-    }
-
-    pub(crate) fn max_body_bytes(&self) -> usize {
-        usize::try_from(self.max_body_bytes).unwrap_or(usize::MAX)
-    }
-
-    pub(crate) fn unwanted(&self) -> Duration {
-        Duration::from_secs(self.unwanted_seconds)
-    }
-
-    pub(crate) fn recheck(&self) -> Duration {
-        Duration::from_secs(self.recheck_seconds)
     }
 
     pub(crate) fn leaving(&self) -> Leaving {

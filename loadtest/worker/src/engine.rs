@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What gives joblets their time: a model, or cores that do the work.
 
-pub mod cores;
 pub mod emulated;
 
 use std::fmt::Debug;
@@ -9,6 +8,10 @@ use std::future::Future;
 use std::time::Duration;
 
 use weir_executor::{Event, Executor, Full, JobId, Load, Request, Work};
+
+/// How long a joblet that nobody wants any more may go on, unless it is set otherwise: its result may be of use to
+/// others, but a caller that leaves shall not keep cores for as long as its rules like.
+pub const UNWANTED: Duration = Duration::from_secs(30);
 
 /// Runs an [`Executor`]. Times are since the host began.
 pub trait Engine: Debug + Send + 'static {

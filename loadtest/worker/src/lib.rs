@@ -4,7 +4,7 @@
 //! ```text
 //! HTTP (server) ──Request──> host: one task owns the Engine ──News──> HTTP
 //!   │ /metrics /cache /ready            │
-//!   │                                   ├── Cores:    threads that fetch feeds and apply rules
+//!   │                                   ├── rules::cores: threads that fetch feeds and apply rules
 //!   └── rules | emulated: jobs          └── Emulator: modelled time, no CPU and no data
 //! ```
 //!
@@ -12,13 +12,12 @@
 
 pub mod engine;
 pub mod host;
-pub mod joblet_log;
 pub mod metrics;
-pub mod objects;
 pub mod orca;
 mod patience;
 pub mod picture;
 pub mod priorities;
+#[cfg(feature = "rules")]
+pub mod rules;
 pub mod server;
-pub mod task;
 pub mod utilisation;

@@ -2,6 +2,8 @@
 //! `weir-worker`: parse, build, serve, drain.
 
 mod args;
+#[cfg(feature = "rules")]
+mod real;
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::SocketAddr;
@@ -12,29 +14,23 @@ use anyhow::Context;
 use axum::Router;
 use clap::Parser;
 use tokio::net::TcpListener;
-use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 use weir_executor::{Emulator, Work};
-use weir_feeds::ItemStore;
 use weir_telemetry::Telemetry;
 use weir_worker::engine::Engine;
-use weir_worker::engine::cores::Cores;
 use weir_worker::host::Host;
-use weir_worker::joblet_log::JobletLog;
 use weir_worker::metrics::Families;
-use weir_worker::objects::Objects;
 use weir_worker::priorities::Priorities;
 use weir_worker::server::app::App;
 use weir_worker::server::faults::Faults;
-use weir_worker::server::{self, emulated, rules};
-use weir_worker::task::Tools;
+use weir_worker::server::{self, emulated};
 
 use args::Args;
 
 /// Blocking threads beside those of joblets: for compiling requests, and for files.
-const SPARE_THREADS: usize = rules::COMPILING + 8;
+const SPARE_THREADS: usize = server::COMPILING + 8;
 
 fn main() -> anyhow::Result<()> {
     let args = Args::parse();
@@ -52,38 +48,14 @@ fn main() -> anyhow::Result<()> {
 
 async fn serve(args: Args, telemetry: Telemetry) -> anyhow::Result<()> {
     match args.store.clone() {
-        Some(url) => serve_rules(args, &url, telemetry).await,
+        #[cfg(feature = "rules")]
+        Some(url) => real::serve(args, &url, telemetry).await,
+        #[cfg(not(feature = "rules"))]
+        Some(_) => anyhow::bail!(
+            "--store: this weir-worker was built without its feature `rules`: it can only --emulate"
+        ),
         None => serve_emulated(args, telemetry).await,
     }
-}
-
-async fn serve_rules(args: Args, url: &str, telemetry: Telemetry) -> anyhow::Result<()> {
-    let store = ItemStore::open(url).context("--store")?;
-    let log = match &args.joblet_log {
-        Some(file) => {
-            let log = JobletLog::create(file);
-            Some(log.with_context(|| format!("--joblet-log {}", file.display()))?)
-        }
-        None => None,
-    };
-    let tools = Tools {
-        store: store.clone(),
-        feed_limits: args.feed_limits(),
-        limits: args.limits(),
-        io: Handle::current(),
-    };
-    let objects = Objects::new(store, args.recheck());
-    let options = rules::Options {
-        limits: args.limits(),
-        max_body_bytes: args.max_body_bytes(),
-        optimise: !args.no_optimise,
-        wide_fetches: !tools.store.is_remote(),
-    };
-    let metrics = Families::default();
-    let engine = Cores::new(&args.settings(), new_epoch(), tools, metrics.clone(), log)
-        .unwanted_for(args.unwanted());
-    let jobs = |app| rules::router(app, objects, options);
-    listen(args, engine, metrics, telemetry, jobs).await
 }
 
 async fn serve_emulated(args: Args, telemetry: Telemetry) -> anyhow::Result<()> {

@@ -212,6 +212,7 @@ impl Families {
         delay.observe(wait.as_secs_f64());
     }
 
+    #[cfg(feature = "rules")]
     pub(crate) fn ran(&self, kind: Kind, lasted: Duration, good: bool) {
         let label = KindLabel { kind: kind.name() };
         let seconds = self.joblet_seconds.get_or_create(&label);

@@ -2,12 +2,10 @@
 //! The HTTP face of a host, and how it leaves.
 
 pub mod app;
-mod delivery;
 pub mod emulated;
-mod failure;
+pub(crate) mod failure;
 pub mod faults;
-pub mod rules;
-mod spent;
+pub(crate) mod spent;
 mod traced;
 
 use std::fmt::Debug;
@@ -36,6 +34,10 @@ use failure::Failure;
 const DRAIN_LOOK: Duration = Duration::from_millis(50);
 /// For the last answers after the drain.
 const FAREWELL: Duration = Duration::from_secs(2);
+
+/// Requests that are compiled at the same time: each may take some of the memory that its limits
+/// allow, and a thread.
+pub const COMPILING: usize = 8;
 
 /// How a host leaves.
 #[derive(Debug, Clone, Copy)]

@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 use weir_feeds::generate::{Folder, Settings, generate};
 use weir_feeds::{FeedLimits, ItemStore, Object};
 use weir_rules::{Limits, Plan, Request};
-use weir_worker::task::Tools;
+use weir_worker::rules::task::Tools;
 
 /// A project and the rules of one of its channels.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use weir_executor::Kind;
-use weir_worker::joblet_log::Line;
+use weir_worker::rules::joblet_log::Line;
 
 /// The joblets of a run, in the order in which they ended.
 pub(crate) fn read(path: &Path) -> Result<Vec<Line>> {

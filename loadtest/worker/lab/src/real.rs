@@ -10,11 +10,11 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout_at};
 use weir_executor::{Request, Settings, Spent};
-use weir_worker::engine::cores::Cores;
 use weir_worker::host::{Host, News};
-use weir_worker::joblet_log::JobletLog;
 use weir_worker::metrics::Families;
-use weir_worker::task::{self, Task};
+use weir_worker::rules::cores::Cores;
+use weir_worker::rules::joblet_log::JobletLog;
+use weir_worker::rules::task::{self, Task};
 
 use crate::jobs::{Job, Jobs};
 

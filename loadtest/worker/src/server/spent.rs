@@ -8,7 +8,7 @@ use weir_executor::{Source, Spent};
 
 /// Adds `x-worker-wait-us`, `x-worker-fetch-us`, `x-worker-cache` and, where the run is over,
 /// `x-worker-run-us`.
-pub(super) fn tell(headers: &mut HeaderMap, spent: &Spent, run_is_over: bool) {
+pub(crate) fn tell(headers: &mut HeaderMap, spent: &Spent, run_is_over: bool) {
     headers.insert("x-worker-wait-us", micros(spent.wait));
     headers.insert("x-worker-fetch-us", micros(spent.fetch));
     if run_is_over {

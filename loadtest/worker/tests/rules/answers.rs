@@ -196,7 +196,7 @@ async fn the_joblet_log_has_a_line_for_every_joblet_that_ran() {
     worker.leaves_well().await;
     let log = std::fs::read_to_string(worker.folder.path().join("log")).unwrap();
     let kind = |line: &str| {
-        let line: weir_worker::joblet_log::Line = serde_json::from_str(line).unwrap();
+        let line: weir_worker::rules::joblet_log::Line = serde_json::from_str(line).unwrap();
         assert!(line.bytes.is_some() && line.cores == 1);
         line.kind
     };

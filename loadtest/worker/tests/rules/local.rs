@@ -15,14 +15,15 @@ use tokio::task::JoinHandle;
 use weir_executor::{Order, Settings};
 use weir_feeds::{FeedLimits, ItemStore};
 use weir_rules::Limits;
-use weir_worker::engine::cores::Cores;
 use weir_worker::host::Host;
 use weir_worker::metrics::Families;
-use weir_worker::objects::Objects;
 use weir_worker::priorities::Priorities;
+use weir_worker::rules::cores::Cores;
+use weir_worker::rules::objects::Objects;
+use weir_worker::rules::service;
+use weir_worker::rules::task::Tools;
+use weir_worker::server;
 use weir_worker::server::app::App;
-use weir_worker::server::{self, rules};
-use weir_worker::task::Tools;
 
 use crate::client::Client;
 use crate::http::Address;
@@ -104,14 +105,14 @@ impl Local {
         let priorities = Priorities::new(list.to_vec(), "low").unwrap();
         let name = "127.0.0.1:1".parse().unwrap();
         let app = Arc::new(App::new(host, metrics, priorities, name).unwrap());
-        let options = rules::Options {
+        let options = service::Options {
             limits: Limits::default(),
             max_body_bytes: 1 << 20,
             optimise: true,
             wide_fetches: true,
         };
         let objects = Objects::new(store, Duration::from_secs(10));
-        let jobs = rules::router(Arc::clone(&app), objects, options);
+        let jobs = service::router(Arc::clone(&app), objects, options);
         let (stop, stopped) = oneshot::channel::<()>();
         let shutdown = async {
             let _ = stopped.await;

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use weir_executor::{Kind, Modelled, Request, Step};
-use weir_worker::joblet_log::Line;
-use weir_worker::task::Task;
+use weir_worker::rules::joblet_log::Line;
+use weir_worker::rules::task::Task;
 
 use crate::jobs::Job;
 use crate::log::core_time;

@@ -14,13 +14,14 @@ use tokio::sync::oneshot;
 use weir_executor::{Order, Settings};
 use weir_feeds::{FeedLimits, ItemStore};
 use weir_rules::Limits;
-use weir_worker::engine::cores::Cores;
 use weir_worker::metrics::Families;
-use weir_worker::objects::Objects;
 use weir_worker::priorities::Priorities;
+use weir_worker::rules::cores::Cores;
+use weir_worker::rules::objects::Objects;
+use weir_worker::rules::service;
+use weir_worker::rules::task::Tools;
 use weir_worker::server::app::App;
-use weir_worker::server::{self, Leaving, rules};
-use weir_worker::task::Tools;
+use weir_worker::server::{self, Leaving};
 
 /// A host that serves until it is stopped.
 #[derive(Debug)]
@@ -122,14 +123,14 @@ async fn serve(
     let priorities = Priorities::new(vec![high], "high").map_err(anyhow::Error::msg)?;
     let host = weir_worker::host::Host::start(engine, metrics.clone());
     let app = Arc::new(App::new(host, metrics, priorities, address)?);
-    let options = rules::Options {
+    let options = service::Options {
         limits: Limits::default(),
         max_body_bytes: 4 << 20,
         optimise: true,
         wide_fetches: true,
     };
     let objects = Objects::new(store, Duration::from_secs(10));
-    let jobs = rules::router(Arc::clone(&app), objects, options);
+    let jobs = service::router(Arc::clone(&app), objects, options);
     let shutdown = async {
         // A client that is gone wants it to end, too.
         let _ = left.await;

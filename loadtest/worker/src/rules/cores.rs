@@ -14,14 +14,10 @@ use weir_executor::{
 };
 use weir_rules::{Feed, Stop};
 
-use crate::engine::Engine;
-use crate::joblet_log::JobletLog;
+use super::joblet_log::JobletLog;
+use super::task::{Task, TaskError, Tools};
+use crate::engine::{Engine, UNWANTED};
 use crate::metrics::Families;
-use crate::task::{Task, TaskError, Tools};
-
-/// How long a joblet that nobody wants any more may go on, unless it is set otherwise: its result may
-/// be of use to others, but a caller that leaves shall not keep cores for as long as its rules like.
-pub const UNWANTED: Duration = Duration::from_secs(30);
 
 /// A joblet that has ended, and how.
 #[derive(Debug)]

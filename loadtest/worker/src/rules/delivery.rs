@@ -15,9 +15,9 @@ use tracing::debug;
 use weir_executor::{Load, Spent};
 use weir_rules::Timeouts;
 
-use super::failure::Failure;
+use super::task::{Task, TaskError};
 use crate::host::{Gone, News, Running};
-use crate::task::{Task, TaskError};
+use crate::server::failure::Failure;
 
 /// Answers up to this size are sent when they are complete, with their run time in the head;
 /// larger ones are streamed.

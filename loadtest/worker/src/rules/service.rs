@@ -16,12 +16,12 @@ use weir_executor::Kind;
 use weir_feeds::Object;
 use weir_rules::{Limits, Plan, Prefetch, Timeouts};
 
-use super::app::App;
 use super::delivery::{Answer, Delivery, Failed};
-use super::failure::Failure;
-use super::spent;
-use crate::objects::Objects;
-use crate::task::{self, Task, TaskError};
+use super::objects::Objects;
+use super::task::{self, Task, TaskError};
+use crate::server::app::App;
+use crate::server::failure::Failure;
+use crate::server::{COMPILING, spent};
 
 /// For the whole body of a request to arrive.
 const BODY_TIME: Duration = Duration::from_secs(10);
@@ -38,10 +38,6 @@ pub struct Options {
     /// Whether a fetch may use several cores, which pays where it seldom waits for its data.
     pub wide_fetches: bool,
 }
-
-/// Requests that are compiled at the same time: each may take some of the memory that its limits
-/// allow, and a thread.
-pub const COMPILING: usize = 8;
 
 #[derive(Debug)]
 struct Service {
