@@ -3,11 +3,16 @@
 
 pub mod adaptive;
 mod average;
+mod budget;
+mod calls;
+pub mod hipster;
 pub mod iso_latency;
 pub mod multi_state;
+pub mod octopus_man;
 pub mod ondemand;
 pub mod performance;
 pub mod powersave;
+pub mod rubik;
 pub mod slow_to_fast;
 pub mod three_state;
 pub mod two_state;
@@ -108,6 +113,12 @@ pub enum Policy {
     SlowToFast(slow_to_fast::SlowToFast),
     /// By what calls have needed so far and what the target leaves for them.
     Adaptive(adaptive::Adaptive),
+    /// By what the calls that run and wait may still need.
+    Rubik(rubik::Rubik),
+    /// All cores alike, a step up or down by the service's latency.
+    OctopusMan(octopus_man::OctopusMan),
+    /// All cores alike, at what has paid at this load.
+    Hipster(hipster::Hipster),
 }
 
 impl Policy {
@@ -122,6 +133,9 @@ impl Policy {
             Self::IsoLatency(policy) => policy,
             Self::SlowToFast(policy) => policy,
             Self::Adaptive(policy) => policy,
+            Self::Rubik(policy) => policy,
+            Self::OctopusMan(policy) => policy,
+            Self::Hipster(policy) => policy,
         }
     }
 

@@ -34,6 +34,8 @@ pub struct Sensed {
     pub service_cpu: Option<f64>,
     /// What the mesh says of the service's host, where it is asked.
     pub row: Option<Row>,
+    /// Since when requests wait for a thread of the service, the first to come first, as far as that is told.
+    pub waiting: Vec<Nanos>,
     /// The batch jobs, in their order.
     pub jobs: Vec<State>,
 }

@@ -191,6 +191,9 @@ fn every_policy_can_be_had_by_its_name_alone() {
         "iso_latency",
         "slow_to_fast",
         "adaptive",
+        "rubik",
+        "octopus_man",
+        "hipster",
     ] {
         said(&format!("policy: {{ {name}: {{}} }}\n")).unwrap();
     }

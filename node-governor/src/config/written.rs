@@ -62,6 +62,12 @@ section! {
         slow_to_fast: Option<Spanned<SlowToFast>>,
         /// A schedule for each hot function from the work of its calls so far
         adaptive: Option<Spanned<Adaptive>>,
+        /// By the work that calls which run or wait may still need (Rubik, MICRO 2015). Who waits is what `mesh` tells
+        rubik: Option<Spanned<Rubik>>,
+        /// All cores alike, a step of frequency up or down by the tail (HPCA 2015)
+        octopus_man: Option<Spanned<OctopusMan>>,
+        /// The same until it has learnt which frequency pays at which load (HPCA 2017)
+        hipster: Option<Spanned<Hipster>>,
     }
 }
 section! {
@@ -202,6 +208,61 @@ section! {
         shortest_period: Option<Text>,
         /// The plan sleeps at most this long
         longest_period: Option<Text>,
+    }
+}
+section! {
+    /// `rubik`
+    Rubik {
+        /// Upper bound for the tail's quantile
+        target: Option<Text>,
+        /// No hot function runs, and calls until they are seen
+        idle: Option<Text>,
+        /// Share of a call's time at the highest frequency that is the same at every frequency
+        memory: Option<Text>,
+        /// Of what calls may still need
+        quantile: Option<Text>,
+        /// Of the target, kept in hand
+        margin: Option<Text>,
+        /// Bound for a call as a share of the target while no tail is measured
+        budget: Option<Text>,
+        /// A tail that stays off the target by so much moves the bound by as much in this time
+        settle: Option<Text>,
+        /// An older measurement is none
+        stale: Option<Text>,
+        /// Between two decisions
+        period: Option<Text>,
+    }
+}
+section! {
+    /// `octopus_man`
+    OctopusMan {
+        /// Upper bound for the tail's quantile
+        target: Option<Text>,
+        /// Above this share of the target a step up
+        danger: Option<Text>,
+        /// Below this share a step down
+        safe: Option<Text>,
+        /// Between two steps; as long as the tail's window
+        interval: Option<Text>,
+        /// An older measurement is none; without one cores are at their highest
+        stale: Option<Text>,
+    }
+}
+section! {
+    /// `hipster`
+    Hipster {
+        /// Upper bound for the tail's quantile
+        target: Option<Text>,
+        /// While it learns, above this share of the target a step up
+        danger: Option<Text>,
+        /// While it learns, below this share a step down
+        safe: Option<Text>,
+        /// Between two steps; as long as the tail's window
+        interval: Option<Text>,
+        /// An older measurement is none; without one cores are at their highest
+        stale: Option<Text>,
+        /// Time from the start for which steps are by the zones alone
+        learning: Option<Text>,
     }
 }
 section! {

@@ -14,27 +14,23 @@
 //! `e` this is PACE (Lorch and Smith, *Improving dynamic voltage scaling algorithms with PACE*, SIGMETRICS 2001):
 //! slow while most calls still run and fast for the few that turn out long.
 //!
-//! The budget follows the measured tail by an integral, so that it also makes up for other parts of a request, for
-//! time spent waiting in queues and for what the model of power and speed gets wrong. Without measurements it is a
-//! share of the target; without enough calls there is no schedule and all run at the highest frequency. Where not
+//! The budget follows the measured tail. Without measurements it is a share of the target; without enough calls there is no schedule and all run at the highest frequency. Where not
 //! even that is in time, cores without calls have it too.
 //!
 //! The plan sleeps until a call needs its next step, so that light loads are looked at less often.
 
-mod progress;
 mod schedule;
-mod work;
 
 use std::time::Duration;
 
+use crate::frequency::budget::{Budget, Feedback};
+use crate::frequency::calls::{Progress, Speed, Works};
 use crate::frequency::{Choose, Frequency, Parameters, Range, Wrong, online};
-use crate::node::{Node, NodeCore};
+use crate::node::Node;
 use crate::plan::{Plan, Setting};
 use crate::sensed::{FUNCTIONS, Nanos, Sensed};
 
-use progress::Progress;
-use schedule::{Schedule, Speed, Wanted};
-use work::Works;
+use schedule::{Schedule, Wanted};
 
 /// The target and what is known of the machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -120,27 +116,22 @@ impl Parameters for Adaptive {
     }
 
     fn begin(&self, node: &Node) -> Box<dyn Choose> {
-        let highest = |core: &NodeCore| core.range.max;
-        let fastest = node.cores.iter().map(highest).max().unwrap_or_default();
-        let speed = Speed {
-            fastest,
-            memory: self.memory,
-        };
+        // Schedules are made for the fastest core; others round for themselves.
+        let (speed, range) = Speed::of(node, self.memory);
         Box::new(Pacing {
             parameters: *self,
             speed,
-            // Schedules are made for the fastest core; others round for themselves.
-            range: node
-                .cores
-                .iter()
-                .map(|core| &core.range)
-                .find(|range| range.max == fastest)
-                .cloned(),
+            range,
             cores: vec![Progress::new(&speed); node.cores.len()],
             works: vec![Works::default(); FUNCTIONS],
             schedules: vec![None; FUNCTIONS],
-            budget: self.target.mul_f64(self.budget).as_secs_f64(),
-            last: None,
+            budget: Budget::new(Feedback {
+                target: self.target,
+                margin: self.margin,
+                unmeasured: self.budget,
+                settle: self.settle,
+                stale: self.stale,
+            }),
             scheduled: None,
             hopeless: false,
         })
@@ -159,9 +150,7 @@ struct Pacing {
     /// By function, as are the schedules.
     works: Vec<Works>,
     schedules: Vec<Option<Schedule>>,
-    /// In seconds.
-    budget: f64,
-    last: Option<Nanos>,
+    budget: Budget,
     scheduled: Option<Nanos>,
     /// There are functions that would be late at the highest frequency.
     hopeless: bool,
@@ -181,20 +170,7 @@ impl Pacing {
         for (core, seen) in self.cores.iter_mut().zip(&sensed.cores) {
             core.advance(sensed.now, seen, &self.speed);
         }
-        let of = &self.parameters;
-        let elapsed = self
-            .last
-            .map_or(Duration::ZERO, |last| sensed.now.since(last));
-        self.last = Some(sensed.now);
-        let target = of.target.as_secs_f64();
-        match sensed.fresh_tail(of.stale) {
-            Some(tail) => {
-                let left = target * (1.0 - of.margin) - tail.latency.as_secs_f64();
-                let step = left * elapsed.div_duration_f64(of.settle);
-                self.budget = (self.budget + step).clamp(target / 100.0, target * 10.0);
-            }
-            None => self.budget = target * of.budget,
-        }
+        self.budget.follow(sensed);
     }
 
     fn schedule(&mut self, now: Nanos) {
@@ -208,7 +184,7 @@ impl Pacing {
         let wanted = Wanted {
             efficient: self.parameters.efficient.on(range),
             quantile: self.parameters.quantile,
-            budget: self.budget,
+            budget: self.budget.seconds(),
         };
         self.hopeless = false;
         for (works, schedule) in self.works.iter().zip(&mut self.schedules) {

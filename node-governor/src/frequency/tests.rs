@@ -78,7 +78,10 @@ fn every_policy() -> Vec<Policy> {
         | Policy::MultiState(_)
         | Policy::IsoLatency(_)
         | Policy::SlowToFast(_)
-        | Policy::Adaptive(_) => (),
+        | Policy::Adaptive(_)
+        | Policy::Rubik(_)
+        | Policy::OctopusMan(_)
+        | Policy::Hipster(_) => (),
     };
     vec![
         Policy::Performance(Default::default()),
@@ -94,6 +97,9 @@ fn every_policy() -> Vec<Policy> {
         Policy::IsoLatency(Default::default()),
         Policy::SlowToFast(Default::default()),
         Policy::Adaptive(Default::default()),
+        Policy::Rubik(Default::default()),
+        Policy::OctopusMan(Default::default()),
+        Policy::Hipster(Default::default()),
     ]
 }
 
@@ -354,8 +360,11 @@ proptest! {
 fn cold_cores_idle_at_the_lowest_frequency_unless_told_otherwise() {
     for policy in every_policy() {
         let idle = match policy {
-            // Without a measured tail the second is as the first.
-            Policy::Performance(_) | Policy::IsoLatency(_) => 2_600_000,
+            // Without a measured tail the others are as the first.
+            Policy::Performance(_)
+            | Policy::IsoLatency(_)
+            | Policy::OctopusMan(_)
+            | Policy::Hipster(_) => 2_600_000,
             Policy::Adaptive(_) => 1_500_000,
             _ => 1_000_000,
         };
@@ -375,6 +384,9 @@ fn without_a_measured_tail_nothing_waits_for_it() {
     assert_eq!(fast(Policy::IsoLatency(Default::default())), fastest);
     assert_eq!(fast(Policy::SlowToFast(Default::default())), fastest);
     assert_eq!(fast(Policy::Adaptive(Default::default())), fastest);
+    assert_eq!(fast(Policy::Rubik(Default::default())), fastest);
+    assert_eq!(fast(Policy::OctopusMan(Default::default())), fastest);
+    assert_eq!(fast(Policy::Hipster(Default::default())), fastest);
 }
 
 #[test]
@@ -474,6 +486,20 @@ fn what_cannot_be_meant_is_refused_by_its_name() {
                 ..Default::default()
             }),
             "longest_period: must be at least shortest_period",
+        ),
+        (
+            Policy::Rubik(rubik::Rubik {
+                quantile: 1.0,
+                ..Default::default()
+            }),
+            "quantile: must be from 0.5 to less than 1",
+        ),
+        (
+            Policy::OctopusMan(octopus_man::OctopusMan {
+                safe: 0.9,
+                ..Default::default()
+            }),
+            "safe: must be from 0 to less than danger",
         ),
     ];
     for (policy, message) in cases {

@@ -4,8 +4,11 @@
 use std::time::Duration;
 
 use weir_governor::frequency::adaptive::Adaptive;
+use weir_governor::frequency::hipster::Hipster;
 use weir_governor::frequency::iso_latency::IsoLatency;
 use weir_governor::frequency::multi_state::{ByLoad, MultiState};
+use weir_governor::frequency::octopus_man::OctopusMan;
+use weir_governor::frequency::rubik::Rubik;
 use weir_governor::frequency::slow_to_fast::SlowToFast;
 use weir_governor::frequency::three_state::ThreeState;
 use weir_governor::frequency::{Frequency, Khz, Policy};
@@ -51,6 +54,12 @@ fn by_default() -> Vec<(&'static str, Governor)> {
             ours(Policy::SlowToFast(SlowToFast::default())),
         ),
         ("adaptive", ours(Policy::Adaptive(Adaptive::default()))),
+        ("rubik", ours(Policy::Rubik(Rubik::default()))),
+        (
+            "octopus_man",
+            ours(Policy::OctopusMan(OctopusMan::default())),
+        ),
+        ("hipster", ours(Policy::Hipster(Hipster::default()))),
     ]
 }
 

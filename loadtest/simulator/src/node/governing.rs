@@ -63,11 +63,19 @@ impl Governing {
         });
     }
 
-    /// One tick: the accounts of the cores are up to `now`.
-    pub(super) fn tick(&mut self, chip: &Chip, cores: &mut [Core], now: u64) {
+    /// One tick: the accounts of the cores are up to `now`, and shards wait since then.
+    pub(super) fn tick(
+        &mut self,
+        chip: &Chip,
+        cores: &mut [Core],
+        waiting: impl Iterator<Item = u64>,
+        now: u64,
+    ) {
         let passed = (now - self.last).max(1);
         self.last = now;
         self.sensed.now = Nanos(now);
+        self.sensed.waiting.clear();
+        self.sensed.waiting.extend(waiting.map(Nanos));
         self.sensed.cores.clear();
         self.sensed.cores.extend(cores.iter_mut().map(|core| {
             let mut seen = Seen {

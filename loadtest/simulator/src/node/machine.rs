@@ -303,7 +303,9 @@ impl Machine {
         for core in &mut self.cores {
             core.advance(&self.chip, self.now);
         }
-        governing.tick(&self.chip, &mut self.cores, self.now);
+        let queries = &self.queries;
+        let waiting = self.waiting.iter().map(|(query, _)| queries[*query].asked);
+        governing.tick(&self.chip, &mut self.cores, waiting, self.now);
         self.outcome.ticks += 1;
         if self.agent.tick_ns > 0.0 {
             self.work_tick();

@@ -9,11 +9,14 @@ use weir_settings::{Error, Scope, Value};
 use super::{Function, frequency, ms, one, section_line, written};
 use crate::config::Places;
 use crate::frequency::adaptive::Adaptive;
+use crate::frequency::hipster::Hipster;
 use crate::frequency::iso_latency::IsoLatency;
 use crate::frequency::multi_state::{ByLoad, MultiState, Rung};
+use crate::frequency::octopus_man::OctopusMan;
 use crate::frequency::ondemand::Ondemand;
 use crate::frequency::performance::Performance;
 use crate::frequency::powersave::Powersave;
+use crate::frequency::rubik::Rubik;
 use crate::frequency::slow_to_fast::SlowToFast;
 use crate::frequency::three_state::ThreeState;
 use crate::frequency::two_state::TwoState;
@@ -40,6 +43,9 @@ pub(super) fn policy(
         ("iso_latency", section_line(&written.iso_latency)),
         ("slow_to_fast", section_line(&written.slow_to_fast)),
         ("adaptive", section_line(&written.adaptive)),
+        ("rubik", section_line(&written.rubik)),
+        ("octopus_man", section_line(&written.octopus_man)),
+        ("hipster", section_line(&written.hipster)),
     ];
     let (name, line) = one(&sections, &scope, "names no policy")?;
     if name != "multi_state"
@@ -87,6 +93,12 @@ impl Reading<'_> {
             Policy::SlowToFast(self.slow_to_fast(&written.value)?)
         } else if let Some(written) = &written.adaptive {
             Policy::Adaptive(self.adaptive(&written.value)?)
+        } else if let Some(written) = &written.rubik {
+            Policy::Rubik(self.rubik(&written.value)?)
+        } else if let Some(written) = &written.octopus_man {
+            Policy::OctopusMan(self.octopus_man(&written.value)?)
+        } else if let Some(written) = &written.hipster {
+            Policy::Hipster(self.hipster(&written.value)?)
         } else if written.powersave.is_some() {
             Policy::Powersave(Powersave)
         } else {
@@ -288,6 +300,49 @@ impl Reading<'_> {
                 "longest_period",
                 default.longest_period,
             )?,
+        })
+    }
+
+    fn octopus_man(&self, written: &written::OctopusMan) -> Result<OctopusMan, Error> {
+        let default = OctopusMan::default();
+        Ok(OctopusMan {
+            target: self.duration(&written.target, "target", default.target)?,
+            danger: self.number(&written.danger, "danger", default.danger)?,
+            safe: self.number(&written.safe, "safe", default.safe)?,
+            interval: self.duration(&written.interval, "interval", default.interval)?,
+            stale: self.duration(&written.stale, "stale", default.stale)?,
+        })
+    }
+
+    fn hipster(&self, written: &written::Hipster) -> Result<Hipster, Error> {
+        let Hipster {
+            heuristic,
+            learning,
+        } = Hipster::default();
+        Ok(Hipster {
+            heuristic: OctopusMan {
+                target: self.duration(&written.target, "target", heuristic.target)?,
+                danger: self.number(&written.danger, "danger", heuristic.danger)?,
+                safe: self.number(&written.safe, "safe", heuristic.safe)?,
+                interval: self.duration(&written.interval, "interval", heuristic.interval)?,
+                stale: self.duration(&written.stale, "stale", heuristic.stale)?,
+            },
+            learning: self.duration(&written.learning, "learning", learning)?,
+        })
+    }
+
+    fn rubik(&mut self, written: &written::Rubik) -> Result<Rubik, Error> {
+        let default = Rubik::default();
+        Ok(Rubik {
+            target: self.duration(&written.target, "target", default.target)?,
+            idle: self.frequency(&written.idle, "idle", default.idle)?,
+            memory: self.number(&written.memory, "memory", default.memory)?,
+            quantile: self.number(&written.quantile, "quantile", default.quantile)?,
+            margin: self.number(&written.margin, "margin", default.margin)?,
+            budget: self.number(&written.budget, "budget", default.budget)?,
+            settle: self.duration(&written.settle, "settle", default.settle)?,
+            stale: self.duration(&written.stale, "stale", default.stale)?,
+            period: self.duration(&written.period, "period", default.period)?,
         })
     }
 }

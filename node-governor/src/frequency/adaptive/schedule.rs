@@ -1,28 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A frequency for each amount of work that a call has done.
 
-use super::work::{BUCKETS, bucket, end};
+use crate::frequency::calls::Speed;
+use crate::frequency::calls::work::{BUCKETS, bucket, end};
 use crate::frequency::{Khz, Range};
 
 /// Halvings of the price of time until it is exact enough.
 const HALVINGS: usize = 30;
-
-/// How fast work is done.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Speed {
-    /// Highest frequency of the node, at which a second's work takes a second.
-    pub(super) fastest: Khz,
-    /// Share of that second that is the same at every frequency.
-    pub(super) memory: f64,
-}
-
-impl Speed {
-    /// Work a second.
-    pub(super) fn at(&self, khz: Khz) -> f64 {
-        let slower = f64::from(self.fastest.0) / f64::from(khz.0.max(1));
-        1.0 / (self.memory + (1.0 - self.memory) * slower)
-    }
-}
 
 /// What is wanted of a schedule.
 #[derive(Clone, Copy, Debug)]

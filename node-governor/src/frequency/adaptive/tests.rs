@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 
-use super::work::{BUCKETS, bucket, end};
 use super::*;
+use crate::frequency::calls::work::{BUCKETS, bucket, end};
 use crate::frequency::tests::{NOW, cold, node};
 use crate::frequency::{Khz, Policy};
 use crate::planner::Planner;

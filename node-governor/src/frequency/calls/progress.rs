@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How much work the calls that are running have done.
 
-use super::schedule::Speed;
+use super::Speed;
 use crate::frequency::Khz;
 use crate::sensed::{Core, FUNCTIONS, Nanos};
 
 /// One core's calls, by function.
 #[derive(Clone, Debug)]
-pub(super) struct Progress {
+pub(in crate::frequency) struct Progress {
     running: [Option<Call>; FUNCTIONS],
     /// What the core is set to, and since when.
     khz: Khz,
@@ -23,7 +23,7 @@ struct Call {
 
 impl Progress {
     /// What the core is set to at first is not known: rather too much work than too little.
-    pub(super) fn new(speed: &Speed) -> Self {
+    pub(in crate::frequency) fn new(speed: &Speed) -> Self {
         Self {
             running: [None; FUNCTIONS],
             khz: speed.fastest,
@@ -33,7 +33,7 @@ impl Progress {
 
     /// Work of a call that ended after `took` seconds, as far as it can be known: of one that was not seen running,
     /// all of it was done at what the core is set to.
-    pub(super) fn ended(&mut self, function: usize, took: f64, speed: &Speed) -> f64 {
+    pub(in crate::frequency) fn ended(&mut self, function: usize, took: f64, speed: &Speed) -> f64 {
         let seen = self.running.get_mut(function).and_then(Option::take);
         let (done, before) = seen.map_or((0.0, 0.0), |call| {
             (call.work, self.at.since(call.since).as_secs_f64())
@@ -42,7 +42,7 @@ impl Progress {
     }
 
     /// Brings the calls up to `now`.
-    pub(super) fn advance(&mut self, now: Nanos, seen: &Core, speed: &Speed) {
+    pub(in crate::frequency) fn advance(&mut self, now: Nanos, seen: &Core, speed: &Speed) {
         let rate = speed.at(self.khz);
         let mut running = [None; FUNCTIONS];
         for (function, since) in seen.hot.running() {
@@ -56,12 +56,12 @@ impl Progress {
     }
 
     /// What the core is set to from now on.
-    pub(super) fn set(&mut self, khz: Khz) {
+    pub(in crate::frequency) fn set(&mut self, khz: Khz) {
         self.khz = khz;
     }
 
     /// The functions that are running, with the work done.
-    pub(super) fn calls(&self) -> impl Iterator<Item = (usize, f64)> + '_ {
+    pub(in crate::frequency) fn calls(&self) -> impl Iterator<Item = (usize, f64)> + '_ {
         let done = |(function, call): (usize, &Option<Call>)| Some((function, (*call)?.work));
         self.running.iter().enumerate().filter_map(done)
     }

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is known of a hot function's calls: how much work they are, and how much of it those that run have done.
+
+mod progress;
+pub(super) mod work;
+
+pub(super) use progress::Progress;
+pub(super) use work::Works;
+
+use super::Khz;
+use crate::node::{Node, NodeCore, Range};
+
+/// How fast work is done.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::frequency) struct Speed {
+    /// Highest frequency of the node, at which a second's work takes a second.
+    pub(in crate::frequency) fastest: Khz,
+    /// Share of that second that is the same at every frequency.
+    pub(in crate::frequency) memory: f64,
+}
+
+impl Speed {
+    /// Work a second.
+    pub(in crate::frequency) fn at(&self, khz: Khz) -> f64 {
+        let slower = f64::from(self.fastest.0) / f64::from(khz.0.max(1));
+        1.0 / (self.memory + (1.0 - self.memory) * slower)
+    }
+}
+
+impl Speed {
+    /// Of a node, with the range of its fastest core: work is counted as that core does it.
+    pub(in crate::frequency) fn of(node: &Node, memory: f64) -> (Self, Option<Range>) {
+        let highest = |core: &NodeCore| core.range.max;
+        let fastest = node.cores.iter().map(highest).max().unwrap_or_default();
+        let mut ranges = node.cores.iter().map(|core| &core.range);
+        let range = ranges.find(|range| range.max == fastest).cloned();
+        (Self { fastest, memory }, range)
+    }
+
+    /// The lowest frequency at which so much work is done in so many seconds; the highest where none is.
+    pub(in crate::frequency) fn needed(&self, work: f64, seconds: f64) -> Khz {
+        let scaled = (1.0 - self.memory) * f64::from(self.fastest.0) * work;
+        let khz = scaled / (seconds - self.memory * work);
+        // Not a number, where there is nothing to do and no time.
+        if khz >= 0.0 && khz < f64::from(self.fastest.0) {
+            Khz(khz.ceil() as u32)
+        } else {
+            self.fastest
+        }
+    }
+}

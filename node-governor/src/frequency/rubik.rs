@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+//! For each core the lowest frequency at which neither its call nor one that waits is likely to be late.
+//!
+//! Rubik: Kasture, Bartolini, Beckmann and Sanchez, *Rubik: fast analytical power management for latency-critical
+//! systems*, MICRO 2015, summed up by Medeiros, *Profile-guided frequency scaling for search workloads*, section 2.3.1.
+//! Its rule is told from memory, for the paper's text was not at hand:
+//!
+//! ```text
+//! frequency ≥ C(i) / (L - t(i) - M(i))     of the call that runs, i = 0, and of each that waits behind it
+//! ```
+//!
+//! `C(i)` is the work that call `i` and those before it may still need, a high quantile of it: of the running call's
+//! what is left given what it has done, of the others' the whole. `t(i)` is for how long it has been there, `M(i)` what
+//! is no slower at a lower frequency. `L` is the target, moved by a feedback from the measured tail. The sum of
+//! several calls is taken as normal; the paper adds up histograms of the first sixteen.
+//!
+//! Here a decision is made each `period` instead of at each arrival and end, and those who wait do so for all cores
+//! alike: of `n` cores each has every `n`th. A call begins at `idle` until it is seen.
+
+use std::time::Duration;
+
+use crate::frequency::budget::{Budget, Feedback};
+use crate::frequency::calls::{Progress, Speed, Works};
+use crate::frequency::{Choose, Frequency, Khz, Parameters, Wrong, online};
+use crate::node::Node;
+use crate::plan::{Plan, Setting};
+use crate::sensed::{FUNCTIONS, Sensed};
+
+/// Who waits behind more than so many on a core is not looked at: its core is at its highest frequency long before.
+const BEHIND: usize = 16;
+
+/// The target and what is known of the machine.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rubik {
+    /// What the quantile of [`Tail`](crate::sensed::Tail) shall stay under. By default the second of Medeiros,
+    /// chapter 4.
+    pub target: Duration,
+    /// No hot function runs on the core, and calls that begin have this until they are seen.
+    pub idle: Frequency,
+    /// Share of a call's time at the highest frequency that is the same at every frequency.
+    pub memory: f64,
+    /// Of what calls may still need. The paper's figure.
+    pub quantile: f64,
+    /// Of the target, what is kept in hand: a tail that is measured over half a minute scatters. Ours.
+    pub margin: f64,
+    /// The bound as a share of the target until a tail is measured, and when none is any more: the rest of a request
+    /// takes its part. Ours.
+    pub budget: f64,
+    /// A tail that stays off the target by so much moves the bound by as much in this time. Ours, as is `stale`.
+    pub settle: Duration,
+    /// A measurement older than this is none.
+    pub stale: Duration,
+    /// Between two decisions.
+    pub period: Duration,
+}
+
+impl Default for Rubik {
+    fn default() -> Self {
+        Self {
+            target: Duration::from_secs(1),
+            idle: Frequency::Share(0.0),
+            memory: 0.0,
+            quantile: 0.95,
+            margin: 0.05,
+            budget: 0.5,
+            settle: Duration::from_secs(120),
+            stale: Duration::from_secs(10),
+            period: Duration::from_millis(10),
+        }
+    }
+}
+
+impl Parameters for Rubik {
+    fn check(&self, node: &Node) -> Result<(), Wrong> {
+        let wrong = |field, reason| Err(Wrong::new(field, reason));
+        self.idle.check("idle", node)?;
+        if self.target.is_zero() {
+            return wrong("target", "must not be 0");
+        }
+        for (field, share) in [("memory", self.memory), ("margin", self.margin)] {
+            if !(0.0..1.0).contains(&share) {
+                return wrong(field, "must be from 0 to less than 1");
+            }
+        }
+        if !(0.5..1.0).contains(&self.quantile) {
+            return wrong("quantile", "must be from 0.5 to less than 1");
+        }
+        if !(self.budget > 0.0 && self.budget <= 1.0) {
+            return wrong("budget", "must be more than 0 and at most 1");
+        }
+        if self.settle.is_zero() {
+            return wrong("settle", "must not be 0");
+        }
+        if self.period.is_zero() {
+            return wrong("period", "must not be 0");
+        }
+        Ok(())
+    }
+
+    fn begin(&self, node: &Node) -> Box<dyn Choose> {
+        let (speed, _) = Speed::of(node, self.memory);
+        Box::new(Bounding {
+            parameters: *self,
+            speed,
+            cores: vec![Progress::new(&speed); node.cores.len()],
+            works: vec![Works::default(); FUNCTIONS],
+            all: Works::default(),
+            bound: Budget::new(Feedback {
+                target: self.target,
+                margin: self.margin,
+                unmeasured: self.budget,
+                settle: self.settle,
+                stale: self.stale,
+            }),
+        })
+    }
+}
+
+#[derive(Debug)]
+struct Bounding {
+    parameters: Rubik,
+    speed: Speed,
+    cores: Vec<Progress>,
+    /// By function.
+    works: Vec<Works>,
+    /// Of all: which function those call who wait is not known.
+    all: Works,
+    bound: Budget,
+}
+
+impl Bounding {
+    /// Takes in what has happened since the last tick.
+    fn learn(&mut self, sensed: &Sensed) {
+        for finished in &sensed.finished {
+            let core = self.cores.get_mut(finished.core);
+            let works = self.works.get_mut(finished.function);
+            if let (Some(core), Some(works)) = (core, works) {
+                let took = finished.took.as_secs_f64();
+                let work = core.ended(finished.function, took, &self.speed);
+                works.add(work);
+                self.all.add(work);
+            }
+        }
+        for (core, seen) in self.cores.iter_mut().zip(&sensed.cores) {
+            core.advance(sensed.now, seen, &self.speed);
+        }
+        self.bound.follow(sensed);
+    }
+
+    /// What a call that has run for `passed` seconds and done `work` asks for, and those who wait behind it. The
+    /// highest where too little is known.
+    fn asked(
+        &self,
+        function: usize,
+        work: f64,
+        passed: f64,
+        waiting: impl Iterator<Item = f64>,
+    ) -> Khz {
+        let fastest = self.speed.fastest;
+        let Some(left) = self.works[function].left(work, self.parameters.quantile) else {
+            return fastest;
+        };
+        let bound = self.bound.seconds();
+        let own = self.speed.needed(left.quantile, bound - passed);
+        let Some(whole) = self.all.left(0.0, self.parameters.quantile) else {
+            return own;
+        };
+        let mut sum = left;
+        let behind = waiting.map(|waited| {
+            sum = sum.and(&whole, self.parameters.quantile);
+            self.speed.needed(sum.quantile, bound - waited)
+        });
+        behind.fold(own, Khz::max)
+    }
+}
+
+impl Choose for Bounding {
+    fn choose(&mut self, node: &Node, sensed: &Sensed, plan: &mut Plan) {
+        self.learn(sensed);
+        let cores = sensed.cores.iter().filter(|core| core.online).count();
+        for (position, range, seen, setting) in online(node, sensed, plan) {
+            let Some(core) = self.cores.get(position) else {
+                continue;
+            };
+            let since = |function: usize| {
+                let mut running = seen.hot.running();
+                let entered = running.find(|(other, _)| *other == function);
+                entered.map_or(0.0, |(_, since)| sensed.now.since(since).as_secs_f64())
+            };
+            let calls = core.calls().map(|(function, work)| {
+                let waiting = sensed.waiting.iter().step_by(cores.max(1)).take(BEHIND);
+                let waited = waiting.map(|since| sensed.now.since(*since).as_secs_f64());
+                self.asked(function, work, since(function), waited)
+            });
+            let (frequency, rung) = match calls.max() {
+                None => (self.parameters.idle.on(range), 0),
+                Some(khz) => (range.at_least(khz), 1),
+            };
+            *setting = Setting { frequency, rung };
+            if let Some(core) = self.cores.get_mut(position) {
+                core.set(frequency);
+            }
+        }
+        plan.sleep = self.parameters.period;
+    }
+}
+
+#[cfg(test)]
+mod tests;
