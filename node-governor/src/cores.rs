@@ -4,13 +4,15 @@
 //! ```text
 //!                        ┌ static_plan    jobs in an order that was written down
 //! Seen ──> Policy::plan ─┼ blocks         the service has one block or two, jobs have the others  ──> CorePlan
-//!                        └ latency_slack  as many cores for the service as its latency needs
+//!                        ├ latency_slack  as many cores for the service as its latency needs
+//!                        └ heracles       jobs have one core more at a time while the service has slack
 //! ```
 //! A new one is a file, a variant and an arm. Whatever is seen, the service keeps at least one core, no core has
 //! two owners (but in a static plan that says so), and a job that was started is run or paused until it ends.
 
 pub mod blocks;
 mod core_set;
+pub mod heracles;
 pub mod latency_slack;
 mod places;
 mod silence;
@@ -147,6 +149,8 @@ pub enum Policy {
     Blocks(blocks::Blocks),
     /// By the service's latency.
     LatencySlack(latency_slack::LatencySlack),
+    /// Jobs have cores by the service's slack and load.
+    Heracles(heracles::Heracles),
 }
 
 impl Policy {
@@ -154,6 +158,7 @@ impl Policy {
     pub fn target(&self) -> Option<Duration> {
         match self {
             Self::LatencySlack(policy) => Some(policy.target()),
+            Self::Heracles(policy) => Some(policy.target()),
             Self::StaticPlan(_) | Self::Blocks(_) => None,
         }
     }
@@ -164,6 +169,7 @@ impl Policy {
             Self::StaticPlan(policy) => policy.plan(seen),
             Self::Blocks(policy) => policy.plan(seen),
             Self::LatencySlack(policy) => policy.plan(seen),
+            Self::Heracles(policy) => policy.plan(seen),
         }
     }
 }

@@ -17,7 +17,7 @@ use weir_events::FunctionId;
 use weir_settings::{Error, Scope, Value};
 use weir_uprobe::Probe;
 
-use super::shares::{Division, Service, Shares};
+use super::shares::{Service, Shares};
 use super::{Config, Events, Places, Tail, TailSource, Uprobe, frequency, written};
 use crate::apply::Driver;
 use crate::frequency::Policy;
@@ -91,15 +91,16 @@ fn tail(
     shares: Option<&mut Shares>,
     scope: &Scope<'_>,
 ) -> Result<Tail, Error> {
-    let Some(Division::LatencySlack(slack)) = shares.map(|shares| &mut shares.division) else {
+    let by_latency = shares.and_then(|shares| shares.division.by_latency());
+    let Some((policy, measured)) = by_latency else {
         return tail::tail(written, 0.99, scope);
     };
     // The quantile that its target is for.
     let tail = tail::tail(written, 0.95, scope)?;
-    slack.measured = tail.source != TailSource::Calls;
-    if slack.measured && tail.every > STALE / 2 {
+    *measured = tail.source != TailSource::Calls;
+    if *measured && tail.every > STALE / 2 {
         let reason =
-            "at most 1s with latency_slack, which goes by what was measured in the last 2s";
+            format!("at most 1s with {policy}, which goes by what was measured in the last 2s");
         return Err(scope.refuse(&written.every, "every", reason));
     }
     Ok(tail)

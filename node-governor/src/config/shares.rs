@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use weir_settings::Error;
 
 use crate::cores::blocks::{self, Blocks};
+use crate::cores::heracles::{self, Heracles};
 use crate::cores::latency_slack::{self, LatencySlack};
 use crate::cores::static_plan::{self, PlanNode, StaticPlan};
 use crate::cores::{Cores, Policy, Refused};
@@ -48,6 +49,8 @@ pub enum Division {
     Blocks(blocks::Params),
     /// See there.
     LatencySlack(latency_slack::Params),
+    /// See there.
+    Heracles(heracles::Params),
 }
 
 /// A static plan, and which of its nodes this one is.
@@ -80,6 +83,7 @@ impl Shares {
             Division::Blocks(blocks) => blocks.large.clone(),
             Division::LatencySlack(slack) if slack.batch.is_empty() => slack.elastic.clone(),
             Division::LatencySlack(slack) => slack.batch.clone(),
+            Division::Heracles(heracles) => heracles.elastic.clone(),
             Division::StaticPlan(plan) => {
                 let free = |node: &PlanNode| {
                     let cores = if plan.whole { machine } else { &node.cores };
@@ -98,6 +102,9 @@ impl Division {
             Self::LatencySlack(params) => {
                 Policy::LatencySlack(LatencySlack::new(params.clone(), machine, jobs)?)
             }
+            Self::Heracles(params) => {
+                Policy::Heracles(Heracles::new(params.clone(), machine, jobs)?)
+            }
             Self::StaticPlan(plan) => Policy::StaticPlan(plan.policy(machine, jobs)?),
         })
     }
@@ -108,6 +115,7 @@ impl Division {
         match self {
             Self::Blocks(params) => params.reserved.with(&params.small).with(&params.large),
             Self::LatencySlack(params) => params.least.with(&params.elastic).with(&params.batch),
+            Self::Heracles(params) => params.least.with(&params.elastic),
             Self::StaticPlan(plan) => {
                 let add = |all: Cores, node: &PlanNode| all.with(&node.cores);
                 plan.here().fold(Cores::NONE, add)
@@ -117,6 +125,15 @@ impl Division {
 }
 
 impl Division {
+    /// Where the policy goes by latency: its name, and where it is told that somebody measures that.
+    pub(super) fn by_latency(&mut self) -> Option<(&'static str, &mut bool)> {
+        match self {
+            Self::LatencySlack(params) => Some(("latency_slack", &mut params.measured)),
+            Self::Heracles(params) => Some(("heracles", &mut params.measured)),
+            Self::StaticPlan(_) | Self::Blocks(_) => None,
+        }
+    }
+
     /// Whether the service has cores on this node.
     pub(super) fn has_service(&self) -> bool {
         match self {

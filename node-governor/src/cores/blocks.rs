@@ -161,11 +161,12 @@ impl Blocks {
         let heard = self
             .silence
             .hear(seen.now, cpu.is_some(), self.params.patience);
+        if seen.pressed {
+            // What was low before tells nothing of after.
+            (self.size, self.low_since) = (Size::Large, None);
+            return Reason::Refused;
+        }
         match (heard, cpu, self.size) {
-            _ if seen.pressed => {
-                self.size = Size::Large;
-                Reason::Refused
-            }
             (Heard::NothingForLong, ..) => {
                 self.size = Size::Large;
                 Reason::Safe

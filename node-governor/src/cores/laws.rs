@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::jobs::Queue;
 use blocks::Blocks;
+use heracles::Heracles;
 use latency_slack::LatencySlack;
 use static_plan::{PlanNode, Step};
 
@@ -74,9 +75,24 @@ fn policies(jobs: &[Job]) -> Vec<(Policy, Option<f64>)> {
     let blocks = |params, machine| Policy::Blocks(Blocks::new(params, machine, jobs).unwrap());
     let slack =
         |params, machine| Policy::LatencySlack(LatencySlack::new(params, machine, jobs).unwrap());
+    // Its own times are longer than the law's.
+    let tick = Duration::from_millis(100);
+    let heracles = |elastic: Cores, machine| {
+        let params = heracles::Params {
+            elastic,
+            look: tick,
+            grow: tick,
+            cooldown: tick,
+            ..heracles::Params::default()
+        };
+        Policy::Heracles(Heracles::new(params, machine, jobs).unwrap())
+    };
     // The compiler says so here when the list below lacks a new one.
     let _ = |policy| match policy {
-        Policy::StaticPlan(_) | Policy::Blocks(_) | Policy::LatencySlack(_) => (),
+        Policy::StaticPlan(_)
+        | Policy::Blocks(_)
+        | Policy::LatencySlack(_)
+        | Policy::Heracles(_) => (),
     };
     vec![
         (
@@ -89,6 +105,8 @@ fn policies(jobs: &[Job]) -> Vec<(Policy, Option<f64>)> {
         (slack(slack_of_six, &machine), None),
         (blocks(blocks_of_two, &two), Some(0.0)),
         (slack(slack_of_two, &two), Some(0.0)),
+        (heracles((1..6).collect(), &machine), Some(0.0)),
+        (heracles([1].into(), &two), Some(0.0)),
     ]
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-use weir_governor::cores::{CorePlan, Cores, Policy, Seen, blocks, latency_slack};
+use weir_governor::cores::{CorePlan, Cores, Policy, Seen, blocks, heracles, latency_slack};
 use weir_governor::jobs::{Job, Queue};
 use weir_governor::sensed::Nanos;
 
@@ -33,11 +33,19 @@ pub enum Way {
     SlowSlack,
     /// `latency_slack` at the governor's pace.
     Slack,
+    /// `heracles`, at its own.
+    Heracles,
 }
 
 impl Way {
     /// In the order of the tables.
-    pub const ALL: [Self; 4] = [Self::Document, Self::Blocks, Self::SlowSlack, Self::Slack];
+    pub const ALL: [Self; 5] = [
+        Self::Document,
+        Self::Blocks,
+        Self::SlowSlack,
+        Self::Slack,
+        Self::Heracles,
+    ];
 
     /// For tables.
     #[must_use]
@@ -47,6 +55,7 @@ impl Way {
             Self::Blocks => "blocks, governor's pace",
             Self::SlowSlack => "latency_slack, document's pace",
             Self::Slack => "latency_slack, governor's pace",
+            Self::Heracles => "heracles, governor's pace",
         }
     }
 
@@ -55,7 +64,7 @@ impl Way {
         match self {
             Self::Document | Self::Blocks => None,
             Self::SlowSlack => Some(Self::Document),
-            Self::Slack => Some(Self::Blocks),
+            Self::Slack | Self::Heracles => Some(Self::Blocks),
         }
     }
 
@@ -69,6 +78,11 @@ impl Way {
                 Policy::Blocks(policy.expect("the defaults are document 004's"))
             }
             Self::SlowSlack | Self::Slack => slack(latency_slack::Params::default()),
+            Self::Heracles => {
+                let params = heracles::Params::default();
+                let policy = heracles::Heracles::new(params, &machine, &jobs);
+                Policy::Heracles(policy.expect("the defaults are for four cores"))
+            }
         }
     }
 
@@ -246,7 +260,8 @@ impl<'a> Run<'a> {
                 self.look(now);
                 look += self.tick_s;
             }
-            let cores = self.plan.service.len();
+            // It has two threads.
+            let cores = self.plan.service.len().min(2);
             self.serve(now, rate, cores);
             parts[cores.clamp(1, 2) - 1] += self.memcached.served(rate, cores) * STEP_S;
             self.batch.advance(now, STEP_S, &self.plan);
@@ -289,9 +304,9 @@ impl<'a> Run<'a> {
         self.next = Some((now + self.act_s, plan));
     }
 
-    /// Of the requests of late; `blocks` does not look at it.
+    /// Of the requests of late; `blocks` does not look at them.
     fn window_p95(&self) -> Option<Duration> {
-        if !matches!(self.policy, Policy::LatencySlack(_)) {
+        if matches!(self.policy, Policy::Blocks(_)) {
             return None;
         }
         let mut parts: Vec<Part> = Vec::new();

@@ -10,7 +10,7 @@ use weir_settings::{Error, Scope, Value};
 use super::{ms, one, section_line, written};
 use crate::config::shares::{Division, Places};
 use crate::cores::blocks::{self, Size};
-use crate::cores::{Cores, latency_slack};
+use crate::cores::{Cores, heracles, latency_slack};
 
 /// Longer is no time between two decisions.
 const LONGEST: Duration = ms(3_600_000);
@@ -23,6 +23,7 @@ pub(super) fn division(
     let sections = [
         ("blocks", section_line(&written.blocks)),
         ("latency_slack", section_line(&written.latency_slack)),
+        ("heracles", section_line(&written.heracles)),
         ("static_plan", section_line(&written.static_plan)),
     ];
     let (name, line) = one(&sections, scope, "names no policy")?;
@@ -38,6 +39,8 @@ pub(super) fn division(
         Division::Blocks(read.blocks(&written.value)?)
     } else if let Some(written) = &written.latency_slack {
         Division::LatencySlack(read.latency_slack(&written.value)?)
+    } else if let Some(written) = &written.heracles {
+        Division::Heracles(read.heracles(&written.value)?)
     } else if let Some(written) = &written.static_plan {
         Division::StaticPlan(read.static_plan(&written.value)?)
     } else {
@@ -120,6 +123,24 @@ impl Reading<'_> {
             calm: self.duration(&written.calm, "calm", default.calm)?,
             trend: self.number(&written.trend, "trend", default.trend)?,
             frequency_steps: self.steps_between(written, default.frequency_steps)?,
+            measured: default.measured,
+            patience: self.duration(&written.patience, "patience", default.patience)?,
+        })
+    }
+
+    fn heracles(&mut self, written: &written::Heracles) -> Result<heracles::Params, Error> {
+        let default = heracles::Params::default();
+        Ok(heracles::Params {
+            least: self.cores(&written.least, "least", default.least)?,
+            elastic: self.cores(&written.elastic, "elastic", default.elastic)?,
+            target: self.duration(&written.target, "target", default.target)?,
+            busy: self.share(&written.busy, "busy", default.busy)?,
+            calm: self.share(&written.calm, "calm", default.calm)?,
+            tight: self.share(&written.tight, "tight", default.tight)?,
+            short: self.share(&written.short, "short", default.short)?,
+            look: self.duration(&written.look, "look", default.look)?,
+            grow: self.duration(&written.grow, "grow", default.grow)?,
+            cooldown: self.duration(&written.cooldown, "cooldown", default.cooldown)?,
             measured: default.measured,
             patience: self.duration(&written.patience, "patience", default.patience)?,
         })

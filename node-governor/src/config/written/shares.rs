@@ -24,6 +24,8 @@ section! {
         blocks: Option<Spanned<Blocks>>,
         /// As many cores as the tail needs, then frequency. Set `tail`
         latency_slack: Option<Spanned<LatencySlack>>,
+        /// Jobs have cores one by one while the tail has slack (Heracles, ISCA 2015). Set `tail`
+        heracles: Option<Spanned<Heracles>>,
         /// A written plan of all cores of the machine, or of several nodes
         static_plan: Option<Spanned<StaticPlan>>,
     }
@@ -75,6 +77,33 @@ section! {
         /// powersave: {} }` as the floor
         frequency_steps: Option<Text>,
         /// Nothing known of the service for so long: it has all cores that it may have
+        patience: Option<Text>,
+    }
+}
+section! {
+    /// `heracles`
+    Heracles {
+        /// The service's cores. No core is in both
+        least: Option<Text>,
+        /// The service's, or jobs' from the highest number on
+        elastic: Option<Text>,
+        /// For the tail's quantile
+        target: Option<Text>,
+        /// Above this share of all these cores in use jobs have none
+        busy: Option<Text>,
+        /// Below this share they may have some again
+        calm: Option<Text>,
+        /// Less slack than this: jobs get no more
+        tight: Option<Text>,
+        /// Less slack than this: jobs keep two cores
+        short: Option<Text>,
+        /// Between two looks at tail and use
+        look: Option<Text>,
+        /// Between two cores more
+        grow: Option<Text>,
+        /// Jobs have none for so long after a tail over the target
+        cooldown: Option<Text>,
+        /// Nothing known of the service for so long: jobs have none
         patience: Option<Text>,
     }
 }

@@ -175,6 +175,27 @@ fn a_use_between_the_limits_keeps_both_blocks_until_it_has_been_low_for_long_eno
 }
 
 #[test]
+fn use_that_was_low_before_the_mesh_pressed_is_not_low_after_it() {
+    let params = Params {
+        calm: Duration::from_secs(2),
+        ..Params::default()
+    };
+    let mut policy = Blocks::new(params, &machine(), &jobs()).unwrap();
+    let mut after = |second, cpu, pressed| {
+        policy.plan(&Seen {
+            pressed,
+            ..seen(second, Some(cpu), &[])
+        });
+        policy.size()
+    };
+    assert_eq!(after(0, 1.0, false), Size::Large);
+    assert_eq!(after(1, 2.0, true), Size::Large);
+    assert_eq!(after(5, 2.0, true), Size::Large);
+    assert_eq!(after(6, 1.0, false), Size::Large, "low for no time");
+    assert_eq!(after(8, 1.0, false), Size::Small);
+}
+
+#[test]
 fn silence_changes_nothing_for_a_while_and_then_gives_the_service_both_blocks() {
     let mut policy = Blocks::new(Params::default(), &machine(), &jobs()).unwrap();
     assert_eq!(policy.plan(&seen(0, Some(0.1), &[])).service, [0].into());
