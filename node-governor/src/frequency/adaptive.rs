@@ -24,7 +24,7 @@ mod schedule;
 use std::time::Duration;
 
 use crate::frequency::budget::{Budget, Feedback};
-use crate::frequency::calls::{Progress, Speed, Works};
+use crate::frequency::calls::{self, Progress, Speed, Works};
 use crate::frequency::{Choose, Frequency, Parameters, Range, Wrong, online};
 use crate::node::Node;
 use crate::plan::{Plan, Setting};
@@ -159,17 +159,11 @@ struct Pacing {
 impl Pacing {
     /// Takes in what has happened since the last tick.
     fn learn(&mut self, sensed: &Sensed) {
-        for finished in &sensed.finished {
-            let core = self.cores.get_mut(finished.core);
-            let works = self.works.get_mut(finished.function);
-            if let (Some(core), Some(works)) = (core, works) {
-                let took = finished.took.as_secs_f64();
-                works.add(core.ended(finished.function, took, &self.speed));
+        calls::follow(&mut self.cores, sensed, &self.speed, |function, work| {
+            if let Some(works) = self.works.get_mut(function) {
+                works.add(work);
             }
-        }
-        for (core, seen) in self.cores.iter_mut().zip(&sensed.cores) {
-            core.advance(sensed.now, seen, &self.speed);
-        }
+        });
         self.budget.follow(sensed);
     }
 

@@ -9,27 +9,47 @@ pub(super) use work::Works;
 
 use super::Khz;
 use crate::node::{Node, NodeCore, Range};
+use crate::sensed::Sensed;
+
+/// Brings the cores' calls up to now, and tells of each that has ended which function it was of and how much work.
+pub(super) fn follow(
+    cores: &mut [Progress],
+    sensed: &Sensed,
+    speed: &Speed,
+    mut ended: impl FnMut(usize, f64),
+) {
+    for finished in &sensed.finished {
+        if let Some(core) = cores.get_mut(finished.core) {
+            let took = finished.took.as_secs_f64();
+            ended(
+                finished.function,
+                core.ended(finished.function, took, speed),
+            );
+        }
+    }
+    for (core, seen) in cores.iter_mut().zip(&sensed.cores) {
+        core.advance(sensed.now, seen, speed);
+    }
+}
 
 /// How fast work is done.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::frequency) struct Speed {
+pub(super) struct Speed {
     /// Highest frequency of the node, at which a second's work takes a second.
-    pub(in crate::frequency) fastest: Khz,
+    pub(super) fastest: Khz,
     /// Share of that second that is the same at every frequency.
-    pub(in crate::frequency) memory: f64,
+    pub(super) memory: f64,
 }
 
 impl Speed {
     /// Work a second.
-    pub(in crate::frequency) fn at(&self, khz: Khz) -> f64 {
+    pub(super) fn at(&self, khz: Khz) -> f64 {
         let slower = f64::from(self.fastest.0) / f64::from(khz.0.max(1));
         1.0 / (self.memory + (1.0 - self.memory) * slower)
     }
-}
 
-impl Speed {
     /// Of a node, with the range of its fastest core: work is counted as that core does it.
-    pub(in crate::frequency) fn of(node: &Node, memory: f64) -> (Self, Option<Range>) {
+    pub(super) fn of(node: &Node, memory: f64) -> (Self, Option<Range>) {
         let highest = |core: &NodeCore| core.range.max;
         let fastest = node.cores.iter().map(highest).max().unwrap_or_default();
         let mut ranges = node.cores.iter().map(|core| &core.range);
@@ -38,7 +58,7 @@ impl Speed {
     }
 
     /// The lowest frequency at which so much work is done in so many seconds; the highest where none is.
-    pub(in crate::frequency) fn needed(&self, work: f64, seconds: f64) -> Khz {
+    pub(super) fn needed(&self, work: f64, seconds: f64) -> Khz {
         let scaled = (1.0 - self.memory) * f64::from(self.fastest.0) * work;
         let khz = scaled / (seconds - self.memory * work);
         // Not a number, where there is nothing to do and no time.

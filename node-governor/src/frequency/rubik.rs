@@ -20,7 +20,7 @@
 use std::time::Duration;
 
 use crate::frequency::budget::{Budget, Feedback};
-use crate::frequency::calls::{Progress, Speed, Works};
+use crate::frequency::calls::{self, Progress, Speed, Works};
 use crate::frequency::{Choose, Frequency, Khz, Parameters, Wrong, online};
 use crate::node::Node;
 use crate::plan::{Plan, Setting};
@@ -131,19 +131,12 @@ struct Bounding {
 impl Bounding {
     /// Takes in what has happened since the last tick.
     fn learn(&mut self, sensed: &Sensed) {
-        for finished in &sensed.finished {
-            let core = self.cores.get_mut(finished.core);
-            let works = self.works.get_mut(finished.function);
-            if let (Some(core), Some(works)) = (core, works) {
-                let took = finished.took.as_secs_f64();
-                let work = core.ended(finished.function, took, &self.speed);
+        calls::follow(&mut self.cores, sensed, &self.speed, |function, work| {
+            if let Some(works) = self.works.get_mut(function) {
                 works.add(work);
                 self.all.add(work);
             }
-        }
-        for (core, seen) in self.cores.iter_mut().zip(&sensed.cores) {
-            core.advance(sensed.now, seen, &self.speed);
-        }
+        });
         self.bound.follow(sensed);
     }
 
