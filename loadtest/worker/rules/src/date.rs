@@ -20,18 +20,16 @@ impl Moment {
         let text = text.trim();
         let shape = text.as_bytes();
         // jiff reads more forms than these two; a feed's other numbers must not become dates.
-        let digits = |range: std::ops::Range<usize>| shape[range].iter().all(u8::is_ascii_digit);
-        let dated = shape.len() >= 10
-            && (shape[4], shape[7]) == (b'-', b'-')
-            && digits(0..4)
-            && digits(5..7)
-            && digits(8..10);
-        if !dated || shape.contains(&b'[') {
+        let (date, time) = shape.split_at_checked(10)?;
+        if !looks_like(date, b"0000-00-00") {
             return None;
         }
-        if shape.len() == 10 {
+        if time.is_empty() {
             let day = text.parse().ok()?;
             return Some(Self { day, instant: None });
+        }
+        if !is_time(time) {
+            return None;
         }
         let instant: Timestamp = text.parse().ok()?;
         let day = Offset::UTC.to_datetime(instant).date();
@@ -63,6 +61,35 @@ impl Moment {
     }
 }
 
+/// As RFC 3339, section 5.6, has it behind a date: `T10:00:00`, a fraction of a second or none, `Z` or `+02:00`. Letters
+/// may be small.
+fn is_time(text: &[u8]) -> bool {
+    let Some((clock, rest)) = text.split_at_checked(9) else {
+        return false;
+    };
+    let zone = match rest.strip_prefix(b".") {
+        None => rest,
+        Some(fraction) => match fraction.iter().position(|byte| !byte.is_ascii_digit()) {
+            None | Some(0) => return false,
+            Some(end) => &fraction[end..],
+        },
+    };
+    matches!(clock[0], b'T' | b't')
+        && looks_like(&clock[1..], b"00:00:00")
+        && (matches!(zone, b"Z" | b"z")
+            || looks_like(zone, b"+00:00")
+            || looks_like(zone, b"-00:00"))
+}
+
+/// Any digit stands where the pattern has a 0.
+fn looks_like(text: &[u8], pattern: &[u8]) -> bool {
+    let alike = |(byte, wanted): (&u8, &u8)| match wanted {
+        b'0' => byte.is_ascii_digit(),
+        other => byte == other,
+    };
+    text.len() == pattern.len() && text.iter().zip(pattern).all(alike)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,6 +105,8 @@ mod tests {
             " 2024-02-29 ",
             "2024-02-29T10:00:00Z",
             "2024-02-29T10:00:00.5+02:00",
+            "2024-02-29t10:00:00z",
+            "2024-02-29T10:00:00-02:00",
         ] {
             assert!(Moment::read(text).is_some(), "{text:?}");
         }
@@ -86,6 +115,12 @@ mod tests {
             "2023-02-29",
             "20240229",
             "2024-02-29T10:00:00",
+            "2024-02-29T10:00Z",
+            "2024-02-29 10:00:00Z",
+            "2024-02-29T10:00:00,5Z",
+            "2024-02-29T10:00:00.Z",
+            "2024-02-29T10:00:00+0200",
+            "2024-02-29T10:00:00+02",
             "29-02-2024",
             "2024-2-29",
             "soon",

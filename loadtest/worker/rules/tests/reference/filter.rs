@@ -123,7 +123,8 @@ fn date_of(text: &str) -> Option<(i64, Option<i128>)> {
         let midnight = utc(jiff::civil::Date::strptime("%Y-%m-%d", text).ok()?)?;
         return Some((midnight.timestamp().as_second().div_euclid(86_400), None));
     }
-    let text = text.replace('Z', "+00:00");
+    // RFC 3339 lets letters be small.
+    let text = text.to_ascii_uppercase().replace('Z', "+00:00");
     let instant = jiff::Timestamp::strptime("%Y-%m-%dT%H:%M:%S%.f%:z", text).ok()?;
     Some((
         instant.as_second().div_euclid(86_400),

@@ -15,7 +15,7 @@ pub(crate) const COLUMNS: [&str; 4] = ["title", "price", "date", "färbe \"x\""]
 /// What rules name: columns, fields that rules may add, and one that nothing has.
 const FIELDS: [&str; 6] = ["title", "price", "date", "färbe \"x\"", "new", "newer"];
 
-const TEXTS: [&str; 46] = [
+const TEXTS: [&str; 48] = [
     "",
     " ",
     "a",
@@ -61,6 +61,8 @@ const TEXTS: [&str; 46] = [
     "2024-05-01T23:30:00-02:00",
     "2024-05-02T01:30:00Z",
     "2024-05-02T00:00:00.5Z",
+    "2024-05-01t23:30:00-02:00",
+    "2024-05-02 01:30:00Z",
     "2023-02-29",
 ];
 
