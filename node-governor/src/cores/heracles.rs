@@ -15,7 +15,7 @@
 
 use std::time::Duration;
 
-use super::places::Places;
+use super::places::{Places, wide};
 use super::silence::{Heard, Silence};
 use super::{CorePlan, Cores, Reason, Refused, Seen, check_cores, check_jobs, check_range};
 use crate::jobs::Job;
@@ -125,8 +125,11 @@ impl Heracles {
     pub fn new(params: Params, machine: &Cores, jobs: &[Job]) -> Result<Self, Refused> {
         params.check(machine, jobs)?;
         Ok(Self {
+            jobs: jobs
+                .iter()
+                .map(|job| wide(job, params.elastic.len()))
+                .collect(),
             params,
-            jobs: jobs.to_vec(),
             places: Places::default(),
             silence: Silence::default(),
             granted: 0,

@@ -15,10 +15,10 @@ mod learned;
 use std::time::Duration;
 
 use self::learned::Learned;
-use super::places::Places;
+use super::places::{Places, wide};
 use super::silence::{Heard, Silence};
 use super::{CorePlan, Cores, Reason, Refused, Seen, check_cores, check_jobs, check_range};
-use crate::jobs::{Job, Queue};
+use crate::jobs::Job;
 use crate::sensed::Nanos;
 
 /// Cores, target and times.
@@ -432,19 +432,6 @@ impl LatencySlack {
         self.trial = None;
         self.changed = now;
         reason
-    }
-}
-
-/// The job with threads for all cores that it may have in the end, unless it is one that gains nothing by more.
-fn wide(job: &Job, cores: usize) -> Job {
-    let cores = u32::try_from(cores).unwrap_or(u32::MAX);
-    let threads = match job.queue {
-        Queue::Short => job.threads,
-        Queue::Medium | Queue::Long => job.threads.max(cores),
-    };
-    Job {
-        threads,
-        ..job.clone()
     }
 }
 

@@ -96,6 +96,19 @@ impl Places {
     }
 }
 
+/// The job with threads for all cores that it may have in the end, unless it is one that gains nothing by more.
+pub(super) fn wide(job: &Job, cores: usize) -> Job {
+    let cores = u32::try_from(cores).unwrap_or(u32::MAX);
+    let threads = match job.queue {
+        Queue::Short => job.threads,
+        Queue::Medium | Queue::Long => job.threads.max(cores),
+    };
+    Job {
+        threads,
+        ..job.clone()
+    }
+}
+
 /// A job with cores runs; one without them waits or is paused.
 pub(super) fn act(seen: &Seen, job: usize, cores: &Cores) -> Act {
     match seen.job(job) {

@@ -29,6 +29,17 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         "slow_to_fast_is_fast_at_once_until_it_has_learned_that_calls_are_quick",
         slow_to_fast,
     ),
+    (
+        "octopus_man_and_hipster_come_down_while_calls_are_quick_and_are_at_the_top_when_nothing_is_known",
+        |guest| {
+            climbing(guest, "octopus_man")?;
+            climbing(guest, "hipster")
+        },
+    ),
+    (
+        "rubik_is_fast_until_it_knows_what_calls_need_and_then_no_faster_than_that",
+        rubik,
+    ),
 ];
 
 fn constant(guest: &mut Guest, policy: &str, khz: u32) -> Result<()> {
@@ -133,6 +144,47 @@ fn iso_latency(guest: &mut Guest) -> Result<()> {
         hot::wait_for_khz(guest, core, 2_600_000)?;
     }
     Ok(())
+}
+
+/// Step by step.
+fn climbing(guest: &mut Guest, policy: &str) -> Result<()> {
+    governor::start(
+        guest,
+        &format!(
+            "policy: {{ {policy}: {{ target: 10s, interval: 200ms, stale: 2s }} }}\ntail: {{ window: 1s }}"
+        ),
+    )?;
+    for core in 0..4 {
+        hot::wait_for_khz(guest, core, 2_600_000)?;
+    }
+    guest.forget_transitions()?;
+    hot::calls(guest, 1, 20)?;
+    for core in 0..4 {
+        hot::wait_for_khz(guest, core, 1_000_000)?;
+    }
+    let steps = guest.transitions(2)?;
+    assert!(steps.len() > 3, "{policy}: {steps:?}");
+    hot::kill(guest)?;
+    for core in 0..4 {
+        hot::wait_for_khz(guest, core, 2_600_000)?;
+    }
+    governor::stop(guest, "TERM")
+}
+
+fn rubik(guest: &mut Guest) -> Result<()> {
+    governor::start(
+        guest,
+        "policy: { rubik: { target: 10s, idle: 1.4 GHz } }\ntail: { window: 1s }",
+    )?;
+    hot::wait_for_khz(guest, 1, 1_400_000)?;
+    hot::forever(guest, 1, 0)?;
+    hot::wait_for_khz(guest, 1, 2_600_000)?;
+    hot::kill(guest)?;
+    hot::wait_for_khz(guest, 1, 1_400_000)?;
+    // Of 20 ms calls the lowest frequency is enough.
+    hot::calls(guest, 1, 20)?;
+    hot::wait_for_khz(guest, 1, 1_000_000)?;
+    hot::kill(guest)
 }
 
 fn slow_to_fast(guest: &mut Guest) -> Result<()> {

@@ -151,8 +151,8 @@ section! {
         name: Option<Text>,
         /// Long jobs go to the large block first, short ones to the small one; of one queue in the order of the file
         queue: Option<Text>,
-        /// `{threads}` in arguments and in values of variables stands for it. `latency_slack` raises it for `medium`
-        /// and `long` jobs to the cores that they may have in the end, `batch` and `elastic`
+        /// `{threads}` in arguments and in values of variables stands for it. `latency_slack` and `heracles` raise it
+        /// for `medium` and `long` jobs to the cores that they may have in the end
         threads: Option<Text>,
         /// This or `cgroup`: the program, a path with a slash, and its arguments; no shell reads them. A program that
         /// cannot be run is refused at the start
