@@ -14,7 +14,7 @@ use crate::frequency::{Choose, Frequency, Policy};
 use crate::node::Node;
 use crate::plan::{Plan, Setting};
 use crate::pressure::{self, Pressure};
-use crate::sensed::Sensed;
+use crate::sensed::{Nanos, Sensed};
 
 /// A latency that was measured longer ago than this says nothing of the cores that the service has now.
 pub const STALE: Duration = Duration::from_secs(2);
@@ -62,6 +62,11 @@ impl Planner {
     /// The cores that are planned for.
     pub fn node(&self) -> &Node {
         &self.node
+    }
+
+    /// See [`Pressure::waits_since`].
+    pub fn waits_since(&self, sensed: &Sensed) -> Option<Nanos> {
+        self.pressure.waits_since(sensed.now, sensed.row.as_ref())
     }
 
     /// Fills in `plan`. Where cores are not divided, allocates only until the plan has room for every core.

@@ -50,12 +50,23 @@ impl Pressure {
 
     /// Takes in what the mesh says, and tells whether there is pressure.
     pub fn look(&mut self, now: Nanos, row: Option<&Row>) -> bool {
-        let fresh = row.filter(|row| now.since(row.at) <= self.params.stale);
+        let fresh = self.fresh(now, row);
         if fresh.is_some_and(|row| self.is_reason(row)) {
             self.last = Some(now);
         }
         self.last
             .is_some_and(|last| now.since(last) < self.params.hold)
+    }
+
+    /// Since when the first of those who wait at the host has waited, where the mesh said of late that any does.
+    pub fn waits_since(&self, now: Nanos, row: Option<&Row>) -> Option<Nanos> {
+        let delay = self.fresh(now, row)?.delay?;
+        let nanos = u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX);
+        (nanos > 0).then(|| Nanos(now.0.saturating_sub(nanos)))
+    }
+
+    fn fresh<'a>(&self, now: Nanos, row: Option<&'a Row>) -> Option<&'a Row> {
+        row.filter(|row| now.since(row.at) <= self.params.stale)
     }
 
     fn is_reason(&self, row: &Row) -> bool {
@@ -77,6 +88,17 @@ mod tests {
 
     fn second(second: u64) -> Nanos {
         Nanos(second * 1_000_000_000)
+    }
+
+    #[test]
+    fn who_waits_is_what_the_mesh_said_of_late() {
+        let pressure = Pressure::new(Params::default());
+        let since = |now, row: Row| pressure.waits_since(second(now), Some(&row));
+        let half = Nanos(second(10).0 + 500_000_000);
+        assert_eq!(since(11, row(10, false, 500)), Some(half));
+        assert_eq!(since(16, row(10, false, 500)), None, "too long ago");
+        assert_eq!(since(11, row(10, false, 0)), None, "nobody waits");
+        assert_eq!(pressure.waits_since(second(11), None), None);
     }
 
     #[test]

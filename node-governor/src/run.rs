@@ -199,12 +199,8 @@ impl Governor {
         }
         self.sensed.row = self.link.row();
         self.sensed.waiting.clear();
-        let waits = self.sensed.row.and_then(|row| row.delay);
-        if let Some(waits) = waits.filter(|waits| !waits.is_zero()) {
-            // Of those who wait the mesh tells how long the first one has.
-            let since = now.0.saturating_sub(waits.as_nanos() as u64);
-            self.sensed.waiting.push(Nanos(since));
-        }
+        let first = self.planner.waits_since(&self.sensed);
+        self.sensed.waiting.extend(first);
         if let Some(divided) = &mut self.shares {
             if divided.clock.vanished() {
                 divided.clock.look(divided.shares.service());
