@@ -48,6 +48,11 @@ impl Seen {
         self.cpu.filter(|cpu| cpu.is_finite() && *cpu >= 0.0)
     }
 
+    /// Whether anything tells of the service. Where somebody measures its latency, use alone does not.
+    fn tells(&self, measured: bool) -> bool {
+        self.p95.is_some() || self.quiet || (self.cpu().is_some() && !measured)
+    }
+
     fn job(&self, index: usize) -> State {
         self.jobs.get(index).copied().unwrap_or_default()
     }

@@ -167,9 +167,8 @@ impl Heracles {
     }
 
     fn control(&mut self, seen: &Seen) -> Reason {
-        let (now, cpu) = (seen.now, seen.cpu());
-        let by_latency = seen.p95.is_some() || seen.quiet;
-        let heard = by_latency || (cpu.is_some() && !self.params.measured);
+        let now = seen.now;
+        let heard = seen.tells(self.params.measured);
         match self.silence.hear(now, heard, self.params.patience) {
             Heard::NothingYet => return Reason::Held,
             Heard::NothingForLong => return self.disable(Reason::Safe),

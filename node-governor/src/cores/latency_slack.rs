@@ -235,8 +235,7 @@ impl LatencySlack {
 
     fn resize(&mut self, seen: &Seen) -> Reason {
         let (now, cpu) = (seen.now, seen.cpu());
-        let by_latency = seen.p95.is_some() || seen.quiet;
-        let heard = by_latency || (cpu.is_some() && !self.params.measured);
+        let heard = seen.tells(self.params.measured);
         match self.silence.hear(now, heard, self.params.patience) {
             Heard::NothingYet => return Reason::Held,
             Heard::NothingForLong => return self.give_all(now, Reason::Safe),

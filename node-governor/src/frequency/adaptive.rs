@@ -24,7 +24,7 @@ mod schedule;
 use std::time::Duration;
 
 use crate::frequency::budget::{Budget, Feedback};
-use crate::frequency::calls::{self, Progress, Speed, Works};
+use crate::frequency::calls::{self, Call, Progress, Speed, Works};
 use crate::frequency::{Choose, Frequency, Parameters, Range, Wrong, online};
 use crate::node::Node;
 use crate::plan::{Plan, Setting};
@@ -84,28 +84,25 @@ impl Default for Adaptive {
     }
 }
 
+impl Adaptive {
+    fn feedback(&self) -> Feedback {
+        Feedback {
+            target: self.target,
+            margin: self.margin,
+            unmeasured: self.budget,
+            settle: self.settle,
+            stale: self.stale,
+        }
+    }
+}
+
 impl Parameters for Adaptive {
     fn check(&self, node: &Node) -> Result<(), Wrong> {
         let wrong = |field, reason| Err(Wrong::new(field, reason));
         self.efficient.check("efficient", node)?;
         self.idle.check("idle", node)?;
-        if self.target.is_zero() {
-            return wrong("target", "must not be 0");
-        }
-        for (field, share) in [("memory", self.memory), ("margin", self.margin)] {
-            if !(0.0..1.0).contains(&share) {
-                return wrong(field, "must be from 0 to less than 1");
-            }
-        }
-        if !(0.5..1.0).contains(&self.quantile) {
-            return wrong("quantile", "must be from 0.5 to less than 1");
-        }
-        if !(self.budget > 0.0 && self.budget <= 1.0) {
-            return wrong("budget", "must be more than 0 and at most 1");
-        }
-        if self.settle.is_zero() {
-            return wrong("settle", "must not be 0");
-        }
+        self.feedback().check()?;
+        calls::check(self.memory, self.quantile)?;
         if self.shortest_period.is_zero() {
             return wrong("shortest_period", "must not be 0");
         }
@@ -125,13 +122,7 @@ impl Parameters for Adaptive {
             cores: vec![Progress::new(&speed); node.cores.len()],
             works: vec![Works::default(); FUNCTIONS],
             schedules: vec![None; FUNCTIONS],
-            budget: Budget::new(Feedback {
-                target: self.target,
-                margin: self.margin,
-                unmeasured: self.budget,
-                settle: self.settle,
-                stale: self.stale,
-            }),
+            budget: Budget::new(self.feedback()),
             scheduled: None,
             hopeless: false,
         })
@@ -212,8 +203,9 @@ impl Choose for Pacing {
             let Some(core) = self.cores.get_mut(position) else {
                 continue;
             };
-            let asked =
-                |(function, work): (usize, f64)| range.at_least(schedule(function).after(work));
+            let asked = |(function, call): (usize, Call)| {
+                range.at_least(schedule(function).after(call.work))
+            };
             let (frequency, rung) = match core.calls().map(asked).max() {
                 None => (idle, 0),
                 Some(khz) => (khz, 1 + usize::from(khz > lowest)),
@@ -221,8 +213,8 @@ impl Choose for Pacing {
             *setting = Setting { frequency, rung };
             core.set(frequency);
             let rate = self.speed.at(frequency);
-            for (function, work) in core.calls() {
-                if let Some(more) = schedule(function).until_faster(work) {
+            for (function, call) in core.calls() {
+                if let Some(more) = schedule(function).until_faster(call.work) {
                     sleep = sleep.min(more / rate);
                 }
             }

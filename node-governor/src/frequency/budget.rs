@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use crate::frequency::Wrong;
 use crate::sensed::{Nanos, Sensed};
 
 /// How the budget follows.
@@ -20,6 +21,26 @@ pub(super) struct Feedback {
     pub(super) settle: Duration,
     /// A measurement older than this is none.
     pub(super) stale: Duration,
+}
+
+impl Feedback {
+    /// By the names that the policies have for these.
+    pub(super) fn check(&self) -> Result<(), Wrong> {
+        let wrong = |field, reason| Err(Wrong::new(field, reason));
+        if self.target.is_zero() {
+            return wrong("target", "must not be 0");
+        }
+        if !(0.0..1.0).contains(&self.margin) {
+            return wrong("margin", "must be from 0 to less than 1");
+        }
+        if !(self.unmeasured > 0.0 && self.unmeasured <= 1.0) {
+            return wrong("budget", "must be more than 0 and at most 1");
+        }
+        if self.settle.is_zero() {
+            return wrong("settle", "must not be 0");
+        }
+        Ok(())
+    }
 }
 
 #[derive(Debug)]

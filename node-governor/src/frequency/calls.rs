@@ -4,10 +4,10 @@
 mod progress;
 pub(super) mod work;
 
-pub(super) use progress::Progress;
-pub(super) use work::Works;
+pub(super) use progress::{Call, Progress};
+pub(super) use work::{Left, Works};
 
-use super::Khz;
+use super::{Khz, Wrong};
 use crate::node::{Node, NodeCore, Range};
 use crate::sensed::Sensed;
 
@@ -30,6 +30,17 @@ pub(super) fn follow(
     for (core, seen) in cores.iter_mut().zip(&sensed.cores) {
         core.advance(sensed.now, seen, speed);
     }
+}
+
+/// What a policy is told of calls: the share of a call that no frequency makes faster, and the quantile of their work.
+pub(super) fn check(memory: f64, quantile: f64) -> Result<(), Wrong> {
+    if !(0.0..1.0).contains(&memory) {
+        return Err(Wrong::new("memory", "must be from 0 to less than 1"));
+    }
+    if !(0.5..1.0).contains(&quantile) {
+        return Err(Wrong::new("quantile", "must be from 0.5 to less than 1"));
+    }
+    Ok(())
 }
 
 /// How fast work is done.

@@ -54,8 +54,8 @@ impl Default for Hipster {
 }
 
 impl Parameters for Hipster {
-    fn check(&self, _: &Node) -> Result<(), Wrong> {
-        self.heuristic.check()
+    fn check(&self, node: &Node) -> Result<(), Wrong> {
+        self.heuristic.check(node)
     }
 
     fn begin(&self, node: &Node) -> Box<dyn Choose> {

@@ -56,23 +56,6 @@ impl OctopusMan {
             _ => rung,
         }
     }
-
-    pub(super) fn check(&self) -> Result<(), Wrong> {
-        let wrong = |field, reason| Err(Wrong::new(field, reason));
-        if self.target.is_zero() {
-            return wrong("target", "must not be 0");
-        }
-        if !(self.danger > 0.0 && self.danger <= 1.0) {
-            return wrong("danger", "must be more than 0 and at most 1");
-        }
-        if !(self.safe >= 0.0 && self.safe < self.danger) {
-            return wrong("safe", "must be from 0 to less than danger");
-        }
-        if self.interval.is_zero() {
-            return wrong("interval", "must not be 0");
-        }
-        Ok(())
-    }
 }
 
 /// Every online core at a rung.
@@ -88,7 +71,20 @@ pub(super) fn set(rung: usize, node: &Node, sensed: &Sensed, plan: &mut Plan) {
 
 impl Parameters for OctopusMan {
     fn check(&self, _: &Node) -> Result<(), Wrong> {
-        Self::check(self)
+        let wrong = |field, reason| Err(Wrong::new(field, reason));
+        if self.target.is_zero() {
+            return wrong("target", "must not be 0");
+        }
+        if !(self.danger > 0.0 && self.danger <= 1.0) {
+            return wrong("danger", "must be more than 0 and at most 1");
+        }
+        if !(self.safe >= 0.0 && self.safe < self.danger) {
+            return wrong("safe", "must be from 0 to less than danger");
+        }
+        if self.interval.is_zero() {
+            return wrong("interval", "must not be 0");
+        }
+        Ok(())
     }
 
     fn begin(&self, _: &Node) -> Box<dyn Choose> {

@@ -20,11 +20,11 @@
 use std::time::Duration;
 
 use crate::frequency::budget::{Budget, Feedback};
-use crate::frequency::calls::{self, Progress, Speed, Works};
+use crate::frequency::calls::{self, Call, Left, Progress, Speed, Works};
 use crate::frequency::{Choose, Frequency, Khz, Parameters, Wrong, online};
 use crate::node::Node;
 use crate::plan::{Plan, Setting};
-use crate::sensed::{FUNCTIONS, Sensed};
+use crate::sensed::{FUNCTIONS, Nanos, Sensed};
 
 /// Who waits behind more than so many on a core is not looked at: its core is at its highest frequency long before.
 const BEHIND: usize = 16;
@@ -70,29 +70,25 @@ impl Default for Rubik {
     }
 }
 
+impl Rubik {
+    fn feedback(&self) -> Feedback {
+        Feedback {
+            target: self.target,
+            margin: self.margin,
+            unmeasured: self.budget,
+            settle: self.settle,
+            stale: self.stale,
+        }
+    }
+}
+
 impl Parameters for Rubik {
     fn check(&self, node: &Node) -> Result<(), Wrong> {
-        let wrong = |field, reason| Err(Wrong::new(field, reason));
         self.idle.check("idle", node)?;
-        if self.target.is_zero() {
-            return wrong("target", "must not be 0");
-        }
-        for (field, share) in [("memory", self.memory), ("margin", self.margin)] {
-            if !(0.0..1.0).contains(&share) {
-                return wrong(field, "must be from 0 to less than 1");
-            }
-        }
-        if !(0.5..1.0).contains(&self.quantile) {
-            return wrong("quantile", "must be from 0.5 to less than 1");
-        }
-        if !(self.budget > 0.0 && self.budget <= 1.0) {
-            return wrong("budget", "must be more than 0 and at most 1");
-        }
-        if self.settle.is_zero() {
-            return wrong("settle", "must not be 0");
-        }
+        self.feedback().check()?;
+        calls::check(self.memory, self.quantile)?;
         if self.period.is_zero() {
-            return wrong("period", "must not be 0");
+            return Err(Wrong::new("period", "must not be 0"));
         }
         Ok(())
     }
@@ -105,13 +101,7 @@ impl Parameters for Rubik {
             cores: vec![Progress::new(&speed); node.cores.len()],
             works: vec![Works::default(); FUNCTIONS],
             all: Works::default(),
-            bound: Budget::new(Feedback {
-                target: self.target,
-                margin: self.margin,
-                unmeasured: self.budget,
-                settle: self.settle,
-                stale: self.stale,
-            }),
+            bound: Budget::new(self.feedback()),
         })
     }
 }
@@ -140,28 +130,28 @@ impl Bounding {
         self.bound.follow(sensed);
     }
 
-    /// What a call that has run for `passed` seconds and done `work` asks for, and those who wait behind it. The
-    /// highest where too little is known.
+    /// What a call asks for, and those who wait behind it, each of whom may need as much as `whole`. The highest where
+    /// too little is known.
     fn asked(
         &self,
         function: usize,
-        work: f64,
-        passed: f64,
-        waiting: impl Iterator<Item = f64>,
+        call: Call,
+        whole: Option<&Left>,
+        now: Nanos,
+        waiting: impl Iterator<Item = Nanos>,
     ) -> Khz {
-        let fastest = self.speed.fastest;
-        let Some(left) = self.works[function].left(work, self.parameters.quantile) else {
-            return fastest;
+        let quantile = self.parameters.quantile;
+        let Some(mut left) = self.works[function].left(call.work, quantile) else {
+            return self.speed.fastest;
         };
-        let bound = self.bound.seconds();
-        let own = self.speed.needed(left.quantile, bound - passed);
-        let Some(whole) = self.all.left(0.0, self.parameters.quantile) else {
+        let remain = |since: Nanos| self.bound.seconds() - now.since(since).as_secs_f64();
+        let own = self.speed.needed(left.quantile, remain(call.since));
+        let Some(whole) = whole else {
             return own;
         };
-        let mut sum = left;
-        let behind = waiting.map(|waited| {
-            sum = sum.and(&whole, self.parameters.quantile);
-            self.speed.needed(sum.quantile, bound - waited)
+        let behind = waiting.map(|since| {
+            left = left.and(whole, quantile);
+            self.speed.needed(left.quantile, remain(since))
         });
         behind.fold(own, Khz::max)
     }
@@ -171,21 +161,23 @@ impl Choose for Bounding {
     fn choose(&mut self, node: &Node, sensed: &Sensed, plan: &mut Plan) {
         self.learn(sensed);
         let cores = sensed.cores.iter().filter(|core| core.online).count();
-        for (position, range, seen, setting) in online(node, sensed, plan) {
+        // Every core has its part of those who wait.
+        let waiting = || {
+            let every = sensed.waiting.iter().copied().step_by(cores.max(1));
+            every.take(BEHIND)
+        };
+        let whole = match sensed.waiting.is_empty() {
+            true => None,
+            false => self.all.left(0.0, self.parameters.quantile),
+        };
+        for (position, range, _, setting) in online(node, sensed, plan) {
             let Some(core) = self.cores.get(position) else {
                 continue;
             };
-            let since = |function: usize| {
-                let mut running = seen.hot.running();
-                let entered = running.find(|(other, _)| *other == function);
-                entered.map_or(0.0, |(_, since)| sensed.now.since(since).as_secs_f64())
+            let asked = |(function, call)| {
+                self.asked(function, call, whole.as_ref(), sensed.now, waiting())
             };
-            let calls = core.calls().map(|(function, work)| {
-                let waiting = sensed.waiting.iter().step_by(cores.max(1)).take(BEHIND);
-                let waited = waiting.map(|since| sensed.now.since(*since).as_secs_f64());
-                self.asked(function, work, since(function), waited)
-            });
-            let (frequency, rung) = match calls.max() {
+            let (frequency, rung) = match core.calls().map(asked).max() {
                 None => (self.parameters.idle.on(range), 0),
                 Some(khz) => (range.at_least(khz), 1),
             };

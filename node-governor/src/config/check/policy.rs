@@ -304,29 +304,33 @@ impl Reading<'_> {
     }
 
     fn octopus_man(&self, written: &written::OctopusMan) -> Result<OctopusMan, Error> {
+        let zones = [&written.danger, &written.safe];
+        let times = [&written.target, &written.interval, &written.stale];
+        self.ladder_of_cores(zones, times)
+    }
+
+    /// What two policies have in common.
+    fn ladder_of_cores(
+        &self,
+        [danger, safe]: [&Value; 2],
+        [target, interval, stale]: [&Value; 3],
+    ) -> Result<OctopusMan, Error> {
         let default = OctopusMan::default();
         Ok(OctopusMan {
-            target: self.duration(&written.target, "target", default.target)?,
-            danger: self.number(&written.danger, "danger", default.danger)?,
-            safe: self.number(&written.safe, "safe", default.safe)?,
-            interval: self.duration(&written.interval, "interval", default.interval)?,
-            stale: self.duration(&written.stale, "stale", default.stale)?,
+            target: self.duration(target, "target", default.target)?,
+            danger: self.number(danger, "danger", default.danger)?,
+            safe: self.number(safe, "safe", default.safe)?,
+            interval: self.duration(interval, "interval", default.interval)?,
+            stale: self.duration(stale, "stale", default.stale)?,
         })
     }
 
     fn hipster(&self, written: &written::Hipster) -> Result<Hipster, Error> {
-        let Hipster {
-            heuristic,
-            learning,
-        } = Hipster::default();
+        let zones = [&written.danger, &written.safe];
+        let times = [&written.target, &written.interval, &written.stale];
+        let Hipster { learning, .. } = Hipster::default();
         Ok(Hipster {
-            heuristic: OctopusMan {
-                target: self.duration(&written.target, "target", heuristic.target)?,
-                danger: self.number(&written.danger, "danger", heuristic.danger)?,
-                safe: self.number(&written.safe, "safe", heuristic.safe)?,
-                interval: self.duration(&written.interval, "interval", heuristic.interval)?,
-                stale: self.duration(&written.stale, "stale", heuristic.stale)?,
-            },
+            heuristic: self.ladder_of_cores(zones, times)?,
             learning: self.duration(&written.learning, "learning", learning)?,
         })
     }

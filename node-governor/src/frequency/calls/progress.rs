@@ -16,9 +16,10 @@ pub(in crate::frequency) struct Progress {
 
 /// A call that is running.
 #[derive(Clone, Copy, Debug)]
-struct Call {
-    since: Nanos,
-    work: f64,
+pub(in crate::frequency) struct Call {
+    pub(in crate::frequency) since: Nanos,
+    /// Done so far.
+    pub(in crate::frequency) work: f64,
 }
 
 impl Progress {
@@ -60,9 +61,9 @@ impl Progress {
         self.khz = khz;
     }
 
-    /// The functions that are running, with the work done.
-    pub(in crate::frequency) fn calls(&self) -> impl Iterator<Item = (usize, f64)> + '_ {
-        let done = |(function, call): (usize, &Option<Call>)| Some((function, (*call)?.work));
-        self.running.iter().enumerate().filter_map(done)
+    /// The functions that are running, with their calls.
+    pub(in crate::frequency) fn calls(&self) -> impl Iterator<Item = (usize, Call)> + '_ {
+        let running = |(function, call): (usize, &Option<Call>)| Some((function, (*call)?));
+        self.running.iter().enumerate().filter_map(running)
     }
 }
