@@ -125,7 +125,9 @@ fn processes_and_threads_that_come_and_go_are_all_confined_and_stopped() {
         });
         let stopped = numbers(&group);
         assert!(!works(&mut world, pid));
-        assert_eq!(numbers(&group), stopped);
+        // One that was ending when it was told does not stop: it goes.
+        let later = numbers(&group);
+        assert!(later.iter().all(|pid| stopped.contains(pid)), "{later:?}");
         group.thaw().unwrap();
         wait_for("it to go on", || !all_stopped(&group));
     }
