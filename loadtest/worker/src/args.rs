@@ -143,6 +143,8 @@ enum OrderName {
     /// The most important job first, then the oldest.
     #[default]
     Priority,
+    /// As priority, and what runs makes room at the next batch for what is more important.
+    Suspending,
     /// Each kind of joblet in turn, for --quantum-us of core time.
     RoundRobin,
     /// Kinds by priority while their allowance lasts, sources at intervals (QBS).
@@ -164,10 +166,12 @@ impl Args {
         }
     }
 
-    /// Joblets that may run at the same time.
+    /// Joblets that may have begun at the same time, a thread each.
     pub(crate) fn joblets_at_once(&self) -> usize {
         match self.order {
             OrderName::ThreadPerJob => self.cores().saturating_add(self.max_queued),
+            // As many stand at most as there are cores.
+            OrderName::Suspending => 2 * self.cores(),
             _ => self.cores(),
         }
     }
@@ -202,6 +206,7 @@ impl Args {
         let quantum = self.quantum_us.map(Duration::from_micros);
         match self.order {
             OrderName::Priority => Order::Priority,
+            OrderName::Suspending => Order::Suspending,
             OrderName::RoundRobin => Order::RoundRobin {
                 quantum: quantum.unwrap_or(ROUND_ROBIN_QUANTUM),
             },

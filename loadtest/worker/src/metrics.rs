@@ -64,6 +64,7 @@ pub struct Families {
     queuing_delay: Family<PriorityLabel, Histogram>,
     joblet_seconds: Family<KindLabel, Histogram>,
     joblets_failed: Family<KindLabel, Counter>,
+    suspensions: Family<KindLabel, Counter>,
     cache_bytes: Gauge,
     cache_items: Gauge,
     cache_evictions: Counter,
@@ -83,6 +84,7 @@ impl Default for Families {
             queuing_delay: Family::new_with_constructor(histogram),
             joblet_seconds: Family::new_with_constructor(histogram),
             joblets_failed: Family::default(),
+            suspensions: Family::default(),
             cache_bytes: Gauge::default(),
             cache_items: Gauge::default(),
             cache_evictions: Counter::default(),
@@ -141,6 +143,11 @@ impl Families {
             "joblets_failed",
             "Joblets without a result, by kind (real work only)",
             self.joblets_failed.clone(),
+        );
+        r.register(
+            "joblet_suspensions",
+            "Joblets that made room for a more important one, by kind (--order suspending only)",
+            self.suspensions.clone(),
         );
         r.register(
             "queuing_delay_seconds",
@@ -220,6 +227,11 @@ impl Families {
         if !good {
             self.joblets_failed.get_or_create(&label).inc();
         }
+    }
+
+    pub(crate) fn suspended(&self, kind: Kind) {
+        let label = KindLabel { kind: kind.name() };
+        self.suspensions.get_or_create(&label).inc();
     }
 
     pub(crate) fn ended(&self, outcome: Outcome) {

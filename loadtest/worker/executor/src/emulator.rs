@@ -5,7 +5,7 @@ mod busy;
 mod shared_clock;
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use std::time::Duration;
 use crate::id::{JobId, JobletId};
 use crate::job::{Event, Request, Step};
 use crate::work::{Product, ResultId, Work};
-use crate::{Executor, Full, Kind, Load, Settings};
+use crate::{Executor, Full, Kind, Load, Settings, Unwanted};
 
 use busy::Busy;
 use shared_clock::SharedClock;
@@ -93,7 +93,8 @@ impl Timing {
 ///
 /// Joblets end at the instant the model says, however late the caller notices: a freed core takes
 /// its next joblet at that instant too, so a coarse timer delays answers but loses no core time.
-/// Joblets that hold more cores than there are share them evenly.
+/// Joblets that hold more cores than there are share them evenly. One that is to make room stands at once: batches, at
+/// whose borders real work does, are short beside joblets.
 #[derive(Debug)]
 pub struct Emulator {
     executor: Executor<Modelled>,
@@ -101,6 +102,8 @@ pub struct Emulator {
     busy: Busy,
     /// End of each running joblet, on the shared clock.
     due: BinaryHeap<Reverse<(Duration, JobletId, u64)>>,
+    /// Core time that suspended joblets have left.
+    standing: HashMap<JobletId, Duration>,
 }
 
 impl Emulator {
@@ -112,6 +115,7 @@ impl Emulator {
             clock: SharedClock::default(),
             busy: Busy::default(),
             due: BinaryHeap::new(),
+            standing: HashMap::new(),
         }
     }
 
@@ -126,7 +130,9 @@ impl Emulator {
     /// Forgets a job, see [`Executor::cancel`].
     pub fn cancel(&mut self, now: Duration, id: JobId) {
         self.catch_up(now);
-        self.executor.cancel(id);
+        if let Some(Unwanted::Stands(joblet)) = self.executor.cancel(id) {
+            self.standing.remove(&joblet);
+        }
     }
 
     /// Everything that has happened up to `now` and was not told yet, in order.
@@ -181,8 +187,11 @@ impl Emulator {
             free.extend(std::iter::repeat_n(left, self.executor.cores_of(*joblet)));
         }
         let to_do = self.executor.to_do();
-        let before = to_do.filter(|(rank, _)| rank.class <= class);
-        let mut before: Vec<_> = before.map(|(rank, work)| (rank, work.core_time)).collect();
+        let before = to_do.filter(|(rank, ..)| rank.class <= class);
+        let left = |joblet: Option<JobletId>| self.standing.get(&joblet?).copied();
+        let before =
+            before.map(|(rank, joblet, work)| (rank, left(joblet).unwrap_or(work.core_time)));
+        let mut before: Vec<_> = before.collect();
         before.sort_unstable();
         for (_, core_time) in before {
             if let Some(mut first) = free.peek_mut() {
@@ -225,15 +234,41 @@ impl Emulator {
     }
 
     fn dispatch(&mut self, now: Duration) {
-        while let Some(start) = self.executor.start(now) {
-            let cores = u32::try_from(start.cores).unwrap_or(u32::MAX);
-            let lasts = start.work.core_time / cores;
-            let due = self.clock.shared(now) + lasts;
-            self.due
-                .push(Reverse((due, start.joblet, start.work.bytes)));
+        loop {
+            while let Some(start) = self.executor.start(now) {
+                let left = self.standing.remove(&start.joblet);
+                let core_time = left.unwrap_or(start.work.core_time);
+                let lasts = core_time / count(start.cores);
+                let due = self.clock.shared(now) + lasts;
+                self.due
+                    .push(Reverse((due, start.joblet, start.work.bytes)));
+            }
+            let Some(joblet) = self.executor.suspend() else {
+                break;
+            };
+            self.stand(now, joblet);
         }
         let (held, cores) = (self.executor.held_cores(), self.executor.cores());
         self.clock.set_rate(now, cores, held);
         self.busy.change(now, held.min(cores));
     }
+
+    fn stand(&mut self, now: Duration, joblet: JobletId) {
+        let cores = self.executor.cores_of(joblet);
+        let shared = self.clock.shared(now);
+        self.due.retain(|Reverse((due, other, _))| {
+            if *other == joblet {
+                let left = due.saturating_sub(shared) * count(cores);
+                self.standing.insert(joblet, left);
+            }
+            *other != joblet
+        });
+        if !self.executor.suspended(now, joblet) {
+            self.standing.remove(&joblet);
+        }
+    }
+}
+
+fn count(cores: usize) -> u32 {
+    u32::try_from(cores).unwrap_or(u32::MAX)
 }

@@ -14,6 +14,7 @@ use crate::job::{Event, Job, Request, Source};
 use crate::joblet::{Joblet, Running, Start};
 use crate::load::{CLASSES, Load};
 use crate::scheduler::{Order, Scheduler};
+use crate::suspension::{Suspensions, Unwanted};
 use crate::waiters::Waiters;
 use crate::work::{Product, ResultId, Work};
 
@@ -40,27 +41,29 @@ pub struct Full(pub usize);
 /// Cores, queue and cache of one host.
 #[derive(Debug)]
 pub struct Executor<W: Work> {
-    cores: usize,
+    pub(crate) cores: usize,
     /// Cores that no joblet holds; more than there are where the system shares them out.
-    idle: usize,
+    pub(crate) idle: usize,
     /// The most that one joblet gets.
     most_cores: usize,
     max_queued: usize,
-    scheduler: Scheduler,
-    jobs: FxHashMap<JobId, Job<W>>,
-    joblets: FxHashMap<JobletId, Joblet<W>>,
+    pub(crate) suspends: bool,
+    pub(crate) scheduler: Scheduler,
+    pub(crate) jobs: FxHashMap<JobId, Job<W>>,
+    pub(crate) joblets: FxHashMap<JobletId, Joblet<W>>,
     /// The joblet that will make a result.
     pending: FxHashMap<ResultId, JobletId>,
     cache: Cache<W::Output>,
-    queued: [u32; CLASSES],
+    pub(crate) queued: [u32; CLASSES],
     /// What those jobs are expected to need, see [`Load::work`].
-    work: [Duration; CLASSES],
+    pub(crate) work: [Duration; CLASSES],
     costs: Costs,
     delay: RecentDelay,
     events: Vec<Event<W::Error>>,
-    held: usize,
+    pub(crate) held: usize,
     /// Joblets that run and that nobody wants any more.
-    unwanted: usize,
+    pub(crate) unwanted: usize,
+    pub(crate) suspensions: Suspensions,
     next_job: u64,
     next_joblet: u64,
 }
@@ -75,6 +78,7 @@ impl<W: Work> Executor<W> {
             idle: settings.order.slots(cores, settings.max_queued),
             most_cores: settings.order.most_cores(cores),
             max_queued: settings.max_queued,
+            suspends: settings.order == Order::Suspending,
             scheduler: Scheduler::new(&settings.order),
             jobs: FxHashMap::default(),
             joblets: FxHashMap::default(),
@@ -87,6 +91,7 @@ impl<W: Work> Executor<W> {
             events: Vec::new(),
             held: 0,
             unwanted: 0,
+            suspensions: Suspensions::default(),
             next_job: 0,
             next_joblet: 0,
         }
@@ -119,8 +124,11 @@ impl<W: Work> Executor<W> {
         }
         let id = self.scheduler.next()?;
         let joblet = self.joblets.get_mut(&id)?;
-        let cores = joblet.step.cores.min(self.most_cores).clamp(1, self.idle);
-        joblet.running = Some(Running { cores, since: now });
+        let resumed = joblet.suspended.take();
+        self.suspensions.suspended -= usize::from(resumed.is_some());
+        let most = resumed.unwrap_or(self.most_cores);
+        let cores = joblet.step.cores.min(most).clamp(1, self.idle);
+        joblet.running = Some(Running::new(cores, now));
         count_fetch(joblet, &self.jobs, &mut self.work);
         self.idle -= cores;
         self.held += cores;
@@ -132,8 +140,7 @@ impl<W: Work> Executor<W> {
             let class = usize::from(rank.class);
             self.queued[class] -= 1;
             self.work[class] = self.work[class].saturating_sub(job.expected_run());
-            note_start(job, rank.job, &mut self.events);
-            if job.is_last(job.next) {
+            if note_start(job, rank.job, &mut self.events) {
                 self.delay.record(now, job.wait);
             }
         }
@@ -143,6 +150,7 @@ impl<W: Work> Executor<W> {
             cores,
             work: joblet.step.work.clone(),
             input: joblet.input.take(),
+            resumed: resumed.is_some(),
         })
     }
 
@@ -160,8 +168,7 @@ impl<W: Work> Executor<W> {
         let kind = joblet.step.kind;
         let mut core_time = Duration::ZERO;
         if let Some(running) = joblet.running {
-            self.idle += running.cores;
-            self.held -= running.cores;
+            self.free(running);
             core_time = running.core_time(now);
             self.scheduler.ran(kind, core_time, joblet.waiters.len());
             self.unwanted -= usize::from(joblet.waiters.is_empty());
@@ -192,16 +199,18 @@ impl<W: Work> Executor<W> {
 
     /// Forgets a job. What waits is dropped; a joblet on a core runs to its end, as document 001
     /// has it, and one that others want goes on. Unknown or finished jobs are ignored. Returns the
-    /// joblet that now runs for nobody, if there is one.
-    pub fn cancel(&mut self, id: JobId) -> Option<JobletId> {
+    /// joblet whose work nobody wants any more, if it has begun.
+    pub fn cancel(&mut self, id: JobId) -> Option<Unwanted> {
         self.leave(id)
     }
 
-    /// Forgets a job, and returns the joblet that runs for it alone: the caller may stop it. Nobody
+    /// Forgets a job, and returns the joblet that has begun for it alone: the caller may stop it. Nobody
     /// can share it any more, whatever comes of it.
     pub fn abort(&mut self, id: JobId) -> Option<JobletId> {
-        let joblet = self.leave(id)?;
-        self.give_up(joblet).then_some(joblet)
+        match self.leave(id)? {
+            Unwanted::Runs(joblet) => self.give_up(joblet).then_some(joblet),
+            Unwanted::Stands(joblet) => Some(joblet),
+        }
     }
 
     /// Whether a joblet runs for nobody: the caller may stop it, and nobody can share it any more.
@@ -252,18 +261,18 @@ impl<W: Work> Executor<W> {
         self.cores
     }
 
-    /// What waits to be done, in no order: its place, and the work. A joblet that several jobs want
+    /// What waits to be done, in no order: its place, the joblet if there is one already, and the work. A joblet that several jobs want
     /// counts once, for the most important of them; what a job needs after its joblet counts for the
     /// job, even where the result may be shared in the end.
-    pub(crate) fn to_do(&self) -> impl Iterator<Item = (Rank, &W)> {
-        let waiting = self.joblets.values().filter(|j| j.running.is_none());
-        let now = waiting.filter_map(|joblet| {
+    pub(crate) fn to_do(&self) -> impl Iterator<Item = (Rank, Option<JobletId>, &W)> {
+        let waiting = self.joblets.iter().filter(|(_, j)| j.running.is_none());
+        let now = waiting.filter_map(|(id, joblet)| {
             let rank = joblet.waiters.first()?;
-            Some((rank, &joblet.step.work))
+            Some((rank, Some(*id), &joblet.step.work))
         });
         let later = self.jobs.iter().flat_map(|(id, job)| {
             let steps = job.steps.iter().skip(job.next + 1);
-            steps.map(|step| (job.rank(*id), &step.work))
+            steps.map(|step| (job.rank(*id), None, &step.work))
         });
         now.chain(later)
     }
@@ -369,6 +378,7 @@ impl<W: Work> Executor<W> {
             input: job.input.take(),
             waiters: Waiters::of(rank),
             running: None,
+            suspended: None,
             fetch: None,
         };
         count_fetch(&mut new, &self.jobs, &mut self.work);
@@ -422,8 +432,8 @@ impl<W: Work> Executor<W> {
         }
     }
 
-    /// Takes a job out; returns the joblet that now runs for nobody, if there is one.
-    fn leave(&mut self, id: JobId) -> Option<JobletId> {
+    /// Takes a job out; returns the joblet that has begun and that nobody wants any more, if there is one.
+    fn leave(&mut self, id: JobId) -> Option<Unwanted> {
         let job = self.jobs.remove(&id)?;
         if job.waiting {
             let class = usize::from(job.class);
@@ -438,8 +448,9 @@ impl<W: Work> Executor<W> {
         let next = joblet.waiters.first();
         if joblet.running.is_some() {
             self.unwanted += usize::from(next.is_none());
-            return next.is_none().then_some(joblet_id);
+            return next.is_none().then_some(Unwanted::Runs(joblet_id));
         }
+        let stands = joblet.suspended.is_some() && next.is_none();
         if was_first {
             count_fetch(joblet, &self.jobs, &mut self.work);
             let kind = joblet.step.kind;
@@ -449,13 +460,21 @@ impl<W: Work> Executor<W> {
                 None => self.drop_joblet(joblet_id),
             }
         }
-        None
+        stands.then_some(Unwanted::Stands(joblet_id))
     }
 
-    fn drop_joblet(&mut self, id: JobletId) {
+    pub(crate) fn drop_joblet(&mut self, id: JobletId) {
         if let Some(joblet) = self.joblets.remove(&id) {
+            self.suspensions.suspended -= usize::from(joblet.suspended.is_some());
             forget_pending(&mut self.pending, &joblet, id);
         }
+    }
+
+    /// Takes the cores back of a joblet that runs no more.
+    pub(crate) fn free(&mut self, running: Running) {
+        self.idle += running.cores;
+        self.held -= running.cores;
+        self.suspensions.asked -= usize::from(running.asked);
     }
 
     /// The waiting joblet of the most important and then oldest job.
@@ -488,7 +507,13 @@ impl<W: Work> Executor<W> {
         }
         assert_eq!((queued, work), (self.queued, self.work));
         let running = self.joblets.values().filter_map(|j| j.running);
-        assert_eq!(running.map(|r| r.cores).sum::<usize>(), self.held);
+        assert_eq!(running.clone().map(|r| r.cores).sum::<usize>(), self.held);
+        let asked = running.filter(|running| running.asked).count();
+        let suspended = self.joblets.values().filter(|j| j.suspended.is_some());
+        assert!(suspended.clone().all(|joblet| joblet.running.is_none()));
+        let suspended = suspended.count();
+        assert_eq!(self.suspensions, Suspensions { asked, suspended });
+        assert!(asked + suspended <= self.cores);
         for (result, joblet) in &self.pending {
             assert!(self.cache.get(result).is_none(), "made while cached");
             assert_eq!(self.joblets[joblet].step.result.as_ref(), Some(result));
@@ -535,15 +560,18 @@ fn count_fetch<W: Work>(
     }
 }
 
-/// Tells that a joblet which the job needs has a core.
-fn note_start<W: Work>(job: &mut Job<W>, id: JobId, events: &mut Vec<Event<W::Error>>) {
+/// Tells that a joblet which the job needs has a core; whether it is its last, and has one for the first time.
+fn note_start<W: Work>(job: &mut Job<W>, id: JobId, events: &mut Vec<Event<W::Error>>) -> bool {
     if !job.started {
         job.started = true;
         events.push(Event::Started(id));
     }
-    if job.is_last(job.next) {
+    let begins = job.is_last(job.next) && !job.began;
+    if begins {
+        job.began = true;
         events.push(Event::Began(id, job.spent()));
     }
+    begins
 }
 
 /// A joblet that was given up is pending no longer, and another may have taken its place.

@@ -65,7 +65,7 @@ pub struct Spent {
 pub enum Event<E> {
     /// A joblet that it needs has been given a core for the first time.
     Started(JobId),
-    /// Its last joblet has: the wait is final.
+    /// Its last joblet has: the wait is final, unless that joblet is suspended.
     Began(JobId, Spent),
     /// It has ended, other than by being cancelled.
     Ended(JobId, Result<Spent, E>),
@@ -91,6 +91,8 @@ pub(crate) struct Job<W: Work> {
     pub(crate) waiting: bool,
     /// Whether a joblet that it needs has been on a core.
     pub(crate) started: bool,
+    /// Whether its last one has.
+    pub(crate) began: bool,
     pub(crate) wait: Duration,
     fetch: Duration,
     run: Duration,
@@ -116,6 +118,7 @@ impl<W: Work> Job<W> {
             fetch: Duration::ZERO,
             run: Duration::ZERO,
             started: false,
+            began: false,
             since: now,
         }
     }
@@ -140,6 +143,17 @@ impl<W: Work> Job<W> {
 
     /// Ends the time on a core of the joblet that it needed.
     pub(crate) fn end_joblet(&mut self, kind: Kind, core_time: Duration, now: Duration) {
+        self.end_stretch(kind, core_time, now);
+        self.joblet = None;
+    }
+
+    /// It waits again for the joblet that it needs.
+    pub(crate) fn suspend(&mut self, kind: Kind, core_time: Duration, now: Duration) {
+        self.end_stretch(kind, core_time, now);
+        self.waiting = true;
+    }
+
+    fn end_stretch(&mut self, kind: Kind, core_time: Duration, now: Duration) {
         let spent = self.stretch(now);
         let (time, cost) = match kind {
             Kind::FeedSource => (&mut self.fetch, &mut self.cost.fetch),
@@ -147,7 +161,6 @@ impl<W: Work> Job<W> {
         };
         *time += spent;
         *cost += core_time;
-        self.joblet = None;
     }
 
     pub(crate) fn expect(&mut self, expected: Cost) {

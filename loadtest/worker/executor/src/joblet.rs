@@ -21,6 +21,8 @@ pub struct Start<W: Work> {
     pub work: W,
     /// The result it builds on.
     pub input: Option<W::Output>,
+    /// It was suspended: its work goes on where it stands, on no more cores than before, and has its input.
+    pub resumed: bool,
 }
 
 #[derive(Debug)]
@@ -31,6 +33,8 @@ pub(crate) struct Joblet<W: Work> {
     /// the rank of the first, so that a high job is never held up by a low one's place.
     pub(crate) waiters: Waiters,
     pub(crate) running: Option<Running>,
+    /// It waits with its work begun, which stands still; the cores that it held.
+    pub(crate) suspended: Option<usize>,
     /// What is counted for its fetch while it waits, and in which class.
     pub(crate) fetch: Option<(u8, Duration)>,
 }
@@ -39,9 +43,19 @@ pub(crate) struct Joblet<W: Work> {
 pub(crate) struct Running {
     pub(crate) cores: usize,
     pub(crate) since: Duration,
+    /// Asked to make room.
+    pub(crate) asked: bool,
 }
 
 impl Running {
+    pub(crate) fn new(cores: usize, since: Duration) -> Self {
+        Self {
+            cores,
+            since,
+            asked: false,
+        }
+    }
+
     /// Core time held so far.
     pub(crate) fn core_time(&self, now: Duration) -> Duration {
         let cores = u32::try_from(self.cores).unwrap_or(u32::MAX);

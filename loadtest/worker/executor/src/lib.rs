@@ -26,6 +26,7 @@ mod joblet;
 pub mod kind;
 pub mod load;
 pub mod scheduler;
+pub mod suspension;
 #[cfg(test)]
 mod tests;
 mod waiters;
@@ -43,4 +44,5 @@ pub use joblet::Start;
 pub use kind::Kind;
 pub use load::{CLASSES, Load};
 pub use scheduler::Order;
+pub use suspension::Unwanted;
 pub use work::{Product, ResultId, Work};

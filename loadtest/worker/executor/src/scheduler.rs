@@ -18,7 +18,7 @@ use std::time::Duration;
 pub use quantum::{Formula, QuantumSettings};
 
 use crate::Kind;
-use crate::id::{JobletId, Rank};
+use crate::id::{JobId, JobletId, Rank};
 
 /// The orders there are.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -26,6 +26,8 @@ pub enum Order {
     /// The most important job first, then the oldest (document 001, section 3.4).
     #[default]
     Priority,
+    /// As [`Order::Priority`], and what runs makes room for what is more important, see [`crate::suspension`].
+    Suspending,
     /// Each actor in turn, for so much core time (document 003, RR).
     RoundRobin {
         /// Core time of a turn.
@@ -43,7 +45,7 @@ pub enum Order {
 impl Order {
     fn build(&self) -> Box<dyn Turns> {
         match self {
-            Self::Priority => Box::new(priority::Priority),
+            Self::Priority | Self::Suspending => Box::new(priority::Priority),
             Self::RoundRobin { quantum } => Box::new(round_robin::RoundRobin::new(*quantum)),
             Self::Quantum(settings) => Box::new(quantum::Quantum::new(settings.clone())),
             Self::RateBased => Box::new(rate_based::RateBased::default()),
@@ -119,6 +121,16 @@ impl Scheduler {
     pub(crate) fn next(&mut self) -> Option<JobletId> {
         let kind = self.turns.next(&self.actors)?;
         self.actors[kind.index()].pop_first().map(|(_, id)| id)
+    }
+
+    /// Joblets of more important classes than this one.
+    pub(crate) fn more_important(&self, class: u8) -> impl Iterator<Item = JobletId> + '_ {
+        let first = Rank {
+            class,
+            job: JobId(0),
+        };
+        let actors = self.actors.iter();
+        actors.flat_map(move |actor| actor.range(..first).map(|(_, id)| *id))
     }
 
     pub(crate) fn ran(&mut self, kind: Kind, core_time: Duration, served: usize) {

@@ -2,6 +2,7 @@
 mod joblets;
 mod orders;
 mod properties;
+mod suspension;
 
 use std::sync::Arc;
 use std::time::Duration;

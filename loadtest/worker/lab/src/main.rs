@@ -4,6 +4,7 @@
 //! ```text
 //! rules      items/s of the rules against jq and Python on the same items
 //! orders     response times under a rising rate, for every order (document 003)
+//! suspension what it brings that a running joblet makes room (Neptune)
 //! emulation  the emulated executor against the real one on the same jobs
 //! ```
 
@@ -15,6 +16,7 @@ mod log;
 mod orders;
 mod real;
 mod rules;
+mod suspension;
 
 use std::process::ExitCode;
 
@@ -34,6 +36,8 @@ enum Command {
     Rules(rules::Args),
     /// Response times under a rising rate, for every order and quantum of document 003
     Orders(orders::Args),
+    /// What it brings that a joblet that runs makes room for a more important one
+    Suspension(suspension::Args),
     /// The emulated executor against the real one on the same jobs
     Emulation(emulation::Args),
 }
@@ -42,6 +46,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Rules(args) => rules::run(&args),
         Command::Orders(args) => orders::run(&args),
+        Command::Suspension(args) => suspension::run(&args),
         Command::Emulation(args) => emulation::run(&args),
     };
     match done {

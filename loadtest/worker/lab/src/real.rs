@@ -9,7 +9,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout_at};
-use weir_executor::{Request, Settings, Spent};
+use weir_executor::{Kind, Request, Settings, Spent};
 use weir_worker::host::{Host, News};
 use weir_worker::metrics::Families;
 use weir_worker::rules::cores::Cores;
@@ -32,6 +32,7 @@ pub(crate) struct Arrival {
 #[derive(Debug, Clone)]
 pub(crate) struct Outcome {
     pub(crate) at: Duration,
+    pub(crate) class: u8,
     /// From its time to its end; `None` if it had not ended when the run was cut off.
     pub(crate) response: Option<Duration>,
     pub(crate) spent: Option<Spent>,
@@ -49,6 +50,8 @@ pub(crate) fn runtime(settings: &Settings) -> Result<Runtime> {
 pub(crate) enum Sharing {
     /// As the host does.
     Allowed,
+    /// Items alone, so that every job has the same rules to apply whatever else is under way.
+    Items,
     /// None, so that every job has the same work to do whatever else is under way.
     Off,
 }
@@ -62,8 +65,13 @@ pub(crate) fn request(
 ) -> (Request<Task>, mpsc::UnboundedReceiver<bytes::Bytes>) {
     let (sink, written) = mpsc::unbounded_channel();
     let mut request = task::job(&job.object, &job.plan, class, session, sink);
-    if sharing == Sharing::Off {
-        request.steps.iter_mut().for_each(|step| step.result = None);
+    for step in &mut request.steps {
+        let may = match sharing {
+            Sharing::Allowed => true,
+            Sharing::Items => step.kind == Kind::FeedSource,
+            Sharing::Off => false,
+        };
+        step.result.take_if(|_| !may);
     }
     (request, written)
 }
@@ -111,6 +119,7 @@ pub(crate) async fn run(
             };
             Ok::<_, anyhow::Error>(Outcome {
                 at: arrival.at,
+                class: arrival.class,
                 response,
                 spent,
             })

@@ -161,7 +161,7 @@ impl Context<'_> {
     fn batch(&self, batch: &RecordBatch) -> Result<Option<RecordBatch>, EvaluateError> {
         let mut items = Items::new(batch, &self.schema, &self.columns, self.stop);
         for operator in &*self.rules.operators {
-            if self.stop.raised() {
+            if self.stop.border() {
                 return Err(EvaluateError::Stopped);
             }
             action::perform(operator, &mut items, self)?;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use weir_executor::{
-    Event, Executor, Full, JobId, JobletId, Load, Product, Request, Settings, Start,
+    Event, Executor, Full, JobId, JobletId, Load, Product, Request, Settings, Start, Unwanted,
 };
 use weir_rules::{Feed, Stop};
 
@@ -19,11 +19,18 @@ use super::task::{Task, TaskError, Tools};
 use crate::engine::{Engine, UNWANTED};
 use crate::metrics::Families;
 
-/// A joblet that has ended, and how.
+/// What the threads of a joblet tell.
 #[derive(Debug)]
-struct Finished {
+struct News {
     joblet: JobletId,
-    result: Result<Product<Arc<Feed>>, TaskError>,
+    what: What,
+}
+
+#[derive(Debug)]
+enum What {
+    /// It was made to, and will go on.
+    Stands,
+    Ended(Result<Product<Arc<Feed>>, TaskError>),
 }
 
 /// What is known of a joblet while it runs.
@@ -31,6 +38,8 @@ struct Finished {
 struct Begun {
     stop: Stop,
     since: Instant,
+    /// Time on cores before it was suspended.
+    before: Duration,
     work: Task,
     kind: weir_executor::Kind,
     cores: usize,
@@ -47,10 +56,10 @@ pub struct Cores {
     /// Joblets that nobody wanted when they were put here, and when to stop them if nobody does then.
     unwanted: VecDeque<(Instant, JobletId)>,
     unwanted_for: Duration,
-    report: mpsc::UnboundedSender<Finished>,
-    finished: mpsc::UnboundedReceiver<Finished>,
-    /// Taken from `finished` and not yet told to the executor.
-    arrived: Vec<Finished>,
+    report: mpsc::UnboundedSender<News>,
+    news: mpsc::UnboundedReceiver<News>,
+    /// Taken from `news` and not yet told to the executor.
+    arrived: Vec<News>,
 }
 
 impl Cores {
@@ -64,7 +73,7 @@ impl Cores {
         metrics: Families,
         log: Option<JobletLog>,
     ) -> Self {
-        let (report, finished) = mpsc::unbounded_channel();
+        let (report, news) = mpsc::unbounded_channel();
         Self {
             executor: Executor::new(settings, epoch),
             tools: Arc::new(tools),
@@ -74,28 +83,71 @@ impl Cores {
             unwanted: VecDeque::new(),
             unwanted_for: UNWANTED,
             report,
-            finished,
+            news,
             arrived: Vec::new(),
         }
     }
 
     fn dispatch(&mut self, now: Duration) {
-        while let Some(start) = self.executor.start(now) {
-            let stop = Stop::default();
-            let begun = Begun {
-                stop: stop.clone(),
-                since: Instant::now(),
-                work: start.work.clone(),
-                kind: start.kind,
-                cores: start.cores,
+        loop {
+            while let Some(start) = self.executor.start(now) {
+                match start.resumed {
+                    true => self.resume(&start),
+                    false => self.begin(start),
+                }
+            }
+            let Some(joblet) = self.executor.suspend() else {
+                break;
             };
-            self.running.insert(start.joblet, begun);
-            let (tools, report) = (Arc::clone(&self.tools), self.report.clone());
-            tokio::task::spawn_blocking(move || {
-                let finished = run(start, &tools, &stop);
-                // The owner has gone only when the host is going, and nobody waits any more.
-                let _ = report.send(finished);
+            self.hold(joblet);
+        }
+    }
+
+    fn begin(&mut self, start: Start<Task>) {
+        let stop = Stop::default();
+        let begun = Begun {
+            stop: stop.clone(),
+            since: Instant::now(),
+            before: Duration::ZERO,
+            work: start.work.clone(),
+            kind: start.kind,
+            cores: start.cores,
+        };
+        self.running.insert(start.joblet, begun);
+        let (tools, report) = (Arc::clone(&self.tools), self.report.clone());
+        tokio::task::spawn_blocking(move || {
+            let news = run(start, &tools, &stop);
+            // The owner has gone only when the host is going, and nobody waits any more.
+            let _ = report.send(news);
+        });
+    }
+
+    fn resume(&mut self, start: &Start<Task>) {
+        if let Some(begun) = self.running.get_mut(&start.joblet) {
+            begun.since = Instant::now();
+            begun.cores = start.cores;
+            begun.stop.go_on(start.cores);
+        }
+    }
+
+    fn hold(&self, joblet: JobletId) {
+        if let Some(begun) = self.running.get(&joblet) {
+            let report = self.report.clone();
+            begun.stop.hold(move || {
+                let what = What::Stands;
+                let _ = report.send(News { joblet, what });
             });
+        }
+    }
+
+    fn stands(&mut self, now: Duration, joblet: JobletId) {
+        if let Some(begun) = self.running.get_mut(&joblet) {
+            begun.before += begun.since.elapsed();
+            begun.since = Instant::now();
+            self.metrics.suspended(begun.kind);
+            if !self.executor.suspended(now, joblet) {
+                begun.stop.raise();
+            }
         }
     }
 
@@ -111,24 +163,33 @@ impl Cores {
     fn stop_unwanted(&mut self) {
         let now = Instant::now();
         while let Some((_, joblet)) = self.unwanted.pop_front_if(|(due, _)| *due <= now) {
-            if self.executor.give_up(joblet)
-                && let Some(begun) = self.running.get(&joblet)
-            {
-                begun.stop.raise();
+            if self.executor.give_up(joblet) {
+                self.stop_work(joblet);
             }
         }
     }
 
-    fn finish(&mut self, now: Duration, finished: Finished) {
-        if let Some(begun) = self.running.remove(&finished.joblet) {
-            let lasted = begun.since.elapsed();
-            let bytes = finished.result.as_ref().ok().map(|product| product.bytes);
+    fn stop_work(&self, joblet: JobletId) {
+        if let Some(begun) = self.running.get(&joblet) {
+            begun.stop.raise();
+        }
+    }
+
+    fn finish(
+        &mut self,
+        now: Duration,
+        joblet: JobletId,
+        result: Result<Product<Arc<Feed>>, TaskError>,
+    ) {
+        if let Some(begun) = self.running.remove(&joblet) {
+            let lasted = begun.before + begun.since.elapsed();
+            let bytes = result.as_ref().ok().map(|product| product.bytes);
             self.metrics.ran(begun.kind, lasted, bytes.is_some());
             if let Some(log) = &mut self.log {
                 log.write(now, begun.kind, &begun.work, lasted, begun.cores, bytes);
             }
         }
-        self.executor.finish(now, finished.joblet, finished.result);
+        self.executor.finish(now, joblet, result);
     }
 }
 
@@ -139,7 +200,7 @@ async fn until(due: Option<Instant>) -> Option<()> {
 }
 
 /// A panic is caught, so that the core is free again and the job is answered.
-fn run(start: Start<Task>, tools: &Tools, stop: &Stop) -> Finished {
+fn run(start: Start<Task>, tools: &Tools, stop: &Stop) -> News {
     let Start {
         joblet,
         cores,
@@ -148,9 +209,9 @@ fn run(start: Start<Task>, tools: &Tools, stop: &Stop) -> Finished {
         ..
     } = start;
     let result = catch_unwind(AssertUnwindSafe(|| work.run(input, cores, tools, stop)));
-    Finished {
+    News {
         joblet,
-        result: result.unwrap_or(Err(TaskError::Defect)),
+        what: What::Ended(result.unwrap_or(Err(TaskError::Defect))),
     }
 }
 
@@ -164,17 +225,19 @@ impl Engine for Cores {
     }
 
     fn cancel(&mut self, _now: Duration, job: JobId) {
-        if let Some(joblet) = self.executor.cancel(job) {
-            let due = Instant::now() + self.unwanted_for;
-            self.unwanted.push_back((due, joblet));
+        match self.executor.cancel(job) {
+            Some(Unwanted::Runs(joblet)) => {
+                let due = Instant::now() + self.unwanted_for;
+                self.unwanted.push_back((due, joblet));
+            }
+            Some(Unwanted::Stands(joblet)) => self.stop_work(joblet),
+            None => {}
         }
     }
 
     fn abort(&mut self, _now: Duration, job: JobId) {
-        if let Some(joblet) = self.executor.abort(job)
-            && let Some(begun) = self.running.get(&joblet)
-        {
-            begun.stop.raise();
+        if let Some(joblet) = self.executor.abort(job) {
+            self.stop_work(joblet);
         }
     }
 
@@ -190,11 +253,14 @@ impl Engine for Cores {
 
     fn advance(&mut self, now: Duration) -> Vec<Event<TaskError>> {
         let mut arrived = std::mem::take(&mut self.arrived);
-        while let Ok(more) = self.finished.try_recv() {
+        while let Ok(more) = self.news.try_recv() {
             arrived.push(more);
         }
-        for finished in arrived {
-            self.finish(now, finished);
+        for News { joblet, what } in arrived {
+            match what {
+                What::Stands => self.stands(now, joblet),
+                What::Ended(result) => self.finish(now, joblet, result),
+            }
         }
         self.stop_unwanted();
         self.dispatch(now);
@@ -204,7 +270,7 @@ impl Engine for Cores {
     async fn wake(&mut self, _now: Duration) {
         let due = self.unwanted.front().map(|(due, _)| *due);
         tokio::select! {
-            Some(finished) = self.finished.recv() => self.arrived.push(finished),
+            Some(news) = self.news.recv() => self.arrived.push(news),
             Some(()) = until(due) => {}
             // The engine keeps a sender of its own, so the other branch is still there.
             else => std::future::pending().await,

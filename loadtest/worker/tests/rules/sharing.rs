@@ -5,7 +5,8 @@ use serde_json::json;
 
 use crate::bucket::{Bucket, Mood};
 use crate::client::{BUSY, HIGH_QUEUED, IN_PROGRESS, LOW_QUEUED, ended, ran};
-use crate::shop::{TABLE_1, TABLE_2, job, plain};
+use crate::reference::expected;
+use crate::shop::{TABLE_1, TABLE_2, items, job, laborious, plain};
 use crate::worker::Worker;
 
 #[tokio::test]
@@ -112,4 +113,47 @@ async fn a_job_that_times_out_does_not_take_a_shared_fetch_with_it() {
     bucket.set("a", Mood::Well);
     patient.answer().await.is(TABLE_2.as_bytes());
     assert_eq!(bucket.asked(), ["a"]);
+}
+
+#[tokio::test]
+async fn rules_that_run_make_room_for_a_high_job_and_lose_nothing() {
+    let many = items(12_000, 100);
+    let bucket = Bucket::start(&[("a", &many), ("b", TABLE_1)]).await;
+    let worker = Worker::start(&bucket, &["--cores", "1", "--order", "suspending"]).await;
+    for project in ["a", "b"] {
+        worker.prefetch(&plain(project)).await.is(b"");
+    }
+    let slow = laborious("a", 3, json!({}));
+    let low = worker.send(&slow).await;
+    worker.until(BUSY, 1).await;
+    let high = worker.job(&job("b", "high", json!({}))).await;
+    high.is(TABLE_2.as_bytes());
+    let suspended = r#"weir_host_joblet_suspensions_total{kind="operators"}"#;
+    assert_ne!(worker.metric(suspended).await, 0);
+    low.answer().await.is(&expected(&many, &slow).await);
+    assert_eq!(worker.metric(&ran("operators")).await, 2);
+    worker.until_idle().await;
+}
+
+#[tokio::test]
+async fn a_job_that_is_left_while_it_makes_room_is_stopped() {
+    let many = items(12_000, 100);
+    let bucket = Bucket::start(&[("a", &many), ("b", TABLE_1)]).await;
+    let worker = Worker::start(&bucket, &["--cores", "1", "--order", "suspending"]).await;
+    worker.prefetch(&plain("a")).await.is(b"");
+    let low = worker.send(&laborious("a", 30, json!({}))).await;
+    worker.until(BUSY, 1).await;
+    // Its fetch keeps the core for as long as the test wants.
+    bucket.set("b", Mood::Held);
+    let high = worker.send(&job("b", "high", json!({}))).await;
+    let suspended = r#"weir_host_joblet_suspensions_total{kind="operators"}"#;
+    worker.until(suspended, 1).await;
+    worker.until(BUSY, 1).await;
+    drop(low);
+    worker.until(IN_PROGRESS, 1).await;
+    let failed = r#"weir_host_joblets_failed_total{kind="operators"}"#;
+    worker.until(failed, 1).await;
+    bucket.set("b", Mood::Well);
+    high.answer().await.is(TABLE_2.as_bytes());
+    worker.until_idle().await;
 }

@@ -30,6 +30,18 @@ pub(crate) fn job(project: &str, priority: &str, changes: Value) -> String {
     request.to_string()
 }
 
+/// Listing 1 with so many operators of its own instead, which take their time.
+pub(crate) fn laborious(project: &str, operators: usize, timeouts: Value) -> String {
+    let longer = json!({"field": "title", "action": "replace",
+        "value": {"search": "(s|h)", "replacement": "$1", "regex": true}});
+    let changes = json!({
+        "shared_operators": [],
+        "operators": vec![json!({"actions": vec![longer; 5]}); operators],
+        "timeouts": timeouts,
+    });
+    job(project, "low", changes)
+}
+
 /// A request without rules: the items as they are.
 pub(crate) fn plain(project: &str) -> String {
     json!({"session_id": "s", "project_id": project}).to_string()

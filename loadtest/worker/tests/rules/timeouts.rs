@@ -8,7 +8,7 @@ use crate::bucket::{Bucket, Mood};
 use crate::client::{BUSY, IN_PROGRESS, ITEMS, ended};
 use crate::http::Exchange;
 use crate::local::Local;
-use crate::shop::{LISTING_1, TABLE_1, TABLE_2, items, job, plain};
+use crate::shop::{LISTING_1, TABLE_1, TABLE_2, items, job, laborious, plain};
 use crate::worker::Worker;
 
 const POST: &str = "POST / HTTP/1.1\r\n";
@@ -67,14 +67,8 @@ async fn rules_that_compute_too_long_are_504_and_stop() {
     let bucket = Bucket::start(&[("a", &many)]).await;
     let worker = Worker::start(&bucket, &["--cores", "1"]).await;
     worker.prefetch(&plain("a")).await.is(b"");
-    let longer = json!({"field": "title", "action": "replace",
-        "value": {"search": "(s|h)", "replacement": "$1", "regex": true}});
-    let changes = json!({
-        "shared_operators": [],
-        "operators": vec![json!({"actions": vec![longer; 5]}); 30],
-        "timeouts": {"evaluate_seconds": 0.02},
-    });
-    let late = worker.job(&job("a", "low", changes)).await;
+    let hasty = laborious("a", 30, json!({"evaluate_seconds": 0.02}));
+    let late = worker.job(&hasty).await;
     late.says(504, &["timed out: evaluate took longer than 0.02 s"]);
     worker.until_idle().await;
     // Without a result of the operators, as they were stopped.

@@ -32,6 +32,7 @@ fn order() -> impl Strategy<Value = Order> {
     // The compiler says so here when the list below lacks a new one.
     let _ = |order| match order {
         Order::Priority
+        | Order::Suspending
         | Order::RoundRobin { .. }
         | Order::Quantum(_)
         | Order::RateBased
@@ -39,6 +40,7 @@ fn order() -> impl Strategy<Value = Order> {
     };
     prop_oneof![
         Just(Order::Priority),
+        Just(Order::Suspending),
         Just(Order::RateBased),
         Just(Order::ThreadPerJob),
         quantum,
@@ -193,13 +195,15 @@ proptest! {
     }
 
     #[test]
-    fn what_is_stopped_or_fails_leaves_no_core_held_no_job_behind_and_no_result(
-        acts in prop::collection::vec((0..6u8, any::<usize>(), job()), 1..120),
+    fn what_is_stopped_suspended_or_fails_leaves_no_core_held_no_job_behind_and_no_result(
+        acts in prop::collection::vec((0..8u8, any::<usize>(), job()), 1..120),
         cores in 1usize..5, order in order(),
     ) {
+        let suspends = order == Order::Suspending;
         let settings = Settings { order, ..settings(cores, 100) };
         let mut host = Executor::<Fallible>::new(&settings, 1);
         let (mut running, mut jobs) = (Vec::new(), Vec::new());
+        let (mut asked, mut standing) = (Vec::new(), HashMap::new());
         let mut stopped = HashSet::new();
         let mut failed: HashSet<ResultId> = HashSet::new();
         for (n, (act, pick, request)) in acts.into_iter().enumerate() {
@@ -207,19 +211,35 @@ proptest! {
             match act {
                 0 | 1 => jobs.push(host.submit(now, fallible(request)).unwrap()),
                 2 if !jobs.is_empty() => {
-                    stopped.extend(host.abort(jobs[pick % jobs.len()]));
+                    let joblet = host.abort(jobs[pick % jobs.len()]);
+                    stopped.extend(joblet.filter(|joblet| standing.remove(joblet).is_none()));
                 }
-                3 if !jobs.is_empty() => {
-                    if let Some(joblet) = host.cancel(jobs[pick % jobs.len()]) {
+                3 if !jobs.is_empty() => match host.cancel(jobs[pick % jobs.len()]) {
+                    Some(Unwanted::Runs(joblet)) => {
                         prop_assert!(host.give_up(joblet));
                         stopped.insert(joblet);
+                    }
+                    Some(Unwanted::Stands(joblet)) => {
+                        prop_assert!(standing.remove(&joblet).is_some());
+                    }
+                    None => {}
+                },
+                4 | 5 if !asked.is_empty() => {
+                    let joblet = asked.swap_remove(pick % asked.len());
+                    let at = running.iter().position(|start: &Start<Fallible>| start.joblet == joblet);
+                    // It may have ended meanwhile.
+                    if let Some(at) = at {
+                        let start = running.swap_remove(at);
+                        if host.suspended(now, joblet) {
+                            standing.insert(joblet, start);
+                        }
                     }
                 }
                 _ if !running.is_empty() => {
                     let start: Start<Fallible> = running.swap_remove(pick % running.len());
                     // What was asked to stop may have been done already.
                     let stops = stopped.contains(&start.joblet) && pick % 2 == 0;
-                    let result = match stops || act == 4 {
+                    let result = match stops || act == 6 {
                         true => Err("stopped or failed"),
                         false => Ok(Product { output: start.work.0.clone(), bytes: 10 }),
                     };
@@ -233,7 +253,15 @@ proptest! {
                 _ => {}
             }
             while let Some(start) = host.start(now) {
+                if start.resumed {
+                    let before = standing.remove(&start.joblet);
+                    prop_assert!(before.is_some_and(|before| start.cores <= before.cores));
+                }
                 running.push(start);
+            }
+            while let Some(joblet) = host.suspend() {
+                prop_assert!(suspends && running.iter().any(|start| start.joblet == joblet));
+                asked.push(joblet);
             }
             host.check_books();
         }
@@ -241,9 +269,11 @@ proptest! {
             host.finish(END, start.joblet, Err("the end"));
         }
         while let Some(start) = host.start(END) {
+            standing.remove(&start.joblet);
             host.finish(END, start.joblet, Err("the end"));
         }
         host.check_books();
+        prop_assert!(standing.is_empty());
         let load = host.load(END);
         prop_assert_eq!((load.in_progress, load.busy_cores), (0, 0));
         prop_assert_eq!(load.stalled, [0; Kind::COUNT]);

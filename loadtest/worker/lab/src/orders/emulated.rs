@@ -19,14 +19,14 @@ pub(super) fn run(
 ) -> Vec<Outcome> {
     let mut draw = Arrivals::new(seed);
     let mut host = Emulator::new(settings, 1);
-    let mut came: HashMap<JobId, Duration> = HashMap::new();
+    let mut came: HashMap<JobId, Arrival> = HashMap::new();
     let mut outcomes = Vec::with_capacity(arrivals.len());
     for arrival in arrivals {
         collect(&mut host, arrival.at, &mut came, &mut outcomes);
         let request = request(&samples[draw.pick(samples.len())], arrival.class);
         // The queue of these runs is longer than any that comes about in them.
         if let Ok(job) = host.submit(arrival.at, request) {
-            came.insert(job, arrival.at);
+            came.insert(job, *arrival);
         }
     }
     collect(&mut host, Duration::MAX, &mut came, &mut outcomes);
@@ -38,16 +38,17 @@ pub(super) fn run(
 fn collect(
     host: &mut Emulator,
     until: Duration,
-    came: &mut HashMap<JobId, Duration>,
+    came: &mut HashMap<JobId, Arrival>,
     outcomes: &mut Vec<Outcome>,
 ) {
     while let Some(due) = host.next_due().filter(|due| *due <= until) {
         for event in host.advance(due) {
             if let Event::Ended(job, Ok(spent)) = event
-                && let Some(at) = came.remove(&job)
+                && let Some(Arrival { at, class, .. }) = came.remove(&job)
             {
                 outcomes.push(Outcome {
                     at,
+                    class,
                     response: Some(due - at),
                     spent: Some(spent),
                 });

@@ -110,6 +110,7 @@ mod tests {
     fn outcome(at: u64, response_ms: u64) -> Outcome {
         Outcome {
             at: Duration::from_secs(at),
+            class: 16,
             response: Some(Duration::from_millis(response_ms)),
             spent: None,
         }

@@ -17,13 +17,14 @@ pub(crate) fn in_order<T: Send>(
 ) -> Result<Vec<T>, EvaluateError> {
     let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
     let take = || {
+        let _work = stop.work();
         let mut done = Vec::new();
         while !failed.load(Ordering::Relaxed) {
             let at = next.fetch_add(1, Ordering::Relaxed);
             if at >= count {
                 break;
             }
-            let result = if stop.raised() {
+            let result = if stop.border() {
                 Err(EvaluateError::Stopped)
             } else {
                 work(at)

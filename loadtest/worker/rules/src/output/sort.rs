@@ -33,8 +33,9 @@ pub(super) fn sort(
     let converter = RowConverter::new(keys.iter().map(sort_field).collect())?;
     let mut rows = converter.empty_rows(feed.items(), 0);
     let mut starts = Vec::with_capacity(feed.batches().len());
+    let _work = stop.work();
     for batch in feed.batches() {
-        if stop.raised() {
+        if stop.border() {
             return Err(EvaluateError::Stopped);
         }
         starts.push(rows.num_rows());

@@ -53,7 +53,11 @@ pub(super) fn write(
     };
     let cores = effort.cores.min(pieces.count());
     if cores <= 1 {
+        let _work = effort.stop.work();
         for piece in 0..pieces.count() {
+            if effort.stop.border() {
+                return Err(EvaluateError::Stopped);
+            }
             pieces.format(piece, &mut |chunk| chunks.push(chunk))?;
         }
     } else {
@@ -78,7 +82,8 @@ enum Part {
     Last,
 }
 
-/// Core `n` formats pieces `n`, `n + cores` and so on, so the next piece is always with the next core.
+/// Core `n` formats pieces `n`, `n + cores` and so on, so the next piece is always with the next core. None of them
+/// stands at a border: another may wait for what it has.
 fn on_threads(
     pieces: &Pieces<'_>,
     cores: usize,
