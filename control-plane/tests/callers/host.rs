@@ -6,7 +6,7 @@ use std::time::Duration;
 use weir_control::config::Cache;
 use weir_control::sources::cache::Conversation;
 use weir_executor::executor::Settings;
-use weir_executor::{Emulator, Event, JobId, Load, Order, Source, Spent, Timing};
+use weir_executor::{Emulator, Event, Eviction, JobId, Load, Order, Source, Spent, Timing};
 use weir_fleet::holdings::Changes;
 
 use crate::workload::Asked;
@@ -55,6 +55,7 @@ impl Host {
             max_queued: usize::MAX,
             change_log: 10_000,
             order: Order::default(),
+            eviction: Eviction::default(),
         };
         Self {
             address: address(number),

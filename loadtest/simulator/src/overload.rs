@@ -16,7 +16,7 @@ pub use requests::Requests;
 
 use std::time::Duration;
 
-use weir_executor::{Order, Settings, Timing};
+use weir_executor::{Eviction, Order, Settings, Timing};
 use weir_fleet::settings::{Control, Dagor};
 use weir_policy::overload::breakwater;
 use weir_policy::{Holding, Overload, Policy, Selection};
@@ -95,6 +95,7 @@ impl Way {
                 max_queued: 10_000,
                 change_log: 65_536,
                 order: Order::Priority,
+                eviction: Eviction::default(),
             },
             timing: Timing {
                 fetch_base: Duration::from_millis(5),

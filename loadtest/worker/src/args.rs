@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
 use weir_executor::scheduler::{Formula, QuantumSettings};
-use weir_executor::{Order, Settings, Timing};
+use weir_executor::{Eviction, Order, Settings, Timing};
 use weir_worker::engine::UNWANTED;
 use weir_worker::priorities::Priority;
 use weir_worker::server::Leaving;
@@ -49,6 +49,10 @@ pub(crate) struct Args {
     /// Cache size in bytes; K, M, G (powers of 1000) and Ki, Mi, Gi (of 1024) are understood.
     #[arg(long, default_value = "1Gi", value_parser = parse_bytes)]
     cache_bytes: u64,
+    /// What leaves the cache when it is full: oldest (what was stored first), largest or least-used, both after what
+    /// was not used for an hour.
+    #[arg(long, default_value = "oldest")]
+    eviction: Eviction,
     /// A priority name (header x-weir-priority) and its class, 0 (most important) to 31.
     #[arg(long, value_name = "NAME=CLASS", default_values = ["high=0", "low=16"])]
     pub(crate) priority: Vec<Priority>,
@@ -163,6 +167,7 @@ impl Args {
             max_queued: self.max_queued,
             change_log: self.change_log,
             order: self.order(),
+            eviction: self.eviction,
         }
     }
 

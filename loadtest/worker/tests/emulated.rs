@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-use weir_executor::{Emulator, Order, Settings, Timing};
+use weir_executor::{Emulator, Eviction, Order, Settings, Timing};
 use weir_worker::host::Host;
 use weir_worker::metrics::Families;
 use weir_worker::priorities::Priorities;
@@ -43,6 +43,7 @@ async fn start_with(
         max_queued,
         change_log: 100,
         order: Order::Priority,
+        eviction: Eviction::default(),
     };
     let timing = Timing {
         fetch_base: Duration::from_millis(1),

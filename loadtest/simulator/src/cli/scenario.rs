@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
-use weir_executor::{Order, Settings, Timing};
+use weir_executor::{Eviction, Order, Settings, Timing};
 use weir_fleet::settings::{Control, Dagor};
 use weir_policy::holding::LONGEST_HOLD;
 use weir_policy::overload::{breaker, breakwater, dynamic_breaker};
@@ -72,6 +72,9 @@ pub(super) struct Args {
     /// Of a host
     #[arg(long, default_value_t = 4 << 30)]
     cache_bytes: u64,
+    /// What leaves a host's cache when it is full: oldest (what was stored first), largest or least-used
+    #[arg(long, default_value = "oldest")]
+    eviction: Eviction,
     /// Resources that cache contents are split into: a power of two up to 1024
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(0..=1024))]
     cache_shards: u32,
@@ -206,6 +209,7 @@ impl Args {
                 max_queued: 10_000,
                 change_log: 65_536,
                 order: Order::Priority,
+                eviction: self.eviction,
             },
             language_model: self.language_model.then(|| self.model()),
             timing: Timing {

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use weir_executor::{Order, Settings, Timing};
+use weir_executor::{Eviction, Order, Settings, Timing};
 use weir_fleet::settings::{Control, Dagor};
 use weir_policy::overload::breakwater;
 use weir_policy::{Overload, Policy, Selection};
@@ -242,6 +242,7 @@ fn host(params: &Params) -> Settings {
         max_queued: 100_000,
         change_log: 65_536,
         order: Order::Priority,
+        eviction: Eviction::default(),
     }
 }
 

@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-use weir_executor::{Order, Settings, Timing};
+use weir_executor::{Eviction, Order, Settings, Timing};
 use weir_fleet::settings::Dagor;
 use weir_policy::overload::{breakwater, dynamic_breaker};
 use weir_policy::{Overload, Policy, Selection};
@@ -43,6 +43,7 @@ fn scenario() -> Scenario {
             max_queued: 10_000,
             change_log: 1024,
             order: Order::Priority,
+            eviction: Eviction::default(),
         },
         language_model: None,
         timing: Timing {

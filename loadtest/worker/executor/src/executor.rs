@@ -6,7 +6,7 @@ use std::time::Duration;
 use rustc_hash::FxHashMap;
 
 use crate::Kind;
-use crate::cache::Cache;
+use crate::cache::{Cache, Eviction};
 use crate::costs::Costs;
 use crate::delay::RecentDelay;
 use crate::id::{JobId, JobletId, Rank};
@@ -31,6 +31,8 @@ pub struct Settings {
     pub change_log: usize,
     /// The order in which joblets get cores.
     pub order: Order,
+    /// What leaves the cache when it is full.
+    pub eviction: Eviction,
 }
 
 /// As many jobs as allowed are waiting already.
@@ -83,7 +85,8 @@ impl<W: Work> Executor<W> {
             jobs: FxHashMap::default(),
             joblets: FxHashMap::default(),
             pending: FxHashMap::default(),
-            cache: Cache::new(settings.cache_bytes, settings.change_log, epoch),
+            cache: Cache::new(settings.cache_bytes, settings.change_log, epoch)
+                .evicting(settings.eviction),
             queued: [0; CLASSES],
             work: [Duration::ZERO; CLASSES],
             costs: Costs::default(),
@@ -109,7 +112,7 @@ impl<W: Work> Executor<W> {
         let mut job = Job::new(class, request.steps, now);
         job.expect(self.costs.expect(job.key.as_ref()));
         self.jobs.insert(id, job);
-        let source = self.advance(id);
+        let source = self.advance(now, id);
         if let Some(job) = self.jobs.get_mut(&id).filter(|_| needs_data) {
             job.source = source;
         }
@@ -181,7 +184,8 @@ impl<W: Work> Executor<W> {
                 let pending = |result: &ResultId| self.pending.contains_key(result);
                 let result = joblet.step.result.filter(|result| !pending(result));
                 if let Some(result) = result.filter(|_| joblet.step.keep) {
-                    self.cache.insert(result, product.output, product.bytes);
+                    self.cache
+                        .insert(now, result, product.output, product.bytes);
                 }
                 for rank in joblet.waiters.iter() {
                     self.pass_on(now, rank.job, (kind, core_time), &output);
@@ -322,13 +326,13 @@ impl<W: Work> Executor<W> {
         job.end_joblet(kind, core_time, now);
         job.input = Some(output.clone());
         job.next += 1;
-        self.advance(id);
+        self.advance(now, id);
         self.end_if_complete(id);
     }
 
     /// Finds the latest step whose result is cached or on its way, and sees to what is needed after
     /// that.
-    fn advance(&mut self, id: JobId) -> Source {
+    fn advance(&mut self, now: Duration, id: JobId) -> Source {
         let Some(job) = self.jobs.get_mut(&id) else {
             return Source::None;
         };
@@ -337,7 +341,7 @@ impl<W: Work> Executor<W> {
             let Some(result) = &job.steps[at].result else {
                 continue;
             };
-            if let Some(output) = self.cache.get(result) {
+            if let Some(output) = self.cache.take_up(now, result) {
                 job.input = Some(output.clone());
                 job.next = at + 1;
                 source = Source::Hit;

@@ -32,7 +32,7 @@ mod tests;
 mod waiters;
 pub mod work;
 
-pub use cache::Cache;
+pub use cache::{Cache, Eviction};
 pub use changes::{CacheChanges, ChangeLog};
 pub use costs::Cost;
 pub use delay::RecentDelay;

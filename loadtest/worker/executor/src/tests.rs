@@ -24,6 +24,7 @@ fn settings(cores: usize, cache_bytes: u64) -> Settings {
         max_queued: 1000,
         change_log: 16,
         order: Order::Priority,
+        eviction: Eviction::default(),
     }
 }
 
@@ -186,7 +187,7 @@ fn the_delay_is_that_of_the_last_second_or_of_who_still_waits() {
 fn a_question_from_another_life_or_the_future_is_answered_with_everything() {
     let mut cache = Cache::<()>::new(100, 2, 7);
     for key in ["a", "b", "c"] {
-        cache.insert(items_of(key, 0), (), 1);
+        cache.insert(MS, items_of(key, 0), (), 1);
     }
     assert!(cache.changes_since(0, Some(7)).reset);
     assert!(cache.changes_since(3, Some(8)).reset);
@@ -196,16 +197,57 @@ fn a_question_from_another_life_or_the_future_is_answered_with_everything() {
         !cache.changes_since(3, None).reset,
         "an epoch may be left out"
     );
-    cache.insert(items_of("d", 0), (), 1);
+    cache.insert(MS, items_of("d", 0), (), 1);
     assert!(cache.changes_since(1, Some(7)).reset, "forgotten by now");
+}
+
+/// The keys that stay of a (60 bytes, used twice), b (20 bytes, used three times) and c (20 bytes, used once), when d of
+/// so many bytes comes at that time.
+fn stay(eviction: Eviction, bytes: u64, now: Duration) -> Vec<Arc<str>> {
+    let mut cache = Cache::new(100, 10, 7).evicting(eviction);
+    for (key, bytes) in [("a", 60), ("b", 20), ("c", 20)] {
+        cache.insert(Duration::ZERO, items_of(key, 0), (), bytes);
+    }
+    for key in ["a", "b", "b"] {
+        assert!(cache.take_up(30 * MS, &items_of(key, 0)).is_some());
+    }
+    cache.insert(now, items_of("d", 0), (), bytes);
+    let mut keys = cache.changes_since(0, None).added;
+    keys.sort();
+    keys
+}
+
+#[test]
+fn what_leaves_a_full_cache_is_chosen() {
+    let names = |keys: &[&str]| keys.iter().map(|key| Arc::from(*key)).collect::<Vec<_>>();
+    let soon = 40 * MS;
+    let all = [
+        (Eviction::Oldest, names(&["b", "c", "d"])),
+        (Eviction::Largest, names(&["b", "c", "d"])),
+        (Eviction::LeastUsed, names(&["a", "b", "d"])),
+    ];
+    for (eviction, left) in all {
+        assert_eq!(stay(eviction, 20, soon), left, "{eviction:?}");
+    }
+    // Only c was not used for an hour then.
+    let later = crate::cache::WINDOW + 20 * MS;
+    assert_eq!(stay(Eviction::Oldest, 20, later), names(&["b", "c", "d"]));
+    for eviction in [Eviction::Largest, Eviction::LeastUsed] {
+        assert_eq!(stay(eviction, 20, later), names(&["a", "b", "d"]));
+    }
+    assert_eq!(stay(Eviction::Largest, 80, later), names(&["b", "d"]));
+    for name in ["oldest", "largest", "least-used"] {
+        assert!(name.parse::<Eviction>().is_ok(), "{name}");
+    }
+    assert!("newest".parse::<Eviction>().is_err());
 }
 
 #[test]
 fn new_items_of_a_key_replace_the_old_ones() {
     let mut cache = Cache::new(100, 10, 7);
-    cache.insert(items_of("a", 1), "old", 60);
-    cache.insert(items_of("b", 1), "other", 40);
-    cache.insert(items_of("a", 2), "new", 60);
+    cache.insert(MS, items_of("a", 1), "old", 60);
+    cache.insert(MS, items_of("b", 1), "other", 40);
+    cache.insert(MS, items_of("a", 2), "new", 60);
     assert_eq!(cache.get(&items_of("a", 1)), None);
     assert_eq!(cache.get(&items_of("a", 2)), Some(&"new"));
     assert_eq!((cache.bytes(), cache.evictions()), (100, 0));

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use weir_executor::{Emulator, Event, JobId, Order, Settings, Source, Spent};
+use weir_executor::{Emulator, Event, Eviction, JobId, Order, Settings, Source, Spent};
 use weir_feeds::Format;
 use weir_feeds::generate::Settings as Feeds;
 
@@ -62,6 +62,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         max_queued: 10_000,
         change_log: 0,
         order: Order::Priority,
+        eviction: Eviction::default(),
     };
     let runtime = real::runtime(&settings)?;
     runtime.block_on(compare(args, &settings))

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use weir_executor::{Order, Settings};
+use weir_executor::{Eviction, Order, Settings};
 
 use crate::affinity;
 use crate::arrivals::Arrivals;
@@ -68,6 +68,7 @@ impl Args {
             max_queued: 20_000,
             change_log: 0,
             order,
+            eviction: Eviction::default(),
         }
     }
 

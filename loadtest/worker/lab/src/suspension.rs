@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use weir_executor::{Order, Settings};
+use weir_executor::{Eviction, Order, Settings};
 use weir_feeds::Format;
 use weir_feeds::generate::Settings as Feeds;
 
@@ -25,6 +25,8 @@ const LOW: u8 = 16;
 /// Jobs of each kind by which it is found out what one costs.
 const TRIAL: usize = 10;
 const PROJECTS: usize = 10;
+/// So heavy a tail that the largest of ten projects is near the most items there may be.
+const SHAPE: f64 = 0.3;
 const PATIENCE: Duration = Duration::from_secs(60);
 const ORDERS: [(&str, Order); 2] = [
     ("between joblets only (priority)", Order::Priority),
@@ -64,6 +66,7 @@ impl Args {
             max_queued: 10_000,
             change_log: 0,
             order,
+            eviction: Eviction::default(),
         }
     }
 }
@@ -120,6 +123,7 @@ async fn projects(args: &Args) -> Result<(Jobs, [Kind; 2])> {
         projects: PROJECTS,
         items_min: 200,
         items_max: args.most_items,
+        items_shape: SHAPE,
         channels_max: 1,
         format: Format::Ndjson,
         ..Feeds::default()

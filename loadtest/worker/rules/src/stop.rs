@@ -79,6 +79,8 @@ impl Stop {
         let mut gate = self.0.gate();
         gate.width = 0;
         gate.all_stand = Some(Box::new(all_stand));
+        // Threads that may go on since a moment ago stand still.
+        gate.tell();
         self.0.is_limited.store(true, Ordering::Relaxed);
     }
 
@@ -195,6 +197,26 @@ mod tests {
                 assert_eq!(moved(), width);
             }
             stop.raise();
+        });
+    }
+
+    #[test]
+    fn what_is_held_again_before_it_has_gone_on_is_told_to_stand() {
+        let (stop, borders) = (Stop::default(), AtomicUsize::new(0));
+        scope(|threads| {
+            threads.spawn(|| toil(&stop, &borders));
+            moves(&borders);
+            let stands = || {
+                let (told, all_stand) = channel();
+                stop.hold(move || told.send(()).unwrap());
+                let told = all_stand.recv_timeout(Duration::from_secs(60));
+                stop.go_on(1);
+                told.is_ok()
+            };
+            let always = (0..1000).all(|_| stands());
+            // Before it is asserted, as the thread would be waited for.
+            stop.raise();
+            assert!(always);
         });
     }
 

@@ -12,7 +12,7 @@ use tokio::io::{DuplexStream, duplex};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
-use weir_executor::{Order, Settings};
+use weir_executor::{Eviction, Order, Settings};
 use weir_feeds::{FeedLimits, ItemStore};
 use weir_rules::Limits;
 use weir_worker::host::Host;
@@ -91,6 +91,7 @@ impl Local {
             max_queued: 10,
             change_log: 100,
             order: Order::Priority,
+            eviction: Eviction::default(),
         };
         let tools = Tools {
             store: store.clone(),

@@ -338,15 +338,21 @@ proptest! {
     fn cache_changes_replayed_from_any_version_give_the_present_set(
         inserts in prop::collection::vec((0..12u8, 0..3u128, 1..50u64, any::<bool>()), 1..60),
         log in 1usize..64,
+        eviction in prop::sample::select(vec![Eviction::Oldest, Eviction::Largest, Eviction::LeastUsed]),
     ) {
-        let mut cache = Cache::new(100, log, 9);
+        let mut cache = Cache::new(100, log, 9).evicting(eviction);
+        let mut now = Duration::ZERO;
         let mut past: Vec<(u64, BTreeSet<Arc<str>>)> = vec![(0, BTreeSet::new())];
         for (key, version, bytes, derived) in inserts {
             let mut result = items_of(&format!("k{key}"), version);
             if derived {
                 result.kind = Kind::Operators;
             }
-            cache.insert(result, (), bytes);
+            now += Duration::from_secs(bytes * 60);
+            if cache.take_up(now, &result).is_none() {
+                cache.insert(now, result, (), bytes);
+            }
+            prop_assert!(cache.bytes() <= 100);
             let all = cache.changes_since(0, None);
             past.push((all.version, all.added.into_iter().collect()));
         }

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, anyhow, ensure};
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
-use weir_executor::{Order, Settings};
+use weir_executor::{Eviction, Order, Settings};
 use weir_feeds::{FeedLimits, ItemStore};
 use weir_rules::Limits;
 use weir_worker::metrics::Families;
@@ -110,6 +110,7 @@ async fn serve(
         max_queued: 100,
         change_log: 1000,
         order: Order::Priority,
+        eviction: Eviction::default(),
     };
     let tools = Tools {
         store: store.clone(),
