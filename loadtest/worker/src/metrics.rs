@@ -229,6 +229,7 @@ impl Families {
         }
     }
 
+    #[cfg(feature = "rules")]
     pub(crate) fn suspended(&self, kind: Kind) {
         let label = KindLabel { kind: kind.name() };
         self.suspensions.get_or_create(&label).inc();

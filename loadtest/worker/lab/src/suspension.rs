@@ -126,7 +126,6 @@ async fn projects(args: &Args) -> Result<(Jobs, [Kind; 2])> {
         items_shape: SHAPE,
         channels_max: 1,
         format: Format::Ndjson,
-        ..Feeds::default()
     };
     let jobs = Jobs::generate(&feeds).await?;
     let by_size = |(_, job): &(usize, &Job)| job.object.bytes;
