@@ -40,7 +40,7 @@ impl FromStr for Eviction {
 }
 
 /// PACMan evicts what was not used for a while whatever its size, lest a cache fills with what was wanted once. Its
-/// length here is an assumption: what comes back at all in the workloads at hand comes back within an hour.
+/// length here is an assumption.
 pub const WINDOW: Duration = Duration::from_secs(3600);
 
 /// Place in the order in which results leave, the first first, and by when they were stored.
@@ -88,10 +88,10 @@ impl<T> Item<T> {
 impl<T> Cache<T> {
     /// An empty cache of `limit` bytes that remembers `log_limit` changes.
     #[must_use]
-    pub fn new(limit: u64, log_limit: usize, epoch: u64) -> Self {
+    pub fn new(limit: u64, eviction: Eviction, log_limit: usize, epoch: u64) -> Self {
         Self {
             limit,
-            eviction: Eviction::default(),
+            eviction,
             bytes: 0,
             items: FxHashMap::default(),
             order: BTreeMap::new(),
@@ -101,12 +101,6 @@ impl<T> Cache<T> {
             evictions: 0,
             stored: 0,
         }
-    }
-
-    /// One that evicts by another rule than [`Eviction::Oldest`]; to be said while it is empty.
-    #[must_use]
-    pub fn evicting(self, eviction: Eviction) -> Self {
-        Self { eviction, ..self }
     }
 
     /// A result that is wanted now, if it is here.

@@ -263,9 +263,8 @@ impl Emulator {
             }
             *other != joblet
         });
-        if !self.executor.suspended(now, joblet) {
-            self.standing.remove(&joblet);
-        }
+        // Somebody wants it: it has been asked just now.
+        self.executor.suspended(now, joblet);
     }
 }
 

@@ -85,8 +85,12 @@ impl<W: Work> Executor<W> {
             jobs: FxHashMap::default(),
             joblets: FxHashMap::default(),
             pending: FxHashMap::default(),
-            cache: Cache::new(settings.cache_bytes, settings.change_log, epoch)
-                .evicting(settings.eviction),
+            cache: Cache::new(
+                settings.cache_bytes,
+                settings.eviction,
+                settings.change_log,
+                epoch,
+            ),
             queued: [0; CLASSES],
             work: [Duration::ZERO; CLASSES],
             costs: Costs::default(),
@@ -265,8 +269,8 @@ impl<W: Work> Executor<W> {
         self.cores
     }
 
-    /// What waits to be done, in no order: its place, the joblet if there is one already, and the work. A joblet that several jobs want
-    /// counts once, for the most important of them; what a job needs after its joblet counts for the
+    /// What waits to be done, in no order: its place, the joblet if there is one already, and the work. A joblet that
+    /// several jobs want counts once, for the most important of them; what a job needs after its joblet counts for the
     /// job, even where the result may be shared in the end.
     pub(crate) fn to_do(&self) -> impl Iterator<Item = (Rank, Option<JobletId>, &W)> {
         let waiting = self.joblets.iter().filter(|(_, j)| j.running.is_none());

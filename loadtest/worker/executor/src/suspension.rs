@@ -71,13 +71,10 @@ impl<W: Work> Executor<W> {
         let Some(running) = joblet.running.take() else {
             return true;
         };
-        self.free(running);
-        let Some(joblet) = self.joblets.get_mut(&id) else {
-            return false;
-        };
         let Some(first) = joblet.waiters.first() else {
             self.unwanted -= 1;
             self.drop_joblet(id);
+            self.free(running);
             return false;
         };
         joblet.suspended = Some(running.cores);
@@ -93,6 +90,7 @@ impl<W: Work> Executor<W> {
             self.work[class] += job.expected_run();
         }
         self.scheduler.push(kind, first, id);
+        self.free(running);
         true
     }
 }

@@ -185,7 +185,7 @@ fn the_delay_is_that_of_the_last_second_or_of_who_still_waits() {
 
 #[test]
 fn a_question_from_another_life_or_the_future_is_answered_with_everything() {
-    let mut cache = Cache::<()>::new(100, 2, 7);
+    let mut cache = Cache::<()>::new(100, Eviction::Oldest, 2, 7);
     for key in ["a", "b", "c"] {
         cache.insert(MS, items_of(key, 0), (), 1);
     }
@@ -204,7 +204,7 @@ fn a_question_from_another_life_or_the_future_is_answered_with_everything() {
 /// The keys that stay of a (60 bytes, used twice), b (20 bytes, used three times) and c (20 bytes, used once), when d of
 /// so many bytes comes at that time.
 fn stay(eviction: Eviction, bytes: u64, now: Duration) -> Vec<Arc<str>> {
-    let mut cache = Cache::new(100, 10, 7).evicting(eviction);
+    let mut cache = Cache::new(100, eviction, 10, 7);
     for (key, bytes) in [("a", 60), ("b", 20), ("c", 20)] {
         cache.insert(Duration::ZERO, items_of(key, 0), (), bytes);
     }
@@ -244,7 +244,7 @@ fn what_leaves_a_full_cache_is_chosen() {
 
 #[test]
 fn new_items_of_a_key_replace_the_old_ones() {
-    let mut cache = Cache::new(100, 10, 7);
+    let mut cache = Cache::new(100, Eviction::Oldest, 10, 7);
     cache.insert(MS, items_of("a", 1), "old", 60);
     cache.insert(MS, items_of("b", 1), "other", 40);
     cache.insert(MS, items_of("a", 2), "new", 60);

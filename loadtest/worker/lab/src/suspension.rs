@@ -10,19 +10,20 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use weir_executor::{Eviction, Order, Settings};
+use weir_executor::{Eviction, Kind, Order, Settings};
 use weir_feeds::Format;
 use weir_feeds::generate::Settings as Feeds;
+use weir_report::quantile_of_sorted;
 
 use crate::affinity;
 use crate::arrivals::Arrivals;
-use crate::jobs::{Job, Jobs};
+use crate::jobs::Jobs;
 use crate::log;
 use crate::real::{self, Arrival, Outcome, Sharing};
 
 const HIGH: u8 = 0;
 const LOW: u8 = 16;
-/// Jobs of each kind by which it is found out what one costs.
+/// Jobs of each class by which it is found out what one costs.
 const TRIAL: usize = 10;
 const PROJECTS: usize = 10;
 /// So heavy a tail that the largest of ten projects is near the most items there may be.
@@ -72,8 +73,8 @@ impl Args {
 }
 
 /// A class of jobs on a project of its own.
-struct Kind {
-    class: u8,
+struct Class {
+    number: u8,
     /// Of the cores' time.
     share: f64,
     /// Place among the jobs.
@@ -87,20 +88,20 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 }
 
 async fn compare(args: &Args) -> Result<()> {
-    let (jobs, kinds) = projects(args).await?;
+    let (jobs, classes) = projects(args).await?;
     let mut rates = Vec::new();
-    for kind in &kinds {
-        let cost = cost(args, &jobs, kind).await?;
+    for class in &classes {
+        let cost = cost(args, &jobs, class).await?;
         eprintln!(
             "suspension: a job of class {} takes {:.1} ms of a core, its items cached",
-            kind.class,
+            class.number,
             1e3 * cost
         );
-        rates.push(kind.share * args.cores as f64 / cost);
+        rates.push(class.share * args.cores as f64 / cost);
     }
     let mut outcomes = ORDERS.map(|_| Vec::new());
     for round in 1..=args.rounds {
-        let arrivals = arrivals(args, &kinds, &rates, round);
+        let arrivals = arrivals(args, &classes, &rates, round);
         for ((name, order), outcomes) in ORDERS.iter().zip(&mut outcomes) {
             eprintln!("suspension: round {round}/{}, {name}", args.rounds);
             let settings = args.settings(order.clone());
@@ -117,7 +118,7 @@ async fn compare(args: &Args) -> Result<()> {
 }
 
 /// The smallest and the largest of some projects: what is urgent is short.
-async fn projects(args: &Args) -> Result<(Jobs, [Kind; 2])> {
+async fn projects(args: &Args) -> Result<(Jobs, [Class; 2])> {
     let feeds = Feeds {
         seed: args.seed,
         projects: PROJECTS,
@@ -128,50 +129,41 @@ async fn projects(args: &Args) -> Result<(Jobs, [Kind; 2])> {
         format: Format::Ndjson,
     };
     let jobs = Jobs::generate(&feeds).await?;
-    let by_size = |(_, job): &(usize, &Job)| job.object.bytes;
-    let (small, _) = jobs
-        .all
-        .iter()
-        .enumerate()
-        .min_by_key(by_size)
-        .context("no job")?;
-    let (large, _) = jobs
-        .all
-        .iter()
-        .enumerate()
-        .max_by_key(by_size)
-        .context("no job")?;
-    let kind = |class, share, job| Kind { class, share, job };
-    let kinds = [kind(HIGH, args.high, small), kind(LOW, args.low, large)];
-    Ok((jobs, kinds))
+    let size = |job: &usize| jobs.all[*job].object.bytes;
+    let all = 0..jobs.all.len();
+    let small = all.clone().min_by_key(size).context("no job")?;
+    let large = all.max_by_key(size).context("no job")?;
+    let class = |number, share, job| Class { number, share, job };
+    let classes = [class(HIGH, args.high, small), class(LOW, args.low, large)];
+    Ok((jobs, classes))
 }
 
 /// Core seconds of a job whose items are cached.
-async fn cost(args: &Args, jobs: &Jobs, kind: &Kind) -> Result<f64> {
+async fn cost(args: &Args, jobs: &Jobs, class: &Class) -> Result<f64> {
     let arrival = Arrival {
         at: Duration::ZERO,
-        job: kind.job,
-        class: kind.class,
+        job: class.job,
+        class: class.number,
     };
     let settings = args.settings(Order::Priority);
     real::run(jobs, &settings, &[arrival; TRIAL], Sharing::Items, PATIENCE).await?;
     let lines = log::read(&jobs.log_file())?;
     let computed = lines
         .iter()
-        .filter(|line| line.kind != weir_executor::Kind::FeedSource.name());
+        .filter(|line| line.kind != Kind::FeedSource.name());
     let total: Duration = computed.map(log::core_time).sum();
     Ok(total.as_secs_f64() / TRIAL as f64)
 }
 
-fn arrivals(args: &Args, kinds: &[Kind], rates: &[f64], round: u64) -> Vec<Arrival> {
+fn arrivals(args: &Args, classes: &[Class], rates: &[f64], round: u64) -> Vec<Arrival> {
     let mut draw = Arrivals::new(args.seed.wrapping_add(round));
     let mut all = Vec::new();
-    for (kind, rate) in kinds.iter().zip(rates) {
+    for (class, rate) in classes.iter().zip(rates) {
         let times = draw.even(*rate, Duration::from_secs(args.seconds));
         all.extend(times.into_iter().map(|at| Arrival {
             at,
-            job: kind.job,
-            class: kind.class,
+            job: class.job,
+            class: class.number,
         }));
     }
     all.sort_by_key(|arrival| arrival.at);
@@ -191,10 +183,7 @@ fn table(outcomes: &[Vec<Outcome>; ORDERS.len()]) -> String {
                 .collect();
             ms.sort_by(f64::total_cmp);
             let mean = ms.iter().sum::<f64>() / ms.len().max(1) as f64;
-            let at = |share: f64| {
-                let place = (ms.len() as f64 * share) as usize;
-                ms.get(place).or(ms.last()).copied().unwrap_or(f64::NAN)
-            };
+            let at = |share| quantile_of_sorted(&ms, share).unwrap_or(f64::NAN);
             table += &format!(
                 "\n| {name} | {called} | {} | {mean:.1} | {:.1} | {:.1} | {:.1} | {:.1} |",
                 ms.len(),

@@ -110,7 +110,6 @@ impl Stop {
         gate.working -= 1;
         gate.standing += 1;
         gate.tell();
-        self.0.moved.notify_all();
         while gate.working >= gate.width && !self.raised() {
             let woken = self.0.moved.wait(gate);
             gate = woken.unwrap_or_else(PoisonError::into_inner);

@@ -340,7 +340,7 @@ proptest! {
         log in 1usize..64,
         eviction in prop::sample::select(vec![Eviction::Oldest, Eviction::Largest, Eviction::LeastUsed]),
     ) {
-        let mut cache = Cache::new(100, log, 9).evicting(eviction);
+        let mut cache = Cache::new(100, eviction, log, 9);
         let mut now = Duration::ZERO;
         let mut past: Vec<(u64, BTreeSet<Arc<str>>)> = vec![(0, BTreeSet::new())];
         for (key, version, bytes, derived) in inserts {
