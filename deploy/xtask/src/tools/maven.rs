@@ -102,7 +102,7 @@ fn check(repository: &Path, list: &Path) -> Result<()> {
         match sums.get(name) {
             Some(sum) => sum.check(&jar)?,
             None => bail!(
-                "{} is not in {}: Maven has fetched what nobody has pinned",
+                "{} is not in {}: Maven has fetched what nobody has pinned. If it is of an earlier list, remove it",
                 jar.display(),
                 list.display()
             ),
