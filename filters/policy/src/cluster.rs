@@ -291,9 +291,16 @@ impl Cluster {
         let Some(is_first) = self.feedback.blamed((index, host), keys, sent, now) else {
             return false;
         };
-        self.feedback
-            .change(index, |row| row.suspect_until = now + SUSPECT_FOR);
+        self.suspected(host, now);
         self.feedback.record_failure(index, sent, is_first, now)
+    }
+
+    /// Others come before the host for a moment, and nothing else is held against it.
+    pub fn suspected(&mut self, host: HostId, now: Duration) {
+        if let Some(index) = self.index_of(host) {
+            self.feedback
+                .change(index, |row| row.suspect_until = now + SUSPECT_FOR);
+        }
     }
 
     /// The host took a request for the keys that was sent at `sent` and did not answer it in time. Says the same as

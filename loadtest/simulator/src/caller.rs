@@ -18,7 +18,7 @@ use weir_policy::{
 use weir_tables::{Pace, encode_load};
 
 use crate::control::Push;
-use crate::scenario::Balancer;
+use crate::scenario::{Balancer, Scenario};
 use crate::stock::{Paces, Stock};
 use crate::workload::Job;
 
@@ -45,6 +45,8 @@ pub(crate) struct Caller {
     held: WaitQueue<u32>,
     /// Hosts may give its requests back.
     may_bounce: bool,
+    /// It ejects hosts that fail.
+    ejects: bool,
     budget: BounceBudget,
     /// It will look at those that wait.
     pub(crate) looks: bool,
@@ -93,8 +95,8 @@ pub(crate) enum Choice {
 }
 
 impl Caller {
-    /// One with this seed; `may_bounce` says whether hosts may give its requests back.
-    pub(crate) fn new(names: Rc<[(HostId, String)]>, may_bounce: bool, seed: u64) -> Self {
+    /// One with this seed, whose requests come back from no host.
+    pub(crate) fn new(names: Rc<[(HostId, String)]>, seed: u64) -> Self {
         let mut rng = SmallRng::seed_from_u64(seed);
         Self {
             phase: TICK.mul_f64(rng.random()),
@@ -108,12 +110,20 @@ impl Caller {
             under_way: Vec::new(),
             pace: Pace::default(),
             held: WaitQueue::default(),
-            may_bounce,
+            may_bounce: false,
+            ejects: true,
             budget: BounceBudget::default(),
             looks: false,
             unseen: VecDeque::new(),
             stock: None,
         }
+    }
+
+    /// This caller, as the scenario says of giving back and ejection.
+    pub(crate) fn in_scenario(mut self, scenario: &Scenario) -> Self {
+        self.may_bounce = scenario.gives_back;
+        self.ejects = scenario.ejects;
+        self
     }
 
     /// This caller with a policy of Envoy's own.
@@ -369,7 +379,11 @@ impl Caller {
         let (id, address) = &self.names[host];
         self.held.answered();
         self.cluster.finished(*id, sent, now);
-        self.cluster.failed(*id, &Keys::default(), sent, now);
+        if self.ejects {
+            self.cluster.failed(*id, &Keys::default(), sent, now);
+        } else {
+            self.cluster.suspected(*id, now);
+        }
         *self.news.unconnected.entry(address.clone()).or_default() += 1;
     }
 
@@ -442,7 +456,7 @@ mod tests {
     use super::*;
 
     fn caller(seed: u64) -> Caller {
-        Caller::new(Rc::from([]), false, seed)
+        Caller::new(Rc::from([]), seed)
     }
 
     #[test]

@@ -121,6 +121,7 @@ impl Way {
             report: Duration::from_secs(1),
             orca: true,
             gives_back: false,
+            ejects: true,
             network: Duration::from_micros(250),
             backoff: Backoff {
                 base: Duration::from_millis(100),

@@ -57,6 +57,9 @@ pub struct Scenario {
     pub orca: bool,
     /// Whether hosts' proxies give requests back that would wait longer than at the next host named.
     pub gives_back: bool,
+    /// Whether callers eject hosts that fail more than the others, as Weir's filter does. Without, a host that did not
+    /// take a request comes last for a second.
+    pub ejects: bool,
     /// One way between any two: caller, host and weir-control.
     pub network: Duration,
     /// Between the attempts of a request.

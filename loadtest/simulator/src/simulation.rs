@@ -168,10 +168,9 @@ impl<'a, J: Iterator<Item = Job>, F: FnMut(Ended)> Simulation<'a, J, F> {
         let control = Control::new(scenario);
         let mut rng = SmallRng::seed_from_u64(scenario.seed);
         let names = control.names();
-        let gives_back = scenario.gives_back;
         let paces = Pace::of(scenario.hosts);
         let caller = |_| {
-            let caller = Caller::new(Rc::clone(&names), gives_back, rng.random());
+            let caller = Caller::new(Rc::clone(&names), rng.random()).in_scenario(scenario);
             match scenario.placement {
                 Placement::Stock(balancer) => caller.stock(balancer, Rc::clone(&paces)),
                 _ => caller,

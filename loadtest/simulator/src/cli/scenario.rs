@@ -234,6 +234,7 @@ impl Args {
             signal: Signal::Jobs,
             orca: !self.no_orca,
             gives_back: self.give_back,
+            ejects: true,
             network: self.network,
             backoff: Backoff {
                 base: Duration::from_millis(100),

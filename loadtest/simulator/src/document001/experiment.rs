@@ -156,6 +156,8 @@ impl Experiment {
             signal: Signal::Joblets,
             orca: false,
             gives_back: false,
+            // No scheduler of document 001 does, and that would decide how production fares: RESULTS.md.
+            ejects: false,
             network: Duration::from_micros(250),
             backoff: Backoff {
                 base: SECOND,

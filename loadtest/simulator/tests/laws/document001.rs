@@ -3,10 +3,12 @@
 
 use std::process::Command;
 
+use weir_policy::Selection;
 use weir_replay::{table, workload};
 use weir_sim::Workload;
 use weir_sim::document001::{Experiment, Params, Requests};
 use weir_sim::workload::{HIGH, Job, LOW, Work};
+use weir_sim::{Ended, simulate};
 
 const HOURS: f64 = 2.0;
 
@@ -155,4 +157,43 @@ fn unknown_parameters_are_refused_with_those_that_there_are() {
         error.contains("coress") && error.contains("usable_cores"),
         "{error}"
     );
+}
+
+/// Mean duration of priority low in a busy hour of production in which servers go deaf under `baseline`, in seconds, and how many
+/// requests went elsewhere therefore.
+fn in_a_deaf_hour(selection: Selection, ejects: bool) -> (f64, u32) {
+    let mut params = Params::default();
+    for (name, value) in [("cores", 20.0), ("daily_swing", 0.01), ("deaf_at", 90.0)] {
+        params.set(name, value).unwrap();
+    }
+    let mut scenario = Experiment::Production.scenario(&params, 1);
+    scenario.ejects = ejects;
+    scenario.policy.selection = selection;
+    scenario.cache_shards = 1024;
+    let requests = Requests::new(&params, 1, 1.0);
+    let keys = requests.keys();
+    let (mut low, mut number, mut elsewhere) = (0.0, 0.0, 0);
+    let tell = |ended: Ended| {
+        elsewhere += u32::from(ended.connect_timeouts > 0);
+        if ended.class == LOW {
+            low += ended.duration.as_secs_f64();
+            number += 1.0;
+        }
+    };
+    simulate(&scenario, &keys, requests, tell).unwrap();
+    (low / number, elsewhere)
+}
+
+/// Under `baseline` its load goes to servers without the data, which become deaf, too. Document 001's schedulers ejected
+/// nobody.
+#[test]
+fn ejecting_deaf_servers_brings_production_down_and_its_scenario_does_not_eject() {
+    let (kept, few) = in_a_deaf_hour(Selection::Baseline, false);
+    let (ejected, many) = in_a_deaf_hour(Selection::Baseline, true);
+    assert!(few > 0 && many > 5 * few, "{few}, {many} went elsewhere");
+    assert!(ejected > 2.0 * kept, "{kept}, {ejected} s");
+    let (_, none) = in_a_deaf_hour(Selection::Estimate, true);
+    assert_eq!(none, 0, "Weir's default went elsewhere");
+    let production = Experiment::Production.scenario(&Params::default(), 1);
+    assert!(!production.ejects);
 }

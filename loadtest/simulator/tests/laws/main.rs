@@ -67,6 +67,7 @@ fn scenario() -> Scenario {
         signal: weir_sim::scenario::Signal::Jobs,
         orca: true,
         gives_back: false,
+        ejects: true,
         network: Duration::from_micros(250),
         backoff: Backoff {
             base: Duration::from_millis(100),
