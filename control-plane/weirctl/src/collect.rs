@@ -23,7 +23,7 @@ use envoy_types::pb::envoy::service::accesslog::v3::{
 use serde::Serialize;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
-use tokio::time::MissedTickBehavior;
+use tokio::time::{MissedTickBehavior, sleep};
 use tokio_util::sync::CancellationToken;
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
@@ -38,6 +38,8 @@ pub const MOST: u64 = crate::capture::MOST as u64;
 const WAITING: usize = 1024;
 /// What is on the way to the file is there after this time.
 const FLUSH: Duration = Duration::from_secs(1);
+/// Envoys are asked to close their connections at the end. One that is frozen does not, and is not waited for longer.
+const CLOSE: Duration = Duration::from_secs(1);
 
 /// What was collected.
 #[derive(Debug, Default, Serialize)]
@@ -88,6 +90,12 @@ pub async fn collect(
     let incoming = TcpIncoming::from(listener);
     let stop = over.clone().cancelled_owned();
     let served = Server::builder().serve_with_incoming_shutdown(collector, incoming, stop);
+    let served = async {
+        tokio::select! {
+            served = served => served,
+            () = async { over.cancelled().await; sleep(CLOSE).await } => Ok(()),
+        }
+    };
     let ended = async {
         tokio::select! {
             () = end => over.cancel(),
@@ -116,6 +124,11 @@ async fn write(
     loop {
         let line = tokio::select! {
             line = lines.recv() => line,
+            // What waits is written still.
+            () = over.cancelled(), if !lines.is_closed() => {
+                lines.close();
+                continue;
+            }
             _ = flush.tick() => {
                 file.flush()?;
                 continue;

@@ -2,8 +2,9 @@
 //! The program before a weir-control that says what one has said.
 
 use std::io::{BufRead, BufReader};
-use std::net::SocketAddr;
-use std::process::{Command, Output, Stdio};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
 
 use axum::Router;
 use axum::http::StatusCode;
@@ -19,6 +20,7 @@ use envoy_types::pb::envoy::service::accesslog::v3::stream_access_logs_message::
 };
 use envoy_types::pb::google::protobuf::{Duration, Timestamp};
 use serde_json::{Value, json};
+use tokio_stream::StreamExt;
 
 fn tables(level: u16) -> Value {
     json!({
@@ -66,7 +68,7 @@ fn shadow() -> Value {
 
 /// A weir-control of a fixed state, until the test ends.
 fn control(level: u16) -> SocketAddr {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let address = listener.local_addr().unwrap();
     let explain = json!({
@@ -460,21 +462,13 @@ fn streamed() -> StreamAccessLogsMessage {
     }
 }
 
-fn micros(micros: i32) -> Duration {
-    Duration {
-        seconds: 0,
-        nanos: micros * 1000,
-    }
-}
-
-#[tokio::test]
-async fn streamed_logs_become_lines_until_there_are_enough() {
-    let folder = tempfile::tempdir().unwrap();
-    let out = folder.path().join("access.log");
-    let out = out.to_str().unwrap();
+/// `weirctl collect` of so many requests, and where it listens.
+fn collecting(out: &Path, requests: u64) -> (Child, String) {
     let mut program = Command::new(env!("CARGO_BIN_EXE_weirctl"))
-        .args(["collect", "--listen", "127.0.0.1:0", "--requests", "2"])
-        .args(["--out", out])
+        .args(["collect", "--listen", "127.0.0.1:0", "--requests"])
+        .arg(requests.to_string())
+        .arg("--out")
+        .arg(out)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -483,7 +477,45 @@ async fn streamed_logs_become_lines_until_there_are_enough() {
     let mut errors = BufReader::new(program.stderr.take().unwrap());
     errors.read_line(&mut said).unwrap();
     let address = said.split(' ').find(|word| word.starts_with("127."));
-    let address = format!("http://{}", address.unwrap());
+    (program, address.unwrap().to_owned())
+}
+
+fn micros(micros: i32) -> Duration {
+    Duration {
+        seconds: 0,
+        nanos: micros * 1000,
+    }
+}
+
+/// It is not told that the stream ends, as a frozen Envoy would not be.
+#[tokio::test]
+async fn a_caller_that_keeps_its_connection_does_not_keep_the_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("access.log");
+    let (mut program, address) = collecting(&out, 1);
+    let way = TcpListener::bind("127.0.0.1:0").unwrap();
+    let caller = format!("http://{}", way.local_addr().unwrap());
+    std::thread::spawn(move || {
+        let mut from = way.accept().unwrap().0;
+        let mut to = TcpStream::connect(address).unwrap();
+        std::io::copy(&mut from, &mut to)
+    });
+    let mut client = AccessLogServiceClient::connect(caller).await.unwrap();
+    let messages = tokio_stream::iter([streamed()]).chain(tokio_stream::pending());
+    tokio::spawn(async move { client.stream_access_logs(messages).await });
+    let ended = tokio::task::spawn_blocking(move || program.wait());
+    assert!(ended.await.unwrap().unwrap().success());
+    let lines = std::fs::read_to_string(out).unwrap();
+    assert_eq!(lines.lines().count(), 1, "{lines}");
+}
+
+#[tokio::test]
+async fn streamed_logs_become_lines_until_there_are_enough() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("access.log");
+    let out = out.to_str().unwrap();
+    let (program, address) = collecting(Path::new(out), 2);
+    let address = format!("http://{address}");
     let mut client = AccessLogServiceClient::connect(address).await.unwrap();
     // It ends before the third comes, or with it.
     let stream = tokio_stream::iter([streamed(), streamed(), streamed()]);
@@ -521,7 +553,7 @@ async fn streamed_logs_become_lines_until_there_are_enough() {
         lines,
         "it stays as it was"
     );
-    let held = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let held = TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = held.local_addr().unwrap().to_string();
     let new = folder.path().join("new.log");
     let output = weirctl(&[
