@@ -4,7 +4,8 @@
 use std::fs::File;
 use std::io::Read;
 
-use tracing::subscriber::with_default;
+use tracing::Dispatch;
+use tracing::subscriber::{NoSubscriber, with_default};
 
 /// The log of a test.
 pub(crate) struct Log(File);
@@ -12,6 +13,9 @@ pub(crate) struct Log(File);
 impl Log {
     /// Calls `test` with its log, without times.
     pub(crate) fn of(test: impl FnOnce(&Self)) {
+        // While there is one subscriber alone, a place in the code that another thread comes by first is taken to be
+        // without any, on all threads.
+        let _second = Dispatch::new(NoSubscriber::new());
         let file = tempfile::NamedTempFile::new().unwrap();
         let log = Self(file.reopen().unwrap());
         let subscriber = tracing_subscriber::fmt()
