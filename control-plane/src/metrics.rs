@@ -2,7 +2,7 @@
 //! What weir-control counts.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use prometheus_client::encoding::EncodeLabelSet;
@@ -13,6 +13,7 @@ use prometheus_client::registry::{Registry, Unit};
 use weir_fleet::budget::Contents;
 use weir_fleet::cluster::Cluster;
 use weir_fleet::ledger::{Folded, Ledger, OUTCOMES, Refused};
+use weir_fleet::planner;
 use weir_fleet::role::Role;
 use weir_fleet::{Event, State};
 use weir_policy::{HostState, Overload};
@@ -28,6 +29,9 @@ macro_rules! labels {
     )* };
 }
 
+/// Why keys of a plan move.
+const MOVED: [&str; 2] = ["load", "host_gone"];
+
 labels! {
     Poll { source: &'static str, result: &'static str }
     Outcome { result: &'static str }
@@ -38,6 +42,7 @@ labels! {
     Requests { cluster: String, class: u8, outcome: &'static str }
     Answers { cluster: String, class: &'static str }
     Reason { reason: &'static str }
+    Moves { cluster: String, reason: &'static str }
     Named { name: String }
 }
 
@@ -95,6 +100,8 @@ pub struct Metrics {
     contents: Family<OfCluster, Gauge>,
     contents_dropped: Family<OfCluster, Gauge>,
     contents_drops: Family<OfCluster, Counter>,
+    plan_moves: Family<Moves, Counter>,
+    plan_evictions: Family<OfCluster, Counter>,
 }
 
 impl OfHost {
@@ -326,6 +333,18 @@ impl Metrics {
             "Times that a cluster's cache contents were dropped",
             self.contents_drops.clone(),
         );
+        r.register(
+            "plan_moves",
+            "Keys that a learned caching plan gave another host, or one more: theirs had more work than others \
+             (reason: load) or was gone (host_gone)",
+            self.plan_moves.clone(),
+        );
+        r.register(
+            "plan_evictions",
+            "Requests whose data their planned host fetched, though it had answered for the key before: they were evicted or \
+             have changed, or the host began anew",
+            self.plan_evictions.clone(),
+        );
     }
 
     /// Counts what a step of the state has brought.
@@ -435,6 +454,12 @@ impl Metrics {
             self.missing.remove(&of_cluster);
             self.contents_dropped.remove(&of_cluster);
             self.contents_drops.remove(&of_cluster);
+            self.plan_evictions.remove(&of_cluster);
+            let cluster = of_cluster.cluster;
+            for reason in MOVED {
+                let cluster = cluster.clone();
+                self.plan_moves.remove(&Moves { cluster, reason });
+            }
         }
         self.hosts.clear();
         self.level.clear();
@@ -627,10 +652,25 @@ impl Metrics {
                 .get_or_create(&of_cluster)
                 .set(cluster.unknown_series as i64);
         }
+        if cluster.config.planner.is_some() {
+            self.plan(name, cluster.planner.counts());
+        }
         self.capacities(name, cluster);
         if cluster.config.policy.overload == Overload::Dagor {
             self.levels(name, cluster, now);
         }
+    }
+
+    /// Of this process since it began to lead, or the plan was dropped.
+    fn plan(&self, name: &str, counts: planner::Counts) {
+        for (reason, count) in MOVED.into_iter().zip([counts.balanced, counts.rehoused]) {
+            let cluster = name.to_owned();
+            let moves = self.plan_moves.get_or_create(&Moves { cluster, reason });
+            moves.inner().store(count, Ordering::Relaxed);
+        }
+        let cluster = name.to_owned();
+        let evictions = self.plan_evictions.get_or_create(&OfCluster { cluster });
+        evictions.inner().store(counts.evicted, Ordering::Relaxed);
     }
 
     fn capacities(&self, name: &str, cluster: &Cluster) {

@@ -22,6 +22,7 @@ use crate::node::Row;
 use crate::observed::{self, Observed};
 use crate::pace;
 use crate::page_cores;
+use crate::planner::{Move, Place, Planner};
 use crate::poll::Source;
 use crate::rollout::{Rollout, Worse};
 use crate::settings::{self, Control};
@@ -38,6 +39,8 @@ pub struct Cluster {
     pub holdings: Holdings,
     /// Costs of requests.
     pub costs: Costs,
+    /// Where keys are planned, where that is learned.
+    pub planner: Planner,
     /// How polls go that are about the whole cluster, by source.
     pub polls: BTreeMap<Source, Polls>,
     /// Series of hosts that are not in this cluster, in Prometheus' last answers.
@@ -88,6 +91,7 @@ impl Cluster {
         let mut cluster = Self {
             holdings: Holdings::default(),
             costs: Costs::default(),
+            planner: Planner::default(),
             polls: BTreeMap::new(),
             unknown_series: 0,
             proxies: 0,
@@ -214,7 +218,7 @@ impl Cluster {
             self.unknown_series = 0;
         }
         for gone in old.into_values() {
-            if config.plan.is_none() {
+            if !config.is_planned() {
                 self.holdings.remove(gone.id);
             }
             self.costs.remove(gone.id);
@@ -271,7 +275,8 @@ impl Cluster {
             if !planned_already || self.config.plan.as_ref() != Some(plan) {
                 self.holdings = planned(plan, config.cache_shards);
             }
-        } else if self.config.plan.is_some() {
+        } else if self.config.is_planned() != config.is_planned() {
+            self.planner = Planner::default();
             self.holdings = Holdings::new(config.cache_shards);
         } else if config.cache.is_none() && self.config.cache.is_some() {
             // A source that is asked no more would be believed for ever.
@@ -289,6 +294,10 @@ impl Cluster {
     /// Whether every host was asked for its cache contents once, or has had the time to be.
     pub fn caches_asked(&self, now: Duration) -> bool {
         let asked = |host: &Host| host.polls.contains_key(&Source::Cache);
+        if self.config.planner.is_some() {
+            // Sidecars have the plan of before: where they send keys by it is learned.
+            return now >= self.began + self.config.policy.stale_after;
+        }
         self.config.asked_cache().is_none()
             || !self.is_unknown(now) && self.hosts.values().all(asked)
             || now >= self.began + self.config.policy.stale_after
@@ -296,13 +305,14 @@ impl Cluster {
 
     /// Bytes that its cache contents count, with what is known of their keys' costs.
     pub fn contents_bytes(&self) -> usize {
-        self.holdings.bytes() + self.costs.bytes()
+        self.holdings.bytes() + self.costs.bytes() + self.planner.bytes()
     }
 
     /// Forgets the cache contents: sidecars are told that nobody has anything.
     pub fn drop_contents(&mut self) {
         self.holdings = Holdings::new(self.config.cache_shards);
         self.costs.forget_keys();
+        self.planner = Planner::default();
     }
 
     /// Cache contents that were dropped are kept again; hosts will be asked for all of them.
@@ -424,7 +434,16 @@ impl Cluster {
                 }
             }
         }
-        if self.config.plan.is_some() {
+        if let Some(planning) = &self.config.planner {
+            for spent in &news.spent {
+                let known = self.ids.contains_key(&spent.host);
+                let placed = known.then(|| self.planner.learn(spent, planning, now));
+                if let Some(placed) = placed.flatten() {
+                    carry_out(&mut self.holdings, placed);
+                }
+            }
+        }
+        if self.config.is_planned() {
             return;
         }
         for (key, host, at) in &news.assignments {
@@ -510,6 +529,23 @@ impl Cluster {
                 host.level.step(&share, figures, host.idle, now, &step);
                 self.changed |= host.level.get(config.dagor.control) != before;
             }
+        }
+    }
+
+    /// Plans anew where that is learned, and it is time to.
+    pub fn plan(&mut self, now: Duration) {
+        let Some(planning) = &self.config.planner else {
+            return;
+        };
+        let up = self.up();
+        let places = self.hosts.values().filter(|host| up.contains(&host.id));
+        let place = |host: &Host| Place {
+            host: host.id,
+            capacity: f64::from(host.capacity_millicores().max(1)),
+        };
+        let places: Vec<_> = places.map(place).collect();
+        for moved in self.planner.plan(&places, planning, now) {
+            carry_out(&mut self.holdings, moved);
         }
     }
 
@@ -617,6 +653,21 @@ fn seen<'a>(host: &'a mut Host, dagor: &settings::Dagor, now: Duration) -> Seen<
         level: &mut host.level,
         figures,
         millicores,
+    }
+}
+
+/// A key is held where it is planned.
+fn carry_out(holdings: &mut Holdings, moved: Move) {
+    for (host, comes) in [(moved.from, false), (moved.to, true)] {
+        let Some(host) = host else { continue };
+        let keys = |wanted: bool| if wanted { vec![moved.key] } else { Vec::new() };
+        let changes = Changes {
+            reset: false,
+            added: keys(comes),
+            removed: keys(!comes),
+        };
+        // The planner bounds them.
+        let _ = holdings.apply(host, &changes, usize::MAX);
     }
 }
 

@@ -26,6 +26,7 @@ pub mod node;
 pub mod observed;
 pub mod pace;
 pub mod page_cores;
+pub mod planner;
 pub mod poll;
 pub mod prometheus;
 pub mod receipts;

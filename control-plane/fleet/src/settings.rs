@@ -18,7 +18,7 @@ use crate::authorization::Authorization;
 use crate::standalone::Standalone;
 
 pub use admission::{Control, Dagor};
-pub use cluster::{Cluster, Host, Instance, Plan, Written};
+pub use cluster::{Cluster, Host, Instance, Plan, Planning, Written};
 pub use consul::{Consul, Question, Token};
 pub use kept::Kept;
 pub use polls::{Cache, Poll, Prometheus, Scrape};

@@ -219,6 +219,7 @@ impl State {
             for (name, cluster) in &mut self.clusters {
                 cluster.step_levels(now);
                 cluster.holdings.expire(now);
+                cluster.plan(now);
                 cluster.settle_nodes(now, self.settings.reports.forget_after);
                 cluster.forget_ignoring(now, self.settings.reports.forget_after);
                 if let Some(worse) = cluster.judge_rollout(now) {

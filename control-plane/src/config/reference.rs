@@ -25,6 +25,15 @@ clusters:
     prometheus: {}
 "#;
 
+/// What excludes `cache`.
+const LEARNED: &str = r#"
+clusters:
+  "<name>":
+    hosts: [ { address: "127.0.0.1:9001" } ]
+    policy: { selection: caching_plan }
+    planner: {}
+"#;
+
 #[test]
 fn reference_of_configuration_is_of_this_code() {
     let folder = tempfile::tempdir().unwrap();
@@ -32,13 +41,24 @@ fn reference_of_configuration_is_of_this_code() {
     let path = folder.path().join("c.yaml");
     for (name, contents) in [
         ("c.yaml", MOST),
+        ("learned.yaml", LEARNED),
         ("cert.pem", &pair.cert.pem()),
         ("key.pem", &pair.signing_key.serialize_pem()),
     ] {
         std::fs::write(folder.path().join(name), contents).unwrap();
     }
-    let (loaded, seen) = weir_settings::observe(|| load(&path));
-    loaded.unwrap_or_else(|(error, _)| panic!("{error}"));
+    let read = |path: &Path| {
+        let (loaded, seen) = weir_settings::observe(|| load(path));
+        loaded.unwrap_or_else(|(error, _)| panic!("{error}"));
+        seen
+    };
+    let mut seen = read(&path);
+    let learned = read(&folder.path().join("learned.yaml"));
+    seen.extend(
+        learned
+            .into_iter()
+            .filter(|seen| seen.name.contains(".planner.")),
+    );
     let head = weir_reference::head(
         "Configuration of weir-control",
         "the parser of weir-control.yaml",

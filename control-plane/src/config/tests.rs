@@ -23,7 +23,7 @@ fn every_refusal_names_file_line_field_and_reason() {
     let cases = [
         (
             "clusters:\n  r:\n    bogus: 1\n",
-            "c.yaml:3: unknown field `bogus`, expected one of policy, dagor, cache_shards, hosts, hosts_file, shrink_after, keys, caching_plan, scrape, cache, consul, prometheus",
+            "c.yaml:3: unknown field `bogus`, expected one of policy, dagor, cache_shards, hosts, hosts_file, shrink_after, keys, caching_plan, planner, scrape, cache, consul, prometheus",
         ),
         (
             "clusters:\n  r:\n    hosts: 12\n",
@@ -215,7 +215,23 @@ fn every_refusal_names_file_line_field_and_reason() {
         ),
         (
             "clusters:\n  r: { policy: { selection: caching_plan } }\n",
-            "c.yaml:2: clusters.r.caching_plan: required with policy.selection caching_plan: the name of a CSV file",
+            "c.yaml:2: clusters.r.caching_plan: required with policy.selection caching_plan: the name of a CSV file; or write planner, which learns it",
+        ),
+        (
+            "clusters:\n  r: { planner: {} }\n",
+            "c.yaml:2: clusters.r.planner: only policy.selection caching_plan reads it",
+        ),
+        (
+            "clusters:\n  r: { policy: { selection: caching_plan }, cache: {}, planner: {} }\n",
+            "c.yaml:2: clusters.r.planner: a plan and what caches say exclude each other; leave out cache",
+        ),
+        (
+            "clusters:\n  r: { policy: { selection: caching_plan }, planner: { moved_per_minute: 2 } }\n",
+            "c.yaml:2: clusters.r.planner.moved_per_minute: 2 is not in 0 to 1",
+        ),
+        (
+            "clusters:\n  r: { policy: { selection: caching_plan }, planner: {}, caching_plan: plan.csv }\n",
+            "c.yaml:2: clusters.r.caching_plan: a plan that is written and one that is learned exclude each other; leave out planner",
         ),
         (
             "clusters:\n  r: { caching_plan: plan.csv }\n",

@@ -86,7 +86,7 @@ fn load(cluster: &Cluster) -> Want {
 fn keys(cluster: &Cluster) -> Want {
     let selection = cluster.policy.selection;
     let goes_by_keys = matches!(selection, Selection::Dynamic | Selection::Estimate);
-    let is_told = cluster.asked_cache().is_some() || cluster.plan.is_some();
+    let is_told = cluster.asked_cache().is_some() || cluster.is_planned();
     (goes_by_keys && !is_told).then(|| {
         let words = format!(
             "nothing reads which keys hosts have cached, so `{}` knows only where sidecars sent them lately; write cache, \

@@ -194,10 +194,13 @@ section! {
         /// ([lists that shrink](DESIGN.md#lists-that-shrink)). 0s: any list counts at once, an empty one too
         shrink_after: Option<Text>,
         keys: Keys,
-        /// Required with selection `caching_plan`, and only then: CSV file, first line `key,address`, then a key and
+        /// One of this and `planner` is required with selection `caching_plan`, and only then: CSV file, first line `key,address`, then a key and
         /// one of the hosts a line (a key may come again with another host), at most 1,000,000 lines. It is pushed as
         /// cache contents: `cache` must be absent, and keys in reports are not added
         caching_plan: Option<Text>,
+        /// With selection `caching_plan`: the plan is learned from what hosts tell on their answers of what requests
+        /// cost, and pushed as cache contents. `planner: {}` has these defaults
+        planner: Option<Spanned<Planner>>,
         /// Absent: metrics are not read. `scrape: {}` has these defaults
         scrape: Option<Scrape>,
         /// Absent: hosts are not asked for cache contents. `cache: {}` has these defaults
@@ -216,6 +219,18 @@ section! {
         /// then SipHash-2-4 under it, so that nobody without it can test names. The cluster's filters have the same
         /// in `key_salt`. Another salt renews all contents
         salt_file: Option<Text>,
+    }
+}
+section! {
+    /// How a caching plan is learned.
+    Planner {
+        /// How often the plan is made anew. A new key is at once where it was answered first
+        every: Option<Text>,
+        /// After so long the core time of a key's requests counts half
+        memory: Option<Text>,
+        /// Of the keys, so many are given another host in a minute, or one more, as theirs have more work than others.
+        /// Those whose host is gone move at once
+        moved_per_minute: Option<Text>,
     }
 }
 section! {

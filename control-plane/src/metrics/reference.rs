@@ -68,6 +68,8 @@ impl Metrics {
             contents,
             contents_dropped,
             contents_drops,
+            plan_moves,
+            plan_evictions,
         } = self;
         fill(polls);
         fill(published);
@@ -79,6 +81,7 @@ impl Metrics {
         fill(&durations.family());
         fill(dropped);
         fill(capacity);
+        fill(plan_moves);
         fill(certificate_starts);
         fill(certificate_ends);
         gate::begin(denials);
@@ -103,7 +106,7 @@ impl Metrics {
         ] {
             fill(gauge);
         }
-        for counter in [shed, held, contents_drops] {
+        for counter in [shed, held, contents_drops, plan_evictions] {
             fill(counter);
         }
     }

@@ -7,6 +7,7 @@
 mod control_upgrade;
 mod hot_restart;
 mod module;
+mod planner;
 mod plugin;
 mod policy;
 mod rollout;

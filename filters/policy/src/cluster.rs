@@ -262,6 +262,13 @@ impl Cluster {
         policy.is_some_and(Policy::estimates)
     }
 
+    /// Whether weir-control is to be told what requests cost: for estimates, or for a plan that it learns.
+    pub fn learns_costs(&self) -> bool {
+        let policy = self.table().map(Table::policy);
+        let is_planned = |policy: &Policy| policy.selection == Selection::CachingPlan;
+        self.estimates() || policy.is_some_and(is_planned)
+    }
+
     /// The host's load came from elsewhere than the table; ignored where something newer is known.
     pub fn observed(&mut self, host: HostId, load: Load, now: Duration) {
         let Some(index) = self.index_of(host) else {

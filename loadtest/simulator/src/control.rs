@@ -86,6 +86,7 @@ impl Control {
             consul: None,
             prometheus: None,
             plan: scenario.plan.clone(),
+            planner: scenario.planner.clone(),
         }));
         cluster.proxies = u32::try_from(scenario.callers).unwrap_or(u32::MAX);
         let callers = (0..scenario.callers).map(|caller| caller.to_string());
@@ -143,7 +144,7 @@ impl Control {
             busy_cores: load.busy_cores,
             work: load.work.as_ref().map(encode_work),
         };
-        let tells_cache = self.cluster.holdings.shards() > 0 && self.cluster.config.plan.is_none();
+        let tells_cache = self.cluster.holdings.shards() > 0 && !self.cluster.config.is_planned();
         Some(PollAnswer {
             // weir-control dates what it is told by its asking.
             observed: Observed {
@@ -203,6 +204,7 @@ impl Control {
     pub(crate) fn publish(&mut self, now: Duration) -> Option<Push> {
         self.cluster.step_levels(now);
         self.cluster.holdings.expire(now);
+        self.cluster.plan(now);
         let mut shards = Vec::new();
         for shard in self.cluster.holdings.take_changed(now) {
             let meta = self.meta();

@@ -85,6 +85,7 @@ impl Way {
         Scenario {
             language_model: None,
             plan: None,
+            planner: None,
             signal: Signal::Jobs,
             placement: Placement::Callers,
             hosts: HOSTS,

@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use weir_executor::{Settings, Timing};
-use weir_fleet::settings::{Dagor, Plan};
+use weir_fleet::settings::{Dagor, Plan, Planning};
 use weir_policy::overload::breakwater;
-use weir_policy::{MAX_HOSTS, Policy};
+use weir_policy::{MAX_HOSTS, Policy, Selection};
 use weir_replay::backoff::Backoff;
 
 /// One fleet and its callers.
@@ -37,6 +37,8 @@ pub struct Scenario {
     pub policy: Policy,
     /// Which keys are assigned to which host; callers are told this and not what is cached.
     pub plan: Option<Plan>,
+    /// The same as weir-control learns it.
+    pub planner: Option<Planning>,
     /// How admission levels move.
     pub dagor: Dagor,
     /// How hosts give credits.
@@ -243,6 +245,13 @@ pub enum Impossible {
 }
 
 impl Scenario {
+    /// Whether its policy goes by a plan that nobody has made.
+    #[must_use]
+    pub fn lacks_plan(&self) -> bool {
+        let wanted = self.policy.selection == Selection::CachingPlan;
+        wanted && self.plan.is_none() && self.planner.is_none()
+    }
+
     /// Whether it can be.
     ///
     /// # Errors

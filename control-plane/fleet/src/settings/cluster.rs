@@ -41,9 +41,16 @@ pub struct Cluster {
     pub prometheus: Option<Prometheus>,
     /// Which keys are assigned to which host; with it cache contents are these.
     pub plan: Option<Plan>,
+    /// The same as it is learned. At most one of the two is there.
+    pub planner: Option<Planning>,
 }
 
 impl Cluster {
+    /// Whether cache contents are a plan's.
+    pub fn is_planned(&self) -> bool {
+        self.plan.is_some() || self.planner.is_some()
+    }
+
     /// How hosts are asked for cache contents. Where none are kept nobody is asked: who is asked again begins
     /// with all that there is, and who went on would hear of changes alone.
     pub fn asked_cache(&self) -> Option<&Cache> {
@@ -63,6 +70,28 @@ impl Cluster {
 
 /// A caching plan: by host, the keys that are assigned to it.
 pub type Plan = BTreeMap<HostId, Vec<KeyHash>>;
+
+/// How a caching plan is learned.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Planning {
+    /// How often it is made anew.
+    pub every: Duration,
+    /// After so long what a key was asked for counts half.
+    pub memory: Duration,
+    /// Of the keys, in a minute, so many go to another host or to one more, their own being there still: a share.
+    pub moved_per_minute: f64,
+}
+
+impl Default for Planning {
+    /// Ten seconds, five minutes, a twentieth.
+    fn default() -> Self {
+        Self {
+            every: Duration::from_secs(10),
+            memory: Duration::from_secs(300),
+            moved_per_minute: 0.05,
+        }
+    }
+}
 
 /// One host.
 #[derive(Clone, Debug, PartialEq, Eq)]

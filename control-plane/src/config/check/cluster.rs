@@ -17,7 +17,7 @@ use weir_policy::{
 use weir_settings::Scope;
 
 use super::consul::consul;
-use super::plan::plan;
+use super::plan::{plan, planner};
 use super::prometheus::prometheus;
 use super::server::host_tls;
 use super::{Reader, beside, ms};
@@ -80,7 +80,9 @@ pub(super) fn cluster(
         salt,
         prometheus,
         plan: None,
+        planner: None,
     };
+    cluster.planner = planner(written, &cluster, scope)?;
     cluster.plan = plan(written, &cluster, scope, reader)?;
     if written.hosts.is_empty() && written.hosts_file.is_none() && written.consul.is_none() {
         let reason = "nothing names hosts of this cluster: write hosts, hosts_file or consul";

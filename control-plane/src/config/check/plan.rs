@@ -9,8 +9,8 @@ use std::path::Path;
 use weir_policy::{HostId, KeyHash, Salt, Selection};
 use weir_settings::Scope;
 
-use super::{Reader, beside};
-use crate::config::{Cluster, Error, Plan, written};
+use super::{Reader, beside, ms};
+use crate::config::{Cluster, Error, Plan, Planning, written};
 
 const HEADER: &str = "key,address";
 /// As many as are believed of one host's cache by default.
@@ -28,19 +28,20 @@ pub(super) fn plan(
     scope.note("caching_plan", "path", None, None);
     let refuse = |reason: &str| Err(scope.refuse(field, "caching_plan", reason));
     let Some(name) = field else {
-        return match wanted {
-            true => refuse("required with policy.selection caching_plan: the name of a CSV file"),
+        return match wanted && cluster.planner.is_none() {
+            true => refuse(
+                "required with policy.selection caching_plan: the name of a CSV file; or write planner, which learns it",
+            ),
             false => Ok(None),
         };
     };
-    if !wanted {
-        return refuse("only policy.selection caching_plan reads it");
+    if cluster.planner.is_some() {
+        return refuse(
+            "a plan that is written and one that is learned exclude each other; leave out planner",
+        );
     }
-    if cluster.cache.is_some() {
-        return refuse("a plan and what caches say exclude each other; leave out cache");
-    }
-    if cluster.cache_shards == 0 {
-        return refuse("the plan is pushed as cache contents; cache_shards must not be 0");
+    if let Some(reason) = unfit(cluster) {
+        return refuse(reason);
     }
     let path = beside(scope.file(), &name.value);
     let bytes = reader
@@ -61,6 +62,55 @@ pub(super) fn plan(
         written.or_else(|| may_come.then(|| HostId::of(address)))
     };
     read(&path, &bytes, cluster.salt.as_ref(), host).map(Some)
+}
+
+/// Why the cluster can have no plan.
+fn unfit(cluster: &Cluster) -> Option<&'static str> {
+    if cluster.policy.selection != Selection::CachingPlan {
+        return Some("only policy.selection caching_plan reads it");
+    }
+    if cluster.cache.is_some() {
+        return Some("a plan and what caches say exclude each other; leave out cache");
+    }
+    let is_pushed = cluster.cache_shards > 0;
+    (!is_pushed).then_some("the plan is pushed as cache contents; cache_shards must not be 0")
+}
+
+/// Reads how a plan is learned, in a cluster that is checked but for it.
+pub(super) fn planner(
+    written: &written::Cluster,
+    cluster: &Cluster,
+    scope: &Scope<'_>,
+) -> Result<Option<Planning>, Error> {
+    let Some(section) = &written.planner else {
+        return Ok(None);
+    };
+    let line = section.referenced.line();
+    if let Some(reason) = unfit(cluster) {
+        return Err(scope.at(line).refuse(&None, "planner", reason));
+    }
+    let scope = scope.section("planner").at(line);
+    let (default, written) = (Planning::default(), &section.value);
+    Ok(Some(Planning {
+        every: scope.duration(
+            &written.every,
+            "every",
+            default.every,
+            ms(1000)..=ms(3_600_000),
+        )?,
+        memory: scope.duration(
+            &written.memory,
+            "memory",
+            default.memory,
+            ms(1000)..=ms(86_400_000),
+        )?,
+        moved_per_minute: scope.share(
+            &written.moved_per_minute,
+            "moved_per_minute",
+            default.moved_per_minute,
+            0.0..=1.0,
+        )?,
+    }))
 }
 
 fn read(

@@ -148,7 +148,7 @@ impl<H: Host> Vm<H> {
         self.avoids(is_out, table, host);
     }
 
-    /// A host says what a request for the key has cost it. Only one way of choosing wants to know.
+    /// A host says what a request for the key has cost it. Not every way of choosing wants to know.
     pub(crate) fn spent(
         &mut self,
         table: &str,
@@ -158,7 +158,7 @@ impl<H: Host> Vm<H> {
         now: Duration,
     ) {
         if let Some(state) = self.clusters.get_mut(table)
-            && state.cluster.estimates()
+            && state.cluster.learns_costs()
         {
             state.counters.spent(host, key, spent, now);
         }

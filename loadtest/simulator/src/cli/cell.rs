@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
-use weir_policy::Selection;
 use weir_replay::units;
 use weir_sim::cell::{Cell, Group};
 use weir_sim::document001::published::Row;
@@ -64,7 +63,7 @@ impl Args {
                 ..job
             };
             let jobs = requests.as_trace().filter(begins).map(shifted);
-            if scenario.policy.selection == Selection::CachingPlan {
+            if scenario.lacks_plan() {
                 let requests = Requests::new(&Params::default(), scenario.seed, hours);
                 let jobs = requests.as_trace().filter(begins);
                 scenario.plan = Some(longest_first(&keys, jobs, scenario.hosts));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use clap::ValueEnum;
 use weir_executor::{Eviction, Order, Settings, Timing};
-use weir_fleet::settings::{Control, Dagor};
+use weir_fleet::settings::{Control, Dagor, Planning};
 use weir_policy::holding::LONGEST_HOLD;
 use weir_policy::overload::{breaker, breakwater, dynamic_breaker};
 use weir_policy::{Hedging, Holding, Overload, Policy, Selection, dagor, steady};
@@ -114,6 +114,9 @@ pub(super) struct Args {
     /// Hosts give requests back that would wait there longer than at the next host named
     #[arg(long)]
     give_back: bool,
+    /// With `--selection caching_plan`: weir-control learns the plan, in place of one made with hindsight
+    #[arg(long)]
+    learn_plan: bool,
     /// Answers do not carry the host's load
     #[arg(long)]
     no_orca: bool,
@@ -221,6 +224,7 @@ impl Args {
             placement: self.placement(),
             policy: self.policy(),
             plan: None,
+            planner: self.learn_plan.then(Planning::default),
             dagor: self.dagor(),
             breakwater: breakwater::Params {
                 target: self.breakwater_target,

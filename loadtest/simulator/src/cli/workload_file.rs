@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow};
 use weir_llm_host::Settings;
 use weir_llm_host::prompt::BYTES_PER_TOKEN;
-use weir_policy::{Overload, Selection};
+use weir_policy::Overload;
 use weir_replay::table::{self, BadInput};
 use weir_replay::workload::{Request, Requests};
 use weir_sim::plan::longest_first;
@@ -73,7 +73,7 @@ impl WorkloadFile {
 
     /// Makes the plan that the policy needs, if it does.
     pub(super) fn plan(&self, scenario: &mut Scenario) -> Result<()> {
-        if scenario.policy.selection == Selection::CachingPlan {
+        if scenario.lacks_plan() {
             let mut play = self.play()?;
             let jobs = play.by_ref().map(|(_, job)| job);
             let plan = longest_first(self.workload.keys(), jobs, scenario.hosts);

@@ -136,6 +136,7 @@ impl Experiment {
                 ..Policy::default()
             },
             plan: None,
+            planner: None,
             // Section 9.1.3.
             dagor: Dagor {
                 control: Control::StalledJobs,

@@ -52,6 +52,7 @@ fn scenario() -> Scenario {
         },
         accept: Accept::AT_ONCE,
         plan: None,
+        planner: None,
         preemption: None,
         troubles: Vec::new(),
         callers: 2,
