@@ -268,6 +268,10 @@ impl Cluster {
     }
 
     fn configure_contents(&mut self, config: &settings::Cluster) {
+        let begins_anew = self.config.planner.is_some() != config.planner.is_some();
+        if begins_anew {
+            self.planner = Planner::default();
+        }
         if config.cache_shards == 0 {
             self.holdings = Holdings::default();
         } else if let Some(plan) = &config.plan {
@@ -275,8 +279,7 @@ impl Cluster {
             if !planned_already || self.config.plan.as_ref() != Some(plan) {
                 self.holdings = planned(plan, config.cache_shards);
             }
-        } else if self.config.is_planned() != config.is_planned() {
-            self.planner = Planner::default();
+        } else if self.config.plan.is_some() || begins_anew {
             self.holdings = Holdings::new(config.cache_shards);
         } else if config.cache.is_none() && self.config.cache.is_some() {
             // A source that is asked no more would be believed for ever.

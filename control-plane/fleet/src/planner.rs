@@ -24,7 +24,7 @@ use crate::settings::Planning;
 /// As many as costs are kept of.
 const MOST_KEYS: usize = 262_144;
 /// What a key counts: its place in the map with its share of free ones, and a host or two.
-const KEY_BYTES: usize = 128;
+const KEY_BYTES: usize = 160;
 /// Less core time is nobody's concern: 10 µs within the memory.
 const LEAST_WORK: f64 = 1e-5;
 /// A host with so much more than the mean is relieved.

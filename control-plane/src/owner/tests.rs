@@ -1283,6 +1283,48 @@ fn a_plan_outlives_hosts_that_come_and_go() {
 }
 
 #[test]
+fn a_plan_that_is_learned_has_nothing_of_one_that_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("p.csv"), "key,address\na,127.0.0.1:1\n").unwrap();
+    let config = |rest: &str| {
+        let text = format!(
+            "clusters: {{ c: {{ hosts: [ {{ address: \"127.0.0.1:1\" }}, {{ address: \"127.0.0.1:2\" }} ], policy: {{ \
+             selection: caching_plan }}, {rest} }} }}\n"
+        );
+        configured(&folder, &text)
+    };
+    let (written, learned) = (config("caching_plan: p.csv"), config("planner: {}"));
+    let start = Instant::now();
+    let mut owner = Owner::new(&learned, 7, Metrics::default(), start);
+    let known = |owner: &Owner| {
+        let holdings = &owner.state.clusters()["c"].holdings;
+        ["127.0.0.1:1", "127.0.0.1:2"]
+            .map(|host| holdings.known_keys(weir_policy::HostId::of(host)))
+    };
+    let spent = |proxy: &str, key: u64| {
+        let record = v1::ClusterRecord {
+            cluster: "c".into(),
+            spent: vec![v1::Spent {
+                key,
+                host_id: weir_policy::HostId::of("127.0.0.1:2").0,
+                run_us: 7_000,
+                ..Default::default()
+            }],
+            ..Default::default()
+        };
+        reported_by(proxy, record)
+    };
+    for (proxy, key) in [("p", 8), ("q", 9)] {
+        owner.fold(News::Configured(learned.clone()), start);
+        assert_eq!(known(&owner), [0, 0]);
+        owner.fold(spent(proxy, key), start);
+        assert_eq!(known(&owner), [0, 1]);
+        owner.fold(News::Configured(written.clone()), start);
+        assert_eq!(known(&owner), [1, 0]);
+    }
+}
+
+#[test]
 fn a_host_that_removes_keys_it_never_had_holds_no_more_than_it_may() {
     let mut script = Script::new(2, "cache: { max_keys: 1000 }");
     let host = weir_policy::HostId::of("127.0.0.1:1");
