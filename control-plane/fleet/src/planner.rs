@@ -13,7 +13,7 @@
 //! told. Placing what has no host is Graham's rule, the most work first to whom has the least (*Bounds on multiprocessing
 //! timing anomalies*, SIAM J. Appl. Math. 17(2), 1969).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use weir_policy::{HostId, KeyHash};
@@ -301,6 +301,7 @@ impl Planner {
 
     /// Relieves the hosts that have the most.
     fn balance(&mut self, hosts: &mut Hosts) -> Vec<Move> {
+        let over = hosts.over();
         let mut by_host: BTreeMap<HostId, Vec<(f64, KeyHash)>> = BTreeMap::new();
         for (key, planned) in &self.keys {
             // What ran for less than a fetch takes is not worth one.
@@ -308,7 +309,7 @@ impl Planner {
                 continue;
             }
             for home in &planned.hosts {
-                if hosts.is_over(home.host) {
+                if over.contains(&home.host) {
                     let keys = by_host.entry(home.host).or_default();
                     keys.push((planned.share(), *key));
                 }
@@ -411,9 +412,11 @@ impl Hosts {
         work / self.rows.len().max(1) as f64
     }
 
-    fn is_over(&self, host: HostId) -> bool {
-        let load = self.place(host).map(|at| self.load(at));
-        load.is_some_and(|load| load > self.mean() * (1.0 + TOLERANCE))
+    /// Those that have too much.
+    fn over(&self) -> BTreeSet<HostId> {
+        let most = self.mean() * (1.0 + TOLERANCE);
+        let over = (0..self.rows.len()).filter(|at| self.load(*at) > most);
+        over.map(|at| self.rows[at].0.host).collect()
     }
 
     fn least(&self, but: impl Fn(HostId) -> bool) -> Option<usize> {
