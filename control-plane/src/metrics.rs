@@ -454,12 +454,7 @@ impl Metrics {
             self.missing.remove(&of_cluster);
             self.contents_dropped.remove(&of_cluster);
             self.contents_drops.remove(&of_cluster);
-            self.plan_evictions.remove(&of_cluster);
-            let cluster = of_cluster.cluster;
-            for reason in MOVED {
-                let cluster = cluster.clone();
-                self.plan_moves.remove(&Moves { cluster, reason });
-            }
+            self.forget_plan(&of_cluster);
         }
         self.hosts.clear();
         self.level.clear();
@@ -652,8 +647,9 @@ impl Metrics {
                 .get_or_create(&of_cluster)
                 .set(cluster.unknown_series as i64);
         }
-        if cluster.config.planner.is_some() {
-            self.plan(name, cluster.planner.counts());
+        match cluster.config.planner {
+            Some(_) => self.plan(name, cluster.planner.counts()),
+            None => self.forget_plan(&of_cluster),
         }
         self.capacities(name, cluster);
         if cluster.config.policy.overload == Overload::Dagor {
@@ -671,6 +667,14 @@ impl Metrics {
         let cluster = name.to_owned();
         let evictions = self.plan_evictions.get_or_create(&OfCluster { cluster });
         evictions.inner().store(counts.evicted, Ordering::Relaxed);
+    }
+
+    fn forget_plan(&self, of_cluster: &OfCluster) {
+        self.plan_evictions.remove(of_cluster);
+        for reason in MOVED {
+            let cluster = of_cluster.cluster.clone();
+            self.plan_moves.remove(&Moves { cluster, reason });
+        }
     }
 
     fn capacities(&self, name: &str, cluster: &Cluster) {

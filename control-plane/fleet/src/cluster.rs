@@ -268,7 +268,8 @@ impl Cluster {
     }
 
     fn configure_contents(&mut self, config: &settings::Cluster) {
-        let begins_anew = self.config.planner.is_some() != config.planner.is_some();
+        let other_keys = config.planner.is_some() && self.config.salt != config.salt;
+        let begins_anew = other_keys || self.config.planner.is_some() != config.planner.is_some();
         if begins_anew {
             self.planner = Planner::default();
         }
@@ -537,16 +538,23 @@ impl Cluster {
 
     /// Plans anew where that is learned, and it is time to.
     pub fn plan(&mut self, now: Duration) {
-        let Some(planning) = &self.config.planner else {
+        let due = |planning: &&settings::Planning| self.planner.is_due(planning, now);
+        let Some(planning) = self.config.planner.as_ref().filter(due) else {
             return;
         };
         let up = self.up();
-        let places = self.hosts.values().filter(|host| up.contains(&host.id));
+        let hosts = self.hosts.values().filter(|host| up.contains(&host.id));
         let place = |host: &Host| Place {
             host: host.id,
-            capacity: f64::from(host.capacity_millicores().max(1)),
+            capacity: f64::from(host.capacity_millicores()),
         };
-        let places: Vec<_> = places.map(place).collect();
+        let mut places: Vec<_> = hosts.map(place).collect();
+        // Where one is not known, none counts, as for the filter.
+        if places.iter().any(|place| place.capacity == 0.0) {
+            for place in &mut places {
+                place.capacity = 1.0;
+            }
+        }
         for moved in self.planner.plan(&places, planning, now) {
             carry_out(&mut self.holdings, moved);
         }

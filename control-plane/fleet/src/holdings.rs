@@ -139,7 +139,12 @@ impl Holdings {
                 self.gain(host, key);
             }
             for key in &changes.removed {
-                self.known.entry(host).or_default().remove(key);
+                if let Some(known) = self.known.get_mut(&host) {
+                    known.remove(key);
+                    if known.is_empty() {
+                        self.known.remove(&host);
+                    }
+                }
                 // The host has just said that it is gone, which is better than an assumption.
                 self.lose(host, *key, true);
             }

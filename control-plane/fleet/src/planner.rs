@@ -13,6 +13,7 @@
 //! told. Placing what has no host is Graham's rule, the most work first to whom has the least (*Bounds on multiprocessing
 //! timing anomalies*, SIAM J. Appl. Math. 17(2), 1969).
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ use weir_policy::{HostId, KeyHash};
 use crate::costs::Spent;
 use crate::settings::Planning;
 
-/// As many as costs are kept of.
+/// No more are planned: half as many as costs are kept of.
 const MOST_KEYS: usize = 262_144;
 /// What a key counts: its place in the map with its share of free ones, and a host or two.
 const KEY_BYTES: usize = 160;
@@ -31,6 +32,10 @@ const LEAST_WORK: f64 = 1e-5;
 const TOLERANCE: f64 = 0.1;
 /// A key with more than this share of a host's fair part is given another host.
 const MOST_OF_A_HOST: f64 = 0.5;
+/// Of keys that are to relieve hosts, in one plan: whoever plans has other things to do.
+const MOST_TRIES: usize = 1_000;
+/// A request that tells of more has run for so long: one record is not to outweigh all others.
+const LONGEST_RUN: Duration = Duration::from_secs(600);
 /// As many hosts of one key as the filter looks at.
 const MOST_HOSTS: usize = 16;
 /// Answers are told in no order, and within this: a fetch that is told later may be the one before.
@@ -135,7 +140,7 @@ impl Planner {
     /// told.
     pub fn learn(&mut self, spent: &Spent, planning: &Planning, now: Duration) -> Option<Move> {
         let is_full = self.keys.len() >= MOST_KEYS;
-        let run = spent.run.as_secs_f64();
+        let run = spent.run.min(LONGEST_RUN).as_secs_f64();
         if let Some(planned) = self.keys.get_mut(&spent.key) {
             planned.halve(now, planning.memory);
             planned.work += run;
@@ -146,7 +151,7 @@ impl Planner {
                 self.counts.evicted += u64::from(again);
             }
             if let Some(fetch) = spent.fetch {
-                planned.fetch = fetch.as_secs_f64();
+                planned.fetch = fetch.min(LONGEST_RUN).as_secs_f64();
             }
             return None;
         }
@@ -161,7 +166,11 @@ impl Planner {
             hosts: vec![home],
             work: run,
             at: now,
-            fetch: spent.fetch.unwrap_or_default().as_secs_f64(),
+            fetch: spent
+                .fetch
+                .unwrap_or_default()
+                .min(LONGEST_RUN)
+                .as_secs_f64(),
         };
         self.keys.insert(spent.key, planned);
         Some(Move {
@@ -171,23 +180,34 @@ impl Planner {
         })
     }
 
+    /// Whether it is time to plan anew.
+    pub fn is_due(&self, planning: &Planning, now: Duration) -> bool {
+        self.made
+            .is_none_or(|made| now.saturating_sub(made) >= planning.every)
+    }
+
     /// Plans anew where it is time to: keys for whom there is a host, as long as there is one.
     pub fn plan(&mut self, places: &[Place], planning: &Planning, now: Duration) -> Vec<Move> {
-        let since = self.made.map(|made| now.saturating_sub(made));
-        if places.is_empty() || since.is_some_and(|since| since < planning.every) {
+        if places.is_empty() || !self.is_due(planning, now) {
             return Vec::new();
         }
-        self.made = Some(now);
+        let since = self.made.replace(now).map(|made| now.saturating_sub(made));
         let a_minute = self.keys.len() as f64 * planning.moved_per_minute;
         let part = since.unwrap_or_default().as_secs_f64() / MINUTE.as_secs_f64();
-        // Not saved for longer than a minute, and always enough for one now and then.
-        self.moves = (self.moves + a_minute * part).min(a_minute.max(1.0));
+        // Not saved for longer than a minute, but of few keys one may move now and then.
+        let most = if a_minute > 0.0 {
+            a_minute.max(1.0)
+        } else {
+            0.0
+        };
+        self.moves = (self.moves + a_minute * part).min(most);
         let mut moves = self.forget(planning, now);
         let mut hosts = Hosts::new(places, self.keys.values());
         moves.extend(self.rehouse(&mut hosts));
         moves.extend(self.gather(&mut hosts));
         moves.extend(self.spread(&mut hosts));
         moves.extend(self.balance(&mut hosts));
+        debug_assert!(hosts.are_as(Hosts::new(places, self.keys.values())));
         moves
     }
 
@@ -196,16 +216,19 @@ impl Planner {
         for planned in self.keys.values_mut() {
             planned.halve(now, planning.memory);
         }
-        let mut least = LEAST_WORK;
+        let mut least = (LEAST_WORK, KeyHash(0));
         if self.keys.len() >= MOST_KEYS {
-            let mut work: Vec<_> = self.keys.values().map(|planned| planned.work).collect();
+            let work = self.keys.iter().map(|(key, planned)| (planned.work, *key));
+            let mut work: Vec<_> = work.collect();
             let quarter = work.len() / 4;
-            let (_, at_a_quarter, _) = work.select_nth_unstable_by(quarter, f64::total_cmp);
-            least = least.max(*at_a_quarter);
+            let (_, at_a_quarter, _) = work.select_nth_unstable_by(quarter, by_work);
+            if by_work(at_a_quarter, &least).is_gt() {
+                least = *at_a_quarter;
+            }
         }
         let mut gone = Vec::new();
         self.keys.retain(|key, planned| {
-            let stays = planned.work >= least;
+            let stays = by_work(&(planned.work, *key), &least).is_ge();
             if !stays {
                 gone.extend(planned.hosts.iter().map(|home| Move {
                     key: *key,
@@ -222,6 +245,10 @@ impl Planner {
     fn rehouse(&mut self, hosts: &mut Hosts) -> Vec<Move> {
         let mut homeless = Vec::new();
         for (key, planned) in &mut self.keys {
+            if planned.hosts.iter().all(|home| hosts.has(home.host)) {
+                continue;
+            }
+            hosts.count(planned, -1.0);
             planned.hosts.retain(|home| {
                 let stays = hosts.has(home.host);
                 if !stays {
@@ -229,6 +256,7 @@ impl Planner {
                 }
                 stays
             });
+            hosts.count(planned, 1.0);
         }
         homeless.sort_by(|(a, key, _), (b, other, _)| b.total_cmp(a).then(key.cmp(other)));
         let mut moves = Vec::new();
@@ -276,7 +304,7 @@ impl Planner {
                 heavy.push((planned.work, *key));
             }
         }
-        heavy.sort_by(|(a, key), (b, other)| b.total_cmp(a).then(key.cmp(other)));
+        heavy.sort_by(|a, b| by_work(b, a));
         let mut moves = Vec::new();
         for (_, key) in heavy {
             if self.moves < 1.0 {
@@ -316,20 +344,23 @@ impl Planner {
             }
         }
         for keys in by_host.values_mut() {
-            keys.sort_by(|(a, key), (b, other)| a.total_cmp(b).then(key.cmp(other)));
+            keys.sort_by(by_work);
         }
         let mut moves = Vec::new();
-        while self.moves >= 1.0 {
+        for _ in 0..MOST_TRIES {
+            if self.moves < 1.0 {
+                break;
+            }
             let candidates = by_host.iter().filter(|(_, keys)| !keys.is_empty());
             let candidates = candidates.map(|(host, _)| *host);
-            let Some((from, gap)) = hosts.fullest(candidates) else {
+            let Some((from, most)) = hosts.fullest(candidates) else {
                 break;
             };
             let Some(keys) = by_host.get_mut(&from) else {
                 break;
             };
             // The largest that leaves the one with no less than the other gets.
-            let fits = keys.partition_point(|(work, _)| *work <= gap / 2.0);
+            let fits = keys.partition_point(|(work, _)| *work <= most);
             let Some(at) = fits.checked_sub(1) else {
                 keys.clear();
                 continue;
@@ -353,6 +384,11 @@ impl Planner {
     }
 }
 
+/// The least work first.
+fn by_work((a, key): &(f64, KeyHash), (b, other): &(f64, KeyHash)) -> Ordering {
+    a.total_cmp(b).then(key.cmp(other))
+}
+
 /// What hosts have, as it is planned.
 struct Hosts {
     /// In the order of their identities.
@@ -368,6 +404,17 @@ impl Hosts {
             hosts.count(planned, 1.0);
         }
         hosts
+    }
+
+    /// But for how sums are rounded.
+    fn are_as(&self, others: Self) -> bool {
+        let most = others
+            .rows
+            .iter()
+            .map(|(_, work)| *work)
+            .fold(1e-9, f64::max);
+        let mut both = self.rows.iter().zip(&others.rows);
+        both.all(|((_, work), (_, other))| (work - other).abs() <= 1e-6 * most)
     }
 
     /// Adds the key's work, or takes it away.
@@ -424,7 +471,8 @@ impl Hosts {
         others.min_by(|a, b| self.load(*a).total_cmp(&self.load(*b)))
     }
 
-    /// Of these hosts the one that has the most, where that is too much, and how much more than who has the least.
+    /// Of these hosts the one that has the most, where that is too much, and how much it can give to whom has the least
+    /// until they have the same for their capacity.
     fn fullest(&self, of: impl Iterator<Item = HostId>) -> Option<(HostId, f64)> {
         let places = of.filter_map(|host| self.place(host));
         let over = self.mean() * (1.0 + TOLERANCE);
@@ -432,9 +480,9 @@ impl Hosts {
         let order = |a: &usize, b: &usize| self.load(*a).total_cmp(&self.load(*b)).then(b.cmp(a));
         let most = places.max_by(order)?;
         let least = self.least(|_| false)?;
-        let (place, work) = self.rows[most];
-        let gap = work - self.load(least) * place.capacity;
-        Some((place.host, gap))
+        let each = |at: usize| 1.0 / self.rows[at].0.capacity.max(f64::MIN_POSITIVE);
+        let gap = self.load(most) - self.load(least);
+        Some((self.rows[most].0.host, gap / (each(most) + each(least))))
     }
 
     /// The key is at one more host from now on: the one of the others that has least.

@@ -229,7 +229,7 @@ section! {
         /// After so long the core time of a key's requests counts half
         memory: Option<Text>,
         /// Of the keys, so many are given another host in a minute, or one more, as theirs have more work than others.
-        /// Those whose host is gone move at once
+        /// Those whose host is gone are not counted
         moved_per_minute: Option<Text>,
     }
 }

@@ -260,3 +260,27 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn hosts_have_work_by_their_capacity() {
+    let mut planner = Planner::default();
+    let planning = Planning {
+        moved_per_minute: 1.0,
+        ..Planning::default()
+    };
+    for of in 0..100 {
+        planner.learn(&spent(of, 0, 100, false), &planning, Duration::ZERO);
+    }
+    let place = |(number, capacity)| Place {
+        host: host(number),
+        capacity,
+    };
+    let places = [(0, 1.0), (1, 4.0)].map(place);
+    for minute in 0..10 {
+        planner.plan(&places, &planning, minute * MINUTE);
+    }
+    let hosts = Hosts::new(&places, planner.keys.values());
+    let [a, b] = [0, 1].map(|at| hosts.load(at) / hosts.mean());
+    assert!((a - b).abs() < 2.0 * TOLERANCE, "{a}, {b} of the mean");
+    assert!(planner.counts().balanced <= 80, "none came back");
+}
