@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use weir_policy::{HostId, HostState, KeyHash, Level, Overload, Selection};
 use weir_tables::v1;
 
-use crate::costs::Costs;
+use crate::costs::{Costs, Spent};
 use crate::figures::Figures;
 use crate::holdings::Changes;
 use crate::holdings::Holdings;
@@ -298,12 +298,10 @@ impl Cluster {
     /// Whether every host was asked for its cache contents once, or has had the time to be.
     pub fn caches_asked(&self, now: Duration) -> bool {
         let asked = |host: &Host| host.polls.contains_key(&Source::Cache);
-        if self.config.planner.is_some() {
-            // Sidecars have the plan of before: where they send keys by it is learned.
-            return now >= self.began + self.config.policy.stale_after;
-        }
-        self.config.asked_cache().is_none()
-            || !self.is_unknown(now) && self.hosts.values().all(asked)
+        // Sidecars have the plan of before: where they send keys by it is learned first.
+        let learns = self.config.planner.is_some();
+        let all_asked = || !self.is_unknown(now) && self.hosts.values().all(asked);
+        !learns && (self.config.asked_cache().is_none() || all_asked())
             || now >= self.began + self.config.policy.stale_after
     }
 
@@ -439,10 +437,9 @@ impl Cluster {
             }
         }
         if let Some(planning) = &self.config.planner {
-            for spent in &news.spent {
-                let known = self.ids.contains_key(&spent.host);
-                let placed = known.then(|| self.planner.learn(spent, planning, now));
-                if let Some(placed) = placed.flatten() {
+            let known = |spent: &&Spent| self.ids.contains_key(&spent.host);
+            for spent in news.spent.iter().filter(known) {
+                if let Some(placed) = self.planner.learn(spent, planning, now) {
                     carry_out(&mut self.holdings, placed);
                 }
             }

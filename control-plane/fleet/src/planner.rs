@@ -67,7 +67,7 @@ pub struct Counts {
 
 #[derive(Debug)]
 struct Planned {
-    /// Who has answered for it there is first said to hold it when it has.
+    /// Where it is planned.
     hosts: Vec<Home>,
     /// Core seconds that its requests ran for, halved with every memory that has gone by.
     work: f64,
@@ -121,11 +121,6 @@ impl Planned {
 }
 
 impl Planner {
-    /// How many keys are planned.
-    pub fn keys(&self) -> usize {
-        self.keys.len()
-    }
-
     /// What has happened to them.
     pub fn counts(&self) -> Counts {
         self.counts
@@ -140,19 +135,18 @@ impl Planner {
     /// told.
     pub fn learn(&mut self, spent: &Spent, planning: &Planning, now: Duration) -> Option<Move> {
         let is_full = self.keys.len() >= MOST_KEYS;
-        let run = spent.run.min(LONGEST_RUN).as_secs_f64();
+        let seconds = |time: Duration| time.min(LONGEST_RUN).as_secs_f64();
+        let (run, fetch) = (seconds(spent.run), spent.fetch.map(seconds));
         if let Some(planned) = self.keys.get_mut(&spent.key) {
             planned.halve(now, planning.memory);
             planned.work += run;
             let mut homes = planned.hosts.iter_mut();
             if let Some(home) = homes.find(|home| home.host == spent.host) {
                 let answered = *home.answered.get_or_insert(now);
-                let again = spent.fetch.is_some() && now.saturating_sub(answered) > TOLD_WITHIN;
+                let again = fetch.is_some() && now.saturating_sub(answered) > TOLD_WITHIN;
                 self.counts.evicted += u64::from(again);
             }
-            if let Some(fetch) = spent.fetch {
-                planned.fetch = fetch.min(LONGEST_RUN).as_secs_f64();
-            }
+            planned.fetch = fetch.unwrap_or(planned.fetch);
             return None;
         }
         if is_full {
@@ -166,11 +160,7 @@ impl Planner {
             hosts: vec![home],
             work: run,
             at: now,
-            fetch: spent
-                .fetch
-                .unwrap_or_default()
-                .min(LONGEST_RUN)
-                .as_secs_f64(),
+            fetch: fetch.unwrap_or_default(),
         };
         self.keys.insert(spent.key, planned);
         Some(Move {
