@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use crate::processes::Numbers;
-use crate::shares::{BOTH, Node, RESERVED, job};
+use crate::shares::{BOTH, JOB, Node, RESERVED};
 
 const TICK: Duration = Duration::from_millis(50);
 const TIMES: u32 = 500;
@@ -15,7 +15,7 @@ const TIMES: u32 = 500;
 #[test]
 #[ignore = "a measurement"]
 fn from_the_first_work_of_the_service_to_its_second_core() {
-    let Some(node) = Node::new(&[("endless", &job(u32::MAX))]) else {
+    let Some(node) = Node::new(&[("endless", JOB)]) else {
         return;
     };
     let tick = format!("tick: {}ms\n", TICK.as_millis());

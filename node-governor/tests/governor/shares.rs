@@ -87,7 +87,9 @@ impl Node {
     fn configure(&self, jobs: &[(&str, &str)]) {
         let mut text = String::new();
         for (job, does) in jobs {
-            let does = does.replace("DONE", &self.path(job).display().to_string());
+            let does = does
+                .replace("DONE", &self.path(job).display().to_string())
+                .replace("END", &self.path("end").display().to_string());
             writeln!(text, "  - name: {job}").unwrap();
             writeln!(text, "    command: [/bin/sh, -c, {does:?}]").unwrap();
         }
@@ -173,6 +175,11 @@ impl Node {
         text.lines().map(str::to_owned).collect()
     }
 
+    /// Ends each [`JOB`] that runs.
+    fn may_end(&self) {
+        std::fs::write(self.path("end"), "").unwrap();
+    }
+
     /// Nothing is frozen and the service has what it was found with.
     fn is_as_found(&self) -> bool {
         self.service_has(&BOTH) && !self.jobs.iter().any(|job| self.is_frozen(job))
@@ -224,19 +231,16 @@ impl Drop for Node {
     }
 }
 
-/// Says that it has begun, works for about so many turns of the shell, and says that it has ended.
-pub(crate) fn job(turns: u32) -> String {
-    format!(
-        "echo begun >> DONE; i=0; while [ $i -lt {turns} ]; do i=$((i+1)); done; echo ended >> DONE"
-    )
-}
+/// Says that it has begun, works until [`Node::may_end`] (or for minutes, where nobody is left to
+/// say so), and says that it has ended. A job of a second would end before what a test waits for
+/// wherever the machine is slow to look.
+pub(crate) const JOB: &str = "echo begun >> DONE; i=0; while [ ! -e END ] && [ $i -lt 100000000 ]; do i=$((i+1)); done; echo ended >> DONE";
 
 #[test]
 fn jobs_give_way_to_the_service_go_on_after_it_and_run_one_after_the_other() {
-    let long = job(1_500_000);
     let jobs = [
         ("fails", "echo begun >> DONE; exit 3"),
-        ("long", &long),
+        ("long", JOB),
         ("last", "echo ended >> DONE"),
     ];
     let Some(node) = Node::new(&jobs) else { return };
@@ -254,6 +258,7 @@ fn jobs_give_way_to_the_service_go_on_after_it_and_run_one_after_the_other() {
             node.service_has(&RESERVED) && !node.is_frozen("long")
         });
     }
+    node.may_end();
     node.wait("the last job", || node.done("last") == ["ended"]);
     // Nobody needs them any more.
     node.wait("both cores", || node.service_has(&BOTH));
@@ -273,8 +278,7 @@ fn jobs_give_way_to_the_service_go_on_after_it_and_run_one_after_the_other() {
 
 #[test]
 fn a_killed_governor_leaves_nothing_frozen_and_the_next_one_takes_the_jobs_up() {
-    let long = job(1_000_000);
-    let Some(node) = Node::new(&[("long", &long), ("next", "echo ended >> DONE")]) else {
+    let Some(node) = Node::new(&[("long", JOB), ("next", "echo ended >> DONE")]) else {
         return;
     };
     let governor = node.start();
@@ -286,6 +290,7 @@ fn a_killed_governor_leaves_nothing_frozen_and_the_next_one_takes_the_jobs_up() 
     let mut governor = node.start();
     node.wait("it to give way again", || node.is_frozen("long"));
     node.service_works(false);
+    node.may_end();
     node.wait("the next job", || node.done("next") == ["ended"]);
     assert_eq!(node.done("long"), ["begun", "ended"], "once");
     governor.signal(Signal::TERM);
@@ -295,7 +300,7 @@ fn a_killed_governor_leaves_nothing_frozen_and_the_next_one_takes_the_jobs_up() 
 
 #[test]
 fn a_service_that_is_started_anew_gets_its_cores_again() {
-    let Some(mut node) = Node::new(&[("long", &job(3_000_000))]) else {
+    let Some(mut node) = Node::new(&[("long", JOB)]) else {
         return;
     };
     let mut governor = node.start();
@@ -316,7 +321,7 @@ fn a_service_that_is_started_anew_gets_its_cores_again() {
 
 #[test]
 fn a_second_governor_is_refused_with_the_process_of_the_first() {
-    let Some(node) = Node::new(&[("long", &job(3_000_000))]) else {
+    let Some(node) = Node::new(&[("long", JOB)]) else {
         return;
     };
     let governor = node.start();
@@ -334,15 +339,13 @@ fn a_second_governor_is_refused_with_the_process_of_the_first() {
 fn governors_are_killed_at_random_and_nothing_is_frozen_unowned_or_lost() {
     let runs = std::env::var("WEIR_KILLS").ok();
     let runs: u64 = runs.and_then(|runs| runs.parse().ok()).unwrap_or(12);
-    let short = job(60_000);
+    let short =
+        "echo begun >> DONE; i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done; echo ended >> DONE";
     let names: Vec<String> = (0..4).map(|number| format!("job{number}")).collect();
     let mut kills = 0;
     let mut numbers = Numbers(7);
     while kills < runs {
-        let jobs: Vec<_> = names
-            .iter()
-            .map(|name| (name.as_str(), short.as_str()))
-            .collect();
+        let jobs: Vec<_> = names.iter().map(|name| (name.as_str(), short)).collect();
         let Some(node) = Node::new(&jobs) else { return };
         let ended = || {
             names
