@@ -39,7 +39,7 @@ fn every_refusal_names_file_line_field_and_reason() {
         ),
         (
             "clusters:\n  r:\n    policy:\n      overload: foo\n",
-            "c.yaml:4: clusters.r.policy.overload: \"foo\" is unknown; one of none, breaker, dynamic_breaker, dagor, breakwater",
+            "c.yaml:4: clusters.r.policy.overload: \"foo\" is unknown; one of none, breaker, dynamic_breaker, dagor, breakwater, slots",
         ),
         (
             "clusters:\n  r: { policy: { selection: best } }\n",

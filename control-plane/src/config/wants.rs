@@ -63,7 +63,10 @@ fn load(cluster: &Cluster) -> Want {
     }
     let (overload, selection) = (cluster.policy.overload, cluster.policy.selection);
     let goes_by_load = match overload {
-        Overload::Breaker { .. } | Overload::DynamicBreaker(_) | Overload::Dagor => true,
+        Overload::Breaker { .. }
+        | Overload::DynamicBreaker(_)
+        | Overload::Dagor
+        | Overload::Slots => true,
         Overload::None | Overload::Breakwater => match selection {
             Selection::Dynamic | Selection::Estimate | Selection::HotCold { .. } => true,
             Selection::Baseline

@@ -278,9 +278,11 @@ section! {
 section! {
     /// For how long requests wait for a host.
     Holding {
-        /// A request that no host admits waits so long at its proxy before it is shed; with `breakwater` 10s by default
+        /// A request that no host admits waits so long at its proxy before it is shed; with `breakwater` 10s by default, with
+        /// `slots` 60s
         for_eligible: Option<Text>,
-        /// A request whose key only refusing hosts have waits so long for one of them before it goes to another; with `breakwater` 10s by default
+        /// A request whose key only refusing hosts have waits so long for one of them before it goes to another; with `breakwater`
+        /// 10s by default, with `slots` 60s, but no longer than fetching the data would take
         for_cached: Option<Text>,
         /// Requests that one worker thread of a proxy holds; beyond them the least important is not held
         max_held: Option<Text>,

@@ -19,6 +19,7 @@ mod overload;
 mod plugin;
 mod poison_key;
 mod resets;
+mod slots;
 mod stats;
 mod tls;
 

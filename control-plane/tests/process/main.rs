@@ -44,7 +44,7 @@ fn a_bad_configuration_ends_with_64_and_one_line() {
     let path = folder.path().join("c.yaml");
     std::fs::write(&path, "clusters:\n  r: { policy: { overload: foo } }\n").unwrap();
     let expected = format!(
-        "{}:2: clusters.r.policy.overload: \"foo\" is unknown; one of none, breaker, dynamic_breaker, dagor, breakwater\n",
+        "{}:2: clusters.r.policy.overload: \"foo\" is unknown; one of none, breaker, dynamic_breaker, dagor, breakwater, slots\n",
         path.display()
     );
     // A port that is taken would be noticed first if it were bound first.

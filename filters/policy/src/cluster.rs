@@ -357,7 +357,11 @@ impl Cluster {
     }
 
     /// Requests in flight from the proxy's other VMs, all of them.
-    pub fn set_peers_in_flight(&mut self, peers: impl Iterator<Item = (HostId, u32)>) {
+    pub fn set_peers_in_flight(
+        &mut self,
+        peers: impl Iterator<Item = (HostId, u32)>,
+        now: Duration,
+    ) {
         self.feedback.forget_peers();
         for (host, in_flight) in peers {
             if let Some(index) = self.index_of(host) {
@@ -365,6 +369,12 @@ impl Cluster {
                     row.peers_in_flight = row.peers_in_flight.saturating_add(in_flight);
                 });
             }
+        }
+        if self.counts_in_flight()
+            && let Some(received) = &self.table
+        {
+            let levels = self.levels_now(&received.table, now);
+            self.admission.set_levels(levels);
         }
     }
 
@@ -564,7 +574,9 @@ impl Cluster {
         hosts.map(|host| self.level_now(table, host, now)).collect()
     }
 
-    /// The level that the overload policy gives the host; none where it is not chosen from.
+    /// The level that the overload policy gives the host; none where it is not chosen from. Not inlined, so that there
+    /// is one of it.
+    #[inline(never)]
     fn level_now(&self, table: &Table, index: u32, now: Duration) -> Option<Level> {
         let host = table
             .host(index)
@@ -573,8 +585,9 @@ impl Cluster {
             return Some(Level::ALL);
         }
         let (policy, known) = (table.policy(), self.feedback.row(index)?);
-        let level = policy.overload.level(host, known, now, policy.stale_after);
-        Some(level)
+        let clock = Clock::new(now, policy.stale_after);
+        let known = (known, self.feedback.outlook(index, clock));
+        Some(policy.overload.level(host, known, now, policy.stale_after))
     }
 }
 

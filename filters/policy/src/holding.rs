@@ -8,8 +8,11 @@
 //! ```
 //!
 //! The second is delay scheduling (Zaharia et al., *Delay Scheduling*, EuroSys 2010): a short wait for the
-//! data is often less than fetching them.
+//! data is often less than fetching them. Beside [`Overload::Slots`] it is that in full: hosts refuse while they have no
+//! idle core, a request waits for one that has its data for at most what it would cost to fetch them, and users of the
+//! same class are served by turns ([`turns`]).
 
+mod turns;
 mod wait_queue;
 
 pub use wait_queue::{Patience, Round, Ticket, WaitQueue};
@@ -20,7 +23,7 @@ use rand::Rng;
 
 use crate::standing::Clock;
 use crate::{
-    Cluster, Decision, KeyHash, Level, Outcome, Overload, Rank, Reason, Request, TableError,
+    Cluster, Decision, KeyHash, Level, Outcome, Overload, Policy, Rank, Reason, Request, TableError,
 };
 
 /// The longest that a request can be held: longer than nearly all callers wait.
@@ -64,6 +67,8 @@ impl Holding {
     pub fn beside(overload: Overload) -> Self {
         let hold = match overload {
             Overload::Breakwater => FOR_CREDITS,
+            // A core is idle some time; for data they wait less, by what fetching those costs.
+            Overload::Slots => LONGEST_HOLD,
             _ => Duration::ZERO,
         };
         Self {
@@ -128,14 +133,20 @@ impl Cluster {
         if self.is_stale(now) {
             return None;
         }
-        let holding = &self.table()?.policy().holding;
+        let Policy {
+            holding, overload, ..
+        } = self.table()?.policy();
         match (decision.outcome, decision.reason, request.keys.last()) {
             (Outcome::Shed { .. }, ..) if !holding.for_eligible.is_zero() => {
                 Some((holding.for_eligible, Reason::HeldForEligible))
             }
             (Outcome::Send(_), Reason::NotCached, Some(key)) if !holding.for_cached.is_zero() => {
+                let limit = match overload {
+                    Overload::Slots => holding.for_cached.min(self.cost(&request.keys).fetch),
+                    _ => holding.for_cached,
+                };
                 let is_elsewhere = self.refusing_hosts_have(key, request.rank, now);
-                is_elsewhere.then_some((holding.for_cached, Reason::HeldForCached))
+                is_elsewhere.then_some((limit, Reason::HeldForCached))
             }
             _ => None,
         }
@@ -156,6 +167,12 @@ impl Cluster {
         let mut levels = hosts.filter_map(|host| self.level(host));
         let mut refuses = |level: Level| !level.admits(rank);
         levels.next().is_some_and(&mut refuses) && levels.all(refuses)
+    }
+
+    /// What a request is expected to need of a core, where users of a class are served by turns.
+    pub(crate) fn turn_cost(&self, request: &Request) -> Option<Duration> {
+        let overload = self.table()?.policy().overload;
+        (overload == Overload::Slots).then(|| self.cost(&request.keys).run)
     }
 
     /// How many hosts admit the request.

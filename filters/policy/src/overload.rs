@@ -8,12 +8,15 @@ mod demand;
 pub mod dynamic_breaker;
 mod evidence;
 mod moving_level;
+mod slots;
 pub mod steady;
 
 use std::time::Duration;
 
 use crate::every;
 use crate::feedback::HostFeedback;
+use crate::outlook::Outlook;
+use crate::standing::Clock;
 use crate::{Host, Level};
 
 pub use moving_level::MovingLevel;
@@ -35,11 +38,14 @@ pub enum Overload {
     Dagor,
     /// A host admits as many requests at a time as it has given credits for ([`breakwater::Pool`]).
     Breakwater,
+    /// A host admits requests while it has an idle core; the others wait at their callers (delay scheduling, with
+    /// [`crate::Holding`]).
+    Slots,
 }
 
 impl Overload {
     /// Every policy, with the defaults of its parameters.
-    pub const ALL: [Self; 5] = every![
+    pub const ALL: [Self; 6] = every![
         None,
         Breaker {
             queued_jobs: breaker::QUEUED_JOBS
@@ -47,6 +53,7 @@ impl Overload {
         DynamicBreaker(dynamic_breaker::Params::DEFAULT),
         Dagor,
         Breakwater,
+        Slots,
     ];
 
     /// Its name in configurations.
@@ -57,12 +64,18 @@ impl Overload {
             Self::DynamicBreaker(_) => "dynamic_breaker",
             Self::Dagor => "dagor",
             Self::Breakwater => "breakwater",
+            Self::Slots => "slots",
         }
     }
 
     /// Whether what is in flight at a host moves its level.
     pub(crate) fn counts_in_flight(self) -> bool {
-        matches!(self, Self::Breakwater)
+        matches!(self, Self::Breakwater | Self::Slots)
+    }
+
+    /// Whether it goes by what is expected of each request.
+    pub(crate) fn estimates(self) -> bool {
+        matches!(self, Self::Slots)
     }
 
     /// The level of a host that is up, from its row and what is known of it here. Load older than `stale_after`
@@ -70,7 +83,7 @@ impl Overload {
     pub(crate) fn level(
         self,
         host: &Host,
-        known: &HostFeedback,
+        (known, outlook): (&HostFeedback, Option<Outlook>),
         now: Duration,
         stale_after: Duration,
     ) -> Level {
@@ -83,6 +96,7 @@ impl Overload {
             // weir-control opens the level of a host whose figures it has lost, so the row is believed.
             Self::Dagor => host.level,
             Self::Breakwater => breakwater::level(host, known, now, stale_after),
+            Self::Slots => slots::level(known, outlook, Clock::new(now, stale_after)),
         }
     }
 }

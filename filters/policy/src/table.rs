@@ -53,7 +53,8 @@ pub struct Policy {
 impl Policy {
     /// Whether choices go by what is expected of each request, or are to be compared by it.
     pub fn estimates(&self) -> bool {
-        self.selection == Selection::Estimate || self.beside.is_some()
+        let is_chosen = self.selection == Selection::Estimate || self.beside.is_some();
+        is_chosen || self.overload.estimates()
     }
 
     /// Whether any choice is made by this selection.

@@ -120,10 +120,11 @@ fn decode_overload(policy: &v1::Policy) -> Result<Overload, Refusal> {
         })),
         Ok(v1::Overload::Dagor) => Ok(Overload::Dagor),
         Ok(v1::Overload::Breakwater) => Ok(Overload::Breakwater),
+        Ok(v1::Overload::Slots) => Ok(Overload::Slots),
         Err(_) => Err(Refusal::UnknownValue {
             field: "policy.overload",
             value: policy.overload,
-            known: "none (1), breaker (2), dagor (3), dynamic_breaker (4), breakwater (5)",
+            known: "none (1), breaker (2), dagor (3), dynamic_breaker (4), breakwater (5), slots (6)",
         }),
     }
 }
@@ -239,6 +240,7 @@ pub fn encode_policy(policy: &Policy) -> v1::Policy {
         }
         Overload::Dagor => (v1::Overload::Dagor, None),
         Overload::Breakwater => (v1::Overload::Breakwater, None),
+        Overload::Slots => (v1::Overload::Slots, None),
     };
     let selections = [Some(policy.selection), policy.beside];
     let hot_cold_permille = selections

@@ -199,7 +199,10 @@ impl Caller {
         if let Outcome::Hold { until } = decision.outcome {
             self.news.held += 1;
             let why = (until, decision.reason);
-            return Choice::Hold(self.held.hold(request.clone(), patience, why, number));
+            let ticket = self
+                .held
+                .hold(&self.cluster, request.clone(), patience, why, number);
+            return Choice::Hold(ticket);
         }
         self.follow(request, decision, now)
     }

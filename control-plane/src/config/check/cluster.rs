@@ -226,7 +226,7 @@ fn overload(
         let written = match policy {
             Overload::Breaker { .. } => Overload::Breaker { queued_jobs },
             Overload::DynamicBreaker(_) => Overload::DynamicBreaker(dynamic_breaker),
-            Overload::None | Overload::Dagor | Overload::Breakwater => policy,
+            Overload::None | Overload::Dagor | Overload::Breakwater | Overload::Slots => policy,
         };
         (policy.as_str(), written)
     };

@@ -23,7 +23,10 @@ impl<H: Host> Vm<H> {
         state.counters.held();
         self.metrics.holds(&self.host);
         let request = waiting.route.request.clone();
-        let ticket = state.held.hold(request, patience, why, Rc::clone(&waiting));
+        let what = Rc::clone(&waiting);
+        let ticket = state
+            .held
+            .hold(&state.cluster, request, patience, why, what);
         Some(Place::new(waiting, ticket, self.abandoned.clone()))
     }
 

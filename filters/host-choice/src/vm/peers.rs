@@ -44,7 +44,7 @@ impl<H: Host> Vm<H> {
                 .filter(|record| record.cluster == *name)
                 .flat_map(|record| &record.hosts);
             let in_flight = hosts.map(|host| (HostId::of(&host.address), host.in_flight));
-            state.cluster.set_peers_in_flight(in_flight);
+            state.cluster.set_peers_in_flight(in_flight, now);
         }
     }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use rand::Rng;
 
+use super::turns::Turns;
 use crate::{Cluster, Decision, Outcome, Rank, Reason, Request};
 
 /// When a request came, and when it is of no use any more.
@@ -32,11 +33,29 @@ impl Patience {
     }
 }
 
-/// The place of a held request: by rank, then by arrival.
+/// The place of a held request: by rank, then by arrival. Where users are served by turns, by class, then by turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ticket {
-    rank: Rank,
+    /// The rank in the upper bits, a turn in the lower ones.
+    order: u64,
     number: u64,
+}
+
+const TURN_BITS: u32 = 48;
+
+impl Ticket {
+    fn new(rank: Rank, turn: u64, number: u64) -> Self {
+        let order = u64::from(rank.number()) << TURN_BITS | turn.min((1 << TURN_BITS) - 1);
+        Self { order, number }
+    }
+
+    fn rank(self) -> u16 {
+        (self.order >> TURN_BITS) as u16
+    }
+
+    fn turn(self) -> u64 {
+        self.order & ((1 << TURN_BITS) - 1)
+    }
 }
 
 /// The held requests of one cluster, most important first.
@@ -51,6 +70,7 @@ pub struct WaitQueue<T> {
     /// When each that waits is decided at the latest.
     due: BTreeSet<(Duration, Ticket)>,
     came: u64,
+    turns: Turns,
     /// Answers since the last round: each has left a place at a host.
     answers: usize,
 }
@@ -84,6 +104,7 @@ impl<T> Default for WaitQueue<T> {
             displaced: BTreeMap::new(),
             due: BTreeSet::new(),
             came: 0,
+            turns: Turns::default(),
             answers: 0,
         }
     }
@@ -138,7 +159,7 @@ impl<T> WaitQueue<T> {
             return true;
         }
         let last = self.waiting.last_entry();
-        let Some(last) = last.filter(|last| last.key().rank > rank) else {
+        let Some(last) = last.filter(|last| last.key().rank() > rank.number()) else {
             return false;
         };
         if self.displaced.len() >= max_held {
@@ -180,7 +201,7 @@ impl<T> WaitQueue<T> {
         let before = self
             .waiting
             .iter()
-            .take_while(|(first, _)| first.rank <= rank);
+            .take_while(|(first, _)| first.rank() <= rank.number());
         let mut before = before.map(|(_, waiting)| waiting.for_any);
         before.any(|for_any| for_any) && !cluster.is_stale(now)
     }
@@ -188,15 +209,20 @@ impl<T> WaitQueue<T> {
     /// Holds a request for which [`WaitQueue::decide`] has said so, for this reason.
     pub fn hold(
         &mut self,
+        cluster: &Cluster,
         request: Request,
         patience: Patience,
         (until, reason): (Duration, Reason),
         what: T,
     ) -> Ticket {
-        let ticket = Ticket {
-            rank: request.rank,
-            number: self.came,
+        let (rank, turn) = match cluster.turn_cost(&request) {
+            Some(cost) => (
+                Rank::new(request.rank.class(), 0),
+                self.turns.take(request.rank, cost),
+            ),
+            None => (request.rank, 0),
         };
+        let ticket = Ticket::new(rank, turn, self.came);
         self.came += 1;
         self.due.insert((until, ticket));
         let waiting = Waiting {
@@ -296,6 +322,7 @@ impl<T> WaitQueue<T> {
     fn let_go(&mut self, ticket: Ticket, decision: Decision) -> Option<(T, Request, Decision)> {
         let waiting = self.waiting.remove(&ticket)?;
         self.due.remove(&(waiting.until, ticket));
+        self.turns.let_go(waiting.request.rank, ticket.turn());
         Some((waiting.what, waiting.request, decision))
     }
 }

@@ -36,7 +36,7 @@ fn hedge(policy: Policy, class: u8, cores: u32, in_progress: Option<u32>) -> Opt
     let hosts = vec![with(0, 64, Some(0)), with(1, cores, in_progress)];
     let mut cluster = cluster(policy, hosts);
     if in_progress.is_none_or(|jobs| jobs == 0) {
-        cluster.set_peers_in_flight([(id(1), 1)].into_iter());
+        cluster.set_peers_in_flight([(id(1), 1)].into_iter(), NOW);
     }
     let request = Request {
         keys: Keys::default(),

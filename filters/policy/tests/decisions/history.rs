@@ -85,7 +85,7 @@ fn overloads() -> impl Strategy<Value = Overload> {
                 wait: millis(wait_ms),
                 least_queued_jobs,
             }),
-            Overload::None | Overload::Dagor | Overload::Breakwater => overload,
+            Overload::None | Overload::Dagor | Overload::Breakwater | Overload::Slots => overload,
         }
     })
 }
@@ -160,7 +160,7 @@ struct Known {
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     at: Duration,
-    /// It was sent by `estimate`, which keeps account of what has ended.
+    /// It was sent by `estimate` or to a slot, which keeps account of what has ended.
     expected: bool,
     ended: bool,
 }
@@ -273,7 +273,7 @@ impl World {
                     for name in names {
                         self.assigned.entry(name).or_default().insert(host, now);
                     }
-                    self.level_by_credits(host);
+                    self.level_by_in_flight(host);
                 }
             }
             Event::AssignedByPeer(host, name, ago) => {
@@ -306,7 +306,7 @@ impl World {
                 // One end too many now and then.
                 self.cluster.finished(id(host), sent.unwrap_or(now), now);
                 self.forget_departed();
-                self.level_by_credits(host);
+                self.level_by_in_flight(host);
             }
             Event::Observed(host, ago, in_progress, queued) => {
                 let load = load(now - ago, in_progress, queued);
@@ -343,10 +343,11 @@ impl World {
             }
             Event::PeersInFlight(peers) => {
                 let listed = peers.iter().map(|(host, count)| (id(*host), *count));
-                self.cluster.set_peers_in_flight(listed);
+                self.cluster.set_peers_in_flight(listed, now);
                 for host in self.numbers() {
                     let count = peers.get(&host).copied().unwrap_or(0);
                     self.known.entry(host).or_default().peers_in_flight = count;
+                    self.level_by_in_flight(host);
                 }
             }
         }
@@ -424,11 +425,12 @@ impl World {
         newer
     }
 
-    /// What is sent and ends moves levels only where hosts give credits.
-    fn level_by_credits(&mut self, number: usize) {
+    /// What is sent and ends moves levels only where hosts give credits or have slots.
+    fn level_by_in_flight(&mut self, number: usize) {
         let table = self.table.as_ref();
-        let gives = table.is_some_and(|table| table.policy.overload == Overload::Breakwater);
-        if gives && self.has(number) {
+        let overload = table.map(|table| table.policy.overload);
+        let counts = matches!(overload, Some(Overload::Breakwater | Overload::Slots));
+        if counts && self.has(number) {
             self.level_again(number);
         }
     }
@@ -458,6 +460,11 @@ impl World {
             Overload::Dagor => host.level,
             Overload::Breakwater if self.is_spent(number) => Level::NONE,
             Overload::Breakwater => Level::ALL,
+            // Whether a core is idle is told in slots.rs.
+            Overload::Slots => {
+                let index = self.cluster.table().unwrap().index_of(id(number));
+                self.cluster.level(index.unwrap()).unwrap()
+            }
             Overload::Breaker { queued_jobs } => match self.fresh_load(number) {
                 Some(load) if load.queued > queued_jobs => Level::NONE,
                 _ => Level::ALL,
@@ -479,7 +486,7 @@ impl World {
 
     fn estimates(&self) -> bool {
         let table = self.table.as_ref();
-        table.is_some_and(|table| table.policy.selection == Selection::Estimate)
+        table.is_some_and(|table| table.policy.estimates())
     }
 
     fn has(&self, host: usize) -> bool {

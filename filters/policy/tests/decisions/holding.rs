@@ -156,7 +156,8 @@ fn hold(
     let Outcome::Hold { until } = decision.outcome else {
         return false;
     };
-    held.hold(request(rank), came(now), (until, decision.reason), number);
+    let why = (until, decision.reason);
+    held.hold(cluster, request(rank), came(now), why, number);
     true
 }
 
@@ -219,7 +220,7 @@ fn who_gives_its_place_can_go_too_and_no_more_do_than_may_wait() {
     let closed = cluster(policy(500, 0, 1), vec![admitting(0, 0)]);
     let mut held = WaitQueue::default();
     let until = (NOW + millis(500), Reason::HeldForEligible);
-    let ticket = held.hold(request(300), came(NOW), until, 0);
+    let ticket = held.hold(&closed, request(300), came(NOW), until, 0);
     assert!(hold(&mut held, &closed, 1, 200, NOW));
     assert!(
         !hold(&mut held, &closed, 2, 100, NOW),
@@ -237,7 +238,7 @@ fn who_has_gone_is_not_decided_any_more() {
     let closed = cluster(policy(500, 0, 10), vec![admitting(0, 0)]);
     let mut held = WaitQueue::default();
     let until = (NOW + millis(500), Reason::HeldForEligible);
-    let ticket = held.hold(request(1), came(NOW), until, 7);
+    let ticket = held.hold(&closed, request(1), came(NOW), until, 7);
     assert_eq!(held.remove(ticket), Some(7));
     assert_eq!(held.remove(ticket), None);
     assert!(round(&mut held, &closed, NOW + millis(900)).is_empty());
@@ -289,7 +290,8 @@ proptest! {
                             prop_assert!(waiting[last].2 > rank);
                             displaced.push(waiting.swap_remove(last));
                         }
-                        let ticket = held.hold(asked, patience, (until, decision.reason), number);
+                        let why = (until, decision.reason);
+                        let ticket = held.hold(&cluster, asked, patience, why, number);
                         waiting.push((number, ticket, rank, until));
                     } else if within != Some(0) {
                         let is_behind = waiting.iter().any(|(_, _, other, _)| *other <= rank);

@@ -19,4 +19,5 @@ mod hot_cold;
 mod key_movement;
 mod panic;
 mod shares;
+mod slots;
 mod staleness;

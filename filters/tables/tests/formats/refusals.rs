@@ -52,7 +52,7 @@ fn the_table_of_another_cluster_is_refused() {
 fn unknown_policies_are_refused_with_those_that_are_known() {
     assert_eq!(
         refused_table(|table| table.policy.as_mut().unwrap().overload = 9),
-        "policy.overload: 9 is not one that this version knows; known are none (1), breaker (2), dagor (3), dynamic_breaker (4), breakwater (5)"
+        "policy.overload: 9 is not one that this version knows; known are none (1), breaker (2), dagor (3), dynamic_breaker (4), breakwater (5), slots (6)"
     );
     assert_eq!(
         refused_table(|table| table.policy.as_mut().unwrap().selection = -1),

@@ -27,7 +27,7 @@ fn overloads() -> impl Strategy<Value = Overload> {
                 wait: Duration::from_millis(wait_ms.into()),
                 least_queued_jobs,
             }),
-            Overload::None | Overload::Dagor | Overload::Breakwater => overload,
+            Overload::None | Overload::Dagor | Overload::Breakwater | Overload::Slots => overload,
         }
     })
 }

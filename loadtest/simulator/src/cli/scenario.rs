@@ -191,6 +191,7 @@ enum OverloadName {
     DynamicBreaker,
     Dagor,
     Breakwater,
+    Slots,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -398,6 +399,7 @@ impl Args {
             }),
             OverloadName::Dagor => Overload::Dagor,
             OverloadName::Breakwater => Overload::Breakwater,
+            OverloadName::Slots => Overload::Slots,
         }
     }
 }

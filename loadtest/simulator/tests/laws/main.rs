@@ -102,7 +102,7 @@ fn overloads() -> [Overload; Overload::ALL.len()] {
             least_queued_jobs: 1,
             ..params
         }),
-        Overload::None | Overload::Dagor | Overload::Breakwater => overload,
+        Overload::None | Overload::Dagor | Overload::Breakwater | Overload::Slots => overload,
     })
 }
 

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Delay scheduling: emulated hosts of one core, whose requests wait in the sidecar for the core that has their data.
+
+use std::cell::RefCell;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+
+use crate::client::{Answer, Headers, keyed};
+use crate::world::{Plan, World};
+
+/// What a host needs to fetch the data of a key.
+const FETCH: Duration = Duration::from_secs(3);
+/// So many connections come to every one of a few threads, but once in a million times.
+const THREADS_ARE_MET: usize = 20;
+const HELD: &str = "weir_held_requests";
+const ON_THEIR_WAY: &str = "envoy_cluster_upstream_rq_active{envoy_cluster_name=\"rules\"";
+
+/// Two hosts, of which the one named has the data of the key, as weir-control knows, and what they cost to fetch.
+async fn start() -> (World, SocketAddr) {
+    let fetch = FETCH.as_micros().to_string();
+    let plan = Plan::workers(2, &["--cores", "1", "--fetch-base-us", &fetch]);
+    let policy = json!({"selection": "estimate", "overload": "slots", "stale_after": "30s"});
+    let rules = json!({"policy": policy, "scrape": {"interval": "50ms"}});
+    let world = plan
+        .with(json!({"clusters": {"rules": rules}}))
+        .start()
+        .await;
+    let row = |address| json!({"address": address, "capacity_millicores": 1000});
+    let hosts = Value::Array(world.addresses().into_iter().map(row).collect());
+    world.replace("hosts.yaml", &hosts.to_string());
+    // The only one that fetches.
+    let first = world.caller().send("/", &job(Duration::ZERO)).await;
+    let holder = first.host.filter(|_| first.status == Some(200)).unwrap();
+    let learned = async || {
+        let page = world.page("/explain?cluster=rules&key=k1").await?;
+        let page: Value = serde_json::from_str(&page).ok()?;
+        let other = page["ranked"].get(1)?;
+        let fetch = other["estimate"]["fetch_ms"].as_f64()?;
+        let is_learned = page["reason"] == "known_cached" && fetch >= FETCH.as_millis() as f64;
+        (is_learned && other["capacity_millicores"] == 1000).then_some(())
+    };
+    world.until("what a fetch costs", learned).await;
+    // By each of the sidecar's threads, of which a new connection may get any.
+    let known = async || {
+        for _ in 0..THREADS_ARE_MET {
+            let answer = world.caller().send("/", &job(Duration::ZERO)).await;
+            (answer.reason == "known_cached").then_some(())?;
+        }
+        Some(())
+    };
+    world.until("a sidecar that knows the holder", known).await;
+    (world, holder)
+}
+
+/// For the key, and so long to run.
+fn job(run: Duration) -> Headers {
+    let mut headers = keyed(1);
+    headers.push(("x-emulate-run-us", run.as_micros().to_string()));
+    headers
+}
+
+fn send(world: &World, run: Duration) -> JoinHandle<Answer> {
+    let (caller, headers) = (world.caller(), job(run));
+    tokio::spawn(async move { caller.send("/", &headers).await })
+}
+
+/// Has the holder's core taken for so long, and others come until one of them is held. Those before it came sooner than
+/// what the sidecar hears of the holder, and wait there.
+async fn one_is_held(
+    world: &World,
+    run: Duration,
+) -> (JoinHandle<Answer>, Vec<JoinHandle<Answer>>) {
+    let first = send(world, run);
+    world.until_envoy(ON_THEIR_WAY, |count| count == 1.0).await;
+    let others = RefCell::new(Vec::new());
+    let held = async || {
+        others.borrow_mut().push(send(world, Duration::ZERO));
+        (world.envoy_metric(HELD).await >= Some(1.0)).then_some(())
+    };
+    world.until("a held request", held).await;
+    (first, others.into_inner())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_waits_for_a_busy_host_that_has_its_data_while_another_is_idle() {
+    let (world, holder) = start().await;
+    let (first, others) = one_is_held(&world, FETCH / 5).await;
+    for answer in std::iter::once(first).chain(others) {
+        let answer = answer.await.unwrap();
+        let from = (answer.status, answer.host);
+        assert_eq!(from, (Some(200), Some(holder)), "{answer:#?}");
+    }
+    world.until_envoy(HELD, |held| held == 0.0).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_waits_no_longer_than_fetching_would_take_and_goes_to_the_idle_host() {
+    let (world, holder) = start().await;
+    let (first, mut others) = one_is_held(&world, 4 * FETCH).await;
+    let answer = others.pop().unwrap().await.unwrap();
+    assert_eq!(answer.status, Some(200), "{answer:#?}");
+    assert_ne!(answer.host, Some(holder), "{answer:#?}");
+    first.abort();
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Whose turn it is among those who wait with the same class: start-time fair queueing (Goyal, Vin, Cheng, SIGCOMM 1996,
+//! section 2). A user who waits with many requests has them served by turns with those of others, however many there are.
+//! Delay scheduling asks for it: who is passed over for its data keeps its turn.
+
+use std::time::Duration;
+
+use crate::Rank;
+use crate::level::CLASSES;
+
+/// Core time in microseconds. A user's turn comes when all who wait have had so much.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Turns {
+    /// Where the next turn of each user begins, of those alone that are ahead of their class: at most one for each rank.
+    next: Vec<(Rank, u64)>,
+    /// The turn of who was let go last, by class.
+    now: [u64; CLASSES as usize],
+}
+
+impl Turns {
+    /// The turn of a request that begins to wait and is expected to need so much core time.
+    pub(super) fn take(&mut self, rank: Rank, cost: Duration) -> u64 {
+        let now = &self.now;
+        self.next.retain(|(rank, next)| *next > reached(now, *rank));
+        // What costs nothing would be everybody's first.
+        let cost = u64::try_from(cost.as_micros()).unwrap_or(u64::MAX).max(1);
+        if let Some((_, next)) = self.next.iter_mut().find(|(user, _)| *user == rank) {
+            let turn = *next;
+            *next = turn.saturating_add(cost);
+            return turn;
+        }
+        let turn = reached(now, rank);
+        self.next.push((rank, turn.saturating_add(cost)));
+        turn
+    }
+
+    /// The request of this turn waits no longer.
+    pub(super) fn let_go(&mut self, rank: Rank, turn: u64) {
+        if let Some(now) = self.now.get_mut(usize::from(rank.class())) {
+            *now = turn.max(*now);
+        }
+    }
+}
+
+fn reached(now: &[u64], rank: Rank) -> u64 {
+    let now = now.get(usize::from(rank.class()));
+    now.copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Of two users who both wait all the time, neither has had more than the other but by one request of each.
+        #[test]
+        fn users_who_wait_have_the_same_core_time(
+            costs in prop::collection::vec((1u64..100, 1u64..100), 1..60),
+        ) {
+            let mut turns = Turns::default();
+            let users = [Rank::new(3, 1), Rank::new(3, 2)];
+            let mut waiting = Vec::new();
+            for (one, other) in &costs {
+                for (user, cost) in [(0, *one), (1, *other)] {
+                    let turn = turns.take(users[user], Duration::from_micros(cost));
+                    waiting.push((turn, waiting.len(), user, cost));
+                }
+            }
+            waiting.sort_unstable();
+            let mut had = [0, 0];
+            let mut left = [costs.len(); 2];
+            for (turn, _, user, cost) in waiting {
+                turns.let_go(users[user], turn);
+                had[user] += cost;
+                left[user] -= 1;
+                if left.contains(&0) {
+                    break;
+                }
+                prop_assert!(had[0].abs_diff(had[1]) <= 2 * 100, "{had:?}");
+            }
+        }
+
+        #[test]
+        fn a_user_that_comes_new_has_the_next_turn_and_few_are_kept(
+            before in prop::collection::vec((0u8..4, 0u8..8, 0u64..50, any::<bool>()), 0..200),
+        ) {
+            let mut turns = Turns::default();
+            for (class, user, cost, goes) in before {
+                let rank = Rank::new(class, user);
+                let turn = turns.take(rank, Duration::from_micros(cost));
+                if goes {
+                    turns.let_go(rank, turn);
+                }
+            }
+            let new = Rank::new(2, 100);
+            let turn = turns.take(new, Duration::from_micros(1));
+            prop_assert_eq!(turn, reached(&turns.now, new));
+            prop_assert!(turns.next.len() <= 4 * 8 + 1);
+        }
+    }
+}
