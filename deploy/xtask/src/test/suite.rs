@@ -111,9 +111,12 @@ fn cargo_test(workspace: &Workspace, args: &Args) -> Command {
 
 fn job(binary: &Binary, args: &Args) -> Job {
     let mut command = Command::new(&binary.program);
+    // `.cargo/config.toml` has more threads, for programs that run one after the other: these run side by side.
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
     command
         .args(&args.filter)
         .current_dir(&binary.folder)
+        .env("RUST_TEST_THREADS", threads.to_string())
         .env("CARGO_MANIFEST_DIR", &binary.folder);
     Job {
         name: binary.name.clone(),
