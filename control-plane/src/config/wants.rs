@@ -38,22 +38,23 @@ type Want = Option<(&'static str, String)>;
 fn capacity(cluster: &Cluster) -> Want {
     let unknown = cluster.hosts.iter();
     let unknown = unknown.filter(|host| host.capacity_millicores == 0).count();
-    let estimates = cluster.policy.selection == Selection::Estimate;
-    (estimates && unknown > 0).then(|| {
-        let of = format!("of {unknown} of {}", counted(cluster.hosts.len(), "host"));
-        let (page, remedy) = match &cluster.scrape {
-            Some(scrape) => (
-                format!("; unless pages name them ({}),", scrape.cores),
-                "",
-            ),
-            None => (", so".to_owned(), ", let their pages name them (scrape)"),
-        };
-        let words = format!(
-            "how many cores there are is not written {of}{page} `estimate` guesses how long requests wait there; write \
-             it{remedy}, or run weir-governor on the nodes"
-        );
-        ("hosts[].capacity_millicores", words)
-    })
+    let guesses = match cluster.policy.overload {
+        Overload::Slots => Some("`slots` guesses whether a core is idle there"),
+        _ if cluster.policy.selection == Selection::Estimate => {
+            Some("`estimate` guesses how long requests wait there")
+        }
+        _ => None,
+    };
+    let guesses = guesses.filter(|_| unknown > 0)?;
+    let of = format!("of {unknown} of {}", counted(cluster.hosts.len(), "host"));
+    let (page, remedy) = match &cluster.scrape {
+        Some(scrape) => (format!("; unless pages name them ({}),", scrape.cores), ""),
+        None => (", so".to_owned(), ", let their pages name them (scrape)"),
+    };
+    let words = format!(
+        "how many cores there are is not written {of}{page} {guesses}; write it{remedy}, or run weir-governor on the nodes"
+    );
+    Some(("hosts[].capacity_millicores", words))
 }
 
 /// Some policies have nothing else to go by.

@@ -284,3 +284,42 @@ fn hosts_have_work_by_their_capacity() {
     assert!((a - b).abs() < 2.0 * TOLERANCE, "{a}, {b} of the mean");
     assert!(planner.counts().balanced <= 80, "none came back");
 }
+
+/// `cargo test --release -p weir-fleet --lib how_long -- --ignored --nocapture`
+#[test]
+#[ignore = "a measurement"]
+fn how_long_plans_take_of_as_many_keys_and_hosts_as_there_may_be() {
+    // One more, and a quarter of them would be forgotten.
+    let (hosts, keys) = (1000, MOST_KEYS as u64 - 1);
+    let mut world = World::default();
+    let timed = |what: &str, work: &mut dyn FnMut() -> usize| {
+        let begun = std::time::Instant::now();
+        let moves = work();
+        let took = begun.elapsed();
+        println!("{keys} keys, {hosts} hosts: {what} {took:?}, {moves} moves");
+    };
+    timed("learned in", &mut || {
+        // A tenth of the hosts has twice the work.
+        let learn = |key: u64| {
+            world.learn(
+                key,
+                key % hosts,
+                100 + 100 * u64::from(key.is_multiple_of(10)),
+            )
+        };
+        (0..keys).for_each(learn);
+        0
+    });
+    timed("the first plan in", &mut || {
+        world.plan(SECOND, 0..hosts).len()
+    });
+    timed("a minute later in", &mut || {
+        world.plan(60 * SECOND, 0..hosts).len()
+    });
+    timed("without one host in", &mut || {
+        world.plan(60 * SECOND, 1..hosts).len()
+    });
+    timed("without half of the hosts in", &mut || {
+        world.plan(60 * SECOND, hosts / 2..hosts).len()
+    });
+}
