@@ -100,4 +100,17 @@ mod tests {
             prop_assert!(turns.next.len() <= 4 * 8 + 1);
         }
     }
+
+    /// Who was not there gets nothing for it.
+    #[test]
+    fn a_user_that_comes_late_does_not_have_the_turns_that_it_missed() {
+        let mut turns = Turns::default();
+        let (early, late) = (Rank::new(3, 1), Rank::new(3, 2));
+        let cost = Duration::from_micros(10);
+        let taken: Vec<u64> = (0..4).map(|_| turns.take(early, cost)).collect();
+        assert_eq!(taken, [0, 10, 20, 30]);
+        turns.let_go(early, taken[2]);
+        assert_eq!(turns.take(late, cost), 20);
+        assert_eq!(turns.take(Rank::new(4, 2), cost), 0, "another class");
+    }
 }
