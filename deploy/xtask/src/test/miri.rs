@@ -39,6 +39,8 @@ pub(super) fn run(workspace: &Workspace) -> Result<Outcome> {
         );
         miri()
             .env("MIRIFLAGS", format!("-Zmiri-many-seeds=0..{seeds}"))
+            // Seeds run side by side already.
+            .env("RUST_TEST_THREADS", "1")
             .shown()?;
     }
     Ok(Outcome::Passed)
