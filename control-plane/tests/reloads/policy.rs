@@ -61,7 +61,7 @@ async fn policies_follow_each_other() {
             "baseline",
         ),
         (
-            json!({"selection": "dynamic", "holding": {"for_eligible": "1s", "for_cached": "100ms"}}),
+            json!({"selection": "dynamic", "overload": "slots", "holding": {"for_eligible": "1s", "for_cached": "100ms"}}),
             "known_cached",
         ),
     ];

@@ -12,7 +12,7 @@ use crate::selection::{Candidates, Ring};
 use crate::standing::Clock;
 use crate::{
     Assignment, CacheIndex, CacheShard, Cost, Decision, Host, HostId, HostState, Keys, Level, Load,
-    Outcome, Policy, Reason, Request, Selection, Table,
+    Outcome, Overload, Policy, Reason, Request, Selection, Table,
 };
 
 /// For how long a host that did not take a request comes after the others. One poll of its health at
@@ -247,9 +247,8 @@ impl Cluster {
     /// How many requests this VM wants to have at the host, with one that has been assigned to it: those in flight there,
     /// and its part of those that no host admitted lately and of the `held` ones. None where hosts give no credits.
     pub fn demand(&self, host: HostId, held: usize, now: Duration) -> Option<u32> {
-        if !self.counts_in_flight() {
-            return None;
-        }
+        let policy = self.table().map(Table::policy);
+        policy.filter(|policy| policy.overload == Overload::Breakwater)?;
         let hosts = self.admission.up().len().max(1);
         let unmet = held.saturating_add(self.unmet.lately(now) as usize);
         let part = u32::try_from(unmet.div_ceil(hosts)).unwrap_or(u32::MAX);

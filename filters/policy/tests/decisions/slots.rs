@@ -144,6 +144,7 @@ fn what_a_host_says_of_its_cores_counts_and_who_tells_nothing_is_idle() {
     caller.cluster.observed(id(0), load(NOW, 1, 0), NOW);
     let request = of_user(1, 0);
     caller.come(0, &request, NOW).unwrap_err();
+    assert_eq!(caller.cluster.demand(id(0), 1, NOW), None, "no credits");
     let later = NOW + millis(10);
     caller.cluster.observed(id(0), load(later, 0, 0), later);
     assert_eq!(caller.round(later), [(0, id(0))]);
