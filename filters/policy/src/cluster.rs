@@ -115,10 +115,7 @@ impl Cluster {
             return;
         }
         self.unheeded = !heeded;
-        if let Some(received) = &self.table {
-            let levels = self.levels_now(&received.table, now);
-            self.admission.set_levels(levels);
-        }
+        self.set_levels_again(now);
     }
 
     /// Whether the proxy sends requests where decisions say, as far as is known.
@@ -278,6 +275,14 @@ impl Cluster {
         }
     }
 
+    /// What is known of all hosts has changed, and so may their levels.
+    fn set_levels_again(&mut self, now: Duration) {
+        if let Some(received) = &self.table {
+            let levels = self.levels_now(&received.table, now);
+            self.admission.set_levels(levels);
+        }
+    }
+
     /// What is known of the host has changed, and so may its level.
     fn set_level_again(&mut self, index: u32, now: Duration) {
         if let Some(received) = &self.table
@@ -369,11 +374,8 @@ impl Cluster {
                 });
             }
         }
-        if self.counts_in_flight()
-            && let Some(received) = &self.table
-        {
-            let levels = self.levels_now(&received.table, now);
-            self.admission.set_levels(levels);
+        if self.counts_in_flight() {
+            self.set_levels_again(now);
         }
     }
 
@@ -584,9 +586,12 @@ impl Cluster {
             return Some(Level::ALL);
         }
         let (policy, known) = (table.policy(), self.feedback.row(index)?);
-        let clock = Clock::new(now, policy.stale_after);
-        let known = (known, self.feedback.outlook(index, clock));
-        Some(policy.overload.level(host, known, now, policy.stale_after))
+        let stale_after = policy.stale_after;
+        let outlook = || self.feedback.outlook(index, Clock::new(now, stale_after));
+        let level = policy
+            .overload
+            .level(host, known, outlook, now, stale_after);
+        Some(level)
     }
 }
 

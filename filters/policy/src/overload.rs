@@ -16,7 +16,6 @@ use std::time::Duration;
 use crate::every;
 use crate::feedback::HostFeedback;
 use crate::outlook::Outlook;
-use crate::standing::Clock;
 use crate::{Host, Level};
 
 pub use moving_level::MovingLevel;
@@ -79,11 +78,13 @@ impl Overload {
     }
 
     /// The level of a host that is up, from its row and what is known of it here. Load older than `stale_after`
-    /// never closes a host: not to know is not to be overloaded.
+    /// never closes a host: not to know is not to be overloaded. What is ahead of a request is asked only where that
+    /// counts.
     pub(crate) fn level(
         self,
         host: &Host,
-        (known, outlook): (&HostFeedback, Option<Outlook>),
+        known: &HostFeedback,
+        outlook: impl FnOnce() -> Option<Outlook>,
         now: Duration,
         stale_after: Duration,
     ) -> Level {
@@ -96,7 +97,7 @@ impl Overload {
             // weir-control opens the level of a host whose figures it has lost, so the row is believed.
             Self::Dagor => host.level,
             Self::Breakwater => breakwater::level(host, known, now, stale_after),
-            Self::Slots => slots::level(known, outlook, Clock::new(now, stale_after)),
+            Self::Slots => slots::level(known, load, outlook()),
         }
     }
 }

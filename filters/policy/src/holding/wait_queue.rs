@@ -42,10 +42,11 @@ pub struct Ticket {
 }
 
 const TURN_BITS: u32 = 48;
+const LAST_TURN: u64 = (1 << TURN_BITS) - 1;
 
 impl Ticket {
     fn new(rank: Rank, turn: u64, number: u64) -> Self {
-        let order = u64::from(rank.number()) << TURN_BITS | turn.min((1 << TURN_BITS) - 1);
+        let order = u64::from(rank.number()) << TURN_BITS | turn.min(LAST_TURN);
         Self { order, number }
     }
 
@@ -54,7 +55,7 @@ impl Ticket {
     }
 
     fn turn(self) -> u64 {
-        self.order & ((1 << TURN_BITS) - 1)
+        self.order & LAST_TURN
     }
 }
 
