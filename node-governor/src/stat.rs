@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal};
 
 /// `USER_HZ`, which is 100 wherever Linux runs: a tick is so long.
 const TICK: Duration = Duration::from_millis(10);
@@ -58,9 +58,28 @@ impl Stat {
     }
 }
 
+/// Whether a process of which `/proc/PID/status` says this was sent the signal, and has not taken it yet.
+pub(crate) fn is_pending(status: &[u8], signal: Signal) -> bool {
+    let lines = status.split(|byte| *byte == b'\n');
+    let mut sets = lines.filter_map(|line| line.strip_prefix(b"ShdPnd:"));
+    let set = sets.next().and_then(|set| std::str::from_utf8(set).ok());
+    let set = set.and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
+    set.is_some_and(|set| set >> (signal.as_raw() - 1) & 1 == 1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn signals_that_were_not_taken_are_told_from_others() {
+        // The name may look like the rest.
+        let status = b"Name:\tShdPnd:\nSigPnd:\t0000000000040000\nShdPnd:\t0000000000050000\n";
+        assert!(is_pending(status, Signal::STOP));
+        assert!(!is_pending(status, Signal::CONT));
+        assert!(!is_pending(b"SigPnd:\t0000000000040000\n", Signal::STOP));
+        assert!(!is_pending(b"ShdPnd:\t\n", Signal::STOP));
+    }
 
     #[test]
     fn a_name_may_look_like_the_rest_of_the_line() {

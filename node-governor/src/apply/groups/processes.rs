@@ -15,7 +15,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use super::named;
 use crate::cores::Cores;
 use crate::root::Root;
-use crate::stat::Stat;
+use crate::stat::{self, Stat};
 
 /// Passes after which processes are held to come faster than they can be gone through.
 const PASSES: usize = 32;
@@ -243,12 +243,28 @@ impl Processes {
         for pid in pids {
             if let Some(stat) = self.stat(*pid)? {
                 any = true;
-                if !matches!(stat.state, b'T' | b't') {
+                let is_stopped = match stat.state {
+                    b'T' | b't' => true,
+                    // For its child to begin (`man 2 vfork`), say, which is stopped, too.
+                    b'D' => self.stops_next(*pid)?,
+                    _ => false,
+                };
+                if !is_stopped {
                     return Ok(false);
                 }
             }
         }
         Ok(any)
+    }
+
+    /// Whether SIGSTOP is what it does when the kernel lets it go on.
+    fn stops_next(&self, pid: Pid) -> io::Result<bool> {
+        let path = self.path(pid).join("status");
+        match std::fs::read(&path) {
+            Ok(text) => Ok(stat::is_pending(&text, Signal::STOP)),
+            Err(error) if is_gone(&error) => Ok(true),
+            Err(error) => Err(named(&path, error)),
+        }
     }
 }
 

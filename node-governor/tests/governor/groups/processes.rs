@@ -133,6 +133,48 @@ fn processes_and_threads_that_come_and_go_are_all_confined_and_stopped() {
     }
 }
 
+/// Starts a program whose standard input is a pipe that nobody writes: its child waits before it begins, and it for
+/// its child, as every shell does for a moment.
+const BEGINS: &str = "import os
+os.posix_spawn('/bin/true', ['true'], {}, file_actions=[(os.POSIX_SPAWN_OPEN, 0, 'pipe', os.O_RDONLY, 0)])";
+
+#[test]
+fn one_that_waits_for_its_child_to_begin_is_stopped_with_it() {
+    let Some(mut world) = world() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    assert!(
+        Command::new("mkfifo")
+            .arg(&pipe)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let mut begins = Command::new("python3");
+    begins.args(["-c", BEGINS]).current_dir(folder.path());
+    let begins = begins.spawn().unwrap();
+    let pid = begins.id() as i32;
+    world.children.push(begins);
+    wait_for("it to wait", || status(pid, "State").starts_with('D'));
+    let found = world.process(pid).is_frozen().unwrap();
+    world.process(pid).freeze().unwrap();
+    let pause = || std::thread::sleep(std::time::Duration::from_millis(10));
+    let frozen = (0..500).any(|_| {
+        pause();
+        world.process(pid).is_frozen().unwrap()
+    });
+    let state = status(pid, "State");
+    world.process(pid).thaw().unwrap();
+    let thawed = world.process(pid).is_frozen().unwrap();
+    // It ends whatever was seen.
+    std::fs::OpenOptions::new().write(true).open(pipe).unwrap();
+    assert!(world.children.last_mut().unwrap().wait().unwrap().success());
+    assert_eq!((found, frozen, thawed), (false, true, false));
+    assert!(state.starts_with('D'), "{state}");
+}
+
 const MANY: &str = "WEIR_TEST_MANY_THREADS";
 
 /// No test: what another starts as a process.
