@@ -3,6 +3,7 @@
 
 use std::io::Write;
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::task::Poll;
@@ -75,6 +76,22 @@ enum Command {
         /// Print it once, with every core, and exit.
         #[arg(long)]
         once: bool,
+    },
+    /// Find the hot functions of a running program, and propose a configuration that names one. Send it meanwhile the
+    /// queries that it is there for. It is as before afterwards.
+    Profile {
+        /// Its process.
+        #[arg(long, value_name = "PID")]
+        pid: NonZeroU32,
+        /// Sample stacks for so long, and then observe calls as long.
+        #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=300))]
+        seconds: u64,
+        /// Queries that it answers a second meanwhile, to tell calls of each.
+        #[arg(long, value_name = "RATE", value_parser = a_rate)]
+        queries: Option<f64>,
+        /// The jar of weir-events-agent, to observe calls in a JVM.
+        #[arg(long, value_name = "JAR")]
+        agent: Option<PathBuf>,
     },
     /// Make a page of what happened to the service's cores and the jobs.
     Timeline {
@@ -152,6 +169,17 @@ fn main() -> ExitCode {
             ExitCode::from(u8::from(!report.can_govern))
         }
         Command::Top { admin, once } => ended(top(admin, once)),
+        Command::Profile {
+            pid,
+            seconds,
+            queries,
+            agent,
+        } => ended(profile(&weir_profile::Request {
+            process: pid,
+            time: Duration::from_secs(seconds),
+            queries,
+            agent,
+        })),
         Command::Timeline { logs, out } => ended(timeline(&logs, out.as_deref())),
         Command::Watch { governor, state } => {
             let mut pipe = std::io::stdin().lock();
@@ -201,6 +229,20 @@ fn ended(result: anyhow::Result<()>) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// A number above 0.
+fn a_rate(written: &str) -> Result<f64, String> {
+    let rate = written.parse::<f64>().ok();
+    let rate = rate.filter(|rate| rate.is_finite() && *rate > 0.0);
+    rate.ok_or_else(|| "not a number above 0".to_owned())
+}
+
+fn profile(request: &weir_profile::Request) -> anyhow::Result<()> {
+    let report = weir_profile::profile(request, &mut |doing| complain(doing))?;
+    // Nothing can be done if standard output is closed.
+    let _ = write!(std::io::stdout(), "{report}");
+    Ok(())
 }
 
 /// The signals that end a process which does not ask for them, and that a person or a supervisor sends.

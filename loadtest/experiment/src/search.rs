@@ -15,6 +15,7 @@ pub mod governor;
 pub mod index;
 pub mod node;
 pub mod plan;
+pub mod profile;
 pub mod queries;
 pub mod ring;
 pub mod rounds;
@@ -23,8 +24,9 @@ pub mod terms;
 pub mod way;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
 use tempfile::TempDir;
 use weir_stage::processes::Processes;
@@ -33,6 +35,7 @@ use self::governor::Governed;
 use self::index::Index;
 use self::node::{Node, Places, Programs};
 use self::plan::Plan;
+use self::queries::Load;
 use self::ring::Watch;
 use self::rounds::{Asked, Round};
 use self::terms::Terms;
@@ -45,6 +48,8 @@ use crate::{Experiment, Seeded};
 const SHARDS: u64 = 2;
 /// What a call leaves in the ring: that it has begun, that it has ended.
 const EVENTS: u64 = 2;
+/// Stacks of the engine are sampled for so long, and then its calls observed.
+const PROFILED: Duration = Duration::from_secs(10);
 
 /// Measures what hot-function events cost Elasticsearch, five ways side by side.
 #[derive(clap::Args)]
@@ -124,11 +129,30 @@ impl Experiment for Search {
         });
         let (rounds, answered) = runtime.block_on(run)?;
         engines.check(&answered)?;
+        if start + 1 == self.plan.starts {
+            self.profile(&engines)?;
+        }
         Ok(rounds)
     }
 
     fn table(&self, rounds: &[Round]) -> String {
         table::markdown(rounds)
+    }
+}
+
+impl Search {
+    /// What the engine without anything added does, told and kept beside the rounds.
+    fn profile(&self, engines: &Engines) -> Result<()> {
+        println!("search: finding hot functions of mixed queries");
+        let pure = engines.nodes.iter().find(|node| node.way == Way::Pure);
+        let pure = pure.context("there is one of each way")?;
+        let agent = &self.args.programs.agent;
+        let report = profile::profile(pure, agent, &self.terms, Load::Mixed, PROFILED)?;
+        println!("\n{report}");
+        Ok(std::fs::write(
+            self.folder.join("profile.txt"),
+            report.to_string(),
+        )?)
     }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The real engine under the agent and the governor, small.
+//! The real engine under the agent, the governor and the profiler, small.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,11 @@ use weir_experiment::search::client::Client;
 use weir_experiment::search::governor;
 use weir_experiment::search::index::Index;
 use weir_experiment::search::node::{self, Places, Programs};
+use weir_experiment::search::profile::profile;
 use weir_experiment::search::queries::{self, Load};
 use weir_experiment::search::ring::Watch;
 use weir_experiment::search::terms::Terms;
-use weir_experiment::search::way::Way;
+use weir_experiment::search::way::{HOT, Way};
 use weir_needs::provided_or_skip;
 use weir_stage::processes::Processes;
 
@@ -30,6 +31,49 @@ fn programs() -> Option<(Programs, PathBuf)> {
     Some((programs, provided_or_skip("WEIR_BIN_DIR")?))
 }
 
+/// Enough for a query to take a while.
+const DOCUMENTS: usize = 20_000;
+/// Stacks are sampled for so long, and then calls observed.
+const PROFILED: Duration = Duration::from_secs(8);
+
+#[test]
+fn the_hot_function_is_found_by_whoever_was_not_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut processes = Processes::new(folder.path().join("logs")).unwrap();
+    let Some((programs, _)) = programs() else {
+        return;
+    };
+    let counts = counts();
+    let index = Index {
+        node: &programs.node,
+        counts: &counts,
+        documents: DOCUMENTS,
+        seed: 1,
+    };
+    let kept = index.kept(folder.path(), &mut processes).unwrap();
+    let places = Places {
+        folder: folder.path().join("node"),
+        events: folder.path().join("none.events"),
+    };
+    let node = node::start(Way::Pure, &programs, &kept, &places, &mut processes).unwrap();
+    let terms = Terms::read(&counts).unwrap();
+    let report = profile(&node, &programs.agent, &terms, Load::Heavy, PROFILED).unwrap();
+    let (proposed, calls) = report.proposed().unwrap_or_else(|| panic!("{report}"));
+    assert_eq!(proposed.function().name, HOT, "{report}");
+    // Document 002 has about 70 % (section 3.2.1), of other queries.
+    assert!(proposed.share.of_all > 0.3, "{report}");
+    let pool = &report.candidates[0];
+    let pool = pool.calls.as_ref().unwrap();
+    assert!(
+        pool.count() > 2 * calls.count(),
+        "other work, too: {report}"
+    );
+}
+
+fn counts() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../traces/cloudsuite_term_counts.csv")
+}
+
 #[test]
 fn every_search_of_a_shard_is_told_to_the_governor_and_no_core_stays_fast() {
     let folder = tempfile::tempdir().unwrap();
@@ -37,7 +81,7 @@ fn every_search_of_a_shard_is_told_to_the_governor_and_no_core_stays_fast() {
     let Some((programs, binaries)) = programs() else {
         return;
     };
-    let counts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../traces/cloudsuite_term_counts.csv");
+    let counts = counts();
     let index = Index {
         node: &programs.node,
         counts: &counts,

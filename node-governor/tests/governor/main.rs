@@ -8,6 +8,7 @@ mod jobs;
 mod kernel;
 mod processes;
 mod producer;
+mod profile;
 mod reaction;
 mod sense;
 mod shares;

@@ -22,5 +22,5 @@ mod uprobes;
 pub use doctor::doctor;
 pub use error::Error;
 pub use memory::Memory;
-pub use symbol::{Ends, Pace, Site, find};
+pub use symbol::{Ends, Functions, Pace, Site, as_written, find};
 pub use uprobes::{Change, Counts, Probe, Uprobes};

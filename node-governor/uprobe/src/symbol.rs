@@ -10,9 +10,12 @@ use binary::{Binary, Function};
 mod binary;
 mod entry;
 mod exits;
+mod functions;
 mod name;
 
 pub use entry::Pace;
+pub use functions::Functions;
+pub use name::as_written;
 
 /// Where a function is.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -26,7 +26,8 @@ pub(super) fn is_written(mangled: &str, written: &str) -> bool {
     })
 }
 
-fn as_written(mangled: &str) -> String {
+/// How its language writes the function that the file calls `mangled`.
+pub fn as_written(mangled: &str) -> String {
     if let Ok(rust) = rustc_demangle::try_demangle(mangled) {
         return format!("{rust:#}");
     }

@@ -13,16 +13,30 @@ import java.util.jar.JarFile;
  * loader of the program sees, whichever parents it has.
  */
 public final class Agent {
+    private static boolean onBootstrapPath;
+
     private Agent() {}
 
     /** Called by the JVM before the program's {@code main}. */
     public static void premain(String arguments, Instrumentation instrumentation) {
         try {
-            File jar = new File(Agent.class.getProtectionDomain().getCodeSource().getLocation().toURI());
-            instrumentation.appendToBootstrapClassLoaderSearch(new JarFile(jar));
-            Start.start(arguments, instrumentation);
+            start(arguments, instrumentation);
         } catch (Throwable failure) {
             System.err.println("weir-events: not active: " + failure);
         }
+    }
+
+    /** Called by the JVM of a program that runs already. */
+    public static void agentmain(String arguments, Instrumentation instrumentation) {
+        premain(arguments, instrumentation);
+    }
+
+    private static synchronized void start(String arguments, Instrumentation instrumentation) throws Exception {
+        if (!onBootstrapPath) {
+            File jar = new File(Agent.class.getProtectionDomain().getCodeSource().getLocation().toURI());
+            instrumentation.appendToBootstrapClassLoaderSearch(new JarFile(jar));
+            onBootstrapPath = true;
+        }
+        Start.start(arguments, instrumentation);
     }
 }

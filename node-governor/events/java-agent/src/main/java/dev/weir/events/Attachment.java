@@ -8,13 +8,27 @@ import java.nio.file.Path;
 final class Attachment {
     private static final long RETRY_NS = 1_000_000_000;
 
-    private final Path path;
+    private Path path;
     private Ring ring;
     private boolean tried;
     private long triedAt;
 
     Attachment(Path path) {
         this.path = path;
+    }
+
+    /** The next claim is of this one. */
+    synchronized void moveTo(Path other) {
+        path = other;
+        ring = null;
+        tried = false;
+    }
+
+    /** Whoever has a lane of it claims another before the next event. */
+    synchronized void retire() {
+        if (ring != null) {
+            ring.retire();
+        }
     }
 
     /** A lane for the calling thread, or null. Looks for a ring at most once a second. */

@@ -11,9 +11,18 @@ public final class Events {
 
     private Events() {}
 
-    /** Says which ring is written, before the first method is woven. */
-    static void attachTo(Path ring) {
-        attachment = new Attachment(ring);
+    /** Says which ring is written, before the first method is woven. Threads keep what they were given first. */
+    static synchronized void attachTo(Path ring) {
+        if (attachment == null) {
+            attachment = new Attachment(ring);
+        } else {
+            attachment.moveTo(ring);
+        }
+    }
+
+    /** After the last method is as it was. */
+    static void detach() {
+        attachment.retire();
     }
 
     /**

@@ -9,7 +9,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.TimeUnit;
 import net.bytebuddy.ByteBuddy;
 import net.bytebuddy.asm.Advice;
 import net.bytebuddy.description.method.MethodDescription;
@@ -88,19 +87,7 @@ final class HotMethods implements ClassFileTransformer {
     }
 
     /** A class that is misspelt is never loaded: after a while that is worth a line. */
-    Thread noteMissingAfter(long seconds) {
-        Thread thread = new Thread(() -> noteMissing(seconds), "weir-events");
-        thread.setDaemon(true);
-        thread.start();
-        return thread;
-    }
-
-    private void noteMissing(long seconds) {
-        try {
-            TimeUnit.SECONDS.sleep(seconds);
-        } catch (InterruptedException ended) {
-            return;
-        }
+    void noteMissing(long seconds) {
         for (String type : byType.keySet()) {
             if (!seen.contains(type)) {
                 Notes.say("the program has not loaded " + type + " within " + seconds

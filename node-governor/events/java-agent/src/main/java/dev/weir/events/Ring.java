@@ -92,6 +92,11 @@ final class Ring {
         return (long) Layout.WORDS.getOpaque(heads, Layout.AT_STATE) == Layout.LIVE;
     }
 
+    /** Says that it is written no more, which is the governor's to say while it has one. */
+    void retire() {
+        Layout.WORDS.setRelease(heads, Layout.AT_STATE, Layout.RETIRED);
+    }
+
     /** A free lane for the calling thread; null where there is none. */
     Lane claim(ThisThread thread) {
         releaseOfDeadThreads();

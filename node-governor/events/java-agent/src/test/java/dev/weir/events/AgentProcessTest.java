@@ -43,6 +43,30 @@ class AgentProcessTest {
         return said;
     }
 
+    /** Attaches the agent to a program that runs; what the JVM says of it. */
+    private static String attach(Process program, String arguments) throws Exception {
+        String jcmd = Path.of(System.getProperty("java.home"), "bin/jcmd").toString();
+        Process process = new ProcessBuilder(
+                        jcmd, Long.toString(program.pid()), "JVMTI.agent_load", JAR.toString(), '"' + arguments + '"')
+                .redirectErrorStream(true)
+                .start();
+        return new String(process.getInputStream().readAllBytes());
+    }
+
+    private interface Seen {
+        boolean now() throws Exception;
+    }
+
+    private static void await(String what, Seen seen) throws Exception {
+        for (int look = 0; look < 3000; look++) {
+            if (seen.now()) {
+                return;
+            }
+            Thread.sleep(10);
+        }
+        throw new AssertionError("waited for " + what);
+    }
+
     private String hot(String... methods) {
         StringBuilder arguments = new StringBuilder("ring=" + ring());
         for (String method : methods) {
@@ -108,6 +132,35 @@ class AgentProcessTest {
         RingFile file = RingFile.create(ring(), 4, 64);
         run("secured", hot("3:" + HOT + "hot"), "-Djava.security.manager=allow");
         assertEquals(List.of("enter 3", "leave 3"), file.only().events());
+    }
+
+    @Test
+    void aProgramThatRunsIsObservedForAsLongAsWasSaidAndAgain() throws Exception {
+        RingFile first = RingFile.create(folder.resolve("first.events"), 4, 64);
+        RingFile second = RingFile.create(folder.resolve("second.events"), 4, 64);
+        String java = Path.of(System.getProperty("java.home"), "bin/java").toString();
+        Process program = new ProcessBuilder(
+                        java, "-Xmx64m", "-cp", "target/test-classes", "dev.weir.events.Target", "until told")
+                .redirectErrorStream(true)
+                .start();
+        try {
+            String arguments = ",hot=1:" + HOT + "hot,for=";
+            String said = attach(program, "ring=" + first.path + arguments + 2);
+            assertTrue(said.contains("return code: 0"), said);
+            await("events", () -> !first.claimed().isEmpty() && first.only().written() > 4);
+            said = attach(program, "ring=" + second.path + arguments + 2);
+            assertTrue(said.contains("return code: 0"), said);
+            await("its end", () -> first.bytes().getLong(24) == 2);
+            assertTrue(second.claimed().isEmpty());
+            long written = first.only().written();
+            said = attach(program, "ring=" + second.path + arguments + 600);
+            assertTrue(said.contains("return code: 0"), said);
+            await("events in the other", () -> !second.claimed().isEmpty() && second.only().written() > 4);
+            assertEquals(written, first.only().written());
+        } finally {
+            program.getOutputStream().close();
+            program.destroy();
+        }
     }
 
     @Test

@@ -14,21 +14,16 @@ class HotMethodsTest {
     private final HotMethods hot = new HotMethods(
             List.of(HotMethod.parse("1:a.Loaded.run"), HotMethod.parse("2:a.Misspelt.run")));
 
-    /** What is said on stderr until the thread has ended. */
-    private static String said(Thread thread, PrintStream stderr, ByteArrayOutputStream said) throws Exception {
-        thread.join();
-        System.setErr(stderr);
-        return said.toString();
-    }
-
     @Test
-    void aClassThatIsNeverLoadedIsSaidAfterAWhile() throws Exception {
+    void aClassThatIsNeverLoadedIsSaidAfterAWhile() {
         PrintStream stderr = System.err;
         ByteArrayOutputStream said = new ByteArrayOutputStream();
         System.setErr(new PrintStream(said, true));
         // What is no class file is said too, and changes nothing.
         assertNull(hot.transform(null, "a/Loaded", null, null, new byte[10]));
-        String lines = said(hot.noteMissingAfter(0), stderr, said);
+        hot.noteMissing(0);
+        System.setErr(stderr);
+        String lines = said.toString();
         assertTrue(lines.contains("cannot observe a.Loaded"), lines);
         assertTrue(lines.contains("has not loaded a.Misspelt within 0 s"), lines);
         assertEquals(2, lines.lines().count(), lines);

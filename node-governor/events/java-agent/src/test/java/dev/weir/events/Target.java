@@ -81,6 +81,12 @@ public final class Target {
             case "jdk":
                 new CRC32().update(new byte[10], 0, 10);
                 break;
+            case "until told":
+                while (System.in.available() == 0) {
+                    hot(1L);
+                    Thread.sleep(1);
+                }
+                break;
             case "abstract":
                 ((Bodiless) () -> hot(1L)).run();
                 break;
