@@ -109,7 +109,7 @@ fn every_dependency_of_the_workspace_is_one_of_a_package() {
     let used: BTreeSet<&str> = packages
         .iter()
         .flat_map(|package| package["dependencies"].as_array().unwrap())
-        .map(|dependency| text(dependency, "name"))
+        .map(name)
         .collect();
     let listed = root["workspace"]["dependencies"].as_table().unwrap();
     let mut unused = listed.keys().filter(|name| !used.contains(&***name));

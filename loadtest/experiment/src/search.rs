@@ -146,6 +146,8 @@ impl Search {
         println!("search: finding hot functions of mixed queries");
         let pure = engines.nodes.iter().find(|node| node.way == Way::Pure);
         let pure = pure.context("there is one of each way")?;
+        let status = procfs::process::Process::new(pure.process.id())?.status()?;
+        println!("search: the engine has {} threads", status.threads);
         let agent = &self.args.programs.agent;
         let report = profile::profile(pure, agent, &self.terms, Load::Mixed, PROFILED)?;
         println!("\n{report}");
