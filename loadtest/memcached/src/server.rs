@@ -47,6 +47,8 @@ impl Program {
     /// It cannot be started or does not say its port.
     pub fn start(&self, threads: u32, folder: &Path) -> Result<Server> {
         let ports = folder.join("memcached.port");
+        // Of one before, which would be asked in its place.
+        let _ = fs::remove_file(&ports);
         let mut command = Command::new(&self.0);
         command
             // -1: a free port, told in the file. It will not run as root without -u, and leaves -u

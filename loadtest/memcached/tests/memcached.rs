@@ -41,6 +41,10 @@ const SCENARIOS: &[Scenario] = &[
         "latencies_are_shown_while_the_load_runs",
         latencies_are_shown_while_the_load_runs,
     ),
+    (
+        "one_after_another_in_the_same_folder_says_its_own_port",
+        one_after_another_in_the_same_folder_says_its_own_port,
+    ),
 ];
 
 fn main() -> ExitCode {
@@ -73,6 +77,7 @@ fn main() -> ExitCode {
 }
 
 struct Stage {
+    program: Program,
     server: Server,
     folder: TempDir,
 }
@@ -87,7 +92,11 @@ impl Stage {
     fn new(program: &Program) -> Result<Self> {
         let folder = TempDir::new()?;
         let server = program.start(2, folder.path())?;
-        Ok(Self { server, folder })
+        Ok(Self {
+            program: program.clone(),
+            server,
+            folder,
+        })
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
@@ -307,4 +316,15 @@ fn watch_page(load: &mut std::process::Child) -> Result<()> {
         );
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
+}
+
+fn one_after_another_in_the_same_folder_says_its_own_port(stage: &Stage) -> Result<()> {
+    // The first one runs on, so that no other can have its port.
+    let next = stage.program.start(1, stage.folder.path())?;
+    ensure!(
+        next.address() != stage.server.address(),
+        "both say {}",
+        next.address()
+    );
+    Ok(())
 }
