@@ -181,6 +181,13 @@ pub(crate) fn search(mut launch: Launch<'_>) -> Result<()> {
     launch.start("the table, every round and every log are")
 }
 
+pub(crate) fn scan(mut launch: Launch<'_>) -> Result<()> {
+    let workspace = launch.workspace;
+    launch.build(&[("load", "weir-memcached-load")], &[])?;
+    launch.tell(MEMCACHED, tools::program(workspace, MEMCACHED)?);
+    launch.start("the tables, the report, every rate and every log are")
+}
+
 pub(crate) fn colocation(mut launch: Launch<'_>) -> Result<()> {
     let workspace = launch.workspace;
     launch.build(&[("load", "weir-memcached-load"), GOVERNOR], &[])?;

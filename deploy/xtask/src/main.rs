@@ -44,7 +44,7 @@ use clap::{Parser, Subcommand};
 
 use crate::workspace::Workspace;
 
-const FLAGS: &str = "Experiments are bench, colocation, demo, faults, fleet, load, search, shared-node and soak: \
+const FLAGS: &str = "Experiments are bench, colocation, demo, faults, fleet, load, scan, search, shared-node and soak: \
                      `--help` after the name of one shows its flags.";
 
 /// Developer commands of Weir.
@@ -71,6 +71,8 @@ enum Command {
     Feeds(feeds::Args),
     /// Measure the rule-processing host: rules against jq and Python, orders, emulation
     Lab(lab::Args),
+    /// Measure memcached by load, for each number of its threads and cores
+    Scan(experiment::Flags),
     /// Measure what hot-function events cost Elasticsearch, five ways side by side
     Search(experiment::Flags),
     /// Run memcached beside batch jobs, four ways side by side; needs root and cgroups
@@ -125,6 +127,7 @@ fn run(command: Command) -> Result<()> {
         Command::Feeds(args) => feeds::run(&workspace, &args),
         Command::Lab(args) => lab::run(&workspace, &args),
         Command::Probe(args) => probe::run(&workspace, &args),
+        Command::Scan(own) => experiment::run(&workspace, "scan", &own, experiment::scan),
         Command::Search(own) => experiment::run(&workspace, "search", &own, experiment::search),
         Command::Colocation(own) => {
             experiment::run(&workspace, "colocation", &own, experiment::colocation)

@@ -28,6 +28,7 @@ pub mod programs;
 mod progress;
 mod replay;
 mod sampler;
+pub mod scan;
 pub mod search;
 pub mod shared_node;
 pub mod sidecar;

@@ -16,6 +16,7 @@ use weir_experiment::driver::{self, Course, GIVEN, Line};
 use weir_experiment::faults::Faults;
 use weir_experiment::fleet::{self, Fleet, Sidecars};
 use weir_experiment::load::Load;
+use weir_experiment::scan::Scan;
 use weir_experiment::search::Search;
 use weir_experiment::shared_node::{SharedNode, batch};
 use weir_experiment::soak::Soak;
@@ -39,6 +40,8 @@ enum Command {
     Fleet(Line<Fleet>),
     /// A scenario sent by k6 to a fleet, held against its objectives
     Load(Line<Load>),
+    /// memcached by load, for each number of its threads and cores
+    Scan(Line<Scan>),
     /// The cost of hot-function events in Elasticsearch, five ways
     Search(Line<Search>),
     /// A host that shares its node with a batch job, four ways
@@ -82,6 +85,7 @@ fn start(command: Command, course: Course) -> Result<()> {
         Command::Faults(line) => driver::run(line, course),
         Command::Fleet(line) => driver::run(line, course),
         Command::Load(line) => driver::run(line, course),
+        Command::Scan(line) => driver::run(line, course),
         Command::Search(line) => driver::run(line, course),
         Command::SharedNode(line) => driver::run(line, course),
         Command::Soak(line) => driver::run(line, course),

@@ -70,7 +70,7 @@ impl Calibration {
         let cgroups = Cgroups::new("colocation")?;
         let server = Program::at(programs.memcached.clone()).start(2, folder)?;
         cgroups.take(server.pid())?;
-        let client = Client::new(programs, server.address(), folder)?;
+        let client = Client::new(&programs.load, server.address(), folder)?;
         let asked = |name, rates, in_flight| Asked {
             name,
             rates,

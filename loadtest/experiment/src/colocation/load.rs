@@ -14,8 +14,6 @@ use weir_memcached_load::total::Summary;
 use weir_stage::command::Run;
 use weir_stage::process::Started;
 
-use crate::colocation::programs::Programs;
-
 /// Before jobs and memcached: a client that waits for a core would measure itself. The same in all ways.
 const NICE: &str = "-10";
 /// With so many memcached is the bottleneck, and not the client.
@@ -76,11 +74,11 @@ impl Client {
     ///
     /// # Errors
     /// It does not take them.
-    pub fn new(programs: &Programs, address: &str, folder: &Path) -> Result<Self> {
-        let mut command = Command::new(&programs.load);
+    pub fn new(program: &Path, address: &str, folder: &Path) -> Result<Self> {
+        let mut command = Command::new(program);
         command.arg(address).arg("--load-only").captured()?;
         Ok(Self {
-            program: programs.load.clone(),
+            program: program.to_owned(),
             address: address.to_owned(),
             folder: folder.to_owned(),
         })

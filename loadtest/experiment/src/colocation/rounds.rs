@@ -107,7 +107,7 @@ pub fn run(setting: &Setting<'_>, way: Way, which: Which, folder: &Path) -> Resu
     let cgroups = Cgroups::new("colocation")?;
     let mut server = Program::at(setting.programs.memcached.clone()).start(THREADS, folder)?;
     cgroups.take(server.pid())?;
-    let client = Client::new(setting.programs, server.address(), folder)?;
+    let client = Client::new(&setting.programs.load, server.address(), folder)?;
     let found = cgroups.cores()?;
     let metrics = free_port()?;
     let zero = Instant::now();
