@@ -10,7 +10,7 @@ use anyhow::{Context, Result, anyhow};
 use weir_replay::units;
 use weir_sim::Ended;
 use weir_sim::document001::report::{self, Outcome};
-use weir_sim::document001::{Experiment, Params, Requests, fit};
+use weir_sim::document001::{Circumstance, Experiment, Params, Requests, fit};
 use weir_sim::tally::Tally;
 use weir_whole_file::WholeFile;
 
@@ -82,6 +82,10 @@ pub(super) struct Document001 {
     /// Only these, as in breaker-dynamic
     #[arg(long, value_delimiter = ',')]
     only: Vec<Experiment>,
+    /// Play the experiments under a circumstance that the document names: warm-caches, other-shuffle, connect-timeout,
+    /// taken-together or taken-in-turn
+    #[arg(long, default_value_t, value_name = "NAME")]
+    circumstance: Circumstance,
     /// Write document-001.md, document-001.html, tables.csv and history.csv there
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
@@ -104,7 +108,8 @@ impl Document001 {
                 move |ended: &Ended| progress.see(ended.at)
             };
             let began = Instant::now();
-            let tallies = fit::run_all(experiment, &params, &seeds, hours, watch)?;
+            let tallies =
+                fit::run_all(experiment, self.circumstance, &params, &seeds, hours, watch)?;
             let requests: u64 = tallies.iter().map(|tally| tally.requests).sum();
             let rate = requests as f64 / began.elapsed().as_secs_f64();
             let name = experiment.name();
@@ -115,9 +120,10 @@ impl Document001 {
             });
         }
         let said = format!(
-            "SIMULATED: {hours} h of requests as document 001 describes them, mean of seeds 1 to {}. All-in figures \
-             include back-off and retries; the others are of attempts that a server took, as document 001 has them.",
-            self.seeds
+            "SIMULATED: {hours} h of requests as document 001 describes them, mean of seeds 1 to {}, experiments \
+             {}. All-in figures include back-off and retries; the others are of attempts that a server took, as \
+             document 001 has them.",
+            self.seeds, self.circumstance
         );
         let text = format!("{said}\n\n{}", report::markdown(&outcomes));
         print!("{text}");
@@ -132,6 +138,9 @@ impl Document001 {
         if !self.only.is_empty() {
             let names: Vec<_> = self.only.iter().map(|one| one.name()).collect();
             flags.push_str(&format!(" --only {}", names.join(",")));
+        }
+        if self.circumstance != Circumstance::AsPublished {
+            flags.push_str(&format!(" --circumstance {}", self.circumstance));
         }
         let (hours, seeds) = (self.model.hours, self.seeds);
         let mut page = weir_report::Report::new("Document 001, SIMULATED", said);
@@ -189,7 +198,14 @@ impl Fit {
             &self.only, &start, &seeds, hours, self.tries, self.seed, tell,
         )?;
         for run in &self.only {
-            let tallies = fit::run_all(*run, &best, &seeds, hours, |_| |_: &Ended| {})?;
+            let tallies = fit::run_all(
+                *run,
+                Circumstance::AsPublished,
+                &best,
+                &seeds,
+                hours,
+                |_| |_: &Ended| {},
+            )?;
             let rows: Vec<_> = tallies.iter().map(Tally::rows).collect();
             println!("SIMULATED: {} after {} tries", run.name(), self.tries);
             print::beside(&rows, run.published());

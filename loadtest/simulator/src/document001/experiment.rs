@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Production and the six experiments of table 3, as scenarios.
+//! Production and the six experiments of table 3, as scenarios, and Weir's own default beside them.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use weir_replay::backoff::Backoff;
 use super::history::History;
 use super::params::{HOSTS, PREEMPTIBLE};
 use super::published::{self, Rows};
-use super::{Params, Requests};
+use super::{Circumstance, Params, Requests};
 use crate::scenario::{Accept, Impossible, Placement, Preemption, Signal, Timeouts};
 use crate::tally::Tally;
 use crate::{Ended, Scenario, simulate_watched};
@@ -46,11 +46,13 @@ pub enum Experiment {
     BaselineDynamic,
     BreakerDynamic,
     DagorDynamic,
+    /// None of the document's: selection `estimate` with what Weir's hosts tell by default.
+    Estimate,
 }
 
 impl Experiment {
-    /// In the order of the tables.
-    pub const ALL: [Self; 7] = [
+    /// In the order of the tables, and what the document has not.
+    pub const ALL: [Self; 8] = [
         Self::Production,
         Self::BaselineBaseline,
         Self::BreakerBaseline,
@@ -58,6 +60,7 @@ impl Experiment {
         Self::BaselineDynamic,
         Self::BreakerDynamic,
         Self::DagorDynamic,
+        Self::Estimate,
     ];
 
     /// As table 3 names it: overload, selection.
@@ -71,10 +74,11 @@ impl Experiment {
             Self::BaselineDynamic => "Baseline, dynamic",
             Self::BreakerDynamic => "Breaker, dynamic",
             Self::DagorDynamic => "DAGOR, dynamic",
+            Self::Estimate => "Weir, estimate",
         }
     }
 
-    /// Its published figures.
+    /// Its published figures; of what was not published no numbers.
     #[must_use]
     pub fn published(self) -> &'static Rows {
         match self {
@@ -85,6 +89,7 @@ impl Experiment {
             Self::BaselineDynamic => &published::BASELINE_DYNAMIC,
             Self::BreakerDynamic => &published::BREAKER_DYNAMIC,
             Self::DagorDynamic => &published::DAGOR_DYNAMIC,
+            Self::Estimate => &published::NONE,
         }
     }
 
@@ -105,6 +110,7 @@ impl Experiment {
             Self::BaselineDynamic => (Selection::Dynamic, Overload::None),
             Self::BreakerDynamic => (Selection::Dynamic, breaker),
             Self::DagorDynamic => (Selection::Dynamic, Overload::Dagor),
+            Self::Estimate => (Selection::Estimate, Overload::None),
         }
     }
 
@@ -114,6 +120,7 @@ impl Experiment {
     #[must_use]
     pub fn scenario(self, params: &Params, seed: u64) -> Scenario {
         let (selection, overload) = self.policy(params);
+        let is_ours = self == Self::Estimate;
         Scenario {
             hosts: HOSTS,
             host: host(params),
@@ -148,14 +155,18 @@ impl Experiment {
                 // Many, as a change costs what its shard holds.
                 _ => 1024,
             },
-            // Section 7.3.
-            poll: 5 * SECOND,
-            publish: SECOND,
-            report: SECOND,
+            // Section 7.3; ours are weir-control's and the filter's defaults.
+            poll: if is_ours { SECOND } else { 5 * SECOND },
+            publish: if is_ours { SECOND / 50 } else { SECOND },
+            report: if is_ours { SECOND / 10 } else { SECOND },
             // The executor told delays of ended jobs alone (section 9.1.3).
             breakwater: breakwater::Params::default(),
-            signal: Signal::Joblets,
-            orca: false,
+            signal: if is_ours {
+                Signal::Jobs
+            } else {
+                Signal::Joblets
+            },
+            orca: is_ours,
             gives_back: false,
             // No scheduler of document 001 does, and that would decide how production fares: RESULTS.md.
             ejects: false,
@@ -198,24 +209,31 @@ impl Experiment {
         }
     }
 
-    /// Runs so many hours of requests.
+    /// Runs so many hours of requests under a circumstance, which production does not heed.
     ///
     /// # Errors
     /// The parameters make no scenario.
     pub fn run(
         self,
+        circumstance: Circumstance,
         params: &Params,
         seed: u64,
         hours: f64,
         mut tell: impl FnMut(&Ended),
     ) -> Result<Tally, Impossible> {
-        let scenario = self.scenario(params, seed);
+        let circumstance = match self {
+            Self::Production => Circumstance::AsPublished,
+            _ => circumstance,
+        };
+        let mut scenario = self.scenario(params, seed);
         let requests = Requests::new(params, seed, hours);
-        let keys = requests.keys();
+        let keys = circumstance.keys(requests.keys());
+        let first = HOUR.min(HOUR.mul_f64(hours / 4.0));
         // Production's caches are warm when the trace begins, the experiments' are empty (7.4.5),
         // and their data never change (7.4.1).
         let (requests, from) = match self {
-            Self::Production => (requests, HOUR.min(HOUR.mul_f64(hours / 4.0))),
+            Self::Production => (requests, first),
+            _ if circumstance == Circumstance::WarmCaches => (requests.as_trace(), first),
             _ => (requests.as_trace(), Duration::ZERO),
         };
         let until = match self {
@@ -223,6 +241,7 @@ impl Experiment {
             _ => CUT,
         };
         let lasts = HOUR.mul_f64(hours).min(until);
+        circumstance.change(&mut scenario, lasts, connect_timeout(params));
         let mut tally = Tally::new(HOSTS, (lasts - from).as_secs_f64() / 3600.0);
         let mut history = History::new(HOSTS);
         let tell = |ended: Ended| {

@@ -8,7 +8,7 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
 use super::published::{MOST_COLUMN, Row, Rows};
-use super::{Experiment, Params};
+use super::{Circumstance, Experiment, Params};
 use crate::draws::normal;
 use crate::scenario::Impossible;
 use crate::tally::Tally;
@@ -82,12 +82,13 @@ pub fn mean(rows: &[Rows]) -> Rows {
 /// The parameters make no scenario.
 pub fn run_all<W: FnMut(&Ended)>(
     experiment: Experiment,
+    circumstance: Circumstance,
     params: &Params,
     seeds: &[u64],
     hours: f64,
     watch: impl Fn(u64) -> W + Sync,
 ) -> Result<Vec<Tally>, Impossible> {
-    let run = |seed: &u64| experiment.run(params, *seed, hours, watch(*seed));
+    let run = |seed: &u64| experiment.run(circumstance, params, *seed, hours, watch(*seed));
     at_once(seeds, run).into_iter().collect()
 }
 
@@ -103,7 +104,14 @@ pub fn try_out(
 ) -> Result<(f64, Vec<Rows>), Impossible> {
     let (mut sum, mut all) = (0.0, Vec::new());
     for run in runs {
-        let tallies = run_all(*run, params, seeds, hours, |_| |_: &Ended| {})?;
+        let tallies = run_all(
+            *run,
+            Circumstance::AsPublished,
+            params,
+            seeds,
+            hours,
+            |_| |_: &Ended| {},
+        )?;
         let rows: Vec<_> = tallies.iter().map(Tally::rows).collect();
         let rows = mean(&rows);
         sum += distance(&rows, run.published());

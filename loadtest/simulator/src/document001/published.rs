@@ -92,6 +92,14 @@ pub const DAGOR_DYNAMIC: Rows = Rows {
     low_wait: [0.89, 5.0e-5, 0.16, 2.98, 19.67, 239.56],
 };
 
+/// Of a run that was not published.
+pub const NONE: Rows = Rows {
+    high_duration: [f64::NAN; 6],
+    low_duration: [f64::NAN; 6],
+    high_wait: [f64::NAN; 6],
+    low_wait: [f64::NAN; 6],
+};
+
 /// Table 6 and table 7 of one run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {

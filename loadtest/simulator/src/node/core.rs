@@ -58,6 +58,8 @@ pub(super) struct Accounts {
     pub(super) active_ns: Vec<u64>,
     /// Idle, by state.
     pub(super) idle_ns: [u64; 4],
+    /// Idle, by step: what the core was told, whatever its state makes of it.
+    pub(super) idle_at_ns: Vec<u64>,
     pub(super) active_j: f64,
     pub(super) idle_j: f64,
     pub(super) transitions: u64,
@@ -83,6 +85,7 @@ impl Core {
             busy_ns: 0,
             accounts: Accounts {
                 active_ns: vec![0; steps],
+                idle_at_ns: vec![0; steps],
                 ..Accounts::default()
             },
         }
@@ -133,6 +136,7 @@ impl Core {
 
     fn rest(&mut self, chip: &Chip, state: State, passed: u64) {
         self.accounts.idle_ns[state as usize] += passed;
+        self.accounts.idle_at_ns[self.step] += passed;
         self.accounts.idle_j += chip.idle_w(state, self.step) * passed as f64 * 1e-9;
     }
 

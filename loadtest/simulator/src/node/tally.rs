@@ -40,6 +40,8 @@ pub struct Outcome {
     pub active_s: Vec<f64>,
     /// Seconds that cores were idle in C0, C1, C1E and C6.
     pub idle_s: [f64; 4],
+    /// Seconds that cores were idle, by the step of frequency that they were told.
+    pub idle_at_s: Vec<f64>,
     /// Changes of a core's frequency.
     pub transitions: u64,
     /// Times that the governor planned.
@@ -55,9 +57,13 @@ pub struct Outcome {
 impl Outcome {
     pub(super) fn account(&mut self, chip: &Chip, cores: &[Core], awake_s: f64) {
         self.active_s = vec![0.0; chip.steps.len()];
+        self.idle_at_s = vec![0.0; chip.steps.len()];
         for core in cores {
             let of = &core.accounts;
             for (sum, one) in self.active_s.iter_mut().zip(&of.active_ns) {
+                *sum += *one as f64 * 1e-9;
+            }
+            for (sum, one) in self.idle_at_s.iter_mut().zip(&of.idle_at_ns) {
                 *sum += *one as f64 * 1e-9;
             }
             for (sum, one) in self.idle_s.iter_mut().zip(&of.idle_ns) {

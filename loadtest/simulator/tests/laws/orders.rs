@@ -75,7 +75,9 @@ fn document_001s_breaker_waits_less_than_dagor_and_both_less_than_nothing_and_mo
     params.set("daily_swing", 0.01).unwrap();
     let low_wait = |experiment: Experiment| -> f64 {
         let of_seed = |seed| {
-            let tally = experiment.run(&params, seed, 0.25, |_| {}).unwrap();
+            let as_published = document001::Circumstance::AsPublished;
+            let run = experiment.run(as_published, &params, seed, 0.25, |_| {});
+            let tally = run.unwrap();
             tally.rows().low_wait[0]
         };
         (1..=2).map(of_seed).sum()

@@ -57,6 +57,7 @@ pub fn experiments() -> Vec<Experiment> {
         thresholds(),
         awakeness(),
         results(),
+        without_c6(),
     ]
 }
 
@@ -230,5 +231,25 @@ fn results() -> Experiment {
         said: "17 % less energy for high and about 2 % otherwise; at 3× 22 % for mixed and 28 % for low, high misses the \
                deadline; mixed at 4× is just within it.",
         rows: loads.into_iter().flat_map(of).collect(),
+    }
+}
+
+fn without_c6() -> Experiment {
+    let of = |terms| {
+        let load = Load::base(terms, 1);
+        let cell = move |khz: Khz| {
+            let cell = Cell {
+                allowed: Allowed::UpToC1,
+                ..kernel(Governor::Fixed(khz), load).lasting(10)
+            };
+            row(khz.to_string(), cell)
+        };
+        [MIN, Khz(1_400_000), MIDDLE, Khz(2_300_000), MAX].map(cell)
+    };
+    Experiment {
+        section: "5",
+        title: "Fixed frequencies where no core sleeps deeper than C1",
+        said: "Where C6 is forbidden the lowest energy is at 1.0 GHz.",
+        rows: [LOW, MIXED, HIGH].into_iter().flat_map(of).collect(),
     }
 }

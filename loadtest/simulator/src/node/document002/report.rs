@@ -68,6 +68,7 @@ pub fn header() -> Vec<String> {
         "energy against the first, MODEL / %",
         "C6 / %",
         "C0 to C1E idle / %",
+        "idle told 1.0 GHz / %",
         "1.0 GHz / %",
         "between / %",
         "2.0 GHz / %",
@@ -100,8 +101,12 @@ pub fn row(lab: &mut Lab, load: &str, name: &str, cell: &Cell, first: &Cell) -> 
         spread(&energy, 1),
     ];
     let mean = |of: &dyn Fn(&Outcome) -> f64| each(of).iter().sum::<f64>() / outcomes.len() as f64;
+    let mut share = |of: &dyn Fn(&Outcome) -> f64| row.push(format!("{:.1}", 100.0 * mean(of)));
     for part in 0..7 {
-        row.push(format!("{:.1}", 100.0 * mean(&|one| residency(one)[part])));
+        share(&|one| residency(one)[part]);
+        if part == 1 {
+            share(&idle_told_slow);
+        }
     }
     row
 }
@@ -123,6 +128,17 @@ fn residency(outcome: &Outcome) -> [f64; 7] {
     }
     let all: f64 = parts.iter().sum();
     parts.map(|part| part / all)
+}
+
+/// Of the time that cores were idle, that in which the lowest frequency was what they were told.
+fn idle_told_slow(outcome: &Outcome) -> f64 {
+    let idle: f64 = outcome.idle_at_s.iter().sum();
+    let steps = steps().into_iter().zip(&outcome.idle_at_s);
+    let slow: f64 = steps
+        .filter(|(khz, _)| *khz == MIN)
+        .map(|(_, seconds)| seconds)
+        .sum();
+    slow / idle.max(f64::MIN_POSITIVE)
 }
 
 /// An experiment's runs.
