@@ -5,9 +5,10 @@
 mod recording;
 mod tools;
 
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
+use std::io::Write;
 use std::num::NonZeroU32;
-use std::os::unix::fs::{FileExt, MetadataExt, chown};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -65,7 +66,7 @@ impl Jvm {
     /// Records for so long.
     pub(crate) fn sample(&self, time: Duration) -> Result<Stacks, Error> {
         let place = Place::new(self)?;
-        let seen = place.theirs("recording.jfr");
+        let seen = place.inside.join(OF_JVM).join(RECORDED);
         // Refused once something is recorded: then the stacks are as deep as was said before.
         let _ = self.jcmd(&["JFR.configure", &format!("stackdepth={DEPTH}")]);
         let limit = (time + GRACE).as_secs();
@@ -83,7 +84,7 @@ impl Jvm {
             &format!("name={RECORDING}"),
             &format!("filename={}", seen.display()),
         ])?;
-        let ours = place.ours("recording.jfr");
+        let ours = place.folder.path().join(OF_JVM).join(RECORDED);
         if !ours.exists() {
             return Err(Error::Tool {
                 command: "jcmd JFR.stop".into(),
@@ -101,9 +102,8 @@ impl Jvm {
         time: Duration,
     ) -> Result<u64, Error> {
         let place = Place::new(self)?;
-        let jar = place.ours("agent.jar");
-        fs::copy(agent, &jar).map_err(Error::of(agent))?;
-        chown(&jar, Some(self.user), Some(self.group)).map_err(Error::of(&jar))?;
+        let jar = fs::read(agent).map_err(Error::of(agent))?;
+        let jar = place.put("agent.jar", &jar)?;
         let geometry = Geometry::new(LANES, EVENTS_PER_LANE).expect("they are powers of two");
         let path = place.folder.path().join("events");
         let (mut reader, _) = Reader::create_or_adopt(&path, geometry, Some(self.group))?;
@@ -115,10 +115,7 @@ impl Jvm {
         // Methods are woven before the first call is seen.
         arguments += &format!(",for={}", time.as_secs().max(1) + 1);
         // A JVM that runs takes no more than 1,024 characters.
-        let file = place.ours("arguments");
-        fs::write(&file, arguments).map_err(Error::of(&file))?;
-        chown(&file, Some(self.user), Some(self.group)).map_err(Error::of(&file))?;
-        let (jar, file) = (place.theirs("agent.jar"), place.theirs("arguments"));
+        let file = place.put("arguments", arguments.as_bytes())?;
         let (jar, file) = (jar.to_string_lossy(), format!("@{}", file.display()));
         self.jcmd(&["JVMTI.agent_load", &jar, &file])?;
         let properties = self.jcmd(&["VM.system_properties"])?;
@@ -172,8 +169,9 @@ struct Place {
     inside: PathBuf,
 }
 
-/// What the JVM may write in.
+/// What the JVM may write in, and what it does.
 const OF_JVM: &str = "jvm";
+const RECORDED: &str = "recording.jfr";
 
 impl Place {
     fn new(jvm: &Jvm) -> Result<Place, Error> {
@@ -190,7 +188,7 @@ impl Place {
         }
         let folder = tempfile::Builder::new()
             .prefix("weir-profile-")
-            .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755))
+            .permissions(Permissions::from_mode(0o755))
             .tempdir_in(&temporary)
             .map_err(Error::of(&temporary))?;
         let name = folder.path().file_name().unwrap_or_default();
@@ -201,11 +199,17 @@ impl Place {
         Ok(Place { folder, inside })
     }
 
-    fn ours(&self, name: &str) -> PathBuf {
-        self.folder.path().join(OF_JVM).join(name)
-    }
-
-    fn theirs(&self, name: &str) -> PathBuf {
-        self.inside.join(OF_JVM).join(name)
+    /// Puts a file there that the JVM may read; its path for the JVM. Not where the JVM writes: whoever it runs as
+    /// could say where a file of that name is.
+    fn put(&self, name: &str, contents: &[u8]) -> Result<PathBuf, Error> {
+        let path = self.folder.path().join(name);
+        let write = || {
+            let mut file = File::options().write(true).create_new(true).open(&path)?;
+            file.write_all(contents)?;
+            // Whatever the umask.
+            file.set_permissions(Permissions::from_mode(0o644))
+        };
+        write().map_err(Error::of(&path))?;
+        Ok(self.inside.join(name))
     }
 }

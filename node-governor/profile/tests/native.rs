@@ -1,49 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Programs of machine code, sampled and observed by the real kernel.
 
-use std::num::NonZeroU32;
+mod running;
+
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
+use running::Running;
 use weir_needs::{Need, skip};
-use weir_profile::{Error, Report, Request, profile};
 
-/// Killed when dropped.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // It may have ended.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+/// False, and the test skipped, where the kernel does not allow it.
+fn can_observe() -> bool {
+    let can = weir_uprobe::doctor();
+    if let Err(error) = &can {
+        skip(Need::Uprobes, error);
     }
-}
-
-impl Running {
-    fn start(command: &mut Command) -> Self {
-        let command = command.stdin(Stdio::piped()).stdout(Stdio::null());
-        Self(command.spawn().expect("it starts"))
-    }
-
-    /// None, and the test skipped, where the kernel does not allow it.
-    fn profile(&self, seconds: u64) -> Option<Result<Report, Error>> {
-        let request = Request {
-            process: NonZeroU32::new(self.0.id()).expect("a process has a number"),
-            time: Duration::from_secs(seconds),
-            queries: None,
-            agent: None,
-        };
-        if let Err(error) = weir_uprobe::doctor() {
-            skip(Need::Uprobes, error);
-            return None;
-        }
-        Some(profile(&request, &mut |_| ()))
-    }
+    can.is_ok()
 }
 
 #[test]
 fn the_function_that_is_called_once_for_each_query_is_found() {
+    if !can_observe() {
+        return;
+    }
     let folder = tempfile::tempdir().expect("a folder");
     let binary = folder.path().join("search");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/search.cpp");
@@ -62,10 +42,7 @@ fn the_function_that_is_called_once_for_each_query_is_found() {
         .status();
     assert!(built.expect("there is a compiler").success());
     let running = Running::start(&mut Command::new(&binary));
-    let Some(report) = running.profile(6) else {
-        return;
-    };
-    let report = report.expect("it runs");
+    let report = running.profile(6, None).expect("it runs");
     let (proposed, calls) = report
         .proposed()
         .unwrap_or_else(|| panic!("none:\n{report}"));
@@ -102,11 +79,11 @@ fn the_function_that_is_called_once_for_each_query_is_found() {
 
 #[test]
 fn of_a_program_that_does_nothing_that_is_said() {
-    let running = Running::start(Command::new("sleep").arg("1000"));
-    let Some(found) = running.profile(1) else {
+    if !can_observe() {
         return;
-    };
-    let error = found.expect_err("it sleeps").to_string();
+    }
+    let running = Running::start(Command::new("sleep").arg("1000"));
+    let error = running.profile(1, None).expect_err("it sleeps").to_string();
     assert!(error.contains("the program hardly runs"), "{error}");
 }
 
@@ -114,9 +91,7 @@ fn of_a_program_that_does_nothing_that_is_said() {
 fn a_process_that_is_not_there_is_said() {
     let mut running = Running::start(&mut Command::new("true"));
     running.0.wait().expect("it ends");
-    let Some(found) = running.profile(1) else {
-        return;
-    };
-    let error = found.expect_err("it has ended").to_string();
+    let error = running.profile(1, None).expect_err("it has ended");
+    let error = error.to_string();
     assert!(error.ends_with("there is none of this number"), "{error}");
 }

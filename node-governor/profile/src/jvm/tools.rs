@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `jcmd` and `jfr` of the JDK: the program's own, or else those on the path.
+//! `jcmd` and `jfr` of the JDK: the program's own, which are of its version, where nobody else could have put them
+//! there; or else those on the path.
 
 use std::io::BufReader;
 use std::num::NonZeroU32;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -20,8 +22,13 @@ impl Tools {
     pub(super) fn of(process: NonZeroU32) -> Tools {
         let java = std::fs::read_link(format!("/proc/{process}/exe")).ok();
         let folder = java.and_then(|java| Some(java.parent()?.to_owned()));
-        let folder = folder.filter(|folder| folder.join("jcmd").exists());
-        Tools { folder }
+        let is_ours = |folder: &PathBuf| {
+            let tools = ["jcmd", "jfr"].map(|name| folder.join(name));
+            is_trusted(folder) && tools.iter().all(|tool| is_trusted(tool))
+        };
+        Tools {
+            folder: folder.filter(is_ours),
+        }
     }
 
     fn command(&self, name: &str) -> Command {
@@ -82,4 +89,35 @@ impl Tools {
 
 fn not_started(error: &std::io::Error) -> String {
     format!("{error}; it belongs to a JDK (Debian: default-jdk-headless)")
+}
+
+/// Root's or our own, and nobody else may change it: a program of a user's is not run by root because a user's JVM is
+/// asked about.
+fn is_trusted(path: &Path) -> bool {
+    let own = rustix::process::geteuid().as_raw();
+    let found = std::fs::metadata(path);
+    found.is_ok_and(|found| [0, own].contains(&found.uid()) && found.mode() & 0o022 == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn what_others_may_change_is_not_run() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let tool = folder.path().join("jcmd");
+        std::fs::write(&tool, "").expect("written");
+        let allow = |mode| {
+            let mode = std::fs::Permissions::from_mode(mode);
+            std::fs::set_permissions(&tool, mode).expect("ours");
+            is_trusted(&tool)
+        };
+        assert!(allow(0o755));
+        assert!(!allow(0o775));
+        assert!(!allow(0o757));
+        assert!(!is_trusted(&folder.path().join("jfr")));
+    }
 }

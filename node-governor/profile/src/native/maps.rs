@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use weir_uprobe::Functions;
 
@@ -16,7 +17,13 @@ pub(super) struct Maps {
     process: NonZeroU32,
     mapped: Vec<Mapped>,
     files: HashMap<PathBuf, Option<Functions>>,
+    /// When the mappings were read.
+    read: Instant,
 }
+
+/// Mappings are read again for an address in none of them, but not more often: a program that has just begun has
+/// none yet, and libraries may come later.
+const AGAIN: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Eq, PartialEq)]
 struct Mapped {
@@ -27,21 +34,24 @@ struct Mapped {
 
 impl Maps {
     pub(super) fn of(process: NonZeroU32) -> Result<Maps, Error> {
-        let path = PathBuf::from(format!("/proc/{process}/maps"));
-        let text = std::fs::read_to_string(&path).map_err(Error::of(path))?;
         Ok(Maps {
             process,
-            mapped: text.lines().filter_map(mapped).collect(),
+            mapped: read(process)?,
             files: HashMap::new(),
+            read: Instant::now(),
         })
     }
 
     /// None where it is in no file, or the file does not say.
     pub(super) fn function(&mut self, address: u64) -> Option<Function> {
-        let here = self
-            .mapped
-            .iter()
-            .find(|one| one.addresses.contains(&address))?;
+        if self.at(address).is_none() && self.read.elapsed() > AGAIN {
+            self.read = Instant::now();
+            // Of a process that has ended they stay what they were.
+            if let Ok(mapped) = read(self.process) {
+                self.mapped = mapped;
+            }
+        }
+        let here = self.at(address)?;
         let offset = address - here.addresses.start + here.offset;
         let path = self.path(&here.file);
         let known = self.files.entry(path.clone());
@@ -51,6 +61,11 @@ impl Maps {
             binary: Some(path),
             name,
         })
+    }
+
+    fn at(&self, address: u64) -> Option<&Mapped> {
+        let mut mapped = self.mapped.iter();
+        mapped.find(|one| one.addresses.contains(&address))
     }
 
     /// As we see it: the process may have another root.
@@ -67,6 +82,12 @@ impl Maps {
             _ => inside,
         }
     }
+}
+
+fn read(process: NonZeroU32) -> Result<Vec<Mapped>, Error> {
+    let path = PathBuf::from(format!("/proc/{process}/maps"));
+    let text = std::fs::read_to_string(&path).map_err(Error::of(path))?;
+    Ok(text.lines().filter_map(mapped).collect())
 }
 
 /// Of a line, where it is code of a file.
