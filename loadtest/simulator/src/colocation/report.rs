@@ -113,7 +113,10 @@ fn compared(text: &mut String, what: &str, wanted: f64, got: f64, share: bool, h
 }
 
 fn published(text: &mut String, cells: &[Cell]) {
-    text.push_str("## Part 4: four cores, memcached and six jobs (SIMULATED)\n\n");
+    text.push_str(
+        "## Part 4: four cores, memcached and six jobs (SIMULATED)\n\n± is the standard deviation from run to run under \
+         one load, of three runs in the document.\n\n",
+    );
     head(text, &["", "document 004", "SIMULATED", "off by", ""]);
     for row in &PART4 {
         let of = |cell: &&Cell| cell.interval_s == row.interval_s;
@@ -129,8 +132,9 @@ fn compare_row(text: &mut String, row: &Part4, cell: &Cell) {
     let at = format!("{} s", row.interval_s);
     let first = row.interval_s == 10.0;
     let fitted = if first { FITTED } else { HELD_BACK };
-    if let Some(total) = row.total_s {
-        let name = format!("{at}: all jobs");
+    if let Some((total, apart)) = row.total_s {
+        let got = cell.deviation(|outcome| outcome.total_s);
+        let name = format!("{at}: all jobs ({})", both_apart(apart, got));
         compared(text, &name, total, cell.total(), false, HELD_BACK);
     }
     let spread = percent(cell.deviation(|outcome| outcome.violations));
@@ -144,10 +148,17 @@ fn compare_row(text: &mut String, row: &Part4, cell: &Cell) {
         FITTED,
     );
     for (job, wanted) in row.jobs_s.iter().flatten().enumerate() {
-        let got = cell.mean(|outcome| outcome.jobs_s[job]);
-        let name = format!("{at}: {}", JOBS[job]);
+        let of = |outcome: &Outcome| outcome.jobs_s[job];
+        let (got, apart) = (cell.mean(of), cell.deviation(of));
+        let published = row.apart_s.map_or(f64::NAN, |apart| apart[job]);
+        let name = format!("{at}: {} ({})", JOBS[job], both_apart(published, apart));
         compared(text, &name, *wanted, got, false, fitted);
     }
+}
+
+/// From run to run under one load: by chance alone.
+fn both_apart(published: f64, simulated: f64) -> String {
+    format!("± {published:.1} s, SIMULATED: ± {simulated:.1} s")
 }
 
 fn ways(text: &mut String, cells: &[Cell]) {
