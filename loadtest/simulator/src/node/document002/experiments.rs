@@ -201,7 +201,7 @@ fn thresholds() -> Experiment {
 fn awakeness() -> Experiment {
     let of = |terms| {
         let load = Load::base(terms, 1);
-        [5, 10, 20, 50, 100].map(move |period| three_state(300, period, load))
+        [5, 10, 20, 50, 100, 200].map(move |period| three_state(300, period, load))
     };
     Experiment {
         section: "4.7, 4.5",
