@@ -2,11 +2,25 @@
 //! Calls of observed functions, from what their threads write into a ring.
 
 use std::collections::HashMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
+use rustix::time::{ClockId, clock_gettime};
 use weir_events::layout::FUNCTIONS;
-use weir_events::{Kind, Lane};
+use weir_events::{Geometry, Kind, Lane, Memory, Reader};
+
+use crate::Error;
+
+/// Threads at once, and events of each between two looks.
+const LANES: u32 = 256;
+const EVENTS_PER_LANE: u32 = 4096;
+/// Between two looks at the events.
+pub(crate) const LOOK: Duration = Duration::from_millis(10);
+
+/// Of a ring for what is observed.
+pub(crate) fn geometry() -> Geometry {
+    Geometry::new(LANES, EVENTS_PER_LANE).expect("they are powers of two")
+}
 
 /// Of one function: calls that ended while it was observed.
 #[derive(Clone, Debug)]
@@ -69,8 +83,24 @@ impl Counter {
         }
     }
 
+    /// Reads a ring for so long; `between` is done at each look.
+    pub(crate) fn watch<M: Memory>(
+        &mut self,
+        reader: &mut Reader<M>,
+        time: Duration,
+        mut between: impl FnMut(),
+    ) -> Result<(), Error> {
+        let end = Instant::now() + time;
+        while Instant::now() < end {
+            std::thread::sleep(LOOK);
+            between();
+            reader.read(now_ns(), |lane| self.see(lane))?;
+        }
+        Ok(())
+    }
+
     /// What is new in a lane.
-    pub(crate) fn see(&mut self, lane: &Lane<'_>) {
+    fn see(&mut self, lane: &Lane<'_>) {
         if lane.lost > 0 {
             self.lost = self.lost.saturating_add(lane.lost);
             // Which entry a leave belongs to is not known any more.
@@ -99,6 +129,12 @@ impl Counter {
     pub(crate) fn calls(self) -> Vec<Calls> {
         self.functions
     }
+}
+
+/// `CLOCK_MONOTONIC`, as events have it.
+fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 #[cfg(test)]

@@ -13,11 +13,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
+use weir_events::Reader;
 use weir_events::layout::{RETIRED, STATE};
-use weir_events::{Geometry, Reader};
 
 use crate::Error;
-use crate::calls::Counter;
+use crate::calls::{self, Counter, LOOK};
 use crate::choice::Candidate;
 use crate::stacks::Stacks;
 use tools::Tools;
@@ -28,11 +28,6 @@ const RECORDING: &str = "weir-profile";
 const DEPTH: &str = "256";
 /// The JVM ends by itself what nobody ends.
 const GRACE: Duration = Duration::from_secs(30);
-/// Threads at once, and events of each between two looks.
-const LANES: u32 = 256;
-const EVENTS_PER_LANE: u32 = 4096;
-/// Between two looks at the events.
-const LOOK: Duration = Duration::from_millis(10);
 /// Of the agent: the ring that is written, while one is.
 const ACTIVE: &str = "weir.events.ring=";
 
@@ -104,9 +99,8 @@ impl Jvm {
         let place = Place::new(self)?;
         let jar = fs::read(agent).map_err(Error::of(agent))?;
         let jar = place.put("agent.jar", &jar)?;
-        let geometry = Geometry::new(LANES, EVENTS_PER_LANE).expect("they are powers of two");
         let path = place.folder.path().join("events");
-        let (mut reader, _) = Reader::create_or_adopt(&path, geometry, Some(self.group))?;
+        let (mut reader, _) = Reader::create_or_adopt(&path, calls::geometry(), Some(self.group))?;
         let ring = place.inside.join("events");
         let mut arguments = format!("ring={}", ring.display());
         for (id, candidate) in candidates.iter().enumerate() {
@@ -130,11 +124,7 @@ impl Jvm {
             None => return Err(Error::Inactive),
         }
         let mut counter = Counter::new();
-        let end = Instant::now() + time;
-        while Instant::now() < end {
-            std::thread::sleep(LOOK);
-            reader.read(crate::now_ns(), |lane| counter.see(lane))?;
-        }
+        counter.watch(&mut reader, time, || ())?;
         wait_for_its_end(&path);
         let lost = counter.lost;
         for (candidate, calls) in candidates.iter_mut().zip(counter.calls()) {

@@ -86,9 +86,3 @@ pub fn profile(request: &Request, tell: &mut dyn FnMut(&str)) -> Result<Report, 
         candidates,
     })
 }
-
-/// `CLOCK_MONOTONIC`, as events have it.
-fn now_ns() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
-}

@@ -14,11 +14,11 @@ use std::time::{Duration, Instant};
 use perf_event::data::Record;
 use perf_event::events::Software;
 use perf_event::{Builder, SampleFlag, Sampler};
-use weir_events::{FunctionId, Geometry, Reader};
+use weir_events::{FunctionId, Reader};
 use weir_uprobe::{Probe, Uprobes};
 
 use crate::Error;
-use crate::calls::Counter;
+use crate::calls::{self, Counter, LOOK};
 use crate::choice::Candidate;
 use crate::stacks::Stacks;
 use maps::Maps;
@@ -27,16 +27,12 @@ use maps::Maps;
 const RATE: u64 = 99;
 /// Of a core's samples between two looks: 64 frames of 8 bytes for each, and ten times as many as come.
 const BUFFER: usize = 1 << 19;
-const LOOK: Duration = Duration::from_millis(10);
 /// Addresses from here on say what kind of frames come next (`PERF_CONTEXT_MAX`).
 const CONTEXT: u64 = -4095_i64 as u64;
 /// An event of a uprobe may take 21 us (weir-uprobe's README, "Cost"): so many a second take a tenth of a core.
 const TOO_OFTEN: u64 = 5_000;
 /// How long all candidates are observed to see which are called too often.
 const TRIAL: Duration = Duration::from_millis(100);
-/// Threads at once, and events of each between two looks.
-const LANES: u32 = 256;
-const EVENTS_PER_LANE: u32 = 4096;
 
 /// Every thread of the process, for so long.
 pub(crate) fn sample(process: NonZeroU32, time: Duration) -> Result<Stacks, Error> {
@@ -164,17 +160,12 @@ fn observed(
     if probes.is_empty() {
         return Ok(());
     }
-    let geometry = Geometry::new(LANES, EVENTS_PER_LANE).expect("they are powers of two");
-    let (mut uprobes, memory) = Uprobes::attach(&probes, geometry)?;
+    let (mut uprobes, memory) = Uprobes::attach(&probes, calls::geometry())?;
     let bytes = memory.bytes();
     let mut reader = Reader::over(memory, "uprobes", bytes)?;
-    let end = Instant::now() + time;
-    while Instant::now() < end {
-        std::thread::sleep(LOOK);
+    counter.watch(&mut reader, time, || {
         uprobes.refresh();
-        reader.read(crate::now_ns(), |lane| counter.see(lane))?;
-    }
-    Ok(())
+    })
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Sampled stacks, and what share of them each function has.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 
 /// A function, as the governor's configuration names it.
@@ -138,21 +138,22 @@ impl Stacks {
     #[must_use]
     pub fn shares(&self) -> Vec<Share> {
         let mut sums: BTreeMap<&Function, Sums> = BTreeMap::new();
+        let owners = self.owners();
         for (stack, samples) in &self.seen {
-            let mut above: Option<&Function> = None;
+            let mut above: Option<&String> = None;
             let mut within = HashSet::new();
             for (depth, function) in stack.iter().enumerate() {
+                let Some(owner) = owners.get(function) else {
+                    continue;
+                };
                 // Of a function that calls itself the outermost call.
-                if function.can_be_named() && within.insert(function) {
+                if within.insert(function) {
                     let sum = sums.entry(function).or_default();
-                    let is_entered = above.is_none_or(|above| above.owner() != function.owner());
                     sum.samples += samples;
-                    sum.entered += samples * u64::from(is_entered);
+                    sum.entered += samples * u64::from(above != Some(owner));
                     sum.depth += samples * depth as u64;
                 }
-                if function.can_be_named() {
-                    above = Some(function);
-                }
+                above = Some(owner);
             }
         }
         let share = |(function, sum): (&Function, Sums)| Share {
@@ -167,6 +168,13 @@ impl Stacks {
             larger.then_with(|| a.depth.total_cmp(&b.depth))
         });
         shares
+    }
+
+    /// Of all functions that can be named: a name is taken apart once, however often it was sampled.
+    fn owners(&self) -> HashMap<&Function, String> {
+        let all: HashSet<&Function> = self.seen.keys().flatten().collect();
+        let named = all.into_iter().filter(|function| function.can_be_named());
+        named.map(|function| (function, function.owner())).collect()
     }
 
     /// The way down the stacks on which most time is spent, each function with its share: the next is always the one

@@ -59,12 +59,7 @@ pub fn find(path: &Path, symbol: &str, no_unwinding: bool) -> Result<Site, Error
             "a function of Go goes on in another thread than it began in: it cannot be followed";
         return Err(refuse(reason.into()));
     }
-    let mut functions = binary.functions();
-    if let Some(debug) = binary.debug_file() {
-        // A debug file holds the same addresses and none of the code.
-        let data = binary::open(&debug)?;
-        functions.extend(Binary::parse(&debug, &data)?.functions());
-    }
+    let functions = binary.all_functions()?;
     let (name, start) = match symbol.strip_prefix("0x") {
         Some(offset) => {
             let offset =

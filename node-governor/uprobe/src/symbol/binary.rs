@@ -74,7 +74,7 @@ impl<'a> Binary<'a> {
         section.is_some_and(|section| section.size() > 0)
     }
 
-    pub(super) fn functions(&self) -> BTreeSet<Function> {
+    fn functions(&self) -> BTreeSet<Function> {
         let symbols = self.file.symbols().chain(self.file.dynamic_symbols());
         let defined = symbols.filter(|symbol| symbol.is_definition() && symbol.address() != 0);
         defined
@@ -97,8 +97,19 @@ impl<'a> Binary<'a> {
             .collect()
     }
 
+    /// With those of its debug symbols, where they are installed: a debug file holds the same addresses and none of the
+    /// code.
+    pub(super) fn all_functions(&self) -> Result<BTreeSet<Function>, Error> {
+        let mut functions = self.functions();
+        if let Some(debug) = self.debug_file() {
+            let data = open(&debug)?;
+            functions.extend(Binary::parse(&debug, &data)?.functions());
+        }
+        Ok(functions)
+    }
+
     /// What distributions install beside a stripped program: `/usr/lib/debug/.build-id/ab/cdef.debug`.
-    pub(super) fn debug_file(&self) -> Option<PathBuf> {
+    fn debug_file(&self) -> Option<PathBuf> {
         let id = self.file.build_id().ok()??;
         let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         let (first, rest) = id.split_at_checked(1)?;

@@ -18,12 +18,7 @@ impl Functions {
     pub fn of(path: &Path) -> Result<Functions, Error> {
         let data = binary::open(path)?;
         let binary = Binary::parse(path, &data)?;
-        let mut functions = binary.functions();
-        if let Some(debug) = binary.debug_file() {
-            let data = binary::open(&debug)?;
-            functions.extend(Binary::parse(&debug, &data)?.functions());
-        }
-        let placed = functions.into_iter().filter_map(|function| {
+        let placed = binary.all_functions()?.into_iter().filter_map(|function| {
             let offset = binary.offset(function.address)?;
             Some((offset, function))
         });
