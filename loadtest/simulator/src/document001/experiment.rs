@@ -120,8 +120,7 @@ impl Experiment {
     #[must_use]
     pub fn scenario(self, params: &Params, seed: u64) -> Scenario {
         let (selection, overload) = self.policy(params);
-        let is_ours = self == Self::Estimate;
-        Scenario {
+        let scenario = Scenario {
             hosts: HOSTS,
             host: host(params),
             language_model: None,
@@ -155,18 +154,14 @@ impl Experiment {
                 // Many, as a change costs what its shard holds.
                 _ => 1024,
             },
-            // Section 7.3; ours are weir-control's and the filter's defaults.
-            poll: if is_ours { SECOND } else { 5 * SECOND },
-            publish: if is_ours { SECOND / 50 } else { SECOND },
-            report: if is_ours { SECOND / 10 } else { SECOND },
+            // Section 7.3.
+            poll: 5 * SECOND,
+            publish: SECOND,
+            report: SECOND,
             // The executor told delays of ended jobs alone (section 9.1.3).
             breakwater: breakwater::Params::default(),
-            signal: if is_ours {
-                Signal::Jobs
-            } else {
-                Signal::Joblets
-            },
-            orca: is_ours,
+            signal: Signal::Joblets,
+            orca: false,
             gives_back: false,
             // No scheduler of document 001 does, and that would decide how production fares: RESULTS.md.
             ejects: false,
@@ -178,6 +173,10 @@ impl Experiment {
             attempts: self.attempts(),
             timeouts: self.timeouts(params),
             seed,
+        };
+        match self {
+            Self::Estimate => as_weir_by_default(scenario),
+            _ => scenario,
         }
     }
 
@@ -254,6 +253,18 @@ impl Experiment {
         simulate_watched(&scenario, &keys, requests, tell, &mut watch)?;
         tally.history = history;
         Ok(tally)
+    }
+}
+
+/// With what weir-control and the filter have as defaults, and hosts that tell their load on answers.
+fn as_weir_by_default(scenario: Scenario) -> Scenario {
+    Scenario {
+        poll: SECOND,
+        publish: SECOND / 50,
+        report: SECOND / 10,
+        signal: Signal::Jobs,
+        orca: true,
+        ..scenario
     }
 }
 
