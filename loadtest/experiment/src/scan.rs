@@ -29,11 +29,8 @@ use crate::{Experiment, Seeded};
 
 /// Document 004's, of an interval's p95 (part 4).
 pub const SLO_US: u64 = 1_500;
-/// More than two cores carry, with the client on them, on any machine we know of.
-const TOO_MANY: f64 = 80_000.0;
-/// Requests that wait while memcached is asked for all that it carries, and while it is scanned.
-const FEW: u32 = 64;
-const MANY: u32 = 4_096;
+/// Requests that may wait.
+const IN_FLIGHT: u32 = 4_096;
 
 /// Measures memcached by load, for each number of its threads and cores.
 #[derive(clap::Args)]
@@ -138,35 +135,18 @@ impl Experiment for Scan {
             "two cores are wanted; this process may run on {cores:?}"
         );
         let plan = if args.seeded.quick { QUICK } else { FULL };
-        let mut scan = Self {
+        let server = Program::at(args.memcached.clone()).start(2, folder)?;
+        let client = Client::new(&args.load, server.address(), folder)?;
+        let carried_qps = client.carried(3 * plan.step, args.seeded.seed)?;
+        println!(
+            "scan: two threads on all cores carry {carried_qps:.0} requests of 100 keys a second, with the client on them"
+        );
+        Ok(Self {
             args,
             folder: folder.to_owned(),
             plan,
-            carried_qps: 0.0,
-        };
-        let all = Allocation {
-            threads: 2,
-            cores: cores.len(),
-        };
-        let most = Asked {
-            in_flight: FEW,
-            length: plan.step * 3,
-            interval: plan.step * 3,
-            ..scan.asked("calibration", TOO_MANY)
-        };
-        let steps = scan.run(0, all, &[most])?;
-        let step = steps.first().context("one was asked for")?;
-        scan.carried_qps = step.answered_qps;
-        ensure!(
-            scan.carried_qps > 100.0,
-            "memcached answers {:.0} requests a second: too few to measure anything",
-            scan.carried_qps
-        );
-        println!(
-            "scan: two threads on all cores carry {:.0} requests of 100 keys a second, with the client on them",
-            scan.carried_qps
-        );
-        Ok(scan)
+            carried_qps,
+        })
     }
 
     fn turns(&self) -> Vec<(u32, Allocation)> {
@@ -179,7 +159,7 @@ impl Experiment for Scan {
         let steps = 1..=self.plan.steps;
         let rates = steps.map(|step| f64::from(step) / f64::from(self.plan.steps));
         let all: Vec<Asked> = rates
-            .map(|share| self.asked("scan", share * self.carried_qps))
+            .map(|share| self.asked(share * self.carried_qps))
             .collect();
         let steps = self.run(*repeat, *allocation, &all)?;
         let best = steps.iter().rfind(|step| step.is_carried());
@@ -208,15 +188,15 @@ impl Experiment for Scan {
 }
 
 impl Scan {
-    fn asked(&self, name: &'static str, rate: f64) -> Asked {
+    fn asked(&self, rate: f64) -> Asked {
         Asked {
-            name,
+            name: "scan",
             rates: (rate, rate),
             interval: self.plan.step,
             length: self.plan.step,
             seed: self.args.seeded.seed,
             slo_us: SLO_US,
-            in_flight: MANY,
+            in_flight: IN_FLIGHT,
             metrics: None,
         }
     }

@@ -10,7 +10,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use nix::sys::resource::{UsageWho, getrusage};
 use serde::Serialize;
 use weir_memcached_load::interval::Figures;
@@ -25,10 +25,6 @@ use crate::colocation::plan::Plan;
 use crate::colocation::programs::Programs;
 use crate::colocation::rounds::wait;
 
-/// More than two cores carry, with the client on them, on any machine we know of.
-const TOO_MANY: f64 = 80_000.0;
-/// Keeps memcached busy without letting it fall behind for long.
-const FEW: u32 = 64;
 /// Of the loads' highest rate, as a share of what all cores carry with the client on them. Heavy is what memcached
 /// holds the SLO at when it has them all; half of it leaves a core to others.
 const LIGHT: f64 = 0.35;
@@ -71,27 +67,16 @@ impl Calibration {
         let server = Program::at(programs.memcached.clone()).start(2, folder)?;
         cgroups.take(server.pid())?;
         let client = Client::new(&programs.load, server.address(), folder)?;
-        let asked = |name, rates, in_flight| Asked {
-            name,
-            rates,
-            interval: plan.calibrate,
-            length: plan.calibrate,
-            seed,
-            slo_us: 1_000_000,
-            in_flight,
-            metrics: None,
-        };
-        let full = asked("all-cores", (TOO_MANY, TOO_MANY), FEW);
-        wait(&mut client.start(&full)?)?;
-        let all_cores = client.told(&full)?.intervals[0].achieved_qps;
-        ensure!(
-            all_cores > 100.0,
-            "memcached answers {all_cores:.0} requests a second: too few to measure anything"
-        );
+        let all_cores = client.carried(plan.calibrate, seed)?;
         let heavy = Asked {
+            name: "alone",
+            rates: rates(all_cores, HEAVY),
             interval: plan.calibrate / 4,
             length: 2 * plan.calibrate,
-            ..asked("alone", rates(all_cores, HEAVY), 4_096)
+            seed,
+            slo_us: 1_000_000,
+            in_flight: 4_096,
+            metrics: None,
         };
         wait(&mut client.start(&heavy)?)?;
         let alone = typical(&client.told(&heavy)?.intervals);

@@ -7,17 +7,24 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 use weir_memcached_load::interval::Figures;
 use weir_memcached_load::total::Summary;
 use weir_stage::command::Run;
 use weir_stage::process::Started;
 
+use crate::colocation::rounds::wait;
+
 /// Before jobs and memcached: a client that waits for a core would measure itself. The same in all ways.
 const NICE: &str = "-10";
 /// With so many memcached is the bottleneck, and not the client.
 const KEYS_PER_GET: &str = "100";
+
+/// More than two cores carry, with the client on them, on any machine we know of.
+const TOO_MANY: f64 = 80_000.0;
+/// Keeps memcached busy without letting it fall behind for long.
+const FEW: u32 = 64;
 
 /// Who asks whom.
 #[derive(Clone, Debug)]
@@ -82,6 +89,30 @@ impl Client {
             address: address.to_owned(),
             folder: folder.to_owned(),
         })
+    }
+
+    /// Requests a second that memcached carries: what it answers of more than it can.
+    ///
+    /// # Errors
+    /// It answers too few to measure anything.
+    pub fn carried(&self, length: Duration, seed: u64) -> Result<f64> {
+        let most = Asked {
+            name: "all-cores",
+            rates: (TOO_MANY, TOO_MANY),
+            interval: length,
+            length,
+            seed,
+            slo_us: 1_000_000,
+            in_flight: FEW,
+            metrics: None,
+        };
+        wait(&mut self.start(&most)?)?;
+        let carried = self.told(&most)?.intervals[0].achieved_qps;
+        ensure!(
+            carried > 100.0,
+            "memcached answers {carried:.0} requests a second: too few to measure anything"
+        );
+        Ok(carried)
     }
 
     /// Starts a load.
