@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 
 use crate::client::{Answer, Headers, keyed};
 use crate::world::{Plan, World};
@@ -62,22 +62,20 @@ fn job(run: Duration) -> Headers {
     headers
 }
 
-fn send(world: &World, run: Duration) -> JoinHandle<Answer> {
+fn send(world: &World, run: Duration) -> impl Future<Output = Answer> + Send + 'static {
     let (caller, headers) = (world.caller(), job(run));
-    tokio::spawn(async move { caller.send("/", &headers).await })
+    async move { caller.send("/", &headers).await }
 }
 
-/// Has the holder's core taken for so long, and others come until one of them is held. Those before it came sooner than
-/// what the sidecar hears of the holder, and wait there.
-async fn one_is_held(
-    world: &World,
-    run: Duration,
-) -> (JoinHandle<Answer>, Vec<JoinHandle<Answer>>) {
-    let first = send(world, run);
+/// Has the holder's core taken for so long, and others come until one of them is held. The rest came to a thread of the
+/// sidecar that had not heard of the holder's work, and wait at the holder: each hears of it in its own time, so it need
+/// not be the last that is held.
+async fn one_is_held(world: &World, run: Duration) -> (JoinHandle<Answer>, JoinSet<Answer>) {
+    let first = tokio::spawn(send(world, run));
     world.until_envoy(ON_THEIR_WAY, |count| count == 1.0).await;
-    let others = RefCell::new(Vec::new());
+    let others = RefCell::new(JoinSet::new());
     let held = async || {
-        others.borrow_mut().push(send(world, Duration::ZERO));
+        others.borrow_mut().spawn(send(world, Duration::ZERO));
         (world.envoy_metric(HELD).await >= Some(1.0)).then_some(())
     };
     world.until("a held request", held).await;
@@ -88,8 +86,9 @@ async fn one_is_held(
 async fn a_request_waits_for_a_busy_host_that_has_its_data_while_another_is_idle() {
     let (world, holder) = start().await;
     let (first, others) = one_is_held(&world, FETCH / 5).await;
-    for answer in std::iter::once(first).chain(others) {
-        let answer = answer.await.unwrap();
+    let mut answers = others.join_all().await;
+    answers.push(first.await.unwrap());
+    for answer in answers {
         let from = (answer.status, answer.host);
         assert_eq!(from, (Some(200), Some(holder)), "{answer:#?}");
     }
@@ -100,7 +99,8 @@ async fn a_request_waits_for_a_busy_host_that_has_its_data_while_another_is_idle
 async fn it_waits_no_longer_than_fetching_would_take_and_goes_to_the_idle_host() {
     let (world, holder) = start().await;
     let (first, mut others) = one_is_held(&world, 4 * FETCH).await;
-    let answer = others.pop().unwrap().await.unwrap();
+    // Whoever waits at the holder is answered later.
+    let answer = others.join_next().await.unwrap().unwrap();
     assert_eq!(answer.status, Some(200), "{answer:#?}");
     assert_ne!(answer.host, Some(holder), "{answer:#?}");
     first.abort();
