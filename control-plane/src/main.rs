@@ -116,6 +116,9 @@ fn allow_open_files() {
 
 #[tokio::main]
 async fn serve(flags: Flags, loaded: config::Loaded, telemetry: Telemetry) -> anyhow::Result<()> {
+    // Before the ports are told: whoever reads them may send the signal at once.
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
     let listeners = Listeners::bind(&loaded.config).await?;
     let (xds, admin) = (listeners.xds.local_addr()?, listeners.admin.local_addr()?);
     info!(addr = %xds, "xds listening on {xds}");
@@ -129,8 +132,6 @@ async fn serve(flags: Flags, loaded: config::Loaded, telemetry: Telemetry) -> an
     let shutdown = CancellationToken::new();
     let running = run(flags.config, loaded, listeners, telemetry, shutdown.clone());
     tokio::pin!(running);
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
     tokio::select! {
         result = &mut running => return result,
         _ = terminate.recv() => info!(signal = "SIGTERM", "shutting down"),
