@@ -116,6 +116,8 @@ fn a_rate_of_nothing_and_of_too_much_are_refused() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn what_is_made_can_be_read_again(
         seed: u64, from in 0f64..100.0, to in 1f64..100.0, zipf in 0f64..3.0, high_share in 0f64..=1.0,

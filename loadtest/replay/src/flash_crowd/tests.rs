@@ -87,6 +87,8 @@ fn every_error_has_line_field_and_reason() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn what_is_made_can_be_read_again_and_is_the_same_each_time(seed: u64, zipf in 0f64..3.0) {
         let params = Params { seed, zipf, sample: 0.1, ..params() };
