@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!  file ──── configuration, hosts ──┐
-//!  consul ── hosts ── membership ───┤ (decides which hosts the others ask)
+//!  consul, dns ── hosts ─ membership ┤ (decides which hosts the others ask)
 //!  scrape ── figures of a host ─────┼──> News ──> owner
 //!  cache ─── keys of a host ────────┤
 //!  prometheus ─ figures of all ─────┤
@@ -16,6 +16,8 @@
 
 pub mod cache;
 pub mod consul;
+pub mod discovery;
+pub mod dns;
 pub mod file;
 pub mod floor;
 pub mod membership;

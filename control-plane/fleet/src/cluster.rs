@@ -193,7 +193,7 @@ impl Cluster {
             }
             Source::Prometheus => self.polls.contains_key(&source),
             // None.
-            Source::Cache | Source::Consul | Source::ConsulRoots => true,
+            Source::Cache | Source::Consul | Source::ConsulRoots | Source::Dns => true,
         }
     }
 
@@ -628,9 +628,9 @@ impl Cluster {
         let found = |host: &Host| host.config.instance.is_some();
         if self.hosts.is_empty() {
             // An empty list has to be meant.
-            return self.config.consul.is_some() || !self.config.shrink_after.is_zero();
+            return self.config.registry.is_some() || !self.config.shrink_after.is_zero();
         }
-        self.config.consul.is_some()
+        self.config.registry.is_some()
             && !self.hosts.values().any(found)
             && now < self.began + self.config.policy.stale_after
     }

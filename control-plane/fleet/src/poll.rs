@@ -14,13 +14,16 @@ pub enum Source {
     Consul,
     /// The trust domain that they are in.
     ConsulRoots,
+    /// Which hosts a cluster has, by a name's records.
+    Dns,
     /// A Prometheus server, asked for a whole cluster.
     Prometheus,
 }
 
 impl Source {
     /// Every source.
-    pub const ALL: [Self; 5] = weir_policy::every![Scrape, Cache, Consul, ConsulRoots, Prometheus];
+    pub const ALL: [Self; 6] =
+        weir_policy::every![Scrape, Cache, Consul, ConsulRoots, Dns, Prometheus];
 
     /// Its name in metrics and `/tables`.
     pub fn as_str(self) -> &'static str {
@@ -29,6 +32,7 @@ impl Source {
             Self::Cache => "cache",
             Self::Consul => "consul",
             Self::ConsulRoots => "consul_roots",
+            Self::Dns => "dns",
             Self::Prometheus => "prometheus",
         }
     }

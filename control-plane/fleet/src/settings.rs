@@ -6,8 +6,10 @@
 mod admission;
 mod cluster;
 mod consul;
+mod dns;
 mod kept;
 mod polls;
+mod registry;
 mod server;
 
 use std::collections::BTreeMap;
@@ -20,8 +22,10 @@ use crate::standalone::Standalone;
 pub use admission::{Control, Dagor};
 pub use cluster::{Cluster, Host, Instance, Plan, Planning, Written};
 pub use consul::{Consul, Question, Token};
+pub use dns::Dns;
 pub use kept::Kept;
 pub use polls::{Cache, Poll, Prometheus, Scrape};
+pub use registry::Registry;
 pub use server::{HostTls, Server};
 
 /// Default of [`Settings::cache_bytes_per_second`], a second of each sidecar's and cluster's: a hundredth of a gigabit.

@@ -122,7 +122,7 @@ pub struct ClusterView {
 #[allow(missing_docs)]
 pub struct HostView {
     pub address: String,
-    /// `configuration`, `consul` or `both`.
+    /// `configuration`, `consul`, `dns` or `both`.
     pub named_by: &'static str,
     /// What discovery knows it as.
     pub instance: Option<Instance>,
@@ -370,7 +370,10 @@ fn host_view(host: &Host, cluster: &Cluster, health_ignored: bool, now: Duration
         address: host.config.address.clone(),
         named_by: match (host.config.written, &host.config.instance) {
             (_, None) => "configuration",
-            (None, Some(_)) => "consul",
+            (None, Some(_)) => match &cluster.config.registry {
+                Some(registry) => registry.source().as_str(),
+                None => "configuration",
+            },
             (Some(_), Some(_)) => "both",
         },
         instance: host.config.instance.clone(),

@@ -4,6 +4,7 @@
 mod authorization;
 mod cluster;
 mod consul;
+mod dns;
 mod plan;
 mod prometheus;
 mod replicas;

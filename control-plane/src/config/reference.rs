@@ -25,13 +25,14 @@ clusters:
     prometheus: {}
 "#;
 
-/// What excludes `cache`.
+/// What excludes `cache` and `consul`.
 const LEARNED: &str = r#"
 clusters:
   "<name>":
     hosts: [ { address: "127.0.0.1:9001" } ]
     policy: { selection: caching_plan }
     planner: {}
+    dns: { name: rules.example, port: 8080 }
 "#;
 
 #[test]
@@ -54,11 +55,11 @@ fn reference_of_configuration_is_of_this_code() {
     };
     let mut seen = read(&path);
     let learned = read(&folder.path().join("learned.yaml"));
-    seen.extend(
-        learned
-            .into_iter()
-            .filter(|seen| seen.name.contains(".planner.")),
-    );
+    seen.extend(learned.into_iter().filter(|seen| {
+        [".planner.", ".dns."]
+            .iter()
+            .any(|section| seen.name.contains(section))
+    }));
     let head = weir_reference::head(
         "Configuration of weir-control",
         "the parser of weir-control.yaml",

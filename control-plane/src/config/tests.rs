@@ -23,7 +23,7 @@ fn every_refusal_names_file_line_field_and_reason() {
     let cases = [
         (
             "clusters:\n  r:\n    bogus: 1\n",
-            "c.yaml:3: unknown field `bogus`, expected one of policy, dagor, cache_shards, hosts, hosts_file, shrink_after, keys, caching_plan, planner, scrape, cache, consul, prometheus",
+            "c.yaml:3: unknown field `bogus`, expected one of policy, dagor, cache_shards, hosts, hosts_file, shrink_after, keys, caching_plan, planner, scrape, cache, consul, dns, prometheus",
         ),
         (
             "clusters:\n  r:\n    hosts: 12\n",
@@ -51,11 +51,11 @@ fn every_refusal_names_file_line_field_and_reason() {
         ),
         (
             "clusters:\n  r: {}\n",
-            "c.yaml:2: clusters.r.hosts: nothing names hosts of this cluster: write hosts, hosts_file or consul",
+            "c.yaml:2: clusters.r.hosts: nothing names hosts of this cluster: write hosts, hosts_file, consul or dns",
         ),
         (
             "clusters:\n  r: { scrape: {}, hosts: [] }\n",
-            "c.yaml:2: clusters.r.hosts: nothing names hosts of this cluster: write hosts, hosts_file or consul",
+            "c.yaml:2: clusters.r.hosts: nothing names hosts of this cluster: write hosts, hosts_file, consul or dns",
         ),
         (
             "clusters:\n  r: { shrink_after: 25h }\n",
@@ -539,13 +539,20 @@ fn a_change_of_a_listener_needs_a_restart() {
     assert!(crate::sources::file::restart_needed(file, &old, &old).is_none());
 }
 
+fn of_consul(config: &Config) -> Arc<Consul> {
+    match &config.clusters["r"].registry {
+        Some(Registry::Consul(consul)) => consul.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
 /// What is said of a cluster "r" whose `consul` is this.
 fn consul(fields: &str, token: &str) -> Result<Arc<Consul>, String> {
     let config = said(
         &format!("clusters:\n  r: {{ consul: {{ {fields} }} }}\n"),
         token,
     )?;
-    Ok(config.clusters["r"].consul.clone().unwrap())
+    Ok(of_consul(&config))
 }
 
 #[test]
@@ -628,6 +635,52 @@ fn every_refusal_of_consul_names_field_and_reason() {
 }
 
 #[test]
+fn every_refusal_of_dns_names_field_and_reason() {
+    let dns = |fields: &str| said(&format!("clusters:\n  r: {{ dns: {{ {fields} }} }}\n"), "");
+    let good = dns("name: _http._tcp.rules.example.").unwrap();
+    let Some(Registry::Dns(good)) = good.clusters["r"].registry.clone() else {
+        panic!("{good:?}");
+    };
+    assert_eq!((good.port, good.server), (None, None));
+    assert_eq!(good.interval, Duration::from_secs(5));
+    for (fields, reason) in [
+        (
+            "port: 80",
+            "name: required; the name whose addresses the hosts have",
+        ),
+        (
+            "name: \"a b\"",
+            "name: \"a b\" is not a name of labels of at most 63 bytes, 255 in all",
+        ),
+        (
+            "name: .",
+            "name: \".\" is not a name of labels of at most 63 bytes, 255 in all",
+        ),
+        ("name: r, port: 0", "port: \"0\" is no port"),
+        (
+            "name: r, metrics_port: 70000",
+            "metrics_port: \"70000\" is no port",
+        ),
+        (
+            "name: r, server: dns.example",
+            "server: \"dns.example\" is not ip:port or [ip6]:port",
+        ),
+        (
+            "name: r, interval: 1ms",
+            "interval: 1ms is not in 100ms to 3600s",
+        ),
+    ] {
+        let error = format!("c.yaml:2: clusters.r.dns.{reason}");
+        assert_eq!(dns(fields).unwrap_err(), error);
+    }
+    let both = said("clusters:\n  r: { consul: {}, dns: { name: r } }\n", "").unwrap_err();
+    assert_eq!(
+        both,
+        "c.yaml:2: clusters.r.dns: one of consul and dns names a cluster's hosts: leave the other out"
+    );
+}
+
+#[test]
 fn a_token_is_sent_in_the_clear_only_where_that_is_written() {
     let with_token = |address: &str, more: &str| {
         let fields = format!("address: \"{address}\", token_file: hosts.yaml{more}");
@@ -666,7 +719,7 @@ fn certificates_for_consul_have_to_fit() {
             format!("clusters: {{ r: {{ consul: {{ address: \"https://c\", {fields} }} }} }}\n");
         std::fs::write(&path, text).unwrap();
         let loaded = load(&path).map_err(|(error, _)| format!("{}: {}", error.field, error.reason));
-        loaded.map(|loaded| loaded.config.clusters["r"].consul.clone().unwrap())
+        loaded.map(|loaded| of_consul(&loaded.config))
     };
     std::fs::write(folder.path().join("c.pem"), &certificate).unwrap();
     std::fs::write(folder.path().join("k.pem"), &key).unwrap();

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a good configuration leaves out that its policies go by. None of it is an error: choices are only worse.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use weir_policy::{Overload, Selection};
 
-use super::{Cluster, Config};
+use super::{Cluster, Config, Registry};
 
 impl Config {
     /// How much is configured, in words.
     pub fn summary(&self) -> String {
         let hosts: usize = self.clusters.values().map(|one| one.hosts.len()).sum();
-        let found = self.clusters.values().any(|one| one.consul.is_some());
+        let registries = self.clusters.values().flat_map(|one| &one.registry);
+        let registries: BTreeSet<&str> = registries.map(Registry::title).collect();
         let mut text = counted(self.clusters.len(), "cluster");
         let _ = write!(text, ", {}", counted(hosts, "host"));
-        if found {
-            text += " and those that Consul names";
+        for registry in registries {
+            let _ = write!(text, " and those that {registry} names");
         }
         text
     }

@@ -188,7 +188,7 @@ section! {
         /// 0 (no cache contents) or a power of two
         cache_shards: Option<Text>,
         hosts: Vec<Spanned<Host>>,
-        /// YAML file with a list of hosts. One of `hosts`, `hosts_file` and `consul` is required
+        /// YAML file with a list of hosts. One of `hosts`, `hosts_file`, `consul` and `dns` is required
         hosts_file: Option<Text>,
         /// A list with fewer than half of the hosts of before counts when it has been read the same for so long
         /// ([lists that shrink](DESIGN.md#lists-that-shrink)). 0s: any list counts at once, an empty one too
@@ -208,6 +208,8 @@ section! {
         /// Hosts come from Consul, beside those written here ([rules](DESIGN.md#hosts-from-consul)). `consul: {}` has
         /// these defaults
         consul: Option<Spanned<Consul>>,
+        /// Instead of `consul`: hosts come from DNS, beside those written here ([rules](DESIGN.md#hosts-from-dns))
+        dns: Option<Spanned<Dns>>,
         /// Absent: no Prometheus server is asked. `prometheus: {}` has these defaults
         prometheus: Option<Spanned<Prometheus>>,
     }
@@ -453,6 +455,24 @@ section! {
         wait: Option<Text>,
         /// Capacity of a host that tells none: its weight in Consul (`Weights.Passing`) times this. 0: unknown
         weight_millicores: Option<Text>,
+    }
+}
+section! {
+    /// Hosts that have a name's addresses.
+    Dns {
+        /// Required. All its addresses are hosts, as of a headless service in Kubernetes; one that does not end with a dot
+        /// is looked for in the system's search domains, too
+        name: Option<Text>,
+        /// Of every host. Absent: `name` has service records, such as `_http._tcp.rules.example`, which tell each host's
+        port: Option<Text>,
+        /// Where every host tells its metrics. Default: where it takes requests
+        metrics_port: Option<Text>,
+        /// `ip:port` of a DNS server. Absent: those of the system's `resolv.conf`
+        server: Option<Text>,
+        /// Between two questions, 10 % jitter added, whatever lifetime the records have
+        interval: Option<Text>,
+        /// Of one question, with all that follow from it
+        timeout: Option<Text>,
     }
 }
 section! {

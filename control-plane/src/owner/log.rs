@@ -31,7 +31,10 @@ pub(super) fn event(event: &Event) {
             outcome,
         } => discovery(cluster, *source, outcome),
         Event::DiscoveryWaits { cluster, complaint } => {
-            warn!(cluster, complaint, "Consul is asked another question");
+            warn!(
+                cluster,
+                complaint, "hosts are asked for by another question"
+            );
         }
         Event::PrometheusChanged {
             cluster,

@@ -975,8 +975,10 @@ fn with_found(config: &Config, ports: &[u16]) -> Arc<Config> {
         })
     });
     let body = serde_json::Value::from_iter(entries).to_string();
-    let question = &config.clusters["c"].consul.as_ref().unwrap().question;
-    let found = crate::sources::consul::read(body.as_bytes(), question).unwrap();
+    let Some(crate::config::Registry::Consul(consul)) = &config.clusters["c"].registry else {
+        panic!("no consul");
+    };
+    let found = crate::sources::consul::read(body.as_bytes(), &consul.question).unwrap();
     members.find("c", found);
     members.effective()
 }

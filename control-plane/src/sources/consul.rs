@@ -25,47 +25,18 @@ use tokio::time::Instant;
 
 use weir_fleet::poll::{PollError, Source};
 
-use crate::config::Consul;
+use super::discovery::{Answered, Said};
+use crate::config::{Consul, Registry};
 
 pub(super) use questions::{hosts, trust_domain};
 
 pub(crate) use client::encoded;
 pub use client::{Answer, Client};
 pub use questions::read_roots;
-pub use read::{Found, read};
+pub use read::read;
 
 /// Text of others is cut to so many bytes where it is shown.
 const SHORT: usize = 200;
-
-/// What Consul said to one of the questions.
-#[derive(Clone, Debug)]
-pub struct Answered {
-    /// Of which cluster.
-    pub cluster: Arc<str>,
-    /// With which settings it was asked: they tell news of a task that has been replaced.
-    pub settings: Arc<Consul>,
-    /// What it said.
-    pub said: Said,
-}
-
-/// What Consul said to one of the questions.
-#[derive(Clone, Debug)]
-pub enum Said {
-    /// Who is there.
-    Hosts(Result<Found, PollError>),
-    /// In which trust domain.
-    TrustDomain(Result<String, PollError>),
-}
-
-impl Said {
-    /// The question.
-    pub fn source(&self) -> Source {
-        match self {
-            Self::Hosts(_) => Source::Consul,
-            Self::TrustDomain(_) => Source::ConsulRoots,
-        }
-    }
-}
 
 /// Times to wait, which tests shorten.
 #[derive(Clone, Copy, Debug)]
@@ -167,10 +138,9 @@ impl Asker {
                     patience.retry(failures).mul_f64(share)
                 }
             };
-            let (cluster, settings) = (self.cluster.clone(), self.settings.clone());
             let news = Answered {
-                cluster,
-                settings,
+                cluster: self.cluster.clone(),
+                registry: Registry::Consul(self.settings.clone()),
                 said,
             };
             if self.news.send(news).await.is_err() {

@@ -115,7 +115,7 @@ fn keeps(old: &[Host], cluster: &Cluster, read_for: Duration) -> Option<Kept> {
         return None;
     }
     let until_read_for = match new.len() {
-        0 if cluster.consul.is_none() => None,
+        0 if cluster.registry.is_none() => None,
         named if 2 * named < old.len() => Some(after),
         _ => Some(after.min(LOOK_EVERY)),
     };

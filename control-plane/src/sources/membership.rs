@@ -4,7 +4,7 @@
 //! ```text
 //!  file ──── as written ──┐
 //!                         ├─ Membership ── effective Config (watch) ──> supervise
-//!  consul ── as found ────┘                └──────── Update ──────────> state
+//!  registry ─ as found ───┘                └──────── Update ──────────> state
 //! ```
 //!
 //! One owner, so that a change of either kind sees the other's newest. What was found last stays while
@@ -18,12 +18,12 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 use tracing::Instrument;
 use weir_fleet::Update;
-use weir_fleet::poll::{PollError, Source};
+use weir_fleet::poll::PollError;
 use weir_fleet::role::Role;
 
-use super::consul::{self, Answered, Said};
+use super::discovery::{self, Answered, Said};
 use super::running::{LOOK_EVERY, Running};
-use crate::config::{Config, Consul};
+use crate::config::{Config, Registry};
 use crate::news::News;
 
 pub use known::Membership;
@@ -32,7 +32,7 @@ pub use known::Membership;
 const NEWS_WAITING: usize = 64;
 
 /// Tasks that ask for one cluster each.
-type Asking = Running<String, Arc<Consul>>;
+type Asking = Running<String, Registry>;
 
 /// Owns the membership until nobody writes configurations or wants to know. Only who leads asks; what it had
 /// found is forgotten when it does not lead any more.
@@ -75,10 +75,10 @@ pub async fn run(
                 continue;
             }
             Some(news) = news.recv() => {
-                if !leads || !membership.is_asked(&news.cluster, &news.settings) {
+                if !leads || !membership.is_asked(&news.cluster, &news.registry) {
                     continue;
                 }
-                let (source, cluster) = (news.said.source(), news.cluster);
+                let (source, cluster) = (news.source(), news.cluster);
                 let (changed, result) = take(&mut membership, &cluster, news.said);
                 let found = changed.then(|| News::Discovered(publish(&membership, &configs)));
                 let asked = Update::Asked { cluster, source, result }.into();
@@ -124,12 +124,12 @@ fn publish(membership: &Membership, configs: &watch::Sender<Arc<Config>>) -> Arc
 
 /// Keeps one task a cluster that is to be found.
 fn ask(leads: bool, membership: &Membership, asking: &mut Asking, news: &mpsc::Sender<Answered>) {
-    let wanted = membership.settings().filter(|_| leads);
-    let wanted = wanted.map(|(name, settings)| (name.clone(), settings.clone()));
-    asking.keep(wanted.collect(), Arc::ptr_eq, |name, settings| {
-        let span =
-            tracing::info_span!("discovery", source = Source::Consul.as_str(), cluster = %name);
-        let task = consul::run(name.as_str().into(), settings.clone(), news.clone());
+    let wanted = membership.registries().filter(|_| leads);
+    let wanted = wanted.map(|(name, registry)| (name.clone(), registry.clone()));
+    asking.keep(wanted.collect(), Registry::is, |name, registry| {
+        let source = registry.source().as_str();
+        let span = tracing::info_span!("discovery", source, cluster = %name);
+        let task = discovery::run(name.as_str().into(), registry.clone(), news.clone());
         tokio::spawn(task.instrument(span))
     });
 }

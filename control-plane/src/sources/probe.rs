@@ -2,7 +2,7 @@
 //! Everything that is configured, asked once: `weir-control --check --probe`.
 //!
 //! ```text
-//!  Consul ── Membership ──> hosts ── jobs ──> pages, Prometheus ──> Answers ── findings (pure) ──> Report
+//!  registry ─ Membership ──> hosts ── jobs ──> pages, Prometheus ──> Answers ── findings (pure) ──> Report
 //! ```
 //!
 //! The questions and their readers are those of the sources.
@@ -17,16 +17,18 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
-use weir_fleet::poll::{Fault, PollError};
+use weir_fleet::poll::{Fault, PollError, Source};
 use weir_fleet::prometheus;
 
 use super::cache::Conversation;
-use super::consul::{self, Client, Found, Patience};
+use super::consul::{self, Client, Patience};
+use super::discovery::Found;
+use super::dns;
 use super::membership::Membership;
 use super::scrape::{self, Page};
 use super::{Job, Key, Way, jobs};
 use crate::client::{self, fetch};
-use crate::config::{Cache, Config, Consul, Prometheus};
+use crate::config::{Cache, Config, Consul, Prometheus, Registry};
 
 pub use findings::Report;
 
@@ -36,9 +38,10 @@ const AT_A_TIME: usize = 32;
 /// For all of it. 40,000 hosts that answer within 40 ms take as long.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// What one cluster's Consul says.
+/// What one cluster's registry says.
 #[derive(Debug)]
 struct Discovered {
+    source: Source,
     hosts: Result<Found, PollError>,
     /// Only asked of a mesh.
     trust_domain: Option<Result<String, PollError>>,
@@ -108,15 +111,30 @@ impl Asking {
     async fn discover(&self, config: &Config) -> BTreeMap<String, Discovered> {
         let mut questions = JoinSet::new();
         for (name, cluster) in &config.clusters {
-            if let Some(settings) = cluster.consul.clone() {
+            if let Some(registry) = cluster.registry.clone() {
                 let (name, asking) = (name.clone(), self.clone());
-                questions.spawn(async move { (name, asking.discovered(&settings).await) });
+                questions.spawn(async move { (name, asking.discovered(&registry).await) });
             }
         }
         questions.join_all().await.into_iter().collect()
     }
 
-    async fn discovered(&self, settings: &Consul) -> Discovered {
+    async fn discovered(&self, registry: &Registry) -> Discovered {
+        let (hosts, trust_domain) = match registry {
+            Registry::Consul(settings) => self.of_consul(settings).await,
+            Registry::Dns(settings) => (self.answer(dns::hosts(settings)).await, None),
+        };
+        Discovered {
+            source: registry.source(),
+            hosts,
+            trust_domain,
+        }
+    }
+
+    async fn of_consul(
+        &self,
+        settings: &Consul,
+    ) -> (Result<Found, PollError>, Option<Result<String, PollError>>) {
         let client = Client::new(settings, Patience::default()).map_err(unasked);
         let hosts = async {
             let (found, _) = consul::hosts(client.as_ref().map_err(Clone::clone)?, 0).await?;
@@ -132,10 +150,7 @@ impl Asking {
             true => Some(self.answer(trust_domain).await),
             false => None,
         };
-        Discovered {
-            hosts,
-            trust_domain,
-        }
+        (hosts, trust_domain)
     }
 
     async fn ask_all(&self, config: &Config) -> Answers {

@@ -30,6 +30,7 @@ pub(crate) fn program() -> Option<PathBuf> {
 pub(crate) struct Ports {
     pub(crate) http: u16,
     pub(crate) https: u16,
+    pub(crate) dns: u16,
     server: u16,
     serf: u16,
 }
@@ -39,6 +40,7 @@ impl Ports {
         Self {
             http: free_port(),
             https: free_port(),
+            dns: free_port(),
             server: free_port(),
             serf: free_port(),
         }
@@ -101,7 +103,7 @@ impl Agent {
             "disable_update_check": true,
             "ports": {
                 "http": ports.http, "https": ports.https, "server": ports.server, "serf_lan": ports.serf,
-                "serf_wan": -1, "dns": -1, "grpc": -1, "grpc_tls": -1,
+                "serf_wan": -1, "dns": ports.dns, "grpc": -1, "grpc_tls": -1,
             },
         });
         config

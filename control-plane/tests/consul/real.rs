@@ -65,6 +65,48 @@ async fn sidecars_come_and_go_with_their_services_checks() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_consul_names_by_dns_are_the_hosts_however_many_and_the_last_stay() {
+    let Some(program) = program() else { return };
+    let agent = Agent::start(&program, mesh(ID)).await;
+    // More than it tells in a datagram.
+    for number in 1..=5 {
+        agent.register(number, "").await;
+    }
+    let settings = |name: &str| {
+        let server = agent.ports.dns;
+        format!("dns: {{ name: {name}, server: \"127.0.0.1:{server}\", interval: 100ms }}")
+    };
+    let control = Control::start(&settings("rules.service.consul"), &[]).await;
+    let all = [1, 2, 3, 4, 5].map(|number| format!("127.0.0.1:900{number}"));
+    let all = all.each_ref().map(String::as_str);
+    let cluster = control.has(&all).await;
+    assert_eq!(cluster["hosts"][0]["named_by"], "dns");
+    agent.set(1, "fail").await;
+    control.has(&all[1..]).await;
+    for number in 2..=5 {
+        agent.set(number, "fail").await;
+    }
+    let stays = |cluster: &Value| complaints(cluster, "dns").contains("what was found last stays");
+    let cluster = control.until("nobody is named", stays).await;
+    assert!(
+        complaints(&cluster, "dns").contains("has no SRV record"),
+        "{cluster}"
+    );
+    agent.set(1, "pass").await;
+    control.has(&all[..1]).await;
+    // Addresses without ports.
+    control.configure(&format!(
+        "dns: {{ name: rules.service.consul, port: 7000, metrics_port: 7001, server: \"127.0.0.1:{}\", interval: 100ms }}",
+        agent.ports.dns
+    ));
+    control.has(&["127.0.0.1:7000"]).await;
+    drop(agent);
+    let away = |cluster: &Value| !error(cluster, "dns").is_empty();
+    let cluster = control.until("an error", away).await;
+    assert_eq!(hosts(&cluster), ["127.0.0.1:7000"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn services_without_a_sidecar_are_named_and_without_connect_they_are_the_hosts() {
     let Some(program) = program() else { return };
     let agent = Agent::start(&program, mesh(ID)).await;

@@ -189,4 +189,11 @@ async fn hosts_that_consul_names_are_asked_too() {
     assert_eq!(code, Some(1));
     let refused = "BROKEN: r: consul: refused: Connection refused (os error 111)";
     assert_eq!(lines[0], refused);
+    // Nobody is found by DNS either.
+    let away = closed().await;
+    let dns = format!("dns: {{ name: rules.example, port: 80, server: \"{away}\" }}");
+    let (code, lines) = probed(format!("clusters: {{ r: {{ {dns} }} }}")).await;
+    assert_eq!(code, Some(1));
+    let refused = format!("BROKEN: r: dns: refused: {away}: no server takes a connection by TCP");
+    assert_eq!(lines[0], refused);
 }

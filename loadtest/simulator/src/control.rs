@@ -83,7 +83,7 @@ impl Control {
             kept: None,
             scrape: None,
             cache: None,
-            consul: None,
+            registry: None,
             prometheus: None,
             plan: scenario.plan.clone(),
             planner: scenario.planner.clone(),

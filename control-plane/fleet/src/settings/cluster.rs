@@ -2,13 +2,12 @@
 //! A cluster and its hosts.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
 use weir_policy::{HostId, KeyHash, Policy, Salt};
 
-use super::{Cache, Consul, Dagor, Kept, Prometheus, Scrape};
+use super::{Cache, Dagor, Kept, Prometheus, Registry, Scrape};
 use crate::poll::Source;
 
 /// One cluster.
@@ -24,7 +23,7 @@ pub struct Cluster {
     pub salt: Option<Salt>,
     /// Into how many resources cache contents are split; 0: none are pushed.
     pub cache_shards: u32,
-    /// Sorted by address, no address twice. As written; those that Consul names are added by `sources::membership`.
+    /// Sorted by address, no address twice. As written; those that a registry names are added by `sources::membership`.
     pub hosts: Vec<Host>,
     /// For how long a list that lost more than half of its hosts has to be read before it counts; zero: any list does
     /// at once.
@@ -32,7 +31,7 @@ pub struct Cluster {
     /// Why the hosts are not those that are written now.
     pub kept: Option<Kept>,
     /// Absent: all hosts are written here.
-    pub consul: Option<Arc<Consul>>,
+    pub registry: Option<Registry>,
     /// Absent: hosts' metrics are not read.
     pub scrape: Option<Scrape>,
     /// Absent: hosts are not asked for cache contents.
@@ -62,7 +61,10 @@ impl Cluster {
         match source {
             Source::Scrape => self.scrape.is_some(),
             Source::Cache => self.asked_cache().is_some(),
-            Source::Consul | Source::ConsulRoots => self.consul.is_some(),
+            Source::Consul | Source::ConsulRoots => {
+                matches!(self.registry, Some(Registry::Consul(_)))
+            }
+            Source::Dns => matches!(self.registry, Some(Registry::Dns(_))),
             Source::Prometheus => self.prometheus.is_some(),
         }
     }
@@ -127,9 +129,9 @@ pub struct Written {
 /// What discovery knows a host as.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Instance {
-    /// Id of the service on its node.
+    /// Of Consul the id of the service on its node, of DNS the name that has the host's address.
     pub id: String,
-    /// Name of the node.
+    /// Name of the node; empty where none is known.
     pub node: String,
     /// Where it is, if it says so.
     pub zone: Option<String>,

@@ -156,8 +156,10 @@ impl State {
     }
 
     pub(super) fn discovery_waits(&mut self, name: &str, complaint: String) {
-        if let Some(known) = self.clusters.get_mut(name) {
-            let polls = known.polls.entry(Source::Consul).or_default();
+        if let Some(known) = self.clusters.get_mut(name)
+            && let Some(registry) = &known.config.registry
+        {
+            let polls = known.polls.entry(registry.source()).or_default();
             polls.complaints = vec![complaint.clone()];
             self.events.push(Event::DiscoveryWaits {
                 cluster: name.to_owned(),

@@ -17,11 +17,14 @@ use weir_policy::{
 use weir_settings::Scope;
 
 use super::consul::consul;
+use super::dns::dns;
 use super::plan::{plan, planner};
 use super::prometheus::prometheus;
 use super::server::host_tls;
 use super::{Reader, beside, ms};
-use crate::config::{Cache, Cluster, Control, Dagor, Error, Host, Poll, Scrape, Written, written};
+use crate::config::{
+    Cache, Cluster, Control, Dagor, Error, Host, Poll, Registry, Scrape, Written, written,
+};
 
 /// No admission decision needs figures older than a day, and no sidecar a longer memory.
 const LONGEST: Duration = Duration::from_secs(86_400);
@@ -34,13 +37,7 @@ pub(super) fn cluster(
 ) -> Result<Cluster, Error> {
     let cache_shards = cache_shards(name, written, scope)?;
     let hosts = hosts(written, scope, reader)?;
-    let consul = match &written.consul {
-        Some(section) => {
-            let scope = scope.section("consul").at(section.referenced.line());
-            Some(Arc::new(consul(name, &section.value, &scope, reader)?))
-        }
-        None => None,
-    };
+    let registry = registry(name, written, scope, reader)?;
     let prometheus = match &written.prometheus {
         Some(section) => {
             let scope = scope.section("prometheus").at(section.referenced.line());
@@ -66,7 +63,7 @@ pub(super) fn cluster(
             ms(0)..=LONGEST,
         )?,
         kept: None,
-        consul,
+        registry,
         scrape: written
             .scrape
             .as_ref()
@@ -84,11 +81,39 @@ pub(super) fn cluster(
     };
     cluster.planner = planner(written, &cluster, scope)?;
     cluster.plan = plan(written, &cluster, scope, reader)?;
-    if written.hosts.is_empty() && written.hosts_file.is_none() && written.consul.is_none() {
-        let reason = "nothing names hosts of this cluster: write hosts, hosts_file or consul";
+    let is_listed = !written.hosts.is_empty() || written.hosts_file.is_some();
+    if !is_listed && cluster.registry.is_none() {
+        let reason = "nothing names hosts of this cluster: write hosts, hosts_file, consul or dns";
         return Err(scope.refuse(&None, "hosts", reason));
     }
     Ok(cluster)
+}
+
+/// Who names hosts beside those that are written.
+fn registry(
+    name: &str,
+    written: &written::Cluster,
+    scope: &Scope<'_>,
+    reader: &mut Reader,
+) -> Result<Option<Registry>, Error> {
+    let consul = match &written.consul {
+        Some(section) => {
+            let scope = scope.section("consul").at(section.referenced.line());
+            let consul = consul(name, &section.value, &scope, reader)?;
+            Some(Registry::Consul(Arc::new(consul)))
+        }
+        None => None,
+    };
+    let Some(section) = &written.dns else {
+        return Ok(consul);
+    };
+    let scope = scope.section("dns").at(section.referenced.line());
+    if consul.is_some() {
+        let reason = "one of consul and dns names a cluster's hosts: leave the other out";
+        return Err(scope.refuse(&None, "", reason));
+    }
+    let dns = dns(&section.value, &scope)?;
+    Ok(Some(Registry::Dns(Arc::new(dns))))
 }
 
 fn cache_shards(name: &str, written: &written::Cluster, scope: &Scope<'_>) -> Result<u32, Error> {

@@ -52,7 +52,7 @@ pub(super) fn plan(
         .map(|host| (host.address.as_str(), HostId::of(&host.address)))
         .collect();
     // Hosts that are found may not be there yet.
-    let found = cluster.consul.is_some();
+    let found = cluster.registry.is_some();
     let host = |address: &str| {
         let written = hosts.get(address).copied();
         let canonical = address

@@ -5,8 +5,9 @@ use serde::Deserialize;
 use weir_fleet::poll::{Fault, PollError};
 
 use super::client::{Answer, Client};
-use super::read::{Found, read};
+use super::read::read;
 use super::{cut, short};
+use crate::sources::discovery::Found;
 
 /// Who is there, and the index of that.
 pub(in crate::sources) async fn hosts(

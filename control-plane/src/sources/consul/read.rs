@@ -10,22 +10,12 @@ use weir_policy::MAX_HOSTS;
 use super::answer::Entry;
 use super::{cut, short};
 use crate::config::{Host, Instance, Question};
+use crate::sources::discovery::Found;
 
 /// Complaints that a reader can take in.
 const MOST_SHOWN: usize = 20;
 /// Zones are short; Consul allows 512 bytes.
 const MAX_ZONE_BYTES: usize = 128;
-
-/// What an answer says.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Found {
-    /// Those that take requests, sorted by address, no address twice.
-    pub hosts: Vec<Host>,
-    /// What is wrong with the answer or the registrations.
-    pub complaints: Vec<String>,
-    /// Instances in the answer, whatever they are like.
-    pub instances: usize,
-}
 
 /// Reads the answer to a question. An answer that is not one as a whole is refused; an instance that cannot be
 /// named is left out with a complaint.

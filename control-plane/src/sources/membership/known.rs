@@ -8,8 +8,8 @@ use tracing::info;
 use weir_policy::MAX_HOSTS;
 
 use super::union::union;
-use crate::config::{Cluster, Config, Consul, Host};
-use crate::sources::consul::Found;
+use crate::config::{Cluster, Config, Host, Registry};
+use crate::sources::discovery::Found;
 
 /// What is written and what was found.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub struct Membership {
 /// What is known of one cluster.
 #[derive(Debug)]
 struct Discovery {
-    settings: Arc<Consul>,
+    registry: Registry,
     /// As found last.
     hosts: Vec<Host>,
     /// They are the answer to a question that is no longer asked, and stay until the new one has hosts.
@@ -46,20 +46,20 @@ impl Membership {
     pub fn configure(&mut self, written: Arc<Config>) {
         let mut old = std::mem::take(&mut self.found);
         for (name, cluster) in &written.clusters {
-            let Some(settings) = &cluster.consul else {
+            let Some(registry) = &cluster.registry else {
                 continue;
             };
             let discovery = match old.remove(name) {
                 // The same settings are the same task.
-                Some(kept) if kept.settings == *settings => kept,
-                Some(kept) if kept.settings.finds_the_same(settings) => Discovery {
-                    settings: settings.clone(),
+                Some(kept) if kept.registry == *registry => kept,
+                Some(kept) if kept.registry.finds_the_same(registry) => Discovery {
+                    registry: registry.clone(),
                     ..kept
                 },
                 kept => {
                     let hosts = kept.map_or_else(Vec::new, |kept| kept.hosts);
                     Discovery {
-                        settings: settings.clone(),
+                        registry: registry.clone(),
                         of_question_before: !hosts.is_empty(),
                         hosts,
                         trust_domain: None,
@@ -151,24 +151,24 @@ impl Membership {
     }
 
     /// How each cluster is asked for that is to be found.
-    pub(super) fn settings(&self) -> impl Iterator<Item = (&String, &Arc<Consul>)> {
+    pub(super) fn registries(&self) -> impl Iterator<Item = (&String, &Registry)> {
         let found = self.found.iter();
-        found.map(|(name, discovery)| (name, &discovery.settings))
+        found.map(|(name, discovery)| (name, &discovery.registry))
     }
 
     /// Whether a cluster is asked for with these settings, not only with the like.
-    pub(super) fn is_asked(&self, cluster: &str, settings: &Arc<Consul>) -> bool {
+    pub(super) fn is_asked(&self, cluster: &str, registry: &Registry) -> bool {
         let discovery = self.found.get(cluster);
-        discovery.is_some_and(|discovery| Arc::ptr_eq(&discovery.settings, settings))
+        discovery.is_some_and(|discovery| discovery.registry.is(registry))
     }
 }
 
 impl Discovery {
     /// What there is to complain of while the hosts are those of the question before.
     fn stays(&self) -> Option<String> {
-        let kept = self.hosts.len();
+        let (kept, registry) = (self.hosts.len(), self.registry.title());
         self.of_question_before.then(|| {
-            format!("the hosts are {kept} as the question before found them, until Consul names some to the new one")
+            format!("the hosts are {kept} as the question before found them, until {registry} names some to the new one")
         })
     }
 }

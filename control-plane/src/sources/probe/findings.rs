@@ -20,7 +20,7 @@ pub struct Report {
     pub is_good: bool,
 }
 
-/// What was found, in words. `config` has the hosts that Consul names, too.
+/// What was found, in words. `config` has the hosts that registries name, too.
 pub(super) fn report(
     config: &Config,
     discovered: &BTreeMap<String, Discovered>,
@@ -33,7 +33,7 @@ pub(super) fn report(
         for clause in discovered.get(name).into_iter().flat_map(discovery) {
             lines.add(name, &[clause]);
         }
-        if cluster.hosts.is_empty() && cluster.consul.is_none() {
+        if cluster.hosts.is_empty() && cluster.registry.is_none() {
             lines.add(name, &[Clause::failed("hosts", &"there are none")]);
         }
         let round = match (&cluster.prometheus, key("", Source::Prometheus)) {
@@ -99,10 +99,10 @@ impl Lines {
     }
 }
 
-/// Hosts from Consul, and their trust domain. A registration that cannot be used is for its owner to mend: it is told,
+/// Hosts from a registry, and their trust domain. A registration that cannot be used is for its owner to mend: it is told,
 /// and the others are used.
 fn discovery(discovered: &Discovered) -> Vec<Clause> {
-    let name = Source::Consul.as_str();
+    let name = discovered.source.as_str();
     let hosts = match &discovered.hosts {
         Err(error) => Clause::failed(name, error),
         Ok(found) if found.hosts.is_empty() => Clause {

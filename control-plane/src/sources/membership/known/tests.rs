@@ -132,14 +132,14 @@ fn whoever_finds_nobody_keeps_what_was_found_last_and_says_so() {
 #[test]
 fn a_new_configuration_keeps_what_was_found_while_the_question_is_the_same() {
     let mut membership = Membership::new(config("{ r: { consul: {} } }"));
-    let asked = |membership: &Membership| membership.found["r"].settings.clone();
+    let asked = |membership: &Membership| membership.found["r"].registry.clone();
     membership.find("r", found([1]));
     let first = asked(&membership);
     membership.configure(config("{ r: { consul: {}, cache_shards: 4 } }"));
-    assert!(Arc::ptr_eq(&first, &asked(&membership)), "the task goes on");
+    assert!(first.is(&asked(&membership)), "the task goes on");
     membership.configure(config("{ r: { consul: { wait: 9s } } }"));
     assert_eq!(ports(&membership, "r"), [1]);
-    assert!(!Arc::ptr_eq(&first, &asked(&membership)), "a new task asks");
+    assert!(!first.is(&asked(&membership)), "a new task asks");
     let written = "hosts: [ { address: 127.0.0.1:9 } ]";
     membership.configure(config(&format!("{{ r: {{ {written} }} }}")));
     assert_eq!(ports(&membership, "r"), [9]);
@@ -167,10 +167,31 @@ fn hosts_of_the_question_before_stay_until_the_new_one_names_some() {
 }
 
 #[test]
+fn hosts_of_another_registry_stay_until_the_new_one_names_some() {
+    let mut membership = Membership::new(config("{ r: { consul: {} } }"));
+    membership.find("r", found([1, 2]));
+    membership.configure(config("{ r: { dns: { name: r.example, port: 1 } } }"));
+    assert_eq!(ports(&membership, "r"), [1, 2]);
+    let waiting: Vec<_> = membership.waiting().map(|(_, why)| why).collect();
+    assert_eq!(
+        waiting,
+        ["the hosts are 2 as the question before found them, until DNS names some to the new one"]
+    );
+    membership.find("r", found([3]));
+    membership.configure(config(
+        "{ r: { dns: { name: r.example, port: 1, interval: 9s } } }",
+    ));
+    assert_eq!(ports(&membership, "r"), [3], "asked at another pace");
+    assert_eq!(membership.waiting().count(), 0);
+    membership.configure(config("{ r: { dns: { name: r.example, port: 2 } } }"));
+    assert_eq!(membership.waiting().count(), 1, "of another port");
+}
+
+#[test]
 fn another_weight_is_the_same_question_and_asked_at_once() {
     let mut membership = Membership::new(config("{ r: { consul: {} } }"));
     membership.find("r", found([1]));
-    let before = membership.found["r"].settings.clone();
+    let before = membership.found["r"].registry.clone();
     membership.configure(config("{ r: { consul: { weight_millicores: 9 } } }"));
     assert_eq!(ports(&membership, "r"), [1]);
     assert_eq!(membership.waiting().count(), 0);
@@ -190,7 +211,7 @@ fn a_trust_domain_that_changes_is_complained_of_until_it_is_the_old_one_again() 
 #[test]
 fn news_of_a_question_that_is_no_longer_asked_is_nobodys() {
     let mut membership = Membership::new(config("{ r: { consul: {} } }"));
-    let settings = membership.found["r"].settings.clone();
+    let settings = membership.found["r"].registry.clone();
     assert!(membership.is_asked("r", &settings));
     membership.configure(config("{ r: { consul: { service: other } } }"));
     assert!(!membership.is_asked("r", &settings));

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a registry says of a cluster's hosts.
+
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+use weir_fleet::poll::{PollError, Source};
+
+use super::{consul, dns};
+use crate::config::{Host, Registry};
+
+/// What a registry said to one question.
+#[derive(Clone, Debug)]
+pub struct Answered {
+    /// Of which cluster.
+    pub cluster: Arc<str>,
+    /// Who was asked, and how.
+    pub registry: Registry,
+    /// What it said.
+    pub said: Said,
+}
+
+/// What a registry said.
+#[derive(Clone, Debug)]
+pub enum Said {
+    /// Who is there.
+    Hosts(Result<Found, PollError>),
+    /// In which trust domain.
+    TrustDomain(Result<String, PollError>),
+}
+
+/// What an answer says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Those that take requests, sorted by address, no address twice.
+    pub hosts: Vec<Host>,
+    /// What is wrong with the answer or the registrations.
+    pub complaints: Vec<String>,
+    /// Instances in the answer, whatever they are like.
+    pub instances: usize,
+}
+
+impl Answered {
+    /// The question.
+    pub fn source(&self) -> Source {
+        match self.said {
+            Said::Hosts(_) => self.registry.source(),
+            Said::TrustDomain(_) => Source::ConsulRoots,
+        }
+    }
+}
+
+/// Asks until nobody listens.
+pub(super) async fn run(cluster: Arc<str>, registry: Registry, news: mpsc::Sender<Answered>) {
+    match registry {
+        Registry::Consul(settings) => consul::run(cluster, settings, news).await,
+        Registry::Dns(settings) => dns::run(cluster, settings, news).await,
+    }
+}

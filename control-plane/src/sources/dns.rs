@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The hosts of a cluster from DNS.
+//!
+//! ```text
+//!  dns.name, dns.port ── A, else AAAA ──────────────────────┐
+//!  dns.name ── SRV ── targets, ports ── A, else AAAA ───────┴─ read (pure) ──> Answered ──> membership
+//! ```
+//!
+//! Service records as in RFC 2782: those of the least priority number count, their weights do not. Addresses of IPv6
+//! count where a name has none of IPv4: a host with both is one. An answer of which a part is missing is none: nobody
+//! is taken out because a question was lost. Therefore all questions go by TCP (RFC 7766 has every server take it): in a
+//! datagram servers leave out what does not fit, and Consul all but three, without a word.
+
+mod read;
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use hickory_resolver::config::{
+    ConnectionConfig, NameServerConfig, ProtocolConfig, ResolveHosts, ResolverConfig, ResolverOpts,
+};
+use hickory_resolver::net::runtime::TokioRuntimeProvider;
+use hickory_resolver::net::{DnsError, NetError};
+use hickory_resolver::proto::op::ResponseCode;
+use hickory_resolver::proto::rr::{Name, RData, Record, RecordType};
+use hickory_resolver::system_conf::read_system_conf;
+use hickory_resolver::{Resolver, TokioResolver};
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::JoinSet;
+use weir_fleet::poll::{Fault, PollError};
+
+use super::Ticker;
+use super::discovery::{Answered, Found, Said};
+use crate::client;
+use crate::config::{Dns, Registry};
+use read::Service;
+
+pub use read::{Asked, read};
+
+/// Questions at a time for targets whose addresses did not come with the service records.
+const AT_A_TIME: usize = 32;
+
+/// Asks until nobody listens.
+pub(super) async fn run(cluster: Arc<str>, settings: Arc<Dns>, news: mpsc::Sender<Answered>) {
+    let mut ticker = Ticker::new(settings.interval);
+    loop {
+        ticker.tick().await;
+        let answered = Answered {
+            cluster: cluster.clone(),
+            registry: Registry::Dns(settings.clone()),
+            said: Said::Hosts(hosts(&settings).await),
+        };
+        if news.send(answered).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Who is there.
+pub(super) async fn hosts(settings: &Dns) -> Result<Found, PollError> {
+    let answer = tokio::time::timeout(settings.timeout, ask(settings)).await;
+    let answer = answer.unwrap_or_else(|_| Err(client::too_slow(settings.timeout)));
+    answer.map_err(|PollError { fault, detail }| match settings.server {
+        Some(server) => PollError::new(fault, format!("{server}: {detail}")),
+        None => PollError::new(fault, format!("by the system's resolv.conf: {detail}")),
+    })
+}
+
+async fn ask(settings: &Dns) -> Result<Found, PollError> {
+    // Made anew for each question, so that a changed resolv.conf counts at once.
+    let resolver = resolver(settings)?;
+    let asked = match settings.port {
+        Some(port) => Asked::Addresses(addresses(&resolver, &settings.name).await?, port),
+        None => Asked::Services(services(&resolver, &settings.name).await?),
+    };
+    Ok(read(asked, settings))
+}
+
+fn resolver(settings: &Dns) -> Result<TokioResolver, PollError> {
+    let (mut config, mut options) = match settings.server {
+        None => read_system_conf().map_err(failed)?,
+        Some(server) => {
+            let mut connection = ConnectionConfig::tcp();
+            connection.port = server.port();
+            let named = NameServerConfig::new(server.ip(), true, vec![connection]);
+            let config = ResolverConfig::from_parts(None, Vec::new(), vec![named]);
+            (config, ResolverOpts::default())
+        }
+    };
+    for server in &mut config.name_servers {
+        let is_stream = |of: &ConnectionConfig| matches!(of.protocol, ProtocolConfig::Tcp);
+        server.connections.retain(is_stream);
+    }
+    options.use_hosts_file = ResolveHosts::Never;
+    options.cache_size = 0;
+    options.timeout = settings.timeout;
+    let provider = TokioRuntimeProvider::default();
+    let builder = Resolver::builder_with_config(config, provider).with_options(options);
+    builder.build().map_err(failed)
+}
+
+/// A name's addresses.
+async fn addresses(resolver: &TokioResolver, name: &str) -> Result<Vec<IpAddr>, PollError> {
+    for kind in [RecordType::A, RecordType::AAAA] {
+        let found: Vec<IpAddr> = records(resolver, name, kind)
+            .await?
+            .iter()
+            .filter_map(address)
+            .collect();
+        if !found.is_empty() {
+            return Ok(found);
+        }
+    }
+    Ok(Vec::new())
+}
+
+/// What a name's service records tell, with the addresses of their targets.
+async fn services(resolver: &TokioResolver, name: &str) -> Result<Vec<Service>, PollError> {
+    let records = records(resolver, name, RecordType::SRV).await?;
+    let mut services: Vec<Service> = records.iter().filter_map(service).collect();
+    let least = services.iter().map(|service| service.priority).min();
+    services.retain(|service| Some(service.priority) == least);
+    let mut told: BTreeMap<Name, Vec<IpAddr>> = BTreeMap::new();
+    for record in &records {
+        told.entry(record.name.clone())
+            .or_default()
+            .extend(address(record));
+    }
+    let places = Arc::new(Semaphore::new(AT_A_TIME));
+    let mut questions = JoinSet::new();
+    for target in services.iter().map(|service| service.target.clone()) {
+        if told
+            .get(&target)
+            .is_some_and(|addresses| !addresses.is_empty())
+        {
+            continue;
+        }
+        // So that it is asked for once.
+        told.insert(target.clone(), Vec::new());
+        let (resolver, places) = (resolver.clone(), places.clone());
+        questions.spawn(async move {
+            let _place = places.acquire().await;
+            let found = addresses(&resolver, &target.to_ascii()).await;
+            (target, found)
+        });
+    }
+    while let Some(answered) = questions.join_next().await {
+        let (target, found) = answered.map_err(|error| PollError::new(Fault::Failed, error))?;
+        told.insert(target, found?);
+    }
+    for service in &mut services {
+        service.addresses = told.get(&service.target).cloned().unwrap_or_default();
+    }
+    Ok(services)
+}
+
+/// All records of an answer, with those that came beside it; none where the name has none of the kind.
+async fn records(
+    resolver: &TokioResolver,
+    name: &str,
+    kind: RecordType,
+) -> Result<Vec<Record>, PollError> {
+    match resolver.lookup(name, kind).await {
+        Ok(answer) => Ok([answer.answers(), answer.additionals()].concat()),
+        Err(error) if has_none(&error) => Ok(Vec::new()),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+/// Whether it is an answer: that there is no such name, or no such record of it.
+fn has_none(error: &NetError) -> bool {
+    let NetError::Dns(DnsError::NoRecordsFound(none)) = error else {
+        return false;
+    };
+    matches!(
+        none.response_code,
+        ResponseCode::NXDomain | ResponseCode::NoError
+    )
+}
+
+fn failed(error: NetError) -> PollError {
+    let fault = match &error {
+        NetError::NoConnections => {
+            return PollError::new(Fault::Refused, "no server takes a connection by TCP");
+        }
+        NetError::Timeout => Fault::TimedOut,
+        NetError::Dns(_) => Fault::BadStatus,
+        NetError::Proto(_) => Fault::BadBody,
+        _ => Fault::Failed,
+    };
+    PollError::new(fault, error)
+}
+
+fn address(record: &Record) -> Option<IpAddr> {
+    match &record.data {
+        RData::A(address) => Some(address.0.into()),
+        RData::AAAA(address) => Some(address.0.into()),
+        _ => None,
+    }
+}
+
+fn service(record: &Record) -> Option<Service> {
+    let RData::SRV(service) = &record.data else {
+        return None;
+    };
+    Some(Service {
+        priority: service.priority,
+        port: service.port,
+        target: service.target.clone(),
+        addresses: Vec::new(),
+    })
+}
+
+#[cfg(test)]
+mod tests;
