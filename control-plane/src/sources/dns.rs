@@ -13,13 +13,14 @@
 
 mod read;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use hickory_resolver::config::{
     ConnectionConfig, NameServerConfig, ProtocolConfig, ResolveHosts, ResolverConfig, ResolverOpts,
 };
+use hickory_resolver::lookup::Lookup;
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::net::{DnsError, NetError};
 use hickory_resolver::proto::op::ResponseCode;
@@ -103,11 +104,10 @@ fn resolver(settings: &Dns) -> Result<TokioResolver, PollError> {
 /// A name's addresses.
 async fn addresses(resolver: &TokioResolver, name: &str) -> Result<Vec<IpAddr>, PollError> {
     for kind in [RecordType::A, RecordType::AAAA] {
-        let found: Vec<IpAddr> = records(resolver, name, kind)
-            .await?
-            .iter()
-            .filter_map(address)
-            .collect();
+        let answer = answer(resolver, name, kind).await?;
+        // What comes beside the answer may be the addresses of others.
+        let records = answer.iter().flat_map(Lookup::answers);
+        let found: Vec<IpAddr> = records.filter_map(address).collect();
         if !found.is_empty() {
             return Ok(found);
         }
@@ -117,53 +117,64 @@ async fn addresses(resolver: &TokioResolver, name: &str) -> Result<Vec<IpAddr>, 
 
 /// What a name's service records tell, with the addresses of their targets.
 async fn services(resolver: &TokioResolver, name: &str) -> Result<Vec<Service>, PollError> {
-    let records = records(resolver, name, RecordType::SRV).await?;
-    let mut services: Vec<Service> = records.iter().filter_map(service).collect();
+    let Some(answer) = answer(resolver, name, RecordType::SRV).await? else {
+        return Ok(Vec::new());
+    };
+    let mut services: Vec<Service> = answer.answers().iter().filter_map(service).collect();
     let least = services.iter().map(|service| service.priority).min();
     services.retain(|service| Some(service.priority) == least);
-    let mut told: BTreeMap<Name, Vec<IpAddr>> = BTreeMap::new();
-    for record in &records {
-        told.entry(record.name.clone())
-            .or_default()
-            .extend(address(record));
-    }
-    let places = Arc::new(Semaphore::new(AT_A_TIME));
-    let mut questions = JoinSet::new();
-    for target in services.iter().map(|service| service.target.clone()) {
-        if told
-            .get(&target)
-            .is_some_and(|addresses| !addresses.is_empty())
-        {
-            continue;
-        }
-        // So that it is asked for once.
-        told.insert(target.clone(), Vec::new());
-        let (resolver, places) = (resolver.clone(), places.clone());
-        questions.spawn(async move {
-            let _place = places.acquire().await;
-            let found = addresses(&resolver, &target.to_ascii()).await;
-            (target, found)
-        });
-    }
-    while let Some(answered) = questions.join_next().await {
-        let (target, found) = answered.map_err(|error| PollError::new(Fault::Failed, error))?;
-        told.insert(target, found?);
-    }
+    let mut told = told_beside(&answer);
+    let targets = services.iter().map(|service| service.target.clone());
+    let untold = targets.filter(|target| !target.is_root() && !told.contains_key(target));
+    told.extend(addresses_of_all(resolver, untold.collect()).await?);
     for service in &mut services {
         service.addresses = told.get(&service.target).cloned().unwrap_or_default();
     }
     Ok(services)
 }
 
-/// All records of an answer, with those that came beside it; none where the name has none of the kind.
-async fn records(
+/// Addresses that came with an answer, by whose they are.
+fn told_beside(answer: &Lookup) -> BTreeMap<Name, Vec<IpAddr>> {
+    let mut told: BTreeMap<Name, Vec<IpAddr>> = BTreeMap::new();
+    for record in answer.additionals() {
+        if let Some(address) = address(record) {
+            told.entry(record.name.clone()).or_default().push(address);
+        }
+    }
+    for addresses in told.values_mut() {
+        if addresses.iter().any(IpAddr::is_ipv4) {
+            addresses.retain(IpAddr::is_ipv4);
+        }
+    }
+    told
+}
+
+async fn addresses_of_all(
+    resolver: &TokioResolver,
+    names: BTreeSet<Name>,
+) -> Result<Vec<(Name, Vec<IpAddr>)>, PollError> {
+    let places = Arc::new(Semaphore::new(AT_A_TIME));
+    let mut questions = JoinSet::new();
+    for name in names {
+        let (resolver, places) = (resolver.clone(), places.clone());
+        questions.spawn(async move {
+            let _place = places.acquire().await;
+            let found = addresses(&resolver, &name.to_ascii()).await?;
+            Ok((name, found))
+        });
+    }
+    questions.join_all().await.into_iter().collect()
+}
+
+/// An answer; none where the name has no record of the kind.
+async fn answer(
     resolver: &TokioResolver,
     name: &str,
     kind: RecordType,
-) -> Result<Vec<Record>, PollError> {
+) -> Result<Option<Lookup>, PollError> {
     match resolver.lookup(name, kind).await {
-        Ok(answer) => Ok([answer.answers(), answer.additionals()].concat()),
-        Err(error) if has_none(&error) => Ok(Vec::new()),
+        Ok(answer) => Ok(Some(answer)),
+        Err(error) if has_none(&error) => Ok(None),
         Err(error) => Err(failed(error)),
     }
 }

@@ -45,7 +45,6 @@ pub fn read(asked: Asked, settings: &Dns) -> Found {
         }
         let at = settings.metrics_port.unwrap_or(port);
         let metrics = SocketAddr::new(ip, at).to_string();
-        // By the address as it sorts where it is shown.
         hosts.entry(address.to_string()).or_insert_with(|| Host {
             address: address.to_string(),
             metrics_address: metrics.clone(),

@@ -145,10 +145,14 @@ async fn services_of_the_least_priority_are_the_hosts_and_only_missing_addresses
                 srv(1, 82, "b.example."),
                 srv(1, 83, "b.example."),
             ]);
-            message.add_additional(v4("a.example.", 1));
+            // One with both kinds is one host, and whose servers answer is none.
+            let v6 = RData::AAAA(AAAA::new(0, 0, 0, 0, 0, 0, 0, 1));
+            message.add_additionals([record("a.example.", v6), v4("a.example.", 1)]);
+            message.add_additional(v4("ns.example.", 53));
         }
         ("b.example.", RecordType::A) => {
             message.add_answer(v4(of, 2));
+            message.add_additional(v4("ns.example.", 53));
         }
         _ => {}
     })
