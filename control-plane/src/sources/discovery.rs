@@ -3,10 +3,8 @@
 
 use std::sync::Arc;
 
-use tokio::sync::mpsc;
 use weir_fleet::poll::{PollError, Source};
 
-use super::{consul, dns};
 use crate::config::{Host, Registry};
 
 /// What a registry said to one question.
@@ -47,13 +45,5 @@ impl Answered {
             Said::Hosts(_) => self.registry.source(),
             Said::TrustDomain(_) => Source::ConsulRoots,
         }
-    }
-}
-
-/// Asks until nobody listens.
-pub(super) async fn run(cluster: Arc<str>, registry: Registry, news: mpsc::Sender<Answered>) {
-    match registry {
-        Registry::Consul(settings) => consul::run(cluster, settings, news).await,
-        Registry::Dns(settings) => dns::run(cluster, settings, news).await,
     }
 }

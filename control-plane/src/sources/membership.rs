@@ -21,7 +21,9 @@ use weir_fleet::Update;
 use weir_fleet::poll::PollError;
 use weir_fleet::role::Role;
 
-use super::discovery::{self, Answered, Said};
+use super::consul;
+use super::discovery::{Answered, Said};
+use super::dns;
 use super::running::{LOOK_EVERY, Running};
 use crate::config::{Config, Registry};
 use crate::news::News;
@@ -129,7 +131,12 @@ fn ask(leads: bool, membership: &Membership, asking: &mut Asking, news: &mpsc::S
     asking.keep(wanted.collect(), Registry::is, |name, registry| {
         let source = registry.source().as_str();
         let span = tracing::info_span!("discovery", source, cluster = %name);
-        let task = discovery::run(name.as_str().into(), registry.clone(), news.clone());
-        tokio::spawn(task.instrument(span))
+        let (cluster, news) = (name.as_str().into(), news.clone());
+        match registry.clone() {
+            Registry::Consul(asked) => {
+                tokio::spawn(consul::run(cluster, asked, news).instrument(span))
+            }
+            Registry::Dns(asked) => tokio::spawn(dns::run(cluster, asked, news).instrument(span)),
+        }
     });
 }
