@@ -102,6 +102,14 @@ async fn compare(args: &Args) -> Result<()> {
     let mut outcomes = ORDERS.map(|_| Vec::new());
     for round in 1..=args.rounds {
         let arrivals = arrivals(args, &classes, &rates, round);
+        for class in &classes {
+            ensure!(
+                arrivals.iter().any(|arrival| arrival.class == class.number),
+                "no job of class {} comes in {} s, so long they take: raise --seconds or lower --most-items",
+                class.number,
+                args.seconds
+            );
+        }
         for ((name, order), outcomes) in ORDERS.iter().zip(&mut outcomes) {
             eprintln!("suspension: round {round}/{}, {name}", args.rounds);
             let settings = args.settings(order.clone());
