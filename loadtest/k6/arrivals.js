@@ -13,6 +13,8 @@ export const LEAD_MS = QUARTER_MS + 50;
 
 // After its deadline k6 itself gives up on a request, later than the proxy before it does.
 export const GRACE_MS = 500;
+// By how much an iteration may start late and be sent still.
+const LATE_MS = 2000;
 
 // How many requests are due in each quarter.
 function counts(requests) {
@@ -50,6 +52,8 @@ export function executor(requests, deadlineMs) {
   }
   // What rounding has left of the last iteration.
   stages.push({ duration: '0s', target: 1 }, { duration: `${QUARTER_MS}ms`, target: 1 });
+  // On a busy machine iterations start late, and those that have not when the stages end never do.
+  stages.push({ duration: '0s', target: 0 }, { duration: `${LATE_MS}ms`, target: 0 });
   return {
     executor: 'ramping-arrival-rate',
     startRate: 0,
