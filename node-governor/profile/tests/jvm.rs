@@ -9,6 +9,9 @@ use std::process::Command;
 use running::Running;
 use weir_needs::provided_or_skip;
 
+/// Enough samples for a report even where the program gets an eighth of a core.
+const SECONDS: u64 = 8;
+
 #[test]
 fn a_jvm_is_profiled_again_and_again_and_never_while_another_observes_it() {
     let Some(agent) = provided_or_skip("WEIR_EVENTS_AGENT") else {
@@ -23,7 +26,9 @@ fn a_jvm_is_profiled_again_and_again_and_never_while_another_observes_it() {
     let running = Running::start(java.arg("-cp").arg(folder.path()).arg("Search"));
     running.wait_for_file("/libjvm.so");
     for _ in 0..2 {
-        let report = running.profile(5, Some(agent.clone())).expect("it runs");
+        let report = running
+            .profile(SECONDS, Some(agent.clone()))
+            .expect("it runs");
         let (proposed, calls) = report
             .proposed()
             .unwrap_or_else(|| panic!("none:\n{report}"));
@@ -35,7 +40,7 @@ fn a_jvm_is_profiled_again_and_again_and_never_while_another_observes_it() {
         );
         assert!(calls.count() > 20, "{report}");
     }
-    let alone = running.profile(3, None).expect("it runs");
+    let alone = running.profile(SECONDS, None).expect("it runs");
     assert!(alone.proposed().is_none(), "{alone}");
     assert!(alone.to_string().contains("--agent"), "{alone}");
     let ring = folder.path().join("governors.events");
