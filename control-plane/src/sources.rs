@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!  file ──── configuration, hosts ──┐
-//!  consul, dns ── hosts ─ membership ┤ (decides which hosts the others ask)
+//!  consul, dns ─ hosts ─ membership ┤ (decides which hosts the others ask)
 //!  scrape ── figures of a host ─────┼──> News ──> owner
 //!  cache ─── keys of a host ────────┤
 //!  prometheus ─ figures of all ─────┤

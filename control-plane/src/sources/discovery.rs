@@ -38,6 +38,32 @@ pub struct Found {
     pub instances: usize,
 }
 
+/// Complaints that a reader can take in.
+pub(super) const MOST_SHOWN: usize = 20;
+
+/// What is wrong with an answer: the first ones, and how many more.
+#[derive(Debug, Default)]
+pub(super) struct Complaints {
+    shown: Vec<String>,
+    more: usize,
+}
+
+impl Complaints {
+    pub(super) fn add(&mut self, complaint: String) {
+        match self.shown.len() < MOST_SHOWN {
+            true => self.shown.push(complaint),
+            false => self.more += 1,
+        }
+    }
+
+    pub(super) fn all(mut self) -> Vec<String> {
+        if self.more > 0 {
+            self.shown.push(format!("and {} more", self.more));
+        }
+        self.shown
+    }
+}
+
 impl Answered {
     /// The question.
     pub fn source(&self) -> Source {

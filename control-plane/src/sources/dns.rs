@@ -35,9 +35,7 @@ use super::Ticker;
 use super::discovery::{Answered, Found, Said};
 use crate::client;
 use crate::config::{Dns, Registry};
-use read::Service;
-
-pub use read::{Asked, read};
+use read::{Asked, Service, read};
 
 /// Questions at a time for targets whose addresses did not come with the service records.
 const AT_A_TIME: usize = 32;
@@ -79,8 +77,15 @@ async fn ask(settings: &Dns) -> Result<Found, PollError> {
 }
 
 fn resolver(settings: &Dns) -> Result<TokioResolver, PollError> {
-    let (mut config, mut options) = match settings.server {
-        None => read_system_conf().map_err(failed)?,
+    let (config, mut options) = match settings.server {
+        None => {
+            let (mut config, options) = read_system_conf().map_err(failed)?;
+            let is_stream = |of: &ConnectionConfig| matches!(of.protocol, ProtocolConfig::Tcp);
+            for server in &mut config.name_servers {
+                server.connections.retain(is_stream);
+            }
+            (config, options)
+        }
         Some(server) => {
             let mut connection = ConnectionConfig::tcp();
             connection.port = server.port();
@@ -89,10 +94,6 @@ fn resolver(settings: &Dns) -> Result<TokioResolver, PollError> {
             (config, ResolverOpts::default())
         }
     };
-    for server in &mut config.name_servers {
-        let is_stream = |of: &ConnectionConfig| matches!(of.protocol, ProtocolConfig::Tcp);
-        server.connections.retain(is_stream);
-    }
     options.use_hosts_file = ResolveHosts::Never;
     options.cache_size = 0;
     options.timeout = settings.timeout;

@@ -72,11 +72,9 @@ async fn what_consul_names_by_dns_are_the_hosts_however_many_and_the_last_stay()
     for number in 1..=5 {
         agent.register(number, "").await;
     }
-    let settings = |name: &str| {
-        let server = agent.ports.dns;
-        format!("dns: {{ name: {name}, server: \"127.0.0.1:{server}\", interval: 100ms }}")
-    };
-    let control = Control::start(&settings("rules.service.consul"), &[]).await;
+    let server = format!("server: \"127.0.0.1:{}\"", agent.ports.dns);
+    let asked = format!("name: rules.service.consul, {server}, interval: 100ms");
+    let control = Control::start(&format!("dns: {{ {asked} }}"), &[]).await;
     let all = [1, 2, 3, 4, 5].map(|number| format!("127.0.0.1:900{number}"));
     let all = all.each_ref().map(String::as_str);
     let cluster = control.has(&all).await;
@@ -96,8 +94,7 @@ async fn what_consul_names_by_dns_are_the_hosts_however_many_and_the_last_stay()
     control.has(&all[..1]).await;
     // Addresses without ports.
     control.configure(&format!(
-        "dns: {{ name: rules.service.consul, port: 7000, metrics_port: 7001, server: \"127.0.0.1:{}\", interval: 100ms }}",
-        agent.ports.dns
+        "dns: {{ {asked}, port: 7000, metrics_port: 7001 }}"
     ));
     control.has(&["127.0.0.1:7000"]).await;
     drop(agent);

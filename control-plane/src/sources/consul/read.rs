@@ -10,10 +10,8 @@ use weir_policy::MAX_HOSTS;
 use super::answer::Entry;
 use super::{cut, short};
 use crate::config::{Host, Instance, Question};
-use crate::sources::discovery::Found;
+use crate::sources::discovery::{Complaints, Found};
 
-/// Complaints that a reader can take in.
-const MOST_SHOWN: usize = 20;
 /// Zones are short; Consul allows 512 bytes.
 const MAX_ZONE_BYTES: usize = 128;
 
@@ -60,7 +58,7 @@ pub fn read(body: &[u8], question: &Question) -> Result<Found, PollError> {
         let (service, reasons) = (short(&question.service), reasons.join(", "));
         complaints.push(format!("no instance of {service} can be used: {reasons}"));
     }
-    complaints.extend(reading.complaints());
+    complaints.extend(reading.complaints.all());
     Ok(Found {
         hosts: reading.hosts.into_values().collect(),
         complaints,
@@ -88,9 +86,7 @@ fn name(entry: &Entry) -> (&str, &str) {
 struct Reading {
     /// By address, so that they are sorted.
     hosts: BTreeMap<String, Host>,
-    complaints: Vec<String>,
-    /// Complaints beyond those that are shown.
-    more: usize,
+    complaints: Complaints,
 }
 
 impl Reading {
@@ -106,10 +102,12 @@ impl Reading {
                 short(first),
                 short(id)
             );
-            return self.complain(complaint);
+            return self.complaints.add(complaint);
         }
         if self.hosts.len() == MAX_HOSTS {
-            return self.complain(format!("{}: beyond {MAX_HOSTS} hosts", short(id)));
+            return self
+                .complaints
+                .add(format!("{}: beyond {MAX_HOSTS} hosts", short(id)));
         }
         let metrics_address = self.metrics_address(entry, &address);
         let weight = entry
@@ -141,13 +139,15 @@ impl Reading {
             .filter(|port| *port > 0);
         match (entry.ip(), port) {
             (Ok(ip), _) if ip.is_unspecified() => {
-                self.complain(format!(
+                self.complaints.add(format!(
                     "{id}: {ip} is nobody's address; register the one that others use"
                 ));
             }
             (Ok(ip), Some(port)) => return Some(SocketAddr::new(ip, port).to_string()),
-            (Ok(_), None) => self.complain(format!("{id}: {} is no port", entry.service.port)),
-            (Err(text), _) => self.complain(format!(
+            (Ok(_), None) => self
+                .complaints
+                .add(format!("{id}: {} is no port", entry.service.port)),
+            (Err(text), _) => self.complaints.add(format!(
                 "{id}: its address is {}; only an IP address can be named to proxies",
                 short(text)
             )),
@@ -164,7 +164,7 @@ impl Reading {
             (Ok(own), Some(port)) => SocketAddr::new(entry.application_ip(own), port).to_string(),
             _ => {
                 let id = short(&entry.service.id);
-                self.complain(format!(
+                self.complaints.add(format!(
                     "{id}: the sidecar tells no port of its application (Proxy.LocalServicePort, or meta weir-metrics-port)"
                 ));
                 address.to_owned()
@@ -178,7 +178,7 @@ impl Reading {
         let number = text.parse().ok();
         if number.is_none() {
             let id = short(&entry.service.id);
-            self.complain(format!(
+            self.complaints.add(format!(
                 "{id}: meta {meta} is {}, which is no such number",
                 short(text)
             ));
@@ -192,25 +192,10 @@ impl Reading {
             return Some(zone.to_owned());
         }
         let id = short(&entry.service.id);
-        self.complain(format!(
+        self.complaints.add(format!(
             "{id}: meta zone has more than {MAX_ZONE_BYTES} bytes"
         ));
         None
-    }
-
-    fn complain(&mut self, complaint: String) {
-        match self.complaints.len() < MOST_SHOWN {
-            true => self.complaints.push(complaint),
-            false => self.more += 1,
-        }
-    }
-
-    fn complaints(&mut self) -> Vec<String> {
-        let mut all = std::mem::take(&mut self.complaints);
-        if self.more > 0 {
-            all.push(format!("and {} more", self.more));
-        }
-        all
     }
 }
 

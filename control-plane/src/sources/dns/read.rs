@@ -7,14 +7,11 @@ use std::net::{IpAddr, SocketAddr};
 use hickory_resolver::proto::rr::Name;
 
 use crate::config::{Dns, Host, Instance};
-use crate::sources::discovery::Found;
-
-/// Complaints that a reader can take in.
-const MOST_SHOWN: usize = 20;
+use crate::sources::discovery::{Complaints, Found};
 
 /// What DNS has told.
 #[derive(Clone, Debug)]
-pub enum Asked {
+pub(super) enum Asked {
     /// A name's addresses, and the port of all.
     Addresses(Vec<IpAddr>, u16),
     /// Its service records.
@@ -23,24 +20,24 @@ pub enum Asked {
 
 /// A service record, and the addresses of its target.
 #[derive(Clone, Debug)]
-pub struct Service {
+pub(super) struct Service {
     /// Less is tried first.
-    pub priority: u16,
+    pub(super) priority: u16,
     /// Where the service is.
-    pub port: u16,
+    pub(super) port: u16,
     /// The root where there is no such service.
-    pub target: Name,
+    pub(super) target: Name,
     /// Of the target.
-    pub addresses: Vec<IpAddr>,
+    pub(super) addresses: Vec<IpAddr>,
 }
 
 /// Hosts, sorted, no address twice.
-pub fn read(asked: Asked, settings: &Dns) -> Found {
-    let (mut hosts, mut complaints) = (BTreeMap::new(), Vec::new());
+pub(super) fn read(asked: Asked, settings: &Dns) -> Found {
+    let (mut hosts, mut complaints) = (BTreeMap::new(), Complaints::default());
     let mut add = |ip: IpAddr, port: u16, id: String| {
         let address = SocketAddr::new(ip, port);
         if ip.is_unspecified() || port == 0 {
-            complaints.push(format!("{id}: nobody is at {address}"));
+            complaints.add(format!("{id}: nobody is at {address}"));
             return;
         }
         let at = settings.metrics_port.unwrap_or(port);
@@ -86,18 +83,15 @@ pub fn read(asked: Asked, settings: &Dns) -> Found {
             )
         }
     };
-    complaints.extend(without_address);
-    let more = complaints.len().saturating_sub(MOST_SHOWN);
-    if more > 0 {
-        complaints.truncate(MOST_SHOWN);
-        complaints.push(format!("and {more} more"));
+    for complaint in without_address {
+        complaints.add(complaint);
     }
     if instances == 0 {
-        complaints.push(format!("{:?} has no {records}", settings.name));
+        complaints.add(format!("{:?} has no {records}", settings.name));
     }
     Found {
         hosts: hosts.into_values().collect(),
-        complaints,
+        complaints: complaints.all(),
         instances,
     }
 }

@@ -3,6 +3,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::sources::discovery::MOST_SHOWN;
 
 fn question(connect: bool) -> Question {
     Question {

@@ -2,6 +2,7 @@
 use std::time::Duration;
 
 use super::*;
+use crate::sources::discovery::MOST_SHOWN;
 
 fn settings(metrics_port: Option<u16>) -> Dns {
     Dns {
