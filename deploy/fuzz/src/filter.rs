@@ -4,6 +4,8 @@
 use std::time::Duration;
 
 use prost::Message;
+use weir_body::Body;
+use weir_body::value::Pointer;
 use weir_filter::config::{Config, key_in_path, keys};
 use weir_filter::headers::Headers;
 use weir_filter::index::{Index, Kind, Says};
@@ -104,6 +106,26 @@ pub(crate) fn key(bytes: &[u8]) -> bool {
     assert!(several.as_slice().len() <= MAX_KEYS);
     let segment = key_in_path("/v1/{key}/run", bytes);
     segment.is_some_and(|segment| !segment.is_empty() && !segment.contains(&b'/'))
+}
+
+/// The bytes are a body, whose first one says where its chunks end.
+pub(crate) fn body(bytes: &[u8]) -> bool {
+    let pointer = Pointer::parse("/a/0").expect("it is one");
+    let chunk = 1 + usize::from(bytes.first().copied().unwrap_or(0) % 16);
+    let [whole, parts] = [bytes.len().max(1), chunk].map(|chunk| {
+        [Body::prompt(16), Body::value(&pointer)].map(|mut body| {
+            bytes.chunks(chunk).for_each(|part| body.read(part));
+            body.end();
+            (body.is_malformed(), body.names())
+        })
+    });
+    assert_eq!(whole, parts);
+    let [(is_malformed, names), (_, value)] = whole;
+    assert!(names.len() <= MAX_KEYS && value.len() <= 1);
+    if let Ok(document) = serde_json::from_slice::<serde_json::Value>(bytes) {
+        assert!(!is_malformed, "{document}");
+    }
+    !names.is_empty()
 }
 
 /// What the owner of the stream wrote into shared data, and the index above all.

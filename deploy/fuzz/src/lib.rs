@@ -40,6 +40,7 @@ pub const DECODERS: &[Decoder] = &[
     decoder("orca", filter::orca),
     decoder("headers", filter::headers),
     decoder("key", filter::key),
+    decoder("body", filter::body),
     decoder("index", filter::index),
     decoder("lease", filter::lease),
     decoder("configuration", file::configuration),

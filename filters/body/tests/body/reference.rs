@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The same by serde_json: what is named at the top of `prompt.rs`, from the whole document.
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+use xxhash_rust::xxh64::xxh64;
+
+const MEMBERS: [&str; 7] = [
+    "model",
+    "tools",
+    "system",
+    "instructions",
+    "prompt",
+    "input",
+    "messages",
+];
+
+/// The members of an object in their order, also those that come twice.
+struct Members<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Whole;
+        impl<'de> Visitor<'de> for Whole {
+            type Value = Members<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(Members(members))
+            }
+        }
+        deserializer.deserialize_map(Whole)
+    }
+}
+
+/// Its text, as `prompt.rs` defines it; an error where some string is none.
+fn text(value: &RawValue, text_so_far: &mut Vec<u8>) -> serde_json::Result<()> {
+    let written = value.get().trim();
+    match written.as_bytes()[0] {
+        b'{' => {
+            text_so_far.push(b'{');
+            for (name, value) in serde_json::from_str::<Members<'_>>(written)?.0 {
+                text_so_far.extend(name.as_bytes());
+                text_so_far.push(0xfe);
+                text(value, text_so_far)?;
+            }
+            text_so_far.push(b'}');
+        }
+        b'[' => {
+            text_so_far.push(b'[');
+            for value in serde_json::from_str::<Vec<&RawValue>>(written)? {
+                text(value, text_so_far)?;
+            }
+            text_so_far.push(b']');
+        }
+        b'"' => {
+            text_so_far.extend(serde_json::from_str::<String>(written)?.as_bytes());
+            text_so_far.push(0xff);
+        }
+        _ => {
+            text_so_far.extend(written.as_bytes());
+            text_so_far.push(0xff);
+        }
+    }
+    Ok(())
+}
+
+/// The names of a document's blocks; none where it is no JSON.
+pub(crate) fn names(document: &str, block_bytes: usize) -> Option<Vec<String>> {
+    let document: &RawValue = serde_json::from_str(document).ok()?;
+    // Where some string is none, whatever member it is in.
+    text(document, &mut Vec::new()).ok()?;
+    let Ok(Members(members)) = serde_json::from_str(document.get()) else {
+        return Some(Vec::new());
+    };
+    let (mut names, mut seed) = (Vec::new(), 0);
+    for member in MEMBERS {
+        let mut whole = Vec::new();
+        for (_, value) in members.iter().filter(|(name, _)| name == member) {
+            text(value, &mut whole).ok()?;
+        }
+        if whole.is_empty() {
+            continue;
+        }
+        let blocks = whole.chunks_exact(block_bytes);
+        let (mut chain, rest) = (0, blocks.remainder());
+        for block in blocks {
+            chain = xxh64(block, chain);
+            if member != "model" {
+                names.push(format!("{:016x}", xxh64(&chain.to_le_bytes(), seed)));
+            }
+        }
+        seed = xxh64(&xxh64(rest, chain).to_le_bytes(), seed);
+    }
+    names.truncate(64);
+    Some(names)
+}
