@@ -16,4 +16,5 @@ pub(crate) struct Settings {
     pub(crate) fuel_limit: u64,
     pub(crate) seed: Option<u64>,
     pub(crate) absent_in_log: Status,
+    pub(crate) stops_iteration: bool,
 }

@@ -141,6 +141,7 @@ impl Half {
     /// Lets go of whatever is held.
     pub(crate) fn pass(&mut self) {
         self.held = None;
+        self.headers_shown = false;
         self.body_passed
             .extend(self.body_shown.take().unwrap_or_default());
     }

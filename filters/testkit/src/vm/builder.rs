@@ -34,6 +34,7 @@ impl VmBuilder {
             fuel_limit: DEFAULT_FUEL_LIMIT,
             seed: None,
             absent_in_log: Status::BadArgument,
+            stops_iteration: false,
         };
         Self {
             host,
@@ -100,6 +101,13 @@ impl VmBuilder {
     /// has it. By default it is `BadArgument` as everywhere else, on which the Rust SDK panics.
     pub fn absent_maps_are_not_found_in_log(mut self) -> Self {
         self.settings.absent_in_log = Status::NotFound;
+        self
+    }
+
+    /// Shows bodies to the module although it has paused the headers, as with Envoy's plugin option
+    /// `allow_on_headers_stop_iteration`. A body that it lets go on takes the headers with it.
+    pub fn allow_on_headers_stop_iteration(mut self) -> Self {
+        self.settings.stops_iteration = true;
         self
     }
 

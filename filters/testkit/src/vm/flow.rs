@@ -67,8 +67,9 @@ impl Instance {
         data: Vec<u8>,
         end: bool,
     ) -> Result<Action> {
+        let must_wait = !self.state().settings.stops_iteration;
         let half = self.stream(id)?.half(way);
-        if half.must_wait() {
+        if half.must_wait() && must_wait {
             half.waiting.push_back(Piece::Body(data, end));
             return Ok(Action::Pause);
         }
@@ -100,8 +101,9 @@ impl Instance {
         way: Direction,
         trailers: Headers,
     ) -> Result<Action> {
+        let must_wait = !self.state().settings.stops_iteration;
         let half = self.stream(id)?.half(way);
-        if half.must_wait() {
+        if half.must_wait() && must_wait {
             half.waiting.push_back(Piece::Trailers(trailers));
             return Ok(Action::Pause);
         }

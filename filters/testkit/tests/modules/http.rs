@@ -40,6 +40,32 @@ fn a_body_that_is_held_back_is_shown_whole_and_passed_on_changed() {
 }
 
 #[test]
+fn a_body_is_shown_behind_paused_headers_where_that_is_allowed_and_takes_them_along() {
+    let build = || Host::new().vm(&HTTP);
+    for allowed in [false, true] {
+        let vm = match allowed {
+            true => build().allow_on_headers_stop_iteration().start().unwrap(),
+            false => build().start().unwrap(),
+        };
+        let http = vm.request_open([(":path", "/pause")]).unwrap();
+        assert_eq!(http.body("ab", false).unwrap(), Action::Pause);
+        assert_eq!(
+            (http.action(), http.request_body()),
+            (Action::Pause, vec![])
+        );
+        http.body("cd", true).unwrap();
+        let (action, body): (_, &[u8]) = match allowed {
+            true => (Action::Continue, b"ABCD"),
+            false => (Action::Pause, b""),
+        };
+        assert_eq!(
+            (http.action(), http.request_body().as_slice()),
+            (action, body)
+        );
+    }
+}
+
+#[test]
 fn trailers_pass_through_in_both_directions() {
     let vm = start(&HTTP);
     let http = vm.request_open([(":path", "/")]).unwrap();
